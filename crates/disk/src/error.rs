@@ -1,0 +1,94 @@
+//! What can go wrong on a disk, shaped by what the caller can do about it.
+
+use std::fmt;
+
+/// Shorthand for results of this crate.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// The call that failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Op {
+    /// Opening or creating a file.
+    Open,
+    /// Reading bytes.
+    Read,
+    /// Writing bytes.
+    Write,
+    /// Changing a file's length.
+    Truncate,
+    /// Making a file or directory durable.
+    Sync,
+    /// Asking for a file's length.
+    Len,
+    /// Removing a file.
+    Remove,
+    /// Renaming a file.
+    Rename,
+    /// Listing or probing a directory.
+    List,
+}
+
+/// What the caller can do about a failure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ErrorKind {
+    /// The disk (or quota) is full: free space and try again.
+    Full,
+    /// There is no such file.
+    NotFound,
+    /// The file exists already and was to be created.
+    Exists,
+    /// Not permitted, or a read-only file or file system.
+    Permission,
+    /// The device failed (EIO) or anything not named above.
+    Io,
+}
+
+/// A failed call: which one, what can be done, and the host's own code.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Error {
+    /// What the caller can do.
+    pub kind: ErrorKind,
+    /// The call that failed.
+    pub op: Op,
+    /// The host's code: an errno from the real disk, a SQLite result code from a host VFS.
+    pub code: Option<i32>,
+}
+
+impl Error {
+    /// An error without a host code.
+    pub fn new(kind: ErrorKind, op: Op) -> Self {
+        Error { kind, op, code: None }
+    }
+
+    /// Classifies an error of the standard library.
+    pub fn from_io(op: Op, e: &std::io::Error) -> Self {
+        use std::io::ErrorKind as K;
+        let kind = match e.kind() {
+            K::NotFound => ErrorKind::NotFound,
+            K::AlreadyExists => ErrorKind::Exists,
+            K::PermissionDenied | K::ReadOnlyFilesystem => ErrorKind::Permission,
+            K::StorageFull | K::QuotaExceeded | K::FileTooLarge => ErrorKind::Full,
+            _ => ErrorKind::Io,
+        };
+        Error { kind, op, code: e.raw_os_error() }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let what = match self.kind {
+            ErrorKind::Full => "the disk is full",
+            ErrorKind::NotFound => "no such file",
+            ErrorKind::Exists => "the file exists already",
+            ErrorKind::Permission => "permission denied or read-only",
+            ErrorKind::Io => "input/output error",
+        };
+        write!(f, "{what} ({:?}", self.op)?;
+        if let Some(code) = self.code {
+            write!(f, ", code {code}")?;
+        }
+        f.write_str(")")
+    }
+}
+
+impl std::error::Error for Error {}

@@ -1,0 +1,65 @@
+//! The contracts of a file and of a directory.
+
+use crate::Result;
+
+/// How much a sync has to make durable.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SyncKind {
+    /// File contents and the length needed to read them (`fdatasync`).
+    Data,
+    /// Contents and all metadata (`fsync`).
+    Full,
+}
+
+/// How a file is opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OpenMode {
+    /// For reading; it must exist.
+    Read,
+    /// For reading and writing; it must exist.
+    Write,
+    /// For reading and writing; created when missing.
+    Create,
+    /// For reading and writing; must not exist.
+    CreateNew,
+}
+
+/// One open file.
+///
+/// Writes are seen at once by every other handle on the same file (*published*) and
+/// survive a power cut only after [`File::sync`] (*durable*). Bytes outside the range
+/// of a write are never changed by it, not even by a power cut during it
+/// ("powersafe overwrite").
+#[expect(clippy::len_without_is_empty, reason = "a length that can fail")]
+pub trait File: Send {
+    /// Reads at `offset` until `buf` is full or the file ends; returns the bytes read.
+    fn read_at(&self, buf: &mut [u8], offset: u64) -> Result<usize>;
+    /// Writes all of `buf` at `offset`, growing the file when needed.
+    fn write_at(&self, buf: &[u8], offset: u64) -> Result<()>;
+    /// Sets the length in bytes; new bytes read as zeros.
+    fn set_len(&self, len: u64) -> Result<()>;
+    /// Makes what was written durable. After a failure nothing is known of what was not synced before.
+    fn sync(&self, kind: SyncKind) -> Result<()>;
+    /// The length in bytes.
+    fn len(&self) -> Result<u64>;
+}
+
+/// One directory: names are single components, never paths.
+///
+/// Creation, removal and renaming survive a power cut only after [`Dir::sync`].
+pub trait Dir: Send {
+    /// Opens a file.
+    fn open(&self, name: &str, mode: OpenMode) -> Result<Box<dyn File>>;
+    /// Whether a file of that name exists.
+    fn exists(&self, name: &str) -> Result<bool>;
+    /// Removes a file; other open handles keep it.
+    fn remove(&self, name: &str) -> Result<()>;
+    /// Renames a file, replacing what has the new name, atomically.
+    fn rename(&self, from: &str, to: &str) -> Result<()>;
+    /// All names, sorted.
+    fn list(&self) -> Result<Vec<String>>;
+    /// Makes creations, removals and renames durable.
+    fn sync(&self) -> Result<()>;
+    /// Bytes a person without privileges may still write here.
+    fn free_space(&self) -> Result<u64>;
+}

@@ -1,0 +1,19 @@
+//! Everything of Densite that touches a disk or a clock.
+//!
+//! Two contracts, [`File`] and [`Dir`], and two worlds that keep them: the
+//! real disk ([`RealDir`]) and the simulated one ([`sim`]), which loses, tears,
+//! reorders and delays whatever was not synced, as a power cut would.
+//!
+//! Nothing above this crate calls the operating system for a file.
+
+#![warn(missing_docs)]
+
+mod error;
+mod file;
+pub mod random;
+mod real;
+pub mod sim;
+
+pub use error::{Error, ErrorKind, Op, Result};
+pub use file::{Dir, File, OpenMode, SyncKind};
+pub use real::{RealDir, RealFile, copy_owner_and_mode};

@@ -1,0 +1,206 @@
+//! The real disk: positioned reads and writes, `fdatasync`, `fsync`, `statvfs`.
+//!
+//! Invariant: a call that was interrupted by a signal or did only part of its work is
+//! continued here; the caller sees all of it done, or an error.
+//! Every descriptor is opened with `O_CLOEXEC`.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use crate::{Dir, Error, ErrorKind, File, Op, OpenMode, Result, SyncKind};
+
+const EINVAL: i32 = rustix::io::Errno::INVAL.raw_os_error();
+
+/// Wraps a failed standard-library call.
+fn failed(op: Op) -> impl Fn(io::Error) -> Error {
+    move |e| Error::from_io(op, &e)
+}
+
+/// An open file of the host.
+#[derive(Debug)]
+pub struct RealFile {
+    file: fs::File,
+}
+
+impl RealFile {
+    /// Opens the file at `path`; a new file gets mode 0644 less the umask.
+    ///
+    /// # Errors
+    /// `NotFound`, `Exists` or `Permission` as `mode` and the host say; `Io` for anything
+    /// else, a directory opened for writing included.
+    pub fn open(path: impl AsRef<Path>, mode: OpenMode) -> Result<RealFile> {
+        use std::os::unix::fs::OpenOptionsExt;
+        let mut options = fs::OpenOptions::new();
+        options.read(true).mode(0o644);
+        match mode {
+            OpenMode::Read => &mut options,
+            OpenMode::Write => options.write(true),
+            OpenMode::Create => options.write(true).create(true).truncate(false),
+            OpenMode::CreateNew => options.write(true).create_new(true),
+        };
+        let file = options.open(path).map_err(failed(Op::Open))?;
+        Ok(RealFile { file })
+    }
+}
+
+impl File for RealFile {
+    fn read_at(&self, buf: &mut [u8], offset: u64) -> Result<usize> {
+        let mut done = 0usize;
+        while let Some(rest) = buf.get_mut(done..).filter(|rest| !rest.is_empty()) {
+            match self.file.read_at(rest, offset.saturating_add(done as u64)) {
+                Ok(0) => break,
+                Ok(n) => done += n,
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(e) => return Err(Error::from_io(Op::Read, &e)),
+            }
+        }
+        Ok(done)
+    }
+
+    fn write_at(&self, buf: &[u8], offset: u64) -> Result<()> {
+        let mut done = 0usize;
+        while let Some(rest) = buf.get(done..).filter(|rest| !rest.is_empty()) {
+            match self.file.write_at(rest, offset.saturating_add(done as u64)) {
+                // A host that takes nothing and names no error has no room left.
+                Ok(0) => return Err(Error::new(ErrorKind::Full, Op::Write)),
+                Ok(n) => done += n,
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(e) => return Err(Error::from_io(Op::Write, &e)),
+            }
+        }
+        Ok(())
+    }
+
+    fn set_len(&self, len: u64) -> Result<()> {
+        // The standard library repeats an interrupted ftruncate.
+        self.file.set_len(len).map_err(failed(Op::Truncate))
+    }
+
+    fn sync(&self, kind: SyncKind) -> Result<()> {
+        match kind {
+            SyncKind::Data => self.file.sync_data(),
+            SyncKind::Full => self.file.sync_all(),
+        }
+        .map_err(failed(Op::Sync))
+    }
+
+    fn len(&self) -> Result<u64> {
+        Ok(self.file.metadata().map_err(failed(Op::Len))?.len())
+    }
+}
+
+/// A directory of the host.
+///
+/// Only the path is kept, so a directory that is moved away is no longer found.
+#[derive(Debug, Clone)]
+pub struct RealDir {
+    path: PathBuf,
+}
+
+impl RealDir {
+    /// The directory at `path`; nothing is opened or checked until it is used.
+    pub fn new(path: impl Into<PathBuf>) -> RealDir {
+        let path = path.into();
+        // The parent of a bare file name is "", which no call accepts.
+        let path = if path.as_os_str().is_empty() { PathBuf::from(".") } else { path };
+        RealDir { path }
+    }
+
+    /// Where the directory is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The full path of `name`, which must be a single component.
+    fn at(&self, name: &str, op: Op) -> Result<PathBuf> {
+        check_name(name, op)?;
+        Ok(self.path.join(name))
+    }
+}
+
+/// Refuses what is not a single path component (`Io` with `EINVAL`).
+pub(crate) fn check_name(name: &str, op: Op) -> Result<()> {
+    if matches!(name, "" | "." | "..") || name.contains(['/', '\0']) {
+        return Err(Error { kind: ErrorKind::Io, op, code: Some(EINVAL) });
+    }
+    Ok(())
+}
+
+impl Dir for RealDir {
+    fn open(&self, name: &str, mode: OpenMode) -> Result<Box<dyn File>> {
+        let path = self.at(name, Op::Open)?;
+        Ok(Box::new(RealFile::open(path, mode)?))
+    }
+
+    fn exists(&self, name: &str) -> Result<bool> {
+        // Not following a link: a dangling one still occupies its name.
+        match fs::symlink_metadata(self.at(name, Op::List)?) {
+            Ok(_) => Ok(true),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(false),
+            Err(e) => Err(Error::from_io(Op::List, &e)),
+        }
+    }
+
+    fn remove(&self, name: &str) -> Result<()> {
+        fs::remove_file(self.at(name, Op::Remove)?).map_err(failed(Op::Remove))
+    }
+
+    fn rename(&self, from: &str, to: &str) -> Result<()> {
+        let from = self.at(from, Op::Rename)?;
+        let to = self.at(to, Op::Rename)?;
+        fs::rename(from, to).map_err(failed(Op::Rename))
+    }
+
+    /// Names that are not UTF-8 are left out: no call of this trait could name them.
+    fn list(&self) -> Result<Vec<String>> {
+        let mut names = Vec::new();
+        for entry in fs::read_dir(&self.path).map_err(failed(Op::List))? {
+            let entry = entry.map_err(failed(Op::List))?;
+            if let Ok(name) = entry.file_name().into_string() {
+                names.push(name);
+            }
+        }
+        names.sort_unstable();
+        Ok(names)
+    }
+
+    fn sync(&self) -> Result<()> {
+        let dir = fs::File::open(&self.path).map_err(failed(Op::Sync))?;
+        match dir.sync_all() {
+            // Some file systems have no fsync for directories; their entries need none.
+            Err(e) if e.raw_os_error() == Some(EINVAL) => Ok(()),
+            other => other.map_err(failed(Op::Sync)),
+        }
+    }
+
+    fn free_space(&self) -> Result<u64> {
+        let stat = rustix::fs::statvfs(&self.path).map_err(|e| failed(Op::List)(e.into()))?;
+        // f_bavail, not f_bfree: what is reserved for root is of no use to others.
+        Ok(stat.f_bavail.saturating_mul(stat.f_frsize))
+    }
+}
+
+/// Gives the file at `to` the owner, group and permission bits of the file at `from`.
+///
+/// Call it before anything private is written to `to`: until then `to` has the mode it was
+/// created with. Nothing is changed where owner and group are equal already, so a person
+/// without privileges may copy their own file.
+///
+/// # Errors
+/// `Permission` when the owner may not be changed, `NotFound` when either file is missing,
+/// `Io` otherwise; all with [`Op::Open`].
+pub fn copy_owner_and_mode(from: impl AsRef<Path>, to: impl AsRef<Path>) -> Result<()> {
+    let to = to.as_ref();
+    let want = fs::metadata(from).map_err(failed(Op::Open))?;
+    let have = fs::metadata(to).map_err(failed(Op::Open))?;
+    let uid = (want.uid() != have.uid()).then_some(want.uid());
+    let gid = (want.gid() != have.gid()).then_some(want.gid());
+    if uid.is_some() || gid.is_some() {
+        std::os::unix::fs::chown(to, uid, gid).map_err(failed(Op::Open))?;
+    }
+    // Last, since chown clears the set-id bits.
+    let mode = fs::Permissions::from_mode(want.mode() & 0o7777);
+    fs::set_permissions(to, mode).map_err(failed(Op::Open))
+}

@@ -1,0 +1,195 @@
+//! Which unsynced changes survive a power cut, and in what shape.
+//!
+//! A [`Survival`] is drawn once for each cut. Besides deciding each write on its own, it has
+//! moods that chance would almost never produce over many writes and that find most bugs:
+//! nothing survives, everything does, exactly the first n changes of the whole disk do, one
+//! file loses all while another keeps all, the late writes survive without the early ones.
+
+use rand::rngs::Xoshiro256PlusPlus;
+use rand::{Rng, RngExt};
+
+use super::inode::{Change, Pending};
+
+/// What becomes of one unsynced change.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Fate {
+    /// Not decided yet: it is in the cache.
+    Open,
+    /// It is on the disk.
+    Kept,
+    /// It is gone.
+    Lost,
+    /// A part of the write is on the disk.
+    Torn(Torn),
+}
+
+/// The part of a write that survives, as ranges relative to its first byte.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Torn {
+    /// Ranges in ascending order; `None` means all of it.
+    pieces: Option<Vec<(usize, usize)>>,
+    /// The file reaches to the end of the write although its last bytes are missing.
+    full_length: bool,
+}
+
+impl Torn {
+    pub(super) fn whole() -> Torn {
+        Torn { pieces: None, full_length: true }
+    }
+
+    /// How many bytes from its start the write makes the file reach.
+    pub(super) fn reach(&self, len: usize) -> usize {
+        match &self.pieces {
+            Some(pieces) if !self.full_length => pieces.last().map_or(0, |p| p.1),
+            _ => len,
+        }
+    }
+
+    pub(super) fn pieces(&self, len: usize) -> Vec<(usize, usize)> {
+        self.pieces.clone().unwrap_or_else(|| vec![(0, len)])
+    }
+
+    /// Tears a write: a subset of its sectors, or one side of an arbitrary byte.
+    fn draw(offset: usize, len: usize, sector: usize, rng: &mut Xoshiro256PlusPlus) -> Torn {
+        let full_length = rng.random_bool(0.5);
+        let mut pieces = Vec::new();
+        if rng.random_ratio(1, 4) {
+            // At any byte: even a sector is not written at once.
+            let at = below(rng, len + 1);
+            pieces.push(if rng.random_bool(0.5) { (0, at) } else { (at, len) });
+        } else {
+            let mut from = 0;
+            while from < len {
+                let to = len.min(from + sector - (offset + from) % sector);
+                if rng.random_bool(0.5) {
+                    pieces.push((from, to));
+                }
+                from = to;
+            }
+        }
+        Torn { pieces: Some(pieces), full_length }
+    }
+}
+
+/// A number below `n`, which is not zero.
+fn below(rng: &mut Xoshiro256PlusPlus, n: usize) -> usize {
+    rng.random_range(0..n as u64) as usize
+}
+
+/// How one power cut treats the whole disk.
+#[derive(Debug, Clone)]
+pub(super) struct Survival {
+    mood: Mood,
+    /// Unit of tearing, bytes.
+    sector: usize,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Mood {
+    /// Nothing that was not synced.
+    Nothing,
+    /// All of it.
+    Everything,
+    /// The changes before this place in the order of the whole disk, the next one torn.
+    UpTo(u64),
+    /// Each file has a mood of its own.
+    EachFile,
+}
+
+impl Survival {
+    /// `first..next` are the places of the pending changes in the order of the disk.
+    pub(super) fn draw(first: u64, next: u64, sector: usize, rng: &mut Xoshiro256PlusPlus) -> Survival {
+        let mood = match rng.random_range(0..8u32) {
+            0 => Mood::Nothing,
+            1 => Mood::Everything,
+            2 => Mood::UpTo(rng.random_range(first..=next.max(first))),
+            _ => Mood::EachFile,
+        };
+        Survival { mood, sector }
+    }
+
+    /// For a sync that failed on one file.
+    pub(super) fn each_file(sector: usize) -> Survival {
+        Survival { mood: Mood::EachFile, sector }
+    }
+
+    /// The fates for the pending changes of one file, to be drawn in their order.
+    pub(super) fn for_file(&self, pending: &[Pending], rng: &mut Xoshiro256PlusPlus) -> FileFates {
+        let style = match self.mood {
+            Mood::Nothing => Style::Nothing,
+            Mood::Everything => Style::Everything,
+            Mood::UpTo(seq) => Style::UpTo(seq),
+            Mood::EachFile => {
+                let place = pending.get(below(rng, pending.len().max(1)));
+                let seq = place.map_or(0, |p| p.seq);
+                match rng.random_range(0..8u32) {
+                    0 => Style::Nothing,
+                    1 => Style::Everything,
+                    2 => Style::UpTo(seq),
+                    3 => Style::From(seq),
+                    n => Style::Each { keep: [0.1, 0.5, 0.5, 0.9].get(n as usize - 4).copied().unwrap_or(0.5), tear: 0.25 },
+                }
+            }
+        };
+        FileFates { style, sector: self.sector }
+    }
+
+    /// Whether a change of a directory survives, ordering within a name aside.
+    pub(super) fn keeps_entry(&self, seq: u64, rng: &mut Xoshiro256PlusPlus) -> bool {
+        match self.mood {
+            Mood::Nothing => false,
+            Mood::Everything => true,
+            Mood::UpTo(end) => seq < end,
+            Mood::EachFile => rng.random_bool(0.5),
+        }
+    }
+}
+
+/// How one power cut treats one file.
+pub(super) struct FileFates {
+    style: Style,
+    sector: usize,
+}
+
+enum Style {
+    Nothing,
+    Everything,
+    UpTo(u64),
+    /// The later changes survive, the earlier ones do not.
+    From(u64),
+    /// Each on its own: torn, or else kept with this probability.
+    Each {
+        keep: f64,
+        tear: f64,
+    },
+}
+
+impl FileFates {
+    /// The fate of one change.
+    pub(super) fn draw(&mut self, p: &Pending, rng: &mut Xoshiro256PlusPlus) -> Fate {
+        let kept = match self.style {
+            Style::Nothing => false,
+            Style::Everything => true,
+            Style::UpTo(seq) if p.seq == seq => return self.tear(p, rng),
+            Style::UpTo(seq) => p.seq < seq,
+            Style::From(seq) if p.seq == seq => return self.tear(p, rng),
+            Style::From(seq) => p.seq > seq,
+            Style::Each { keep, tear } => {
+                if rng.random_bool(tear) {
+                    return self.tear(p, rng);
+                }
+                rng.random_bool(keep)
+            }
+        };
+        if kept { Fate::Kept } else { Fate::Lost }
+    }
+
+    /// A length is set or not: only writes can be torn.
+    fn tear(&self, p: &Pending, rng: &mut Xoshiro256PlusPlus) -> Fate {
+        match &p.change {
+            Change::Write { offset, bytes } => Fate::Torn(Torn::draw(*offset, bytes.len(), self.sector, rng)),
+            Change::SetLen { .. } if rng.next_u32() & 1 == 0 => Fate::Lost,
+            Change::SetLen { .. } => Fate::Kept,
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! Handles on files and directories of a simulated disk.
+
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+use super::world::{FileRef, World, clean_dir};
+use crate::real::check_name;
+use crate::{Dir, Error, ErrorKind, File, Op, OpenMode, Result, SyncKind};
+
+/// An open file of a [`SimDisk`](super::SimDisk).
+#[derive(Debug)]
+pub struct SimFile {
+    world: Arc<Mutex<World>>,
+    file: FileRef,
+    writable: bool,
+}
+
+impl SimFile {
+    pub(super) fn open(world: &Arc<Mutex<World>>, path: &str, mode: OpenMode) -> Result<SimFile> {
+        let (no, stat) = world.lock().open(path, mode)?;
+        Ok(SimFile { world: world.clone(), file: FileRef { no, stat }, writable: mode != OpenMode::Read })
+    }
+
+    fn check_writable(&self, op: Op) -> Result<()> {
+        if self.writable { Ok(()) } else { Err(Error::new(ErrorKind::Permission, op)) }
+    }
+}
+
+impl Drop for SimFile {
+    fn drop(&mut self) {
+        self.world.lock().close(self.file.no);
+    }
+}
+
+impl File for SimFile {
+    fn read_at(&self, buf: &mut [u8], offset: u64) -> Result<usize> {
+        self.world.lock().read(self.file, buf, offset)
+    }
+
+    fn write_at(&self, buf: &[u8], offset: u64) -> Result<()> {
+        self.check_writable(Op::Write)?;
+        self.world.lock().write(self.file, buf, offset)
+    }
+
+    fn set_len(&self, len: u64) -> Result<()> {
+        self.check_writable(Op::Truncate)?;
+        self.world.lock().set_len(self.file, len)
+    }
+
+    fn sync(&self, kind: SyncKind) -> Result<()> {
+        self.world.lock().sync(self.file, kind)
+    }
+
+    fn len(&self) -> Result<u64> {
+        self.world.lock().len(self.file)
+    }
+}
+
+/// A directory of a [`SimDisk`](super::SimDisk). It exists without being made.
+#[derive(Debug, Clone)]
+pub struct SimDir {
+    world: Arc<Mutex<World>>,
+    /// As `clean_dir` leaves it.
+    path: String,
+}
+
+impl SimDir {
+    pub(super) fn new(world: &Arc<Mutex<World>>, path: &str) -> SimDir {
+        SimDir { world: world.clone(), path: clean_dir(path) }
+    }
+
+    fn at(&self, name: &str, op: Op) -> Result<String> {
+        check_name(name, op)?;
+        Ok(format!("{}/{name}", self.path))
+    }
+}
+
+impl Dir for SimDir {
+    fn open(&self, name: &str, mode: OpenMode) -> Result<Box<dyn File>> {
+        let path = self.at(name, Op::Open)?;
+        Ok(Box::new(SimFile::open(&self.world, &path, mode)?))
+    }
+
+    fn exists(&self, name: &str) -> Result<bool> {
+        let path = self.at(name, Op::List)?;
+        self.world.lock().exists(&path)
+    }
+
+    fn remove(&self, name: &str) -> Result<()> {
+        let path = self.at(name, Op::Remove)?;
+        self.world.lock().remove(&path)
+    }
+
+    fn rename(&self, from: &str, to: &str) -> Result<()> {
+        check_name(from, Op::Rename)?;
+        check_name(to, Op::Rename)?;
+        self.world.lock().rename(&self.path, from, to)
+    }
+
+    fn list(&self) -> Result<Vec<String>> {
+        self.world.lock().list(&self.path)
+    }
+
+    fn sync(&self) -> Result<()> {
+        self.world.lock().sync_dir(&self.path)
+    }
+
+    fn free_space(&self) -> Result<u64> {
+        self.world.lock().free_space(&self.path)
+    }
+}

@@ -1,0 +1,272 @@
+//! The simulated disk: what a power cut does to files, from a seed.
+//!
+//! A [`SimDisk`] is a handle on one disk in memory; clones share it. Its files have paths, and
+//! [`SimDisk::dir`] gives the [`Dir`](crate::Dir) contract for one directory of it. Each file
+//! has the contents that processes see and, behind them, an ordered list of changes that were
+//! not synced; each directory likewise.
+//!
+//! What [`SimDisk::power_cut`] leaves:
+//! - everything that was synced, and no byte outside the range of an unsynced write is changed
+//!   by it ("powersafe overwrite");
+//! - of each unsynced write all, nothing, some of its sectors, or what is on one side of an
+//!   arbitrary byte; a later one may survive without an earlier one, and where two that
+//!   survive overlap the later one wins;
+//! - each unsynced change of a length, or not; a file that grew may have the new length with
+//!   zeros (or, by [`Extension`], garbage) where the write itself is missing;
+//! - of the creations, removals and renames of each name those up to a random point, a rename
+//!   as a whole or not at all; a directory sync makes all of them durable.
+//!
+//! Every call of a file or directory is numbered from 1 ([`SimDisk::calls`]), so a test runs a
+//! workload once to count, then again with [`SimDisk::cut_at`] each number. Calls that only
+//! read leave nothing new to survive: [`SimDisk::changes`] and [`SimDisk::cut_at_change`]
+//! number the others. [`SimDisk::capture_at`] takes what a cut would leave at many changes of
+//! one run. The call at which the cut comes fails with `EIO`, as do all after it,
+//! but its change is among the unsynced ones.
+//!
+//! All of it is a value: two disks in one process know nothing of each other, and the same
+//! calls with the same seeds give the same bytes. Locks between processes are not simulated.
+
+mod counters;
+mod entries;
+mod fate;
+mod fault;
+mod handle;
+mod inode;
+mod policy;
+mod world;
+
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+pub use counters::Counters;
+pub use fault::{Fault, FaultKind, OpSet, Times};
+pub use handle::{SimDir, SimFile};
+pub use policy::{EntryPolicy, Extension, FailedSync};
+
+use crate::{Dir, OpenMode, Result};
+pub use world::Capture;
+use world::World;
+
+/// A disk as it was at one change of another.
+#[derive(Debug)]
+pub struct Captured {
+    /// Number of the change.
+    pub change: u64,
+    /// How it was taken.
+    pub how: Capture,
+    /// A disk of its own, all of it durable.
+    pub disk: SimDisk,
+}
+
+/// A handle on one simulated disk; clones share the disk.
+#[derive(Debug, Clone)]
+pub struct SimDisk {
+    world: Arc<Mutex<World>>,
+}
+
+impl SimDisk {
+    /// An empty disk. The seed decides what failed syncs lose; cuts have seeds of their own.
+    pub fn new(seed: u64) -> SimDisk {
+        SimDisk::of(World::new(seed, policy::Policy::default()))
+    }
+
+    fn of(world: World) -> SimDisk {
+        SimDisk { world: Arc::new(Mutex::new(world)) }
+    }
+
+    /// Whether both are handles on the same disk.
+    pub fn same_as(&self, other: &SimDisk) -> bool {
+        Arc::ptr_eq(&self.world, &other.world)
+    }
+
+    // ---- files by path ----
+
+    /// The directory at `path`; directories exist without being made.
+    pub fn dir(&self, path: &str) -> SimDir {
+        SimDir::new(&self.world, path)
+    }
+
+    /// The directory `/`.
+    pub fn root(&self) -> SimDir {
+        self.dir("/")
+    }
+
+    /// Opens the file at `path`, as [`Dir::open`] would in its directory.
+    ///
+    /// # Errors
+    /// As [`Dir::open`].
+    pub fn open(&self, path: &str, mode: OpenMode) -> Result<SimFile> {
+        SimFile::open(&self.world, path, mode)
+    }
+
+    /// Whether there is a file at `path`.
+    ///
+    /// # Errors
+    /// `Io` after a cut or by a fault.
+    pub fn exists(&self, path: &str) -> Result<bool> {
+        self.world.lock().exists(path)
+    }
+
+    /// Removes the file at `path`; open handles keep it.
+    ///
+    /// # Errors
+    /// `NotFound`; `Io` after a cut or by a fault.
+    pub fn remove(&self, path: &str) -> Result<()> {
+        self.world.lock().remove(path)
+    }
+
+    /// Syncs the directory at `path`.
+    ///
+    /// # Errors
+    /// `Io` after a cut or by a fault.
+    pub fn sync_dir(&self, path: &str) -> Result<()> {
+        self.dir(path).sync()
+    }
+
+    // ---- cuts ----
+
+    /// Cuts the power: all handles on this disk are dead (every call fails with `EIO`), and the
+    /// disk that comes back has what survived, all of it durable, no faults and counters at zero.
+    pub fn power_cut(&self, seed: u64) -> SimDisk {
+        let mut world = self.world.lock();
+        world.kill();
+        SimDisk::of(world.survivor(seed))
+    }
+
+    /// The disk that a power cut now would leave; this one lives on.
+    ///
+    /// So one run of a workload serves many cuts at the same call.
+    pub fn survivor(&self, seed: u64) -> SimDisk {
+        SimDisk::of(self.world.lock().survivor(seed))
+    }
+
+    /// The files as processes see them at this moment, all of it durable, on a disk of its own.
+    pub fn snapshot(&self) -> SimDisk {
+        SimDisk::of(self.world.lock().snapshot(0))
+    }
+
+    /// Asks for a capture at change number `change` of [`SimDisk::changes`], as if the cut had
+    /// come there: that change is done and unsynced, a sync is under way. The disk lives on, so
+    /// one run of a workload serves any number of cuts.
+    pub fn capture_at(&self, change: u64, how: Capture) {
+        self.world.lock().capture_at(change, how);
+    }
+
+    /// The captures taken since the last time, by ascending change.
+    pub fn take_captures(&self) -> Vec<Captured> {
+        let taken = self.world.lock().take_captures();
+        let captured = |(change, how, world)| Captured { change, how, disk: SimDisk::of(world) };
+        taken.into_iter().map(captured).collect()
+    }
+
+    /// The cut comes at call number `call` of [`SimDisk::calls`], or at the next one when that
+    /// has passed.
+    pub fn cut_at(&self, call: u64) {
+        self.world.lock().cut_at_call = Some(call);
+    }
+
+    /// The cut comes at change number `change` of [`SimDisk::changes`], or at the next one when
+    /// that has passed.
+    pub fn cut_at_change(&self, change: u64) {
+        self.world.lock().cut_at_change = Some(change);
+    }
+
+    /// Whether the cut has come: every call fails.
+    pub fn is_dead(&self) -> bool {
+        self.world.lock().is_dead()
+    }
+
+    /// Calls so far; the first one is number 1.
+    pub fn calls(&self) -> u64 {
+        self.world.lock().calls
+    }
+
+    /// Calls so far that could change what is on the disk: writes, changes of a length, syncs,
+    /// creations, removals and renames.
+    pub fn changes(&self) -> u64 {
+        self.world.lock().changes
+    }
+
+    // ---- faults ----
+
+    /// Arms a fault; several may be armed at once.
+    pub fn fail(&self, fault: Fault) {
+        self.world.lock().faults.arm(fault);
+    }
+
+    /// Disarms all faults.
+    pub fn clear_faults(&self) {
+        self.world.lock().faults.clear();
+    }
+
+    /// How many calls faults have made fail; a full disk by capacity is not counted.
+    pub fn fault_hits(&self) -> u64 {
+        self.world.lock().faults.hits
+    }
+
+    // ---- policies ----
+
+    /// The bytes that all files together may have; `None` for no limit.
+    ///
+    /// A write or change of length that needs more fails with `Full` and changes nothing;
+    /// overwriting what is there does not. A removed file takes room while a handle is open.
+    pub fn set_capacity(&self, bytes: Option<u64>) {
+        self.world.lock().policy.capacity = bytes;
+    }
+
+    /// The bytes that all files have.
+    pub fn used(&self) -> u64 {
+        self.world.lock().used()
+    }
+
+    /// The unit in which writes are torn, bytes (512 unless set); zero counts as one.
+    pub fn set_sector_size(&self, bytes: usize) {
+        self.world.lock().policy.sector = bytes.max(1);
+    }
+
+    /// When the directory entry of a new file becomes durable.
+    pub fn set_entry_policy(&self, policy: EntryPolicy) {
+        self.world.lock().policy.entries = policy;
+    }
+
+    /// What becomes of unsynced writes when their sync fails.
+    pub fn set_failed_sync(&self, policy: FailedSync) {
+        self.world.lock().policy.failed_sync = policy;
+    }
+
+    /// What a file holds where it grew without the write.
+    pub fn set_extension(&self, policy: Extension) {
+        self.world.lock().policy.extension = policy;
+    }
+
+    // ---- looking, neither counted nor failing ----
+
+    /// What was done to the file at `path`, files of that name before it included.
+    ///
+    /// A directory's own syncs are at its path with a slash at the end.
+    pub fn counters(&self, path: &str) -> Counters {
+        self.world.lock().counters(path)
+    }
+
+    /// What was done to all files and directories together.
+    pub fn counters_total(&self) -> Counters {
+        self.world.lock().table.total()
+    }
+
+    /// All paths, sorted by directory and name.
+    pub fn paths(&self) -> Vec<String> {
+        self.world.lock().paths()
+    }
+
+    /// The bytes of the file at `path` as processes see them.
+    pub fn contents(&self, path: &str) -> Option<Vec<u8>> {
+        self.world.lock().contents(path)
+    }
+
+    /// Gives the file at `path` these bytes, under the eyes of open handles, creating it when
+    /// missing. It and all entries of its directory are durable at once. For fixtures and damage.
+    pub fn place(&self, path: &str, bytes: &[u8]) {
+        self.world.lock().place(path, bytes.to_vec());
+    }
+}

@@ -1,0 +1,188 @@
+//! The real disk keeps the contracts.
+
+use std::os::unix::fs::PermissionsExt;
+use std::sync::Arc;
+
+use densite_disk::{Dir, Error, ErrorKind, File, Op, OpenMode, RealDir, RealFile, SyncKind, copy_owner_and_mode, random};
+
+fn kind_of<T>(result: Result<T, Error>) -> ErrorKind {
+    match result {
+        Ok(_) => panic!("the call should have failed"),
+        Err(e) => e.kind,
+    }
+}
+
+#[test]
+fn what_is_written_is_read() {
+    let tmp = tempfile::tempdir().expect("temporary directory");
+    let dir = RealDir::new(tmp.path());
+    let file = dir.open("a", OpenMode::CreateNew).expect("create");
+    file.write_at(b"hello", 3).expect("write");
+    assert_eq!(file.len().expect("length"), 8);
+    let mut buf = [9u8; 16];
+    assert_eq!(file.read_at(&mut buf, 0).expect("read"), 8);
+    assert_eq!(&buf[..9], b"\0\0\0hello\x09");
+    assert_eq!(file.read_at(&mut buf, 100).expect("read past the end"), 0);
+    file.set_len(4).expect("shorten");
+    file.set_len(6).expect("lengthen");
+    assert_eq!(file.read_at(&mut buf, 0).expect("read"), 6);
+    assert_eq!(&buf[..6], b"\0\0\0h\0\0");
+    file.sync(SyncKind::Data).expect("fdatasync");
+    file.sync(SyncKind::Full).expect("fsync");
+    dir.sync().expect("directory sync");
+}
+
+#[test]
+fn a_large_write_is_whole() {
+    let tmp = tempfile::tempdir().expect("temporary directory");
+    let path = tmp.path().join("big");
+    let file = RealFile::open(&path, OpenMode::Create).expect("create");
+    let bytes: Vec<u8> = (0..5_000_000u32).map(|i| (i % 251) as u8).collect();
+    file.write_at(&bytes, 1).expect("write");
+    let mut back = vec![0; bytes.len()];
+    assert_eq!(file.read_at(&mut back, 1).expect("read"), bytes.len());
+    assert!(back == bytes);
+}
+
+#[test]
+fn open_modes() {
+    let tmp = tempfile::tempdir().expect("temporary directory");
+    let dir = RealDir::new(tmp.path());
+    assert_eq!(kind_of(dir.open("a", OpenMode::Read)), ErrorKind::NotFound);
+    assert_eq!(kind_of(dir.open("a", OpenMode::Write)), ErrorKind::NotFound);
+    let file = dir.open("a", OpenMode::Create).expect("create");
+    file.write_at(b"x", 0).expect("write");
+    let again = dir.open("a", OpenMode::Create).expect("open");
+    assert_eq!(again.len().expect("length"), 1, "Create does not truncate");
+    assert_eq!(kind_of(dir.open("a", OpenMode::CreateNew)), ErrorKind::Exists);
+    let reader = dir.open("a", OpenMode::Read).expect("open for reading");
+    let refused = reader.write_at(b"y", 0).expect_err("opened for reading only");
+    assert_eq!(refused.op, Op::Write);
+    for name in ["", ".", "..", "a/b", "a\0b"] {
+        let refused = match dir.open(name, OpenMode::Read) {
+            Ok(_) => panic!("{name:?} is no single component"),
+            Err(e) => e,
+        };
+        assert_eq!((refused.kind, refused.code), (ErrorKind::Io, Some(22)));
+    }
+}
+
+#[test]
+fn names() {
+    let tmp = tempfile::tempdir().expect("temporary directory");
+    let dir = RealDir::new(tmp.path());
+    for name in ["b", "c", "a"] {
+        dir.open(name, OpenMode::CreateNew).expect("create");
+    }
+    dir.rename("c", "a").expect("rename over a file");
+    assert_eq!(dir.list().expect("list"), ["a", "b"]);
+    dir.remove("b").expect("remove");
+    assert!(!dir.exists("b").expect("probe"));
+    assert!(dir.exists("a").expect("probe"));
+    assert_eq!(kind_of(dir.remove("b")), ErrorKind::NotFound);
+    assert_eq!(kind_of(dir.rename("b", "d")), ErrorKind::NotFound);
+    std::os::unix::fs::symlink("nowhere", tmp.path().join("dangling")).expect("link");
+    assert!(dir.exists("dangling").expect("probe"), "its name is taken");
+    assert!(dir.free_space().expect("statvfs") > 0);
+    let missing = RealDir::new(tmp.path().join("missing"));
+    assert_eq!(kind_of(missing.list()), ErrorKind::NotFound);
+    assert_eq!(kind_of(missing.sync()), ErrorKind::NotFound);
+    assert_eq!(kind_of(missing.free_space()), ErrorKind::NotFound);
+}
+
+#[test]
+fn a_removed_file_lives_on_for_its_handles() {
+    let tmp = tempfile::tempdir().expect("temporary directory");
+    let dir = RealDir::new(tmp.path());
+    let file = dir.open("a", OpenMode::CreateNew).expect("create");
+    dir.remove("a").expect("remove");
+    file.write_at(b"still here", 0).expect("write");
+    assert_eq!(file.len().expect("length"), 10);
+}
+
+/// The descriptor must not leak into a child that runs another program.
+#[test]
+fn descriptors_are_closed_on_exec() {
+    let tmp = tempfile::tempdir().expect("temporary directory");
+    let path = tmp.path().join("held-open");
+    let _file = RealFile::open(&path, OpenMode::CreateNew).expect("create");
+    let output = std::process::Command::new("sh").args(["-c", "ls -l /proc/$$/fd"]).output().expect("run sh");
+    let listing = String::from_utf8_lossy(&output.stdout);
+    assert!(listing.contains(" 1 -> "), "the listing is empty: {listing}");
+    assert!(!listing.contains("held-open"), "{listing}");
+}
+
+#[test]
+fn full_disk_quota_and_length_limits_are_full() {
+    for (errno, kind) in [
+        (28, ErrorKind::Full),  // ENOSPC
+        (122, ErrorKind::Full), // EDQUOT
+        (27, ErrorKind::Full),  // EFBIG
+        (5, ErrorKind::Io),     // EIO
+        (13, ErrorKind::Permission),
+        (1, ErrorKind::Permission),
+        (30, ErrorKind::Permission), // EROFS
+        (2, ErrorKind::NotFound),
+        (17, ErrorKind::Exists),
+        (21, ErrorKind::Io), // EISDIR
+    ] {
+        let e = Error::from_io(Op::Write, &std::io::Error::from_raw_os_error(errno));
+        assert_eq!((e.kind, e.code), (kind, Some(errno)));
+    }
+}
+
+/// /dev/full is a file whose every write meets a full disk.
+#[test]
+fn a_full_device_is_full() {
+    let file = RealFile::open("/dev/full", OpenMode::Write).expect("open");
+    let refused = file.write_at(b"x", 0).expect_err("no room");
+    assert_eq!((refused.kind, refused.op), (ErrorKind::Full, Op::Write));
+}
+
+#[test]
+fn owner_and_mode_are_copied() {
+    let tmp = tempfile::tempdir().expect("temporary directory");
+    let (from, to) = (tmp.path().join("from"), tmp.path().join("to"));
+    for path in [&from, &to] {
+        RealFile::open(path, OpenMode::CreateNew).expect("create");
+    }
+    std::fs::set_permissions(&from, std::fs::Permissions::from_mode(0o640)).expect("chmod");
+    copy_owner_and_mode(&from, &to).expect("copy");
+    let mode = std::fs::metadata(&to).expect("stat").permissions().mode();
+    assert_eq!(mode & 0o7777, 0o640);
+    let missing = copy_owner_and_mode(tmp.path().join("none"), &to);
+    assert_eq!(kind_of(missing), ErrorKind::NotFound);
+}
+
+/// Signals interrupt slow calls only; here many threads share one descriptor, which positioned
+/// calls allow.
+#[test]
+fn positioned_calls_share_a_descriptor() {
+    let tmp = tempfile::tempdir().expect("temporary directory");
+    let path = tmp.path().join("shared");
+    let file = Arc::new(RealFile::open(path, OpenMode::CreateNew).expect("create"));
+    std::thread::scope(|scope| {
+        for t in 0..4u8 {
+            let file = file.clone();
+            scope.spawn(move || {
+                for i in 0..100u64 {
+                    let at = (i * 4 + u64::from(t)) * 100;
+                    file.write_at(&[t + 1; 100], at).expect("write");
+                }
+            });
+        }
+    });
+    let mut all = vec![0; 40_000];
+    assert_eq!(file.read_at(&mut all, 0).expect("read"), all.len());
+    for (i, chunk) in all.chunks(100).enumerate() {
+        assert_eq!(chunk, [(i % 4) as u8 + 1; 100]);
+    }
+}
+
+#[test]
+fn randomness_differs() {
+    assert_ne!(random::random_u64().expect("random"), random::random_u64().expect("random"));
+    let mut bytes = [0u8; 32];
+    random::random_bytes(&mut bytes).expect("random");
+    assert_ne!(bytes, [0u8; 32]);
+}

@@ -1,0 +1,194 @@
+//! Appending records: where the next one goes, and a buffer between them and the file.
+//!
+//! Records lie one behind the other in an extent. At its end, or when a free extent is preferred, a jump record leads to the
+//! next one; room for a jump is kept in every extent. The open end of the file is an extent without end.
+
+use crate::error::{Damage, Error, Result};
+use crate::format::record::{Chain, JUMP_LEN, Kind, Record};
+use crate::format::trailer::OPEN_END;
+use crate::format::{LOCK_UNIT, MAX_OFF, UNIT_LEN};
+use crate::map::NodeRef;
+use crate::space::Space;
+use densite_disk::File;
+
+/// Bytes that are collected before they are written.
+const BUFFER_LEN: usize = 512 << 10;
+/// Units of the largest extent taken from among the free ones.
+const EXTENT_UNITS: u64 = 64;
+
+/// Writes records of one commit.
+pub(crate) struct Appender {
+    salt: u64,
+    pos: u64,
+    room_end: u64,
+    tail_off: u64,
+    /// Records that lie elsewhere than the newest ones, not written yet: (offset, bytes).
+    closed: Vec<(u64, Vec<u8>)>,
+    buf: Vec<u8>,
+    buf_off: u64,
+    piece_start: u64,
+    pieces: Vec<(u64, u64)>,
+    /// Extents taken from the free ones, to be given back if the commit never is.
+    taken: Vec<(u64, u64)>,
+    chain: Chain,
+    written: u64,
+}
+
+impl Appender {
+    /// Appends behind a commit: `pos`, `room_end` and `tail_off` as its trailer says, `prev` its hash.
+    pub(crate) fn new(salt: u64, pos: u64, room_end: u64, tail_off: u64, prev: &[u8; 16]) -> Appender {
+        Appender {
+            salt,
+            pos,
+            room_end,
+            tail_off,
+            closed: Vec::new(),
+            buf: Vec::new(),
+            buf_off: pos,
+            piece_start: pos,
+            pieces: Vec::new(),
+            taken: Vec::new(),
+            chain: Chain::after(prev),
+            written: 0,
+        }
+    }
+
+    pub(crate) fn pos(&self) -> u64 {
+        self.pos
+    }
+
+    pub(crate) fn room_end(&self) -> u64 {
+        self.room_end
+    }
+
+    pub(crate) fn tail_off(&self) -> u64 {
+        self.tail_off
+    }
+
+    pub(crate) fn chain(&mut self) -> &mut Chain {
+        &mut self.chain
+    }
+
+    pub(crate) fn taken(&self) -> &[(u64, u64)] {
+        &self.taken
+    }
+
+    /// Bytes appended so far.
+    pub(crate) fn written(&self) -> u64 {
+        self.written
+    }
+
+    /// The pieces written so far and one that ends behind a record of `last_len` at the present position.
+    pub(crate) fn pieces_with(&self, last_len: u64) -> Vec<(u64, u64)> {
+        let mut pieces = self.pieces.clone();
+        pieces.push((self.piece_start, self.pos + last_len));
+        pieces
+    }
+
+    /// Makes sure that a record of `len` bytes fits at the present position, leading elsewhere when it does not.
+    pub(crate) fn make_room(&mut self, space: &mut Space, len: u64, version: u64) -> Result<()> {
+        let need = len + JUMP_LEN;
+        let lock = LOCK_UNIT * UNIT_LEN;
+        let end = if self.room_end == OPEN_END && self.pos < lock { lock } else { self.room_end };
+        // At the very start of a commit a free extent is better than the end of the file.
+        let prefer_free = self.room_end == OPEN_END && self.written == 0;
+        let fits = self.pos + need <= end;
+        if fits && !prefer_free {
+            return Ok(());
+        }
+        let (target, room_end) = match space.take_run(need, EXTENT_UNITS) {
+            Some((start, end)) => {
+                self.taken.push((start, end));
+                (start, end)
+            }
+            None if fits => return Ok(()),
+            None => (self.tail_start(need), OPEN_END),
+        };
+        if target + need > MAX_OFF {
+            return Err(Error::Setting("a stored file cannot be larger than 256 TiB".to_owned()));
+        }
+        self.push(Record::plain(Kind::Jump, 0, version), &target.to_le_bytes());
+        self.closed.push((self.buf_off, std::mem::take(&mut self.buf)));
+        self.pieces.push((self.piece_start, self.pos));
+        self.pos = target;
+        self.buf_off = target;
+        self.piece_start = target;
+        self.room_end = room_end;
+        Ok(())
+    }
+
+    /// Where the open end begins for a record that needs `need` bytes: the unit that SQLite locks is left out.
+    fn tail_start(&self, need: u64) -> u64 {
+        let (lock, behind) = (LOCK_UNIT * UNIT_LEN, (LOCK_UNIT + 1) * UNIT_LEN);
+        let tail = self.tail_off.max(if self.room_end == OPEN_END { self.pos + JUMP_LEN } else { 0 });
+        if tail < behind && tail + need > lock { behind } else { tail }
+    }
+
+    /// Appends a record; there must be room. Returns where it is.
+    pub(crate) fn push(&mut self, record: Record, payload: &[u8]) -> NodeRef {
+        let off = self.pos;
+        let before = self.buf.len();
+        let sum = record.put(payload, self.salt, off, &mut self.buf);
+        let len = (self.buf.len() - before) as u64;
+        self.chain.record(sum);
+        self.pos += len;
+        self.written += len;
+        if self.room_end == OPEN_END {
+            self.tail_off = self.tail_off.max(self.pos);
+        }
+        NodeRef { off, version: record.version, len: len as u32 }
+    }
+
+    /// Writes the buffer when it has grown long. After a failure it is still there and may be written again.
+    pub(crate) fn flush_if_long(&mut self, file: &dyn File) -> Result<()> {
+        if self.buf.len() + self.closed.iter().map(|c| c.1.len()).sum::<usize>() >= BUFFER_LEN { self.flush(file) } else { Ok(()) }
+    }
+
+    /// Writes the buffer. After a failure what was not written is still there and may be written again.
+    pub(crate) fn flush(&mut self, file: &dyn File) -> Result<()> {
+        while let Some((off, bytes)) = self.closed.first() {
+            file.write_at(bytes, *off)?;
+            self.closed.remove(0);
+        }
+        if !self.buf.is_empty() {
+            file.write_at(&self.buf, self.buf_off)?;
+            self.buf_off += self.buf.len() as u64;
+            self.buf.clear();
+        }
+        Ok(())
+    }
+
+    /// Writes the buffer and `last` behind it. After a failure the buffer is as before.
+    pub(crate) fn flush_with(&mut self, file: &dyn File, last: &[u8]) -> Result<()> {
+        if !self.closed.is_empty() || self.buf.len() > BUFFER_LEN {
+            self.flush(file)?;
+        }
+        let before = self.buf.len();
+        self.buf.extend_from_slice(last);
+        let written = file.write_at(&self.buf, self.buf_off);
+        self.buf.truncate(before);
+        Ok(written?)
+    }
+
+    /// The stored bytes of a record of this commit, from the buffer or the file.
+    pub(crate) fn read(&self, file: &dyn File, off: u64, len: u32) -> Result<Vec<u8>> {
+        let buffered = self.closed.iter().map(|(o, b)| (*o, b)).chain(std::iter::once((self.buf_off, &self.buf)));
+        for (start, buf) in buffered {
+            let at = off.checked_sub(start).and_then(|at| usize::try_from(at).ok());
+            if let Some(b) = at.and_then(|at| buf.get(at..at.checked_add(len as usize)?)) {
+                return Ok(b.to_vec());
+            }
+        }
+        let mut bytes = vec![0; len as usize];
+        let n = file.read_at(&mut bytes, off)?;
+        if n < bytes.len() {
+            return Err(Error::Corrupt(Damage {
+                what: "frame of an open transaction".to_owned(),
+                offset: off,
+                page: None,
+                problem: "the file ends before it".to_owned(),
+            }));
+        }
+        Ok(bytes)
+    }
+}

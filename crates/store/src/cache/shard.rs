@@ -1,0 +1,356 @@
+//! One shard of the cache: entries, their queues, and who is thrown out next (S3-FIFO).
+//!
+//! A new page enters the *small* queue, a tenth of the budget. When it comes to that queue's end it moves to the *main*
+//! queue if it was wanted more than once since, and is thrown out otherwise, leaving its number among the *ghosts*. A page that
+//! comes back while it is a ghost enters the main queue at once. A page at the end of the main queue starts over if it was wanted
+//! since, and is thrown out otherwise. So a scan, which wants each page once, passes through the small queue only.
+//!
+//! Invariants:
+//! - every entry is in exactly one queue and in the chain of its page, and is the only one of its page and version;
+//! - `small.bytes + main.bytes` is what all entries weigh, and is not above `budget` when a public function returns.
+
+use std::collections::{HashMap, VecDeque};
+use std::hash::{BuildHasherDefault, Hasher};
+use std::sync::Arc;
+
+use super::Inflight;
+
+/// What an entry weighs beyond its bytes: its place in the tables and the allocator's own.
+const ENTRY_BYTES: usize = 112;
+
+/// A page wanted more often than this counts as wanted this often.
+const WANTED_MAX: u8 = 3;
+
+/// Buffers kept for reuse.
+const SPARE: usize = 4;
+
+/// No entry.
+const NONE: u32 = u32::MAX;
+
+/// Spreads page numbers; they are no secret and nobody gains by choosing them.
+#[derive(Default)]
+pub(super) struct PageHasher(u64);
+
+impl Hasher for PageHasher {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+    fn write(&mut self, bytes: &[u8]) {
+        for &byte in bytes {
+            self.write_u64(u64::from(byte));
+        }
+    }
+    fn write_u32(&mut self, n: u32) {
+        self.write_u64(u64::from(n));
+    }
+    fn write_u64(&mut self, n: u64) {
+        let x = (self.0 ^ n).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        self.0 = x ^ x >> 32;
+    }
+}
+
+type Map<K, V> = HashMap<K, V, BuildHasherDefault<PageHasher>>;
+
+/// Which queue an entry is in.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Place {
+    Small,
+    Main,
+}
+
+struct Entry {
+    page: u32,
+    version: u64,
+    /// The next entry of the same page, of another version.
+    other: u32,
+    /// Towards the newer end of the queue.
+    newer: u32,
+    /// Towards the older end of the queue.
+    older: u32,
+    place: Place,
+    /// How often it was wanted since it entered the queue, up to [`WANTED_MAX`].
+    wanted: u8,
+    /// Read ahead and not wanted yet: being wanted for the first time is what it was read for.
+    ahead: bool,
+    bytes: Box<[u8]>,
+}
+
+/// A queue through the entries, oldest first out.
+struct Queue {
+    newest: u32,
+    oldest: u32,
+    bytes: usize,
+}
+
+impl Queue {
+    const EMPTY: Queue = Queue { newest: NONE, oldest: NONE, bytes: 0 };
+}
+
+/// Page numbers lately thrown out of the small queue.
+#[derive(Default)]
+struct Ghosts {
+    order: VecDeque<(u32, u32)>,
+    stamp_of: Map<u32, u32>,
+    stamp: u32,
+}
+
+impl Ghosts {
+    fn add(&mut self, page: u32, keep: usize) {
+        self.stamp = self.stamp.wrapping_add(1);
+        self.stamp_of.insert(page, self.stamp);
+        self.order.push_back((page, self.stamp));
+        while self.order.len() > keep {
+            if let Some((page, stamp)) = self.order.pop_front()
+                && self.stamp_of.get(&page) == Some(&stamp)
+            {
+                self.stamp_of.remove(&page);
+            }
+        }
+    }
+
+    fn take(&mut self, page: u32) -> bool {
+        self.stamp_of.remove(&page).is_some()
+    }
+}
+
+/// A shard. See the module's documentation.
+pub(super) struct Shard {
+    first: Map<u32, u32>,
+    entries: Vec<Entry>,
+    /// Places in `entries` without an entry.
+    vacant: Vec<u32>,
+    small: Queue,
+    main: Queue,
+    ghosts: Ghosts,
+    budget: usize,
+    spare: Vec<Box<[u8]>>,
+    /// Pages that someone is decoding ahead.
+    pub(super) inflight: Map<(u32, u64), Arc<Inflight>>,
+}
+
+impl Shard {
+    pub(super) fn new() -> Shard {
+        Shard {
+            first: Map::default(),
+            entries: Vec::new(),
+            vacant: Vec::new(),
+            small: Queue::EMPTY,
+            main: Queue::EMPTY,
+            ghosts: Ghosts::default(),
+            budget: 0,
+            spare: Vec::new(),
+            inflight: Map::default(),
+        }
+    }
+
+    /// What it weighs, in bytes.
+    pub(super) fn bytes(&self) -> usize {
+        self.small.bytes + self.main.bytes
+    }
+
+    /// How many pages it holds.
+    pub(super) fn pages(&self) -> usize {
+        self.entries.len() - self.vacant.len()
+    }
+
+    fn find(&self, page: u32, version: u64) -> Option<u32> {
+        let mut at = *self.first.get(&page)?;
+        while at != NONE {
+            let entry = &self.entries[at as usize];
+            if entry.version == version {
+                return Some(at);
+            }
+            at = entry.other;
+        }
+        None
+    }
+
+    /// Whether the page is here; nobody wants it by asking.
+    pub(super) fn contains(&self, page: u32, version: u64) -> bool {
+        self.find(page, version).is_some()
+    }
+
+    /// Copies a part of a page; false when it is not here or not that long.
+    pub(super) fn get(&mut self, page: u32, version: u64, out: &mut [u8], offset: usize) -> bool {
+        let Some(at) = self.find(page, version) else {
+            return false;
+        };
+        let entry = &mut self.entries[at as usize];
+        let Some(part) = offset.checked_add(out.len()).and_then(|end| entry.bytes.get(offset..end)) else {
+            return false;
+        };
+        out.copy_from_slice(part);
+        if entry.ahead {
+            entry.ahead = false;
+        } else if entry.wanted < WANTED_MAX {
+            entry.wanted += 1;
+        }
+        true
+    }
+
+    /// A buffer of `len` bytes with anything in it, if one is to spare.
+    pub(super) fn spare(&mut self, len: usize) -> Option<Box<[u8]>> {
+        let at = self.spare.iter().position(|b| b.len() == len)?;
+        Some(self.spare.swap_remove(at))
+    }
+
+    /// Puts a page in; older versions of it go. What is here already stays as it is.
+    pub(super) fn insert(&mut self, page: u32, version: u64, bytes: Box<[u8]>, ahead: bool) {
+        let weight = bytes.len() + ENTRY_BYTES;
+        if weight > self.budget || self.find(page, version).is_some() {
+            return self.reuse(bytes);
+        }
+        self.remove_where(page, |v| v < version);
+        let place = if self.ghosts.take(page) { Place::Main } else { Place::Small };
+        let other = self.first.get(&page).copied().unwrap_or(NONE);
+        let entry = Entry { page, version, other, newer: NONE, older: NONE, place, wanted: 0, ahead, bytes };
+        let at = match self.vacant.pop() {
+            Some(at) => {
+                self.entries[at as usize] = entry;
+                at
+            }
+            None => {
+                self.entries.push(entry);
+                (self.entries.len() - 1) as u32
+            }
+        };
+        self.first.insert(page, at);
+        self.push(at, place);
+        self.shrink();
+    }
+
+    /// Takes all versions of a page out for which `which` holds.
+    pub(super) fn remove_where(&mut self, page: u32, which: impl Fn(u64) -> bool) {
+        let mut at = self.first.get(&page).copied().unwrap_or(NONE);
+        while at != NONE {
+            let Entry { version, other, .. } = self.entries[at as usize];
+            if which(version) {
+                self.drop_entry(at);
+            }
+            at = other;
+        }
+    }
+
+    /// Takes everything out.
+    pub(super) fn clear(&mut self) {
+        let budget = self.budget;
+        let inflight = std::mem::take(&mut self.inflight);
+        *self = Shard { budget, inflight, ..Shard::new() };
+    }
+
+    /// Sets the budget, in bytes, and keeps it.
+    pub(super) fn set_budget(&mut self, budget: usize) {
+        self.budget = budget;
+        self.shrink();
+        if self.pages() == 0 {
+            self.clear();
+        }
+    }
+
+    /// Throws out until the budget is kept.
+    fn shrink(&mut self) {
+        while self.bytes() > self.budget {
+            if self.small.oldest != NONE && (self.small.bytes > self.budget / 10 || self.main.oldest == NONE) {
+                let at = self.small.oldest;
+                let entry = &self.entries[at as usize];
+                if entry.wanted > 1 {
+                    self.unlink(at);
+                    self.push(at, Place::Main);
+                } else {
+                    let page = entry.page;
+                    self.drop_entry(at);
+                    let keep = self.pages().max(16);
+                    self.ghosts.add(page, keep);
+                }
+            } else if self.main.oldest != NONE {
+                let at = self.main.oldest;
+                let entry = &mut self.entries[at as usize];
+                if entry.wanted > 0 {
+                    let left = entry.wanted - 1;
+                    self.unlink(at);
+                    self.push(at, Place::Main);
+                    self.entries[at as usize].wanted = left;
+                } else {
+                    self.drop_entry(at);
+                }
+            } else {
+                return;
+            }
+        }
+    }
+
+    fn queue(&mut self, place: Place) -> &mut Queue {
+        match place {
+            Place::Small => &mut self.small,
+            Place::Main => &mut self.main,
+        }
+    }
+
+    /// Puts an entry that is in no queue at the newer end of one.
+    fn push(&mut self, at: u32, place: Place) {
+        let queue = self.queue(place);
+        let older = std::mem::replace(&mut queue.newest, at);
+        if older == NONE {
+            queue.oldest = at;
+        }
+        let entry = &mut self.entries[at as usize];
+        let weight = entry.bytes.len() + ENTRY_BYTES;
+        (entry.place, entry.older, entry.newer, entry.wanted) = (place, older, NONE, 0);
+        if older != NONE {
+            self.entries[older as usize].newer = at;
+        }
+        self.queue(place).bytes += weight;
+    }
+
+    /// Takes an entry out of its queue.
+    fn unlink(&mut self, at: u32) {
+        let Entry { place, older, newer, ref bytes, .. } = self.entries[at as usize];
+        let weight = bytes.len() + ENTRY_BYTES;
+        let queue = self.queue(place);
+        queue.bytes -= weight;
+        if queue.oldest == at {
+            queue.oldest = newer;
+        }
+        if queue.newest == at {
+            queue.newest = older;
+        }
+        if older != NONE {
+            self.entries[older as usize].newer = newer;
+        }
+        if newer != NONE {
+            self.entries[newer as usize].older = older;
+        }
+    }
+
+    /// Takes an entry out altogether.
+    fn drop_entry(&mut self, at: u32) {
+        self.unlink(at);
+        let Entry { page, other, .. } = self.entries[at as usize];
+        let mut before = self.first.get(&page).copied().unwrap_or(NONE);
+        if before == at {
+            if other == NONE {
+                self.first.remove(&page);
+            } else {
+                self.first.insert(page, other);
+            }
+        } else {
+            while before != NONE {
+                let entry = &mut self.entries[before as usize];
+                if entry.other == at {
+                    entry.other = other;
+                    break;
+                }
+                before = entry.other;
+            }
+        }
+        let bytes = std::mem::take(&mut self.entries[at as usize].bytes);
+        self.vacant.push(at);
+        self.reuse(bytes);
+    }
+
+    fn reuse(&mut self, bytes: Box<[u8]>) {
+        if self.spare.len() < SPARE {
+            self.spare.push(bytes);
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! Following the chain of commits: forward from a slot with everything verified, and back from the tip.
+
+use crate::error::{Damage, Error, Result};
+use crate::format::record::{Chain, Kind, MAX_PAYLOAD, RECORD_LEN, Record};
+use crate::format::tip::Tip;
+use crate::format::trailer::Trailer;
+use crate::format::{DATA_OFF, MAX_OFF};
+use densite_disk::File;
+
+/// Reads the trailer that `tip` names.
+///
+/// # Errors
+/// I/O; [`Error::Corrupt`] if that trailer is not there.
+pub(crate) fn read_trailer(file: &dyn File, salt: u64, tip: &Tip) -> Result<Trailer> {
+    let damage = |problem: &str| {
+        let what = format!("trailer of commit {}", tip.commit);
+        Error::Corrupt(Damage { what, offset: tip.off, page: None, problem: problem.to_owned() })
+    };
+    if tip.off < DATA_OFF || tip.off > MAX_OFF || tip.len > MAX_PAYLOAD + RECORD_LEN as u32 {
+        return Err(damage("its place is out of range"));
+    }
+    let mut bytes = vec![0; tip.len as usize];
+    let n = file.read_at(&mut bytes, tip.off)?;
+    if n < bytes.len() {
+        return Err(damage("the file ends before it"));
+    }
+    let (record, _, payload) = Record::open(&bytes, salt, tip.off).ok_or_else(|| damage("checksum mismatch"))?;
+    let decoded = if record.kind == Kind::Trailer { Trailer::decode(payload) } else { None };
+    let (trailer, hash) = decoded.ok_or_else(|| damage("it is no trailer"))?;
+    if trailer.commit != tip.commit || hash != tip.hash {
+        return Err(damage("another commit's trailer lies there"));
+    }
+    Ok(trailer)
+}
+
+/// Reads records one behind the other through a buffer.
+struct Scanner<'a> {
+    file: &'a dyn File,
+    buf: Vec<u8>,
+    buf_off: u64,
+}
+
+/// Bytes read at once.
+const WINDOW: usize = 128 << 10;
+
+impl Scanner<'_> {
+    /// `len` bytes at `off`, or fewer at the end of the file.
+    fn bytes(&mut self, off: u64, len: usize) -> Result<&[u8]> {
+        let inside = off >= self.buf_off && off + len as u64 <= self.buf_off + self.buf.len() as u64;
+        if !inside {
+            self.buf.resize(len.max(WINDOW), 0);
+            let n = self.file.read_at(&mut self.buf, off)?;
+            self.buf.truncate(n);
+            self.buf_off = off;
+        }
+        let at = (off - self.buf_off) as usize;
+        let end = (at + len).min(self.buf.len());
+        Ok(self.buf.get(at..end).unwrap_or_default())
+    }
+}
+
+/// The commit behind `prev`, whose records begin at `next_off`: every record verified, the chain hash recomputed.
+/// `None` if there is no valid commit there.
+pub(crate) fn next_commit(file: &dyn File, salt: u64, prev: &Tip, next_off: u64) -> Result<Option<(Tip, Trailer)>> {
+    let mut scanner = Scanner { file, buf: Vec::new(), buf_off: 0 };
+    let mut chain = Chain::after(&prev.hash);
+    let mut off = next_off;
+    // Jumps only ever lead to free extents, so a chain of them that comes back to where it was is no chain of ours.
+    let mut jumps = 0u32;
+    loop {
+        let Some((record, _)) = Record::parse(scanner.bytes(off, RECORD_LEN)?) else { return Ok(None) };
+        let total = record.total_len() as usize;
+        let Some((record, sum, payload)) = Record::open(scanner.bytes(off, total)?, salt, off) else { return Ok(None) };
+        match record.kind {
+            Kind::Trailer => {
+                let Some((trailer, hash)) = Trailer::decode(payload) else { return Ok(None) };
+                let fields = payload.get(..payload.len().saturating_sub(16)).unwrap_or_default();
+                let right = trailer.prev == *prev && trailer.commit > prev.commit && chain.finish(fields) == hash;
+                let tip = Tip { commit: trailer.commit, off, len: total as u32, hash };
+                return Ok(right.then_some((tip, trailer)));
+            }
+            Kind::Jump => {
+                chain.record(sum);
+                jumps += 1;
+                let target: Option<[u8; 8]> = payload.try_into().ok();
+                let target = target.map(u64::from_le_bytes).filter(|t| (DATA_OFF..MAX_OFF).contains(t) && jumps < 1 << 24);
+                let Some(target) = target else { return Ok(None) };
+                off = target;
+            }
+            _ => {
+                chain.record(sum);
+                off += total as u64;
+            }
+        }
+    }
+}

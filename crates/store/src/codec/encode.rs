@@ -1,0 +1,89 @@
+//! Encoding: the smallest form that the chosen codecs give.
+
+use std::cell::RefCell;
+
+use zstd::zstd_safe::{self, CCtx};
+
+use super::frame_header::{self, FrameHeader};
+use super::{CodecId, Dictionary, dictionary};
+use crate::CodecChoice;
+
+/// The level for frames that must be stored cheaply, in place of the level that is set.
+pub const HURRY_LEVEL: i32 = 1;
+
+/// What is not smaller by this part of its length is stored as it is: decoding it would cost more than it saves.
+const WORTH: usize = 64;
+
+/// How a payload was encoded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Encoded {
+    /// The codec.
+    pub codec: CodecId,
+    /// The number of its dictionary, 0 without one.
+    pub dict_id: u32,
+}
+
+/// What a thread keeps to encode with.
+struct Encoder {
+    context: CCtx<'static>,
+    frame: Vec<u8>,
+}
+
+thread_local! {
+    static ENCODER: RefCell<Option<Encoder>> = const { RefCell::new(None) };
+}
+
+/// Encodes `raw`, appending the payload to `out`. `level` is zstd's, -7 to 22 (out of range: the nearest). Never fails:
+/// what cannot be made smaller is stored as it is.
+pub fn encode(raw: &[u8], level: i32, dict: Option<&Dictionary>, choice: CodecChoice, out: &mut Vec<u8>) -> Encoded {
+    let codec = match choice {
+        CodecChoice::Raw => CodecId::RAW,
+        CodecChoice::Auto | CodecChoice::Zstd if is_zero(raw) => return Encoded { codec: CodecId::ZERO, dict_id: 0 },
+        CodecChoice::Auto | CodecChoice::Zstd => {
+            let (low, high) = dictionary::LEVELS;
+            let level = level.clamp(low, high);
+            let here = ENCODER.try_with(|cell| match cell.try_borrow_mut() {
+                Ok(mut slot) => zstd(&mut slot, raw, level, dict, out),
+                Err(_) => zstd(&mut None, raw, level, dict, out),
+            });
+            // The thread is about to end and has put its encoder away: use one for this page alone.
+            here.unwrap_or_else(|_| zstd(&mut None, raw, level, dict, out))
+        }
+    };
+    if codec == CodecId::RAW {
+        out.extend_from_slice(raw);
+    }
+    Encoded { codec, dict_id: if codec == CodecId::ZSTD_DICT { dict.map_or(0, Dictionary::id) } else { 0 } }
+}
+
+/// Appends the zstd payload of `raw` to `out` and returns its codec; appends nothing and returns RAW when it is not worth it.
+fn zstd(slot: &mut Option<Encoder>, raw: &[u8], level: i32, dict: Option<&Dictionary>, out: &mut Vec<u8>) -> CodecId {
+    if slot.is_none() {
+        *slot = CCtx::try_create().map(|context| Encoder { context, frame: Vec::new() });
+    }
+    let Some(Encoder { context, frame }) = slot else {
+        return CodecId::RAW;
+    };
+    frame.clear();
+    // Room for any outcome, so that zstd need not check for its end.
+    frame.reserve(zstd_safe::compress_bound(raw.len()).max(frame_header::MAX));
+    let (codec, result) = match dict.and_then(|dict| dict.encoder(level)) {
+        Some(dict) => (CodecId::ZSTD_DICT, context.compress_using_cdict(frame, raw, dict)),
+        None => (CodecId::ZSTD, context.compress(frame, raw, level)),
+    };
+    if result.is_err() {
+        return CodecId::RAW;
+    }
+    match frame.strip_prefix(FrameHeader::new(raw.len()).bytes()) {
+        Some(blocks) if blocks.len() + raw.len() / WORTH < raw.len() => {
+            out.extend_from_slice(blocks);
+            codec
+        }
+        _ => CodecId::RAW,
+    }
+}
+
+/// Whether every byte is zero.
+fn is_zero(bytes: &[u8]) -> bool {
+    bytes.chunks(64).all(|chunk| chunk.iter().fold(0, |all, byte| all | byte) == 0)
+}

@@ -1,0 +1,198 @@
+//! Learning dictionaries from the pages that are written.
+//!
+//! A [`Learner`] is shown every page that is written ([`Learner::observe`]) and told what became of it
+//! ([`Learner::coded`]). It keeps a bounded sample of each family and says with [`Learner::due`] when one is worth a lesson:
+//!
+//! - it has no dictionary, and [`FIRST_PAGES`] pages and [`FIRST_BYTES`] bytes of it have been seen;
+//! - it has been seen [`GROWTH`] times as much as at its last lesson, and a dictionary twice as large would now pay for itself;
+//! - its frames have become larger than they were after its last lesson (drift).
+//!
+//! A [`Lesson`] is self-contained, so that it can run on the pool ([`Lesson::train`]). If it brings a dictionary, the store
+//! stores it and tells the learner ([`Learner::installed`]); if not, the family is not tried again before it has grown or drifted.
+//! Pages of families too rare for a dictionary of their own are learned together, as family OTHER: a page whose family
+//! has no dictionary is encoded with OTHER's, if there is one.
+//!
+//! Invariants: samples weigh at most [`SAMPLE_BYTES`] in all; the same pages in the same order give the same lessons.
+
+mod lesson;
+mod pupil;
+mod reservoir;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::Dictionary;
+use super::family::Family;
+pub use lesson::{Lesson, Trained};
+use pupil::Pupil;
+
+/// Most bytes of samples kept at a time, over all families.
+pub const SAMPLE_BYTES: usize = 8 << 20;
+/// Most bytes of samples of one family: a lesson then takes about 0.1 s.
+const LESSON_BYTES: usize = 1536 << 10;
+/// Pages of a family that must have been seen before its first lesson.
+const FIRST_PAGES: u64 = 48;
+/// Bytes of a family that must have been seen before its first lesson.
+const FIRST_BYTES: u64 = 192 << 10;
+/// Fewer pages than this are not taught from.
+const LESSON_PAGES: usize = 16;
+/// A family is taught again when it has been seen this many times as much.
+const GROWTH: u64 = 8;
+/// Most families told apart; the rest are OTHER.
+const FAMILIES: usize = 256;
+/// Smallest and largest dictionary, in bytes.
+const DICTIONARY_BYTES: (usize, usize) = (4 << 10, 112 << 10);
+/// A dictionary is at most this part of the bytes it is for.
+const PART: u64 = 100;
+/// Where the generator that draws samples begins.
+const SEED: u64 = 0x6465_6e73_6974_6500;
+
+/// See the module's documentation.
+pub struct Learner {
+    pupils: BTreeMap<Family, Pupil>,
+    random: u64,
+    /// Bytes of all samples.
+    held: usize,
+    /// Bytes of the database, 0 when not known.
+    database: u64,
+    /// Bytes of all pages seen.
+    seen: u64,
+    level: i32,
+}
+
+impl Default for Learner {
+    fn default() -> Self {
+        Learner::new()
+    }
+}
+
+impl Learner {
+    /// A learner that knows nothing.
+    pub fn new() -> Learner {
+        Learner { pupils: BTreeMap::new(), random: SEED, held: 0, database: 0, seen: 0, level: 3 }
+    }
+
+    /// Tells how large the database is (or is about to become), in bytes: no dictionary is made larger than that is worth,
+    /// however often its pages are rewritten.
+    pub fn set_database_bytes(&mut self, bytes: u64) {
+        self.database = bytes;
+    }
+
+    /// Tells at which level pages are encoded (3 unless told): dictionaries are judged at it.
+    pub fn set_level(&mut self, level: i32) {
+        self.level = level;
+    }
+
+    /// Shows a page (or a run of pages) of a family.
+    pub fn observe(&mut self, family: Family, page: &[u8]) {
+        self.seen += page.len() as u64;
+        let family = self.enrol(family);
+        self.look(family, page);
+        if family != Family::OTHER && self.pupils.get(&family).is_some_and(Pupil::is_rare) {
+            let other = self.enrol(Family::OTHER);
+            self.look(other, page);
+        }
+    }
+
+    /// Tells what a page of a family became: `raw` bytes were stored as `stored`. Without it drift is not noticed.
+    pub fn coded(&mut self, family: Family, raw: usize, stored: usize) {
+        let family = self.enrol(family);
+        if let Some(pupil) = self.pupils.get_mut(&family) {
+            pupil.coded(raw, stored);
+        }
+    }
+
+    /// What was shown so far was drawn evenly from the database whose size was told: judge from it by the size of the
+    /// whole, so that families are due before the first page is written.
+    pub fn flush(&mut self) {
+        if self.seen == 0 || self.database <= self.seen {
+            return;
+        }
+        for pupil in self.pupils.values_mut() {
+            pupil.scale(self.database, self.seen);
+        }
+        self.seen = self.database;
+    }
+
+    /// The next lesson that is worth while. Its family is not named again as long as the lesson exists.
+    pub fn due(&mut self) -> Option<Lesson> {
+        self.due_where(|_| true)
+    }
+
+    /// The same among families that have no dictionary yet. These lessons are short (0.02 s) and every page until their end
+    /// is stored the larger way, so in a bulk load they are worth waiting for.
+    pub fn due_first(&mut self) -> Option<Lesson> {
+        self.due_where(Pupil::is_new)
+    }
+
+    fn due_where(&mut self, which: impl Fn(&Pupil) -> bool) -> Option<Lesson> {
+        let (database, share) = (self.database, self.share());
+        let due = self.pupils.iter().filter(|(_, pupil)| which(pupil) && pupil.is_due(database, share));
+        // What is being written now comes first; OTHER comes last, for it is for those who got none of their own.
+        let (&family, _) = due.max_by_key(|(family, pupil)| (**family != Family::OTHER, pupil.last_seen))?;
+        let pupil = self.pupils.get_mut(&family)?;
+        self.held -= pupil.samples.bytes();
+        let mut lesson = pupil.lesson(family, database, self.level);
+        if family == Family::OTHER {
+            lesson.samples.retain(|page| {
+                let of = Family::of(page);
+                of == Family::OTHER || self.pupils.get(&of).is_none_or(|pupil| !pupil.has_own())
+            });
+        }
+        Some(lesson)
+    }
+
+    /// Tells that a family has a dictionary now: a new one, or one that the file already had.
+    pub fn installed(&mut self, family: Family, dictionary: &Arc<Dictionary>) {
+        let family = self.enrol(family);
+        if let Some(pupil) = self.pupils.get_mut(&family) {
+            pupil.installed(dictionary);
+        }
+    }
+
+    /// Bytes of samples held now.
+    pub fn sample_bytes(&self) -> usize {
+        self.held
+    }
+
+    /// The name under which a family is kept; makes a place for it if it is new.
+    fn enrol(&mut self, family: Family) -> Family {
+        if self.pupils.contains_key(&family) {
+            return family;
+        }
+        let family = if self.pupils.len() < FAMILIES - 1 { family } else { Family::OTHER };
+        self.pupils.entry(family).or_default();
+        family
+    }
+
+    /// Most bytes of samples that one family may hold.
+    fn share(&self) -> usize {
+        (SAMPLE_BYTES / self.pupils.len().max(1)).min(LESSON_BYTES)
+    }
+
+    fn look(&mut self, family: Family, page: &[u8]) {
+        let (database, share) = (self.database, self.share());
+        let Some(pupil) = self.pupils.get_mut(&family) else {
+            return;
+        };
+        let before = pupil.samples.bytes();
+        pupil.last_seen = self.seen;
+        pupil.see(page, database, share, &mut self.random);
+        self.held = self.held - before + pupil.samples.bytes();
+        // New families have made every share smaller: whoever holds most gives way.
+        while self.held > SAMPLE_BYTES {
+            let Some(most) = self.pupils.values_mut().max_by_key(|pupil| pupil.samples.bytes()) else {
+                return;
+            };
+            let before = most.samples.bytes();
+            most.samples.thin(&mut self.random);
+            self.held = self.held - before + most.samples.bytes();
+            if before == 0 {
+                return;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,148 @@
+//! What the learner knows of one family.
+
+use std::sync::{Arc, Weak};
+
+use super::super::Dictionary;
+use super::super::family::Family;
+use super::reservoir::Reservoir;
+use super::{DICTIONARY_BYTES, FIRST_BYTES, FIRST_PAGES, GROWTH, LESSON_PAGES, Lesson, PART};
+
+/// The weight of one frame in the running mean of a family's ratio is one part in this many.
+const MEMORY: f64 = 256.0;
+/// Frames after a lesson whose mean is what later ones are compared with.
+const SETTLING: u64 = 256;
+/// Frames larger than that by this factor have drifted.
+const DRIFT: f64 = 1.08;
+
+/// A family's record.
+#[derive(Default)]
+pub(super) struct Pupil {
+    seen_pages: u64,
+    seen_bytes: u64,
+    /// How much the learner had seen, in bytes, when it last saw this family.
+    pub(super) last_seen: u64,
+    /// `seen_bytes` at the last lesson, or what a dictionary found in the file stands for; 0: never taught.
+    taught_bytes: u64,
+    dictionary: Option<Arc<Dictionary>>,
+    /// Upgrades while a lesson exists.
+    lesson: Weak<()>,
+    /// Frames coded since the last lesson.
+    coded: u64,
+    /// Running mean of stored / raw since the last lesson.
+    ratio: f64,
+    /// That mean when it had settled; 0: not yet.
+    settled: f64,
+    /// Pages to teach from.
+    pub(super) samples: Reservoir,
+}
+
+impl Pupil {
+    /// Takes note of a page, and perhaps a sample.
+    pub(super) fn see(&mut self, page: &[u8], database: u64, share: usize, random: &mut u64) {
+        self.seen_pages += 1;
+        self.seen_bytes += page.len() as u64;
+        // Samples are taken only when they would serve a lesson that is near.
+        if self.taught_bytes == 0 || self.outgrown(database, GROWTH / 2) || self.drifted() {
+            self.samples.offer(page, share, random);
+        }
+    }
+
+    /// Takes note of a frame.
+    pub(super) fn coded(&mut self, raw: usize, stored: usize) {
+        if raw == 0 {
+            return;
+        }
+        self.coded += 1;
+        let weight = (1.0 / self.coded as f64).max(1.0 / MEMORY);
+        self.ratio += (stored as f64 / raw as f64 - self.ratio) * weight;
+        if self.coded == SETTLING {
+            self.settled = self.ratio;
+        }
+    }
+
+    /// What was seen stands for `whole / part` as much.
+    pub(super) fn scale(&mut self, whole: u64, part: u64) {
+        let scaled = |n: u64| u64::try_from(u128::from(n) * u128::from(whole) / u128::from(part.max(1))).unwrap_or(u64::MAX);
+        self.seen_pages = scaled(self.seen_pages);
+        self.seen_bytes = scaled(self.seen_bytes);
+    }
+
+    /// Begins a lesson with the samples that there are.
+    pub(super) fn lesson(&mut self, family: Family, database: u64, level: i32) -> Lesson {
+        let token = Arc::new(());
+        self.lesson = Arc::downgrade(&token);
+        self.taught_bytes = self.seen_bytes;
+        // Drift is measured anew, also after a lesson in vain: what was drift is then how the family is.
+        (self.coded, self.ratio, self.settled) = (0, 0.0, 0.0);
+        Lesson {
+            family,
+            samples: std::mem::take(&mut self.samples).into_pages(),
+            max_bytes: self.worth(database),
+            bytes: self.usable(database),
+            level,
+            current: self.dictionary.clone(),
+            _token: token,
+        }
+    }
+
+    /// Has this dictionary from now on.
+    pub(super) fn installed(&mut self, dictionary: &Arc<Dictionary>) {
+        if self.taught_bytes == 0 {
+            // It was in the file: take it that it was worth its bytes.
+            self.taught_bytes = (dictionary.bytes().len() as u64 * PART).max(FIRST_BYTES);
+            self.seen_bytes += self.taught_bytes;
+            self.seen_pages += FIRST_PAGES;
+        }
+        (self.coded, self.ratio, self.settled) = (0, 0.0, 0.0);
+        self.dictionary = Some(Arc::clone(dictionary));
+    }
+
+    /// Whether it was never taught and has no dictionary.
+    pub(super) fn is_new(&self) -> bool {
+        self.taught_bytes == 0
+    }
+
+    /// Whether its pages may have to make do with the dictionary of OTHER.
+    pub(super) fn is_rare(&self) -> bool {
+        self.dictionary.is_none() && self.seen_pages <= FIRST_PAGES
+    }
+
+    /// Whether it has a dictionary of its own, or is about to.
+    pub(super) fn has_own(&self) -> bool {
+        self.dictionary.is_some() || self.lesson.strong_count() > 0
+    }
+
+    /// Whether a lesson is worth while now.
+    pub(super) fn is_due(&self, database: u64, share: usize) -> bool {
+        self.lesson.strong_count() == 0
+            && self.samples.pages() >= LESSON_PAGES
+            && match self.taught_bytes {
+                0 => self.seen_pages >= FIRST_PAGES && self.seen_bytes >= FIRST_BYTES,
+                _ => {
+                    self.outgrown(database, GROWTH)
+                        || self.drifted() && self.samples.bytes() >= (self.worth(database) * 8).min(share / 2)
+                }
+            }
+    }
+
+    /// Bytes that a dictionary would be for.
+    fn usable(&self, database: u64) -> u64 {
+        if database == 0 { self.seen_bytes } else { self.seen_bytes.min(database) }
+    }
+
+    /// The size of a dictionary that would pay for itself.
+    fn worth(&self, database: u64) -> usize {
+        let (low, high) = DICTIONARY_BYTES;
+        usize::try_from(self.usable(database) / PART).unwrap_or(high).clamp(low, high)
+    }
+
+    fn drifted(&self) -> bool {
+        self.settled > 0.0 && self.coded >= 2 * SETTLING && self.ratio > self.settled * DRIFT
+    }
+
+    /// Whether it has been seen `growth` times as much as at the last lesson, and a dictionary twice as large (or the first one) would pay.
+    fn outgrown(&self, database: u64, growth: u64) -> bool {
+        let has = self.dictionary.as_ref().map_or(0, |dictionary| dictionary.bytes().len());
+        self.seen_bytes >= self.taught_bytes.saturating_mul(growth) && self.worth(database) >= has * 2
+    }
+}

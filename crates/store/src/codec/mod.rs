@@ -1,0 +1,59 @@
+//! Codecs: how the bytes of a page (or of a run of pages) are stored.
+//!
+//! A codec has a number, which every frame carries; numbers are never given a second meaning.
+//!
+//! number  name       payload
+//!      0  raw        the bytes as they are
+//!      1  zstd       the blocks of one zstd frame (see below)
+//!      2  zstd+dict  the same, coded with the dictionary whose number the frame carries
+//!      3  typed      reserved
+//!      4  zero       nothing: every byte is zero
+//!
+//! A zstd frame begins with a header that follows from the raw length alone: magic number, single segment, content
+//! size, neither checksum nor dictionary number (the store keeps its own). It is not stored: [`encode`] strips
+//! it and [`decode`] puts it back.
+//!
+//! Invariant: [`decode`] of hostile bytes is an error or some page, never a panic.
+
+mod decode;
+mod dictionary;
+mod encode;
+pub mod family;
+mod frame_header;
+pub mod learn;
+
+pub use decode::decode;
+pub use dictionary::Dictionary;
+pub use encode::{Encoded, HURRY_LEVEL, encode};
+
+/// The number of a codec, as frames carry it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct CodecId(pub u8);
+
+impl CodecId {
+    /// The bytes as they are.
+    pub const RAW: CodecId = CodecId(0);
+    /// zstd without a dictionary.
+    pub const ZSTD: CodecId = CodecId(1);
+    /// zstd with a dictionary.
+    pub const ZSTD_DICT: CodecId = CodecId(2);
+    /// Reserved for the typed page codec; not written or read yet.
+    pub const TYPED: CodecId = CodecId(3);
+    /// All bytes zero; the payload is empty.
+    pub const ZERO: CodecId = CodecId(4);
+
+    /// Its name, for people; "unknown" when this program does not know the number.
+    pub fn name(self) -> &'static str {
+        match self {
+            CodecId::RAW => "raw",
+            CodecId::ZSTD => "zstd",
+            CodecId::ZSTD_DICT => "zstd+dict",
+            CodecId::TYPED => "typed",
+            CodecId::ZERO => "zero",
+            _ => "unknown",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,73 @@
+//! What can go wrong in the store, shaped by what the caller can do.
+
+use densite_disk as disk;
+use std::fmt;
+
+/// Shorthand for results of this crate.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// What is damaged, and where.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Damage {
+    /// What was to be read there ("frame of page 7", "slot A", "map node").
+    pub what: String,
+    /// Byte offset in the stored file.
+    pub offset: u64,
+    /// The page it belongs to, where there is one (1 is the first).
+    pub page: Option<u32>,
+    /// What is wrong with it ("checksum mismatch", "length 9000 past the end").
+    pub problem: String,
+}
+
+impl fmt::Display for Damage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} at offset {}", self.what, self.offset)?;
+        if let Some(p) = self.page {
+            write!(f, " (page {p})")?;
+        }
+        write!(f, ": {}", self.problem)
+    }
+}
+
+/// A failure of the store.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum Error {
+    /// The disk is full: free space and try again; the handle works on.
+    #[error("the disk is full")]
+    Full(disk::Error),
+    /// A read or write failed; the handle works on.
+    #[error("{0}")]
+    Io(disk::Error),
+    /// A sync failed: nothing more may be believed until the file is opened again.
+    #[error("an earlier sync failed; close and reopen the database")]
+    Poisoned,
+    /// The file is damaged: restore it from a backup.
+    #[error("damaged: {0}")]
+    Corrupt(Damage),
+    /// The file is of a newer format than this program reads.
+    #[error("format version {found} is newer than {supported}, the newest this program reads; use a newer Densite")]
+    NewerFormat {
+        /// The version found.
+        found: u32,
+        /// The newest version supported.
+        supported: u32,
+    },
+    /// Not a Densite file at all.
+    #[error("not a Densite file")]
+    NotDensite,
+    /// A write through a read-only handle.
+    #[error("the file is open read-only")]
+    ReadOnly,
+    /// A setting that cannot be met.
+    #[error("{0}")]
+    Setting(String),
+}
+
+impl From<disk::Error> for Error {
+    fn from(e: disk::Error) -> Self {
+        match e.kind {
+            disk::ErrorKind::Full => Error::Full(e),
+            _ => Error::Io(e),
+        }
+    }
+}

@@ -1,0 +1,40 @@
+//! The bytes of a stored file: preamble, records, trailers.
+//!
+//! ```text
+//!      0   4096  header: magic, version, salt
+//!   4096   4096  slot A, two copies (at +0 and +2048)
+//!   8192   4096  slot B, two copies
+//!  12288   4096  tip: the newest published commit
+//!  16384    ...  records, one behind the other; jump records lead elsewhere
+//! ```
+//!
+//! The preamble's four blocks are 4 KiB each, so that a torn sector of one never reaches another.
+//! `docs/FORMAT.md` is the public copy of the tables in these modules; a test compares them.
+
+pub(crate) mod header;
+pub(crate) mod record;
+pub(crate) mod slot;
+pub(crate) mod tip;
+pub(crate) mod trailer;
+
+/// The format version this program writes, and the newest it reads.
+pub const FORMAT_VERSION: u32 = 1;
+
+/// Where the header lies.
+pub(crate) const HEADER_OFF: u64 = 0;
+/// Where the two slots lie.
+pub(crate) const SLOT_OFF: [u64; 2] = [4096, 8192];
+/// The second copy of a slot, from the first.
+pub(crate) const SLOT_COPY: u64 = 2048;
+/// Where the tip lies.
+pub(crate) const TIP_OFF: u64 = 12288;
+/// Where records begin, and the length of the preamble.
+pub(crate) const DATA_OFF: u64 = 16384;
+
+/// Space is accounted, freed and reused in units of this many bytes, counted from offset 0.
+pub(crate) const UNIT_LEN: u64 = 65536;
+/// The unit with the bytes that SQLite locks (1 GiB); it stays empty (rule 13).
+pub(crate) const LOCK_UNIT: u64 = 0x4000_0000 / UNIT_LEN;
+
+/// No stored file is larger: offsets fit 48 bits.
+pub(crate) const MAX_OFF: u64 = 1 << 48;

@@ -1,0 +1,174 @@
+//! Records: everything behind the preamble is one of these.
+//!
+//! ```text
+//! offset  size  field
+//!      0     1  kind       1 frame, 2 map node, 3 dictionary, 4 space chunk, 5 jump, 6 trailer
+//!      1     1  codec      how the payload is coded
+//!      2     1  page_log2  frame: log2 of the page size; map node: its level
+//!      3     1  run_log2   frame: log2 of the number of pages in it
+//!      4     4  number     frame: first page; map node: first page it covers; dictionary: its id; space chunk: its index
+//!      8     4  stored_len payload bytes that follow the header
+//!     12     4  model      dictionary or model the codec needs; 0 none
+//!     16     8  version    number of the commit it was written in
+//!     24     4  raw_check  low half of xxh3-64 of the decoded payload
+//!     28     8  checksum   xxh3-64 of the payload, seeded with the xxh3-64 of the 28 bytes above,
+//!                          which is seeded with salt XOR offset
+//! ```
+//!
+//! Valid if and only if kind and lengths are in range and the checksum matches. Seeding with the offset makes a record
+//! that was moved by anything but us invalid; number and version tell a right frame from a reused place (rule 6).
+
+use crate::bytes::{Fields, Put};
+use xxhash_rust::xxh3::{Xxh3, xxh3_64};
+
+/// Length of a record's header in bytes.
+pub(crate) const RECORD_LEN: usize = 36;
+/// No payload is longer: the largest run is 64 pages, a page 64 KiB.
+pub(crate) const MAX_PAYLOAD: u32 = 8 << 20;
+/// Length of a jump record: its payload is the target offset.
+pub(crate) const JUMP_LEN: u64 = RECORD_LEN as u64 + 8;
+
+/// What a record holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Kind {
+    Frame = 1,
+    Node = 2,
+    Dictionary = 3,
+    Space = 4,
+    Jump = 5,
+    Trailer = 6,
+}
+
+impl Kind {
+    fn of(b: u8) -> Option<Kind> {
+        Some(match b {
+            1 => Kind::Frame,
+            2 => Kind::Node,
+            3 => Kind::Dictionary,
+            4 => Kind::Space,
+            5 => Kind::Jump,
+            6 => Kind::Trailer,
+            _ => return None,
+        })
+    }
+}
+
+/// A record's header, without the checksum.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Record {
+    pub(crate) kind: Kind,
+    pub(crate) codec: u8,
+    pub(crate) page_log2: u8,
+    pub(crate) run_log2: u8,
+    pub(crate) number: u32,
+    pub(crate) stored_len: u32,
+    pub(crate) model: u32,
+    pub(crate) version: u64,
+    pub(crate) raw_check: u32,
+}
+
+impl Record {
+    /// A record of `kind` whose other fields are zero.
+    pub(crate) fn plain(kind: Kind, number: u32, version: u64) -> Record {
+        Record { kind, codec: 0, page_log2: 0, run_log2: 0, number, stored_len: 0, model: 0, version, raw_check: 0 }
+    }
+
+    /// Header and payload in one, and the checksum; `offset` is where the record will lie.
+    pub(crate) fn put(&self, payload: &[u8], salt: u64, offset: u64, out: &mut Vec<u8>) -> u64 {
+        let start = out.len();
+        out.put_u8(self.kind as u8);
+        out.put_u8(self.codec);
+        out.put_u8(self.page_log2);
+        out.put_u8(self.run_log2);
+        out.put_u32(self.number);
+        out.put_u32(payload.len() as u32);
+        out.put_u32(self.model);
+        out.put_u64(self.version);
+        out.put_u32(self.raw_check);
+        let sum = checksum(out.get(start..).unwrap_or_default(), payload, salt, offset);
+        out.put_u64(sum);
+        out.extend_from_slice(payload);
+        sum
+    }
+
+    /// The header's fields, if they are in range; the checksum is not verified, but returned.
+    pub(crate) fn parse(bytes: &[u8]) -> Option<(Record, u64)> {
+        let mut f = Fields::new(bytes);
+        let kind = Kind::of(f.u8()?)?;
+        let (codec, page_log2, run_log2) = (f.u8()?, f.u8()?, f.u8()?);
+        let (number, stored_len, model) = (f.u32()?, f.u32()?, f.u32()?);
+        let (version, raw_check, sum) = (f.u64()?, f.u32()?, f.u64()?);
+        let page_ok = kind != Kind::Frame || ((9..=16).contains(&page_log2) && run_log2 <= 6);
+        (stored_len <= MAX_PAYLOAD && page_ok).then_some((
+            Record { kind, codec, page_log2, run_log2, number, stored_len, model, version, raw_check },
+            sum,
+        ))
+    }
+
+    /// Header and payload of the whole record `bytes`, verified.
+    pub(crate) fn open(bytes: &[u8], salt: u64, offset: u64) -> Option<(Record, u64, &[u8])> {
+        let (r, sum) = Record::parse(bytes)?;
+        let payload = bytes.get(RECORD_LEN..RECORD_LEN + r.stored_len as usize)?;
+        (checksum(bytes.get(..28)?, payload, salt, offset) == sum).then_some((r, sum, payload))
+    }
+
+    /// Bytes of header and payload.
+    pub(crate) fn total_len(&self) -> u32 {
+        RECORD_LEN as u32 + self.stored_len
+    }
+}
+
+/// The low half of the hash of decoded bytes, as `raw_check` holds it.
+pub(crate) fn raw_check(raw: &[u8]) -> u32 {
+    xxh3_64(raw) as u32
+}
+
+fn checksum(head: &[u8], payload: &[u8], salt: u64, offset: u64) -> u64 {
+    // The header's 28 bytes fold into the seed, so that the payload is hashed in one go, which is much faster than a streamed hash.
+    let seed = xxhash_rust::xxh3::xxh3_64_with_seed(head, salt ^ offset);
+    xxhash_rust::xxh3::xxh3_64_with_seed(payload, seed)
+}
+
+/// The chain hash: over the previous trailer's hash, the checksums of all records since, and the trailer's own fields.
+pub(crate) struct Chain(Xxh3);
+
+impl Chain {
+    pub(crate) fn after(prev: &[u8; 16]) -> Chain {
+        let mut h = Xxh3::new();
+        h.update(prev);
+        Chain(h)
+    }
+
+    pub(crate) fn record(&mut self, checksum: u64) {
+        self.0.update(&checksum.to_le_bytes());
+    }
+
+    pub(crate) fn finish(&self, trailer_fields: &[u8]) -> [u8; 16] {
+        let mut h = self.0.clone();
+        h.update(trailer_fields);
+        h.digest128().to_le_bytes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_bit_counts() {
+        let r = Record { codec: 1, page_log2: 12, number: 7, model: 3, raw_check: 9, ..Record::plain(Kind::Frame, 7, 11) };
+        let mut b = Vec::new();
+        r.put(b"payload", 42, 1000, &mut b);
+        let (got, _, payload) = Record::open(&b, 42, 1000).expect("valid");
+        assert_eq!(payload, b"payload");
+        assert_eq!(got, Record { stored_len: 7, ..r });
+        assert!(Record::open(&b, 42, 1001).is_none(), "another place");
+        assert!(Record::open(&b, 43, 1000).is_none(), "another file");
+        for bit in 0..b.len() * 8 {
+            let mut c = b.clone();
+            c[bit / 8] ^= 1 << (bit % 8);
+            assert!(Record::open(&c, 42, 1000).is_none(), "bit {bit}");
+        }
+    }
+}

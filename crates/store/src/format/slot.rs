@@ -1,0 +1,102 @@
+//! Commit slots: the two places recovery may start from.
+//!
+//! ```text
+//! offset  size  field
+//!      0     4  magic      "DSLT"
+//!      4     4  version    format version
+//!      8     8  seq        one more at each slot written; the larger valid slot wins
+//!     16     8  salt       as in the header
+//!     24    40  tip        the trailer it names (fields of the tip, without checksum)
+//!     64     4  flags      1: written by the last close, nothing was published after it
+//!     68     4  reserved   0
+//!     72     8  checksum   xxh3-64 of the 72 bytes above
+//! ```
+//!
+//! Valid if and only if the checksum matches and seq is not zero.
+//! Invariant: all that a slot points at was synced before the slot was written.
+//! Invariant: the slot we write is never the one recovery would choose now, and that one is durable.
+//! So the trailer named by the newest valid slot is *proven*: if it cannot be read, the file is damaged (rule 10).
+
+use super::tip::Tip;
+use crate::bytes::{Fields, Put};
+use xxhash_rust::xxh3::xxh3_64;
+
+const MAGIC: &[u8; 4] = b"DSLT";
+/// Length of one copy of a slot in bytes.
+pub(crate) const SLOT_LEN: usize = 80;
+/// Flag: nothing was published after this slot when it was written.
+pub(crate) const CLEAN: u32 = 1;
+
+/// A decoded slot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Slot {
+    pub(crate) version: u32,
+    pub(crate) seq: u64,
+    pub(crate) salt: u64,
+    pub(crate) tip: Tip,
+    pub(crate) flags: u32,
+}
+
+impl Slot {
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let mut out = Vec::with_capacity(SLOT_LEN);
+        out.extend_from_slice(MAGIC);
+        out.put_u32(self.version);
+        out.put_u64(self.seq);
+        out.put_u64(self.salt);
+        self.tip.put(&mut out);
+        out.put_u32(self.flags);
+        out.put_u32(0);
+        let sum = xxh3_64(&out);
+        out.put_u64(sum);
+        out
+    }
+
+    pub(crate) fn decode(bytes: &[u8]) -> Option<Slot> {
+        let mut f = Fields::new(bytes);
+        if f.bytes(4)? != MAGIC {
+            return None;
+        }
+        let (version, seq, salt) = (f.u32()?, f.u64()?, f.u64()?);
+        let tip = Tip::take(&mut f)?;
+        let (flags, _, sum) = (f.u32()?, f.u32()?, f.u64()?);
+        (xxh3_64(bytes.get(..72)?) == sum && seq != 0).then_some(Slot { version, seq, salt, tip, flags })
+    }
+}
+
+/// The newest valid slot among the two blocks' four copies, and which block it is in.
+pub(crate) fn choose(preamble: &[u8]) -> Option<(usize, Slot)> {
+    let mut best: Option<(usize, Slot)> = None;
+    for (i, off) in super::SLOT_OFF.iter().enumerate() {
+        for copy in [0, super::SLOT_COPY] {
+            let at = (off + copy) as usize;
+            let slot = preamble.get(at..at + SLOT_LEN).and_then(Slot::decode);
+            if let Some(s) = slot
+                && best.is_none_or(|(_, b)| s.seq > b.seq)
+            {
+                best = Some((i, s));
+            }
+        }
+    }
+    best
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn newest_valid_copy_wins() {
+        let mut pre = vec![0u8; super::super::DATA_OFF as usize];
+        assert!(choose(&pre).is_none());
+        let mk = |seq| Slot { version: 1, seq, salt: 5, tip: Tip { commit: seq, ..Tip::default() }, flags: 0 };
+        for (at, seq) in [(4096, 3), (6144, 3), (8192, 4), (10240, 4)] {
+            pre[at..at + SLOT_LEN].copy_from_slice(&mk(seq).encode());
+        }
+        assert_eq!(choose(&pre).map(|x| (x.0, x.1.seq)), Some((1, 4)));
+        pre[8192 + 30] ^= 1;
+        assert_eq!(choose(&pre).map(|x| (x.0, x.1.seq)), Some((1, 4)), "the second copy serves");
+        pre[10240 + 30] ^= 1;
+        assert_eq!(choose(&pre).map(|x| (x.0, x.1.seq)), Some((0, 3)), "then the older slot");
+    }
+}

@@ -1,0 +1,201 @@
+//! Trailers: the records that make commits.
+//!
+//! ```text
+//! offset  size  field
+//!      0     8  commit       this commit's number; larger than any before
+//!      8     8  epoch        random, new for each writer and after each failure: what is left of an earlier
+//!                            tail never continues this chain (rule 8)
+//!     16     4  flags        1: root trailer, has the root section
+//!     20     4  page_size    bytes of a page; 0 while nothing was ever written
+//!     24     8  logical_len  bytes of the database
+//!     32     8  next_off     where the next record goes
+//!     40     8  room_end     end of the extent it lies in; all ones: the open end of the file
+//!     48     8  tail_off     end of everything ever written
+//!     56    40  prev         the trailer before (fields of a tip, without checksum)
+//!     96   100  head         the first 100 bytes of page 1
+//!    196     4  pieces       count of 16-byte pieces (start, end): where this commit wrote
+//!    200     4  dicts        count of 34-byte dictionary records (those new in this commit; in a root trailer all)
+//!    204     4  deltas       count of 32-byte deltas: page number (0: reserved) and entry; none in a root trailer
+//!    208     .  the root section, pieces, dictionaries, deltas
+//!      .    16  hash         chain hash: over the previous hash, the checksums of all records of this commit, and the bytes above
+//! ```
+//!
+//! Root section: map root (20 bytes: offset, version, length), level (4), next dictionary id (4), units accounted (8),
+//! count of space chunks (4), and each chunk's place (20) and number of free units (4).
+//!
+//! A commit is valid if and only if its trailer's record is valid, `prev` names the trailer that the chain has reached,
+//! and the hash follows from the records between the two. Walking back along `prev` to the first root trailer gives
+//! everything that is needed to read.
+
+use super::tip::Tip;
+use crate::bytes::{Fields, Put};
+use crate::map::{Entry, NodeRef, Root};
+
+/// Flag: the root section is there.
+const ROOT: u32 = 1;
+/// The open end of the file, as `room_end`.
+pub(crate) const OPEN_END: u64 = u64::MAX;
+/// Bytes of page 1 that are kept in the trailer.
+pub(crate) const HEAD_LEN: usize = 100;
+
+/// A learned dictionary: where it is, and how many pages' frames use it (in root trailers).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct DictInfo {
+    pub(crate) id: u32,
+    pub(crate) family: u16,
+    pub(crate) place: NodeRef,
+    /// Pages whose newest frame needs it; only a root trailer knows.
+    pub(crate) uses: u64,
+}
+
+/// The root section.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct RootSection {
+    pub(crate) map: Root,
+    pub(crate) next_dict: u32,
+    pub(crate) units: u64,
+    pub(crate) chunks: Vec<(NodeRef, u32)>,
+}
+
+/// A decoded trailer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Trailer {
+    pub(crate) commit: u64,
+    pub(crate) epoch: u64,
+    pub(crate) page_size: u32,
+    pub(crate) logical_len: u64,
+    pub(crate) next_off: u64,
+    pub(crate) room_end: u64,
+    pub(crate) tail_off: u64,
+    pub(crate) prev: Tip,
+    pub(crate) head: [u8; HEAD_LEN],
+    pub(crate) root: Option<RootSection>,
+    pub(crate) pieces: Vec<(u64, u64)>,
+    pub(crate) dicts: Vec<DictInfo>,
+    pub(crate) deltas: Vec<(u32, Entry)>,
+}
+
+/// Bytes of the payload that these counts give; known before the contents are, so that the place of the
+/// trailer can be chosen first (it is part of its own `pieces`).
+pub(crate) fn payload_len(chunks: Option<usize>, pieces: usize, dicts: usize, deltas: usize) -> usize {
+    208 + chunks.map_or(0, |n| 40 + 24 * n) + 16 * pieces + 34 * dicts + 32 * deltas + 16
+}
+
+impl Trailer {
+    /// The payload, all but the hash.
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let mut out = Vec::with_capacity(512 + 32 * self.deltas.len());
+        out.put_u64(self.commit);
+        out.put_u64(self.epoch);
+        out.put_u32(if self.root.is_some() { ROOT } else { 0 });
+        out.put_u32(self.page_size);
+        out.put_u64(self.logical_len);
+        out.put_u64(self.next_off);
+        out.put_u64(self.room_end);
+        out.put_u64(self.tail_off);
+        self.prev.put(&mut out);
+        out.extend_from_slice(&self.head);
+        out.put_u32(self.pieces.len() as u32);
+        out.put_u32(self.dicts.len() as u32);
+        out.put_u32(self.deltas.len() as u32);
+        if let Some(r) = &self.root {
+            r.map.node.put(&mut out);
+            out.put_u32(r.map.level);
+            out.put_u32(r.next_dict);
+            out.put_u64(r.units);
+            out.put_u32(r.chunks.len() as u32);
+            for (place, free) in &r.chunks {
+                place.put(&mut out);
+                out.put_u32(*free);
+            }
+        }
+        for (a, b) in &self.pieces {
+            out.put_u64(*a);
+            out.put_u64(*b);
+        }
+        for d in &self.dicts {
+            out.put_u32(d.id);
+            d.place.put(&mut out);
+            out.put_u16(d.family);
+            out.put_u64(d.uses);
+        }
+        for (page, e) in &self.deltas {
+            out.put_u32(*page);
+            e.put(&mut out);
+        }
+        out
+    }
+
+    /// The trailer and its hash; `None` if a field is out of range or bytes are missing or left over.
+    pub(crate) fn decode(payload: &[u8]) -> Option<(Trailer, [u8; 16])> {
+        let mut f = Fields::new(payload);
+        let (commit, epoch, flags, page_size) = (f.u64()?, f.u64()?, f.u32()?, f.u32()?);
+        let (logical_len, next_off, room_end, tail_off) = (f.u64()?, f.u64()?, f.u64()?, f.u64()?);
+        let prev = Tip::take(&mut f)?;
+        let head = f.array()?;
+        let (n_pieces, n_dicts, n_deltas) = (f.u32()? as usize, f.u32()? as usize, f.u32()? as usize);
+        if page_size != 0 && !(page_size.is_power_of_two() && (512..=65536).contains(&page_size)) {
+            return None;
+        }
+        let root = if flags & ROOT != 0 {
+            let map = Root { node: NodeRef::take(&mut f)?, level: f.u32()? };
+            let (next_dict, units, n) = (f.u32()?, f.u64()?, f.u32()? as usize);
+            if map.level > 3 || f.remaining() < n.checked_mul(24)? {
+                return None;
+            }
+            let chunks = (0..n).map(|_| Some((NodeRef::take(&mut f)?, f.u32()?))).collect::<Option<_>>()?;
+            Some(RootSection { map, next_dict, units, chunks })
+        } else {
+            None
+        };
+        // Counts are checked against the bytes there are before anything is allocated.
+        let want = n_pieces.checked_mul(16)?.checked_add(n_dicts.checked_mul(34)?)?.checked_add(n_deltas.checked_mul(32)?)?;
+        if f.remaining() != want.checked_add(16)? {
+            return None;
+        }
+        let pieces = (0..n_pieces).map(|_| Some((f.u64()?, f.u64()?))).collect::<Option<_>>()?;
+        let dict = |f: &mut Fields<'_>| {
+            let (id, place, family, uses) = (f.u32()?, NodeRef::take(f)?, f.u16()?, f.u64()?);
+            Some(DictInfo { id, family, place, uses })
+        };
+        let dicts = (0..n_dicts).map(|_| dict(&mut f)).collect::<Option<_>>()?;
+        let deltas = (0..n_deltas).map(|_| Some((f.u32()?, Entry::take(&mut f)?))).collect::<Option<_>>()?;
+        let hash = f.array()?;
+        let t = Trailer { commit, epoch, page_size, logical_len, next_off, room_end, tail_off, prev, head, root, pieces, dicts, deltas };
+        Some((t, hash))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn length_is_known_beforehand() {
+        let mut t = Trailer {
+            commit: 1,
+            epoch: 2,
+            page_size: 4096,
+            logical_len: 8192,
+            next_off: 1 << 20,
+            room_end: OPEN_END,
+            tail_off: 1 << 20,
+            prev: Tip::default(),
+            head: [1; HEAD_LEN],
+            root: None,
+            pieces: vec![(1, 2), (3, 4)],
+            dicts: vec![DictInfo { id: 1, family: 13, place: NodeRef { off: 50, version: 1, len: 90 }, uses: 4 }],
+            deltas: vec![(1, Entry { off: 99, version: 1, len: 100, ..Entry::NONE }); 3],
+        };
+        for root in [None, Some(RootSection { chunks: vec![(NodeRef::default(), 4); 2], ..RootSection::default() })] {
+            t.root = root;
+            let mut b = t.encode();
+            b.extend_from_slice(&[7; 16]);
+            assert_eq!(b.len(), payload_len(t.root.as_ref().map(|r| r.chunks.len()), 2, 1, 3));
+            assert_eq!(Trailer::decode(&b), Some((t.clone(), [7; 16])));
+            for cut in 0..b.len() {
+                assert_eq!(Trailer::decode(&b[..cut]), None);
+            }
+        }
+    }
+}

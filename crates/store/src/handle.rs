@@ -1,0 +1,172 @@
+//! One connection's view of a stored file.
+
+use crate::error::{Error, Result};
+use crate::options::Options;
+use crate::pending::Pending;
+use crate::pool::Pool;
+use crate::readahead::Ahead;
+use crate::shared::Shared;
+use crate::train::Training;
+use densite_disk::File;
+use std::sync::Arc;
+
+/// One connection's view of a stored file: logical bytes in and out, published and made durable when the connection says so.
+///
+/// Handles of one process with the same `identity` share what they know of the file and one cache of decoded pages.
+/// Locking is the caller's: whoever writes has the writer's right (rule 1: EXCLUSIVE on the file, or SHARED and the WAL
+/// checkpoint lock).
+pub struct Handle {
+    pub(crate) file: Box<dyn File>,
+    identity: String,
+    pub(crate) options: Options,
+    pub(crate) pool: Option<Arc<Pool>>,
+    pub(crate) shared: Option<Arc<Shared>>,
+    pub(crate) pending: Option<Pending>,
+    pub(crate) poisoned: bool,
+    pub(crate) hurry: bool,
+    pub(crate) ahead: Ahead,
+    pub(crate) training: Training,
+    /// Stored bytes of the frame that was read last; kept to be used again.
+    pub(crate) scratch: Vec<u8>,
+}
+
+impl Handle {
+    /// Opens the store in `file`. An empty file is fine: it becomes a store at the first write.
+    ///
+    /// # Errors
+    /// I/O; [`Error::NotDensite`], [`Error::NewerFormat`], [`Error::Corrupt`]; [`Error::Setting`] for an option out of range.
+    pub fn open(file: Box<dyn File>, identity: &str, options: Options) -> Result<Handle> {
+        check_level(options.level)?;
+        check_run(options.run_pages)?;
+        let pool = Pool::get(options.threads);
+        let mut handle = Handle {
+            file,
+            identity: identity.to_owned(),
+            options,
+            pool,
+            shared: None,
+            pending: None,
+            poisoned: false,
+            hurry: false,
+            ahead: Ahead::default(),
+            training: Training::default(),
+            scratch: Vec::new(),
+        };
+        handle.attach()?;
+        Ok(handle)
+    }
+
+    /// Finds the shared part once the file is no longer empty. Returns whether there is one.
+    pub(crate) fn attach(&mut self) -> Result<bool> {
+        if self.shared.is_none() {
+            self.shared = Shared::attach(&*self.file, &self.identity, self.options.decoded_cache_bytes)?;
+        }
+        Ok(self.shared.is_some())
+    }
+
+    /// The shared part; an error if the file is empty.
+    pub(crate) fn shared(&self) -> Result<Arc<Shared>> {
+        self.shared.clone().ok_or(Error::NotDensite)
+    }
+
+    pub(crate) fn check_poison(&self) -> Result<()> {
+        if self.poisoned { Err(Error::Poisoned) } else { Ok(()) }
+    }
+
+    /// The length of the database in bytes, as this handle sees it.
+    ///
+    /// # Errors
+    /// I/O, damage; never 0 for a file that cannot be read (rule 7).
+    pub fn len(&mut self) -> Result<u64> {
+        self.check_poison()?;
+        if let Some(p) = &self.pending {
+            return Ok(p.logical_len);
+        }
+        if !self.attach()? {
+            return Ok(0);
+        }
+        let shared = self.shared()?;
+        shared.refresh(&*self.file)?;
+        let len = shared.state.read().logical_len;
+        Ok(len)
+    }
+
+    /// Whether the database has no bytes.
+    ///
+    /// # Errors
+    /// As [`Handle::len`].
+    pub fn is_empty(&mut self) -> Result<bool> {
+        Ok(self.len()? == 0)
+    }
+
+    /// The page size in bytes; 0 while nothing was ever written.
+    ///
+    /// # Errors
+    /// I/O, damage.
+    pub fn page_size(&mut self) -> Result<u32> {
+        if let Some(p) = &self.pending {
+            return Ok(p.page_size);
+        }
+        if !self.attach()? {
+            return Ok(0);
+        }
+        let shared = self.shared()?;
+        shared.refresh(&*self.file)?;
+        let size = shared.state.read().page_size;
+        Ok(size)
+    }
+
+    /// Whether there are writes that nobody else sees yet.
+    pub fn has_pending(&self) -> bool {
+        self.pending.is_some()
+    }
+
+    /// Store new frames cheaply: a checkpoint on a committing connection's path.
+    pub fn set_hurry(&mut self, on: bool) {
+        self.hurry = on;
+    }
+
+    /// The settings.
+    pub fn options(&self) -> &Options {
+        &self.options
+    }
+
+    /// Sets the level of new frames, -7 to 22.
+    ///
+    /// # Errors
+    /// [`Error::Setting`] if it is out of range.
+    pub fn set_level(&mut self, level: i32) -> Result<()> {
+        check_level(level)?;
+        self.options.level = level;
+        Ok(())
+    }
+
+    /// Sets the number of background threads; 0 = all in line.
+    pub fn set_threads(&mut self, threads: usize) {
+        self.options.threads = threads;
+        self.pool = Pool::get(threads);
+    }
+
+    /// Sets the budget, in bytes, of the cache that all handles of this process on this file share.
+    pub fn set_decoded_cache(&mut self, bytes: usize) {
+        self.options.decoded_cache_bytes = bytes;
+        if let Some(s) = &self.shared {
+            s.cache.set_budget(bytes);
+        }
+    }
+}
+
+/// zstd's levels that are offered.
+fn check_level(level: i32) -> Result<()> {
+    if (-7..=22).contains(&level) {
+        return Ok(());
+    }
+    Err(Error::Setting(format!("level {level} is out of range: use -7 (fastest) to 22 (smallest)")))
+}
+
+fn check_run(run_pages: u32) -> Result<()> {
+    if run_pages == 0 || (run_pages.is_power_of_two() && run_pages <= 64) {
+        return Ok(());
+    }
+    Err(Error::Setting(format!("run_pages {run_pages} is not possible: use auto, or a power of two up to 64")))
+}

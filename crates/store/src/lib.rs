@@ -1,0 +1,38 @@
+//! The compressed page store: pages in, pages out, one atomic commit.
+//!
+//! See `docs/FORMAT.md` for the bytes and `ARCHITECTURE.md` for the life of a read and of a write.
+
+#![forbid(unsafe_code)]
+#![warn(missing_docs)]
+
+mod append;
+mod bytes;
+pub mod cache;
+mod chain;
+mod check;
+pub mod codec;
+mod error;
+mod format;
+mod handle;
+mod map;
+mod options;
+mod pending;
+pub mod pool;
+mod publish;
+mod read;
+mod readahead;
+mod recover;
+mod shared;
+mod space;
+mod state;
+mod stats;
+mod train;
+mod write;
+
+pub use check::CheckReport;
+pub use error::{Damage, Error, Result};
+pub use format::FORMAT_VERSION;
+pub use handle::Handle;
+pub use options::{CodecChoice, Options, Readahead};
+pub use recover::{Kind, probe};
+pub use stats::Stats;

@@ -1,0 +1,14 @@
+//! The page map: which frame holds the newest version of each page.
+//!
+//! A tree of nodes, loaded on demand and never changed in place: a leaf holds the entries of 512 consecutive pages,
+//! an inner node the places of 256 nodes of the level below. Commits do not rewrite it: their entries stand in their
+//! trailers and, in memory, in an overlay; from time to time a commit *folds* the overlay into new nodes.
+
+pub(crate) mod entry;
+pub(crate) mod node;
+pub(crate) mod nodes;
+pub(crate) mod tree;
+
+pub(crate) use entry::{Entry, NodeRef};
+pub(crate) use nodes::NodeCache;
+pub(crate) use tree::Root;

@@ -1,0 +1,138 @@
+//! The writes of a handle that nobody else sees yet.
+//!
+//! Pages collect in a batch; full batches are encoded on the pool and appended as frames when they come back, in order. So a bulk load
+//! takes little memory, however large: what stays is the entry of each page.
+
+use crate::append::Appender;
+use crate::codec::family::Family;
+use crate::codec::{self, Dictionary};
+use crate::format::record::{Kind, RECORD_LEN, Record, raw_check};
+use crate::format::trailer::{DictInfo, HEAD_LEN};
+use crate::map::Entry;
+use crate::options::CodecChoice;
+use crate::pool::Task;
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+
+/// Raw bytes of a batch.
+pub(crate) const BATCH_BYTES: usize = 128 << 10;
+
+/// The state of a written page.
+pub(crate) enum PendingPage {
+    /// In a batch, encoded or not; `seq` tells this write from later ones of the same page.
+    Raw { seq: u64, bytes: Arc<[u8]> },
+    /// Appended as a frame.
+    Stored(Entry),
+}
+
+/// Pages waiting to be encoded.
+pub(crate) struct Job {
+    pub(crate) page: u32,
+    pub(crate) seq: u64,
+    pub(crate) bytes: Arc<[u8]>,
+}
+
+/// An encoded frame, without a place yet.
+pub(crate) struct Frame {
+    pub(crate) record: Record,
+    pub(crate) payload: Vec<u8>,
+    pub(crate) seqs: Vec<u64>,
+    pub(crate) family: Family,
+}
+
+/// The writes of one handle since it last published.
+pub(crate) struct Pending {
+    pub(crate) pages: HashMap<u32, PendingPage>,
+    pub(crate) page_size: u32,
+    pub(crate) logical_len: u64,
+    /// Of the published pages, only those up to this number may still be seen: the database was at times no longer than that.
+    pub(crate) visible: u64,
+    pub(crate) head: [u8; HEAD_LEN],
+    pub(crate) batch: Vec<Job>,
+    pub(crate) batch_bytes: usize,
+    pub(crate) inflight: VecDeque<Task<Vec<Frame>>>,
+    pub(crate) appender: Appender,
+    /// The number the commit will have; also the version of its frames.
+    pub(crate) commit: u64,
+    pub(crate) seq: u64,
+    pub(crate) new_dicts: Vec<DictInfo>,
+    /// Some write failed for lack of space: pages that are written back as they were are dropped rather than appended.
+    pub(crate) pressed: bool,
+}
+
+/// Settings of encoding, for the pool.
+#[derive(Clone)]
+pub(crate) struct EncodeSettings {
+    pub(crate) level: i32,
+    pub(crate) choice: CodecChoice,
+    pub(crate) run_pages: u32,
+    pub(crate) dicts: Arc<HashMap<Family, Arc<Dictionary>>>,
+    pub(crate) version: u64,
+}
+
+/// Encodes a batch: runs where adjacent, aligned pages allow it, single pages otherwise.
+pub(crate) fn encode_batch(jobs: Vec<Job>, set: &EncodeSettings) -> Vec<Frame> {
+    let mut frames = Vec::with_capacity(jobs.len());
+    let mut rest = jobs.as_slice();
+    while let Some(first) = rest.first() {
+        let run = run_len(rest, set.run_pages);
+        let (now, later) = rest.split_at(run.min(rest.len()));
+        rest = later;
+        let joined: Vec<u8>;
+        let raw: &[u8] = if run == 1 {
+            &first.bytes
+        } else {
+            joined = now.iter().flat_map(|j| j.bytes.iter().copied()).collect();
+            &joined
+        };
+        let family = Family::of(raw);
+        let dict = set.dicts.get(&family).or_else(|| set.dicts.get(&Family::OTHER));
+        let mut payload = Vec::with_capacity(raw.len() / 2);
+        let coded = codec::encode(raw, set.level, dict.map(|d| &**d), set.choice, &mut payload);
+        let record = Record {
+            codec: coded.codec.0,
+            page_log2: first.bytes.len().trailing_zeros() as u8,
+            run_log2: run.trailing_zeros() as u8,
+            stored_len: payload.len() as u32,
+            model: coded.dict_id,
+            raw_check: raw_check(raw),
+            ..Record::plain(Kind::Frame, first.page, set.version)
+        };
+        frames.push(Frame { record, payload, seqs: now.iter().map(|j| j.seq).collect(), family });
+    }
+    frames
+}
+
+/// How many of the first jobs make one frame: `run_pages` if that many adjacent pages follow, aligned to it; else 1.
+fn run_len(jobs: &[Job], run_pages: u32) -> usize {
+    let n = run_pages as usize;
+    let Some(first) = jobs.first() else { return 1 };
+    let aligned = n > 1 && (first.page - 1).is_multiple_of(run_pages);
+    let adjacent = |run: &[Job]| run.iter().zip(first.page..).all(|(j, page)| j.page == page);
+    if aligned && jobs.get(..n).is_some_and(adjacent) { n } else { 1 }
+}
+
+impl Pending {
+    /// Places encoded frames: what was overwritten or cut off meanwhile is dropped.
+    pub(crate) fn place(&mut self, frames: &[Frame], space: &mut crate::space::Space) -> crate::Result<()> {
+        for frame in frames {
+            let first = frame.record.number;
+            let current = |(page, seq): (u32, &u64)| matches!(self.pages.get(&page), Some(PendingPage::Raw { seq: s, .. }) if s == seq);
+            if !(first..).zip(&frame.seqs).any(current) {
+                continue;
+            }
+            let len = (RECORD_LEN + frame.payload.len()) as u64;
+            self.appender.make_room(space, len, self.commit)?;
+            let place = self.appender.push(frame.record, &frame.payload);
+            let (model, codec, run_log2) = (frame.record.model, frame.record.codec, frame.record.run_log2);
+            for ((page, seq), slot) in (first..).zip(&frame.seqs).zip(0..) {
+                if let Some(p) = self.pages.get_mut(&page)
+                    && matches!(p, PendingPage::Raw { seq: s, .. } if s == seq)
+                {
+                    *p = PendingPage::Stored(Entry { off: place.off, version: place.version, len: place.len, model, codec, run_log2, slot });
+                }
+            }
+        }
+        Ok(())
+    }
+}

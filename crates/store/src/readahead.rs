@@ -1,0 +1,144 @@
+//! Reading ahead: when pages are asked for in order, the next ones are read in one go and decoded on the pool.
+//!
+//! Only the calling thread touches the file (a host's file object belongs to one connection); the pool decodes.
+
+use crate::cache::Decoded;
+use crate::handle::Handle;
+use crate::map::Entry;
+use crate::options::Readahead;
+use crate::read::decode_frame_with;
+use crate::shared::Shared;
+use std::sync::Arc;
+
+/// Reads in order before it counts as a scan.
+const STREAK: u32 = 4;
+/// A scan may leave out this many pages (interior pages, overflow) and still be one.
+const SKIP: u32 = 8;
+/// Bytes of decoded pages that are kept ahead.
+const AHEAD_BYTES: usize = 1 << 20;
+/// Bytes of decoded pages per job.
+const JOB_BYTES: usize = 64 << 10;
+/// Stored bytes between two frames that are read along rather than with a call of their own.
+const GAP: u64 = 4096;
+
+/// How this handle has been reading.
+#[derive(Default)]
+pub(crate) struct Ahead {
+    last: u32,
+    streak: u32,
+    /// The first page that was not asked for ahead.
+    next: u32,
+}
+
+impl Ahead {
+    /// Notes a read of `page`; returns the first page to read ahead now, if any.
+    fn note(&mut self, page: u32, window: u32) -> Option<(u32, u32)> {
+        let in_order = page > self.last && page - self.last <= SKIP;
+        self.streak = if in_order { self.streak.saturating_add(1) } else if page == self.last { self.streak } else { 0 };
+        self.last = page;
+        if self.streak < STREAK {
+            self.next = 0;
+            return None;
+        }
+        let from = self.next.max(page.saturating_add(1));
+        // Half of the window must be used up before more is asked for, so that requests are long.
+        if from > page.saturating_add(window / 2) {
+            return None;
+        }
+        let to = page.saturating_add(window);
+        self.next = to;
+        Some((from, to))
+    }
+}
+
+/// A frame to be decoded by a job.
+struct Item {
+    entry: Entry,
+    first: u32,
+    at: usize,
+}
+
+impl Handle {
+    /// Notes a read of a whole page and asks for the ones behind it when that is worth it.
+    pub(crate) fn read_ahead(&mut self, shared: &Arc<Shared>, page: u32, page_size: usize) {
+        if self.options.readahead == Readahead::Off || self.pending.is_some() {
+            return;
+        }
+        let budget = AHEAD_BYTES.min(shared.cache.budget() / 4);
+        let window = (budget / page_size) as u32;
+        if window >= 8
+            && self.pool.is_some()
+            && let Some((from, to)) = self.ahead.note(page, window)
+        {
+            self.request(shared, from, to, page_size);
+        }
+    }
+
+    #[cold]
+    fn request(&mut self, shared: &Arc<Shared>, from: u32, to: u32, page_size: usize) {
+        let Some(pool) = self.pool.clone() else { return };
+        let mut wanted: Vec<(u32, Entry)> = Vec::new();
+        let mut dicts = std::collections::HashMap::new();
+        {
+            let state = shared.state.read();
+            let last = u32::try_from(state.pages()).unwrap_or(u32::MAX);
+            for page in from..to.min(last.saturating_add(1)) {
+                // What cannot be read now is found out when it is wanted.
+                let Ok(entry) = shared.lookup(&*self.file, &state, page) else { break };
+                if entry.is_none() || shared.cache.contains(page, entry.version) {
+                    continue;
+                }
+                if entry.model != 0 && !dicts.contains_key(&entry.model) {
+                    let Ok(d) = shared.dictionary(&*self.file, &state, entry.model) else { break };
+                    dicts.insert(entry.model, d);
+                }
+                wanted.push((page, entry));
+            }
+        }
+        let dicts = Arc::new(dicts);
+        let adjacent = |a: &(u32, Entry), b: &(u32, Entry)| {
+            let end = a.1.off + u64::from(a.1.len);
+            b.1.off == a.1.off || (b.1.off >= end && b.1.off - end <= GAP)
+        };
+        for cluster in wanted.chunk_by(adjacent) {
+            let (Some((_, first)), Some((_, last))) = (cluster.first(), cluster.last()) else { continue };
+            let span = (last.off + u64::from(last.len) - first.off) as usize;
+            let mut stored = vec![0; span];
+            let Ok(n) = self.file.read_at(&mut stored, first.off) else { return };
+            stored.truncate(n);
+            let stored = Arc::new(stored);
+            for part in cluster.chunks((JOB_BYTES / page_size).max(1)) {
+                let base = first.off;
+                let mut items: Vec<Item> = Vec::with_capacity(part.len());
+                for (page, entry) in part {
+                    let first = page - u32::from(entry.slot);
+                    if items.last().is_none_or(|i| i.entry.off != entry.off) {
+                        items.push(Item { entry: *entry, first, at: (entry.off - base) as usize });
+                    }
+                }
+                let keys: Vec<(u32, u64)> = part.iter().map(|(p, e)| (*p, e.version)).collect();
+                let (salt, stored, dicts) = (shared.salt, Arc::clone(&stored), Arc::clone(&dicts));
+                shared.cache.read_ahead(&pool, &keys, move || {
+                    let mut out = Vec::with_capacity(items.len());
+                    for item in items {
+                        let e = item.entry;
+                        let mut raw = vec![0u8; page_size << e.run_log2].into_boxed_slice();
+                        let bytes = stored.get(item.at..).unwrap_or_default();
+                        let bytes = bytes.get(..e.len as usize).unwrap_or(bytes);
+                        let dict = dicts.get(&e.model).map(|d| &**d);
+                        if decode_frame_with(salt, dict, item.first + u32::from(e.slot), &e, page_size, bytes, &mut raw).is_err() {
+                            continue;
+                        }
+                        if e.run_log2 == 0 {
+                            out.push(Decoded { page: item.first, version: e.version, bytes: raw });
+                        } else {
+                            let pages = (item.first..).zip(raw.chunks_exact(page_size));
+                            out.extend(pages.map(|(page, b)| Decoded { page, version: e.version, bytes: b.into() }));
+                        }
+                    }
+                    out
+                });
+            }
+        }
+    }
+}

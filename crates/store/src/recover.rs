@@ -1,0 +1,201 @@
+//! Opening a file: which commit it holds.
+//!
+//! 1. The newest valid slot names a commit that was durable before the slot was written: if its trailer is not there, the file is damaged.
+//! 2. Walking back from that trailer to the last root trailer gives its state.
+//! 3. The tip says what was published since. Commits between slot and tip are verified record by record, for
+//!    after a power cut any part of them may be missing; the state is the last whole one (rule 8, rule 10).
+//!
+//! Nothing is written: the next writer appends behind the state found here, over whatever torn tail there is.
+
+use crate::chain;
+use crate::error::{Damage, Error, Result};
+use crate::format::header::{Header, HeaderFault};
+use crate::format::slot::{self, Slot};
+use crate::format::tip::{TIP_LEN, Tip};
+use crate::format::trailer::Trailer;
+use crate::format::{DATA_OFF, FORMAT_VERSION, TIP_OFF};
+use crate::state::State;
+use densite_disk::File;
+
+/// What a file is, by its first bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// No bytes, or a store whose creation was cut short: a database of no pages.
+    Empty,
+    /// A Densite file, of whatever version.
+    Densite,
+    /// Anything else.
+    Other,
+}
+
+/// What a file is, by its first bytes.
+///
+/// # Errors
+/// I/O.
+pub fn probe(file: &dyn File) -> Result<Kind> {
+    let pre = read_preamble(file)?;
+    Ok(match Header::decode(&pre) {
+        Ok(_) | Err(HeaderFault::Newer(_) | HeaderFault::Damaged) => Kind::Densite,
+        Err(HeaderFault::Foreign) if is_unborn(file, &pre)? => Kind::Empty,
+        // The header is gone, but a slot says whose file it is.
+        Err(HeaderFault::Foreign) if slot::choose(&pre).is_some() => Kind::Densite,
+        Err(HeaderFault::Foreign) => Kind::Other,
+    })
+}
+
+/// A store as found in its file.
+pub(crate) struct Found {
+    pub(crate) salt: u64,
+    pub(crate) state: State,
+    /// The newest slot and its block.
+    pub(crate) slot: (usize, Slot),
+    /// Published commits that did not survive, described.
+    pub(crate) cut: Option<String>,
+}
+
+fn read_preamble(file: &dyn File) -> Result<Vec<u8>> {
+    let mut pre = vec![0; DATA_OFF as usize];
+    let n = file.read_at(&mut pre, 0)?;
+    pre.truncate(n);
+    Ok(pre)
+}
+
+/// The newest valid slot, and its block.
+pub(crate) fn read_slot(file: &dyn File) -> Result<Option<(usize, Slot)>> {
+    Ok(slot::choose(&read_preamble(file)?))
+}
+
+/// Creation writes slots, syncs, and writes the header last. So a file no longer than the preamble without a header holds no data.
+fn is_unborn(file: &dyn File, pre: &[u8]) -> Result<bool> {
+    let header_missing = pre.iter().take(64).all(|b| *b == 0);
+    Ok(pre.is_empty() || (header_missing && file.len()? <= DATA_OFF))
+}
+
+fn damage(what: &str, offset: u64, problem: &str) -> Error {
+    Error::Corrupt(Damage { what: what.to_owned(), offset, page: None, problem: problem.to_owned() })
+}
+
+/// Tries while a writer elsewhere is moving on.
+const TRIES: usize = 50;
+
+/// Finds the newest commit of a file; `None` if it is empty.
+///
+/// # Errors
+/// I/O; [`Error::NotDensite`], [`Error::NewerFormat`], [`Error::Corrupt`].
+pub(crate) fn find(file: &dyn File) -> Result<Option<Found>> {
+    let mut last: Option<(Vec<u8>, Result<Found>)> = None;
+    for _ in 0..TRIES {
+        let pre = read_preamble(file)?;
+        if is_unborn(file, &pre)? {
+            return Ok(None);
+        }
+        // An answer that holds while slots and tip stay the same is the answer; otherwise somebody is writing.
+        if let Some((seen, answer)) = last.take()
+            && seen == pre
+        {
+            return answer.map(Some);
+        }
+        let answer = find_in(file, &pre);
+        match &answer {
+            Ok(found) if found.cut.is_none() => return answer.map(Some),
+            _ => last = Some((pre, answer)),
+        }
+    }
+    last.map(|(_, answer)| answer).transpose()
+}
+
+fn find_in(file: &dyn File, pre: &[u8]) -> Result<Found> {
+    let slot = slot::choose(pre);
+    let salt = match Header::decode(pre) {
+        Ok(h) => h.salt,
+        Err(HeaderFault::Newer(found)) => return Err(Error::NewerFormat { found, supported: FORMAT_VERSION }),
+        Err(HeaderFault::Damaged) => return Err(damage("header", 0, "checksum mismatch")),
+        Err(HeaderFault::Foreign) => {
+            // A power cut may keep the first commits and lose the header, which is written after the creation's sync.
+            let zeros = pre.iter().take(64).all(|b| *b == 0);
+            match slot {
+                Some((_, s)) if zeros && s.tip.commit == 0 => s.salt,
+                Some(_) => return Err(damage("header", 0, "the magic is missing")),
+                None => return Err(Error::NotDensite),
+            }
+        }
+    };
+    let Some((block, slot)) = slot else {
+        return Err(damage("commit slots", crate::format::SLOT_OFF[0], "none of the four copies is valid"));
+    };
+    if slot.version > FORMAT_VERSION {
+        return Err(Error::NewerFormat { found: slot.version, supported: FORMAT_VERSION });
+    }
+    if slot.salt != salt {
+        return Err(damage("commit slot", crate::format::SLOT_OFF[block & 1], "it belongs to another file"));
+    }
+    let mut state = if slot.tip.commit == 0 { State::empty(salt) } else { load_back(file, salt, &slot.tip)? };
+    let raw = pre.get(TIP_OFF as usize..TIP_OFF as usize + TIP_LEN);
+    let raw: [u8; TIP_LEN] = raw.and_then(|b| b.try_into().ok()).unwrap_or([0; TIP_LEN]);
+    let claimed = Tip::decode(&raw, salt);
+    // Beyond a valid tip nothing is published. Without one, what is whole counts.
+    let limit = claimed.map_or(u64::MAX, |t| t.commit);
+    while state.tip.commit < limit {
+        let Some((tip, trailer)) = chain::next_commit(file, salt, &state.tip, state.next_off)? else { break };
+        if tip.commit > limit {
+            break;
+        }
+        state.apply(tip, &trailer);
+    }
+    state.tip_raw = raw;
+    let mut cut = None;
+    if let Some(t) = claimed {
+        state.highest = state.highest.max(t.commit);
+        if t.commit > state.tip.commit {
+            cut = Some(format!(
+                "the file was not closed; of the commits up to {}, those after {} are incomplete behind offset {} and were cut",
+                t.commit, state.tip.commit, state.next_off
+            ));
+        }
+    }
+    Ok(Found { salt, state, slot: (block, slot), cut })
+}
+
+/// The state of the commit that `tip` names, by its trailers back to the last root trailer.
+///
+/// # Errors
+/// I/O; [`Error::Corrupt`] if a trailer is not there.
+pub(crate) fn load_back(file: &dyn File, salt: u64, tip: &Tip) -> Result<State> {
+    let mut back = Vec::new();
+    walk_back(file, salt, tip, &mut back, &mut |_| false)?;
+    let mut state = State::empty(salt);
+    for (tip, trailer) in back.iter().rev() {
+        state.apply(*tip, trailer);
+    }
+    Ok(state)
+}
+
+/// Collects trailers from `tip` back to the last root trailer, or to the one before which `stop` is true.
+/// Returns whether it was `stop` that ended it.
+pub(crate) fn walk_back(
+    file: &dyn File,
+    salt: u64,
+    tip: &Tip,
+    out: &mut Vec<(Tip, Trailer)>,
+    stop: &mut dyn FnMut(&Tip) -> bool,
+) -> Result<bool> {
+    let mut at = *tip;
+    loop {
+        if stop(&at) {
+            return Ok(true);
+        }
+        if at.commit == 0 {
+            return Ok(false);
+        }
+        let trailer = chain::read_trailer(file, salt, &at)?;
+        let (prev, root) = (trailer.prev, trailer.root.is_some());
+        if prev.commit >= at.commit {
+            return Err(damage("trailer", at.off, "commit numbers do not ascend"));
+        }
+        out.push((at, trailer));
+        if root {
+            return Ok(false);
+        }
+        at = prev;
+    }
+}

@@ -1,0 +1,294 @@
+//! What all handles of a process on one file share: the newest known commit, map nodes, decoded pages, dictionaries.
+//!
+//! Freshness (rule 5): before every read the tip block is read (48 bytes) and compared with what it was when the state
+//! was last brought up to date. If it differs, the trailers since are read and applied. Whoever publishes in this process updates the state
+//! himself.
+//!
+//! Locks: `writer` before `state`; who holds `state` only tries `writer`. `nodes`, `dicts` and the cache are leaves.
+
+use crate::cache::Cache;
+use crate::chain;
+use crate::codec::{Dictionary, learn::Learner};
+use crate::error::{Damage, Error, Result};
+use crate::format::TIP_OFF;
+use crate::format::record::{Kind, Record};
+use crate::format::slot::Slot;
+use crate::format::tip::{TIP_LEN, Tip};
+use crate::format::trailer::Trailer;
+use crate::map::tree::{self, Source};
+use crate::map::{Entry, NodeCache};
+use crate::recover::{self, Found};
+use crate::space::Space;
+use crate::state::State;
+use densite_disk::File;
+use parking_lot::{Mutex, RwLock};
+use std::collections::HashMap;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+/// See the module's documentation.
+pub(crate) struct Shared {
+    pub(crate) salt: u64,
+    pub(crate) state: RwLock<State>,
+    pub(crate) nodes: NodeCache,
+    pub(crate) cache: Arc<Cache>,
+    dicts: Mutex<HashMap<u32, Arc<Dictionary>>>,
+    pub(crate) writer: Mutex<Writer>,
+}
+
+/// What whoever holds the writer's right keeps between commits. Nothing in it is needed for reading.
+pub(crate) struct Writer {
+    /// The accounting, and the commit for which it holds.
+    pub(crate) space: Option<(Tip, Space)>,
+    /// The newest commit that a sync of this process made durable.
+    pub(crate) durable: Option<Tip>,
+    /// The newest slot in the file, and its block.
+    pub(crate) slot: (usize, Slot),
+    /// Whether a sync of this process followed the newest slot.
+    pub(crate) slot_durable: bool,
+    /// Bytes appended since the newest slot was written.
+    pub(crate) since_slot: u64,
+    /// Bytes appended since the last sync.
+    pub(crate) since_sync: u64,
+    /// Marks the trailers of this writer (rule 8); renewed after each failure.
+    pub(crate) epoch: u64,
+    /// The highest commit number that was ever tried: a number is never used twice, for versions of pages must not be.
+    pub(crate) last_attempt: u64,
+    /// Whether this process published anything.
+    pub(crate) wrote: bool,
+    /// The highest dictionary number that was ever given.
+    pub(crate) last_dict: u32,
+    /// End of what is known to have been written to the file, the reserve included.
+    pub(crate) physical_len: u64,
+    /// Hashes of the space chunks as the last fold stored them; empty when unknown.
+    pub(crate) chunk_sums: Vec<u64>,
+    pub(crate) learner: Learner,
+    /// Whether the learner knows the file's own dictionaries.
+    pub(crate) taught: bool,
+}
+
+impl Writer {
+    /// The accounting had to be loaded: what was known of slots may be out of date too, for another process may have written them.
+    pub(crate) fn found_other_writer(&mut self, file: &dyn File) -> Result<()> {
+        if let Some(slot) = recover::read_slot(file)?
+            && slot.1.seq != self.slot.1.seq
+        {
+            self.slot = slot;
+            self.slot_durable = false;
+        }
+        self.chunk_sums.clear();
+        Ok(())
+    }
+}
+
+/// Tries to follow a tip that keeps moving before it counts as damage.
+const TRIES: u32 = 200;
+
+impl Shared {
+    fn new(found: Found, cache_bytes: usize) -> Result<Shared> {
+        let writer = Writer {
+            space: None,
+            durable: None,
+            slot: found.slot,
+            slot_durable: false,
+            since_slot: 0,
+            since_sync: 0,
+            epoch: densite_disk::random::random_u64()?,
+            last_attempt: found.state.highest,
+            wrote: false,
+            last_dict: 0,
+            physical_len: 0,
+            chunk_sums: Vec::new(),
+            learner: Learner::new(),
+            taught: false,
+        };
+        Ok(Shared {
+            salt: found.salt,
+            state: RwLock::new(found.state),
+            nodes: NodeCache::default(),
+            cache: Arc::new(Cache::new(cache_bytes)),
+            dicts: Mutex::new(HashMap::new()),
+            writer: Mutex::new(writer),
+        })
+    }
+
+    /// The shared part of the file behind `file`, opened by this process before or now; `None` while the file is empty.
+    pub(crate) fn attach(file: &dyn File, identity: &str, cache_bytes: usize) -> Result<Option<Arc<Shared>>> {
+        let Some(found) = recover::find(file)? else { return Ok(None) };
+        let key = (identity.to_owned(), found.salt, std::process::id());
+        // In a child of fork the lock may be held for ever by a thread that does not exist: do without sharing then (rule 15).
+        let Some(mut registry) = REGISTRY.try_lock_for(Duration::from_secs(2)) else {
+            return Ok(Some(Arc::new(Shared::new(found, cache_bytes)?)));
+        };
+        let registry = registry.get_or_insert_with(HashMap::new);
+        registry.retain(|k, v| k.2 != std::process::id() || v.strong_count() > 0);
+        if let Some(shared) = registry.get(&key).and_then(Weak::upgrade) {
+            return Ok(Some(shared));
+        }
+        let shared = Arc::new(Shared::new(found, cache_bytes)?);
+        registry.insert(key, Arc::downgrade(&shared));
+        Ok(Some(shared))
+    }
+
+    /// What is needed to load map nodes through `file`.
+    pub(crate) fn source<'a>(&'a self, file: &'a dyn File) -> Source<'a> {
+        Source { file, salt: self.salt, cache: &self.nodes }
+    }
+
+    /// Makes sure that the state is that of the newest published commit. Returns whether it changed.
+    pub(crate) fn refresh(&self, file: &dyn File) -> Result<bool> {
+        let raw = read_tip(file)?;
+        if self.state.read().tip_raw == raw {
+            return Ok(false);
+        }
+        self.catch_up(file)
+    }
+
+    #[cold]
+    fn catch_up(&self, file: &dyn File) -> Result<bool> {
+        let mut state = self.state.write();
+        let mut problem = None;
+        for attempt in 0..TRIES {
+            let raw = read_tip(file)?;
+            if raw == state.tip_raw {
+                return Ok(true);
+            }
+            match Tip::decode(&raw, self.salt) {
+                Some(tip) if tip == state.tip => {
+                    state.tip_raw = raw;
+                    return Ok(true);
+                }
+                Some(tip) => match self.follow(file, &mut state, &tip) {
+                    Ok(()) => {
+                        state.tip_raw = raw;
+                        return Ok(true);
+                    }
+                    Err(Error::Corrupt(d)) => problem = Some(d),
+                    Err(e) => return Err(e),
+                },
+                // Seen half written, or damaged. If it stays so, what is whole behind our commit counts.
+                None if attempt > 20 => {
+                    while let Some((tip, trailer)) = chain::next_commit(file, self.salt, &state.tip, state.next_off)? {
+                        state.apply(tip, &trailer);
+                    }
+                    state.tip_raw = raw;
+                    return Ok(true);
+                }
+                None => {}
+            }
+            std::thread::sleep(Duration::from_micros(u64::from(attempt) * 20));
+        }
+        Err(Error::Corrupt(problem.unwrap_or_else(|| Damage {
+            what: "tip".to_owned(),
+            offset: TIP_OFF,
+            page: None,
+            problem: "it changes faster than it can be followed".to_owned(),
+        })))
+    }
+
+    /// Goes on to the commit of `tip`, from our own if it is among its ancestors.
+    fn follow(&self, file: &dyn File, state: &mut State, tip: &Tip) -> Result<()> {
+        let mut back = Vec::new();
+        let ours = state.tip;
+        let met = recover::walk_back(file, self.salt, tip, &mut back, &mut |at| *at == ours)?;
+        if !met {
+            let highest = state.highest;
+            *state = State::empty(self.salt);
+            state.highest = highest;
+        }
+        for (tip, trailer) in back.iter().rev() {
+            self.account(file, state, tip, trailer)?;
+            state.apply(*tip, trailer);
+        }
+        Ok(())
+    }
+
+    /// Keeps the accounting in step with a commit of another process, so that places freed earlier can be used again although
+    /// several processes write by turns. A fold elsewhere cannot be followed; then it is loaded anew.
+    fn account(&self, file: &dyn File, state: &State, tip: &Tip, trailer: &Trailer) -> Result<()> {
+        let Some(mut writer) = self.writer.try_lock() else { return Ok(()) };
+        let Some((at, mut space)) = writer.space.take() else { return Ok(()) };
+        if at != state.tip || trailer.root.is_some() {
+            return Ok(());
+        }
+        for (page, new) in &trailer.deltas {
+            let old = self.lookup(file, state, *page)?;
+            space.sub_entry(&old, tip.commit);
+            space.add_entry(new);
+        }
+        for d in &trailer.dicts {
+            space.add(d.place.off, u64::from(d.place.len));
+        }
+        space.add(tip.off, u64::from(tip.len));
+        space.written_elsewhere(&trailer.pieces, tip.commit);
+        let bytes: u64 = trailer.pieces.iter().map(|(a, b)| b.saturating_sub(*a)).sum();
+        writer.since_slot += bytes;
+        writer.since_sync += bytes;
+        writer.space = Some((*tip, space));
+        Ok(())
+    }
+
+    /// The published entry of a page (1 is the first).
+    pub(crate) fn lookup(&self, file: &dyn File, state: &State, page: u32) -> Result<Entry> {
+        if let Some(e) = state.overlay.get(&page) {
+            return Ok(*e);
+        }
+        if state.root.node.is_none() || page == 0 {
+            return Ok(Entry::NONE);
+        }
+        tree::lookup(self.source(file), state.root, u64::from(page) - 1)
+    }
+
+    /// A dictionary by its number.
+    ///
+    /// # Errors
+    /// I/O; [`Error::Corrupt`] if there is none of that number or it is damaged.
+    pub(crate) fn dictionary(&self, file: &dyn File, state: &State, id: u32) -> Result<Arc<Dictionary>> {
+        if let Some(d) = self.dicts.lock().get(&id) {
+            return Ok(Arc::clone(d));
+        }
+        let damage = |offset: u64, problem: &str| {
+            Error::Corrupt(Damage { what: format!("dictionary {id}"), offset, page: None, problem: problem.to_owned() })
+        };
+        let info = state.dicts.iter().find(|d| d.id == id).ok_or_else(|| damage(0, "no commit knows it"))?;
+        let mut bytes = vec![0; info.place.len as usize];
+        let n = file.read_at(&mut bytes, info.place.off)?;
+        let record = bytes.get(..n).and_then(|b| Record::open(b, self.salt, info.place.off));
+        let (record, _, payload) = record.ok_or_else(|| damage(info.place.off, "checksum mismatch"))?;
+        if record.kind != Kind::Dictionary || record.number != id {
+            return Err(damage(info.place.off, "another record lies there"));
+        }
+        let dict = Arc::new(Dictionary::new(id, payload.to_vec()));
+        self.dicts.lock().insert(id, Arc::clone(&dict));
+        Ok(dict)
+    }
+
+    /// The same, from the file even if it is known already.
+    pub(crate) fn reread_dictionary(&self, file: &dyn File, state: &State, id: u32) -> Result<Arc<Dictionary>> {
+        self.dicts.lock().remove(&id);
+        self.dictionary(file, state, id)
+    }
+
+    /// A dictionary that was read or made by this process.
+    pub(crate) fn known_dictionary(&self, id: u32) -> Option<Arc<Dictionary>> {
+        self.dicts.lock().get(&id).cloned()
+    }
+
+    /// Makes a dictionary known before any commit names it.
+    pub(crate) fn add_dictionary(&self, dict: &Arc<Dictionary>) {
+        self.dicts.lock().insert(dict.id(), Arc::clone(dict));
+    }
+}
+
+type Registry = HashMap<(String, u64, u32), Weak<Shared>>;
+
+/// Open files of this process, by identity, salt and process id. The salt is part of the key because a file may be replaced by another
+/// one of the same name, the process id because a child of fork must not touch what belongs to its parent.
+static REGISTRY: Mutex<Option<Registry>> = Mutex::new(None);
+
+/// The bytes of the tip block; zeros where the file is shorter.
+pub(crate) fn read_tip(file: &dyn File) -> Result<[u8; TIP_LEN]> {
+    let mut raw = [0; TIP_LEN];
+    file.read_at(&mut raw, TIP_OFF)?;
+    Ok(raw)
+}

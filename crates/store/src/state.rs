@@ -1,0 +1,107 @@
+//! What is known of the newest commit: enough to find every page.
+
+use crate::format::DATA_OFF;
+use crate::format::tip::{TIP_LEN, Tip};
+use crate::format::trailer::{DictInfo, HEAD_LEN, OPEN_END, RootSection, Trailer};
+use crate::map::{Entry, Root};
+use std::collections::HashMap;
+
+/// A commit, as a process sees it. Everything here follows from the trailers between the last root trailer and the tip.
+#[derive(Debug, Clone)]
+pub(crate) struct State {
+    /// The commit.
+    pub(crate) tip: Tip,
+    /// The tip block when it was last looked at, valid or not: as long as it stays the same, nothing was published.
+    pub(crate) tip_raw: [u8; TIP_LEN],
+    /// The highest commit number that was ever seen, also of commits that a power cut took.
+    pub(crate) highest: u64,
+    pub(crate) logical_len: u64,
+    /// 0 while nothing was ever written.
+    pub(crate) page_size: u32,
+    pub(crate) head: [u8; HEAD_LEN],
+    pub(crate) root: Root,
+    /// Entries of commits since the last root trailer. [`Entry::NONE`]: the page has lost its frame.
+    pub(crate) overlay: HashMap<u32, Entry>,
+    /// The root section of the last root trailer.
+    pub(crate) section: RootSection,
+    /// Places of the trailers since the last root trailer, that one included.
+    pub(crate) trailers: Vec<(u64, u32)>,
+    pub(crate) dicts: Vec<DictInfo>,
+    /// How many of `dicts` the last root trailer listed.
+    pub(crate) root_dicts: usize,
+    pub(crate) next_off: u64,
+    pub(crate) room_end: u64,
+    pub(crate) tail_off: u64,
+}
+
+impl State {
+    /// The empty store.
+    pub(crate) fn empty(salt: u64) -> State {
+        State {
+            tip: Tip { hash: first_hash(salt), ..Tip::default() },
+            tip_raw: [0; TIP_LEN],
+            highest: 0,
+            logical_len: 0,
+            page_size: 0,
+            head: [0; HEAD_LEN],
+            root: Root::default(),
+            overlay: HashMap::new(),
+            section: RootSection { next_dict: 1, ..RootSection::default() },
+            trailers: Vec::new(),
+            dicts: Vec::new(),
+            root_dicts: 0,
+            next_off: DATA_OFF,
+            room_end: OPEN_END,
+            tail_off: DATA_OFF,
+        }
+    }
+
+    /// Goes on to the commit of `trailer`, which lies at `tip`.
+    pub(crate) fn apply(&mut self, tip: Tip, trailer: &Trailer) {
+        if let Some(section) = &trailer.root {
+            self.root = section.map;
+            self.section = section.clone();
+            self.overlay.clear();
+            self.trailers.clear();
+            self.dicts = trailer.dicts.clone();
+            self.root_dicts = self.dicts.len();
+        } else {
+            self.overlay.extend(trailer.deltas.iter().copied());
+            self.dicts.extend_from_slice(&trailer.dicts);
+        }
+        self.trailers.push((tip.off, tip.len));
+        self.tip = tip;
+        self.highest = self.highest.max(tip.commit);
+        self.logical_len = trailer.logical_len;
+        self.page_size = trailer.page_size;
+        self.head = trailer.head;
+        self.next_off = trailer.next_off;
+        self.room_end = trailer.room_end;
+        self.tail_off = trailer.tail_off;
+    }
+
+    /// Number of pages, the last one counted whole.
+    pub(crate) fn pages(&self) -> u64 {
+        if self.page_size == 0 { 0 } else { self.logical_len.div_ceil(u64::from(self.page_size)) }
+    }
+
+    /// Bytes of the trailers that must be read to open this commit.
+    pub(crate) fn trailer_bytes(&self) -> u64 {
+        self.trailers.iter().map(|t| u64::from(t.1)).sum()
+    }
+
+    pub(crate) fn next_dict(&self) -> u32 {
+        let newest = self.dicts.iter().map(|d| d.id + 1).max().unwrap_or(1);
+        self.section.next_dict.max(newest)
+    }
+
+    /// The extent that is being appended to.
+    pub(crate) fn current_extent(&self) -> (u64, u64) {
+        (self.next_off, if self.room_end == OPEN_END { self.next_off + 1 } else { self.room_end })
+    }
+}
+
+/// What the first commit's trailer names as the hash before it.
+pub(crate) fn first_hash(salt: u64) -> [u8; 16] {
+    xxhash_rust::xxh3::xxh3_128_with_seed(b"Densite", salt).to_le_bytes()
+}

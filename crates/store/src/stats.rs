@@ -1,0 +1,156 @@
+//! Figures about a stored file.
+
+use crate::codec::CodecId;
+use crate::error::Result;
+use crate::format::{FORMAT_VERSION, UNIT_LEN};
+use crate::handle::Handle;
+use crate::map::{Entry, NodeRef, tree};
+use crate::shared::Shared;
+use crate::state::State;
+use densite_disk::File;
+
+/// Figures about the newest commit. Sizes are in bytes.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Stats {
+    /// Version of the file format.
+    pub format_version: u64,
+    /// Number of the newest commit.
+    pub commit: u64,
+    /// Bytes of a page.
+    pub page_size: u64,
+    /// Pages of the database.
+    pub pages: u64,
+    /// Bytes of the database, as SQLite sees it.
+    pub logical_bytes: u64,
+    /// Bytes of the file.
+    pub stored_bytes: u64,
+    /// Pages that have a frame (the others read as zeros).
+    pub framed_pages: u64,
+    /// Bytes of the frames of these pages.
+    pub frame_bytes: u64,
+    /// Pages stored as they are.
+    pub pages_raw: u64,
+    /// Pages stored with zstd.
+    pub pages_zstd: u64,
+    /// Pages stored with zstd and a dictionary.
+    pub pages_zstd_dict: u64,
+    /// Pages of zeros.
+    pub pages_zero: u64,
+    /// Dictionaries in use.
+    pub dictionaries: u64,
+    /// Their bytes.
+    pub dictionary_bytes: u64,
+    /// Nodes of the page map.
+    pub map_nodes: u64,
+    /// Their bytes, and those of the trailers that are needed to open the file.
+    pub map_bytes: u64,
+    /// Bytes of everything the newest commit reaches.
+    pub live_bytes: u64,
+    /// Bytes that nothing reaches, in units that are partly live.
+    pub dead_bytes: u64,
+    /// Bytes of units that nothing reaches: they are written again before the file grows.
+    pub free_bytes: u64,
+    /// Bytes of the decoded-page cache in use in this process.
+    pub cache_bytes: u64,
+}
+
+impl Stats {
+    /// The figures with their names, in the order in which they are shown.
+    pub fn figures(&self) -> Vec<(&'static str, u64)> {
+        vec![
+            ("format_version", self.format_version),
+            ("commit", self.commit),
+            ("page_size", self.page_size),
+            ("pages", self.pages),
+            ("logical_bytes", self.logical_bytes),
+            ("stored_bytes", self.stored_bytes),
+            ("framed_pages", self.framed_pages),
+            ("frame_bytes", self.frame_bytes),
+            ("pages_raw", self.pages_raw),
+            ("pages_zstd", self.pages_zstd),
+            ("pages_zstd_dict", self.pages_zstd_dict),
+            ("pages_zero", self.pages_zero),
+            ("dictionaries", self.dictionaries),
+            ("dictionary_bytes", self.dictionary_bytes),
+            ("map_nodes", self.map_nodes),
+            ("map_bytes", self.map_bytes),
+            ("live_bytes", self.live_bytes),
+            ("dead_bytes", self.dead_bytes),
+            ("free_bytes", self.free_bytes),
+            ("cache_bytes", self.cache_bytes),
+        ]
+    }
+}
+
+impl Handle {
+    /// Figures about the newest commit. Walks the whole page map, but reads no frame.
+    ///
+    /// # Errors
+    /// I/O, damage.
+    pub fn stats(&mut self) -> Result<Stats> {
+        self.check_poison()?;
+        let mut s = Stats { format_version: u64::from(FORMAT_VERSION), ..Stats::default() };
+        s.stored_bytes = self.file.len()?;
+        if !self.attach()? {
+            return Ok(s);
+        }
+        let shared = self.shared()?;
+        shared.refresh(&*self.file)?;
+        let state = shared.state.read().clone();
+        s.commit = state.tip.commit;
+        s.page_size = u64::from(state.page_size);
+        s.pages = state.pages();
+        s.logical_bytes = state.logical_len;
+        s.map_bytes = state.trailer_bytes();
+        let (mut nodes, mut node_bytes) = (0, 0);
+        let mut on_node = |place: NodeRef| {
+            nodes += 1;
+            node_bytes += u64::from(place.len);
+            Ok(())
+        };
+        walk_state(&shared, &*self.file, &state, &mut on_node, &mut |_, e| {
+            s.framed_pages += 1;
+            // A page of a run takes its share of the frame.
+            s.frame_bytes += u64::from(e.len) >> e.run_log2;
+            match CodecId(e.codec) {
+                CodecId::RAW => s.pages_raw += 1,
+                CodecId::ZSTD => s.pages_zstd += 1,
+                CodecId::ZSTD_DICT => s.pages_zstd_dict += 1,
+                CodecId::ZERO => s.pages_zero += 1,
+                _ => {}
+            }
+            Ok(())
+        })?;
+        s.map_nodes = nodes;
+        s.map_bytes += node_bytes;
+        s.dictionaries = state.dicts.len() as u64;
+        s.dictionary_bytes = state.dicts.iter().map(|d| u64::from(d.place.len)).sum();
+        let space = crate::write::load_space(&shared, self, &state)?;
+        s.live_bytes = space.live_bytes();
+        s.free_bytes = space.free_units() * UNIT_LEN;
+        s.dead_bytes = s.stored_bytes.saturating_sub(s.live_bytes + s.free_bytes);
+        s.cache_bytes = shared.cache.len_bytes() as u64;
+        Ok(s)
+    }
+}
+
+/// Calls `entry_f` for every page (1 is the first) that has a frame, in no particular order, and `node_f` for every map node.
+pub(crate) fn walk_state(
+    shared: &Shared,
+    file: &dyn File,
+    state: &State,
+    node_f: &mut dyn FnMut(NodeRef) -> Result<()>,
+    entry_f: &mut dyn FnMut(u32, Entry) -> Result<()>,
+) -> Result<()> {
+    let mut in_tree = |index: u64, e: Entry| {
+        let page = (index + 1) as u32;
+        if state.overlay.contains_key(&page) { Ok(()) } else { entry_f(page, e) }
+    };
+    if !state.root.node.is_none() {
+        tree::walk(shared.source(file), state.root, node_f, &mut in_tree)?;
+    }
+    for (page, e) in state.overlay.iter().filter(|(_, e)| !e.is_none()) {
+        entry_f(*page, *e)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,355 @@
+//! Writing: pages collect, are encoded on the pool, and become frames; nobody else sees them before they are published.
+
+use crate::append::Appender;
+use crate::codec::HURRY_LEVEL;
+use crate::codec::family::Family;
+use crate::error::{Damage, Error, Result};
+use crate::format::header::Header;
+use crate::format::slot::Slot;
+use crate::format::tip::Tip;
+use crate::format::trailer::HEAD_LEN;
+use crate::format::{DATA_OFF, FORMAT_VERSION, HEADER_OFF, SLOT_COPY, SLOT_OFF};
+use crate::format::record::RECORD_LEN;
+use crate::handle::Handle;
+use crate::map::Entry;
+use crate::pending::{BATCH_BYTES, EncodeSettings, Job, Pending, PendingPage, encode_batch};
+use crate::pool::Task;
+use crate::read::{copy_part, page_at};
+use crate::shared::Shared;
+use crate::space::{self, Space};
+use crate::state::{State, first_hash};
+use densite_disk::SyncKind;
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+
+/// A batch of fewer pages is not worth a trip through the pool.
+const INLINE_PAGES: usize = 4;
+
+/// What a database's page size is taken to be while nothing tells.
+const DEFAULT_PAGE: u32 = 4096;
+
+impl Handle {
+    /// Writes logical bytes at `offset`. This handle sees them at once, others once they are published.
+    ///
+    /// # Errors
+    /// I/O, a full disk: what was written before stays, and the call may be made again. [`Error::ReadOnly`].
+    pub fn write_at(&mut self, buf: &[u8], offset: u64) -> Result<()> {
+        self.begin_write(buf.len() as u32)?;
+        let page_size = self.pending.as_ref().map_or(DEFAULT_PAGE, |p| p.page_size);
+        let (mut rest, mut at) = (buf, offset);
+        while !rest.is_empty() {
+            let page = page_at(at, page_size)?;
+            let in_page = (at % u64::from(page_size)) as usize;
+            let n = rest.len().min(page_size as usize - in_page);
+            let (now, later) = rest.split_at(n);
+            if n == page_size as usize {
+                self.put_page(page, now.into())?;
+            } else {
+                let mut whole = vec![0; page_size as usize];
+                self.read_page(page, 0, &mut whole)?;
+                if let Some(part) = whole.get_mut(in_page..in_page + n) {
+                    part.copy_from_slice(now);
+                }
+                self.put_page(page, whole.into())?;
+            }
+            rest = later;
+            at += n as u64;
+            // Only what was taken counts towards the length.
+            if let Some(p) = &mut self.pending {
+                p.logical_len = p.logical_len.max(at);
+            }
+        }
+        Ok(())
+    }
+
+    /// Sets the length of the database in bytes; new bytes read as zeros.
+    ///
+    /// # Errors
+    /// As [`Handle::write_at`].
+    pub fn set_len(&mut self, len: u64) -> Result<()> {
+        if len == self.len()? {
+            return Ok(());
+        }
+        self.begin_write(0)?;
+        let Some(p) = &mut self.pending else { return Ok(()) };
+        let page_size = u64::from(p.page_size);
+        let pages = len.div_ceil(page_size);
+        p.pages.retain(|page, _| u64::from(*page) <= pages);
+        p.visible = p.visible.min(pages);
+        let cut = (len % page_size) as usize;
+        let shrinks = len < p.logical_len;
+        p.logical_len = len;
+        if let Some(gone) = p.head.get_mut(usize::try_from(len).unwrap_or(HEAD_LEN).min(HEAD_LEN)..) {
+            gone.fill(0);
+        }
+        if shrinks && cut != 0 {
+            // What is cut off inside a page reads as zeros if the database grows again.
+            let page = page_at(len, page_size as u32)?;
+            let mut whole = vec![0; page_size as usize];
+            self.read_page(page, 0, whole.get_mut(..cut).unwrap_or_default())?;
+            self.put_page(page, whole.into())?;
+        }
+        Ok(())
+    }
+
+    /// Forgets what was written and not published.
+    pub fn discard(&mut self) {
+        let Some(p) = self.pending.take() else { return };
+        if let Some(shared) = &self.shared {
+            let mut writer = shared.writer.lock();
+            // What lies in those places may look like a commit of this writer.
+            writer.epoch = densite_disk::random::random_u64().unwrap_or(writer.epoch.wrapping_add(0x9E37_79B9_7F4A_7C15));
+            if let Some((_, space)) = &mut writer.space {
+                space.give_back_extents(p.appender.taken(), p.commit);
+            }
+        }
+    }
+
+    /// Begins to collect writes, on top of the newest commit. `hint`: the size of the first write, which
+    /// is the page size if nothing else tells.
+    pub(crate) fn begin_write(&mut self, hint: u32) -> Result<()> {
+        self.check_poison()?;
+        if self.options.read_only {
+            return Err(Error::ReadOnly);
+        }
+        if self.pending.is_some() {
+            return Ok(());
+        }
+        if !self.attach()? {
+            self.create()?;
+        }
+        let shared = self.shared()?;
+        shared.refresh(&*self.file)?;
+        let mut writer = shared.writer.lock();
+        let writer = &mut *writer;
+        let state = shared.state.read();
+        if writer.space.as_ref().is_none_or(|(tip, _)| *tip != state.tip) {
+            writer.space = Some((state.tip, load_space(&shared, self, &state)?));
+            writer.found_other_writer(&*self.file)?;
+        }
+        writer.learner.set_database_bytes(state.logical_len);
+        writer.learner.set_level(self.options.level);
+        if !std::mem::replace(&mut writer.taught, true) {
+            for d in &state.dicts {
+                writer.learner.installed(Family(d.family), &shared.dictionary(&*self.file, &state, d.id)?);
+            }
+        }
+        let commit = state.highest.max(writer.last_attempt) + 1;
+        writer.last_attempt = commit;
+        let guess = if hint.is_power_of_two() && (512..=65536).contains(&hint) { hint } else { DEFAULT_PAGE };
+        let page_size = if state.page_size == 0 { guess } else { state.page_size };
+        self.pending = Some(Pending {
+            pages: HashMap::new(),
+            page_size,
+            logical_len: state.logical_len,
+            visible: state.pages(),
+            head: state.head,
+            batch: Vec::new(),
+            batch_bytes: 0,
+            inflight: VecDeque::new(),
+            appender: Appender::new(shared.salt, state.next_off, state.room_end, state.tail_off, &state.tip.hash),
+            commit,
+            seq: 0,
+            new_dicts: Vec::new(),
+            pressed: false,
+        });
+        Ok(())
+    }
+
+    /// Makes the empty file a store without pages. Slots first, then a sync, and the header last: so a file without a header
+    /// that is no longer than the preamble holds nothing (rule 7).
+    fn create(&mut self) -> Result<()> {
+        let salt = densite_disk::random::random_u64()?;
+        let tip = Tip { hash: first_hash(salt), ..Tip::default() };
+        let mut pre = vec![0; DATA_OFF as usize];
+        let mut put = |off: u64, bytes: &[u8]| {
+            if let Some(to) = pre.get_mut(off as usize..off as usize + bytes.len()) {
+                to.copy_from_slice(bytes);
+            }
+        };
+        let slot = Slot { version: FORMAT_VERSION, seq: 1, salt, tip, flags: 0 }.encode();
+        for off in [SLOT_OFF[0], SLOT_OFF[0] + SLOT_COPY] {
+            put(off, &slot);
+        }
+        put(crate::format::TIP_OFF, &tip.encode(salt));
+        self.file.write_at(&pre, 0)?;
+        if let Err(e) = self.file.sync(SyncKind::Data) {
+            self.poisoned = true;
+            return Err(e.into());
+        }
+        self.file.write_at(&Header { version: FORMAT_VERSION, salt }.encode(), HEADER_OFF)?;
+        if self.attach()? {
+            return Ok(());
+        }
+        Err(Error::Corrupt(Damage {
+            what: "new file".to_owned(),
+            offset: 0,
+            page: None,
+            problem: "what was just written is not there".to_owned(),
+        }))
+    }
+
+    /// Takes a whole page.
+    pub(crate) fn put_page(&mut self, page: u32, bytes: Arc<[u8]>) -> Result<()> {
+        if self.pending.as_ref().is_some_and(|p| p.pressed) && self.is_as_published(page, &bytes)? {
+            if let Some(p) = &mut self.pending {
+                p.pages.remove(&page);
+                if page == 1 {
+                    copy_part(&bytes, 0, &mut p.head);
+                }
+            }
+            return Ok(());
+        }
+        let shared = self.shared()?;
+        if let Some(mut writer) = shared.writer.try_lock() {
+            writer.learner.observe(Family::of(&bytes), &bytes);
+        }
+        let Some(p) = &mut self.pending else { return Err(Error::ReadOnly) };
+        if page == 1 {
+            copy_part(&bytes, 0, &mut p.head);
+        }
+        p.seq += 1;
+        p.batch_bytes += bytes.len();
+        p.batch.push(Job { page, seq: p.seq, bytes: Arc::clone(&bytes) });
+        p.pages.insert(page, PendingPage::Raw { seq: p.seq, bytes });
+        if p.batch_bytes >= BATCH_BYTES { self.dispatch() } else { Ok(()) }
+    }
+
+    /// Whether a page that is being written is the same as the published one: then nothing needs to be stored. Asked for only after
+    /// the disk was full, when SQLite is rolling back: so a rollback needs no space.
+    fn is_as_published(&mut self, page: u32, bytes: &[u8]) -> Result<bool> {
+        let Some(p) = &self.pending else { return Ok(false) };
+        let same_grain = self.shared()?.state.read().page_size == p.page_size;
+        if !same_grain || u64::from(page) > p.visible {
+            return Ok(false);
+        }
+        let mut old = vec![0; bytes.len()];
+        Ok(self.read_published(page, 0, &mut old).is_ok() && old == bytes)
+    }
+
+    /// Hands the batch to the pool, and places what came back.
+    fn dispatch(&mut self) -> Result<()> {
+        self.train()?;
+        let settings = self.encode_settings()?;
+        let Some(p) = &mut self.pending else { return Ok(()) };
+        let jobs = std::mem::take(&mut p.batch);
+        p.batch_bytes = 0;
+        p.inflight.push_back(Task::spawn(&self.pool, move || encode_batch(jobs, &settings)));
+        let limit = if self.pool.is_none() { 0 } else { 2 * self.options.threads + 2 };
+        while let Some(p) = &self.pending
+            && (p.inflight.len() > limit || p.inflight.front().is_some_and(Task::is_done))
+        {
+            self.collect()?;
+        }
+        Ok(())
+    }
+
+    /// Waits for the oldest batch and places its frames.
+    fn collect(&mut self) -> Result<()> {
+        let shared = self.shared()?;
+        let Some(p) = &mut self.pending else { return Ok(()) };
+        let Some(task) = p.inflight.pop_front() else { return Ok(()) };
+        let frames = task.wait().ok_or_else(|| Error::Setting("encoding a page failed; this is a bug, please report it".to_owned()))?;
+        let mut writer = shared.writer.lock();
+        let mut none = Space::default();
+        let space = writer.space.as_mut().map_or(&mut none, |(_, s)| s);
+        let placed = p.place(&frames, space);
+        for frame in &frames {
+            let raw = frame.seqs.len() << frame.record.page_log2;
+            writer.learner.coded(frame.family, raw, frame.payload.len());
+        }
+        placed?;
+        let flushed = p.appender.flush_if_long(&*self.file);
+        p.pressed |= flushed.is_err();
+        flushed
+    }
+
+    /// Encodes and places everything that was written.
+    pub(crate) fn finish_batches(&mut self) -> Result<()> {
+        let Some(p) = &mut self.pending else { return Ok(()) };
+        let mut jobs = std::mem::take(&mut p.batch);
+        p.batch_bytes = 0;
+        if !jobs.is_empty() {
+            // SQLite writes in order of pages; what it did not, is put in order here, for the sake of later reads.
+            jobs.sort_by_key(|j| j.page);
+            let settings = self.encode_settings()?;
+            let pool = if jobs.len() <= INLINE_PAGES { None } else { self.pool.clone() };
+            let parts = if pool.is_some() { self.options.threads + 1 } else { 1 };
+            let each = jobs.len().div_ceil(parts).next_multiple_of(settings.run_pages.max(1) as usize);
+            let Some(p) = &mut self.pending else { return Ok(()) };
+            while !jobs.is_empty() {
+                let rest = jobs.split_off(each.min(jobs.len()));
+                let now = std::mem::replace(&mut jobs, rest);
+                let settings = settings.clone();
+                p.inflight.push_back(Task::spawn(&pool, move || encode_batch(now, &settings)));
+            }
+        }
+        while self.pending.as_ref().is_some_and(|p| !p.inflight.is_empty()) {
+            self.collect()?;
+        }
+        Ok(())
+    }
+
+    /// Encodes and appends one page of `page_size` bytes now, whatever the pending page size is.
+    pub(crate) fn append_page(&mut self, page: u32, page_size: u32, bytes: &[u8]) -> Result<Entry> {
+        let mut settings = self.encode_settings()?;
+        settings.run_pages = 1;
+        let shared = self.shared()?;
+        let jobs = vec![Job { page, seq: 0, bytes: bytes.into() }];
+        let frame = encode_batch(jobs, &settings).into_iter().next().ok_or(Error::ReadOnly)?;
+        debug_assert_eq!(1 << frame.record.page_log2, page_size);
+        let Some(p) = &mut self.pending else { return Err(Error::ReadOnly) };
+        let mut writer = shared.writer.lock();
+        let mut none = Space::default();
+        let space = writer.space.as_mut().map_or(&mut none, |(_, s)| s);
+        p.appender.make_room(space, (RECORD_LEN + frame.payload.len()) as u64, p.commit)?;
+        let place = p.appender.push(frame.record, &frame.payload);
+        p.appender.flush_if_long(&*self.file)?;
+        let (model, codec) = (frame.record.model, frame.record.codec);
+        Ok(Entry { off: place.off, version: place.version, len: place.len, model, codec, run_log2: 0, slot: 0 })
+    }
+
+    fn encode_settings(&mut self) -> Result<EncodeSettings> {
+        let dicts = self.dictionaries()?;
+        let Some(p) = &self.pending else { return Err(Error::ReadOnly) };
+        let run_pages = match self.options.run_pages {
+            // Small pages compress badly alone, and a frame's header weighs on them: up to 4 KiB together.
+            0 => (DEFAULT_PAGE / p.page_size).max(1),
+            n => n,
+        };
+        let level = if self.hurry { self.options.level.min(HURRY_LEVEL) } else { self.options.level };
+        Ok(EncodeSettings { level, choice: self.options.codec, run_pages, dicts, version: p.commit })
+    }
+}
+
+/// The accounting of the newest commit, from its root trailer and what came since.
+pub(crate) fn load_space(shared: &Shared, handle: &Handle, state: &State) -> Result<Space> {
+    let mut live = Vec::new();
+    for (i, (place, _)) in state.section.chunks.iter().enumerate() {
+        live.extend(space::load_chunk(&*handle.file, shared.salt, *place, i as u32)?);
+    }
+    live.truncate(state.section.units as usize);
+    let mut space = Space::from_table(live);
+    for info in &state.dicts {
+        *space.dict_uses.entry(info.id).or_default() += info.uses as i64;
+    }
+    space.add_fixed();
+    for (place, _) in &state.section.chunks {
+        space.add(place.off, u64::from(place.len));
+    }
+    for info in state.dicts.iter().skip(state.root_dicts) {
+        space.add(info.place.off, u64::from(info.place.len));
+    }
+    for (off, len) in &state.trailers {
+        space.add(*off, u64::from(*len));
+    }
+    for (page, entry) in &state.overlay {
+        if !state.root.node.is_none() {
+            let old = crate::map::tree::lookup(shared.source(&*handle.file), state.root, u64::from(*page) - 1)?;
+            space.sub_entry(&old, state.tip.commit);
+        }
+        space.add_entry(entry);
+    }
+    space.note_free(state.tip.commit);
+    Ok(space)
+}

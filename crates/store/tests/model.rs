@@ -1,0 +1,136 @@
+//! The store against a model: a vector of bytes for what this handle sees, one for what is published.
+
+use densite_disk::{OpenMode, RealFile, SyncKind};
+use densite_store::{Handle, Options};
+use rand::rngs::SmallRng;
+use rand::{Rng, RngExt, SeedableRng};
+use std::path::Path;
+
+fn open(path: &Path, options: Options) -> Handle {
+    let file = RealFile::open(path, OpenMode::Create).expect("open");
+    Handle::open(Box::new(file), &path.display().to_string(), options).expect("open handle")
+}
+
+/// A page that compresses a little, as database pages do.
+fn page(rng: &mut SmallRng, len: usize) -> Vec<u8> {
+    let kind = rng.random_range(0..10);
+    let mut p: Vec<u8> = (0..len).map(|i| (i / 16) as u8 ^ (rng.random::<u8>() & 7)).collect();
+    match kind {
+        0 => rng.fill_bytes(&mut p),
+        1 => p.fill(0),
+        2 => p.fill(7),
+        _ => {}
+    }
+    p
+}
+
+fn same(handle: &mut Handle, model: &[u8], page_size: usize, what: &str) {
+    assert_eq!(handle.len().expect("len"), model.len() as u64, "{what}: length");
+    let mut buf = vec![0; page_size];
+    for (i, want) in model.chunks(page_size).enumerate() {
+        let got = buf.get_mut(..want.len()).expect("in range");
+        handle.read_at(got, (i * page_size) as u64).unwrap_or_else(|e| panic!("{what}: page {}: {e}", i + 1));
+        assert!(got == want, "{what}: page {} differs", i + 1);
+    }
+}
+
+fn run(seed: u64, page_size: usize, threads: usize, run_pages: u32, steps: usize) {
+    let dir = tempfile::tempdir().expect("dir");
+    let path = dir.path().join("a.db");
+    let mut rng = SmallRng::seed_from_u64(seed);
+    let options = Options { threads, run_pages, decoded_cache_bytes: 1 << 20, ..Options::default() };
+    let mut writer = open(&path, options.clone());
+    let mut reader = open(&path, options.clone());
+    let (mut mine, mut published): (Vec<u8>, Vec<u8>) = (Vec::new(), Vec::new());
+    let what = format!("seed {seed} page size {page_size} threads {threads} run {run_pages}");
+    for step in 0..steps {
+        let what = format!("{what} step {step}");
+        match rng.random_range(0..100) {
+            0..60 => {
+                let burst = if rng.random_range(0..10) == 0 { 100 } else { 3 };
+                let mut at = rng.random_range(0..=mine.len() / page_size + 2);
+                for _ in 0..rng.random_range(1..=burst) {
+                    let p = page(&mut rng, page_size);
+                    writer.write_at(&p, (at * page_size) as u64).expect("write");
+                    if mine.len() < (at + 1) * page_size {
+                        mine.resize((at + 1) * page_size, 0);
+                    }
+                    mine[at * page_size..(at + 1) * page_size].copy_from_slice(&p);
+                    at += rng.random_range(1..3);
+                }
+            }
+            60..65 if !mine.is_empty() => {
+                // Odd pieces.
+                let at = rng.random_range(0..mine.len());
+                let n = rng.random_range(1..=(mine.len() - at).min(3 * page_size));
+                let piece = page(&mut rng, n);
+                writer.write_at(&piece, at as u64).expect("write piece");
+                mine[at..at + n].copy_from_slice(&piece);
+            }
+            65..70 => {
+                let len = if rng.random() { rng.random_range(0..=mine.len()) } else { rng.random_range(0..=mine.len() / page_size) * page_size };
+                writer.set_len(len as u64).expect("set_len");
+                mine.resize(len, 0);
+            }
+            70..85 => {
+                writer.publish().expect("publish");
+                published.clone_from(&mine);
+            }
+            85..92 => {
+                writer.sync(SyncKind::Data).expect("sync");
+                published.clone_from(&mine);
+            }
+            92..94 => {
+                writer.discard();
+                mine.clone_from(&published);
+            }
+            94..95 => {
+                writer.discard();
+                mine.clone_from(&published);
+                if rng.random() {
+                    writer.close_clean().expect("close");
+                }
+                drop((writer, reader));
+                let options = Options { run_pages: if rng.random() { 1 } else { run_pages }, ..options.clone() };
+                writer = open(&path, options.clone());
+                reader = open(&path, options);
+            }
+            95..97 => {
+                let report = reader.check(&mut |_, _| true).expect("check");
+                assert_eq!(report.problems, vec![], "{what}");
+                assert_eq!(report.cut, None, "{what}");
+            }
+            _ => {
+                same(&mut writer, &mine, page_size, &what);
+                same(&mut reader, &published, page_size, &what);
+            }
+        }
+    }
+    same(&mut writer, &mine, page_size, &what);
+    same(&mut reader, &published, page_size, &what);
+    writer.sync(SyncKind::Data).expect("sync");
+    writer.close_clean().expect("close");
+    let report = writer.check(&mut |_, _| true).expect("check");
+    assert_eq!((report.problems, report.cut, report.clean), (vec![], None, true), "{what}");
+}
+
+#[test]
+fn small_pages_in_line() {
+    (0..6).for_each(|seed| run(seed, 512, 0, 1, 400));
+}
+
+#[test]
+fn usual_pages_on_the_pool() {
+    (10..16).for_each(|seed| run(seed, 4096, 2, 1, 400));
+}
+
+#[test]
+fn runs_of_pages() {
+    (20..24).for_each(|seed| run(seed, 1024, 1, 8, 400));
+    (24..28).for_each(|seed| run(seed, 512, 1, 0, 400));
+}
+
+#[test]
+fn large_pages() {
+    (30..32).for_each(|seed| run(seed, 65536, 1, 1, 150));
+}
