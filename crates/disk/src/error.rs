@@ -57,7 +57,11 @@ pub struct Error {
 impl Error {
     /// An error without a host code.
     pub fn new(kind: ErrorKind, op: Op) -> Self {
-        Error { kind, op, code: None }
+        Error {
+            kind,
+            op,
+            code: None,
+        }
     }
 
     /// Classifies an error of the standard library.
@@ -70,7 +74,11 @@ impl Error {
             K::StorageFull | K::QuotaExceeded | K::FileTooLarge => ErrorKind::Full,
             _ => ErrorKind::Io,
         };
-        Error { kind, op, code: e.raw_os_error() }
+        Error {
+            kind,
+            op,
+            code: e.raw_os_error(),
+        }
     }
 }
 

@@ -19,5 +19,9 @@ pub fn random_u64() -> Result<u64> {
 }
 
 fn failed(e: getrandom::Error) -> Error {
-    Error { kind: ErrorKind::Io, op: Op::Read, code: e.raw_os_error() }
+    Error {
+        kind: ErrorKind::Io,
+        op: Op::Read,
+        code: e.raw_os_error(),
+    }
 }

@@ -104,7 +104,11 @@ impl RealDir {
     pub fn new(path: impl Into<PathBuf>) -> RealDir {
         let path = path.into();
         // The parent of a bare file name is "", which no call accepts.
-        let path = if path.as_os_str().is_empty() { PathBuf::from(".") } else { path };
+        let path = if path.as_os_str().is_empty() {
+            PathBuf::from(".")
+        } else {
+            path
+        };
         RealDir { path }
     }
 
@@ -123,7 +127,11 @@ impl RealDir {
 /// Refuses what is not a single path component (`Io` with `EINVAL`).
 pub(crate) fn check_name(name: &str, op: Op) -> Result<()> {
     if matches!(name, "" | "." | "..") || name.contains(['/', '\0']) {
-        return Err(Error { kind: ErrorKind::Io, op, code: Some(EINVAL) });
+        return Err(Error {
+            kind: ErrorKind::Io,
+            op,
+            code: Some(EINVAL),
+        });
     }
     Ok(())
 }

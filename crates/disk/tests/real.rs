@@ -3,7 +3,10 @@
 use std::os::unix::fs::PermissionsExt;
 use std::sync::Arc;
 
-use densite_disk::{Dir, Error, ErrorKind, File, Op, OpenMode, RealDir, RealFile, SyncKind, copy_owner_and_mode, random};
+use densite_disk::{
+    Dir, Error, ErrorKind, File, Op, OpenMode, RealDir, RealFile, SyncKind, copy_owner_and_mode,
+    random,
+};
 
 fn kind_of<T>(result: Result<T, Error>) -> ErrorKind {
     match result {
@@ -54,9 +57,14 @@ fn open_modes() {
     file.write_at(b"x", 0).expect("write");
     let again = dir.open("a", OpenMode::Create).expect("open");
     assert_eq!(again.len().expect("length"), 1, "Create does not truncate");
-    assert_eq!(kind_of(dir.open("a", OpenMode::CreateNew)), ErrorKind::Exists);
+    assert_eq!(
+        kind_of(dir.open("a", OpenMode::CreateNew)),
+        ErrorKind::Exists
+    );
     let reader = dir.open("a", OpenMode::Read).expect("open for reading");
-    let refused = reader.write_at(b"y", 0).expect_err("opened for reading only");
+    let refused = reader
+        .write_at(b"y", 0)
+        .expect_err("opened for reading only");
     assert_eq!(refused.op, Op::Write);
     for name in ["", ".", "..", "a/b", "a\0b"] {
         let refused = match dir.open(name, OpenMode::Read) {
@@ -106,9 +114,15 @@ fn descriptors_are_closed_on_exec() {
     let tmp = tempfile::tempdir().expect("temporary directory");
     let path = tmp.path().join("held-open");
     let _file = RealFile::open(&path, OpenMode::CreateNew).expect("create");
-    let output = std::process::Command::new("sh").args(["-c", "ls -l /proc/$$/fd"]).output().expect("run sh");
+    let output = std::process::Command::new("sh")
+        .args(["-c", "ls -l /proc/$$/fd"])
+        .output()
+        .expect("run sh");
     let listing = String::from_utf8_lossy(&output.stdout);
-    assert!(listing.contains(" 1 -> "), "the listing is empty: {listing}");
+    assert!(
+        listing.contains(" 1 -> "),
+        "the listing is empty: {listing}"
+    );
     assert!(!listing.contains("held-open"), "{listing}");
 }
 
@@ -181,7 +195,10 @@ fn positioned_calls_share_a_descriptor() {
 
 #[test]
 fn randomness_differs() {
-    assert_ne!(random::random_u64().expect("random"), random::random_u64().expect("random"));
+    assert_ne!(
+        random::random_u64().expect("random"),
+        random::random_u64().expect("random")
+    );
     let mut bytes = [0u8; 32];
     random::random_bytes(&mut bytes).expect("random");
     assert_ne!(bytes, [0u8; 32]);

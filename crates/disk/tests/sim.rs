@@ -2,7 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use densite_disk::sim::{Capture, EntryPolicy, Extension, FailedSync, Fault, FaultKind, OpSet, SimDisk, SimFile};
+use densite_disk::sim::{
+    Capture, EntryPolicy, Extension, FailedSync, Fault, FaultKind, MetadataOrder, OpSet, SimDisk,
+    SimFile, WriteOrder,
+};
 use densite_disk::{Dir, Error, ErrorKind, File, Op, OpenMode, SyncKind};
 
 const SEEDS: std::ops::Range<u64> = 0..400;
@@ -17,7 +20,9 @@ fn disk_with(bytes: &[u8]) -> (SimDisk, SimFile) {
 
 /// Everything that `/f` may hold after a cut now.
 fn outcomes(disk: &SimDisk) -> BTreeSet<Vec<u8>> {
-    SEEDS.map(|seed| disk.survivor(seed).contents("/f").expect("durable entry")).collect()
+    SEEDS
+        .map(|seed| disk.survivor(seed).contents("/f").expect("durable entry"))
+        .collect()
 }
 
 fn write(file: &SimFile, byte: u8, len: usize, offset: u64) {
@@ -51,7 +56,10 @@ fn unsynced_writes_are_kept_lost_or_torn() {
     assert!(seen.contains(&vec![1; 2048]), "lost for some seed");
     assert!(seen.contains(&vec![2; 2048]), "kept for some seed");
     let by_sector = |bytes: &Vec<u8>| bytes.chunks(512).all(|s| s.iter().all(|b| *b == s[0]));
-    let torn: Vec<_> = seen.iter().filter(|b| b.contains(&1) && b.contains(&2)).collect();
+    let torn: Vec<_> = seen
+        .iter()
+        .filter(|b| b.contains(&1) && b.contains(&2))
+        .collect();
     assert!(torn.iter().any(|b| by_sector(b)), "torn between sectors");
     assert!(torn.iter().any(|b| !by_sector(b)), "torn within a sector");
     let holed = [vec![2; 512], vec![1; 512], vec![2; 1024]].concat();
@@ -115,8 +123,8 @@ fn lengths_are_kept_or_lost() {
     assert_eq!(seen, BTreeSet::from([vec![1], vec![1, 2, 3]]));
     file.set_len(2).expect("lengthen");
     let seen = outcomes(&disk);
-    // Without the shortening, the old byte is still there.
-    let want = [vec![1], vec![1, 2, 3], vec![1, 0], vec![1, 2]];
+    // Lengthened only if it was shortened.
+    let want = [vec![1], vec![1, 2, 3], vec![1, 0]];
     assert_eq!(seen, BTreeSet::from(want));
     sync(&file);
     assert_eq!(outcomes(&disk), BTreeSet::from([vec![1, 0]]));
@@ -132,8 +140,14 @@ fn a_write_past_the_end_grows_the_file_with_zeros() {
     let seen = outcomes(&disk);
     assert!(seen.contains(&vec![1, 0, 0, 2, 2]));
     assert!(seen.contains(&vec![1]));
-    assert!(seen.contains(&vec![1, 0, 0, 0, 0]), "the length without the write");
-    assert!(seen.iter().all(|b| b.iter().skip(1).all(|b| matches!(b, 0 | 2))));
+    assert!(
+        seen.contains(&vec![1, 0, 0, 0, 0]),
+        "the length without the write"
+    );
+    assert!(
+        seen.iter()
+            .all(|b| b.iter().skip(1).all(|b| matches!(b, 0 | 2)))
+    );
 }
 
 #[test]
@@ -156,7 +170,11 @@ fn the_same_seed_gives_the_same_bytes() {
         }
         disk.open("/new", OpenMode::Create).expect("create");
         let after = disk.power_cut(77);
-        after.paths().into_iter().map(move |p| after.contents(&p)).collect::<Vec<_>>()
+        after
+            .paths()
+            .into_iter()
+            .map(move |p| after.contents(&p))
+            .collect::<Vec<_>>()
     };
     assert_eq!(run(), run());
 }
@@ -175,14 +193,84 @@ fn handles_are_dead_after_the_cut() {
     assert_eq!(kind_of(disk.root().list()), ErrorKind::Io);
     let e = disk.root().sync().expect_err("dead");
     assert_eq!((e.op, e.code), (Op::Sync, Some(5)));
-    let alive = after.open("/f", OpenMode::Read).expect("the new disk works");
+    let alive = after
+        .open("/f", OpenMode::Read)
+        .expect("the new disk works");
     assert_eq!(alive.read_at(&mut buf, 0).expect("read"), 3);
+}
+
+/// A shrunk file that grows again gets new blocks: they do not turn up among the old ones.
+#[test]
+fn what_is_written_after_a_lost_shrinking_is_lost() {
+    let (disk, file) = disk_with(&[1; 4]);
+    file.set_len(1).expect("shorten");
+    write(&file, 2, 3, 0);
+    let seen = outcomes(&disk);
+    assert!(
+        seen.contains(&vec![2, 1, 1, 1]),
+        "below the new length it is in place"
+    );
+    assert!(seen.contains(&vec![2, 2, 2]));
+    for bytes in seen {
+        let old = bytes.len() == 4;
+        assert!(!old || bytes[1..] == [1; 3], "{bytes:?}");
+    }
+}
+
+#[test]
+fn writes_keep_their_order_where_that_is_the_policy() {
+    let (disk, file) = disk_with(&[0; 4]);
+    disk.set_write_order(WriteOrder::InFile);
+    for at in 0..4 {
+        write(&file, 1, 1, at);
+    }
+    let want = (0..=4).map(|n| [vec![1; n], vec![0; 4 - n]].concat());
+    assert_eq!(outcomes(&disk), want.collect());
+}
+
+#[test]
+fn metadata_keeps_its_order_where_that_is_the_policy() {
+    let set_up = || {
+        let (disk, file) = disk_with(&[1; 2]);
+        disk.set_metadata_order(MetadataOrder::Journalled);
+        disk.place("/j", b"");
+        disk.remove("/j").expect("remove");
+        file.set_len(1).expect("shorten");
+        disk.open("/k", OpenMode::Create).expect("create");
+        (disk, file)
+    };
+    let states = |disk: &SimDisk| -> BTreeSet<_> {
+        let state = |d: SimDisk| {
+            let has = |path| d.contents(path).is_some();
+            (has("/j"), d.contents("/f").map(|f| f.len()), has("/k"))
+        };
+        SEEDS.map(|s| state(disk.survivor(s))).collect()
+    };
+    let [a, b, c, d] = [
+        (true, Some(2), false),
+        (false, Some(2), false),
+        (false, Some(1), false),
+        (false, Some(1), true),
+    ];
+    let (disk, file) = set_up();
+    assert_eq!(states(&disk), BTreeSet::from([a, b, c, d]));
+    sync(&file);
+    assert_eq!(
+        states(&disk),
+        BTreeSet::from([c, d]),
+        "a sync takes the earlier along"
+    );
+    let (disk, _file) = set_up();
+    disk.sync_dir("/").expect("directory sync");
+    assert_eq!(states(&disk), BTreeSet::from([d]));
 }
 
 // ---- directories ----
 
 fn may_exist(disk: &SimDisk, path: &str) -> BTreeSet<bool> {
-    SEEDS.map(|seed| disk.survivor(seed).contents(path).is_some()).collect()
+    SEEDS
+        .map(|seed| disk.survivor(seed).contents(path).is_some())
+        .collect()
 }
 
 #[test]
@@ -198,7 +286,11 @@ fn a_new_entry_needs_a_directory_sync() {
     dir.sync().expect("directory sync");
     assert_eq!(may_exist(&disk, "/db/new"), BTreeSet::from([true]));
     // Contents that were synced stand whenever the entry does.
-    assert!(SEEDS.into_iter().all(|s| disk.survivor(s).contents("/db/new") == Some(b"x".to_vec())));
+    assert!(
+        SEEDS
+            .into_iter()
+            .all(|s| disk.survivor(s).contents("/db/new") == Some(b"x".to_vec()))
+    );
 }
 
 #[test]
@@ -230,7 +322,10 @@ fn a_rename_happens_as_a_whole() {
     let (disk, _file) = disk_with(b"old");
     disk.place("/g", b"new");
     disk.root().rename("g", "f").expect("rename");
-    let seen: BTreeSet<_> = SEEDS.map(|s| disk.survivor(s)).map(|d| (d.contents("/f"), d.contents("/g"))).collect();
+    let seen: BTreeSet<_> = SEEDS
+        .map(|s| disk.survivor(s))
+        .map(|d| (d.contents("/f"), d.contents("/g")))
+        .collect();
     let (old, new) = (Some(b"old".to_vec()), Some(b"new".to_vec()));
     assert_eq!(seen, BTreeSet::from([(old, new.clone()), (new, None)]));
 }
@@ -248,7 +343,13 @@ fn changes_of_one_name_keep_their_order() {
         }
     }
     let seen: BTreeSet<_> = SEEDS.map(|s| disk.survivor(s).contents("/j")).collect();
-    let want = [None, Some(vec![0]), Some(vec![1]), Some(vec![2]), Some(vec![3])];
+    let want = [
+        None,
+        Some(vec![0]),
+        Some(vec![1]),
+        Some(vec![2]),
+        Some(vec![3]),
+    ];
     assert_eq!(seen, BTreeSet::from(want));
 }
 
@@ -259,7 +360,10 @@ fn the_dir_contract() {
     assert_eq!(kind_of(dir.open("a", OpenMode::Read)), ErrorKind::NotFound);
     let file = dir.open("a", OpenMode::Create).expect("create");
     file.write_at(b"x", 0).expect("write");
-    assert_eq!(kind_of(dir.open("a", OpenMode::CreateNew)), ErrorKind::Exists);
+    assert_eq!(
+        kind_of(dir.open("a", OpenMode::CreateNew)),
+        ErrorKind::Exists
+    );
     let again = dir.open("a", OpenMode::Create).expect("open");
     assert_eq!(again.len().expect("length"), 1, "the same file");
     let reader = dir.open("a", OpenMode::Read).expect("open");
@@ -275,7 +379,11 @@ fn the_dir_contract() {
     assert_eq!(kind_of(dir.open("x/y", OpenMode::Create)), ErrorKind::Io);
     dir.remove("a").expect("remove");
     let mut buf = [0];
-    assert_eq!(reader.read_at(&mut buf, 0).expect("read"), 1, "handles keep it");
+    assert_eq!(
+        reader.read_at(&mut buf, 0).expect("read"),
+        1,
+        "handles keep it"
+    );
 }
 
 // ---- numbered calls ----
@@ -288,15 +396,27 @@ fn the_cut_comes_at_its_call() {
         if let Some(n) = cut {
             disk.cut_at(base + n);
         }
-        let results = [file.write_at(&[1], 0), file.sync(SyncKind::Data), file.write_at(&[2], 1), file.sync(SyncKind::Data)];
+        let results = [
+            file.write_at(&[1], 0),
+            file.sync(SyncKind::Data),
+            file.write_at(&[2], 1),
+            file.sync(SyncKind::Data),
+        ];
         let done = results.iter().take_while(|r| r.is_ok()).count();
-        assert!(results.iter().skip(done).all(Result::is_err), "dead is dead");
+        assert!(
+            results.iter().skip(done).all(Result::is_err),
+            "dead is dead"
+        );
         (disk.calls() - base, done, outcomes(&disk))
     };
     assert_eq!(run(None).0, 4);
     let (calls, done, seen) = run(Some(1));
     assert_eq!((calls, done), (1, 0));
-    assert_eq!(seen, BTreeSet::from([vec![0; 4], vec![1, 0, 0, 0]]), "the write at the cut may survive");
+    assert_eq!(
+        seen,
+        BTreeSet::from([vec![0; 4], vec![1, 0, 0, 0]]),
+        "the write at the cut may survive"
+    );
     let (_, done, seen) = run(Some(2));
     assert_eq!(done, 1);
     assert_eq!(seen.len(), 2, "an interrupted sync promises nothing");
@@ -480,7 +600,11 @@ fn capacity_limits_growth_only() {
     write(&other, 1, 30, 0);
     assert_eq!(disk.used(), 150);
     disk.remove("/g").expect("remove");
-    assert_eq!(kind_of(file.set_len(150)), ErrorKind::Full, "g is still open");
+    assert_eq!(
+        kind_of(file.set_len(150)),
+        ErrorKind::Full,
+        "g is still open"
+    );
     drop(other);
     file.set_len(150).expect("g is gone");
 }

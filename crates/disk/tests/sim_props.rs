@@ -50,12 +50,21 @@ impl Model {
     fn may_hold(&self, at: usize, byte: u8) -> bool {
         let old = self.durable.get(at);
         let written = |s: &Step| match s {
-            Step::Write { offset, len, byte: b } => (*offset..offset + len).contains(&at) && *b == byte,
+            Step::Write {
+                offset,
+                len,
+                byte: b,
+            } => (*offset..offset + len).contains(&at) && *b == byte,
             _ => false,
         };
         // A byte that was cut off, or lies in a gap, comes back as zero.
-        let cut_off = self.pending.iter().any(|s| matches!(s, Step::SetLen(n) if *n <= at));
-        old == Some(&byte) || self.pending.iter().any(written) || (byte == 0 && (old.is_none() || cut_off))
+        let cut_off = self
+            .pending
+            .iter()
+            .any(|s| matches!(s, Step::SetLen(n) if *n <= at));
+        old == Some(&byte)
+            || self.pending.iter().any(written)
+            || (byte == 0 && (old.is_none() || cut_off))
     }
 
     fn len_bounds(&self) -> (usize, usize) {
@@ -150,9 +159,21 @@ fn append_records(file: &dyn File, sync_record: bool, sync_count: bool) -> u8 {
     let mut acknowledged = 0;
     for n in 1..=20u8 {
         let appended = (file.write_at(&[n; 700], 8 + u64::from(n - 1) * 700))
-            .and_then(|()| if sync_record { file.sync(SyncKind::Data) } else { Ok(()) })
+            .and_then(|()| {
+                if sync_record {
+                    file.sync(SyncKind::Data)
+                } else {
+                    Ok(())
+                }
+            })
             .and_then(|()| file.write_at(&[n], 0))
-            .and_then(|()| if sync_count { file.sync(SyncKind::Data) } else { Ok(()) });
+            .and_then(|()| {
+                if sync_count {
+                    file.sync(SyncKind::Data)
+                } else {
+                    Ok(())
+                }
+            });
         if appended.is_err() {
             break;
         }
@@ -167,7 +188,9 @@ fn holds(bytes: &[u8], acknowledged: u8) -> bool {
     count >= acknowledged
         && (1..=count).all(|n| {
             let at = 8 + (usize::from(n) - 1) * 700;
-            bytes.get(at..at + 700).is_some_and(|r| r.iter().all(|b| *b == n))
+            bytes
+                .get(at..at + 700)
+                .is_some_and(|r| r.iter().all(|b| *b == n))
         })
 }
 
@@ -192,7 +215,13 @@ fn mistakes(sync_record: bool, sync_count: bool) -> u32 {
 #[test]
 fn a_writer_that_does_not_sync_is_caught() {
     assert_eq!(mistakes(true, true), 0, "the right writer loses nothing");
-    assert!(mistakes(true, false) > 10, "acknowledged before it was durable");
-    assert!(mistakes(false, true) > 10, "the number reached the disk before the record");
+    assert!(
+        mistakes(true, false) > 10,
+        "acknowledged before it was durable"
+    );
+    assert!(
+        mistakes(false, true) > 10,
+        "the number reached the disk before the record"
+    );
     assert!(mistakes(false, false) > 10);
 }

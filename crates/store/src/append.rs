@@ -99,6 +99,8 @@ impl Appender {
         let (target, room_end) = match space.take_run(need, EXTENT_UNITS) {
             Some((start, end)) => {
                 self.taken.push((start, end));
+                // A free unit may be the one in which the open end began.
+                self.tail_off = self.tail_off.max(end);
                 (start, end)
             }
             None if fits => return Ok(()),

@@ -13,6 +13,9 @@ mod check;
 pub mod codec;
 mod error;
 mod format;
+#[cfg(any(test, feature = "fuzz"))]
+#[doc(hidden)]
+pub mod fuzz;
 mod handle;
 mod map;
 mod options;
@@ -33,6 +36,6 @@ pub use check::CheckReport;
 pub use error::{Damage, Error, Result};
 pub use format::FORMAT_VERSION;
 pub use handle::Handle;
-pub use options::{CodecChoice, Options, Readahead};
+pub use options::{CodecChoice, Options, Readahead, Tuning};
 pub use recover::{Kind, probe};
 pub use stats::Stats;

@@ -24,6 +24,47 @@ pub enum Readahead {
     Off,
 }
 
+/// How often the store does what it does now and then. People have no reason to change it; tests make rare things
+/// common with [`Tuning::eager`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Tuning {
+    /// Entries in the overlay before it is folded: bounds memory, and the time of opening.
+    pub fold_entries: usize,
+    /// Bytes of trailers before the overlay is folded: bounds the time of opening.
+    pub fold_trailer_bytes: u64,
+    /// A commit with more pages than this folds itself rather than have a trailer that long.
+    pub fold_deltas: usize,
+    /// Bytes appended between two slots: bounds what recovery verifies.
+    pub slot_every_bytes: u64,
+    /// Bytes appended without any sync (`synchronous=OFF`) before the store syncs by itself (rule 9).
+    pub self_sync_every_bytes: u64,
+}
+
+impl Default for Tuning {
+    fn default() -> Self {
+        Tuning {
+            fold_entries: 8192,
+            fold_trailer_bytes: 256 << 10,
+            fold_deltas: 2048,
+            slot_every_bytes: 1 << 20,
+            self_sync_every_bytes: 32 << 20,
+        }
+    }
+}
+
+impl Tuning {
+    /// Folds, slots and syncs of its own after a few pages.
+    pub fn eager() -> Self {
+        Tuning {
+            fold_entries: 24,
+            fold_trailer_bytes: 4 << 10,
+            fold_deltas: 16,
+            slot_every_bytes: 24 << 10,
+            self_sync_every_bytes: 200 << 10,
+        }
+    }
+}
+
 /// The settings of one handle.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Options {
@@ -41,6 +82,8 @@ pub struct Options {
     pub readahead: Readahead,
     /// No change is made through this handle.
     pub read_only: bool,
+    /// How often the store does what it does now and then.
+    pub tuning: Tuning,
 }
 
 impl Default for Options {
@@ -54,6 +97,7 @@ impl Default for Options {
             codec: CodecChoice::Auto,
             readahead: Readahead::Auto,
             read_only: false,
+            tuning: Tuning::default(),
         }
     }
 }

@@ -18,7 +18,7 @@ use crate::format::{FORMAT_VERSION, SLOT_COPY, SLOT_OFF, TIP_OFF};
 use crate::handle::Handle;
 use crate::map::tree::{self, Sink};
 use crate::map::{Entry, NodeRef, Root};
-use crate::options::CodecChoice;
+use crate::options::{CodecChoice, Tuning};
 use crate::pending::{Pending, PendingPage};
 use crate::shared::{Shared, Writer};
 use crate::space::{CHUNK_UNITS, Space};
@@ -26,17 +26,6 @@ use crate::state::State;
 use densite_disk::{File, SyncKind};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-
-/// Entries in the overlay before it is folded: bounds memory, and the time of opening.
-const FOLD_ENTRIES: usize = 8192;
-/// Bytes of trailers before the overlay is folded: bounds the time of opening.
-const FOLD_TRAILERS: u64 = 256 << 10;
-/// A commit with more pages than this folds itself rather than have a trailer that long.
-const FOLD_DELTAS: usize = 2048;
-/// Bytes appended between two slots: bounds what recovery verifies.
-const SLOT_EVERY: u64 = 1 << 20;
-/// Bytes appended without any sync (`synchronous=OFF`) before the store syncs by itself (rule 9).
-const SELF_SYNC_EVERY: u64 = 32 << 20;
 
 impl Handle {
     /// All pending writes become visible to everyone, at once and together.
@@ -81,11 +70,11 @@ impl Handle {
         }
         let Some(p) = &mut self.pending else { return Ok(()) };
         let mut writer = shared.writer.lock();
-        let committed = commit(&shared, &mut writer, &*self.file, p, fold)?;
+        let committed = commit(&shared, &mut writer, &*self.file, p, fold, &self.options.tuning)?;
         self.pending = None;
         if committed {
             writer.keep_reserve(&*self.file, &shared);
-            let due = writer.since_sync >= SELF_SYNC_EVERY;
+            let due = writer.since_sync >= self.options.tuning.self_sync_every_bytes;
             drop(writer);
             if due {
                 self.sync_now(SyncKind::Data)?;
@@ -111,7 +100,7 @@ impl Handle {
         let tip = shared.state.read().tip;
         if !self.options.read_only {
             let mut writer = shared.writer.lock();
-            writer.slot_if_due(&*self.file)?;
+            writer.slot_if_due(&*self.file, self.options.tuning.slot_every_bytes)?;
         }
         self.file.sync(kind).map_err(|e| self.poison(e))?;
         shared.writer.lock().synced(tip, &shared);
@@ -151,7 +140,7 @@ impl Handle {
             return Ok(());
         }
         let mut durable = shared.writer.lock().durable == Some(tip);
-        if !durable && trailers > FOLD_TRAILERS / 16 {
+        if !durable && trailers > self.options.tuning.fold_trailer_bytes / 16 {
             self.begin_write(0)?;
             self.publish_as(true)?;
         }
@@ -234,7 +223,14 @@ fn sqlite_page_size(head: &[u8]) -> u32 {
 }
 
 /// Makes the commit. Returns whether there was anything to commit.
-fn commit(shared: &Arc<Shared>, writer: &mut Writer, file: &dyn File, p: &mut Pending, fold: bool) -> Result<bool> {
+fn commit(
+    shared: &Arc<Shared>,
+    writer: &mut Writer,
+    file: &dyn File,
+    p: &mut Pending,
+    fold: bool,
+    tuning: &Tuning,
+) -> Result<bool> {
     let mut state = shared.state.read().clone_for_commit();
     let Some((_, mut space)) = writer.space.take() else { return Ok(false) };
     let deltas = deltas(shared, file, &state, p)?;
@@ -255,9 +251,9 @@ fn commit(shared: &Arc<Shared>, writer: &mut Writer, file: &dyn File, p: &mut Pe
         space.add(d.place.off, u64::from(d.place.len));
     }
     let fold = fold
-        || deltas.len() > FOLD_DELTAS
-        || state.overlay_len + deltas.len() > FOLD_ENTRIES
-        || state.trailer_bytes > FOLD_TRAILERS;
+        || deltas.len() > tuning.fold_deltas
+        || state.overlay_len + deltas.len() > tuning.fold_entries
+        || state.trailer_bytes > tuning.fold_trailer_bytes;
     let mut trailer = Trailer {
         commit: p.commit,
         epoch: writer.epoch,
@@ -303,6 +299,7 @@ fn commit(shared: &Arc<Shared>, writer: &mut Writer, file: &dyn File, p: &mut Pe
     file.write_at(&raw, TIP_OFF)?;
     // From here on the commit is everybody's.
     space.add(off, len);
+    space.written(&trailer.pieces, p.commit);
     let written = appender.written() + len;
     {
         let mut now = shared.state.write();
@@ -467,9 +464,9 @@ impl Writer {
 
     /// Writes a slot that names the newest durable commit, if enough was appended since the last one and that one is durable.
     /// The sync that follows makes it durable too, so it costs none.
-    fn slot_if_due(&mut self, file: &dyn File) -> Result<()> {
+    fn slot_if_due(&mut self, file: &dyn File, every_bytes: u64) -> Result<()> {
         let Some(durable) = self.durable else { return Ok(()) };
-        if self.since_slot < SLOT_EVERY || !self.slot_durable {
+        if self.since_slot < every_bytes || !self.slot_durable {
             return Ok(());
         }
         self.reread_slot(file)?;

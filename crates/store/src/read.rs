@@ -142,8 +142,13 @@ impl Handle {
             decode_frame(shared, &*self.file, page, entry, page_size, &stored, &mut raw)?;
             copy_part(raw.get(page_size * usize::from(entry.slot)..).unwrap_or_default(), at, out);
             let first = page - u32::from(entry.slot);
-            for (p, bytes) in (first..).zip(raw.chunks_exact(page_size)) {
-                shared.cache.insert_copy(p, entry.version, bytes);
+            // A page of the run may have been written again within the same commit, and so have the same version: only pages
+            // whose newest frame this is may be kept.
+            let state = shared.state.read();
+            for ((p, slot), bytes) in (first..).zip(0..).zip(raw.chunks_exact(page_size)) {
+                if shared.lookup(&*self.file, &state, p)? == (Entry { slot, ..*entry }) {
+                    shared.cache.insert_copy(p, entry.version, bytes);
+                }
             }
             Ok(())
         });

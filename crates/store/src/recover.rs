@@ -51,6 +51,8 @@ pub(crate) struct Found {
     pub(crate) slot: (usize, Slot),
     /// Published commits that did not survive, described.
     pub(crate) cut: Option<String>,
+    /// The header must be written again by the next writer.
+    pub(crate) header_lost: bool,
 }
 
 fn read_preamble(file: &dyn File) -> Result<Vec<u8>> {
@@ -106,19 +108,16 @@ pub(crate) fn find(file: &dyn File) -> Result<Option<Found>> {
 
 fn find_in(file: &dyn File, pre: &[u8]) -> Result<Found> {
     let slot = slot::choose(pre);
-    let salt = match Header::decode(pre) {
-        Ok(h) => h.salt,
-        Err(HeaderFault::Newer(found)) => return Err(Error::NewerFormat { found, supported: FORMAT_VERSION }),
-        Err(HeaderFault::Damaged) => return Err(damage("header", 0, "checksum mismatch")),
-        Err(HeaderFault::Foreign) => {
-            // A power cut may keep the first commits and lose the header, which is written after the creation's sync.
-            let zeros = pre.iter().take(64).all(|b| *b == 0);
-            match slot {
-                Some((_, s)) if zeros && s.tip.commit == 0 => s.salt,
-                Some(_) => return Err(damage("header", 0, "the magic is missing")),
-                None => return Err(Error::NotDensite),
-            }
-        }
+    // The header is written after the creation's sync, so a power cut may lose or tear it, and what was published
+    // until the next sync may survive nevertheless. No slot but the first one exists then.
+    let first = slot.filter(|(_, s)| s.tip.commit == 0);
+    let (salt, header_lost) = match (Header::decode(pre), first) {
+        (Ok(h), _) => (h.salt, false),
+        (Err(HeaderFault::Newer(found)), _) => return Err(Error::NewerFormat { found, supported: FORMAT_VERSION }),
+        (Err(_), Some((_, s))) => (s.salt, true),
+        (Err(HeaderFault::Damaged), None) => return Err(damage("header", 0, "checksum mismatch")),
+        (Err(HeaderFault::Foreign), None) if slot.is_some() => return Err(damage("header", 0, "the magic is missing")),
+        (Err(HeaderFault::Foreign), None) => return Err(Error::NotDensite),
     };
     let Some((block, slot)) = slot else {
         return Err(damage("commit slots", crate::format::SLOT_OFF[0], "none of the four copies is valid"));
@@ -153,7 +152,7 @@ fn find_in(file: &dyn File, pre: &[u8]) -> Result<Found> {
             ));
         }
     }
-    Ok(Found { salt, state, slot: (block, slot), cut })
+    Ok(Found { salt, state, slot: (block, slot), cut, header_lost })
 }
 
 /// The state of the commit that `tip` names, by its trailers back to the last root trailer.

@@ -54,6 +54,8 @@ pub(crate) struct Writer {
     pub(crate) epoch: u64,
     /// The highest commit number that was ever tried: a number is never used twice, for versions of pages must not be.
     pub(crate) last_attempt: u64,
+    /// A power cut took the header: the next writer puts it back.
+    pub(crate) header_lost: bool,
     /// Whether this process published anything.
     pub(crate) wrote: bool,
     /// The highest dictionary number that was ever given.
@@ -95,6 +97,7 @@ impl Shared {
             since_sync: 0,
             epoch: densite_disk::random::random_u64()?,
             last_attempt: found.state.highest,
+            header_lost: found.header_lost,
             wrote: false,
             last_dict: 0,
             physical_len: 0,
@@ -220,7 +223,7 @@ impl Shared {
             space.add(d.place.off, u64::from(d.place.len));
         }
         space.add(tip.off, u64::from(tip.len));
-        space.written_elsewhere(&trailer.pieces, tip.commit);
+        space.written(&trailer.pieces, tip.commit);
         let bytes: u64 = trailer.pieces.iter().map(|(a, b)| b.saturating_sub(*a)).sum();
         writer.since_slot += bytes;
         writer.since_sync += bytes;

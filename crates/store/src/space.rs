@@ -19,7 +19,7 @@ use crate::format::record::{Kind, Record};
 use crate::format::{DATA_OFF, LOCK_UNIT, UNIT_LEN};
 use crate::map::{Entry, NodeRef};
 use densite_disk::File;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// Units of one stored chunk of the table.
 pub(crate) const CHUNK_UNITS: usize = 1024;
@@ -33,7 +33,9 @@ pub(crate) struct Space {
     /// Pages whose newest frame uses a dictionary, by its id.
     pub(crate) dict_uses: HashMap<u32, i64>,
     reusable: BTreeSet<u64>,
-    freed: Vec<(u64, u64)>,
+    /// Units that wait, and the newest commit that freed or wrote them. Of a unit that was freed, written and freed again
+    /// only the last time counts: an older one would let it be used too early.
+    freed: BTreeMap<u64, u64>,
     /// Something was removed that had not been added: the table on disk was wrong.
     pub(crate) inexact: bool,
 }
@@ -106,7 +108,7 @@ impl Space {
         self.inexact |= !exact;
         for unit in off / UNIT_LEN..=(off + len.max(1) - 1) / UNIT_LEN {
             if self.live(unit) == 0 {
-                self.freed.push((commit, unit));
+                self.freed.insert(unit, commit);
             }
         }
     }
@@ -145,7 +147,7 @@ impl Space {
 
     /// All units without live bytes wait as freed by `commit`.
     pub(crate) fn note_free(&mut self, commit: u64) {
-        self.freed = (0..self.units()).filter(|u| self.live(*u) == 0 && *u != LOCK_UNIT).map(|u| (commit, u)).collect();
+        self.freed = (0..self.units()).filter(|u| self.live(*u) == 0 && *u != LOCK_UNIT).map(|u| (u, commit)).collect();
     }
 
     /// Extents that were taken for writing and given up again wait as if freed by `commit`.
@@ -153,7 +155,7 @@ impl Space {
         for (start, end) in extents {
             for unit in start / UNIT_LEN..end / UNIT_LEN {
                 if self.live(unit) == 0 {
-                    self.freed.push((commit, unit));
+                    self.freed.insert(unit, commit);
                 }
             }
         }
@@ -163,28 +165,28 @@ impl Space {
     /// overlap `current`, the extent that is being appended to.
     pub(crate) fn slot_durable(&mut self, commit: u64, current: (u64, u64)) {
         let current = current.0 / UNIT_LEN..=current.1.saturating_sub(1) / UNIT_LEN;
-        let mut later = Vec::new();
-        for (freed_at, unit) in std::mem::take(&mut self.freed) {
+        let mut later = BTreeMap::new();
+        for (unit, freed_at) in std::mem::take(&mut self.freed) {
             if self.live(unit) != 0 || unit >= self.units() || unit == LOCK_UNIT || unit == 0 {
                 continue;
             }
             if freed_at <= commit && !current.contains(&unit) {
                 self.reusable.insert(unit);
             } else {
-                later.push((freed_at, unit));
+                later.insert(unit, freed_at);
             }
         }
-        later.sort_unstable();
-        later.dedup_by_key(|f| f.1);
         self.freed = later;
     }
 
-    /// Another process wrote these ranges: what lies in them is not reusable any more.
-    pub(crate) fn written_elsewhere(&mut self, pieces: &[(u64, u64)], commit: u64) {
+    /// This commit wrote these ranges. Units in which nothing of it lives wait like those it freed: recovery passes through them.
+    pub(crate) fn written(&mut self, pieces: &[(u64, u64)], commit: u64) {
         for (start, end) in pieces {
             for unit in start / UNIT_LEN..=end.saturating_sub(1).max(*start) / UNIT_LEN {
-                if self.reusable.remove(&unit) {
-                    self.freed.push((commit, unit));
+                let was_reusable = self.reusable.remove(&unit);
+                debug_assert!(!was_reusable || self.live(unit) == 0);
+                if self.live(unit) == 0 {
+                    self.freed.insert(unit, commit);
                 }
             }
         }

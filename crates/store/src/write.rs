@@ -122,6 +122,10 @@ impl Handle {
         shared.refresh(&*self.file)?;
         let mut writer = shared.writer.lock();
         let writer = &mut *writer;
+        if writer.header_lost {
+            self.file.write_at(&Header { version: FORMAT_VERSION, salt: shared.salt }.encode(), HEADER_OFF)?;
+            writer.header_lost = false;
+        }
         let state = shared.state.read();
         if writer.space.as_ref().is_none_or(|(tip, _)| *tip != state.tip) {
             writer.space = Some((state.tip, load_space(&shared, self, &state)?));

@@ -1,7 +1,7 @@
 //! The store against a model: a vector of bytes for what this handle sees, one for what is published.
 
 use densite_disk::{OpenMode, RealFile, SyncKind};
-use densite_store::{Handle, Options};
+use densite_store::{Handle, Options, Tuning};
 use rand::rngs::SmallRng;
 use rand::{Rng, RngExt, SeedableRng};
 use std::path::Path;
@@ -38,7 +38,9 @@ fn run(seed: u64, page_size: usize, threads: usize, run_pages: u32, steps: usize
     let dir = tempfile::tempdir().expect("dir");
     let path = dir.path().join("a.db");
     let mut rng = SmallRng::seed_from_u64(seed);
-    let options = Options { threads, run_pages, decoded_cache_bytes: 1 << 20, ..Options::default() };
+    // By turns as people have it, and with rare things made common.
+    let tuning = if seed % 2 == 0 { Tuning::eager() } else { Tuning::default() };
+    let options = Options { threads, run_pages, decoded_cache_bytes: 1 << 20, tuning, ..Options::default() };
     let mut writer = open(&path, options.clone());
     let mut reader = open(&path, options.clone());
     let (mut mine, mut published): (Vec<u8>, Vec<u8>) = (Vec::new(), Vec::new());

@@ -84,6 +84,19 @@ impl Entries {
         }
     }
 
+    /// The changes before this place in the order of the disk are durable.
+    pub(super) fn sync_before(&mut self, end: u64) {
+        let at = self.pending.partition_point(|(seq, _)| *seq < end);
+        for (_, change) in self.pending.drain(..at) {
+            change.apply(&mut self.durable);
+        }
+    }
+
+    /// The place of the last change that is not durable.
+    pub(super) fn last_pending(&self) -> Option<u64> {
+        self.pending.last().map(|(seq, _)| *seq)
+    }
+
     pub(super) fn first_pending(&self) -> Option<u64> {
         self.pending.first().map(|(seq, _)| *seq)
     }
@@ -102,7 +115,11 @@ impl Entries {
 
     /// The names after a power cut: for each name the changes up to a random point, and a
     /// rename happens as a whole or not at all.
-    pub(super) fn survivor(&self, survival: &Survival, rng: &mut Xoshiro256PlusPlus) -> BTreeMap<String, InodeNo> {
+    pub(super) fn survivor(
+        &self,
+        survival: &Survival,
+        rng: &mut Xoshiro256PlusPlus,
+    ) -> BTreeMap<String, InodeNo> {
         let mut names = self.durable.clone();
         let mut lost = BTreeSet::new();
         for (seq, change) in &self.pending {

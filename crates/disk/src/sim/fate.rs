@@ -9,6 +9,7 @@ use rand::rngs::Xoshiro256PlusPlus;
 use rand::{Rng, RngExt};
 
 use super::inode::{Change, Pending};
+use super::policy::{MetadataOrder, Policy, WriteOrder};
 
 /// What becomes of one unsynced change.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,7 +35,10 @@ pub(super) struct Torn {
 
 impl Torn {
     pub(super) fn whole() -> Torn {
-        Torn { pieces: None, full_length: true }
+        Torn {
+            pieces: None,
+            full_length: true,
+        }
     }
 
     /// How many bytes from its start the write makes the file reach.
@@ -56,7 +60,11 @@ impl Torn {
         if rng.random_ratio(1, 4) {
             // At any byte: even a sector is not written at once.
             let at = below(rng, len + 1);
-            pieces.push(if rng.random_bool(0.5) { (0, at) } else { (at, len) });
+            pieces.push(if rng.random_bool(0.5) {
+                (0, at)
+            } else {
+                (at, len)
+            });
         } else {
             let mut from = 0;
             while from < len {
@@ -67,7 +75,10 @@ impl Torn {
                 from = to;
             }
         }
-        Torn { pieces: Some(pieces), full_length }
+        Torn {
+            pieces: Some(pieces),
+            full_length,
+        }
     }
 }
 
@@ -82,6 +93,10 @@ pub(super) struct Survival {
     mood: Mood,
     /// Unit of tearing, bytes.
     sector: usize,
+    in_order: bool,
+    /// With a journal of metadata: changes of metadata survive before this place in the order
+    /// of the whole disk.
+    metadata_end: Option<u64>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -98,19 +113,42 @@ enum Mood {
 
 impl Survival {
     /// `first..next` are the places of the pending changes in the order of the disk.
-    pub(super) fn draw(first: u64, next: u64, sector: usize, rng: &mut Xoshiro256PlusPlus) -> Survival {
+    pub(super) fn draw(
+        first: u64,
+        next: u64,
+        policy: &Policy,
+        rng: &mut Xoshiro256PlusPlus,
+    ) -> Survival {
+        let next = next.max(first);
         let mood = match rng.random_range(0..8u32) {
             0 => Mood::Nothing,
             1 => Mood::Everything,
-            2 => Mood::UpTo(rng.random_range(first..=next.max(first))),
+            2 => Mood::UpTo(rng.random_range(first..=next)),
             _ => Mood::EachFile,
         };
-        Survival { mood, sector }
+        let metadata_end = match mood {
+            _ if policy.metadata == MetadataOrder::Any => None,
+            Mood::Nothing => Some(first),
+            Mood::Everything => Some(next),
+            Mood::UpTo(end) => Some(end),
+            Mood::EachFile => Some(rng.random_range(first..=next)),
+        };
+        Survival {
+            mood,
+            sector: policy.sector,
+            in_order: policy.writes == WriteOrder::InFile,
+            metadata_end,
+        }
     }
 
     /// For a sync that failed on one file.
-    pub(super) fn each_file(sector: usize) -> Survival {
-        Survival { mood: Mood::EachFile, sector }
+    pub(super) fn each_file(policy: &Policy) -> Survival {
+        Survival {
+            mood: Mood::EachFile,
+            sector: policy.sector,
+            in_order: policy.writes == WriteOrder::InFile,
+            metadata_end: None,
+        }
     }
 
     /// The fates for the pending changes of one file, to be drawn in their order.
@@ -126,21 +164,33 @@ impl Survival {
                     0 => Style::Nothing,
                     1 => Style::Everything,
                     2 => Style::UpTo(seq),
+                    _ if self.in_order => Style::UpTo(seq),
                     3 => Style::From(seq),
-                    n => Style::Each { keep: [0.1, 0.5, 0.5, 0.9].get(n as usize - 4).copied().unwrap_or(0.5), tear: 0.25 },
+                    n => Style::Each {
+                        keep: [0.1, 0.5, 0.5, 0.9]
+                            .get(n as usize - 4)
+                            .copied()
+                            .unwrap_or(0.5),
+                        tear: 0.25,
+                    },
                 }
             }
         };
-        FileFates { style, sector: self.sector }
+        FileFates {
+            style,
+            sector: self.sector,
+            metadata_end: self.metadata_end,
+        }
     }
 
     /// Whether a change of a directory survives, ordering within a name aside.
     pub(super) fn keeps_entry(&self, seq: u64, rng: &mut Xoshiro256PlusPlus) -> bool {
-        match self.mood {
-            Mood::Nothing => false,
-            Mood::Everything => true,
-            Mood::UpTo(end) => seq < end,
-            Mood::EachFile => rng.random_bool(0.5),
+        match (self.metadata_end, self.mood) {
+            (Some(end), _) => seq < end,
+            (None, Mood::Nothing) => false,
+            (None, Mood::Everything) => true,
+            (None, Mood::UpTo(end)) => seq < end,
+            (None, Mood::EachFile) => rng.random_bool(0.5),
         }
     }
 }
@@ -149,6 +199,7 @@ impl Survival {
 pub(super) struct FileFates {
     style: Style,
     sector: usize,
+    metadata_end: Option<u64>,
 }
 
 enum Style {
@@ -167,7 +218,9 @@ enum Style {
 impl FileFates {
     /// The fate of one change.
     pub(super) fn draw(&mut self, p: &Pending, rng: &mut Xoshiro256PlusPlus) -> Fate {
+        let is_metadata = matches!(p.change, Change::SetLen { .. });
         let kept = match self.style {
+            _ if is_metadata && let Some(end) = self.metadata_end => p.seq < end,
             Style::Nothing => false,
             Style::Everything => true,
             Style::UpTo(seq) if p.seq == seq => return self.tear(p, rng),
@@ -187,7 +240,9 @@ impl FileFates {
     /// A length is set or not: only writes can be torn.
     fn tear(&self, p: &Pending, rng: &mut Xoshiro256PlusPlus) -> Fate {
         match &p.change {
-            Change::Write { offset, bytes } => Fate::Torn(Torn::draw(*offset, bytes.len(), self.sector, rng)),
+            Change::Write { offset, bytes } => {
+                Fate::Torn(Torn::draw(*offset, bytes.len(), self.sector, rng))
+            }
             Change::SetLen { .. } if rng.next_u32() & 1 == 0 => Fate::Lost,
             Change::SetLen { .. } => Fate::Kept,
         }

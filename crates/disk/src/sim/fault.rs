@@ -71,7 +71,14 @@ pub struct Fault {
 impl Fault {
     /// The next matching call fails, once, and changes nothing.
     pub fn new(kind: FaultKind, on: impl Into<OpSet>) -> Fault {
-        Fault { kind, on: on.into(), after: 0, times: Times::Once, path_suffix: None, prefix: 0 }
+        Fault {
+            kind,
+            on: on.into(),
+            after: 0,
+            times: Times::Once,
+            path_suffix: None,
+            prefix: 0,
+        }
     }
 
     /// Lets `after` matching calls succeed first.
@@ -135,7 +142,11 @@ impl Faults {
     pub(super) fn check(&mut self, op: Op, path: &str) -> Option<Strike> {
         let mut strike = None;
         self.armed.retain_mut(|fault| {
-            let matches = fault.on.has(op) && fault.path_suffix.as_ref().is_none_or(|suffix| path.ends_with(suffix));
+            let matches = fault.on.has(op)
+                && fault
+                    .path_suffix
+                    .as_ref()
+                    .is_none_or(|suffix| path.ends_with(suffix));
             if !matches || strike.is_some() {
                 return true;
             }
@@ -143,7 +154,10 @@ impl Faults {
                 fault.after -= 1;
                 return true;
             }
-            strike = Some(Strike { kind: fault.kind, prefix: fault.prefix });
+            strike = Some(Strike {
+                kind: fault.kind,
+                prefix: fault.prefix,
+            });
             fault.times == Times::Forever
         });
         self.hits += u64::from(strike.is_some());

@@ -19,11 +19,19 @@ pub struct SimFile {
 impl SimFile {
     pub(super) fn open(world: &Arc<Mutex<World>>, path: &str, mode: OpenMode) -> Result<SimFile> {
         let (no, stat) = world.lock().open(path, mode)?;
-        Ok(SimFile { world: world.clone(), file: FileRef { no, stat }, writable: mode != OpenMode::Read })
+        Ok(SimFile {
+            world: world.clone(),
+            file: FileRef { no, stat },
+            writable: mode != OpenMode::Read,
+        })
     }
 
     fn check_writable(&self, op: Op) -> Result<()> {
-        if self.writable { Ok(()) } else { Err(Error::new(ErrorKind::Permission, op)) }
+        if self.writable {
+            Ok(())
+        } else {
+            Err(Error::new(ErrorKind::Permission, op))
+        }
     }
 }
 
@@ -67,7 +75,10 @@ pub struct SimDir {
 
 impl SimDir {
     pub(super) fn new(world: &Arc<Mutex<World>>, path: &str) -> SimDir {
-        SimDir { world: world.clone(), path: clean_dir(path) }
+        SimDir {
+            world: world.clone(),
+            path: clean_dir(path),
+        }
     }
 
     fn at(&self, name: &str, op: Op) -> Result<String> {

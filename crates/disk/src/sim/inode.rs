@@ -17,8 +17,6 @@ use super::policy::{Extension, Policy};
 pub(super) struct Inode {
     data: Vec<u8>,
     pending: Vec<Pending>,
-    /// A sync failed while something was pending, so some entries have their fate already.
-    settled: bool,
     /// Open handles on this file.
     pub(super) handles: usize,
     /// No name and no handle leads here any more: its bytes take no room.
@@ -47,7 +45,10 @@ pub(super) enum Change {
 impl Inode {
     /// A file whose contents are durable.
     pub(super) fn durable(data: Vec<u8>) -> Inode {
-        Inode { data, ..Inode::default() }
+        Inode {
+            data,
+            ..Inode::default()
+        }
     }
 
     pub(super) fn data(&self) -> &[u8] {
@@ -58,12 +59,15 @@ impl Inode {
     pub(super) fn replace(&mut self, data: Vec<u8>) {
         self.data = data;
         self.pending.clear();
-        self.settled = false;
     }
 
     /// Bytes that the file takes of the disk's capacity.
     pub(super) fn charged(&self) -> u64 {
-        if self.free_of_charge { 0 } else { self.data.len() as u64 }
+        if self.free_of_charge {
+            0
+        } else {
+            self.data.len() as u64
+        }
     }
 
     pub(super) fn charge_nothing(&mut self) {
@@ -81,7 +85,10 @@ impl Inode {
         let old = self.data.get(offset..end.min(old_len)).unwrap_or_default();
         self.pending.push(Pending {
             seq,
-            change: Change::Write { offset, bytes: bytes.into() },
+            change: Change::Write {
+                offset,
+                bytes: bytes.into(),
+            },
             fate: Fate::Open,
             old_len,
             old: old.into(),
@@ -106,12 +113,26 @@ impl Inode {
 
     /// Everything so far is durable, but for what an earlier failed sync lost.
     pub(super) fn sync(&mut self) {
-        if !self.settled {
+        let lost = |p: &Pending| matches!(p.fate, Fate::Lost | Fate::Torn(_));
+        if !self.pending.iter().any(lost) {
             self.pending.clear();
             return;
         }
+        for p in self.pending.iter_mut().filter(|p| p.fate == Fate::Open) {
+            p.fate = Fate::Kept;
+        }
+    }
+
+    /// The place of the last change of the length that a sync would make durable now.
+    pub(super) fn last_set_len(&self) -> Option<u64> {
+        let mut open = self.pending.iter().filter(|p| p.is_open_set_len());
+        open.next_back().map(|p| p.seq)
+    }
+
+    /// Changes of the length before this place are durable.
+    pub(super) fn sync_lengths_before(&mut self, seq: u64) {
         for p in &mut self.pending {
-            if p.fate == Fate::Open {
+            if p.seq < seq && p.is_open_set_len() {
                 p.fate = Fate::Kept;
             }
         }
@@ -120,12 +141,19 @@ impl Inode {
     /// A sync that failed and left nothing to retry: each pending change has reached the disk
     /// or never will, although processes go on seeing it.
     pub(super) fn settle(&mut self, survival: &Survival, rng: &mut Xoshiro256PlusPlus) {
-        self.decide(survival, rng);
-        self.settled = !self.pending.is_empty();
+        let mut fates = survival.for_file(&self.pending, rng);
+        for p in self.pending.iter_mut().filter(|p| p.fate == Fate::Open) {
+            p.fate = fates.draw(p, rng);
+        }
     }
 
     /// What a power cut leaves.
-    pub(super) fn survivor(&self, survival: &Survival, policy: &Policy, rng: &mut Xoshiro256PlusPlus) -> Vec<u8> {
+    pub(super) fn survivor(
+        &self,
+        survival: &Survival,
+        policy: &Policy,
+        rng: &mut Xoshiro256PlusPlus,
+    ) -> Vec<u8> {
         let mut data = self.data.clone();
         if self.pending.is_empty() {
             return data;
@@ -134,27 +162,34 @@ impl Inode {
             p.undo(&mut data);
         }
         let mut fates = survival.for_file(&self.pending, rng);
+        // Where a shrinking was lost, the blocks beyond are the old ones. What was written
+        // there afterwards went to new blocks, which nothing leads to.
+        let mut end_of_blocks = usize::MAX;
         for p in &self.pending {
-            let fate = match &p.fate {
+            let mut fate = match &p.fate {
                 Fate::Open => fates.draw(p, rng),
                 settled => settled.clone(),
             };
-            p.redo(&fate, &mut data, policy, rng);
+            if let Change::SetLen { len } = p.change {
+                if len > end_of_blocks {
+                    fate = Fate::Lost;
+                } else if fate == Fate::Kept {
+                    end_of_blocks = usize::MAX;
+                } else if len < p.old_len {
+                    end_of_blocks = len;
+                }
+            }
+            p.redo(&fate, end_of_blocks, &mut data, policy, rng);
         }
         data
-    }
-
-    fn decide(&mut self, survival: &Survival, rng: &mut Xoshiro256PlusPlus) {
-        let mut fates = survival.for_file(&self.pending, rng);
-        for p in &mut self.pending {
-            if p.fate == Fate::Open {
-                p.fate = fates.draw(p, rng);
-            }
-        }
     }
 }
 
 impl Pending {
+    fn is_open_set_len(&self) -> bool {
+        self.fate == Fate::Open && matches!(self.change, Change::SetLen { .. })
+    }
+
     /// Takes the change back; `data` is as it was right after it.
     fn undo(&self, data: &mut Vec<u8>) {
         match &self.change {
@@ -170,8 +205,16 @@ impl Pending {
         }
     }
 
-    /// Does again what survived of the change, on whatever the file is now.
-    fn redo(&self, fate: &Fate, data: &mut Vec<u8>, policy: &Policy, rng: &mut Xoshiro256PlusPlus) {
+    /// Does again what survived of the change, on whatever the file is now; nothing that was
+    /// written from `end_of_blocks` on survives.
+    fn redo(
+        &self,
+        fate: &Fate,
+        end_of_blocks: usize,
+        data: &mut Vec<u8>,
+        policy: &Policy,
+        rng: &mut Xoshiro256PlusPlus,
+    ) {
         let whole = Torn::whole();
         let torn = match fate {
             Fate::Kept => &whole,
@@ -181,11 +224,12 @@ impl Pending {
         match &self.change {
             Change::SetLen { len } => data.resize(*len, 0),
             Change::Write { offset, bytes } => {
-                let end = offset + torn.reach(bytes.len());
+                let end = (offset + torn.reach(bytes.len())).min(end_of_blocks);
                 if end > data.len() {
                     grow(data, end, policy.extension, rng);
                 }
                 for (from, to) in torn.pieces(bytes.len()) {
+                    let to = to.min(end_of_blocks.saturating_sub(*offset));
                     put(data, offset + from, bytes.get(from..to).unwrap_or_default());
                 }
             }

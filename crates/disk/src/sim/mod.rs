@@ -11,7 +11,8 @@
 //! - of each unsynced write all, nothing, some of its sectors, or what is on one side of an
 //!   arbitrary byte; a later one may survive without an earlier one, and where two that
 //!   survive overlap the later one wins;
-//! - each unsynced change of a length, or not; a file that grew may have the new length with
+//! - each unsynced change of a length, or not; where a shrinking is lost, so is what was written
+//!   beyond it afterwards (that went to new blocks, which nothing leads to); a file that grew may have the new length with
 //!   zeros (or, by [`Extension`], garbage) where the write itself is missing;
 //! - of the creations, removals and renames of each name those up to a random point, a rename
 //!   as a whole or not at all; a directory sync makes all of them durable.
@@ -42,7 +43,7 @@ use parking_lot::Mutex;
 pub use counters::Counters;
 pub use fault::{Fault, FaultKind, OpSet, Times};
 pub use handle::{SimDir, SimFile};
-pub use policy::{EntryPolicy, Extension, FailedSync};
+pub use policy::{EntryPolicy, Extension, FailedSync, MetadataOrder, WriteOrder};
 
 use crate::{Dir, OpenMode, Result};
 pub use world::Capture;
@@ -72,7 +73,9 @@ impl SimDisk {
     }
 
     fn of(world: World) -> SimDisk {
-        SimDisk { world: Arc::new(Mutex::new(world)) }
+        SimDisk {
+            world: Arc::new(Mutex::new(world)),
+        }
     }
 
     /// Whether both are handles on the same disk.
@@ -156,7 +159,11 @@ impl SimDisk {
     /// The captures taken since the last time, by ascending change.
     pub fn take_captures(&self) -> Vec<Captured> {
         let taken = self.world.lock().take_captures();
-        let captured = |(change, how, world)| Captured { change, how, disk: SimDisk::of(world) };
+        let captured = |(change, how, world)| Captured {
+            change,
+            how,
+            disk: SimDisk::of(world),
+        };
         taken.into_iter().map(captured).collect()
     }
 
@@ -235,6 +242,16 @@ impl SimDisk {
         self.world.lock().policy.failed_sync = policy;
     }
 
+    /// In which order unsynced writes of one file reach the disk.
+    pub fn set_write_order(&self, policy: WriteOrder) {
+        self.world.lock().policy.writes = policy;
+    }
+
+    /// In which order changes of names and lengths reach the disk.
+    pub fn set_metadata_order(&self, policy: MetadataOrder) {
+        self.world.lock().policy.metadata = policy;
+    }
+
     /// What a file holds where it grew without the write.
     pub fn set_extension(&self, policy: Extension) {
         self.world.lock().policy.extension = policy;
@@ -252,6 +269,16 @@ impl SimDisk {
     /// What was done to all files and directories together.
     pub fn counters_total(&self) -> Counters {
         self.world.lock().table.total()
+    }
+
+    /// Starts (afresh) or stops writing down each change in words.
+    pub fn set_trace(&self, on: bool) {
+        self.world.lock().set_trace(on);
+    }
+
+    /// The changes since the last time, such as `17: write /db/a 4096+512`, each with its number.
+    pub fn take_trace(&self) -> Vec<String> {
+        self.world.lock().take_trace()
     }
 
     /// All paths, sorted by directory and name.

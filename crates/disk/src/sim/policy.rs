@@ -22,6 +22,27 @@ pub enum FailedSync {
     Kept,
 }
 
+/// In which order unsynced writes of one file reach the disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum WriteOrder {
+    /// Any: a later one may survive without an earlier one.
+    #[default]
+    Any,
+    /// As they were issued: those up to a random point survive, and a part of the next.
+    InFile,
+}
+
+/// In which order creations, removals, renames and lengths that are set reach the disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum MetadataOrder {
+    /// Any, but for the order within one name.
+    #[default]
+    Any,
+    /// As they were issued, over all files and directories: a later one survives only if all
+    /// earlier ones do, as on file systems that keep a journal of their metadata.
+    Journalled,
+}
+
 /// What a file holds where it grew and the write that made it grow did not survive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Extension {
@@ -38,6 +59,8 @@ pub(super) struct Policy {
     pub(super) entries: EntryPolicy,
     pub(super) failed_sync: FailedSync,
     pub(super) extension: Extension,
+    pub(super) writes: WriteOrder,
+    pub(super) metadata: MetadataOrder,
     /// Unit of tearing, bytes; not zero.
     pub(super) sector: usize,
     /// Bytes that all files together may have.
@@ -55,6 +78,8 @@ impl Default for Policy {
             entries: EntryPolicy::default(),
             failed_sync: FailedSync::default(),
             extension: Extension::default(),
+            writes: WriteOrder::default(),
+            metadata: MetadataOrder::default(),
             sector: 512,
             capacity: None,
         }

@@ -14,7 +14,7 @@ use super::entries::{Entries, InodeNo};
 use super::fate::Survival;
 use super::fault::{FaultKind, Faults, Strike};
 use super::inode::Inode;
-use super::policy::{EntryPolicy, FailedSync, Policy};
+use super::policy::{EntryPolicy, FailedSync, MetadataOrder, Policy};
 use crate::{Error, ErrorKind, Op, OpenMode, Result, SyncKind};
 
 const EIO: i32 = rustix::io::Errno::IO.raw_os_error();
@@ -38,6 +38,8 @@ pub(super) struct World {
     pub(super) cut_at_call: Option<u64>,
     pub(super) cut_at_change: Option<u64>,
     captures: Captures,
+    /// Changes in words, while somebody wants them.
+    trace: Option<Vec<String>>,
     /// Place of the next change in the order of the disk.
     seq: u64,
     /// Bytes of all files that a name or a handle leads to.
@@ -58,16 +60,28 @@ struct Pass {
 
 impl Pass {
     fn done<T>(self, value: T) -> Result<T> {
-        if self.dying { Err(dead(self.op)) } else { Ok(value) }
+        if self.dying {
+            Err(dead(self.op))
+        } else {
+            Ok(value)
+        }
     }
 }
 
 fn dead(op: Op) -> Error {
-    Error { kind: ErrorKind::Io, op, code: Some(EIO) }
+    Error {
+        kind: ErrorKind::Io,
+        op,
+        code: Some(EIO),
+    }
 }
 
 fn full(op: Op) -> Error {
-    Error { kind: ErrorKind::Full, op, code: Some(ENOSPC) }
+    Error {
+        kind: ErrorKind::Full,
+        op,
+        code: Some(ENOSPC),
+    }
 }
 
 fn struck(op: Op, strike: Strike) -> Error {
@@ -75,7 +89,11 @@ fn struck(op: Op, strike: Strike) -> Error {
         FaultKind::Io => EIO,
         FaultKind::Full => ENOSPC,
     };
-    Error { kind: strike.error_kind(), op, code: Some(code) }
+    Error {
+        kind: strike.error_kind(),
+        op,
+        code: Some(code),
+    }
 }
 
 /// Splits a path into its directory and its last component: `/a/b.db` is `/a` and `b.db`.
@@ -91,7 +109,11 @@ fn split(path: &str) -> (String, &str) {
 /// The key of a directory: no slash at the end, one at the start, the root empty.
 pub(super) fn clean_dir(path: &str) -> String {
     let path = path.trim_matches('/');
-    if path.is_empty() { String::new() } else { format!("/{path}") }
+    if path.is_empty() {
+        String::new()
+    } else {
+        format!("/{path}")
+    }
 }
 
 impl World {
@@ -107,6 +129,7 @@ impl World {
             cut_at_call: None,
             cut_at_change: None,
             captures: Captures::default(),
+            trace: None,
             seq: 0,
             used: 0,
             inodes: BTreeMap::new(),
@@ -129,7 +152,12 @@ impl World {
 
     /// Counts a call and lets it in, or says why it fails. `Err(Some(strike))` is a fault that
     /// the caller turns into an error after doing what the failing call does.
-    fn try_enter(&mut self, op: Op, path: &str, changes: bool) -> std::result::Result<Pass, Option<Strike>> {
+    fn try_enter(
+        &mut self,
+        op: Op,
+        path: &str,
+        changes: bool,
+    ) -> std::result::Result<Pass, Option<Strike>> {
         if self.dead {
             return Err(None);
         }
@@ -141,7 +169,8 @@ impl World {
         if op == Op::Sync {
             self.capture_due();
         }
-        let dying = self.cut_at_call.is_some_and(|n| self.calls >= n) || (changes && self.cut_at_change.is_some_and(|n| self.changes >= n));
+        let dying = self.cut_at_call.is_some_and(|n| self.calls >= n)
+            || (changes && self.cut_at_change.is_some_and(|n| self.changes >= n));
         if dying {
             self.dead = true;
             return Ok(Pass { op, dying });
@@ -159,6 +188,20 @@ impl World {
             Some(strike) => struck(op, strike),
             None => dead(op),
         })
+    }
+
+    pub(super) fn set_trace(&mut self, on: bool) {
+        self.trace = on.then(Vec::new);
+    }
+
+    pub(super) fn take_trace(&mut self) -> Vec<String> {
+        self.trace.as_mut().map(std::mem::take).unwrap_or_default()
+    }
+
+    fn note(&mut self, what: impl FnOnce() -> String) {
+        if let Some(trace) = &mut self.trace {
+            trace.push(format!("{}: {}", self.changes, what()));
+        }
     }
 
     fn next_seq(&mut self) -> u64 {
@@ -201,6 +244,7 @@ impl World {
             Some(no) => no,
             None if !creates => return Err(Error::new(ErrorKind::NotFound, Op::Open)),
             None => {
+                self.note(|| format!("create {path}"));
                 let no = self.add(Inode::default());
                 let seq = self.next_seq();
                 self.dirs.entry(dir).or_default().create(seq, name, no);
@@ -292,6 +336,8 @@ impl World {
     }
 
     fn put(&mut self, file: FileRef, bytes: &[u8], offset: u64) -> Result<()> {
+        let path = self.table.path(file.stat);
+        self.note(|| format!("write {path} {offset}+{}", bytes.len()));
         if bytes.is_empty() {
             return Ok(());
         }
@@ -302,17 +348,20 @@ impl World {
         let counters = self.table.at(file.stat);
         counters.writes += 1;
         counters.bytes_written += bytes.len() as u64;
-        self.inode(file.no, Op::Write)?.write(seq, offset as usize, bytes);
+        self.inode(file.no, Op::Write)?
+            .write(seq, offset as usize, bytes);
         Ok(())
     }
 
     pub(super) fn set_len(&mut self, file: FileRef, len: u64) -> Result<()> {
         let path = self.table.path(file.stat);
         let pass = self.enter(Op::Truncate, &path, true)?;
+        self.note(|| format!("set length {path} {len}"));
         let old_len = self.inode(file.no, Op::Truncate)?.data().len() as u64;
         self.reserve(Op::Truncate, old_len, len)?;
         let seq = self.next_seq();
-        self.inode(file.no, Op::Truncate)?.set_len(seq, len as usize);
+        self.inode(file.no, Op::Truncate)?
+            .set_len(seq, len as usize);
         pass.done(())
     }
 
@@ -324,7 +373,7 @@ impl World {
             Err(None) => return Err(dead(Op::Sync)),
             Err(Some(strike)) => {
                 if self.policy.failed_sync == FailedSync::Dropped {
-                    let survival = Survival::each_file(self.policy.sector);
+                    let survival = Survival::each_file(&self.policy);
                     let mut rng = self.rng.clone();
                     self.inode(file.no, Op::Sync)?.settle(&survival, &mut rng);
                     self.rng = rng;
@@ -332,12 +381,16 @@ impl World {
                 return Err(struck(Op::Sync, strike));
             }
         };
+        self.note(|| format!("sync {path}"));
         if pass.dying {
             // The sync was under way: its writes survive as any mixture.
             return pass.done(());
         }
         self.table.at(file.stat).syncs += 1;
-        self.inode(file.no, Op::Sync)?.sync();
+        let inode = self.inode(file.no, Op::Sync)?;
+        let last = inode.last_set_len();
+        inode.sync();
+        self.sync_metadata_before(last);
         if self.policy.entries == EntryPolicy::FileSync {
             let dir = split(&path).0;
             if let Some(entries) = self.dirs.get_mut(&dir) {
@@ -345,6 +398,19 @@ impl World {
             }
         }
         Ok(())
+    }
+
+    /// A change of metadata at this place is durable; with a journal, so are those before it.
+    fn sync_metadata_before(&mut self, seq: Option<u64>) {
+        let (Some(seq), MetadataOrder::Journalled) = (seq, self.policy.metadata) else {
+            return;
+        };
+        for inode in self.inodes.values_mut() {
+            inode.sync_lengths_before(seq);
+        }
+        for entries in self.dirs.values_mut() {
+            entries.sync_before(seq);
+        }
     }
 
     pub(super) fn len(&mut self, file: FileRef) -> Result<u64> {
@@ -364,8 +430,11 @@ impl World {
 
     pub(super) fn remove(&mut self, path: &str) -> Result<()> {
         let pass = self.enter(Op::Remove, path, true)?;
+        self.note(|| format!("remove {path}"));
         let (dir, name) = split(path);
-        let no = self.lookup(&dir, name).ok_or(Error::new(ErrorKind::NotFound, Op::Remove))?;
+        let no = self
+            .lookup(&dir, name)
+            .ok_or(Error::new(ErrorKind::NotFound, Op::Remove))?;
         let seq = self.next_seq();
         if let Some(entries) = self.dirs.get_mut(&dir) {
             entries.remove(seq, name);
@@ -380,6 +449,7 @@ impl World {
             return Err(Error::new(ErrorKind::NotFound, Op::Rename));
         }
         let replaced = self.lookup(dir, to);
+        self.note(|| format!("rename {dir}/{from} to {to}"));
         let seq = self.next_seq();
         if let Some(entries) = self.dirs.get_mut(dir) {
             entries.rename(seq, from, to);
@@ -392,19 +462,25 @@ impl World {
 
     pub(super) fn list(&mut self, dir: &str) -> Result<Vec<String>> {
         let pass = self.enter(Op::List, dir, false)?;
-        let names = self.dirs.get(dir).map(|d| d.names.keys().cloned().collect());
+        let names = self
+            .dirs
+            .get(dir)
+            .map(|d| d.names.keys().cloned().collect());
         pass.done(names.unwrap_or_default())
     }
 
     pub(super) fn sync_dir(&mut self, dir: &str) -> Result<()> {
         // A failed one leaves the entries as they are: journals of metadata are retried.
         let pass = self.enter(Op::Sync, dir, true)?;
+        self.note(|| format!("sync directory {dir}/"));
         if pass.dying {
             return pass.done(());
         }
         self.table.directory(dir).syncs += 1;
         if let Some(entries) = self.dirs.get_mut(dir) {
+            let last = entries.last_pending();
             entries.sync();
+            self.sync_metadata_before(last);
         }
         self.forget_all_unreachable();
         Ok(())
@@ -426,7 +502,10 @@ impl World {
 
     pub(super) fn place(&mut self, path: &str, data: Vec<u8>) {
         let (dir, name) = split(path);
-        if let Some(inode) = self.lookup(&dir, name).and_then(|no| self.inodes.get_mut(&no)) {
+        if let Some(inode) = self
+            .lookup(&dir, name)
+            .and_then(|no| self.inodes.get_mut(&no))
+        {
             // In place: open handles see it.
             self.used = self.used.saturating_sub(inode.charged()) + data.len() as u64;
             inode.replace(data);
@@ -485,7 +564,7 @@ impl World {
         let first_of_dirs = self.dirs.values().filter_map(Entries::first_pending);
         let first = first_of_files.map(|p| p.seq).chain(first_of_dirs).min();
         let first = first.unwrap_or(self.seq);
-        let survival = Survival::draw(first, self.seq, self.policy.sector, &mut rng);
+        let survival = Survival::draw(first, self.seq, &self.policy, &mut rng);
         let mut next = World::new(seed, self.policy.clone());
         for (dir, entries) in &self.dirs {
             for (name, no) in entries.survivor(&survival, &mut rng) {

@@ -173,18 +173,30 @@ impl Cache {
         keys: &[(u32, u64)],
         job: impl FnOnce() -> Vec<Decoded> + Send + 'static,
     ) -> bool {
-        if keys.iter().all(|&(page, version)| self.contains(page, version)) {
+        if keys
+            .iter()
+            .all(|&(page, version)| self.contains(page, version))
+        {
             return false;
         }
         let number = self.next_inflight.fetch_add(1, Ordering::Relaxed);
         self.ahead.fetch_add(1, Ordering::Relaxed);
-        let landing = Landing { cache: Arc::downgrade(self), number, keys: keys.to_vec() };
+        let landing = Landing {
+            cache: Arc::downgrade(self),
+            number,
+            keys: keys.to_vec(),
+        };
         let task = Task::lazy(move || {
             // Also when the job panics, its pages stop being on their way.
             let landing = landing;
             let pages = job();
             if let Some(cache) = landing.cache.upgrade() {
-                for Decoded { page, version, bytes } in pages {
+                for Decoded {
+                    page,
+                    version,
+                    bytes,
+                } in pages
+                {
                     cache.shard(page).insert(page, version, bytes, true);
                 }
             }
@@ -193,7 +205,10 @@ impl Cache {
         for &(page, version) in keys {
             let mut shard = self.shard(page);
             if !shard.contains(page, version) {
-                shard.inflight.entry((page, version)).or_insert_with(|| Arc::clone(&inflight));
+                shard
+                    .inflight
+                    .entry((page, version))
+                    .or_insert_with(|| Arc::clone(&inflight));
             }
         }
         let taken = inflight.task.offer(pool);

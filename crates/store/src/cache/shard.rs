@@ -83,7 +83,11 @@ struct Queue {
 }
 
 impl Queue {
-    const EMPTY: Queue = Queue { newest: NONE, oldest: NONE, bytes: 0 };
+    const EMPTY: Queue = Queue {
+        newest: NONE,
+        oldest: NONE,
+        bytes: 0,
+    };
 }
 
 /// Page numbers lately thrown out of the small queue.
@@ -176,7 +180,10 @@ impl Shard {
             return false;
         };
         let entry = &mut self.entries[at as usize];
-        let Some(part) = offset.checked_add(out.len()).and_then(|end| entry.bytes.get(offset..end)) else {
+        let Some(part) = offset
+            .checked_add(out.len())
+            .and_then(|end| entry.bytes.get(offset..end))
+        else {
             return false;
         };
         out.copy_from_slice(part);
@@ -201,9 +208,23 @@ impl Shard {
             return self.reuse(bytes);
         }
         self.remove_where(page, |v| v < version);
-        let place = if self.ghosts.take(page) { Place::Main } else { Place::Small };
+        let place = if self.ghosts.take(page) {
+            Place::Main
+        } else {
+            Place::Small
+        };
         let other = self.first.get(&page).copied().unwrap_or(NONE);
-        let entry = Entry { page, version, other, newer: NONE, older: NONE, place, wanted: 0, ahead, bytes };
+        let entry = Entry {
+            page,
+            version,
+            other,
+            newer: NONE,
+            older: NONE,
+            place,
+            wanted: 0,
+            ahead,
+            bytes,
+        };
         let at = match self.vacant.pop() {
             Some(at) => {
                 self.entries[at as usize] = entry;
@@ -235,7 +256,11 @@ impl Shard {
     pub(super) fn clear(&mut self) {
         let budget = self.budget;
         let inflight = std::mem::take(&mut self.inflight);
-        *self = Shard { budget, inflight, ..Shard::new() };
+        *self = Shard {
+            budget,
+            inflight,
+            ..Shard::new()
+        };
     }
 
     /// Sets the budget, in bytes, and keeps it.
@@ -250,7 +275,9 @@ impl Shard {
     /// Throws out until the budget is kept.
     fn shrink(&mut self) {
         while self.bytes() > self.budget {
-            if self.small.oldest != NONE && (self.small.bytes > self.budget / 10 || self.main.oldest == NONE) {
+            if self.small.oldest != NONE
+                && (self.small.bytes > self.budget / 10 || self.main.oldest == NONE)
+            {
                 let at = self.small.oldest;
                 let entry = &self.entries[at as usize];
                 if entry.wanted > 1 {
@@ -304,7 +331,13 @@ impl Shard {
 
     /// Takes an entry out of its queue.
     fn unlink(&mut self, at: u32) {
-        let Entry { place, older, newer, ref bytes, .. } = self.entries[at as usize];
+        let Entry {
+            place,
+            older,
+            newer,
+            ref bytes,
+            ..
+        } = self.entries[at as usize];
         let weight = bytes.len() + ENTRY_BYTES;
         let queue = self.queue(place);
         queue.bytes -= weight;

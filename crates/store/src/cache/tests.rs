@@ -1,1 +1,398 @@
+use std::sync::atomic::AtomicBool;
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
 
+use proptest::prelude::*;
+
+use super::*;
+
+/// The bytes of a page in a version: no two are alike.
+fn bytes(page: u32, version: u64, len: usize) -> Box<[u8]> {
+    let mut x = (u64::from(page) << 32 | version).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    (0..len)
+        .map(|_| {
+            x = x.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
+            (x >> 56) as u8
+        })
+        .collect()
+}
+
+fn has(cache: &Cache, page: u32, version: u64, len: usize) -> bool {
+    let mut out = vec![0; len];
+    let found = cache.get_into(page, version, &mut out, 0);
+    if found {
+        assert_eq!(
+            out[..],
+            bytes(page, version, len)[..],
+            "page {page} version {version}"
+        );
+    }
+    found
+}
+
+fn put(cache: &Cache, page: u32, version: u64, len: usize) {
+    cache.insert_copy(page, version, &bytes(page, version, len));
+}
+
+#[test]
+fn a_page_comes_back_in_its_version_and_in_parts() {
+    let cache = Cache::new(1 << 20);
+    put(&cache, 7, 1, 4096);
+    assert!(has(&cache, 7, 1, 4096));
+    assert!(!has(&cache, 7, 2, 4096));
+    assert!(!has(&cache, 8, 1, 4096));
+    let mut part = [0; 16];
+    assert!(cache.get_into(7, 1, &mut part, 24));
+    assert_eq!(part[..], bytes(7, 1, 4096)[24..40]);
+    let before = [9; 16];
+    part = before;
+    assert!(!cache.get_into(7, 1, &mut part, 4090), "past its end");
+    assert!(!cache.get_into(7, 1, &mut part, usize::MAX));
+    assert_eq!(part, before, "untouched");
+    assert!(cache.contains(7, 1));
+    cache.remove_page(7);
+    assert!(!cache.contains(7, 1));
+    assert_eq!((cache.len_bytes(), cache.pages()), (0, 0));
+}
+
+#[test]
+fn a_newer_version_replaces_older_ones_and_an_older_one_does_not_replace_it() {
+    let cache = Cache::new(1 << 20);
+    put(&cache, 7, 5, 512);
+    put(&cache, 7, 4, 512);
+    assert!(has(&cache, 7, 4, 512) && has(&cache, 7, 5, 512));
+    put(&cache, 7, 6, 512);
+    assert!(has(&cache, 7, 6, 512));
+    assert!(!has(&cache, 7, 5, 512) && !has(&cache, 7, 4, 512));
+    assert_eq!(cache.pages(), 1);
+}
+
+#[test]
+fn the_budget_is_kept_when_it_changes() {
+    let cache = Cache::new(0);
+    put(&cache, 1, 1, 4096);
+    assert_eq!(cache.len_bytes(), 0, "nothing is kept without a budget");
+    for budget in [64 << 20, 9 << 20, 1 << 20, 5000, 64 << 10, 32 << 20, 0] {
+        cache.set_budget(budget);
+        assert_eq!(cache.budget(), budget);
+        for page in 0..5000 {
+            put(&cache, page, 1, 4096);
+        }
+        assert!(
+            cache.len_bytes() <= budget,
+            "{} of {budget}",
+            cache.len_bytes()
+        );
+        assert!(
+            cache.len_bytes() * 10 >= budget.min(20 << 20) * 7 || budget < 8192,
+            "{} of {budget}",
+            cache.len_bytes()
+        );
+    }
+    // Even a small cache holds a large page.
+    cache.set_budget(1 << 20);
+    put(&cache, 5, 1, 65536);
+    assert!(has(&cache, 5, 1, 65536));
+    cache.clear();
+    assert_eq!((cache.len_bytes(), cache.pages()), (0, 0));
+    assert!(!has(&cache, 5, 1, 65536));
+}
+
+#[test]
+fn a_scan_does_not_flush_what_is_read_often() {
+    for budget in [2 << 20, 16 << 20] {
+        let cache = Cache::new(budget);
+        let hot = (budget / 4096 / 4) as u32;
+        for _ in 0..4 {
+            for page in 0..hot {
+                if !has(&cache, page, 1, 4096) {
+                    put(&cache, page, 1, 4096);
+                }
+            }
+        }
+        // A scan ten times as large as the cache, each page wanted once: by the reader who decodes it, or read ahead.
+        for page in 0..(budget / 4096 * 10) as u32 {
+            let page = 1_000_000 + page;
+            if page % 2 == 0 {
+                put(&cache, page, 1, 4096);
+            } else {
+                cache
+                    .shard(page)
+                    .insert(page, 1, bytes(page, 1, 4096), true);
+                assert!(has(&cache, page, 1, 4096));
+            }
+        }
+        let left = (0..hot).filter(|page| cache.contains(*page, 1)).count();
+        assert!(
+            left as u32 >= hot * 9 / 10,
+            "{left} of {hot} hot pages are left"
+        );
+    }
+}
+
+#[test]
+fn a_page_that_comes_back_soon_is_kept() {
+    let cache = Cache::new(1 << 20);
+    // Twice as many pages as fit, round and round: a plain queue would never hit.
+    let mut hits = 0;
+    for round in 0..20 {
+        for page in 0..480 {
+            if has(&cache, page, 1, 4096) {
+                hits += u32::from(round >= 10);
+            } else {
+                put(&cache, page, 1, 4096);
+            }
+        }
+    }
+    assert!(hits > 480, "{hits} hits in 4800");
+}
+
+/// Waits until `is`, for 20 seconds at most.
+fn eventually(what: &str, is: impl Fn() -> bool) {
+    let until = Instant::now() + Duration::from_secs(20);
+    while !is() {
+        assert!(Instant::now() < until, "{what}");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+fn decoded(page: u32) -> Decoded {
+    Decoded {
+        page,
+        version: 1,
+        bytes: bytes(page, 1, 512),
+    }
+}
+
+fn get_or_wait(cache: &Cache, page: u32) -> bool {
+    let mut out = vec![0; 512];
+    let found = cache.get_or_wait(page, 1, &mut out, 0);
+    assert!(!found || out[..] == bytes(page, 1, 512)[..]);
+    found
+}
+
+#[test]
+fn what_is_read_ahead_is_waited_for() {
+    let cache = Arc::new(Cache::new(1 << 20));
+    let pool = Pool::new(1);
+    let (go, wait) = mpsc::channel::<()>();
+    let begun = Arc::new(AtomicBool::new(false));
+    let keys = [(1, 1), (2, 1), (3, 1)];
+    let flag = Arc::clone(&begun);
+    assert!(cache.read_ahead(&pool, &keys, move || {
+        flag.store(true, Ordering::SeqCst);
+        let _ = wait.recv();
+        // Page 3 could not be decoded.
+        vec![decoded(1), decoded(2)]
+    }));
+    assert_eq!(cache.ahead(), 1);
+    assert!(cache.contains(2, 1), "on its way");
+    assert!(!cache.get_into(2, 1, &mut [0; 512], 0), "not here yet");
+    assert!(
+        !cache.read_ahead(&pool, &keys[1..], Vec::new),
+        "on its way already"
+    );
+    eventually("the job begins", || begun.load(Ordering::SeqCst));
+    std::thread::scope(|scope| {
+        let readers: Vec<_> = [1, 2, 3]
+            .map(|page| {
+                scope.spawn({
+                    let cache = &cache;
+                    move || get_or_wait(cache, page)
+                })
+            })
+            .into();
+        std::thread::sleep(Duration::from_millis(20));
+        assert!(
+            readers.iter().all(|reader| !reader.is_finished()),
+            "they wait"
+        );
+        drop(go);
+        let found: Vec<bool> = readers
+            .into_iter()
+            .map(|reader| reader.join().expect("no panic"))
+            .collect();
+        assert_eq!(found, [true, true, false]);
+    });
+    eventually("the job ends", || cache.ahead() == 0);
+    assert!(!cache.contains(3, 1), "no longer on its way");
+    assert!(!get_or_wait(&cache, 4));
+}
+
+/// A pool whose threads are busy until the sender is dropped.
+fn busy_pool() -> (Arc<Pool>, mpsc::Sender<()>) {
+    let pool = Pool::new(1);
+    let (go, wait) = mpsc::channel::<()>();
+    let (begun, begin) = mpsc::channel();
+    let job: crate::pool::Job = Box::new(move || {
+        let _ = begun.send(());
+        let _ = wait.recv();
+    });
+    assert!(pool.submit(job).is_ok());
+    begin.recv().expect("it begins");
+    (pool, go)
+}
+
+#[test]
+fn who_needs_a_page_does_the_job_that_nobody_has_begun() {
+    let cache = Arc::new(Cache::new(1 << 20));
+    let (pool, go) = busy_pool();
+    let here = std::thread::current().id();
+    let keys = [(1, 1), (2, 1)];
+    assert!(cache.read_ahead(&pool, &keys, move || {
+        assert_eq!(std::thread::current().id(), here);
+        vec![decoded(1), decoded(2)]
+    }));
+    assert!(get_or_wait(&cache, 2) && get_or_wait(&cache, 1));
+    assert_eq!(cache.ahead(), 0);
+    drop(go);
+}
+
+#[test]
+fn a_busy_pool_is_not_waited_for() {
+    let cache = Arc::new(Cache::new(1 << 20));
+    let (pool, go) = busy_pool();
+    let mut taken = 0;
+    for page in 0..20 {
+        taken += u32::from(cache.read_ahead(&pool, &[(page, 1)], move || vec![decoded(page)]));
+    }
+    assert_eq!(taken, 4, "what the queue holds");
+    assert_eq!(cache.ahead(), 4);
+    assert!(!cache.contains(19, 1), "not promised");
+    // A cache that goes takes its jobs along.
+    let weak = Arc::downgrade(&cache);
+    drop(cache);
+    assert!(weak.upgrade().is_none());
+    drop(go);
+    eventually("the queue is worked off", || {
+        pool.submit(Box::new(|| ())).is_ok()
+    });
+}
+
+#[test]
+fn a_job_that_panics_or_is_cleared_leaves_no_promise() {
+    let cache = Arc::new(Cache::new(1 << 20));
+    let pool = Pool::new(1);
+    assert!(cache.read_ahead(&pool, &[(1, 1)], || std::panic::panic_any("on purpose")));
+    assert!(!get_or_wait(&cache, 1));
+    eventually("the job ends", || cache.ahead() == 0);
+    assert!(!cache.contains(1, 1));
+    assert!(
+        cache.read_ahead(&pool, &[(1, 1)], || vec![decoded(1)]),
+        "it may be tried again"
+    );
+    cache.clear();
+    eventually("the job ends", || cache.ahead() == 0);
+    // A cache too small for the page: who waits decodes for himself.
+    cache.set_budget(100);
+    cache.read_ahead(&pool, &[(2, 1)], || vec![decoded(2)]);
+    assert!(!get_or_wait(&cache, 2));
+}
+
+#[test]
+fn many_threads_never_see_wrong_bytes() {
+    let cache = Arc::new(Cache::new(200_000));
+    let pool = Pool::new(2);
+    std::thread::scope(|scope| {
+        for t in 0..4u32 {
+            let (cache, pool) = (&cache, &pool);
+            scope.spawn(move || {
+                let mut x = u64::from(t) + 1;
+                for i in 0..20_000u32 {
+                    x = x.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
+                    let page = (x >> 33) as u32 % 600;
+                    match (x >> 60) as u32 {
+                        0..=6 => {
+                            get_or_wait(cache, page);
+                        }
+                        7..=11 => put(cache, page, 1, 512),
+                        12..=13 => {
+                            cache.read_ahead(pool, &[(page, 1), (page + 1, 1)], move || {
+                                vec![decoded(page), decoded(page + 1)]
+                            });
+                        }
+                        14 => cache.remove_page(page),
+                        _ if i % 50 == 0 => {
+                            cache.set_budget([100_000, 200_000, 9 << 20][i as usize % 3])
+                        }
+                        _ => (),
+                    }
+                }
+            });
+        }
+    });
+    eventually("all jobs end", || cache.ahead() == 0);
+    assert!(cache.len_bytes() <= cache.budget());
+}
+
+#[derive(Debug, Clone)]
+enum Op {
+    Get(u32, u64),
+    Insert(u32, u64, usize, bool),
+    Remove(u32),
+    Budget(usize),
+    Clear,
+}
+
+fn op() -> impl Strategy<Value = Op> {
+    prop_oneof![
+        8 => (0u32..40, 0u64..4).prop_map(|(page, version)| Op::Get(page, version)),
+        8 => (0u32..40, 0u64..4, 0usize..3, any::<bool>()).prop_map(|(p, v, l, copy)| Op::Insert(p, v, [512, 1024, 4096][l], copy)),
+        1 => (0u32..40).prop_map(Op::Remove),
+        1 => prop_oneof![Just(0), Just(700), Just(9 << 20), 2000usize..60_000].prop_map(Op::Budget),
+        1 => Just(Op::Clear),
+    ]
+}
+
+proptest! {
+    /// The model is a map of all that was ever put in and not taken out: the cache may know less, never more or other.
+    #[test]
+    fn it_knows_only_what_it_was_told(ops in proptest::collection::vec(op(), 1..400)) {
+        let cache = Cache::new(30_000);
+        let mut model = std::collections::HashMap::new();
+        for op in ops {
+            match op {
+                Op::Get(page, version) => {
+                    let mut out = vec![0xee; 600];
+                    for (len, offset) in [(1, 0), (512, 0), (600, 100)] {
+                        let out = &mut out[..len];
+                        let found = cache.get_into(page, version, out, offset);
+                        match model.get(&(page, version)) {
+                            Some(&len) if offset + out.len() <= len => {
+                                prop_assert!(!found || out[..] == bytes(page, version, len)[offset..offset + out.len()]);
+                                prop_assert_eq!(found, cache.contains(page, version));
+                            }
+                            _ => prop_assert!(!found),
+                        }
+                    }
+                }
+                Op::Insert(page, version, len, copy) => {
+                    if cache.contains(page, version) {
+                        continue;
+                    }
+                    if copy {
+                        put(&cache, page, version, len);
+                    } else {
+                        cache.insert(page, version, bytes(page, version, len));
+                    }
+                    if cache.budget() > 0 && cache.contains(page, version) {
+                        model.retain(|&(p, v), _| p != page || v > version);
+                    }
+                    model.insert((page, version), len);
+                }
+                Op::Remove(page) => {
+                    cache.remove_page(page);
+                    model.retain(|&(p, _), _| p != page);
+                }
+                Op::Budget(budget) => cache.set_budget(budget),
+                Op::Clear => {
+                    cache.clear();
+                    model.clear();
+                }
+            }
+            prop_assert!(cache.len_bytes() <= cache.budget());
+        }
+        let held: usize = model.keys().filter(|(page, version)| cache.contains(*page, *version)).count();
+        prop_assert_eq!(held, cache.pages());
+    }
+}

@@ -19,18 +19,30 @@ thread_local! {
 
 /// Decodes `payload` into `out`, which must be filled exactly. An error says in a few words what is wrong with the
 /// payload; `out` then holds anything. Any bytes may be given.
-pub fn decode(codec: CodecId, payload: &[u8], dict: Option<&Dictionary>, out: &mut [u8]) -> Result<(), String> {
+pub fn decode(
+    codec: CodecId,
+    payload: &[u8],
+    dict: Option<&Dictionary>,
+    out: &mut [u8],
+) -> Result<(), String> {
     match codec {
         CodecId::RAW if payload.len() == out.len() => {
             out.copy_from_slice(payload);
             Ok(())
         }
-        CodecId::RAW => Err(format!("raw payload of {} bytes for {} bytes of page", payload.len(), out.len())),
+        CodecId::RAW => Err(format!(
+            "raw payload of {} bytes for {} bytes of page",
+            payload.len(),
+            out.len()
+        )),
         CodecId::ZERO if payload.is_empty() => {
             out.fill(0);
             Ok(())
         }
-        CodecId::ZERO => Err(format!("payload of {} bytes where there should be none", payload.len())),
+        CodecId::ZERO => Err(format!(
+            "payload of {} bytes where there should be none",
+            payload.len()
+        )),
         CodecId::ZSTD => with_decoder(|decoder| decoder.run(payload, None, out)),
         CodecId::ZSTD_DICT => match dict {
             Some(dict) => with_decoder(|decoder| decoder.run(payload, Some(dict), out)),
@@ -44,7 +56,10 @@ pub fn decode(codec: CodecId, payload: &[u8], dict: Option<&Dictionary>, out: &m
 fn with_decoder(mut job: impl FnMut(&mut Decoder) -> Result<(), String>) -> Result<(), String> {
     let mut with = |slot: &mut Option<Decoder>| {
         if slot.is_none() {
-            *slot = DCtx::try_create().map(|context| Decoder { context, frame: Vec::new() });
+            *slot = DCtx::try_create().map(|context| Decoder {
+                context,
+                frame: Vec::new(),
+            });
         }
         match slot {
             Some(decoder) => job(decoder),
@@ -59,22 +74,32 @@ fn with_decoder(mut job: impl FnMut(&mut Decoder) -> Result<(), String>) -> Resu
 }
 
 impl Decoder {
-    fn run(&mut self, payload: &[u8], dict: Option<&Dictionary>, out: &mut [u8]) -> Result<(), String> {
+    fn run(
+        &mut self,
+        payload: &[u8],
+        dict: Option<&Dictionary>,
+        out: &mut [u8],
+    ) -> Result<(), String> {
         self.frame.clear();
-        self.frame.extend_from_slice(FrameHeader::new(out.len()).bytes());
+        self.frame
+            .extend_from_slice(FrameHeader::new(out.len()).bytes());
         self.frame.extend_from_slice(payload);
         let result = match dict {
             Some(dict) => {
                 let Some(prepared) = dict.decoder() else {
                     return Err(format!("dictionary {} is no dictionary", dict.id()));
                 };
-                self.context.decompress_using_ddict(out, &self.frame, prepared)
+                self.context
+                    .decompress_using_ddict(out, &self.frame, prepared)
             }
             None => self.context.decompress(out, &self.frame),
         };
         match result {
             Ok(len) if len == out.len() => Ok(()),
-            Ok(len) => Err(format!("zstd gave {len} bytes for {} bytes of page", out.len())),
+            Ok(len) => Err(format!(
+                "zstd gave {len} bytes for {} bytes of page",
+                out.len()
+            )),
             Err(code) => Err(format!("zstd: {}", zstd_safe::get_error_name(code))),
         }
     }

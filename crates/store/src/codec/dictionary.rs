@@ -32,7 +32,12 @@ impl Dictionary {
         {
             number.fill(0);
         }
-        Dictionary { id, bytes, decoder: OnceLock::new(), encoders: [const { OnceLock::new() }; LEVEL_COUNT] }
+        Dictionary {
+            id,
+            bytes,
+            decoder: OnceLock::new(),
+            encoders: [const { OnceLock::new() }; LEVEL_COUNT],
+        }
     }
 
     /// Its number in the store.
@@ -52,20 +57,31 @@ impl Dictionary {
 
     /// Prepared for decoding; `None` when the bytes are no dictionary.
     pub(super) fn decoder(&self) -> Option<&DDict<'static>> {
-        self.decoder.get_or_init(|| DDict::try_create(&self.bytes)).as_ref()
+        self.decoder
+            .get_or_init(|| DDict::try_create(&self.bytes))
+            .as_ref()
     }
 
     /// Prepared for encoding at `level`; `None` when the bytes are no dictionary.
     pub(super) fn encoder(&self, level: i32) -> Option<&CDict<'static>> {
         let (low, high) = LEVELS;
-        let place = self.encoders.get(usize::try_from(level.clamp(low, high) - low).ok()?)?;
+        let place = self
+            .encoders
+            .get(usize::try_from(level.clamp(low, high) - low).ok()?)?;
         // zstd takes level 0 for "the default", and so do we.
-        place.get_or_init(|| CDict::try_create(&self.bytes, level)).as_ref()
+        place
+            .get_or_init(|| CDict::try_create(&self.bytes, level))
+            .as_ref()
     }
 }
 
 impl fmt::Debug for Dictionary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Dictionary {{ id: {}, {} bytes }}", self.id, self.bytes.len())
+        write!(
+            f,
+            "Dictionary {{ id: {}, {} bytes }}",
+            self.id,
+            self.bytes.len()
+        )
     }
 }

@@ -4,8 +4,7 @@ use std::cell::RefCell;
 
 use zstd::zstd_safe::{self, CCtx};
 
-use super::frame_header::{self, FrameHeader};
-use super::{CodecId, Dictionary, dictionary};
+use super::{CodecId, Dictionary, dictionary, frame_header};
 use crate::CodecChoice;
 
 /// The level for frames that must be stored cheaply, in place of the level that is set.
@@ -35,10 +34,21 @@ thread_local! {
 
 /// Encodes `raw`, appending the payload to `out`. `level` is zstd's, -7 to 22 (out of range: the nearest). Never fails:
 /// what cannot be made smaller is stored as it is.
-pub fn encode(raw: &[u8], level: i32, dict: Option<&Dictionary>, choice: CodecChoice, out: &mut Vec<u8>) -> Encoded {
+pub fn encode(
+    raw: &[u8],
+    level: i32,
+    dict: Option<&Dictionary>,
+    choice: CodecChoice,
+    out: &mut Vec<u8>,
+) -> Encoded {
     let codec = match choice {
         CodecChoice::Raw => CodecId::RAW,
-        CodecChoice::Auto | CodecChoice::Zstd if is_zero(raw) => return Encoded { codec: CodecId::ZERO, dict_id: 0 },
+        CodecChoice::Auto | CodecChoice::Zstd if is_zero(raw) => {
+            return Encoded {
+                codec: CodecId::ZERO,
+                dict_id: 0,
+            };
+        }
         CodecChoice::Auto | CodecChoice::Zstd => {
             let (low, high) = dictionary::LEVELS;
             let level = level.clamp(low, high);
@@ -53,28 +63,47 @@ pub fn encode(raw: &[u8], level: i32, dict: Option<&Dictionary>, choice: CodecCh
     if codec == CodecId::RAW {
         out.extend_from_slice(raw);
     }
-    Encoded { codec, dict_id: if codec == CodecId::ZSTD_DICT { dict.map_or(0, Dictionary::id) } else { 0 } }
+    Encoded {
+        codec,
+        dict_id: if codec == CodecId::ZSTD_DICT {
+            dict.map_or(0, Dictionary::id)
+        } else {
+            0
+        },
+    }
 }
 
 /// Appends the zstd payload of `raw` to `out` and returns its codec; appends nothing and returns RAW when it is not worth it.
-fn zstd(slot: &mut Option<Encoder>, raw: &[u8], level: i32, dict: Option<&Dictionary>, out: &mut Vec<u8>) -> CodecId {
+fn zstd(
+    slot: &mut Option<Encoder>,
+    raw: &[u8],
+    level: i32,
+    dict: Option<&Dictionary>,
+    out: &mut Vec<u8>,
+) -> CodecId {
     if slot.is_none() {
-        *slot = CCtx::try_create().map(|context| Encoder { context, frame: Vec::new() });
+        *slot = CCtx::try_create().map(|context| Encoder {
+            context,
+            frame: Vec::new(),
+        });
     }
     let Some(Encoder { context, frame }) = slot else {
         return CodecId::RAW;
     };
     frame.clear();
     // Room for any outcome, so that zstd need not check for its end.
-    frame.reserve(zstd_safe::compress_bound(raw.len()).max(frame_header::MAX));
+    frame.reserve(zstd_safe::compress_bound(raw.len()));
     let (codec, result) = match dict.and_then(|dict| dict.encoder(level)) {
-        Some(dict) => (CodecId::ZSTD_DICT, context.compress_using_cdict(frame, raw, dict)),
+        Some(dict) => (
+            CodecId::ZSTD_DICT,
+            context.compress_using_cdict(frame, raw, dict),
+        ),
         None => (CodecId::ZSTD, context.compress(frame, raw, level)),
     };
     if result.is_err() {
         return CodecId::RAW;
     }
-    match frame.strip_prefix(FrameHeader::new(raw.len()).bytes()) {
+    match frame_header::blocks(frame) {
         Some(blocks) if blocks.len() + raw.len() / WORTH < raw.len() => {
             out.extend_from_slice(blocks);
             codec
@@ -85,5 +114,7 @@ fn zstd(slot: &mut Option<Encoder>, raw: &[u8], level: i32, dict: Option<&Dictio
 
 /// Whether every byte is zero.
 fn is_zero(bytes: &[u8]) -> bool {
-    bytes.chunks(64).all(|chunk| chunk.iter().fold(0, |all, byte| all | byte) == 0)
+    bytes
+        .chunks(64)
+        .all(|chunk| chunk.iter().fold(0, |all, byte| all | byte) == 0)
 }

@@ -78,7 +78,10 @@ impl Record {
     fn at(bytes: &[u8]) -> Option<Record> {
         let (size, mut at) = varint(bytes)?;
         let size = usize::try_from(size).ok()?.min(bytes.len());
-        let mut record = Record { columns: 0, texts: 0 };
+        let mut record = Record {
+            columns: 0,
+            texts: 0,
+        };
         while at < size && record.columns < COLUMNS_MAX {
             let (serial_type, len) = varint(bytes.get(at..)?)?;
             if serial_type >= 12 {
@@ -110,4 +113,112 @@ fn varint(bytes: &[u8]) -> Option<(u64, usize)> {
         }
     }
     None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// A page of one kind, its cells at the end, each given whole.
+    fn page(kind: u8, header: usize, cells: &[Vec<u8>]) -> Vec<u8> {
+        let mut page = vec![0; 4096];
+        if header == 100 {
+            page[..16].copy_from_slice(b"SQLite format 3\0");
+        }
+        page[header] = kind;
+        page[header + 3..header + 5].copy_from_slice(&(cells.len() as u16).to_be_bytes());
+        let pointers = header + if kind == 2 || kind == 5 { 12 } else { 8 };
+        let mut at = page.len();
+        for (i, cell) in cells.iter().enumerate() {
+            at -= cell.len();
+            page[at..at + cell.len()].copy_from_slice(cell);
+            page[pointers + 2 * i..pointers + 2 * i + 2]
+                .copy_from_slice(&(at as u16).to_be_bytes());
+        }
+        page
+    }
+
+    /// A cell: what comes before the record, then its header of serial types (no values: nobody looks at them).
+    fn cell(before: &[u8], types: &[u8]) -> Vec<u8> {
+        [before, &[types.len() as u8 + 1], types].concat()
+    }
+
+    #[test]
+    fn tables_are_told_apart_by_columns_and_by_text() {
+        let leaf = |types: &[u8]| Family::of(&page(0x0d, 0, &[cell(&[9, 1], types)]));
+        assert_ne!(leaf(&[1, 1, 1]), leaf(&[1, 1, 1, 1]), "one column more");
+        assert_ne!(leaf(&[1, 33, 1]), leaf(&[1, 1, 33]), "text elsewhere");
+        assert_eq!(
+            leaf(&[1, 33, 1]),
+            leaf(&[8, 91, 7]),
+            "other numbers and lengths"
+        );
+        assert_ne!(
+            leaf(&[1, 1, 1]),
+            Family::of(&page(0x0a, 0, &[cell(&[9], &[1, 1, 1])])),
+            "an index"
+        );
+        // A column that is NULL here and there is the same column.
+        let mixed = page(
+            0x0d,
+            0,
+            &[cell(&[9, 1], &[1, 0, 1]), cell(&[9, 2], &[1, 33, 1])],
+        );
+        assert_eq!(Family::of(&mixed), leaf(&[1, 33, 1]));
+        // Longer numbers before the record.
+        let long = page(
+            0x0d,
+            0,
+            &[cell(
+                &[
+                    0x81, 0x05, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff,
+                ],
+                &[1, 1, 1],
+            )],
+        );
+        assert_eq!(Family::of(&long), leaf(&[1, 1, 1]));
+        // Page 1 carries the database header first.
+        assert_eq!(
+            Family::of(&page(0x0d, 100, &[cell(&[9, 1], &[1, 1, 1])])),
+            leaf(&[1, 1, 1])
+        );
+    }
+
+    #[test]
+    fn interior_pages_of_an_index_go_with_its_leaves() {
+        let leaf = page(0x0a, 0, &[cell(&[9], &[33, 1])]);
+        let interior = page(0x02, 0, &[cell(&[0, 0, 1, 7, 9], &[33, 1])]);
+        assert_eq!(Family::of(&leaf), Family::of(&interior));
+        assert_ne!(Family::of(&leaf), Family::OTHER);
+        assert_ne!(Family::of(&page(0x05, 0, &[])), Family::OTHER);
+    }
+
+    #[test]
+    fn the_rest_is_other() {
+        for bytes in [
+            &[][..],
+            &[0x0d],
+            &[0x0d, 0, 0, 0, 1],
+            &[0; 4096],
+            &[0xff; 4096],
+            &page(0x0d, 0, &[]),
+        ] {
+            assert_eq!(Family::of(bytes), Family::OTHER, "{} bytes", bytes.len());
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_have_a_family(mut bytes in proptest::collection::vec(any::<u8>(), 0..600), kind in 0usize..5, first in any::<bool>()) {
+            if first && bytes.len() >= 16 {
+                bytes[..16].copy_from_slice(b"SQLite format 3\0");
+            }
+            let at = if first { 100 } else { 0 };
+            if let Some(byte) = bytes.get_mut(at) {
+                *byte = [2, 5, 10, 13, *byte][kind];
+            }
+            prop_assert_eq!(Family::of(&bytes), Family::of(&bytes));
+        }
+    }
 }

@@ -2,22 +2,29 @@
 //!
 //! size     field
 //!    4     magic number, 28 b5 2f fd
-//!    1     descriptor: content size field of 1, 2, 4 or 8 bytes, single segment, no checksum, no dictionary number
+//!    1     descriptor: bits 7-6 width of the content size (0: 1 byte, 1: 2, 2: 4, 3: 8), bit 5 single segment (set),
+//!          bit 2 checksum (clear), bits 1-0 width of the dictionary number (0: none)
 //!  1 to 8  content size, little-endian; in the 2-byte form less 256
 //!
+//! A frame without the single-segment bit has a byte for its window behind the descriptor, and may have no content size.
+//! The blocks of such a frame are as valid behind a header of the form above, whose window is the whole content.
 //! See RFC 8878, section 3.1.1.1.
 
+const MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
+const SINGLE_SEGMENT: u8 = 1 << 5;
+/// Everything in the descriptor but the width of the content size and the single-segment bit.
+const REST: u8 = 0x1f;
 /// The longest header.
-pub(super) const MAX: usize = 13;
+const MAX: usize = 13;
 
-/// The header of a frame with `raw_len` bytes of content.
+/// The header of a frame.
 pub(super) struct FrameHeader {
     bytes: [u8; MAX],
     len: usize,
 }
 
 impl FrameHeader {
-    /// Makes the header for `raw_len` bytes.
+    /// Makes the header for `raw_len` bytes of content.
     pub(super) fn new(raw_len: usize) -> FrameHeader {
         let n = raw_len as u64;
         let (code, field, width) = match n {
@@ -27,11 +34,46 @@ impl FrameHeader {
             _ => (3, n, 8),
         };
         let [a, b, c, d, e, f, g, h] = field.to_le_bytes();
-        FrameHeader { bytes: [0x28, 0xb5, 0x2f, 0xfd, code << 6 | 0x20, a, b, c, d, e, f, g, h], len: 5 + width }
+        let [m, n, o, p] = MAGIC;
+        FrameHeader {
+            bytes: [
+                m,
+                n,
+                o,
+                p,
+                code << 6 | SINGLE_SEGMENT,
+                a,
+                b,
+                c,
+                d,
+                e,
+                f,
+                g,
+                h,
+            ],
+            len: 5 + width,
+        }
     }
 
     /// Its bytes.
     pub(super) fn bytes(&self) -> &[u8] {
         self.bytes.get(..self.len).unwrap_or_default()
     }
+}
+
+/// What follows the header of `frame`: its blocks. `None` when there is a checksum or a dictionary number, or no frame.
+pub(super) fn blocks(frame: &[u8]) -> Option<&[u8]> {
+    let (&descriptor, rest) = frame.strip_prefix(&MAGIC)?.split_first()?;
+    if descriptor & REST != 0 {
+        return None;
+    }
+    let single = descriptor & SINGLE_SEGMENT != 0;
+    let window = usize::from(!single);
+    let size = match descriptor >> 6 {
+        0 => usize::from(single),
+        1 => 2,
+        2 => 4,
+        _ => 8,
+    };
+    rest.get(window + size..)
 }

@@ -9,9 +9,8 @@
 //!      3  typed      reserved
 //!      4  zero       nothing: every byte is zero
 //!
-//! A zstd frame begins with a header that follows from the raw length alone: magic number, single segment, content
-//! size, neither checksum nor dictionary number (the store keeps its own). It is not stored: [`encode`] strips
-//! it and [`decode`] puts it back.
+//! A zstd frame begins with a header; it is not stored, for all of it follows from the raw length: see `frame_header`.
+//! Checksum and dictionary number are the store's own. [`encode`] strips it and [`decode`] puts it back.
 //!
 //! Invariant: [`decode`] of hostile bytes is an error or some page, never a panic.
 

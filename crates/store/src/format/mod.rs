@@ -11,6 +11,8 @@
 //! The preamble's four blocks are 4 KiB each, so that a torn sector of one never reaches another.
 //! `docs/FORMAT.md` is the public copy of the tables in these modules; a test compares them.
 
+#[cfg(test)]
+mod doc;
 pub(crate) mod header;
 pub(crate) mod record;
 pub(crate) mod slot;

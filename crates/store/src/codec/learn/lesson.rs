@@ -60,8 +60,15 @@ impl Lesson {
         if self.samples.len() < LESSON_PAGES {
             return None;
         }
-        let (held_out, taught): (Vec<_>, Vec<_>) = self.samples.iter().enumerate().partition(|(i, _)| i % HELD_OUT == 0);
-        let taught: Vec<&[u8]> = taught.into_iter().map(|(_, page)| page.as_slice()).collect();
+        let (held_out, taught): (Vec<_>, Vec<_>) = self
+            .samples
+            .iter()
+            .enumerate()
+            .partition(|(i, _)| i % HELD_OUT == 0);
+        let taught: Vec<&[u8]> = taught
+            .into_iter()
+            .map(|(_, page)| page.as_slice())
+            .collect();
         let new = Dictionary::new(0, train(&taught, self.max_bytes)?);
         let (mut raw, mut before, mut after) = (0, 0, 0);
         let mut out = Vec::new();
@@ -70,7 +77,10 @@ impl Lesson {
                 break;
             }
             raw += page.len();
-            for (dict, sum) in [(self.current.as_deref(), &mut before), (Some(&new), &mut after)] {
+            for (dict, sum) in [
+                (self.current.as_deref(), &mut before),
+                (Some(&new), &mut after),
+            ] {
                 out.clear();
                 encode(page, self.level, dict, CodecChoice::Zstd, &mut out);
                 *sum += out.len();
@@ -81,7 +91,11 @@ impl Lesson {
         if saved <= 0.0 || saved < before as f64 * BETTER || repaid < new.bytes().len() as f64 {
             return None;
         }
-        Some(Trained { family: self.family, ratio: after as f64 / raw as f64, bytes: new.into_bytes() })
+        Some(Trained {
+            family: self.family,
+            ratio: after as f64 / raw as f64,
+            bytes: new.into_bytes(),
+        })
     }
 }
 

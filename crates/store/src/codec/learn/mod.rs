@@ -69,7 +69,14 @@ impl Default for Learner {
 impl Learner {
     /// A learner that knows nothing.
     pub fn new() -> Learner {
-        Learner { pupils: BTreeMap::new(), random: SEED, held: 0, database: 0, seen: 0, level: 3 }
+        Learner {
+            pupils: BTreeMap::new(),
+            random: SEED,
+            held: 0,
+            database: 0,
+            seen: 0,
+            level: 3,
+        }
     }
 
     /// Tells how large the database is (or is about to become), in bytes: no dictionary is made larger than that is worth,
@@ -127,9 +134,13 @@ impl Learner {
 
     fn due_where(&mut self, which: impl Fn(&Pupil) -> bool) -> Option<Lesson> {
         let (database, share) = (self.database, self.share());
-        let due = self.pupils.iter().filter(|(_, pupil)| which(pupil) && pupil.is_due(database, share));
+        let due = self
+            .pupils
+            .iter()
+            .filter(|(_, pupil)| which(pupil) && pupil.is_due(database, share));
         // What is being written now comes first; OTHER comes last, for it is for those who got none of their own.
-        let (&family, _) = due.max_by_key(|(family, pupil)| (**family != Family::OTHER, pupil.last_seen))?;
+        let (&family, _) =
+            due.max_by_key(|(family, pupil)| (**family != Family::OTHER, pupil.last_seen))?;
         let pupil = self.pupils.get_mut(&family)?;
         self.held -= pupil.samples.bytes();
         let mut lesson = pupil.lesson(family, database, self.level);
@@ -160,7 +171,11 @@ impl Learner {
         if self.pupils.contains_key(&family) {
             return family;
         }
-        let family = if self.pupils.len() < FAMILIES - 1 { family } else { Family::OTHER };
+        let family = if self.pupils.len() < FAMILIES - 1 {
+            family
+        } else {
+            Family::OTHER
+        };
         self.pupils.entry(family).or_default();
         family
     }
@@ -181,7 +196,11 @@ impl Learner {
         self.held = self.held - before + pupil.samples.bytes();
         // New families have made every share smaller: whoever holds most gives way.
         while self.held > SAMPLE_BYTES {
-            let Some(most) = self.pupils.values_mut().max_by_key(|pupil| pupil.samples.bytes()) else {
+            let Some(most) = self
+                .pupils
+                .values_mut()
+                .max_by_key(|pupil| pupil.samples.bytes())
+            else {
                 return;
             };
             let before = most.samples.bytes();

@@ -8,9 +8,9 @@ use super::reservoir::Reservoir;
 use super::{DICTIONARY_BYTES, FIRST_BYTES, FIRST_PAGES, GROWTH, LESSON_PAGES, Lesson, PART};
 
 /// The weight of one frame in the running mean of a family's ratio is one part in this many.
-const MEMORY: f64 = 256.0;
+const MEMORY: f64 = 96.0;
 /// Frames after a lesson whose mean is what later ones are compared with.
-const SETTLING: u64 = 256;
+const SETTLING: u64 = 96;
 /// Frames larger than that by this factor have drifted.
 const DRIFT: f64 = 1.08;
 
@@ -62,7 +62,10 @@ impl Pupil {
 
     /// What was seen stands for `whole / part` as much.
     pub(super) fn scale(&mut self, whole: u64, part: u64) {
-        let scaled = |n: u64| u64::try_from(u128::from(n) * u128::from(whole) / u128::from(part.max(1))).unwrap_or(u64::MAX);
+        let scaled = |n: u64| {
+            u64::try_from(u128::from(n) * u128::from(whole) / u128::from(part.max(1)))
+                .unwrap_or(u64::MAX)
+        };
         self.seen_pages = scaled(self.seen_pages);
         self.seen_bytes = scaled(self.seen_bytes);
     }
@@ -120,29 +123,40 @@ impl Pupil {
                 0 => self.seen_pages >= FIRST_PAGES && self.seen_bytes >= FIRST_BYTES,
                 _ => {
                     self.outgrown(database, GROWTH)
-                        || self.drifted() && self.samples.bytes() >= (self.worth(database) * 8).min(share / 2)
+                        || self.drifted()
+                            && self.samples.bytes() >= (self.worth(database) * 8).min(share / 2)
                 }
             }
     }
 
     /// Bytes that a dictionary would be for.
     fn usable(&self, database: u64) -> u64 {
-        if database == 0 { self.seen_bytes } else { self.seen_bytes.min(database) }
+        if database == 0 {
+            self.seen_bytes
+        } else {
+            self.seen_bytes.min(database)
+        }
     }
 
     /// The size of a dictionary that would pay for itself.
     fn worth(&self, database: u64) -> usize {
         let (low, high) = DICTIONARY_BYTES;
-        usize::try_from(self.usable(database) / PART).unwrap_or(high).clamp(low, high)
+        usize::try_from(self.usable(database) / PART)
+            .unwrap_or(high)
+            .clamp(low, high)
     }
 
     fn drifted(&self) -> bool {
-        self.settled > 0.0 && self.coded >= 2 * SETTLING && self.ratio > self.settled * DRIFT
+        self.settled > 0.0 && self.ratio > self.settled * DRIFT
     }
 
     /// Whether it has been seen `growth` times as much as at the last lesson, and a dictionary twice as large (or the first one) would pay.
     fn outgrown(&self, database: u64, growth: u64) -> bool {
-        let has = self.dictionary.as_ref().map_or(0, |dictionary| dictionary.bytes().len());
-        self.seen_bytes >= self.taught_bytes.saturating_mul(growth) && self.worth(database) >= has * 2
+        let has = self
+            .dictionary
+            .as_ref()
+            .map_or(0, |dictionary| dictionary.bytes().len());
+        self.seen_bytes >= self.taught_bytes.saturating_mul(growth)
+            && self.worth(database) >= has * 2
     }
 }

@@ -1,0 +1,110 @@
+//! A whole file.
+//!
+//! Invariants:
+//! - opening, reading and checking write nothing;
+//! - what opens has a length that stays the same, and every page gives the same bytes, or the same error, to every handle;
+//! - an error of a page is [`Error::Corrupt`];
+//! - if the check finds nothing wrong, every page can be read;
+//! - a page that is written can be read by the handle that wrote it, and, once it is published, by others: unless the bytes claim
+//!   that live ones are free, which checksums made right by the fuzzer may do. Then there is no panic at least.
+
+use super::{MemFile, outcome};
+use crate::{Error, Handle, Kind, Options, Readahead, probe};
+use std::sync::atomic::{AtomicU64, Ordering};
+use xxhash_rust::xxh3::xxh3_64;
+
+/// Longer inputs are not looked at.
+const MOST: usize = 4 << 20;
+/// Pages that are read of one file.
+const PAGES: u64 = 400;
+
+fn open(file: &MemFile) -> Result<Handle, Error> {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    let identity = format!("fuzz {}", NEXT.fetch_add(1, Ordering::Relaxed));
+    let options = Options { threads: 0, decoded_cache_bytes: 1 << 20, readahead: Readahead::Off, ..Options::default() };
+    Handle::open(Box::new(file.clone()), &identity, options)
+}
+
+/// What each page gives: the hash of its bytes or what is wrong.
+fn pages(handle: &mut Handle, len: u64, page_size: u64) -> Vec<(u64, Result<u64, String>)> {
+    let count = len.div_ceil(page_size);
+    let step = (count / PAGES).max(1);
+    let numbers = (0..count.min(16)).chain((16..count).step_by(usize::try_from(step).unwrap_or(usize::MAX))).chain(count.checked_sub(1));
+    let mut buf = vec![0; page_size as usize];
+    let read = |n: u64| {
+        let got = handle.read_at(&mut buf, n * page_size).map(|_| xxh3_64(&buf));
+        let got = got.map_err(|e| match e {
+            Error::Corrupt(_) | Error::Setting(_) => e.to_string(),
+            e => panic!("page {}: {e:?} is no way to say that it is damaged", n + 1),
+        });
+        (n, got)
+    };
+    numbers.map(read).collect()
+}
+
+pub(super) fn file(bytes: &[u8]) -> u64 {
+    if bytes.len() > MOST {
+        return 0;
+    }
+    let file = MemFile::new(bytes.to_vec());
+    let kind = probe(&file).expect("no I/O error in memory");
+    let mut handle = match open(&file) {
+        Ok(handle) => handle,
+        Err(e) => {
+            assert_eq!(matches!(e, Error::NotDensite), kind == Kind::Other, "{e}");
+            return outcome(&e.to_string());
+        }
+    };
+    let len = handle.len().expect("what opens has a length");
+    let page_size = handle.page_size().expect("what opens has a page size");
+    if len == 0 || page_size == 0 {
+        return 1;
+    }
+    let first = pages(&mut handle, len, u64::from(page_size));
+    assert_eq!(handle.len().expect("still"), len);
+    let mut other = open(&file).expect("it opened before");
+    assert_eq!(other.len().expect("as before"), len);
+    assert_eq!(pages(&mut other, len, u64::from(page_size)), first);
+
+    let report = handle.check(&mut |_, _| true);
+    if let Ok(report) = &report
+        && report.problems.is_empty()
+    {
+        for (n, page) in &first {
+            assert!(page.is_ok(), "the check found nothing, but page {}: {page:?}", n + 1);
+        }
+    }
+    let stats = handle.stats();
+    assert!(file.bytes() == bytes, "reading changed the file");
+    let text = match &report {
+        Ok(r) => format!("{:?} {} {}", r.problems.first().map(|p| (&p.what, &p.problem)), r.cut.is_some(), r.clean),
+        Err(e) => e.to_string(),
+    };
+    let bad = first.iter().find_map(|p| p.1.as_ref().err());
+    let written = write(&mut handle, len, u64::from(page_size));
+    outcome(&format!("{text} {bad:?} {} {written}", stats.is_ok()))
+}
+
+/// Writes, publishes, and writes again.
+fn write(handle: &mut Handle, len: u64, page_size: u64) -> &'static str {
+    let page: Vec<u8> = (0..page_size).map(|i| (i / 5) as u8).collect();
+    let count = len.div_ceil(page_size);
+    let mut buf = vec![0; page_size as usize];
+    for n in [count / 2, count, 0] {
+        if handle.write_at(&page, n * page_size).is_err() {
+            return "write";
+        }
+        // Encoded or not, what this handle wrote is what it reads.
+        handle.read_at(&mut buf, n * page_size).expect("its own write");
+        assert!(buf == page, "another page than was written");
+        if handle.publish().is_err() {
+            handle.discard();
+            return "publish";
+        }
+        let _ = handle.read_at(&mut buf, n * page_size);
+    }
+    if handle.set_len(len / 2).is_err() || handle.sync(densite_disk::SyncKind::Data).is_err() {
+        return "cut";
+    }
+    if handle.close_clean().is_err() { "close" } else { "all" }
+}

@@ -1,0 +1,94 @@
+//! The decoders as functions of bytes, for the fuzzer (`fuzz/`) and for tests. Not part of the library: there only with the feature `fuzz`.
+//!
+//! Every [`Target`] takes any bytes, panics if an invariant is broken, and returns a number that stands for what happened, so that
+//! the fuzzer can tell new behaviour from old. The invariants are stated with each target. Common to all: no panic for
+//! any bytes, no allocation beyond some hundred times the input (the fuzzer sets a limit), an end in reasonable time.
+
+mod codecs;
+mod fields;
+mod file;
+mod mem;
+mod parts;
+mod repair;
+mod seeds;
+
+pub use mem::MemFile;
+
+/// One decoder under test.
+#[derive(Clone, Copy)]
+pub struct Target {
+    /// Its name, which is also that of its corpus.
+    pub name: &'static str,
+    /// Decodes and checks invariants; what is returned stands for the outcome.
+    pub run: fn(&[u8]) -> u64,
+    /// Makes checksums right where the bytes have any.
+    pub repair: fn(&mut Vec<u8>),
+    /// Where fields lie: (offset, size). Fields that do not lie within the bytes may be named too.
+    pub fields: fn(&[u8]) -> Vec<(usize, usize)>,
+    /// Valid inputs, with names.
+    pub seeds: fn() -> Vec<(&'static str, Vec<u8>)>,
+}
+
+/// All targets.
+pub const TARGETS: &[Target] = &[
+    Target { name: "header", run: parts::header, repair: repair::header, fields: fields::header, seeds: seeds::header },
+    Target { name: "slot", run: parts::slot, repair: repair::slot, fields: fields::slot, seeds: seeds::slot },
+    Target { name: "tip", run: parts::tip, repair: repair::tip, fields: fields::tip, seeds: seeds::tip },
+    Target { name: "record", run: parts::record, repair: repair::record, fields: fields::record, seeds: seeds::record },
+    Target { name: "trailer", run: parts::trailer, repair: repair::none, fields: fields::trailer, seeds: seeds::trailer },
+    Target { name: "node", run: parts::node, repair: repair::none, fields: fields::none, seeds: seeds::node },
+    Target { name: "chunk", run: parts::chunk, repair: repair::none, fields: fields::none, seeds: seeds::chunk },
+    Target { name: "frame", run: codecs::frame, repair: repair::none, fields: fields::frame, seeds: seeds::frame },
+    Target { name: "dictionary", run: codecs::dictionary, repair: repair::none, fields: fields::none, seeds: seeds::dictionary },
+    Target { name: "page", run: codecs::page, repair: repair::none, fields: fields::none, seeds: seeds::page },
+    Target { name: "file", run: file::file, repair: repair::file, fields: fields::file, seeds: seeds::file },
+];
+
+/// The salt with which targets below the level of a file check tips and records.
+const SALT: u64 = 0x5EED_5EED_0BAD_CAFE;
+/// The offset at which a record under test is taken to lie.
+const OFFSET: u64 = 65536;
+
+/// A number that stands for an outcome described by a text; digits do not count, so that places and lengths make no difference.
+fn outcome(text: &str) -> u64 {
+    let plain: String = text.chars().filter(|c| !c.is_ascii_digit()).collect();
+    xxhash_rust::xxh3::xxh3_64(plain.as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A seed that is refused teaches the fuzzer nothing: all but those meant to be are decoded, as they are and repaired.
+    #[test]
+    fn seeds_are_valid_and_stay_so_when_repaired() {
+        for target in TARGETS {
+            for (name, bytes) in (target.seeds)() {
+                let before = (target.run)(&bytes);
+                let mut repaired = bytes.clone();
+                (target.repair)(&mut repaired);
+                let what = format!("{} {name}", target.name);
+                if !["sqlite"].contains(&name) {
+                    assert!(repaired == bytes, "{what}: the repair changed a valid input");
+                }
+                assert_eq!((target.run)(&repaired), before, "{what}");
+            }
+        }
+    }
+
+    /// Without checksums in the way, what lies behind them is reached: a changed trailer is an accepted one.
+    #[test]
+    fn a_repaired_file_opens() {
+        let target = TARGETS.iter().find(|t| t.name == "file").expect("it is there");
+        for (name, bytes) in (target.seeds)() {
+            let found = repair::scan(&bytes);
+            let Some(last) = found.iter().rfind(|f| f.kind == crate::format::record::Kind::Trailer) else { continue };
+            let mut changed = bytes.clone();
+            // The epoch, which may be anything.
+            changed[last.at + 36 + 8] ^= 0xFF;
+            assert_ne!((target.run)(&changed), (target.run)(&bytes), "{name}: damage is noticed");
+            (target.repair)(&mut changed);
+            assert_eq!((target.run)(&changed), (target.run)(&bytes), "{name}: repaired it is like before");
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! Power cuts at every change of the disk (rules 8, 9, 10): what comes back is exactly an earlier published state,
+//! not older than the last one that was synced; all of it reads; the accounting is exact; and the store goes on from there.
+//!
+//! `DENSITE_SEED=n` runs one seed, `DENSITE_CRASH_SEEDS=n` that many of them.
+
+use densite_disk::sim::{Capture, SimDisk};
+use densite_disk::{OpenMode, SyncKind};
+use densite_store::{Handle, Options, Tuning};
+use rand::rngs::SmallRng;
+use rand::{Rng, RngExt, SeedableRng};
+
+const PATH: &str = "/a.db";
+
+/// A published state: what it holds, and the number of the disk's changes before it began and when it was done.
+struct Published {
+    contents: Vec<u8>,
+    began: u64,
+    done: u64,
+}
+
+struct Run {
+    disk: SimDisk,
+    rng: SmallRng,
+    page_size: usize,
+    contents: Vec<u8>,
+    published: Vec<Published>,
+    /// (number of changes when a sync was done, index of the state it made durable)
+    synced: Vec<(u64, usize)>,
+}
+
+fn options() -> Options {
+    Options { threads: 0, decoded_cache_bytes: 256 << 10, tuning: Tuning::eager(), ..Options::default() }
+}
+
+fn open(disk: &SimDisk) -> Handle {
+    let file = disk.open(PATH, OpenMode::Create).expect("open");
+    Handle::open(Box::new(file), PATH, options()).unwrap_or_else(|e| panic!("open: {e}"))
+}
+
+impl Run {
+    fn new(seed: u64, disk: SimDisk, contents: Vec<u8>) -> Run {
+        let mut rng = SmallRng::seed_from_u64(seed);
+        let page_size = 512 << rng.random_range(0..4);
+        Run { disk, rng, page_size, contents, published: Vec::new(), synced: Vec::new() }
+    }
+
+    fn write(&mut self, handle: &mut Handle) {
+        let pages = self.contents.len() / self.page_size;
+        let burst = if self.rng.random_range(0..8) == 0 { 60 } else { 4 };
+        for _ in 0..self.rng.random_range(1..=burst) {
+            let at = self.rng.random_range(0..(pages + 3).min(300)) * self.page_size;
+            let mut page = vec![0u8; self.page_size];
+            // Much of it random, so that extents fill, are freed and are used again.
+            let cut = self.rng.random_range(0..self.page_size);
+            self.rng.fill_bytes(&mut page[cut..]);
+            handle.write_at(&page, at as u64).expect("write");
+            if self.contents.len() < at + page.len() {
+                self.contents.resize(at + page.len(), 0);
+            }
+            self.contents[at..at + page.len()].copy_from_slice(&page);
+        }
+        if self.rng.random_range(0..12) == 0 {
+            let len = self.rng.random_range(0..=pages) * self.page_size;
+            handle.set_len(len as u64).expect("set_len");
+            self.contents.resize(len, 0);
+        }
+    }
+
+    fn publish(&mut self, handle: &mut Handle, sync: bool) {
+        let began = self.disk.changes();
+        handle.publish().expect("publish");
+        self.published.push(Published { contents: self.contents.clone(), began, done: self.disk.changes() });
+        if sync {
+            handle.sync(SyncKind::Data).expect("sync");
+            self.synced.push((self.disk.changes(), self.published.len() - 1));
+        }
+    }
+
+    /// Writes and publishes; syncs as seldom as `synchronous=OFF` or as often as FULL.
+    fn steps(&mut self, handle: &mut Handle, n: usize) {
+        let sync_one_in = [1, 2, 5, 50][self.rng.random_range(0..4)];
+        for _ in 0..n {
+            self.write(handle);
+            if self.rng.random_range(0..20) == 0 {
+                handle.discard();
+                self.contents = self.published.last().map(|p| p.contents.clone()).unwrap_or_default();
+                continue;
+            }
+            let sync = self.rng.random_range(0..sync_one_in) == 0;
+            self.publish(handle, sync);
+        }
+        if self.rng.random_range(0..3) == 0 {
+            handle.close_clean().expect("close");
+        }
+    }
+
+    /// What survived a cut at change `at` must be one of the states that were possible then.
+    fn verify(&self, disk: &SimDisk, at: u64, what: &str) -> Vec<u8> {
+        let mut handle = open(disk);
+        let len = handle.len().unwrap_or_else(|e| panic!("{what}: {e}"));
+        let mut got = vec![0; len as usize];
+        for (i, page) in got.chunks_mut(self.page_size).enumerate() {
+            handle.read_at(page, (i * self.page_size) as u64).unwrap_or_else(|e| panic!("{what}: page {}: {e}", i + 1));
+        }
+        let first = self.synced.iter().rfind(|s| s.0 < at).map(|s| s.1);
+        let possible = self.published.iter().enumerate().filter(|(i, p)| p.began < at && first.is_none_or(|f| *i >= f));
+        let found = possible.clone().any(|(_, p)| p.contents == got) || (first.is_none() && got.is_empty());
+        let late = self.published.iter().position(|p| p.contents == got);
+        assert!(
+            found,
+            "{what}: {} bytes are none of the states possible at change {at} (from {first:?} to {:?}); it is state {late:?}, done at {:?}",
+            got.len(),
+            possible.map(|p| p.0).last(),
+            late.map(|l| self.published[l].done)
+        );
+        let report = handle.check(&mut |_, _| true).unwrap_or_else(|e| panic!("{what}: check: {e}"));
+        assert_eq!(report.problems, vec![], "{what}");
+        got
+    }
+}
+
+fn crash(seed: u64) -> usize {
+    let disk = SimDisk::new(seed);
+    let mut run = Run::new(seed, disk.clone(), Vec::new());
+    let mut handle = open(&disk);
+    disk.sync_dir("/").expect("sync dir");
+    for change in (1..2000).step_by(3) {
+        disk.capture_at(change, Capture::Cut(seed ^ change));
+    }
+    run.steps(&mut handle, 40);
+    drop(handle);
+    let captures = disk.take_captures();
+    let mut cases = captures.len();
+    for c in &captures {
+        let what = format!("DENSITE_SEED={seed} cut at change {}", c.change);
+        let got = run.verify(&c.disk, c.change, &what);
+        // Now and then go on from there, and cut again: the torn tail must not come back.
+        if c.change % 5 == 0 {
+            let mut again = Run::new(seed ^ c.change << 20, c.disk.clone(), got.clone());
+            again.page_size = run.page_size;
+            again.published.push(Published { contents: got, began: 0, done: 0 });
+            again.synced.push((0, 0));
+            let mut handle = open(&c.disk);
+            for change in (2..400).step_by(23) {
+                c.disk.capture_at(change, Capture::Cut(change));
+            }
+            again.steps(&mut handle, 6);
+            drop(handle);
+            for second in c.disk.take_captures() {
+                again.verify(&second.disk, second.change, &format!("{what}, again at {}", second.change));
+                cases += 1;
+            }
+        }
+    }
+    cases
+}
+
+#[test]
+fn power_cuts() {
+    let one = std::env::var("DENSITE_SEED").ok().and_then(|s| s.parse().ok());
+    let n = std::env::var("DENSITE_CRASH_SEEDS").ok().and_then(|s| s.parse().ok()).unwrap_or(25);
+    let seeds: Vec<u64> = one.map_or_else(|| (0..n).collect(), |s| vec![s]);
+    let cases: usize = seeds.iter().map(|s| crash(*s)).sum();
+    assert!(one.is_some() || cases > 1000, "only {cases} cases");
+    println!("{cases} power cuts");
+}
