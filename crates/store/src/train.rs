@@ -54,11 +54,20 @@ impl Handle {
     pub(crate) fn train(&mut self) -> Result<()> {
         let shared = self.shared()?;
         if let Some(task) = self.training.running.take() {
-            if !task.is_done() {
+            if task.is_done() {
+                self.install(&shared, task);
+            } else {
                 self.training.running = Some(task);
-                return Ok(());
             }
-            self.install(&shared, task);
+        }
+        // A family's first lesson (0.02 s) is done at once, whatever else is under way: its pages are stored the larger way until then.
+        loop {
+            let first = shared.writer.lock().learner.due_first();
+            let Some(lesson) = first else { break };
+            self.install(&shared, Task::lazy(move || lesson.train()));
+        }
+        if self.training.running.is_some() {
+            return Ok(());
         }
         let due = shared.writer.lock().learner.due();
         if let Some(lesson) = due {

@@ -151,9 +151,9 @@ pub(super) fn file(bytes: &mut Vec<u8>) {
     }
     let copies = SLOT_OFF.iter().flat_map(|off| [*off, off + SLOT_COPY]);
     for at in copies.map(|at| at as usize) {
-        put(bytes, at + 16, &salt.to_le_bytes());
-        name(bytes, at + 24, &trailers);
         if bytes.get(at..at + 4) == Some(b"DSLT") {
+            put(bytes, at + 16, &salt.to_le_bytes());
+            name(bytes, at + 24, &trailers);
             slot_at(bytes, at);
         }
     }
