@@ -65,12 +65,14 @@ pub(crate) fn next_commit(file: &dyn File, salt: u64, prev: &Tip, next_off: u64)
     let mut scanner = Scanner { file, buf: Vec::new(), buf_off: 0 };
     let mut chain = Chain::after(&prev.hash);
     let mut off = next_off;
-    // Jumps only ever lead to free extents, so a chain of them that comes back to where it was is no chain of ours.
-    let mut jumps = 0u32;
+    // Records of a commit do not overlap; jumps that lead back to where they came from would make them.
+    let mut rest = file.len()?;
     loop {
         let Some((record, _)) = Record::parse(scanner.bytes(off, RECORD_LEN)?) else { return Ok(None) };
         let total = record.total_len() as usize;
         let Some((record, sum, payload)) = Record::open(scanner.bytes(off, total)?, salt, off) else { return Ok(None) };
+        let Some(less) = rest.checked_sub(total as u64) else { return Ok(None) };
+        rest = less;
         match record.kind {
             Kind::Trailer => {
                 let Some((trailer, hash)) = Trailer::decode(payload) else { return Ok(None) };
@@ -81,9 +83,8 @@ pub(crate) fn next_commit(file: &dyn File, salt: u64, prev: &Tip, next_off: u64)
             }
             Kind::Jump => {
                 chain.record(sum);
-                jumps += 1;
                 let target: Option<[u8; 8]> = payload.try_into().ok();
-                let target = target.map(u64::from_le_bytes).filter(|t| (DATA_OFF..MAX_OFF).contains(t) && jumps < 1 << 24);
+                let target = target.map(u64::from_le_bytes).filter(|t| (DATA_OFF..MAX_OFF).contains(t));
                 let Some(target) = target else { return Ok(None) };
                 off = target;
             }

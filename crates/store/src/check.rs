@@ -56,6 +56,9 @@ impl Handle {
         report.pages = state.pages();
         shared.nodes.clear();
 
+        // The count grows with what is added: what lies beyond the end is damage, which reading it will show.
+        let end = self.file.len()?;
+        let inside = |off: u64, len: u32| off + u64::from(len) <= end;
         let mut counted = Space::default();
         let mut entries: Vec<(u32, Entry)> = Vec::new();
         let walked = walk_state(
@@ -63,7 +66,9 @@ impl Handle {
             &*self.file,
             &state,
             &mut |node| {
-                counted.add(node.off, u64::from(node.len));
+                if inside(node.off, node.len) {
+                    counted.add(node.off, u64::from(node.len));
+                }
                 Ok(())
             },
             &mut |page, e| {
@@ -74,13 +79,17 @@ impl Handle {
         note(&mut report, walked)?;
         entries.sort_unstable_by_key(|e| e.1.off);
         for d in &state.dicts {
-            counted.add(d.place.off, u64::from(d.place.len));
+            if inside(d.place.off, d.place.len) {
+                counted.add(d.place.off, u64::from(d.place.len));
+            }
             let read = shared.reread_dictionary(&*self.file, &state, d.id);
             note(&mut report, read)?;
         }
         let (mut stored, mut raw) = (Vec::new(), Vec::new());
         for (done, (page, e)) in entries.iter().enumerate() {
-            counted.add_entry(e);
+            if inside(e.off, e.len) {
+                counted.add_entry(e);
+            }
             if !progress(done as u64, entries.len() as u64) || report.problems.len() > MAX_PROBLEMS {
                 return Ok(report);
             }

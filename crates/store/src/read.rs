@@ -2,6 +2,7 @@
 
 use crate::codec::{self, CodecId, Dictionary};
 use crate::error::{Damage, Error, Result};
+use crate::format::MAX_PAGE;
 use crate::format::record::{Kind, Record, raw_check};
 use crate::format::trailer::HEAD_LEN;
 use crate::handle::Handle;
@@ -196,6 +197,7 @@ pub(crate) fn decode_frame_with(
     }
     let (record, _, payload) = Record::open(stored, salt, entry.off).ok_or_else(|| damage("checksum mismatch"))?;
     let right = record.kind == Kind::Frame
+        && entry.fits(page, page_size)
         && record.number == page.wrapping_sub(u32::from(entry.slot))
         && record.version == entry.version
         && record.total_len() == entry.len
@@ -215,8 +217,8 @@ pub(crate) fn decode_frame_with(
 
 /// The page (1 is the first) that holds the byte at `offset`.
 pub(crate) fn page_at(offset: u64, page_size: u32) -> Result<u32> {
-    u32::try_from(offset / u64::from(page_size) + 1)
-        .map_err(|_| Error::Setting(format!("offset {offset} is beyond the largest database of pages of {page_size} bytes")))
+    let page = u32::try_from(offset / u64::from(page_size) + 1).ok().filter(|page| *page <= MAX_PAGE);
+    page.ok_or_else(|| Error::Setting(format!("offset {offset} is beyond the largest database of pages of {page_size} bytes")))
 }
 
 /// Copies what `from` has at `at` into `out`; zeros where it ends.

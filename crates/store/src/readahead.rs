@@ -119,7 +119,7 @@ impl Handle {
                 }
                 // Only pages whose newest frame this is: others of a run may be stale, under the same version.
                 let keys: Vec<(u32, u64)> = part.iter().map(|(p, e)| (*p, e.version)).collect();
-                let wanted: HashSet<u32> = part.iter().map(|(p, _)| *p).collect();
+                let wanted: HashSet<(u32, u64)> = part.iter().map(|(p, e)| (*p, e.off)).collect();
                 let (salt, stored, dicts) = (shared.salt, Arc::clone(&stored), Arc::clone(&dicts));
                 shared.cache.read_ahead(&pool, &keys, move || {
                     let mut out = Vec::with_capacity(items.len());
@@ -135,7 +135,7 @@ impl Handle {
                         if e.run_log2 == 0 {
                             out.push(Decoded { page: item.first, version: e.version, bytes: raw });
                         } else {
-                            let pages = (item.first..).zip(raw.chunks_exact(page_size)).filter(|(p, _)| wanted.contains(p));
+                            let pages = (item.first..).zip(raw.chunks_exact(page_size)).filter(|(p, _)| wanted.contains(&(*p, e.off)));
                             out.extend(pages.map(|(page, b)| Decoded { page, version: e.version, bytes: b.into() }));
                         }
                     }

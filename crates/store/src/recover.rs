@@ -70,7 +70,8 @@ pub(crate) fn read_slot(file: &dyn File) -> Result<Option<(usize, Slot)>> {
 /// Creation writes slots, syncs, and writes the header last. So a file no longer than the preamble without a header holds no data.
 fn is_unborn(file: &dyn File, pre: &[u8]) -> Result<bool> {
     let header_missing = pre.iter().take(64).all(|b| *b == 0);
-    Ok(pre.is_empty() || (header_missing && file.len()? <= DATA_OFF))
+    let only_born = slot::choose(pre).is_none_or(|(_, s)| s.tip.commit == 0);
+    Ok(pre.is_empty() || (header_missing && only_born && file.len()? <= DATA_OFF))
 }
 
 fn damage(what: &str, offset: u64, problem: &str) -> Error {
@@ -113,9 +114,12 @@ fn find_in(file: &dyn File, pre: &[u8]) -> Result<Found> {
     let first = slot.filter(|(_, s)| s.tip.commit == 0);
     let (salt, header_lost) = match (Header::decode(pre), first) {
         (Ok(h), _) => (h.salt, false),
-        (Err(HeaderFault::Newer(found)), _) => return Err(Error::NewerFormat { found, supported: FORMAT_VERSION }),
+        // A slot of a version that is known contradicts a header whose version says otherwise and whose checksum is wrong.
+        (Err(HeaderFault::Newer(found)), _) if Header::is_whole(pre) || slot.is_none_or(|(_, s)| s.version > FORMAT_VERSION) => {
+            return Err(Error::NewerFormat { found, supported: FORMAT_VERSION });
+        }
         (Err(_), Some((_, s))) => (s.salt, true),
-        (Err(HeaderFault::Damaged), None) => return Err(damage("header", 0, "checksum mismatch")),
+        (Err(HeaderFault::Damaged | HeaderFault::Newer(_)), None) => return Err(damage("header", 0, "checksum mismatch")),
         (Err(HeaderFault::Foreign), None) if slot.is_some() => return Err(damage("header", 0, "the magic is missing")),
         (Err(HeaderFault::Foreign), None) => return Err(Error::NotDensite),
     };

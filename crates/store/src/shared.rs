@@ -211,7 +211,11 @@ impl Shared {
     fn account(&self, file: &dyn File, state: &State, tip: &Tip, trailer: &Trailer) -> Result<()> {
         let Some(mut writer) = self.writer.try_lock() else { return Ok(()) };
         let Some((at, mut space)) = writer.space.take() else { return Ok(()) };
-        if at != state.tip || trailer.root.is_some() {
+        let end = file.len()?;
+        let inside = trailer.deltas.iter().all(|(_, e)| e.off + u64::from(e.len) <= end)
+            && trailer.dicts.iter().all(|d| d.place.off + u64::from(d.place.len) <= end)
+            && trailer.pieces.iter().all(|p| p.1 <= end);
+        if at != state.tip || trailer.root.is_some() || !inside {
             return Ok(());
         }
         for (page, new) in &trailer.deltas {
@@ -232,14 +236,20 @@ impl Shared {
     }
 
     /// The published entry of a page (1 is the first).
+    ///
+    /// # Errors
+    /// I/O; [`Error::Corrupt`].
     pub(crate) fn lookup(&self, file: &dyn File, state: &State, page: u32) -> Result<Entry> {
-        if let Some(e) = state.overlay.get(&page) {
-            return Ok(*e);
+        let entry = match state.overlay.get(&page) {
+            Some(e) => *e,
+            None if state.root.node.is_none() || page == 0 => return Ok(Entry::NONE),
+            None => tree::lookup(self.source(file), state.root, u64::from(page) - 1)?,
+        };
+        if entry.is_none() || entry.fits(page, state.page_size as usize) {
+            return Ok(entry);
         }
-        if state.root.node.is_none() || page == 0 {
-            return Ok(Entry::NONE);
-        }
-        tree::lookup(self.source(file), state.root, u64::from(page) - 1)
+        let problem = "its entry is out of range".to_owned();
+        Err(Error::Corrupt(Damage { what: "page map".to_owned(), offset: entry.off, page: Some(page), problem }))
     }
 
     /// A dictionary by its number.

@@ -99,7 +99,9 @@ impl Space {
     }
 
     fn sub_share(&mut self, off: u64, len: u64, share: u64, commit: u64) {
-        let mut exact = true;
+        // What lies behind the last unit was never added; the table does not grow for it.
+        let mut exact = off + len <= self.units() * UNIT_LEN;
+        let len = len.min((self.units() * UNIT_LEN).saturating_sub(off));
         self.each_unit(off, len, share, |live, bytes| {
             exact &= *live >= bytes;
             *live = live.saturating_sub(bytes);

@@ -8,6 +8,7 @@ use crate::codec::Dictionary;
 use crate::codec::family::Family;
 use crate::codec::learn::Trained;
 use crate::error::Result;
+use crate::format::MAX_DICT;
 use crate::format::record::{Kind, RECORD_LEN, Record};
 use crate::format::trailer::DictInfo;
 use crate::handle::Handle;
@@ -86,7 +87,7 @@ impl Handle {
         let (Some(trained), Some(p)) = (task.wait().flatten(), &mut self.pending) else { return };
         let mut writer = shared.writer.lock();
         let id = shared.state.read().next_dict().max(writer.last_dict + 1);
-        let Some((_, space)) = writer.space.as_mut() else { return };
+        let Some((_, space)) = writer.space.as_mut().filter(|_| id < MAX_DICT) else { return };
         let dict = Arc::new(Dictionary::new(id, trained.bytes));
         let len = (RECORD_LEN + dict.bytes().len()) as u64;
         if p.appender.make_room(space, len, p.commit).is_err() {

@@ -8,7 +8,7 @@ use crate::format::header::Header;
 use crate::format::slot::Slot;
 use crate::format::tip::Tip;
 use crate::format::trailer::HEAD_LEN;
-use crate::format::{DATA_OFF, FORMAT_VERSION, HEADER_OFF, SLOT_COPY, SLOT_OFF};
+use crate::format::{DATA_OFF, FORMAT_VERSION, HEADER_OFF, MAX_COMMIT, SLOT_COPY, SLOT_OFF};
 use crate::format::record::RECORD_LEN;
 use crate::handle::Handle;
 use crate::map::Entry;
@@ -139,6 +139,10 @@ impl Handle {
             }
         }
         let commit = state.highest.max(writer.last_attempt) + 1;
+        if commit >= MAX_COMMIT {
+            let problem = format!("its number, {}, leaves none for a next one", commit - 1);
+            return Err(Error::Corrupt(Damage { what: "newest commit".to_owned(), offset: state.tip.off, page: None, problem }));
+        }
         writer.last_attempt = commit;
         let guess = if hint.is_power_of_two() && (512..=65536).contains(&hint) { hint } else { DEFAULT_PAGE };
         let page_size = if state.page_size == 0 { guess } else { state.page_size };
@@ -341,7 +345,15 @@ pub(crate) fn load_space(shared: &Shared, handle: &Handle, state: &State) -> Res
     for (place, _) in &state.section.chunks {
         space.add(place.off, u64::from(place.len));
     }
+    // The table grows with what is added: nothing may be that lies nowhere.
+    let end = handle.file.len()?;
+    let beyond = |what: &str, page: Option<u32>, off: u64, len: u32| {
+        let problem = "it lies beyond the end of the file".to_owned();
+        let damage = Damage { what: what.to_owned(), offset: off, page, problem };
+        if off + u64::from(len) <= end { Ok(()) } else { Err(Error::Corrupt(damage)) }
+    };
     for info in state.dicts.iter().skip(state.root_dicts) {
+        beyond("dictionary", None, info.place.off, info.place.len)?;
         space.add(info.place.off, u64::from(info.place.len));
     }
     for (off, len) in &state.trailers {
@@ -352,6 +364,7 @@ pub(crate) fn load_space(shared: &Shared, handle: &Handle, state: &State) -> Res
             let old = crate::map::tree::lookup(shared.source(&*handle.file), state.root, u64::from(*page) - 1)?;
             space.sub_entry(&old, state.tip.commit);
         }
+        beyond("frame", Some(*page), entry.off, entry.len)?;
         space.add_entry(entry);
     }
     space.note_free(state.tip.commit);

@@ -49,6 +49,12 @@ impl Header {
         out
     }
 
+    /// Whether the checksum is right.
+    pub(crate) fn is_whole(bytes: &[u8]) -> bool {
+        let sum = bytes.get(32..HEADER_LEN).and_then(|b| b.try_into().ok()).map(u64::from_le_bytes);
+        bytes.get(..32).is_some_and(|b| sum == Some(xxh3_64(b)))
+    }
+
     pub(crate) fn decode(bytes: &[u8]) -> Result<Header, HeaderFault> {
         let mut f = Fields::new(bytes);
         if f.bytes(16) != Some(MAGIC.as_slice()) {

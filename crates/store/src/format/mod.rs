@@ -40,3 +40,12 @@ pub(crate) const LOCK_UNIT: u64 = 0x4000_0000 / UNIT_LEN;
 
 /// No stored file is larger: offsets fit 48 bits.
 pub(crate) const MAX_OFF: u64 = 1 << 48;
+
+/// The highest page number, which is SQLite's too.
+pub(crate) const MAX_PAGE: u32 = u32::MAX - 1;
+
+/// Numbers that are counted up (of commits, of slots written, of dictionaries) stay below these bounds, which nobody reaches by
+/// counting; so whoever adds one to a number from a file need not think of overflow.
+pub(crate) const MAX_COMMIT: u64 = 1 << 62;
+/// See [`MAX_COMMIT`].
+pub(crate) const MAX_DICT: u32 = 1 << 31;

@@ -60,7 +60,7 @@ impl Slot {
         let (version, seq, salt) = (f.u32()?, f.u64()?, f.u64()?);
         let tip = Tip::take(&mut f)?;
         let (flags, _, sum) = (f.u32()?, f.u32()?, f.u64()?);
-        (xxh3_64(bytes.get(..72)?) == sum && seq != 0).then_some(Slot { version, seq, salt, tip, flags })
+        (xxh3_64(bytes.get(..72)?) == sum && seq != 0 && seq < super::MAX_COMMIT).then_some(Slot { version, seq, salt, tip, flags })
     }
 }
 

@@ -28,8 +28,10 @@
 //! everything that is needed to read.
 
 use super::tip::Tip;
+use super::{DATA_OFF, MAX_COMMIT, MAX_DICT, MAX_OFF, MAX_PAGE};
 use crate::bytes::{Fields, Put};
 use crate::map::{Entry, NodeRef, Root};
+use crate::space::CHUNK_UNITS;
 
 /// Flag: the root section is there.
 const ROOT: u32 = 1;
@@ -162,7 +164,26 @@ impl Trailer {
         let deltas = (0..n_deltas).map(|_| Some((f.u32()?, Entry::take(&mut f)?))).collect::<Option<_>>()?;
         let hash = f.array()?;
         let t = Trailer { commit, epoch, page_size, logical_len, next_off, room_end, tail_off, prev, head, root, pieces, dicts, deltas };
-        Some((t, hash))
+        t.plausible().then_some((t, hash))
+    }
+
+    /// Whether the fields are in range; what fails this never came from us. Lengths and places that pass can be computed with.
+    fn plausible(&self) -> bool {
+        let place = |off: u64| (DATA_OFF..=MAX_OFF).contains(&off);
+        let pieces = self.pieces.iter().all(|(start, end)| place(*start) && place(*end) && start <= end);
+        let dicts = self.dicts.iter().all(|d| d.id < MAX_DICT && d.uses <= u64::from(u32::MAX));
+        let root = self.root.as_ref().is_none_or(|r| {
+            r.next_dict <= MAX_DICT && r.units <= (r.chunks.len() * CHUNK_UNITS) as u64
+        });
+        self.commit < MAX_COMMIT
+            && self.logical_len <= u64::from(self.page_size) * u64::from(MAX_PAGE)
+            && place(self.next_off)
+            && place(self.tail_off)
+            && (self.room_end == OPEN_END || (self.next_off <= self.room_end && place(self.room_end)))
+            && pieces
+            && dicts
+            && root
+            && self.deltas.iter().all(|(page, _)| *page != 0)
     }
 }
 
@@ -183,7 +204,7 @@ mod tests {
             prev: Tip::default(),
             head: [1; HEAD_LEN],
             root: None,
-            pieces: vec![(1, 2), (3, 4)],
+            pieces: vec![(20_001, 20_002), (30_003, 30_004)],
             dicts: vec![DictInfo { id: 1, family: 13, place: NodeRef { off: 50, version: 1, len: 90 }, uses: 4 }],
             deltas: vec![(1, Entry { off: 99, version: 1, len: 100, ..Entry::NONE }); 3],
         };

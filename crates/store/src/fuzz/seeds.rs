@@ -216,7 +216,7 @@ pub(super) fn file() -> Seeds {
     });
     let dict = made(true, &small, |h| {
         let samples: Vec<Vec<u8>> = (0..200).map(|i| sqlite_page(2048, i * 31)).collect();
-        h.learn(&samples, 40 << 20).expect("learn");
+        h.learn(&samples, 1 << 20).expect("learn");
         put(h, 2048, 0..30, 77);
         h.sync(SyncKind::Data).expect("sync");
     });

@@ -47,6 +47,14 @@ impl Entry {
                 && u32::from(self.slot) < 1 << self.run_log2)
     }
 
+    /// Whether this can be the entry of `page` (1 is the first) of `page_size` bytes: the run that it is in begins with a page and ends with one,
+    /// and its frame is no longer than what it holds.
+    pub(crate) fn fits(&self, page: u32, page_size: usize) -> bool {
+        let first = page.checked_sub(u32::from(self.slot)).filter(|first| *first > 0);
+        let ends = first.and_then(|first| first.checked_add(1 << self.run_log2)).is_some();
+        ends && self.len as usize <= RECORD_LEN + (page_size << self.run_log2)
+    }
+
     pub(crate) fn put(&self, out: &mut Vec<u8>) {
         out.put_u64(self.off);
         out.put_u64(self.version);
