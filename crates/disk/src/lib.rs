@@ -6,6 +6,7 @@
 //!
 //! Nothing above this crate calls the operating system for a file.
 
+#![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
 mod error;

@@ -30,6 +30,9 @@ pub(crate) fn read_trailer(file: &dyn File, salt: u64, tip: &Tip) -> Result<Trai
     if trailer.commit != tip.commit || hash != tip.hash {
         return Err(damage("another commit's trailer lies there"));
     }
+    if trailer.next_off != tip.off + u64::from(tip.len) {
+        return Err(damage("it says that records go on elsewhere than behind it"));
+    }
     Ok(trailer)
 }
 
@@ -77,7 +80,10 @@ pub(crate) fn next_commit(file: &dyn File, salt: u64, prev: &Tip, next_off: u64)
             Kind::Trailer => {
                 let Some((trailer, hash)) = Trailer::decode(payload) else { return Ok(None) };
                 let fields = payload.get(..payload.len().saturating_sub(16)).unwrap_or_default();
-                let right = trailer.prev == *prev && trailer.commit > prev.commit && chain.finish(fields) == hash;
+                let right = trailer.prev == *prev
+                    && trailer.commit > prev.commit
+                    && trailer.next_off == off + total as u64
+                    && chain.finish(fields) == hash;
                 let tip = Tip { commit: trailer.commit, off, len: total as u32, hash };
                 return Ok(right.then_some((tip, trailer)));
             }

@@ -10,6 +10,21 @@ use crate::train::Training;
 use densite_disk::File;
 use std::sync::Arc;
 
+/// The lock that the caller holds on the file, as far as it matters to reading.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Held {
+    /// None: anybody may publish at any time.
+    #[default]
+    Nothing,
+    /// SHARED or more: nobody publishes while the database is in a rollback mode; in WAL mode checkpoints do.
+    Shared,
+    /// EXCLUSIVE: nobody else publishes.
+    Exclusive,
+}
+
+/// Bytes 18 and 19 of page 1 in a rollback mode; 2 in WAL mode.
+const ROLLBACK_MODE: [u8; 2] = [1, 1];
+
 /// One connection's view of a stored file: logical bytes in and out, published and made durable when the connection says so.
 ///
 /// Handles of one process with the same `identity` share what they know of the file and one cache of decoded pages.
@@ -24,6 +39,9 @@ pub struct Handle {
     pub(crate) pending: Option<Pending>,
     pub(crate) poisoned: bool,
     pub(crate) hurry: bool,
+    held: Held,
+    /// The state was refreshed since the lock was taken.
+    fresh: bool,
     pub(crate) ahead: Ahead,
     pub(crate) training: Training,
     /// Stored bytes of the frame that was read last; kept to be used again.
@@ -48,6 +66,8 @@ impl Handle {
             pending: None,
             poisoned: false,
             hurry: false,
+            held: Held::Nothing,
+            fresh: false,
             ahead: Ahead::default(),
             training: Training::default(),
             scratch: Vec::new(),
@@ -73,6 +93,33 @@ impl Handle {
         if self.poisoned { Err(Error::Poisoned) } else { Ok(()) }
     }
 
+    /// Tells which lock the caller holds. Under a lock that keeps every writer out, freshness is checked once and not at every read.
+    pub fn set_held(&mut self, held: Held) {
+        if held != self.held {
+            // A stronger lock keeps what a weaker one kept.
+            self.fresh &= held != Held::Nothing && self.held != Held::Nothing;
+            self.held = held;
+        }
+    }
+
+    /// Makes sure that what is known is the newest commit (rule 5).
+    pub(crate) fn refresh(&mut self, shared: &Shared) -> Result<()> {
+        if self.fresh && self.held != Held::Nothing {
+            let shielded = match self.held {
+                Held::Exclusive => true,
+                // Whoever wants to change the mode needs EXCLUSIVE, so it cannot change under our SHARED.
+                Held::Shared => shared.state.read().head.get(18..20) == Some(&ROLLBACK_MODE),
+                Held::Nothing => false,
+            };
+            if shielded {
+                return Ok(());
+            }
+        }
+        shared.refresh(&*self.file)?;
+        self.fresh = true;
+        Ok(())
+    }
+
     /// The length of the database in bytes, as this handle sees it.
     ///
     /// # Errors
@@ -86,7 +133,7 @@ impl Handle {
             return Ok(0);
         }
         let shared = self.shared()?;
-        shared.refresh(&*self.file)?;
+        self.refresh(&shared)?;
         let len = shared.state.read().logical_len;
         Ok(len)
     }
@@ -111,7 +158,7 @@ impl Handle {
             return Ok(0);
         }
         let shared = self.shared()?;
-        shared.refresh(&*self.file)?;
+        self.refresh(&shared)?;
         let size = shared.state.read().page_size;
         Ok(size)
     }

@@ -35,7 +35,7 @@ mod write;
 pub use check::CheckReport;
 pub use error::{Damage, Error, Result};
 pub use format::FORMAT_VERSION;
-pub use handle::Handle;
+pub use handle::{Handle, Held};
 pub use options::{CodecChoice, Options, Readahead, Tuning};
 pub use recover::{Kind, probe};
 pub use stats::Stats;

@@ -466,7 +466,9 @@ impl Writer {
     /// The sync that follows makes it durable too, so it costs none.
     fn slot_if_due(&mut self, file: &dyn File, every_bytes: u64) -> Result<()> {
         let Some(durable) = self.durable else { return Ok(()) };
-        if self.since_slot < every_bytes || !self.slot_durable {
+        // The slot of the creation names the empty store; damage behind it must not make the file empty again (rule 7).
+        let early = self.since_slot < every_bytes && self.slot.1.tip.commit != 0;
+        if early || !self.slot_durable {
             return Ok(());
         }
         self.reread_slot(file)?;

@@ -29,7 +29,7 @@ impl Handle {
                     return Ok(0);
                 }
                 let shared = self.shared()?;
-                shared.refresh(&*self.file)?;
+                self.refresh(&shared)?;
                 let state = shared.state.read();
                 (state.logical_len, state.page_size)
             }
@@ -106,7 +106,8 @@ impl Handle {
             };
             match read {
                 Ok(()) => return Ok(()),
-                Err(e @ Error::Corrupt(_)) => problem = e,
+                // Whatever it was (a map node, a dictionary), it is this page that cannot be read.
+                Err(Error::Corrupt(d)) => problem = Error::Corrupt(Damage { page: Some(page), ..d }),
                 Err(e) => return Err(e),
             }
             // Not there: it was replaced and its place used again, if there is a newer commit; damage if there is none.

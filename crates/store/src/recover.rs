@@ -123,6 +123,9 @@ fn find_in(file: &dyn File, pre: &[u8]) -> Result<Found> {
         (Err(HeaderFault::Foreign), None) if slot.is_some() => return Err(damage("header", 0, "the magic is missing")),
         (Err(HeaderFault::Foreign), None) => return Err(Error::NotDensite),
     };
+    if pre.len() < DATA_OFF as usize {
+        return Err(damage("preamble", pre.len() as u64, "the file ends within it"));
+    }
     let Some((block, slot)) = slot else {
         return Err(damage("commit slots", crate::format::SLOT_OFF[0], "none of the four copies is valid"));
     };
@@ -155,6 +158,9 @@ fn find_in(file: &dyn File, pre: &[u8]) -> Result<Found> {
                 t.commit, state.tip.commit, state.next_off
             ));
         }
+    } else {
+        let commit = state.tip.commit;
+        cut = Some(format!("the tip at offset {TIP_OFF} is not valid; if there were commits after {commit} that are incomplete, they were cut"));
     }
     Ok(Found { salt, state, slot: (block, slot), cut, header_lost })
 }

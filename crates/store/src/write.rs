@@ -25,6 +25,9 @@ use std::sync::Arc;
 /// A batch of fewer pages is not worth a trip through the pool.
 const INLINE_PAGES: usize = 4;
 
+/// The open end may begin behind the end of the file, by less than this: free units at the end need not have been written.
+const TAIL_SLACK: u64 = 64 << 20;
+
 /// What a database's page size is taken to be while nothing tells.
 const DEFAULT_PAGE: u32 = 4096;
 
@@ -139,8 +142,14 @@ impl Handle {
             }
         }
         let commit = state.highest.max(writer.last_attempt) + 1;
-        if commit >= MAX_COMMIT {
-            let problem = format!("its number, {}, leaves none for a next one", commit - 1);
+        let problem = if commit >= MAX_COMMIT {
+            Some(format!("its number, {}, leaves none for a next one", commit - 1))
+        } else if state.tail_off > self.file.len()? + TAIL_SLACK {
+            Some(format!("it says that the file reaches to {}", state.tail_off))
+        } else {
+            None
+        };
+        if let Some(problem) = problem {
             return Err(Error::Corrupt(Damage { what: "newest commit".to_owned(), offset: state.tip.off, page: None, problem }));
         }
         writer.last_attempt = commit;

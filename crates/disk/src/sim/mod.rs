@@ -1,7 +1,7 @@
 //! The simulated disk: what a power cut does to files, from a seed.
 //!
 //! A [`SimDisk`] is a handle on one disk in memory; clones share it. Its files have paths, and
-//! [`SimDisk::dir`] gives the [`Dir`](crate::Dir) contract for one directory of it. Each file
+//! [`SimDisk::dir`] gives the [`Dir`] contract for one directory of it. Each file
 //! has the contents that processes see and, behind them, an ordered list of changes that were
 //! not synced; each directory likewise.
 //!

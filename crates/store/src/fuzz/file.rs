@@ -34,7 +34,8 @@ fn pages(handle: &mut Handle, len: u64, page_size: u64) -> Vec<(u64, Result<u64,
     let read = |n: u64| {
         let got = handle.read_at(&mut buf, n * page_size).map(|_| xxh3_64(&buf));
         let got = got.map_err(|e| match e {
-            Error::Corrupt(_) | Error::Setting(_) => e.to_string(),
+            // What zstd says of a damaged payload may depend on what its buffers held before.
+            Error::Corrupt(_) | Error::Setting(_) => e.to_string().split("zstd").next().unwrap_or_default().to_owned(),
             e => panic!("page {}: {e:?} is no way to say that it is damaged", n + 1),
         });
         (n, got)

@@ -1,0 +1,69 @@
+# The one door of Densite. Every target does its own set-up inside this folder and says what the machine lacks.
+#
+#   make demo          the main job on generated TPC-H data, with a table of before and after
+#   make test          every test: the workspace's own, then SQLite's
+#   make bench         what the README claims, side by side with plain SQLite; writes bench/RESULTS.md
+#                        QUICK=1     small data (scale factor 0.1), a few minutes
+#                        ONLY=q1,q8  these measures only        ROUNDS=9   how often each is taken
+#                        DB=path     the stored size of any SQLite database instead
+#   make sqlite-suite  SQLite's own tests with Densite as the default VFS
+#   make crash         crash and model tests for MINUTES=60, from SEED if given
+#   make fuzz          the decoders' fuzzer for MINUTES=60, from SEED if given
+#   make lint          format, clippy and documentation, all strict
+#   make ext           the loadable extension and the command: target/release/libdensite.so, target/release/densite
+
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+
+# A person's rustup is found even where no login shell has run, and the outputs are where the README says.
+export PATH := $(PATH):$(HOME)/.cargo/bin
+export CARGO_TARGET_DIR := $(CURDIR)/target
+
+MINUTES ?= 60
+RELEASE := cargo build --release --locked
+BENCH := target/release/densite-bench
+
+.PHONY: help demo test cargo-test bench crash fuzz lint ext sqlite-suite need-build need-test
+
+help:
+	@sed -n '2,/^$$/s/^# \{0,1\}//p' Makefile
+
+need-build:
+	@scripts/need.sh build
+
+need-test:
+	@scripts/need.sh test
+
+ext: need-build
+	$(RELEASE) -p densite-extension -p densite-cli
+
+demo: need-build
+	$(RELEASE) -p densite-extension -p densite-cli -p densite-bench
+	$(BENCH) demo
+
+test: need-test ext cargo-test sqlite-suite
+
+cargo-test: need-test ext
+	cargo test --workspace --locked
+
+sqlite-suite: need-test ext
+	tests/sqlite-suite/setup.sh target/sqlite-suite
+	tests/sqlite-suite/run.sh target/release/libdensite.so target/sqlite-suite
+
+bench: need-build
+	$(RELEASE) -p densite-extension -p densite-cli -p densite-bench
+	$(BENCH) bench $(if $(QUICK),--quick) $(if $(ONLY),--only '$(ONLY)') $(if $(ROUNDS),--rounds '$(ROUNDS)') $(if $(DB),--db '$(DB)')
+
+# The long runs are ignored tests, named long_crash..., long_model... and long_fuzz..., which read DENSITE_MINUTES and DENSITE_SEED.
+crash: need-build ext
+	DENSITE_MINUTES='$(MINUTES)' DENSITE_SEED='$(SEED)' cargo test --release --workspace --locked -- --ignored --nocapture --skip long_fuzz long_
+
+fuzz: need-build
+	DENSITE_MINUTES='$(MINUTES)' DENSITE_SEED='$(SEED)' cargo test --release --workspace --locked -- --ignored --nocapture long_fuzz
+
+lint: need-build
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets --locked -- -D warnings
+	RUSTDOCFLAGS='-D warnings' cargo doc --workspace --no-deps --document-private-items --locked

@@ -1,0 +1,94 @@
+//! Opening databases through the SQLite compiled in here: plainly, or through the loadable extension.
+
+use std::path::{Path, PathBuf};
+
+use clap::ValueEnum;
+use rusqlite::{Connection, OpenFlags};
+use serde::{Deserialize, Serialize};
+
+use crate::result::{About as _, Failure, Result};
+
+/// How a database is opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Vfs {
+    /// The system's own VFS
+    Plain,
+    /// Densite's
+    Densite,
+}
+
+impl Vfs {
+    /// `path` as a URI that opens through this VFS, whatever the default of the connection is.
+    pub(crate) fn uri(self, path: &Path) -> Result<String> {
+        let path = path.to_str().ok_or_else(|| {
+            Failure(format!(
+                "{} is not valid UTF-8: choose another name",
+                path.display()
+            ))
+        })?;
+        let path = path
+            .replace('%', "%25")
+            .replace('?', "%3f")
+            .replace('#', "%23");
+        Ok(match self {
+            Vfs::Plain => format!("file:{path}?vfs=unix"),
+            Vfs::Densite => format!("file:{path}?vfs=densite"),
+        })
+    }
+
+    /// Opens `path` through this VFS with SQLite's default settings; the extension must have been loaded.
+    pub(crate) fn open(self, path: &Path) -> Result<Connection> {
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
+            | OpenFlags::SQLITE_OPEN_CREATE
+            | OpenFlags::SQLITE_OPEN_URI
+            | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let con = Connection::open_with_flags(self.uri(path)?, flags).about("open", path)?;
+        // The SQLite compiled in here enforces them by default, SQLite's own default is not to.
+        con.execute_batch("PRAGMA foreign_keys=OFF")?;
+        Ok(con)
+    }
+}
+
+/// A program or library built beside this program.
+pub(crate) fn sibling(name: &str, build: &str) -> Result<PathBuf> {
+    let me = std::env::current_exe().about("find", Path::new("this program"))?;
+    let path = me.with_file_name(name);
+    if path.is_file() {
+        Ok(path)
+    } else {
+        Err(Failure(format!(
+            "{} is missing: `{build}` builds it",
+            path.display()
+        )))
+    }
+}
+
+/// Loads the extension that was built beside this program; it serves all later connections of this process.
+pub(crate) fn load_extension() -> Result<()> {
+    let path = sibling("libdensite.so", "make ext")?;
+    let con = Connection::open_in_memory()?;
+    // SAFETY: no SQL of others runs on this connection while loading is enabled, and the library is ours, built with this program.
+    unsafe {
+        con.load_extension_enable()?;
+        con.load_extension(&path, Some(c"sqlite3_densite_init"))
+            .about("load", &path)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn odd_names_survive_the_uri() {
+        let dir = tempfile::tempdir().expect("a temporary folder");
+        let path = dir.path().join("a ?b#c%20d.db");
+        Vfs::Plain
+            .open(&path)
+            .expect("it opens")
+            .execute_batch("CREATE TABLE t(a)")
+            .expect("it writes");
+        assert!(path.is_file());
+    }
+}

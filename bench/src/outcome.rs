@@ -1,0 +1,175 @@
+//! What a measure came to: figures with their targets, the samples behind them, and where they were taken. One JSON file each.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use statrs::statistics::{Data, Median as _};
+
+use crate::machine::Machine;
+use crate::result::{About as _, Failure, Result};
+use crate::work::Sample;
+
+/// How a figure compares its two sides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Compare {
+    /// Ours divided by the base
+    Ratio,
+    /// Ours less the base
+    Difference,
+}
+
+/// One number that is compared, with the limit that it is to stay within.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Figure {
+    /// What was measured, with its unit
+    pub(crate) name: String,
+    pub(crate) base: f64,
+    pub(crate) ours: f64,
+    pub(crate) compare: Compare,
+    pub(crate) value: f64,
+    /// The largest value wanted; none for what is only told
+    pub(crate) target: Option<f64>,
+    pub(crate) met: Option<bool>,
+}
+
+impl Figure {
+    /// Compares two numbers.
+    pub(crate) fn new(
+        name: &str,
+        compare: Compare,
+        base: f64,
+        ours: f64,
+        target: Option<f64>,
+    ) -> Self {
+        let value = match compare {
+            Compare::Ratio => ours / base,
+            Compare::Difference => ours - base,
+        };
+        Figure {
+            name: name.to_owned(),
+            base,
+            ours,
+            compare,
+            value,
+            target,
+            met: target.map(|t| value <= t),
+        }
+    }
+
+    /// Compares the medians of something that every sample has.
+    pub(crate) fn medians(
+        name: &str,
+        compare: Compare,
+        base: &[Sample],
+        ours: &[Sample],
+        of: impl Fn(&Sample) -> f64,
+        target: Option<f64>,
+    ) -> Self {
+        let median =
+            |samples: &[Sample]| Data::new(samples.iter().map(&of).collect::<Vec<f64>>()).median();
+        Figure::new(name, compare, median(base), median(ours), target)
+    }
+}
+
+/// What one measure came to on one set of data.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Outcome {
+    /// The measure's short name
+    pub(crate) measure: String,
+    /// What it measures
+    pub(crate) title: String,
+    /// The data
+    pub(crate) data: String,
+    pub(crate) base_label: String,
+    pub(crate) ours_label: String,
+    pub(crate) figures: Vec<Figure>,
+    pub(crate) base: Vec<Sample>,
+    pub(crate) ours: Vec<Sample>,
+    /// What `densite_info` said, where that explains the figures
+    #[serde(default)]
+    pub(crate) info: BTreeMap<String, i64>,
+    pub(crate) machine: Machine,
+}
+
+impl Outcome {
+    fn path(&self, dir: &Path) -> PathBuf {
+        let plain = |s: &str| {
+            s.chars()
+                .map(|c| {
+                    if c.is_ascii_alphanumeric() || c == '.' {
+                        c
+                    } else {
+                        '-'
+                    }
+                })
+                .collect::<String>()
+                .to_lowercase()
+        };
+        dir.join("results").join(format!(
+            "{}-{}.json",
+            plain(&self.data),
+            plain(&self.measure)
+        ))
+    }
+
+    /// Writes the outcome below `dir/results`, over an earlier one of the same measure and data.
+    pub(crate) fn save(&self, dir: &Path) -> Result<()> {
+        let path = self.path(dir);
+        if let Some(parent) = path.parent() {
+            std::fs::create_dir_all(parent).about("create", parent)?;
+        }
+        std::fs::write(&path, serde_json::to_string_pretty(self)? + "\n").about("write", &path)
+    }
+
+    /// All outcomes below `dir/results`, by file name.
+    pub(crate) fn load_all(dir: &Path) -> Result<Vec<Outcome>> {
+        let results = dir.join("results");
+        let mut paths = Vec::new();
+        if results.is_dir() {
+            for entry in std::fs::read_dir(&results).about("read", &results)? {
+                paths.push(entry.about("read", &results)?.path());
+            }
+        }
+        paths.retain(|p| p.extension().is_some_and(|e| e == "json"));
+        paths.sort();
+        paths
+            .iter()
+            .map(|path| {
+                let text = std::fs::read_to_string(path).about("read", path)?;
+                serde_json::from_str(&text).map_err(|e| {
+                    Failure(format!(
+                        "{} is not a result of this program ({e}): remove it",
+                        path.display()
+                    ))
+                })
+            })
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_judge_by_their_own_rule() {
+        assert_eq!(
+            Figure::new("x", Compare::Ratio, 2.0, 3.0, Some(1.5)).met,
+            Some(true)
+        );
+        assert_eq!(
+            Figure::new("x", Compare::Ratio, 2.0, 3.01, Some(1.5)).met,
+            Some(false)
+        );
+        assert_eq!(
+            Figure::new("x", Compare::Difference, 5.0, 6.0, Some(0.0)).met,
+            Some(false)
+        );
+        assert_eq!(
+            Figure::new("x", Compare::Difference, 5.0, 6.0, None).met,
+            None
+        );
+    }
+}

@@ -1,0 +1,47 @@
+//! The one error of this program: a sentence for a person.
+
+use std::fmt;
+use std::path::Path;
+
+/// What went wrong, as a sentence.
+#[derive(Debug)]
+pub(crate) struct Failure(pub(crate) String);
+
+/// A result whose error is a sentence.
+pub(crate) type Result<T> = std::result::Result<T, Failure>;
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl From<rusqlite::Error> for Failure {
+    fn from(e: rusqlite::Error) -> Self {
+        Failure(format!("SQLite says: {e}"))
+    }
+}
+
+impl From<serde_json::Error> for Failure {
+    fn from(e: serde_json::Error) -> Self {
+        Failure(format!("this is not the JSON that was expected: {e}"))
+    }
+}
+
+/// Names the file or program an operating system error is about.
+pub(crate) trait About<T> {
+    /// `doing` completes the sentence "cannot ... PATH".
+    fn about(self, doing: &str, path: &Path) -> Result<T>;
+}
+
+impl<T> About<T> for std::io::Result<T> {
+    fn about(self, doing: &str, path: &Path) -> Result<T> {
+        self.map_err(|e| Failure(format!("cannot {doing} {}: {e}", path.display())))
+    }
+}
+
+impl<T> About<T> for rusqlite::Result<T> {
+    fn about(self, doing: &str, path: &Path) -> Result<T> {
+        self.map_err(|e| Failure(format!("cannot {doing} {}: {e}", path.display())))
+    }
+}

@@ -1,0 +1,59 @@
+//! Compressing by the command, and how large the result is.
+
+use std::collections::BTreeMap;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use crate::connect::{self, Vfs};
+use crate::result::{About as _, Failure, Result};
+
+/// Disk space a file takes, in bytes: its allocated blocks.
+pub(crate) fn allocated(path: &Path) -> Result<u64> {
+    Ok(std::fs::metadata(path).about("read", path)?.blocks() * 512)
+}
+
+/// Runs the `densite` command built beside this program and passes its messages on.
+///
+/// # Errors
+/// If it cannot be run or does not exit with 0.
+pub(crate) fn densite<S: AsRef<std::ffi::OsStr>>(arguments: &[S]) -> Result<Vec<u8>> {
+    let program = connect::sibling("densite", "make ext")?;
+    let output = Command::new(&program)
+        .args(arguments)
+        .stdin(Stdio::null())
+        .stderr(Stdio::inherit())
+        .output()
+        .about("run", &program)?;
+    if output.status.success() {
+        Ok(output.stdout)
+    } else {
+        let words: Vec<_> = arguments
+            .iter()
+            .map(|a| a.as_ref().to_string_lossy())
+            .collect();
+        Err(Failure(format!(
+            "`densite {}` failed: {}",
+            words.join(" "),
+            output.status
+        )))
+    }
+}
+
+/// Compresses `source` into `target`, replacing an earlier one.
+pub(crate) fn compress(source: &Path, target: &Path) -> Result<()> {
+    if target.exists() {
+        std::fs::remove_file(target).about("remove", target)?;
+    }
+    densite(&[Path::new("compress"), Path::new("--quiet"), source, target]).map(|_| ())
+}
+
+/// The integer figures of `densite_info` for a stored database.
+pub(crate) fn info(path: &Path) -> Result<BTreeMap<String, i64>> {
+    connect::load_extension()?;
+    let con = Vfs::Densite.open(path)?;
+    let mut statement = con
+        .prepare("SELECT name, value FROM densite_info('main') WHERE typeof(value) = 'integer'")?;
+    let rows = statement.query_map([], |r| Ok((r.get(0)?, r.get(1)?)))?;
+    Ok(rows.collect::<rusqlite::Result<_>>()?)
+}

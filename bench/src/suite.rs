@@ -1,0 +1,496 @@
+//! The benchmarks: plain SQLite and Densite alternately, a new process each time, medians and ratios.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+
+use clap::{Args, ValueEnum};
+
+use crate::connect::Vfs;
+use crate::machine::{self, Machine};
+use crate::outcome::{Compare, Figure, Outcome};
+use crate::result::{About as _, Failure, Result};
+use crate::work::{Job, Sample, What, name};
+use crate::{report, stored, tpch};
+
+/// What to measure.
+#[derive(Debug, Args)]
+pub(crate) struct Choice {
+    /// Small data (scale factor 0.1 instead of 1)
+    #[arg(long)]
+    quick: bool,
+    /// These measures only
+    #[arg(long, value_delimiter = ',')]
+    only: Vec<Measure>,
+    /// How often each is taken, instead of each measure's own number
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..=1000))]
+    rounds: Option<u64>,
+    /// Measure the stored size of this SQLite database instead
+    #[arg(long)]
+    db: Option<PathBuf>,
+    /// The folder of data, results, notes and report
+    #[arg(long, default_value = "bench")]
+    dir: PathBuf,
+}
+
+/// The measures, in the order of the report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Measure {
+    Size,
+    VacuumInto,
+    CompressInto,
+    Q1,
+    Q8,
+    Lookups,
+    UpdatesWal,
+    UpdatesDelete,
+    Open,
+    BulkLoad,
+    BulkLoadWal,
+}
+
+impl Measure {
+    /// What it measures.
+    fn title(self) -> &'static str {
+        match self {
+            Measure::Size => "stored size after `densite compress`, level 3, 4 KiB pages",
+            Measure::VacuumInto => "VACUUM INTO a Densite file from a Densite file",
+            Measure::CompressInto => "VACUUM INTO a Densite file from a plain file",
+            Measure::Q1 => "Q1 (scan), default settings",
+            Measure::Q8 => "Q8 (eight-way join), default settings",
+            Measure::Lookups => "100,000 random point lookups, autocommit",
+            Measure::UpdatesWal => {
+                "10,000 small update transactions, WAL, synchronous=NORMAL, checkpoints included"
+            }
+            Measure::UpdatesDelete => {
+                "10,000 small update transactions, journal_mode=DELETE, synchronous=FULL"
+            }
+            Measure::Open => "open, first query, close, as the database grows",
+            Measure::BulkLoad => "bulk load in one transaction, journal_mode=DELETE",
+            Measure::BulkLoadWal => "bulk load in one transaction, WAL",
+        }
+    }
+
+    fn rounds(self) -> u64 {
+        match self {
+            Measure::Size => 1,
+            Measure::VacuumInto
+            | Measure::CompressInto
+            | Measure::BulkLoad
+            | Measure::BulkLoadWal => 3,
+            Measure::Q1
+            | Measure::Q8
+            | Measure::Lookups
+            | Measure::UpdatesWal
+            | Measure::UpdatesDelete => 5,
+            Measure::Open => 21,
+        }
+    }
+}
+
+const MIB: f64 = 1024.0 * 1024.0;
+
+/// A scale factor's plain database and its stored form.
+struct Data {
+    sf: f64,
+    plain: PathBuf,
+    densite: PathBuf,
+}
+
+impl Data {
+    /// Generates and compresses what is missing or older than the command that compresses.
+    fn prepare(dir: &Path, sf: f64) -> Result<Data> {
+        let data = Data {
+            sf,
+            plain: dir.join(format!("tpch-sf{sf}.db")),
+            densite: dir.join(format!("tpch-sf{sf}.densite")),
+        };
+        if !data.plain.exists() {
+            eprintln!("generating TPC-H, scale factor {sf}");
+            tpch::generate(sf, &data.plain)?;
+        }
+        let age = |p: &Path| fs::metadata(p).and_then(|m| m.modified()).ok();
+        let newest = age(&crate::connect::sibling("densite", "make ext")?).max(age(&data.plain));
+        if age(&data.densite) < newest {
+            eprintln!("compressing it");
+            stored::compress(&data.plain, &data.densite)?;
+        }
+        Ok(data)
+    }
+
+    fn label(&self) -> String {
+        format!("TPC-H SF {}", self.sf)
+    }
+}
+
+struct Suite {
+    work: PathBuf,
+    machine: Machine,
+    rounds: Option<u64>,
+    data: Data,
+    /// A tenth of it
+    small: Data,
+}
+
+/// Measures what was chosen, writes the results and the report.
+pub(crate) fn run(choice: &Choice) -> Result<()> {
+    let data_dir = choice.dir.join("data");
+    fs::create_dir_all(&data_dir).about("create", &data_dir)?;
+    crate::connect::load_extension()?;
+    let machine = Machine::describe(&data_dir)?;
+    if machine::load() > 0.5 {
+        eprintln!(
+            "the machine is busy (load {}): the figures will be worse than they are",
+            machine::load()
+        );
+    }
+    if let Some(db) = &choice.db {
+        size_of_other(db, &choice.dir, machine)?;
+        return report::write(&choice.dir);
+    }
+    let sf = if choice.quick { 0.1 } else { 1.0 };
+    let work = data_dir.join("work");
+    fs::create_dir_all(&work).about("create", &work)?;
+    let suite = Suite {
+        work,
+        machine,
+        rounds: choice.rounds,
+        data: Data::prepare(&data_dir, sf)?,
+        small: Data::prepare(&data_dir, sf / 10.0)?,
+    };
+    let mut outcomes = Vec::new();
+    for measure in Measure::value_variants() {
+        if choice.only.is_empty() || choice.only.contains(measure) {
+            eprintln!("{}: {}", name(*measure), measure.title());
+            let outcome = suite.measure(*measure)?;
+            outcome.save(&choice.dir)?;
+            outcomes.push(outcome);
+        }
+    }
+    println!("{}", report::terminal(&outcomes));
+    report::write(&choice.dir)
+}
+
+/// The first samples are the base's, the second ours.
+type Samples = (Vec<Sample>, Vec<Sample>);
+
+impl Suite {
+    fn measure(&self, measure: Measure) -> Result<Outcome> {
+        let rounds = self.rounds.unwrap_or(measure.rounds());
+        let lookups = |count| {
+            move |what, file: &Path, vfs, round| Job {
+                count,
+                orders: tpch::orders(self.data.sf),
+                seed: round,
+                ..Job::new(what, file, vfs)
+            }
+        };
+        let mut info = BTreeMap::new();
+        let mut labels = ("plain SQLite", "Densite");
+        let wall = |samples: &Samples, target| {
+            Figure::medians(
+                "wall time, s",
+                Compare::Ratio,
+                &samples.0,
+                &samples.1,
+                |s| s.wall_s,
+                Some(target),
+            )
+        };
+        let cpu = |samples: &Samples| {
+            Figure::medians(
+                "CPU time, s",
+                Compare::Ratio,
+                &samples.0,
+                &samples.1,
+                |s| s.cpu_s,
+                None,
+            )
+        };
+        let memory = |samples: &Samples| {
+            Figure::medians(
+                "peak memory, MiB",
+                Compare::Difference,
+                &samples.0,
+                &samples.1,
+                rss_mib,
+                None,
+            )
+        };
+        let (samples, figures) = match measure {
+            Measure::Size => {
+                info = stored::info(&self.data.densite)?;
+                (
+                    (vec![], vec![]),
+                    vec![size_figure(
+                        &self.data.plain,
+                        &self.data.densite,
+                        Some(0.42),
+                    )?],
+                )
+            }
+            Measure::VacuumInto | Measure::CompressInto => {
+                let source = if measure == Measure::VacuumInto {
+                    (&self.data.densite, Vfs::Densite)
+                } else {
+                    (&self.data.plain, Vfs::Plain)
+                };
+                let samples = self.alternate(rounds, true, |base, _| {
+                    let (file, vfs) = if base {
+                        (&self.data.plain, Vfs::Plain)
+                    } else {
+                        source
+                    };
+                    let other = self.fresh("vacuum.db")?;
+                    let other_vfs = if base { Vfs::Plain } else { Vfs::Densite };
+                    Job {
+                        other: Some(other),
+                        other_vfs,
+                        ..Job::new(What::VacuumInto, file, vfs)
+                    }
+                    .in_new_process()
+                })?;
+                let figures = vec![wall(&samples, 2.6), cpu(&samples), memory(&samples)];
+                (samples, figures)
+            }
+            Measure::Q1 | Measure::Q8 => {
+                let (what, target) = if measure == Measure::Q1 {
+                    (What::Q1, 1.25)
+                } else {
+                    (What::Q8, 1.5)
+                };
+                let samples = self.alternate(rounds, true, |base, _| {
+                    let (file, vfs) = self.side(base);
+                    Job::new(what, file, vfs).in_new_process()
+                })?;
+                let figures = vec![wall(&samples, target), cpu(&samples), memory(&samples)];
+                (samples, figures)
+            }
+            Measure::Lookups => {
+                let job = lookups(100_000);
+                let samples = self.alternate(rounds, true, |base, round| {
+                    let (file, vfs) = self.side(base);
+                    job(What::Lookups, file, vfs, round).in_new_process()
+                })?;
+                let figures = vec![wall(&samples, 2.0), cpu(&samples), memory(&samples)];
+                (samples, figures)
+            }
+            Measure::UpdatesWal | Measure::UpdatesDelete => {
+                let what = if measure == Measure::UpdatesWal {
+                    What::UpdatesWal
+                } else {
+                    What::UpdatesDelete
+                };
+                let job = lookups(10_000);
+                let samples = self.alternate(rounds, true, |base, round| {
+                    let (file, vfs) = self.side(base);
+                    let copy = self.copy(file, "updates.db")?;
+                    job(what, &copy, vfs, round).in_new_process()
+                })?;
+                let limit = (measure == Measure::UpdatesDelete).then_some(0.0);
+                let syncs = Figure::medians(
+                    "syncs",
+                    Compare::Difference,
+                    &samples.0,
+                    &samples.1,
+                    |s| s.syncs as f64,
+                    limit,
+                );
+                let figures = vec![wall(&samples, 1.3), syncs, cpu(&samples)];
+                (samples, figures)
+            }
+            Measure::Open => {
+                labels = ("Densite, a tenth of the data", "Densite");
+                let samples = self.alternate(rounds, false, |base, round| {
+                    let data = if base { &self.small } else { &self.data };
+                    Job {
+                        orders: tpch::orders(data.sf),
+                        seed: round,
+                        ..Job::new(What::Open, &data.densite, Vfs::Densite)
+                    }
+                    .in_new_process()
+                })?;
+                let ms = Figure::medians(
+                    "wall time, ms",
+                    Compare::Ratio,
+                    &samples.0,
+                    &samples.1,
+                    |s| s.wall_s * 1e3,
+                    Some(1.2),
+                );
+                let rss = Figure::medians(
+                    "peak memory, MiB",
+                    Compare::Ratio,
+                    &samples.0,
+                    &samples.1,
+                    rss_mib,
+                    Some(1.2),
+                );
+                (samples, vec![ms, rss])
+            }
+            Measure::BulkLoad | Measure::BulkLoadWal => {
+                let what = if measure == Measure::BulkLoad {
+                    What::BulkLoad
+                } else {
+                    What::BulkLoadWal
+                };
+                let samples = self.alternate(rounds, true, |base, _| {
+                    let file = self.fresh("load.db")?;
+                    let vfs = if base { Vfs::Plain } else { Vfs::Densite };
+                    Job {
+                        other: Some(self.data.plain.clone()),
+                        ..Job::new(what, &file, vfs)
+                    }
+                    .in_new_process()
+                })?;
+                let memory = Figure::medians(
+                    "peak memory, MiB",
+                    Compare::Difference,
+                    &samples.0,
+                    &samples.1,
+                    rss_mib,
+                    Some(128.0),
+                );
+                let time = Figure::medians(
+                    "wall time, s",
+                    Compare::Ratio,
+                    &samples.0,
+                    &samples.1,
+                    |s| s.wall_s,
+                    None,
+                );
+                let figures = vec![memory, time, cpu(&samples)];
+                (samples, figures)
+            }
+        };
+        self.clear()?;
+        Ok(Outcome {
+            measure: name(measure),
+            title: measure.title().to_owned(),
+            data: self.data.label(),
+            base_label: labels.0.to_owned(),
+            ours_label: labels.1.to_owned(),
+            figures,
+            base: samples.0,
+            ours: samples.1,
+            info,
+            machine: self.machine.clone(),
+        })
+    }
+
+    fn side(&self, base: bool) -> (&Path, Vfs) {
+        if base {
+            (&self.data.plain, Vfs::Plain)
+        } else {
+            (&self.data.densite, Vfs::Densite)
+        }
+    }
+
+    /// Takes samples of both sides in turn, each beginning every other round, all files in the operating system's cache.
+    ///
+    /// # Errors
+    /// If a job fails, or if `same` is asked for and the two sides' answers differ.
+    fn alternate(
+        &self,
+        rounds: u64,
+        same: bool,
+        job: impl Fn(bool, u64) -> Result<Sample>,
+    ) -> Result<Samples> {
+        for file in [&self.data.plain, &self.data.densite, &self.small.densite] {
+            std::io::copy(
+                &mut File::open(file).about("open", file)?,
+                &mut std::io::sink(),
+            )
+            .about("read", file)?;
+        }
+        let mut samples = (Vec::new(), Vec::new());
+        for round in 0..rounds {
+            for base in if round % 2 == 0 {
+                [true, false]
+            } else {
+                [false, true]
+            } {
+                let sample = job(base, round)?;
+                if base {
+                    samples.0.push(sample)
+                } else {
+                    samples.1.push(sample)
+                }
+            }
+            if let (true, Some(base), Some(ours)) = (same, samples.0.last(), samples.1.last())
+                && (base.digest != ours.digest || base.rows != ours.rows)
+            {
+                return Err(Failure(format!(
+                    "plain SQLite and Densite gave different answers in round {round}: {base:?} and {ours:?}"
+                )));
+            }
+        }
+        Ok(samples)
+    }
+
+    /// The path of a file that does not exist yet.
+    fn fresh(&self, name: &str) -> Result<PathBuf> {
+        self.clear()?;
+        Ok(self.work.join(name))
+    }
+
+    /// A copy that may be changed, on disk, so that writing it back does not disturb what follows.
+    fn copy(&self, file: &Path, name: &str) -> Result<PathBuf> {
+        let copy = self.fresh(name)?;
+        fs::copy(file, &copy).about("copy to", &copy)?;
+        File::open(&copy)
+            .and_then(|f| f.sync_all())
+            .about("sync", &copy)?;
+        Ok(copy)
+    }
+
+    fn clear(&self) -> Result<()> {
+        for entry in fs::read_dir(&self.work).about("read", &self.work)? {
+            let path = entry.about("read", &self.work)?.path();
+            fs::remove_file(&path).about("remove", &path)?;
+        }
+        Ok(())
+    }
+}
+
+fn rss_mib(sample: &Sample) -> f64 {
+    sample.peak_rss_kib as f64 / 1024.0
+}
+
+fn size_figure(plain: &Path, densite: &Path, target: Option<f64>) -> Result<Figure> {
+    let mib = |path| Ok::<f64, Failure>(stored::allocated(path)? as f64 / MIB);
+    Ok(Figure::new(
+        "disk space, MiB",
+        Compare::Ratio,
+        mib(plain)?,
+        mib(densite)?,
+        target,
+    ))
+}
+
+fn size_of_other(db: &Path, dir: &Path, machine: Machine) -> Result<()> {
+    let stem = db
+        .file_stem()
+        .map(|s| s.to_string_lossy().into_owned())
+        .unwrap_or_default();
+    let target = dir.join("data").join(format!("{stem}.densite"));
+    stored::compress(db, &target)?;
+    let figure = size_figure(db, &target, None)?;
+    let info = stored::info(&target)?;
+    fs::remove_file(&target).about("remove", &target)?;
+    let outcome = Outcome {
+        measure: name(Measure::Size),
+        title: Measure::Size.title().to_owned(),
+        data: stem,
+        base_label: "plain SQLite".to_owned(),
+        ours_label: "Densite".to_owned(),
+        figures: vec![figure],
+        base: vec![],
+        ours: vec![],
+        info,
+        machine,
+    };
+    outcome.save(dir)?;
+    println!("{}", report::terminal(&[outcome]));
+    Ok(())
+}

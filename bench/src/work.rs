@@ -1,0 +1,377 @@
+//! One measurement: what a job is, doing it in this process, and having it done in a process of its own.
+
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use clap::{Args, ValueEnum};
+use rand::rngs::Xoshiro256PlusPlus;
+use rand::{RngExt as _, SeedableRng as _};
+use rusqlite::types::ValueRef;
+use rusqlite::{Connection, Statement, ToSql};
+use rustix::time::{ClockId, clock_gettime};
+use serde::{Deserialize, Serialize};
+
+use crate::connect::{self, Vfs};
+use crate::result::{About as _, Failure, Result};
+use crate::statements::{order_key, statement};
+use crate::syncs;
+
+/// The pieces of work that are measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum What {
+    /// Q1, a scan
+    Q1,
+    /// Q8, an eight-way join
+    Q8,
+    /// Random orders by key, each in its own transaction
+    Lookups,
+    /// Small updates of random orders in WAL mode, synchronous=NORMAL
+    UpdatesWal,
+    /// The same with journal_mode=DELETE, synchronous=FULL
+    UpdatesDelete,
+    /// One lookup
+    Open,
+    /// VACUUM INTO `other`
+    VacuumInto,
+    /// All tables of `other` copied into a new database in one transaction
+    BulkLoad,
+    /// The same in WAL mode
+    BulkLoadWal,
+}
+
+/// One measurement to take.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct Job {
+    #[arg(long)]
+    pub(crate) what: What,
+    /// The database worked on
+    #[arg(long)]
+    pub(crate) file: PathBuf,
+    /// How it is opened
+    #[arg(long)]
+    pub(crate) vfs: Vfs,
+    /// The destination of VACUUM INTO, the source of a bulk load
+    #[arg(long)]
+    pub(crate) other: Option<PathBuf>,
+    /// How that one is opened
+    #[arg(long, default_value = "plain")]
+    pub(crate) other_vfs: Vfs,
+    /// How often lookups and updates are done
+    #[arg(long, default_value_t = 1)]
+    pub(crate) count: u64,
+    /// How many orders there are to choose from
+    #[arg(long, default_value_t = 1)]
+    pub(crate) orders: i64,
+    /// Seed of the choice of keys
+    #[arg(long, default_value_t = 1)]
+    pub(crate) seed: u64,
+}
+
+/// What was measured, from before the database was opened until after it was closed.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Sample {
+    pub(crate) wall_s: f64,
+    /// User and system time of all threads
+    pub(crate) cpu_s: f64,
+    /// Largest resident memory of the process so far
+    pub(crate) peak_rss_kib: u64,
+    /// Calls of fsync and fdatasync
+    pub(crate) syncs: u64,
+    /// Result rows, or rows changed
+    pub(crate) rows: u64,
+    /// Hash of all result rows, to tell whether two runs gave the same answer
+    pub(crate) digest: String,
+}
+
+impl Job {
+    /// A job that needs only a file.
+    pub(crate) fn new(what: What, file: &Path, vfs: Vfs) -> Self {
+        Job {
+            what,
+            file: file.to_path_buf(),
+            vfs,
+            other: None,
+            other_vfs: Vfs::Plain,
+            count: 1,
+            orders: 1,
+            seed: 1,
+        }
+    }
+
+    /// Has this job done by a new process.
+    ///
+    /// # Errors
+    /// If the process cannot start, fails (its message is passed on) or prints no sample.
+    pub(crate) fn in_new_process(&self) -> Result<Sample> {
+        let me = std::env::current_exe().about("find", Path::new("this program"))?;
+        let mut command = Command::new(&me);
+        command
+            .arg("run-one")
+            .arg("--what")
+            .arg(name(self.what))
+            .arg("--file")
+            .arg(&self.file)
+            .arg("--vfs")
+            .arg(name(self.vfs));
+        if let Some(other) = &self.other {
+            command
+                .arg("--other")
+                .arg(other)
+                .arg("--other-vfs")
+                .arg(name(self.other_vfs));
+        }
+        command.args([
+            "--count",
+            &self.count.to_string(),
+            "--orders",
+            &self.orders.to_string(),
+            "--seed",
+            &self.seed.to_string(),
+        ]);
+        let output = command
+            .stdin(Stdio::null())
+            .stderr(Stdio::inherit())
+            .output()
+            .about("run", &me)?;
+        if !output.status.success() {
+            return Err(Failure(format!(
+                "{} on {} through {} failed",
+                name(self.what),
+                self.file.display(),
+                name(self.vfs)
+            )));
+        }
+        Ok(serde_json::from_slice(&output.stdout)?)
+    }
+}
+
+/// A choice of the command line as it is typed.
+pub(crate) fn name(value: impl ValueEnum) -> String {
+    value
+        .to_possible_value()
+        .map(|v| v.get_name().to_owned())
+        .unwrap_or_default()
+}
+
+/// Rows seen so far and their hash.
+#[derive(Default)]
+struct Answer {
+    rows: u64,
+    hasher: DefaultHasher,
+}
+
+impl Answer {
+    fn query(&mut self, statement: &mut Statement<'_>, parameters: &[&dyn ToSql]) -> Result<()> {
+        let columns = statement.column_count();
+        let mut rows = statement.query(parameters)?;
+        while let Some(row) = rows.next()? {
+            self.rows += 1;
+            for i in 0..columns {
+                match row.get_ref(i)? {
+                    ValueRef::Null => 0u8.hash(&mut self.hasher),
+                    ValueRef::Integer(v) => (1u8, v).hash(&mut self.hasher),
+                    ValueRef::Real(v) => (2u8, v.to_bits()).hash(&mut self.hasher),
+                    ValueRef::Text(v) => (3u8, v).hash(&mut self.hasher),
+                    ValueRef::Blob(v) => (4u8, v).hash(&mut self.hasher),
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The hash of all result rows of a query.
+pub(crate) fn digest(con: &Connection, sql: &str) -> Result<String> {
+    let mut answer = Answer::default();
+    answer.query(&mut con.prepare(sql)?, &[])?;
+    Ok(format!("{:016x}", answer.hasher.finish()))
+}
+
+/// Keys uniform over the orders that exist.
+struct Keys {
+    rng: Xoshiro256PlusPlus,
+    orders: i64,
+}
+
+impl Keys {
+    fn next(&mut self) -> i64 {
+        order_key(self.rng.random_range(1..=self.orders))
+    }
+}
+
+/// Does the job in this process.
+pub(crate) fn run(job: &Job) -> Result<Sample> {
+    if job.vfs == Vfs::Densite || job.other_vfs == Vfs::Densite {
+        connect::load_extension()?;
+    }
+    let syncs = syncs::count();
+    let cpu = cpu_time();
+    let start = Instant::now();
+    let mut answer = Answer::default();
+    let con = job.vfs.open(&job.file)?;
+    perform(job, &con, &mut answer)?;
+    con.close().map_err(|(_, e)| e).about("close", &job.file)?;
+    Ok(Sample {
+        wall_s: start.elapsed().as_secs_f64(),
+        cpu_s: cpu_time().saturating_sub(cpu).as_secs_f64(),
+        peak_rss_kib: peak_rss_kib()?,
+        syncs: syncs::count() - syncs,
+        rows: answer.rows,
+        digest: format!("{:016x}", answer.hasher.finish()),
+    })
+}
+
+fn perform(job: &Job, con: &Connection, answer: &mut Answer) -> Result<()> {
+    let mut keys = Keys {
+        rng: Xoshiro256PlusPlus::seed_from_u64(job.seed),
+        orders: job.orders,
+    };
+    match job.what {
+        What::Q1 => answer.query(&mut con.prepare(statement("Q1"))?, &[]),
+        What::Q8 => answer.query(&mut con.prepare(statement("Q8"))?, &[]),
+        What::Lookups | What::Open => {
+            let mut lookup = con.prepare(statement("lookups"))?;
+            for _ in 0..job.count {
+                answer.query(&mut lookup, &[&keys.next()])?;
+            }
+            Ok(())
+        }
+        What::UpdatesWal | What::UpdatesDelete => {
+            let (mode, level) = if job.what == What::UpdatesWal {
+                ("wal", "NORMAL")
+            } else {
+                ("delete", "FULL")
+            };
+            set_journal_mode(con, mode)?;
+            con.execute_batch(&format!("PRAGMA synchronous={level}"))?;
+            let mut update = con.prepare(statement("updates"))?;
+            for _ in 0..job.count {
+                answer.rows += update.execute([keys.next()])? as u64;
+            }
+            Ok(())
+        }
+        What::VacuumInto => {
+            con.execute("VACUUM INTO ?", [other(job)?])?;
+            Ok(())
+        }
+        What::BulkLoad | What::BulkLoadWal => {
+            if job.what == What::BulkLoadWal {
+                set_journal_mode(con, "wal")?;
+            }
+            con.execute("ATTACH ? AS source", [other(job)?])?;
+            con.execute_batch("BEGIN")?;
+            let tables: Vec<(String, String)> = con
+                .prepare("SELECT name, sql FROM source.sqlite_schema WHERE type = 'table' ORDER BY rootpage")?
+                .query_map([], |r| Ok((r.get(0)?, r.get(1)?)))?
+                .collect::<rusqlite::Result<_>>()?;
+            for (table, sql) in tables {
+                con.execute_batch(&sql)?;
+                answer.rows += con.execute(
+                    &format!("INSERT INTO main.{table} SELECT * FROM source.{table}"),
+                    [],
+                )? as u64;
+            }
+            con.execute_batch("COMMIT; DETACH source")?;
+            Ok(())
+        }
+    }
+}
+
+fn other(job: &Job) -> Result<String> {
+    let other = job
+        .other
+        .as_ref()
+        .ok_or_else(|| Failure(format!("{} needs --other", name(job.what))))?;
+    job.other_vfs.uri(other)
+}
+
+fn set_journal_mode(con: &Connection, mode: &str) -> Result<()> {
+    let got: String = con.query_row(&format!("PRAGMA journal_mode={mode}"), [], |r| r.get(0))?;
+    if got == mode {
+        Ok(())
+    } else {
+        Err(Failure(format!(
+            "the journal mode is {got}, not {mode} as asked for"
+        )))
+    }
+}
+
+fn cpu_time() -> Duration {
+    let t = clock_gettime(ClockId::ProcessCPUTime);
+    Duration::new(t.tv_sec.unsigned_abs(), t.tv_nsec.unsigned_abs() as u32)
+}
+
+/// From the kernel's account of this process alone: what `getrusage` says begins with the peak of the process that started this one.
+fn peak_rss_kib() -> Result<u64> {
+    let path = Path::new("/proc/self/status");
+    let status = std::fs::read_to_string(path).about("read", path)?;
+    status
+        .lines()
+        .find_map(|l| {
+            l.strip_prefix("VmHWM:")?
+                .trim()
+                .strip_suffix("kB")?
+                .trim()
+                .parse()
+                .ok()
+        })
+        .ok_or_else(|| {
+            Failure(format!(
+                "{} names no peak of resident memory",
+                path.display()
+            ))
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample(job: &Job) -> Sample {
+        run(job).expect("the job runs")
+    }
+
+    #[test]
+    fn every_piece_of_work_runs_on_plain_sqlite() {
+        let dir = tempfile::tempdir().expect("a temporary folder");
+        let file = dir.path().join("t.db");
+        crate::tpch::generate(0.01, &file).expect("the data are generated");
+        let job = |what| Job {
+            count: 50,
+            orders: crate::tpch::orders(0.01),
+            ..Job::new(what, &file, Vfs::Plain)
+        };
+        assert_eq!(sample(&job(What::Q1)).rows, 4);
+        assert!(sample(&job(What::Q8)).rows <= 2);
+        let lookups = sample(&job(What::Lookups));
+        assert_eq!(lookups.rows, 50);
+        assert_eq!(lookups.digest, sample(&job(What::Lookups)).digest);
+        assert_ne!(
+            lookups.digest,
+            sample(&Job {
+                seed: 2,
+                ..job(What::Lookups)
+            })
+            .digest
+        );
+        assert_eq!(sample(&job(What::UpdatesWal)).rows, 50);
+        let updates = sample(&job(What::UpdatesDelete));
+        assert_eq!(updates.rows, 50);
+        assert!(updates.syncs >= 3 * 50, "{} syncs", updates.syncs);
+        let copy = dir.path().join("copy.db");
+        sample(&Job {
+            other: Some(copy.clone()),
+            ..job(What::VacuumInto)
+        });
+        for (what, name) in [(What::BulkLoad, "load.db"), (What::BulkLoadWal, "wal.db")] {
+            let load = Job {
+                other: Some(copy.clone()),
+                ..Job::new(what, &dir.path().join(name), Vfs::Plain)
+            };
+            assert!(sample(&load).rows > 80_000);
+        }
+        assert!(run(&job(What::VacuumInto)).is_err());
+    }
+}

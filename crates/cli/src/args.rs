@@ -1,0 +1,162 @@
+//! What may be typed.
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use std::path::PathBuf;
+
+/// Stores SQLite databases compressed, and turns either form into the other.
+#[derive(Debug, Parser)]
+#[command(
+    name = "densite",
+    version,
+    arg_required_else_help = true,
+    subcommand_required = true
+)]
+#[command(
+    after_help = "Exit codes: 0 done; 1 error; 2 usage; 3 the database is locked; 4 not enough disk space;\n\
+                        5 damaged or not a database; 6 the person said no, or could not be asked."
+)]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    pub(crate) common: Common,
+    #[command(subcommand)]
+    pub(crate) verb: Verb,
+}
+
+/// Options of every verb.
+#[derive(Debug, Clone, Copy, Args)]
+pub(crate) struct Common {
+    /// Print one JSON object on stdout (docs/CLI.md); progress and messages go to stderr
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+    /// Print errors and asked-for results only
+    #[arg(long, short, global = true)]
+    pub(crate) quiet: bool,
+    /// Answer yes to every question
+    #[arg(long, short, global = true)]
+    pub(crate) yes: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Verb {
+    /// Turn a plain SQLite database into a compressed one
+    Compress(CompressArgs),
+    /// Turn a compressed database into a plain SQLite one
+    Decompress(DecompressArgs),
+    /// Tell how large a database is and what is in its file
+    Info(DbArg),
+    /// Verify every stored page, the map and SQLite's own integrity check
+    Check(DbArg),
+    /// Run SQL on a database, compressed or plain
+    Sql(SqlArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CompressArgs {
+    /// The plain SQLite database
+    pub(crate) src: PathBuf,
+    /// The compressed database to create; without it SRC is replaced once its copy has been verified
+    pub(crate) dst: Option<PathBuf>,
+    /// Compress for keeping rather than for use: smallest size, slower reads (not in this version)
+    #[arg(long)]
+    pub(crate) archive: bool,
+    /// Compression level, -7 (fastest) to 22 (smallest)
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = level)]
+    pub(crate) level: Option<i32>,
+    /// Rewrite the database with pages of this many bytes, a power of two from 512 to 65536
+    #[arg(long, value_name = "BYTES", value_parser = page_size)]
+    pub(crate) page_size: Option<u32>,
+    /// Background threads; 0 does all in line [default: one less than the cores, at least 1]
+    #[arg(long, value_name = "N", value_parser = threads)]
+    pub(crate) threads: Option<usize>,
+    /// Memory for decoded pages, in MiB [default: 64]
+    #[arg(long, value_name = "MIB", value_parser = cache_size)]
+    pub(crate) cache_size: Option<usize>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DecompressArgs {
+    /// The compressed database
+    pub(crate) src: PathBuf,
+    /// The plain database to create; without it SRC is replaced once its copy has been verified
+    pub(crate) dst: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DbArg {
+    /// The database, compressed or plain
+    pub(crate) db: PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SqlArgs {
+    /// The database, compressed or plain, or a file: URI; a missing file becomes a compressed database
+    pub(crate) db: String,
+    /// The statements; read from stdin when left out
+    pub(crate) sql: Option<String>,
+    /// How results are printed
+    #[arg(long, value_enum, default_value_t = Format::Table)]
+    pub(crate) format: Format,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    /// Columns in a frame, for reading
+    Table,
+    /// Comma-separated values with a header line
+    Csv,
+    /// An array of objects for each result
+    Json,
+}
+
+/// A whole number within bounds, or a sentence that says the bounds.
+fn bounded(text: &str, low: i64, high: i64, what: &str) -> Result<i64, String> {
+    match text.parse::<i64>() {
+        Ok(n) if (low..=high).contains(&n) => Ok(n),
+        _ => Err(format!("{what} goes from {low} to {high}")),
+    }
+}
+
+fn level(text: &str) -> Result<i32, String> {
+    bounded(text, -7, 22, "the level").and_then(|n| i32::try_from(n).map_err(|e| e.to_string()))
+}
+
+fn threads(text: &str) -> Result<usize, String> {
+    bounded(text, 0, 256, "the number of threads")
+        .and_then(|n| usize::try_from(n).map_err(|e| e.to_string()))
+}
+
+/// MiB in, bytes out.
+fn cache_size(text: &str) -> Result<usize, String> {
+    let mib = bounded(text, 0, 1 << 20, "the cache size in MiB")?;
+    usize::try_from(mib << 20).map_err(|e| e.to_string())
+}
+
+fn page_size(text: &str) -> Result<u32, String> {
+    match text.parse::<u32>() {
+        Ok(n) if n.is_power_of_two() && (512..=65536).contains(&n) => Ok(n),
+        _ => Err("a page size is a power of two from 512 to 65536".to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn clap_finds_no_contradiction() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn bounds() {
+        assert_eq!(level("-7"), Ok(-7));
+        assert_eq!(level("22"), Ok(22));
+        assert!(level("23").is_err() && level("-8").is_err() && level("x").is_err());
+        assert_eq!(page_size("65536"), Ok(65536));
+        assert!(
+            page_size("0").is_err() && page_size("3000").is_err() && page_size("131072").is_err()
+        );
+        assert_eq!(cache_size("1"), Ok(1 << 20));
+    }
+}

@@ -1,0 +1,73 @@
+//! Why a verb ended without its result.
+
+use crate::out;
+use serde_json::{Value, json};
+use std::io;
+
+/// What a verb returns: its exit code, or why it failed.
+pub(crate) type Outcome = Result<u8, Failure>;
+
+/// A failure and how to report it.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// The library says so.
+    Library(densite::Error),
+    /// Whoever read our output went away; nobody is left to tell.
+    Closed,
+    /// Writing the output failed.
+    Output(io::Error),
+    /// Reported already (`sql` closes the JSON object it began).
+    Reported(u8),
+    /// Anything else: kind, exit code, sentence, and more for JSON.
+    Other(&'static str, u8, String, Value),
+}
+
+impl Failure {
+    /// Tells the person, and returns the exit code.
+    pub(crate) fn report(self, json: bool) -> u8 {
+        match self {
+            Failure::Library(e) => {
+                out::failure(
+                    json,
+                    e.kind(),
+                    e.exit_code(),
+                    &e.to_string(),
+                    out::details(&e),
+                );
+                e.exit_code()
+            }
+            Failure::Closed => 0,
+            Failure::Reported(code) => code,
+            Failure::Output(e) => {
+                out::failure(
+                    false,
+                    "io",
+                    1,
+                    &format!("cannot write the output: {e}"),
+                    json!({}),
+                );
+                1
+            }
+            Failure::Other(kind, code, text, details) => {
+                out::failure(json, kind, code, &text, details);
+                code
+            }
+        }
+    }
+}
+
+impl From<densite::Error> for Failure {
+    fn from(e: densite::Error) -> Failure {
+        Failure::Library(e)
+    }
+}
+
+impl From<io::Error> for Failure {
+    fn from(e: io::Error) -> Failure {
+        if e.kind() == io::ErrorKind::BrokenPipe {
+            Failure::Closed
+        } else {
+            Failure::Output(e)
+        }
+    }
+}

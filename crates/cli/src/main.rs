@@ -1,0 +1,55 @@
+//! The `densite` command. What it prints with `--json` is a contract: docs/CLI.md.
+
+mod args;
+mod failure;
+mod out;
+mod progress;
+mod sql;
+mod sqlite;
+mod verbs;
+
+use args::{Cli, Verb};
+use clap::Parser;
+use clap::error::ErrorKind;
+use serde_json::json;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(e) => return usage(&e),
+    };
+    let done = match &cli.verb {
+        Verb::Compress(args) => verbs::compress::run(cli.common, args),
+        Verb::Decompress(args) => verbs::decompress::run(cli.common, args),
+        Verb::Info(args) => verbs::info::run(cli.common, args),
+        Verb::Check(args) => verbs::check::run(cli.common, args),
+        Verb::Sql(args) => verbs::sql::run(cli.common, args),
+    };
+    match done {
+        Ok(code) => ExitCode::from(code),
+        Err(failure) => ExitCode::from(failure.report(cli.common.json)),
+    }
+}
+
+/// What clap found wrong with the words typed, or the help or version asked for.
+fn usage(e: &clap::Error) -> ExitCode {
+    // clap prints to stdout what was asked for, to stderr what is wrong.
+    let _ = e.print();
+    match e.kind() {
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => ExitCode::SUCCESS,
+        _ => {
+            if std::env::args_os().any(|a| a == "--json") {
+                let text = e.to_string();
+                let first = text
+                    .lines()
+                    .next()
+                    .unwrap_or_default()
+                    .trim_start_matches("error: ");
+                let object = json!({ "error": out::error_object("usage", 2, first, json!({})) });
+                println!("{object:#}");
+            }
+            ExitCode::from(2)
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! Results go to stdout, everything else to stderr; with `--json` stdout gets exactly one object.
+
+use crate::args::Common;
+use densite::{Error, Holder};
+use serde_json::{Value, json};
+use std::io::{self, Write};
+
+/// Prints a JSON object, or the text when JSON was not asked for.
+pub(crate) fn result(common: Common, object: &Value, text: &str) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    if common.json {
+        writeln!(out, "{object:#}")?;
+    } else {
+        out.write_all(text.as_bytes())?;
+    }
+    out.flush()
+}
+
+/// Tells a person something, unless they asked for quiet.
+pub(crate) fn message(common: Common, text: &str) {
+    if !common.quiet {
+        // A closed stderr is no reason to stop.
+        let _ = writeln!(io::stderr().lock(), "densite: {text}");
+    }
+}
+
+/// Reports a failure: a sentence on stderr, and with `--json` an object on stdout.
+pub(crate) fn failure(json: bool, kind: &str, exit_code: u8, text: &str, details: Value) {
+    let _ = writeln!(io::stderr().lock(), "densite: {text}");
+    if json {
+        let object = json!({ "error": error_object(kind, exit_code, text, details) });
+        let _ = writeln!(io::stdout().lock(), "{object:#}");
+    }
+}
+
+/// The value of `error` in JSON output.
+pub(crate) fn error_object(kind: &str, exit_code: u8, text: &str, details: Value) -> Value {
+    let mut object = json!({ "kind": kind, "exit_code": exit_code, "message": text });
+    if let (Value::Object(object), Value::Object(details)) = (&mut object, details) {
+        object.extend(details);
+    }
+    object
+}
+
+/// What a library error says beyond its message.
+pub(crate) fn details(e: &Error) -> Value {
+    let mut d = json!({});
+    if let Some(path) = e.path() {
+        d["path"] = json!(path.to_string_lossy());
+    }
+    match e {
+        Error::Locked { by, .. } => {
+            d["by"] = by
+                .iter()
+                .map(|Holder { pid, name }| json!({ "pid": pid, "name": name }))
+                .collect();
+        }
+        Error::NoSpace {
+            needed, available, ..
+        } => {
+            d["needed_bytes"] = json!(needed);
+            d["available_bytes"] = json!(available);
+        }
+        Error::NewerFormat {
+            found, supported, ..
+        } => {
+            d["found"] = json!(found);
+            d["supported"] = json!(supported);
+        }
+        _ => {}
+    }
+    d
+}
+
+/// Bytes for a person: "1.4 GiB (1,503,238,553 bytes)".
+pub(crate) fn bytes(n: u64) -> String {
+    let exact = format!("{} bytes", thousands(n));
+    if n < 1024 {
+        exact
+    } else {
+        format!("{} ({exact})", indicatif::BinaryBytes(n))
+    }
+}
+
+/// 1234567 as "1,234,567".
+pub(crate) fn thousands(n: u64) -> String {
+    let digits = n.to_string();
+    let mut s = String::with_capacity(digits.len() + digits.len() / 3);
+    for (i, c) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            s.push(',');
+        }
+        s.push(c);
+    }
+    s
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn groups_of_three() {
+        for (n, s) in [
+            (0, "0"),
+            (999, "999"),
+            (1000, "1,000"),
+            (1_234_567, "1,234,567"),
+        ] {
+            assert_eq!(thousands(n), s);
+        }
+    }
+}

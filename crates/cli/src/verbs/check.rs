@@ -1,0 +1,82 @@
+//! `densite check DB`
+
+use crate::args::{Common, DbArg};
+use crate::failure::Outcome;
+use crate::progress::Bar;
+use crate::{out, sqlite};
+use densite::Checked;
+use serde_json::json;
+use std::fmt::Write as _;
+
+pub(crate) fn run(common: Common, args: &DbArg) -> Outcome {
+    let mut bar = Bar::new(common);
+    let checked = densite::check(sqlite::api()?, &args.db, &mut bar);
+    drop(bar);
+    let checked = checked?;
+    let code = if checked.ok() { 0 } else { 5 };
+    let problems: Vec<_> = checked
+        .problems
+        .iter()
+        .map(
+            |p| json!({ "what": p.what, "offset": p.offset, "page": p.page, "problem": p.problem }),
+        )
+        .collect();
+    let object = json!({
+        "path": checked.path.to_string_lossy(),
+        "form": super::info::form(checked.form),
+        "ok": checked.ok(),
+        "pages": checked.pages,
+        "frames": checked.frames,
+        "problems": problems,
+        "cut": checked.cut,
+        "integrity_check": checked.integrity_check,
+    });
+    let text = if common.quiet && checked.ok() {
+        String::new()
+    } else {
+        text(&checked)
+    };
+    out::result(common, &object, &text)?;
+    Ok(code)
+}
+
+fn text(c: &Checked) -> String {
+    let mut s = String::new();
+    for p in &c.problems {
+        let page = p.page.map(|n| format!(" (page {n})")).unwrap_or_default();
+        let _ = writeln!(
+            s,
+            "damaged: {} at offset {}{page}: {}",
+            p.what, p.offset, p.problem
+        );
+    }
+    for line in &c.integrity_check {
+        let _ = writeln!(s, "SQLite: {line}");
+    }
+    if let Some(cut) = &c.cut {
+        let _ = writeln!(s, "cut: {cut}");
+    }
+    let verdict = match (c.ok(), &c.cut) {
+        (true, None) => "ok",
+        (true, Some(_)) => {
+            "ok, at an earlier state: the newest changes were lost when it was not closed cleanly"
+        }
+        (false, _) => "damaged; restore it from a backup",
+    };
+    let _ = match c.frames {
+        Some(frames) => writeln!(
+            s,
+            "{}: {verdict} ({} pages in {} frames)",
+            c.path.display(),
+            out::thousands(c.pages),
+            out::thousands(frames)
+        ),
+        None => writeln!(
+            s,
+            "{}: {verdict} ({} pages)",
+            c.path.display(),
+            out::thousands(c.pages)
+        ),
+    };
+    s
+}

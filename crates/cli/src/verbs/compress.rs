@@ -1,0 +1,30 @@
+//! `densite compress SRC [DST]`
+
+use crate::args::{Common, CompressArgs};
+use crate::failure::Outcome;
+use crate::progress::Bar;
+use crate::sqlite;
+use densite::ConvertOptions;
+
+pub(crate) fn run(common: Common, args: &CompressArgs) -> Outcome {
+    let mut options = ConvertOptions {
+        archive: args.archive,
+        page_size: args.page_size,
+        ..ConvertOptions::default()
+    };
+    if let Some(level) = args.level {
+        options.store.level = level;
+    }
+    if let Some(threads) = args.threads {
+        options.store.threads = threads;
+    }
+    if let Some(bytes) = args.cache_size {
+        options.store.decoded_cache_bytes = bytes;
+    }
+    let api = sqlite::api()?;
+    let mut bar = Bar::interruptible(common)?;
+    let report = densite::compress(api, &args.src, args.dst.as_deref(), &options, &mut bar);
+    drop(bar);
+    super::converted::print(common, "compress", &report?)?;
+    Ok(0)
+}

@@ -1,0 +1,115 @@
+//! `densite info DB`
+
+use crate::args::{Common, DbArg};
+use crate::failure::Outcome;
+use crate::{out, sqlite};
+use densite::{Form, Info, JournalMode};
+use serde_json::{Map, json};
+
+/// Figures of the store that the lines above them tell already.
+const SAID: [&str; 4] = ["page_size", "pages", "logical_bytes", "stored_bytes"];
+
+pub(crate) fn run(common: Common, args: &DbArg) -> Outcome {
+    let info = densite::info(sqlite::api()?, &args.db)?;
+    for path in &info.leftovers {
+        out::message(
+            common,
+            &format!(
+                "{} was left by an interrupted run, unless one is going on; remove it if not",
+                path.display()
+            ),
+        );
+    }
+    let store: Option<Map<_, _>> = info.store.as_ref().map(|figures| {
+        figures
+            .iter()
+            .map(|(name, value)| (name.clone(), json!(value)))
+            .collect()
+    });
+    let object = json!({
+        "path": info.path.to_string_lossy(),
+        "form": form(info.form),
+        "logical_bytes": info.logical_bytes,
+        "stored_bytes": info.stored_bytes,
+        "allocated_bytes": info.allocated_bytes,
+        "ratio": info.ratio(),
+        "page_size": info.page_size,
+        "pages": info.pages,
+        "free_pages": info.free_pages,
+        "journal_mode": mode(info.journal_mode),
+        "journal_bytes": info.journal_bytes,
+        "wal_bytes": info.wal_bytes,
+        "leftovers": info.leftovers.iter().map(|p| p.to_string_lossy()).collect::<Vec<_>>(),
+        "store": store,
+    });
+    out::result(common, &object, &text(&info))?;
+    Ok(0)
+}
+
+pub(super) fn form(form: Form) -> &'static str {
+    match form {
+        Form::Compressed => "compressed",
+        Form::Plain => "plain",
+        Form::Empty => "empty",
+    }
+}
+
+fn mode(mode: JournalMode) -> &'static str {
+    match mode {
+        JournalMode::Rollback => "rollback",
+        JournalMode::Wal => "wal",
+    }
+}
+
+fn text(info: &Info) -> String {
+    use comfy_table::{Cell, CellAlignment, ContentArrangement, Table, presets};
+    let form = match info.form {
+        Form::Compressed => "compressed (Densite)",
+        Form::Plain => "plain SQLite",
+        Form::Empty => "empty (becomes a database at the first write)",
+    };
+    let mut table = Table::new();
+    table
+        .load_style(presets::NOTHING)
+        .set_content_arrangement(ContentArrangement::Disabled);
+    let mut row = |name: &str, value: String| {
+        table.add_row(vec![
+            Cell::new(name),
+            Cell::new(value).set_alignment(CellAlignment::Left),
+        ]);
+    };
+    row("database", info.path.display().to_string());
+    row("form", form.to_string());
+    row("logical size", out::bytes(info.logical_bytes));
+    row("stored size", out::bytes(info.stored_bytes));
+    row("on disk", out::bytes(info.allocated_bytes));
+    if let Some(ratio) = info.ratio() {
+        row("on disk / logical", format!("{:.1} %", 100.0 * ratio));
+    }
+    row(
+        "pages",
+        format!("{} of {} bytes", out::thousands(info.pages), info.page_size),
+    );
+    row("free pages", out::thousands(info.free_pages));
+    row("journal mode", mode(info.journal_mode).to_string());
+    if info.journal_bytes > 0 {
+        row("journal", out::bytes(info.journal_bytes));
+    }
+    if info.wal_bytes > 0 {
+        row("WAL", out::bytes(info.wal_bytes));
+    }
+    let more = info
+        .store
+        .iter()
+        .flatten()
+        .filter(|(name, _)| !SAID.contains(&name.as_str()));
+    for (name, value) in more {
+        let shown = if name.ends_with("bytes") {
+            out::bytes(*value)
+        } else {
+            out::thousands(*value)
+        };
+        row(&name.replace('_', " "), shown);
+    }
+    format!("{}\n", table.trim_fmt())
+}

@@ -1,0 +1,324 @@
+//! `densite sql DB [SQL]`
+//!
+//! Statement by statement, stopping at the first error; results are printed as they come.
+
+use crate::args::{Common, Format, SqlArgs};
+use crate::failure::{Failure, Outcome};
+use crate::out;
+use crate::sql::format::{Csv, Json, Sink, Tables, Wrapped};
+use crate::sql::split::{Piece, Splitter};
+use crate::sqlite;
+use rusqlite::fallible_iterator::FallibleIterator;
+use rusqlite::types::ValueRef;
+use rusqlite::{Batch, Connection, OpenFlags};
+use serde_json::{Value, json};
+use std::io::{self, BufRead, BufWriter, Write};
+use std::path::Path;
+use std::time::Duration;
+
+/// How long a statement waits for another connection's lock.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+
+pub(crate) fn run(common: Common, args: &SqlArgs) -> Outcome {
+    sqlite::api()?;
+    let connection = open(&args.db)?;
+    let mut run = Run {
+        db: &args.db,
+        connection,
+        sink: match (common.json, args.format) {
+            (true, _) => Box::new(Wrapped::default()),
+            (false, Format::Table) => Box::new(Tables::default()),
+            (false, Format::Csv) => Box::new(Csv),
+            (false, Format::Json) => Box::new(Json::default()),
+        },
+        out: BufWriter::new(io::stdout().lock()),
+        statements: 0,
+    };
+    if common.json {
+        write!(
+            run.out,
+            "{{\"path\":{},\"results\":[",
+            Value::String(args.db.clone())
+        )?;
+    }
+    let done = match &args.sql {
+        Some(sql) => run.text(sql.as_bytes()),
+        None => run.text(io::stdin().lock()),
+    };
+    let done = done.and_then(|()| run.close());
+    run.finish(common.json, done)
+}
+
+/// Opens the database; what is wrong with the path is said in our words, for SQLite only says that it cannot.
+fn open(db: &str) -> Result<Connection, Failure> {
+    let uri = db.starts_with("file:");
+    if !uri && db != ":memory:" {
+        let path = Path::new(db);
+        match std::fs::metadata(path) {
+            Ok(meta) if meta.is_dir() => {
+                return Err(densite::Error::IsDirectory {
+                    path: path.to_path_buf(),
+                }
+                .into());
+            }
+            Ok(_) => {}
+            Err(_) => {
+                let dir = match path.parent() {
+                    Some(p) if !p.as_os_str().is_empty() => p,
+                    _ => Path::new("."),
+                };
+                if !dir.is_dir() {
+                    return Err(densite::Error::NotFound {
+                        path: dir.to_path_buf(),
+                    }
+                    .into());
+                }
+            }
+        }
+    }
+    let mut flags = OpenFlags::SQLITE_OPEN_READ_WRITE
+        | OpenFlags::SQLITE_OPEN_CREATE
+        | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    if uri {
+        flags |= OpenFlags::SQLITE_OPEN_URI;
+    }
+    let ready = Connection::open_with_flags_and_vfs(db, flags, sqlite::VFS).and_then(|c| {
+        c.busy_timeout(BUSY_TIMEOUT)?;
+        // SQLite's own default; the library linked here was built with another.
+        c.pragma_update(None, "foreign_keys", false)?;
+        Ok(c)
+    });
+    ready.map_err(|e| failure(db, None, &e))
+}
+
+struct Run<'a> {
+    db: &'a str,
+    connection: Connection,
+    sink: Box<dyn Sink>,
+    out: BufWriter<io::StdoutLock<'static>>,
+    statements: u64,
+}
+
+impl Run<'_> {
+    /// Runs all statements of a text.
+    fn text(&mut self, mut text: impl BufRead) -> Result<(), Failure> {
+        let mut splitter = Splitter::new();
+        let mut line = String::new();
+        loop {
+            line.clear();
+            match text.read_line(&mut line) {
+                Ok(0) => break,
+                Ok(_) => {}
+                Err(e) if e.kind() == io::ErrorKind::InvalidData => {
+                    return Err(other(
+                        "the SQL text is not UTF-8; convert it first".to_string(),
+                    ));
+                }
+                Err(e) => return Err(other(format!("cannot read the SQL text: {e}"))),
+            }
+            if splitter.is_blank() && line.trim_start().starts_with('.') {
+                return Err(other(format!(
+                    "{}: commands with a dot belong to the sqlite3 shell; give SQL statements and --format",
+                    line.trim()
+                )));
+            }
+            let pieces = splitter.push(&line);
+            for piece in &pieces {
+                self.piece(piece)?;
+            }
+            if !pieces.is_empty() {
+                // Whoever writes our stdin may wait for the answer before writing on.
+                self.out.flush()?;
+            }
+        }
+        match splitter.finish() {
+            Some(piece) => self.piece(&piece),
+            None => Ok(()),
+        }
+    }
+
+    fn piece(&mut self, piece: &Piece) -> Result<(), Failure> {
+        let Run {
+            db,
+            connection,
+            sink,
+            out,
+            statements,
+        } = self;
+        *statements += 1;
+        // What the VFS said of an earlier statement that went well after all is not about this one.
+        let _ = densite_vfs::take_last_error();
+        let number = *statements;
+        let failed = |e: rusqlite::Error| failure(db, Some((number, piece)), &e);
+        let mut batch = Batch::new(connection, &piece.sql);
+        while let Some(mut statement) = batch.next().map_err(failed)? {
+            let columns: Vec<String> = statement.column_names().map(str::to_string).collect();
+            let mut rows = statement.raw_query();
+            if columns.is_empty() {
+                while rows.next().map_err(failed)?.is_some() {}
+                continue;
+            }
+            // The first row is asked for before anything is printed: a statement that fails at once leaves no header.
+            let mut row = rows.next().map_err(failed)?;
+            sink.begin(out, &columns)?;
+            let mut broken = None;
+            while let Some(r) = row {
+                let values: Result<Vec<ValueRef<'_>>, _> =
+                    (0..columns.len()).map(|i| r.get_ref(i)).collect();
+                match values {
+                    Ok(values) => sink.row(out, &values)?,
+                    Err(e) => {
+                        broken = Some(e);
+                        break;
+                    }
+                }
+                match rows.next() {
+                    Ok(next) => row = next,
+                    Err(e) => {
+                        broken = Some(e);
+                        break;
+                    }
+                }
+            }
+            sink.end(out)?;
+            if let Some(e) = broken {
+                return Err(failed(e));
+            }
+        }
+        Ok(())
+    }
+
+    /// A transaction left open is rolled back, and that is worth an error: its changes are gone.
+    fn close(&mut self) -> Result<(), Failure> {
+        if self.connection.is_autocommit() {
+            return Ok(());
+        }
+        Err(other(
+            "the text ends inside a transaction, which was rolled back; end it with COMMIT"
+                .to_string(),
+        ))
+    }
+
+    fn finish(mut self, json: bool, done: Result<(), Failure>) -> Outcome {
+        let changes = self.connection.total_changes();
+        // The last close writes what WAL mode left to do; what fails there fails the command.
+        let done = match (done, self.connection.close()) {
+            (Ok(()), Err((_, e))) => Err(failure(self.db, None, &e)),
+            (done, _) => done,
+        };
+        let outcome = match done {
+            Err(e @ (Failure::Closed | Failure::Output(_) | Failure::Reported(_))) => {
+                return Err(e);
+            }
+            Err(Failure::Library(e)) => Err(Failure::Other(
+                e.kind(),
+                e.exit_code(),
+                e.to_string(),
+                out::details(&e),
+            )),
+            other => other,
+        };
+        if !json {
+            self.out.flush()?;
+            return outcome.map(|()| 0);
+        }
+        write!(
+            self.out,
+            "],\"statements\":{},\"changes\":{changes}",
+            self.statements
+        )?;
+        let code = match outcome {
+            Err(Failure::Other(kind, code, text, details)) => {
+                write!(
+                    self.out,
+                    ",\"error\":{}",
+                    out::error_object(kind, code, &text, details.clone())
+                )?;
+                out::failure(false, kind, code, &text, details);
+                code
+            }
+            Err(other) => return Err(other),
+            Ok(()) => 0,
+        };
+        writeln!(self.out, "}}")?;
+        self.out.flush()?;
+        if code == 0 {
+            Ok(0)
+        } else {
+            Err(Failure::Reported(code))
+        }
+    }
+}
+
+fn other(text: String) -> Failure {
+    Failure::Other("sql", 1, text, json!({}))
+}
+
+/// A sentence that names the statement, and the exit code that SQLite's result code stands for.
+fn failure(db: &str, at: Option<(u64, &Piece)>, e: &rusqlite::Error) -> Failure {
+    let (sqlite_code, message) = match e {
+        rusqlite::Error::SqliteFailure(error, Some(message)) => {
+            (Some(error.extended_code), message.clone())
+        }
+        rusqlite::Error::SqliteFailure(error, None) => {
+            (Some(error.extended_code), error.to_string())
+        }
+        rusqlite::Error::SqlInputError { error, msg, .. } => {
+            (Some(error.extended_code), msg.clone())
+        }
+        other => (None, other.to_string()),
+    };
+    // SQLite has only a few words for what our VFS refuses; the VFS keeps a sentence, with the path.
+    let message = match (at, densite_vfs::take_last_error()) {
+        (None, Some(said)) => {
+            return Failure::Other(
+                "sql",
+                1,
+                said,
+                json!({ "path": db, "sqlite_code": sqlite_code }),
+            );
+        }
+        (Some(_), Some(said)) => format!("{message}: {said}"),
+        (_, None) => message,
+    };
+    let (kind, code, advice) = match sqlite_code.map(|c| c & 0xff) {
+        Some(5 | 6) => ("locked", 3, "; another connection uses it, try again later"),
+        Some(13) => ("no_space", 4, "; free some disk space and try again"),
+        Some(11) => (
+            "damaged",
+            5,
+            "; run densite check and restore it from a backup",
+        ),
+        Some(26) => ("not_a_database", 5, "; check the path"),
+        _ => ("sql", 1, ""),
+    };
+    match at {
+        None => Failure::Other(
+            kind,
+            code,
+            format!("{db}: {message}{advice}"),
+            json!({ "path": db, "sqlite_code": sqlite_code }),
+        ),
+        Some((number, piece)) => Failure::Other(
+            kind,
+            code,
+            format!(
+                "{db}: statement {number}, line {} ({}): {message}{advice}",
+                piece.line,
+                short(&piece.sql)
+            ),
+            json!({ "path": db, "sqlite_code": sqlite_code, "statement": number, "line": piece.line }),
+        ),
+    }
+}
+
+/// A statement in one short line.
+fn short(sql: &str) -> String {
+    const MOST: usize = 60;
+    let mut words = sql.split_whitespace().collect::<Vec<_>>().join(" ");
+    words.retain(|c| !c.is_control());
+    if words.chars().count() > MOST {
+        words = words.chars().take(MOST).collect::<String>() + "...";
+    }
+    words
+}

@@ -1,0 +1,403 @@
+//! What bad input gets: one sentence, the exit code of the contract, and files left as they were.
+
+mod common;
+
+use common::*;
+use std::fs;
+use std::process::Command;
+
+/// Runs it and asserts code, words, and that no file of the directory changed.
+#[track_caller]
+fn refused(dir: &tempfile::TempDir, args: &[&str], code: i32, words: &str) -> Ran {
+    let before = snapshot(dir.path());
+    let ran = densite(args).expect(code).says(words);
+    assert!(
+        snapshot(dir.path()) == before,
+        "files changed: {:?}",
+        names(dir.path())
+    );
+    ran
+}
+
+#[test]
+fn no_such_file() {
+    let dir = temp();
+    let x = at(&dir, "x.db");
+    for verb in ["compress", "decompress", "info", "check"] {
+        refused(&dir, &[verb, &x], 1, "x.db: there is no such file");
+    }
+    refused(
+        &dir,
+        &["sql", &at(&dir, "no/x.db"), "SELECT 1"],
+        1,
+        "there is no such file",
+    );
+}
+
+#[test]
+fn a_directory() {
+    let dir = temp();
+    fs::create_dir(dir.path().join("d")).expect("mkdir");
+    let d = at(&dir, "d");
+    for args in [
+        &["compress", &*d][..],
+        &["decompress", &d],
+        &["info", &d],
+        &["check", &d],
+        &["sql", &d, "SELECT 1"],
+    ] {
+        refused(&dir, args, 5, "is a directory, not a database");
+    }
+}
+
+#[test]
+fn not_a_database() {
+    let dir = temp();
+    let x = at(&dir, "x.db");
+    fs::write(&x, b"a,b\n1,2\n".repeat(2000)).expect("write");
+    for verb in ["compress", "decompress", "info", "check"] {
+        refused(&dir, &[verb, &x], 5, "x.db is not a SQLite database");
+    }
+    refused(
+        &dir,
+        &["sql", &x, "SELECT * FROM sqlite_schema"],
+        5,
+        "file is not a database",
+    );
+}
+
+#[test]
+fn an_empty_file() {
+    let dir = temp();
+    let x = at(&dir, "x.db");
+    fs::write(&x, b"").expect("write");
+    for verb in ["compress", "decompress"] {
+        refused(&dir, &[verb, &x], 5, "x.db is empty");
+    }
+    assert_eq!(
+        densite(&["info", &x, "--json"]).expect(0).json()["form"],
+        "empty"
+    );
+    assert_eq!(
+        densite(&["check", &x, "--json"]).expect(0).json()["ok"],
+        true
+    );
+}
+
+#[test]
+fn a_truncated_header() {
+    let dir = temp();
+    let x = at(&dir, "x.db");
+    fs::write(&x, b"SQLite format 3\0and no more").expect("write");
+    refused(&dir, &["compress", &x], 5, "not a SQLite database");
+}
+
+#[test]
+fn the_wrong_form() {
+    let dir = temp();
+    let (a, b) = (at(&dir, "a.db"), at(&dir, "b.db"));
+    plain(&a, 4096, 100);
+    densite(&["compress", &a, &b]).expect(0);
+    refused(&dir, &["compress", &b], 1, "b.db is compressed already");
+    refused(
+        &dir,
+        &["decompress", &a],
+        1,
+        "a.db is a plain SQLite database already",
+    );
+}
+
+#[test]
+fn an_existing_destination() {
+    let dir = temp();
+    let (a, b) = (at(&dir, "a.db"), at(&dir, "b.db"));
+    plain(&a, 4096, 100);
+    fs::write(&b, b"precious").expect("write");
+    refused(
+        &dir,
+        &["compress", &a, &b],
+        1,
+        "b.db exists already and was left as it is",
+    );
+    refused(&dir, &["compress", &a, &a], 1, "a.db exists already");
+    fs::write(&b, b"").expect("write");
+    refused(&dir, &["compress", &a, &b], 1, "b.db exists already");
+    // A journal of an earlier database would be rolled into the new one.
+    fs::remove_file(&b).expect("remove");
+    fs::write(at(&dir, "b.db-journal"), b"x").expect("write");
+    refused(
+        &dir,
+        &["compress", &a, &b],
+        1,
+        "b.db-journal exists already",
+    );
+    std::os::unix::fs::symlink("nowhere", at(&dir, "c.db")).expect("symlink");
+    refused(
+        &dir,
+        &["compress", &a, &at(&dir, "c.db")],
+        1,
+        "c.db exists already",
+    );
+    refused(
+        &dir,
+        &["compress", &a, &at(&dir, "no/c.db")],
+        1,
+        "there is no such file",
+    );
+}
+
+#[test]
+fn usage() {
+    let dir = temp();
+    let a = at(&dir, "a.db");
+    plain(&a, 4096, 100);
+    for args in [
+        &["compress", &*a, "--level", "23"][..],
+        &["compress", &a, "--level", "-8"],
+        &["compress", &a, "--level", "much"],
+        &["compress", &a, "--page-size", "1000"],
+        &["compress", &a, "--page-size", "131072"],
+        &["compress", &a, "--threads", "-1"],
+        &["compress", &a, "--cache-size", "x"],
+        &["compress"],
+        &["compress", &a, "b", "c"],
+        &["squeeze", &a],
+        &["info", &a, "--frobnicate"],
+        &["sql", &a, "SELECT 1", "--format", "xml"],
+        &[],
+    ] {
+        let before = snapshot(dir.path());
+        let ran = densite(args).expect(2);
+        assert!(
+            !ran.err.is_empty() && ran.out.is_empty(),
+            "{args:?}: {ran:?}"
+        );
+        assert!(snapshot(dir.path()) == before);
+    }
+    densite(&["compress", &a, "--level", "23"]).says("the level goes from -7 to 22");
+    let ran = densite(&["compress", &a, "--level", "23", "--json"]).expect(2);
+    assert_eq!(ran.json()["error"]["kind"], "usage");
+    // Verbs of later versions are not offered.
+    let help = densite(&["--help"]).expect(0).out;
+    for verb in ["vacuum", "load", "report"] {
+        assert!(!help.contains(verb), "{help}");
+    }
+}
+
+#[test]
+fn an_archive_is_for_later() {
+    let dir = temp();
+    let a = at(&dir, "a.db");
+    plain(&a, 4096, 100);
+    refused(&dir, &["compress", &a, "--archive"], 1, "no archive codec");
+}
+
+#[test]
+fn a_newer_format() {
+    let dir = temp();
+    let (a, b) = (at(&dir, "a.db"), at(&dir, "b.db"));
+    plain(&a, 4096, 100);
+    densite(&["compress", &a, &b]).expect(0);
+    let mut bytes = fs::read(&b).expect("read");
+    // As a later version would write it: docs/FORMAT.md, header.
+    bytes[16] = 9;
+    let sum = xxhash_rust::xxh3::xxh3_64(&bytes[..32]);
+    bytes[32..40].copy_from_slice(&sum.to_le_bytes());
+    fs::write(&b, bytes).expect("write");
+    for verb in ["decompress", "info", "check"] {
+        let ran = refused(
+            &dir,
+            &[verb, &b],
+            1,
+            "format version 9 and this program reads up to 1",
+        );
+        assert!(ran.err.contains("use a newer Densite"));
+    }
+    let before = snapshot(dir.path());
+    densite(&["sql", &b, "SELECT * FROM t"])
+        .expect(1)
+        .says("use a newer Densite");
+    assert!(snapshot(dir.path()) == before);
+}
+
+#[test]
+fn an_unknown_uri_value() {
+    let dir = temp();
+    let a = at(&dir, "a.db");
+    for parameter in [
+        "level=99",
+        "level=x",
+        "threads=-1",
+        "codec=lz4",
+        "readahead=perhaps",
+    ] {
+        let ran =
+            densite(&["sql", &format!("file:{a}?{parameter}"), "CREATE TABLE t(a)"]).expect(1);
+        let value = parameter.split('=').next_back().expect("a value");
+        assert!(ran.err.contains(value), "{parameter} is not named: {ran:?}");
+        assert!(names(dir.path()).is_empty(), "{:?}", names(dir.path()));
+    }
+}
+
+#[test]
+fn no_permission() {
+    let dir = temp();
+    chmod(dir.path(), 0o755);
+    let a = at(&dir, "a.db");
+    plain(&a, 4096, 100);
+    chmod(&a, 0o000);
+    for verb in ["compress", "info", "check"] {
+        unprivileged(&dir, &[verb, &a])
+            .expect(1)
+            .says("a.db: no permission to");
+    }
+    unprivileged(&dir, &["sql", &a, "SELECT 1 FROM t"]).expect(1);
+}
+
+#[test]
+fn a_read_only_directory() {
+    let dir = temp();
+    let other = temp();
+    let a = at(&dir, "a.db");
+    plain(&a, 4096, 500);
+    chmod(&a, 0o644);
+    chmod(dir.path(), 0o555);
+    chmod(other.path(), 0o777);
+    let before = snapshot(dir.path());
+    unprivileged(&dir, &["compress", &a])
+        .expect(1)
+        .says("no permission to create a file in it");
+    assert!(snapshot(dir.path()) == before);
+    // Reading needs no more than reading.
+    unprivileged(&dir, &["compress", &a, &at(&other, "b.db")]).expect(0);
+    assert!(is_compressed(&at(&other, "b.db")));
+    unprivileged(&dir, &["info", &a]).expect(0);
+    unprivileged(&dir, &["check", &a]).expect(0);
+    chmod(dir.path(), 0o755);
+    fs::copy(at(&other, "b.db"), at(&dir, "b.db")).expect("copy");
+    chmod(at(&dir, "b.db"), 0o444);
+    chmod(dir.path(), 0o555);
+    unprivileged(&dir, &["info", &at(&dir, "b.db")]).expect(0);
+    unprivileged(&dir, &["check", &at(&dir, "b.db")]).expect(0);
+    unprivileged(
+        &dir,
+        &["decompress", &at(&dir, "b.db"), &at(&other, "c.db")],
+    )
+    .expect(0);
+    chmod(dir.path(), 0o755);
+}
+
+#[test]
+fn wal_mode_in_a_read_only_directory() {
+    // SQLite alone cannot open these: it wants shared memory beside them.
+    let dir = temp();
+    let other = temp();
+    let (a, b) = (at(&dir, "a.db"), at(&dir, "b.db"));
+    plain(&a, 4096, 500);
+    densite(&["sql", &a, "PRAGMA journal_mode=WAL"]).expect(0);
+    densite(&["compress", &a, &b]).expect(0);
+    for path in [&a, &b] {
+        chmod(path, 0o444);
+    }
+    chmod(dir.path(), 0o555);
+    chmod(other.path(), 0o777);
+    let before = snapshot(dir.path());
+    for path in [&a, &b] {
+        unprivileged(&dir, &["info", path]).expect(0);
+        unprivileged(&dir, &["check", path]).expect(0);
+    }
+    unprivileged(&dir, &["compress", &a, &at(&other, "a2.db")]).expect(0);
+    unprivileged(&dir, &["decompress", &b, &at(&other, "b2.db")]).expect(0);
+    assert!(snapshot(dir.path()) == before);
+    assert_same_but_unused(
+        &fs::read(&a).expect("read"),
+        &fs::read(at(&other, "b2.db")).expect("read"),
+    );
+    // With a WAL the file alone is not the whole state.
+    chmod(dir.path(), 0o755);
+    fs::write(at(&dir, "a.db-wal"), b"x").expect("write");
+    chmod(dir.path(), 0o555);
+    let ran = unprivileged(&dir, &["compress", &a, &at(&other, "a3.db")]).expect(1);
+    assert!(ran.err.contains("a.db: no permission to"), "{ran:?}");
+    chmod(dir.path(), 0o755);
+}
+
+#[test]
+fn a_read_only_file_is_not_replaced() {
+    let dir = temp();
+    let a = at(&dir, "a.db");
+    plain(&a, 4096, 100);
+    chmod(&a, 0o444);
+    chmod(dir.path(), 0o777);
+    let before = snapshot(dir.path());
+    unprivileged(&dir, &["compress", &a])
+        .expect(1)
+        .says("a.db: no permission to");
+    assert!(snapshot(dir.path()) == before);
+}
+
+#[test]
+fn too_little_disk_space_is_told_before_anything_is_done() {
+    let dir = temp();
+    let a = at(&dir, "a.db");
+    plain(&a, 65536, 100);
+    // A file with a hole: longer than any disk, and valid, for SQLite looks at pages it needs.
+    let file = fs::OpenOptions::new().write(true).open(&a).expect("open");
+    let most = [8u64 << 40, 1 << 40]
+        .into_iter()
+        .find(|len| file.set_len(*len).is_ok())
+        .expect("a long file");
+    let ran = densite(&["compress", &a, &at(&dir, "b.db"), "--json"])
+        .expect(4)
+        .says("not enough disk space in");
+    assert_eq!(names(dir.path()), ["a.db"]);
+    let error = &ran.json()["error"];
+    assert_eq!(error["kind"], "no_space");
+    assert!(error["needed_bytes"].as_u64() >= Some(most), "{error}");
+    assert!(error["available_bytes"].as_u64() < Some(most), "{error}");
+    densite(&["compress", &a]).expect(4);
+    assert_eq!(names(dir.path()), ["a.db"]);
+}
+
+/// The command under a limit on the length of files, which acts as a full disk in the middle of a write.
+fn limited(bytes: u64, args: &[&str]) -> Ran {
+    run(Command::new("env")
+        .args([
+            "--ignore-signal=XFSZ",
+            "prlimit",
+            &format!("--fsize={bytes}"),
+            DENSITE,
+        ])
+        .args(args))
+}
+
+#[test]
+fn a_disk_that_becomes_full_leaves_everything_as_it_was() {
+    let dir = temp();
+    let (a, b, c) = (at(&dir, "a.db"), at(&dir, "b.db"), at(&dir, "c.db"));
+    plain(&a, 4096, 20_000);
+    densite(&["compress", &a, &b]).expect(0);
+    let before = snapshot(dir.path());
+    for args in [
+        &["compress", &*a][..],
+        &["compress", &a, &c],
+        &["decompress", &b],
+        &["decompress", &b, &c],
+    ] {
+        limited(200_000, args)
+            .expect(4)
+            .says("not enough disk space");
+        assert!(
+            snapshot(dir.path()) == before,
+            "{args:?}: {:?}",
+            names(dir.path())
+        );
+    }
+    // SQLite takes this limit for an input/output error, not for a full disk.
+    limited(
+        200_000,
+        &["sql", &b, "INSERT INTO t(body) SELECT randomblob(1000000)"],
+    )
+    .expect(1);
+    densite(&["check", &b]).expect(0);
+}

@@ -1,0 +1,301 @@
+//! What the tests of the command share: running it, making databases, comparing them.
+#![allow(dead_code, reason = "each test file uses a part of it")]
+
+use rusqlite::Connection;
+use serde_json::Value;
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdout, Command, Stdio};
+
+/// The command under test.
+pub(crate) const DENSITE: &str = env!("CARGO_BIN_EXE_densite");
+
+/// What a run gave.
+#[derive(Debug)]
+pub(crate) struct Ran {
+    pub(crate) code: i32,
+    pub(crate) out: String,
+    pub(crate) err: String,
+}
+
+impl Ran {
+    /// The one JSON object on stdout.
+    pub(crate) fn json(&self) -> Value {
+        let v: Value = serde_json::from_str(&self.out)
+            .unwrap_or_else(|e| panic!("{e}: not one JSON value: {self:?}"));
+        assert!(v.is_object(), "{self:?}");
+        v
+    }
+
+    /// Asserts the exit code, and that a failure is one sentence on stderr.
+    #[track_caller]
+    pub(crate) fn expect(self, code: i32) -> Ran {
+        assert_eq!(self.code, code, "{self:?}");
+        if code != 0 && code != 2 && self.err.lines().count() != 1 {
+            // `check` tells damage on stdout.
+            assert!(
+                code == 5 && self.err.is_empty(),
+                "not one sentence: {self:?}"
+            );
+        }
+        self
+    }
+
+    /// Asserts that stderr says this.
+    #[track_caller]
+    pub(crate) fn says(self, words: &str) -> Ran {
+        assert!(self.err.contains(words), "no {words:?} in {self:?}");
+        self
+    }
+}
+
+/// Runs the command with these arguments.
+pub(crate) fn densite<S: AsRef<std::ffi::OsStr>>(args: &[S]) -> Ran {
+    run(Command::new(DENSITE).args(args))
+}
+
+/// Runs any command.
+pub(crate) fn run(command: &mut Command) -> Ran {
+    let out = command
+        .stdin(Stdio::null())
+        .output()
+        .expect("the command runs");
+    use std::os::unix::process::ExitStatusExt;
+    Ran {
+        code: out
+            .status
+            .code()
+            .unwrap_or_else(|| -out.status.signal().unwrap_or(0)),
+        out: String::from_utf8(out.stdout).expect("UTF-8"),
+        err: String::from_utf8(out.stderr).expect("UTF-8"),
+    }
+}
+
+/// A path in a directory, as text.
+pub(crate) fn at(dir: &tempfile::TempDir, name: &str) -> String {
+    dir.path().join(name).to_str().expect("UTF-8").to_string()
+}
+
+pub(crate) fn temp() -> tempfile::TempDir {
+    tempfile::tempdir().expect("a directory")
+}
+
+/// Files of a directory, sorted.
+pub(crate) fn names(dir: &Path) -> Vec<String> {
+    let mut names: Vec<String> = std::fs::read_dir(dir)
+        .expect("a directory")
+        .map(|e| {
+            e.expect("an entry")
+                .file_name()
+                .to_string_lossy()
+                .into_owned()
+        })
+        .collect();
+    names.sort();
+    names
+}
+
+/// Content and name of every file of a directory: equal before and after means untouched.
+pub(crate) fn snapshot(dir: &Path) -> Vec<(String, Vec<u8>)> {
+    names(dir)
+        .into_iter()
+        .map(|name| {
+            let bytes = std::fs::read(dir.join(&name)).unwrap_or_default();
+            (name, bytes)
+        })
+        .collect()
+}
+
+/// A plain database with rows, an index, long values, and pages freed again.
+pub(crate) fn plain(path: &str, page_size: u32, rows: u32) {
+    let db = Connection::open(path).expect("open");
+    fill(&db, page_size, rows);
+}
+
+/// Fills a new database.
+pub(crate) fn fill(db: &Connection, page_size: u32, rows: u32) {
+    db.execute_batch(&format!(
+        "PRAGMA page_size={page_size};
+         PRAGMA user_version=42;
+         CREATE TABLE t(id INTEGER PRIMARY KEY, name TEXT, score REAL, body BLOB);
+         CREATE INDEX by_name ON t(name);
+         CREATE TABLE gone(a);
+         CREATE VIEW v AS SELECT count(*) AS n FROM t;
+         WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM n WHERE i<{rows})
+           INSERT INTO t SELECT i, 'name ' || (i*7919 % 1000), i/3.0, CASE i%50 WHEN 0 THEN randomblob(9000) END FROM n;
+         WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM n WHERE i<{rows})
+           INSERT INTO gone SELECT 'some text that goes away ' || i FROM n;
+         DROP TABLE gone;
+         DELETE FROM t WHERE id%3=0;"
+    ))
+    .expect("fill");
+}
+
+/// Whether a file begins as a Densite file does.
+pub(crate) fn is_compressed(path: &str) -> bool {
+    std::fs::read(path)
+        .expect("read")
+        .starts_with(b"Densite format\r\n")
+}
+
+/// All rows of `t`, for comparing.
+pub(crate) fn dump(path: &str) -> String {
+    let ran = densite(&[
+        "sql",
+        path,
+        "SELECT id, name, score, hex(body) FROM t ORDER BY id",
+        "--format",
+        "csv",
+    ])
+    .expect(0);
+    assert!(ran.out.lines().count() > 1, "no rows");
+    ran.out
+}
+
+/// Asserts that `got` equals the plain database `want` but for bytes that SQLite does not use, which are zeros.
+pub(crate) fn assert_same_but_unused(want: &[u8], got: &[u8]) {
+    assert_eq!(want.len(), got.len(), "length");
+    let size = match u16::from_be_bytes([want[16], want[17]]) {
+        1 => 65536,
+        n => usize::from(n),
+    };
+    let free = free_leaves(want, size);
+    for (i, (w, g)) in want.chunks(size).zip(got.chunks(size)).enumerate() {
+        let number = i as u32 + 1;
+        if w == g || free.contains(&number) && g.iter().all(|b| *b == 0) {
+            continue;
+        }
+        let gap = gap(w, if i == 0 { 100 } else { 0 });
+        for (at, (a, b)) in w.iter().zip(g).enumerate() {
+            assert!(
+                a == b || *b == 0 && gap.contains(&at),
+                "page {number} differs at byte {at}"
+            );
+        }
+    }
+}
+
+/// Bytes between a b-tree page's cell pointers and its cells.
+fn gap(page: &[u8], header: usize) -> std::ops::Range<usize> {
+    let u16_at = |at: usize| usize::from(u16::from_be_bytes([page[at], page[at + 1]]));
+    let head = match page[header] {
+        2 | 5 => 12,
+        10 | 13 => 8,
+        _ => return 0..0,
+    };
+    let start = header + head + 2 * u16_at(header + 3);
+    let end = match u16_at(header + 5) {
+        0 => 65536,
+        n => n,
+    };
+    start..end.min(page.len())
+}
+
+/// Leaf pages of the freelist.
+pub(crate) fn free_leaves(db: &[u8], size: usize) -> Vec<u32> {
+    let u32_at = |at: usize| u32::from_be_bytes(db[at..at + 4].try_into().expect("four bytes"));
+    let mut leaves = Vec::new();
+    let mut trunk = u32_at(32);
+    while trunk != 0 {
+        let at = (trunk as usize - 1) * size;
+        leaves.extend((0..u32_at(at + 4) as usize).map(|i| u32_at(at + 8 + 4 * i)));
+        trunk = u32_at(at);
+    }
+    leaves
+}
+
+/// What SQLite itself makes of a database with its journal or WAL: the recovered, checkpointed file.
+pub(crate) fn recovered(path: &str) -> Vec<u8> {
+    let dir = temp();
+    let copy = at(&dir, "copy.db");
+    for suffix in ["", "-journal", "-wal"] {
+        let from = format!("{path}{suffix}");
+        if Path::new(&from).exists() {
+            std::fs::copy(from, format!("{copy}{suffix}")).expect("copy");
+        }
+    }
+    let db = Connection::open(&copy).expect("open");
+    db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))
+        .expect("checkpoint");
+    db.close().expect("close");
+    std::fs::read(&copy).expect("read")
+}
+
+/// Another process that has the database open and does what it is told; killed when dropped.
+pub(crate) struct Other {
+    child: Child,
+    out: BufReader<ChildStdout>,
+}
+
+impl Other {
+    /// Starts `densite sql` on the database.
+    pub(crate) fn on(path: &str) -> Other {
+        let mut child = Command::new(DENSITE)
+            .args(["sql", path, "--format", "csv"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("the command runs");
+        let out = BufReader::new(child.stdout.take().expect("a pipe"));
+        Other { child, out }
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Runs statements there and returns once they are done.
+    pub(crate) fn run(&mut self, sql: &str) {
+        let stdin = self.child.stdin.as_mut().expect("a pipe");
+        writeln!(stdin, "{sql};\nSELECT 'done' AS done;").expect("it reads");
+        stdin.flush().expect("it reads");
+        let mut line = String::new();
+        while !line.starts_with("done\n") {
+            line.clear();
+            assert!(
+                self.out.read_line(&mut line).expect("it writes") > 0,
+                "it ended while running {sql}"
+            );
+        }
+        self.out.read_line(&mut line).expect("it writes");
+    }
+
+    /// Kills it where it stands (SIGKILL).
+    pub(crate) fn kill(mut self) {
+        self.child.kill().expect("kill");
+        self.child.wait().expect("wait");
+    }
+}
+
+impl Drop for Other {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// The command as someone without privileges runs it: root may do everything, so as root another user is taken, with
+/// a copy of the program that this user may run.
+pub(crate) fn unprivileged(dir: &tempfile::TempDir, args: &[&str]) -> Ran {
+    use std::os::unix::fs::{MetadataExt, PermissionsExt};
+    use std::os::unix::process::CommandExt;
+    if std::fs::metadata(dir.path()).expect("metadata").uid() != 0 {
+        return densite(args);
+    }
+    let bin_dir = temp();
+    let bin: PathBuf = bin_dir.path().join("densite");
+    std::fs::copy(DENSITE, &bin).expect("copy");
+    for path in [bin_dir.path(), &bin] {
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).expect("mode");
+    }
+    run(Command::new(&bin).args(args).uid(NOBODY).gid(NOBODY))
+}
+
+/// The user and group that own nothing.
+pub(crate) const NOBODY: u32 = 65534;
+
+/// Gives a file or directory a mode.
+pub(crate) fn chmod(path: impl AsRef<Path>, mode: u32) {
+    use std::os::unix::fs::PermissionsExt;
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).expect("mode");
+}

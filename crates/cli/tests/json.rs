@@ -1,0 +1,184 @@
+//! Every field that a verb prints with `--json` is in docs/CLI.md, and the other way round.
+
+mod common;
+
+use common::*;
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// Field and type of the table under a heading whose first column is headed `field...`.
+fn documented(heading: &str) -> BTreeMap<String, String> {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/CLI.md");
+    let text = std::fs::read_to_string(path).expect("docs/CLI.md");
+    let section = text
+        .split("\n## ")
+        .find(|s| s.starts_with(&format!("{heading}\n")))
+        .expect("the section");
+    let mut fields = BTreeMap::new();
+    let mut inside = false;
+    for line in section.lines() {
+        let cells: Vec<&str> = line.trim_matches('|').split(" | ").map(str::trim).collect();
+        if !line.starts_with('|') {
+            inside = false;
+        } else if cells[0].starts_with("field") {
+            inside = true;
+        } else if inside && !cells[0].starts_with("---") {
+            for name in cells[0].split(", ") {
+                fields.insert(name.trim_matches('`').to_string(), cells[1].to_string());
+            }
+        }
+    }
+    assert!(!fields.is_empty(), "{heading}: no table of fields");
+    fields
+}
+
+fn has_type(value: &Value, types: &str) -> bool {
+    types.split(" or ").any(|t| match t {
+        "string" => value.is_string(),
+        "integer" => value.is_u64() || value.is_i64(),
+        "number" => value.is_number(),
+        "boolean" => value.is_boolean(),
+        "array" => value.is_array(),
+        "object" => value.is_object(),
+        "null" => value.is_null(),
+        other => panic!("{other} is no type"),
+    })
+}
+
+/// Every field of the object is documented with its type; every documented one is there unless it is optional.
+#[track_caller]
+fn matches(object: &Value, fields: &BTreeMap<String, String>, optional: &[&str]) {
+    for (name, value) in object.as_object().expect("an object") {
+        let types = fields
+            .get(name)
+            .unwrap_or_else(|| panic!("{name} is not documented"));
+        assert!(
+            has_type(value, types),
+            "{name} is {value}, documented as {types}"
+        );
+    }
+    for name in fields.keys() {
+        assert!(
+            object.get(name).is_some() || optional.contains(&name.as_str()),
+            "{name} is missing in {object}"
+        );
+    }
+}
+
+#[test]
+fn every_verb_prints_what_is_documented() {
+    let dir = temp();
+    let (a, b, c) = (at(&dir, "a.db"), at(&dir, "b.db"), at(&dir, "c.db"));
+    plain(&a, 4096, 1000);
+    let convert = documented("compress");
+    matches(
+        &densite(&["compress", &a, &b, "--json"]).expect(0).json(),
+        &convert,
+        &[],
+    );
+    matches(
+        &densite(&["--json", "decompress", &b, &c]).expect(0).json(),
+        &convert,
+        &[],
+    );
+    let info = documented("info");
+    let check = documented("check");
+    for db in [&a, &b] {
+        matches(
+            &densite(&["info", db, "--json"]).expect(0).json(),
+            &info,
+            &[],
+        );
+        let checked = densite(&["check", db, "--json"]).expect(0).json();
+        matches(&checked, &check, &[]);
+        assert_eq!(checked["integrity_check"], serde_json::json!(["ok"]));
+    }
+    let store = densite(&["info", &b, "--json"]).json()["store"].clone();
+    assert!(
+        store
+            .as_object()
+            .is_some_and(|s| !s.is_empty() && s.values().all(Value::is_u64)),
+        "{store}"
+    );
+    matches(
+        &densite(&["sql", &b, "SELECT 1", "--json"]).expect(0).json(),
+        &documented("sql"),
+        &["error"],
+    );
+}
+
+#[test]
+fn errors_are_as_documented() {
+    let dir = temp();
+    let a = at(&dir, "a.db");
+    plain(&a, 4096, 100);
+    let fields = documented("JSON");
+    let optional: Vec<&str> = fields
+        .keys()
+        .map(String::as_str)
+        .filter(|n| !["kind", "exit_code", "message"].contains(n))
+        .collect();
+    for args in [
+        &["info", "/no/such/file"][..],
+        &["compress", &a, &a],
+        &["compress", &a, "--level", "99"],
+        &["sql", &a, "SELECT * FROM nothing"],
+        &["compress", "/"],
+    ] {
+        let ran = densite(&[args, &["--json"]].concat());
+        assert_ne!(ran.code, 0, "{args:?}");
+        let object = ran.json();
+        let error = &object["error"];
+        matches(error, &fields, &optional);
+        assert_eq!(error["exit_code"], ran.code);
+        assert!(
+            ran.err
+                .contains(error["message"].as_str().expect("a string")),
+            "{ran:?}"
+        );
+    }
+}
+
+#[test]
+fn every_kind_is_documented() {
+    let text = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/CLI.md"))
+        .expect("docs/CLI.md");
+    let source = std::fs::read_to_string(concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../densite/src/error.rs"
+    ))
+    .expect("source");
+    let kinds = source
+        .split("pub fn kind")
+        .nth(1)
+        .expect("the table")
+        .split("\n    }\n")
+        .next()
+        .expect("its end");
+    let mut seen = 0;
+    for word in kinds.split('"').skip(1).step_by(2) {
+        assert!(
+            text.contains(&format!("`{word}`")),
+            "{word} is not in docs/CLI.md"
+        );
+        seen += 1;
+    }
+    assert!(seen > 10);
+}
+
+#[test]
+fn quiet_means_quiet() {
+    let dir = temp();
+    let (a, b) = (at(&dir, "a.db"), at(&dir, "b.db"));
+    plain(&a, 4096, 100);
+    let ran = densite(&["compress", &a, &b, "--quiet"]).expect(0);
+    assert!(ran.out.is_empty() && ran.err.is_empty(), "{ran:?}");
+    let ran = densite(&["check", &b, "-q"]).expect(0);
+    assert!(ran.out.is_empty() && ran.err.is_empty(), "{ran:?}");
+    assert!(
+        densite(&["info", &b, "-q"])
+            .expect(0)
+            .out
+            .contains("compressed")
+    );
+}

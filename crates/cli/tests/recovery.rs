@@ -1,0 +1,223 @@
+//! Sources that a killed process left with a hot journal or a WAL, and sources in use.
+
+mod common;
+
+use common::*;
+use std::fs;
+use std::path::Path;
+
+/// Enough changes with few cached pages: SQLite writes into the file before the commit, so the journal is hot.
+const HALF_DONE: &str = "PRAGMA cache_size=5; BEGIN; UPDATE t SET name='half done', score=score+1";
+
+/// A plain or compressed database beside which a killed process left what `sql` leaves.
+fn left_by_a_killed_process(
+    dir: &tempfile::TempDir,
+    compressed: bool,
+    sql: &str,
+) -> (String, Vec<u8>) {
+    let a = at(dir, "a.db");
+    plain(&a, 4096, 3000);
+    // What must come out: the same done to a plain file, recovered by SQLite alone.
+    let plain_dir = temp();
+    let control = at(&plain_dir, "a.db");
+    fs::copy(&a, &control).expect("copy");
+    if compressed {
+        densite(&["compress", &a]).expect(0);
+    }
+    for db in [&a, &control] {
+        let mut other = Other::on(db);
+        other.run(sql);
+        other.kill();
+    }
+    (a, recovered(&control))
+}
+
+#[test]
+fn a_hot_journal_is_rolled_back() {
+    for compressed in [false, true] {
+        for in_place in [false, true] {
+            let dir = temp();
+            let (a, want) = left_by_a_killed_process(&dir, compressed, HALF_DONE);
+            assert!(
+                fs::metadata(at(&dir, "a.db-journal"))
+                    .expect("a hot journal")
+                    .len()
+                    > 512
+            );
+            let out = if in_place {
+                a.clone()
+            } else {
+                at(&dir, "b.db")
+            };
+            let verb = if compressed { "decompress" } else { "compress" };
+            let mut args = vec![verb, &a];
+            args.extend((!in_place).then_some(out.as_str()));
+            densite(&args).expect(0);
+            assert!(!dump(&out).contains("half done"));
+            if !compressed {
+                densite(&["decompress", &out]).expect(0);
+            }
+            assert_same_but_unused(&want, &fs::read(&out).expect("read"));
+            assert!(
+                names(dir.path()).iter().all(|n| n.ends_with(".db")),
+                "{:?}",
+                names(dir.path())
+            );
+        }
+    }
+}
+
+#[test]
+fn a_wal_is_brought_in() {
+    let sql = "PRAGMA journal_mode=WAL; PRAGMA wal_autocheckpoint=0; UPDATE t SET name='in the log' WHERE id%5=1;
+               DELETE FROM t WHERE id>2500; BEGIN; UPDATE t SET name='not committed'";
+    for compressed in [false, true] {
+        for in_place in [false, true] {
+            let dir = temp();
+            let (a, want) = left_by_a_killed_process(&dir, compressed, sql);
+            assert!(fs::metadata(at(&dir, "a.db-wal")).expect("a WAL").len() > 4096);
+            let out = if in_place {
+                a.clone()
+            } else {
+                at(&dir, "b.db")
+            };
+            let verb = if compressed { "decompress" } else { "compress" };
+            let mut args = vec![verb, &a];
+            args.extend((!in_place).then_some(out.as_str()));
+            densite(&args).expect(0);
+            let rows = dump(&out);
+            assert!(rows.contains("in the log") && !rows.contains("not committed"));
+            if !compressed {
+                densite(&["decompress", &out]).expect(0);
+            }
+            assert_same_but_unused(&want, &fs::read(&out).expect("read"));
+            assert!(
+                names(dir.path()).iter().all(|n| n.ends_with(".db")),
+                "{:?}",
+                names(dir.path())
+            );
+        }
+    }
+}
+
+#[test]
+fn a_persistent_journal_is_cold() {
+    let dir = temp();
+    let a = at(&dir, "a.db");
+    plain(&a, 4096, 1000);
+    densite(&[
+        "sql",
+        &a,
+        "PRAGMA journal_mode=PERSIST; UPDATE t SET score=1",
+    ])
+    .expect(0);
+    assert!(
+        fs::metadata(at(&dir, "a.db-journal"))
+            .expect("a journal")
+            .len()
+            > 0
+    );
+    densite(&["compress", &a]).expect(0);
+    assert_eq!(names(dir.path()), ["a.db"]);
+    densite(&["check", &a]).expect(0);
+}
+
+#[test]
+fn another_file_is_made_while_others_read_and_write() {
+    for compressed in [false, true] {
+        let verb = if compressed { "decompress" } else { "compress" };
+        for mode in ["DELETE", "WAL"] {
+            let dir = temp();
+            let (a, b) = (at(&dir, "a.db"), at(&dir, "b.db"));
+            plain(&a, 4096, 3000);
+            if compressed {
+                densite(&["compress", &a]).expect(0);
+            }
+            densite(&["sql", &a, &format!("PRAGMA journal_mode={mode}")]).expect(0);
+            let mut writer = Other::on(&a);
+            let mut reader = Other::on(&a);
+            writer.run("PRAGMA wal_autocheckpoint=0; UPDATE t SET name='first'");
+            reader.run("BEGIN; SELECT count(*) FROM t");
+            if mode == "WAL" {
+                // The reader's snapshot now keeps these in the WAL.
+                writer.run("UPDATE t SET name='second' WHERE id%2=1; DELETE FROM t WHERE id>2000");
+                writer.run("INSERT INTO t(name) SELECT 'third' FROM t");
+            }
+            // The rows as any connection sees them now.
+            let want = dump(&a);
+            densite(&[verb, &a, &b]).expect(0);
+            assert_eq!(dump(&b), want, "{mode}");
+            densite(&["check", &b]).expect(0);
+            // In place there is no way past them.
+            let before = fs::read(&a).expect("read");
+            let ran = densite(&[verb, &a]).expect(3).says("a.db is locked");
+            assert!(
+                ran.err.contains(&format!("process {}", reader.pid())),
+                "{ran:?}"
+            );
+            assert!(fs::read(&a).expect("read") == before);
+            // They were not disturbed.
+            reader.run("SELECT count(*) FROM t; COMMIT");
+            writer.run("UPDATE t SET name='last'");
+        }
+    }
+}
+
+#[test]
+fn a_lock_is_named() {
+    for mode in ["DELETE", "WAL"] {
+        for compressed in [false, true] {
+            let dir = temp();
+            let a = at(&dir, "a.db");
+            plain(&a, 4096, 300);
+            if compressed {
+                densite(&["compress", &a]).expect(0);
+            }
+            let verb = if compressed { "decompress" } else { "compress" };
+            densite(&["sql", &a, &format!("PRAGMA journal_mode={mode}")]).expect(0);
+            let mut other = Other::on(&a);
+            other.run("PRAGMA locking_mode=EXCLUSIVE; BEGIN EXCLUSIVE; UPDATE t SET score=2 WHERE id=1; COMMIT");
+            let b = at(&dir, "b.db");
+            let before = fs::read(&a).expect("read");
+            let tries = [
+                &[verb, &*a, "--json"][..],
+                &[verb, &a, &b, "--json"],
+                &["info", &a, "--json"],
+                &["check", &a, "--json"],
+            ];
+            // Each waits a second for the lock: all at once.
+            std::thread::scope(|scope| {
+                for args in tries {
+                    let pid = other.pid();
+                    scope.spawn(move || {
+                        let ran = densite(args).expect(3).says("a.db is locked by process");
+                        let error = &ran.json()["error"];
+                        assert_eq!(error["kind"], "locked");
+                        let by = error["by"].as_array().expect("an array");
+                        let holder = by
+                            .iter()
+                            .find(|h| h["pid"] == pid)
+                            .unwrap_or_else(|| panic!("{args:?}: {error}"));
+                        assert_eq!(holder["name"], "densite");
+                    });
+                }
+            });
+            assert!(fs::read(&a).expect("read") == before);
+            assert!(!Path::new(&b).exists());
+            drop(other);
+            densite(&[verb, &a]).expect(0);
+        }
+    }
+}
+
+#[test]
+fn sql_waits_and_then_says_that_it_is_locked() {
+    let dir = temp();
+    let a = at(&dir, "a.db");
+    plain(&a, 4096, 300);
+    let mut other = Other::on(&a);
+    other.run("BEGIN EXCLUSIVE");
+    densite(&["sql", &a, "PRAGMA busy_timeout=10; UPDATE t SET score=1"])
+        .expect(3)
+        .says("statement 2, line 1 (UPDATE t SET score=1): database is locked");
+}

@@ -1,0 +1,144 @@
+//! Replacing a file in place: what is kept, what is refused, what an interruption leaves.
+
+mod common;
+
+use common::*;
+use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+#[test]
+fn owner_and_mode_are_kept() {
+    let dir = temp();
+    let a = at(&dir, "a.db");
+    plain(&a, 4096, 300);
+    chmod(&a, 0o640);
+    let root = fs::metadata(&a).expect("metadata").uid() == 0;
+    if root {
+        chown(&a, Some(12345), Some(23456)).expect("chown");
+    }
+    let owner = |path: &str| {
+        let m = fs::metadata(path).expect("metadata");
+        (m.uid(), m.gid(), m.permissions().mode() & 0o7777)
+    };
+    let before = owner(&a);
+    densite(&["compress", &a]).expect(0);
+    assert_eq!(owner(&a), before);
+    densite(&["decompress", &a]).expect(0);
+    assert_eq!(owner(&a), before);
+    densite(&["compress", &a, "--page-size", "1024"]).expect(0);
+    assert_eq!(owner(&a), before);
+    // A copy is the caller's, and no more open than the original.
+    chmod(&a, 0o600);
+    let b = at(&dir, "b.db");
+    densite(&["decompress", &a, &b]).expect(0);
+    assert_eq!(owner(&b).2, 0o600);
+}
+
+#[test]
+fn a_symbolic_link_stays_one() {
+    let dir = temp();
+    fs::create_dir(dir.path().join("real")).expect("mkdir");
+    let (real, link) = (at(&dir, "real/a.db"), at(&dir, "link.db"));
+    plain(&real, 4096, 300);
+    std::os::unix::fs::symlink("real/a.db", &link).expect("symlink");
+    densite(&["compress", &link]).expect(0);
+    assert!(fs::symlink_metadata(&link).expect("metadata").is_symlink());
+    assert!(is_compressed(&real));
+    assert_eq!(names(dir.path()), ["link.db", "real"]);
+    assert_eq!(names(&dir.path().join("real")), ["a.db"]);
+}
+
+#[test]
+fn several_hard_links_are_refused_in_place() {
+    let dir = temp();
+    let (a, b) = (at(&dir, "a.db"), at(&dir, "b.db"));
+    plain(&a, 4096, 300);
+    fs::hard_link(&a, &b).expect("link");
+    let before = snapshot(dir.path());
+    densite(&["compress", &a])
+        .expect(1)
+        .says("a.db has 2 names (hard links)");
+    assert!(snapshot(dir.path()) == before);
+    densite(&["compress", &a, &at(&dir, "c.db")]).expect(0);
+}
+
+#[test]
+fn a_relative_name_in_the_current_directory() {
+    let dir = temp();
+    plain(&at(&dir, "a.db"), 4096, 300);
+    let here = |args: &[&str]| run(Command::new(DENSITE).args(args).current_dir(dir.path()));
+    here(&["compress", "a.db"]).expect(0);
+    here(&["decompress", "a.db", "b.db"]).expect(0);
+    here(&["check", "b.db"]).expect(0);
+    assert_eq!(names(dir.path()), ["a.db", "b.db"]);
+}
+
+#[test]
+fn an_interruption_leaves_everything_as_it_was() {
+    for (signal, in_place) in [("INT", true), ("TERM", false)] {
+        let dir = temp();
+        let (a, b) = (at(&dir, "a.db"), at(&dir, "b.db"));
+        plain(&a, 4096, 60_000);
+        let before = snapshot(dir.path());
+        let mut args = vec!["compress", &a];
+        args.extend((!in_place).then_some(b.as_str()));
+        // The slowest level: it is still at work when the signal comes.
+        args.extend(["--level", "22", "--threads", "0", "--json"]);
+        let child = Command::new(DENSITE)
+            .args(&args)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the command runs");
+        let started = Instant::now();
+        let at_work = || {
+            names(dir.path()).iter().any(|n| {
+                n.contains("-densite-tmp-")
+                    && fs::metadata(dir.path().join(n)).is_ok_and(|m| m.len() > 0)
+            })
+        };
+        while !at_work() {
+            assert!(
+                started.elapsed() < Duration::from_secs(30),
+                "it never began"
+            );
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        run(Command::new("kill").args([&format!("-{signal}"), &child.id().to_string()])).expect(0);
+        let out = child.wait_with_output().expect("it ends");
+        assert_eq!(out.status.code(), Some(130), "{out:?}");
+        let json: serde_json::Value = serde_json::from_slice(&out.stdout).expect("JSON");
+        assert_eq!(json["error"]["kind"], "interrupted");
+        assert!(snapshot(dir.path()) == before, "{:?}", names(dir.path()));
+    }
+}
+
+#[test]
+fn leftovers_of_a_killed_run_are_named_and_left() {
+    let dir = temp();
+    let a = at(&dir, "a.db");
+    plain(&a, 4096, 300);
+    fs::write(at(&dir, "a.db-densite-tmp-00000000"), b"x").expect("write");
+    let info = densite(&["info", &a, "--json"]).expect(0);
+    assert_eq!(info.json()["leftovers"].as_array().map(Vec::len), Some(1));
+    densite(&["compress", &a])
+        .expect(0)
+        .says("a.db-densite-tmp-00000000 was left by an interrupted run");
+    assert_eq!(names(dir.path()), ["a.db", "a.db-densite-tmp-00000000"]);
+}
+
+#[test]
+fn an_open_connection_without_a_lock_keeps_the_old_file() {
+    // Documented: it cannot be seen. What must not happen is that the new file is harmed.
+    let dir = temp();
+    let a = at(&dir, "a.db");
+    plain(&a, 4096, 300);
+    let mut idle = Other::on(&a);
+    idle.run("SELECT count(*) FROM t");
+    densite(&["compress", &a]).expect(0);
+    idle.run("SELECT count(*) FROM t");
+    drop(idle);
+    densite(&["check", &a]).expect(0);
+}

@@ -1,0 +1,208 @@
+//! `densite sql`: formats, streams, errors.
+
+mod common;
+
+use common::*;
+use serde_json::json;
+use std::io::Write;
+use std::process::{Command, Stdio};
+
+fn piped(args: &[&str], text: &[u8]) -> Ran {
+    let mut child = Command::new(DENSITE)
+        .args(args)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the command runs");
+    child
+        .stdin
+        .take()
+        .expect("a pipe")
+        .write_all(text)
+        .expect("it reads");
+    let out = child.wait_with_output().expect("it ends");
+    Ran {
+        code: out.status.code().unwrap_or(-1),
+        out: String::from_utf8(out.stdout).expect("UTF-8"),
+        err: String::from_utf8(out.stderr).expect("UTF-8"),
+    }
+}
+
+#[test]
+fn a_missing_file_becomes_a_compressed_database() {
+    let dir = temp();
+    let a = at(&dir, "a.db");
+    densite(&[
+        "sql",
+        &a,
+        "CREATE TABLE t(a, b); INSERT INTO t VALUES(1, 'x'), (2, NULL);",
+    ])
+    .expect(0);
+    assert!(is_compressed(&a));
+    let ran = densite(&[
+        "sql",
+        &a,
+        "SELECT a, b FROM t ORDER BY a",
+        "--format",
+        "csv",
+    ])
+    .expect(0);
+    assert_eq!(ran.out, "a,b\n1,x\n2,\n");
+    densite(&["check", &a]).expect(0);
+    assert_eq!(names(dir.path()), ["a.db"]);
+}
+
+#[test]
+fn a_plain_database_stays_plain() {
+    let dir = temp();
+    let a = at(&dir, "a.db");
+    plain(&a, 4096, 100);
+    densite(&["sql", &a, "UPDATE t SET score=0"]).expect(0);
+    assert!(!is_compressed(&a));
+    let b = at(&dir, "b.db");
+    densite(&["sql", &format!("file:{b}?densite=off"), "CREATE TABLE t(a)"]).expect(0);
+    assert!(!is_compressed(&b));
+}
+
+#[test]
+fn formats() {
+    let dir = temp();
+    let a = at(&dir, "a.db");
+    let sql = "SELECT 1 AS i, 2.0 AS r, 'it''s' AS t, x'00ff' AS b, NULL AS n, '' AS e";
+    let json_out = densite(&["sql", &a, sql, "--format", "json"]).expect(0).out;
+    let rows: serde_json::Value = serde_json::from_str(&json_out).expect("JSON");
+    assert_eq!(
+        rows,
+        json!([{ "i": 1, "r": 2.0, "t": "it's", "b": { "hex": "00FF" }, "n": null, "e": "" }])
+    );
+    assert_eq!(
+        densite(&["sql", &a, sql, "--format", "csv"]).out,
+        "i,r,t,b,n,e\n1,2.0,it's,X'00FF',,\"\"\n"
+    );
+    let table = densite(&["sql", &a, sql]).expect(0).out;
+    assert!(
+        table.contains("it's") && table.contains("X'00FF'") && table.contains('│'),
+        "{table}"
+    );
+    // No rows: the header alone.
+    assert_eq!(
+        densite(&["sql", &a, "SELECT 1 AS i WHERE 0", "--format", "csv"]).out,
+        "i\n"
+    );
+    assert_eq!(
+        densite(&["sql", &a, "SELECT 1 AS i WHERE 0", "--format", "json"]).out,
+        "[]\n"
+    );
+}
+
+#[test]
+fn stdin_is_read_statement_by_statement() {
+    let dir = temp();
+    let a = at(&dir, "a.db");
+    let script = "-- a comment; with a semicolon\n\
+        CREATE TABLE t(a);\n\
+        CREATE TRIGGER g AFTER INSERT ON t BEGIN UPDATE t SET a = a || ';' WHERE rowid = new.rowid; END;\n\
+        INSERT INTO t VALUES('x\ny');\n\
+        SELECT a FROM t; SELECT count(*) AS n FROM t";
+    let ran = piped(&["sql", &a, "--format", "csv"], script.as_bytes()).expect(0);
+    assert_eq!(ran.out, "a\n\"x\ny;\"\nn\n1\n");
+    piped(&["sql", &a], b".tables\n")
+        .expect(1)
+        .says("belong to the sqlite3 shell");
+    piped(&["sql", &a], b"SELECT '\xff';")
+        .expect(1)
+        .says("not UTF-8");
+    piped(&["sql", &a], b"").expect(0);
+}
+
+#[test]
+fn an_error_names_the_statement_and_stops() {
+    let dir = temp();
+    let a = at(&dir, "a.db");
+    let script = "CREATE TABLE t(a UNIQUE);\nINSERT INTO t VALUES(1);\n\nINSERT INTO\n t VALUES(1);\nINSERT INTO t VALUES(2);\n";
+    piped(&["sql", &a], script.as_bytes())
+        .expect(1)
+        .says("statement 3, line 4 (INSERT INTO t VALUES(1);): UNIQUE constraint failed: t.a");
+    assert_eq!(
+        densite(&["sql", &a, "SELECT * FROM t", "--format", "csv"]).out,
+        "a\n1\n"
+    );
+    densite(&["sql", &a, "SELEC 1"])
+        .expect(1)
+        .says("statement 1, line 1 (SELEC 1): near \"SELEC\": syntax error");
+    densite(&["sql", &a, "SELECT 'abc"])
+        .expect(1)
+        .says("unrecognized token");
+    densite(&["sql", &a, "BEGIN; INSERT INTO t VALUES(5);"])
+        .expect(1)
+        .says("ends inside a transaction");
+    assert_eq!(
+        densite(&["sql", &a, "SELECT * FROM t", "--format", "csv"]).out,
+        "a\n1\n"
+    );
+}
+
+#[test]
+fn one_json_object_whatever_happens() {
+    let dir = temp();
+    let a = at(&dir, "a.db");
+    let ok = densite(&[
+        "sql",
+        &a,
+        "CREATE TABLE t(a); INSERT INTO t VALUES(1),(2); SELECT a, a FROM t; SELECT 3 AS b WHERE 0",
+        "--json",
+    ])
+    .expect(0)
+    .json();
+    assert_eq!(ok["statements"], 4);
+    assert_eq!(ok["changes"], 2);
+    assert_eq!(
+        ok["results"],
+        json!([
+            { "columns": ["a", "a:1"], "rows": [{ "a": 1, "a:1": 1 }, { "a": 2, "a:1": 2 }] },
+            { "columns": ["b"], "rows": [] },
+        ])
+    );
+    // Fails in the middle of a result.
+    let ran = densite(&[
+        "sql",
+        &a,
+        "SELECT abs(CASE a WHEN 2 THEN -9223372036854775807-1 ELSE a END) AS x FROM t",
+        "--json",
+    ])
+    .expect(1);
+    let object = ran.json();
+    assert_eq!(object["error"]["kind"], "sql");
+    assert_eq!(object["error"]["statement"], 1);
+    assert_eq!(object["results"][0]["rows"], json!([{ "x": 1 }]));
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_error() {
+    let dir = temp();
+    let a = at(&dir, "a.db");
+    let sql = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM n WHERE i<1000000) SELECT i FROM n";
+    let ran = run(Command::new("sh").args([
+        "-c",
+        &format!("'{DENSITE}' sql '{a}' '{sql}' --format csv | head -n 2"),
+    ]));
+    assert_eq!(
+        (ran.code, ran.out.as_str(), ran.err.as_str()),
+        (0, "i\n1\n", "")
+    );
+}
+
+#[test]
+fn foreign_keys_are_off_as_in_sqlite() {
+    let dir = temp();
+    let ran = densite(&[
+        "sql",
+        &at(&dir, "a.db"),
+        "PRAGMA foreign_keys",
+        "--format",
+        "csv",
+    ])
+    .expect(0);
+    assert_eq!(ran.out, "foreign_keys\n0\n");
+}

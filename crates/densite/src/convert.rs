@@ -1,0 +1,267 @@
+//! Turning one form of a database into the other.
+//!
+//! 1. Look: the source is a database of the right form, the destination is free, there is disk space.
+//! 2. Create a temporary file beside the destination; it removes itself on every way out but the last.
+//! 3. Let SQLite recover the source, and hold its state still ([`crate::source`]).
+//! 4. Copy page by page, make the copy durable, read it back and compare every byte.
+//! 5. In place: remove what SQLite left beside the source, sync the directory, rename, sync again; all
+//!    under EXCLUSIVE. Otherwise: give the copy its name if that is still free.
+//!
+//! Until step 5 the source holds what it held (SQLite's own recovery aside), whatever happens.
+//! Connections that are open without a lock at step 5 keep the old file; nothing can tell of them.
+
+use crate::copy::{self, Input};
+use crate::db::Through;
+use crate::error::{Error, Result, parent_of};
+use crate::form::{self, Form};
+use crate::freelist::{self, PageSet};
+use crate::pages::Pages;
+use crate::paths::{self, Target};
+use crate::progress::Progress;
+use crate::rewrite;
+use crate::source::Source;
+use crate::temp::Temp;
+use densite_disk::{Dir, RealDir};
+use densite_sqlite::Api;
+use densite_store::Options;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// How to convert.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ConvertOptions {
+    /// Settings of the compressed file's frames, threads and cache.
+    pub store: Options,
+    /// Smallest size rather than fast reads (needs a codec that this version lacks).
+    pub archive: bool,
+    /// Rewrite the database with pages of this many bytes.
+    pub page_size: Option<u32>,
+    /// How long another connection's lock is waited for.
+    pub wait: Duration,
+}
+
+impl Default for ConvertOptions {
+    fn default() -> Self {
+        ConvertOptions {
+            store: Options::default(),
+            archive: false,
+            page_size: None,
+            wait: Duration::from_secs(1),
+        }
+    }
+}
+
+/// What was converted.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ConvertReport {
+    /// The source, as given.
+    pub source: PathBuf,
+    /// The file that holds the result.
+    pub destination: PathBuf,
+    /// Whether the result replaced the source.
+    pub in_place: bool,
+    /// Bytes per page of the result.
+    pub page_size: u32,
+    /// Pages of the result.
+    pub pages: u64,
+    /// Pages of SQLite's freelist whose content was not copied.
+    pub free_pages_zeroed: u64,
+    /// Length of the source's file in bytes, after recovery.
+    pub source_bytes: u64,
+    /// Length of the result's file in bytes.
+    pub destination_bytes: u64,
+    /// Wall time.
+    pub elapsed: Duration,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum To {
+    Compressed,
+    Plain,
+}
+
+/// Turns the plain database `src` into a compressed one: at `dst`, or in its place.
+///
+/// # Errors
+/// See [`Error`]; whatever it is, `src` holds what it held and `dst` was not created.
+pub fn compress(
+    api: Api,
+    src: &Path,
+    dst: Option<&Path>,
+    options: &ConvertOptions,
+    progress: &mut dyn Progress,
+) -> Result<ConvertReport> {
+    if options.archive {
+        return Err(Error::Unsupported(
+            "this version has no archive codec yet; leave --archive out, or ask for a higher --level".into(),
+        ));
+    }
+    convert(api, To::Compressed, src, dst, options, progress)
+}
+
+/// Turns the compressed database `src` into a plain one: at `dst`, or in its place.
+///
+/// # Errors
+/// See [`Error`]; whatever it is, `src` holds what it held and `dst` was not created.
+pub fn decompress(
+    api: Api,
+    src: &Path,
+    dst: Option<&Path>,
+    options: &ConvertOptions,
+    progress: &mut dyn Progress,
+) -> Result<ConvertReport> {
+    convert(api, To::Plain, src, dst, options, progress)
+}
+
+fn convert(
+    api: Api,
+    to: To,
+    src: &Path,
+    dst: Option<&Path>,
+    options: &ConvertOptions,
+    progress: &mut dyn Progress,
+) -> Result<ConvertReport> {
+    let started = Instant::now();
+    let target = paths::resolve(src)?;
+    let through = look(api, to, &target)?;
+    match dst {
+        Some(dst) => paths::must_be_free(dst)?,
+        None if target.links > 1 => {
+            return Err(Error::SeveralLinks {
+                path: target.given,
+                links: target.links,
+            });
+        }
+        None => {}
+    }
+    let wanted = dst.unwrap_or(&target.path);
+    for left in paths::leftovers(wanted) {
+        progress.message(&format!(
+            "{} was left by an interrupted run, unless one is going on; remove it if not",
+            left.display()
+        ));
+    }
+    if to == To::Compressed {
+        check_space(wanted, target.len, options)?;
+    }
+
+    let (temp, file) = Temp::create(wanted, &target.path, dst.is_none())?;
+    drop(file);
+    let mut source = match dst {
+        Some(_) => Source::shared(api, through, &target, options.wait)?,
+        None => Source::alone(api, through, &target, options.wait)?,
+    };
+    let header = source.header();
+    if to == To::Plain {
+        check_space(wanted, source.len(), options)?;
+    }
+    let source_bytes = paths::len_or_zero(&target.path);
+    let zero = match to {
+        To::Compressed => freelist::leaves(&mut source, &header)?.unwrap_or_default(),
+        // They are zeros already where the store dropped them.
+        To::Plain => PageSet::default(),
+    };
+    let free_pages_zeroed = zero.len();
+    let mut input = Input {
+        pages: &mut source,
+        header,
+        zero,
+        path: &target.given,
+    };
+
+    let (temp, page_size, pages) = match options.page_size {
+        Some(size) if to == To::Compressed && size != header.page_size => {
+            let new = rewrite::with_page_size(
+                api, &mut input, temp, wanted, &target, size, options, progress,
+            )?;
+            (new.temp, size, new.pages)
+        }
+        _ => {
+            match to {
+                To::Compressed => {
+                    copy::to_compressed(&mut input, temp.path(), &options.store, progress)?;
+                    copy::prove_compressed(&mut input, temp.path(), &options.store, progress)?;
+                }
+                To::Plain => {
+                    copy::to_plain(&mut input, temp.path(), progress)?;
+                    copy::prove_plain(&mut input, temp.path(), progress)?;
+                }
+            }
+            (
+                temp,
+                header.page_size,
+                source.len() / u64::from(header.page_size),
+            )
+        }
+    };
+
+    source.confirm()?;
+    if progress.cancelled() {
+        return Err(Error::Interrupted { path: target.given });
+    }
+    let destination_bytes = paths::len_or_zero(temp.path());
+    match dst {
+        Some(dst) => temp.place(dst)?,
+        None => temp.replace(&target.path)?,
+    }
+    drop(source);
+    Ok(ConvertReport {
+        source: target.given,
+        destination: wanted.to_path_buf(),
+        in_place: dst.is_none(),
+        page_size,
+        pages,
+        free_pages_zeroed,
+        source_bytes,
+        destination_bytes,
+        elapsed: started.elapsed(),
+    })
+}
+
+/// Makes sure that the source has the form to convert from.
+fn look(api: Api, to: To, target: &Target) -> Result<Through> {
+    match (to, form::form(api, target)?) {
+        (To::Compressed, Form::Plain) => Ok(Through::Host),
+        (To::Plain, Form::Compressed) => {
+            // Damage and newer formats are told here in full; the VFS could only give SQLite a number.
+            let file = Through::Host.file(api, &target.path, crate::db::Access::Read)?;
+            drop(
+                form::open_store(target, file)
+                    .map_err(|e| Error::from_store(&target.given, "open", e))?,
+            );
+            Ok(Through::Densite)
+        }
+        (To::Compressed, Form::Compressed) => Err(Error::AlreadyCompressed {
+            path: target.given.clone(),
+        }),
+        (To::Plain, Form::Plain) => Err(Error::AlreadyPlain {
+            path: target.given.clone(),
+        }),
+        (_, Form::Empty) => Err(Error::NotADatabase {
+            path: target.given.clone(),
+            empty: true,
+        }),
+    }
+}
+
+/// What a compressed file may need beyond its pages, if none of them shrinks: a fixed part and one in so many bytes.
+const OVERHEAD_BYTES: u64 = 256 << 10;
+const OVERHEAD_PART: u64 = 64;
+
+/// Refuses when the copy might not fit if nothing shrinks; a rewriting takes two copies.
+fn check_space(wanted: &Path, bytes: u64, options: &ConvertOptions) -> Result<()> {
+    let dir = parent_of(wanted);
+    let copies = if options.page_size.is_some() { 2 } else { 1 };
+    let needed = (bytes + bytes / OVERHEAD_PART + OVERHEAD_BYTES).saturating_mul(copies);
+    let available = RealDir::new(&dir)
+        .free_space()
+        .map_err(|e| Error::from_disk(&dir, "look at", &e))?;
+    if available < needed {
+        return Err(Error::NoSpace {
+            dir,
+            needed: Some(needed),
+            available: Some(available),
+        });
+    }
+    Ok(())
+}

@@ -1,0 +1,327 @@
+//! Copies pages from one form to the other and proves the copy.
+
+use crate::error::{Error, Result};
+use crate::freelist::PageSet;
+use crate::header::Header;
+use crate::pages::Pages;
+use crate::progress::Progress;
+use densite_disk::{File, OpenMode, RealFile, SyncKind};
+use densite_store::{Handle, Options};
+use std::path::Path;
+
+/// Bytes read and written at a time: a multiple of every page size.
+const CHUNK: u64 = 1 << 20;
+
+/// A compressed copy is published after this many bytes, so that what is pending stays small.
+const PUBLISH_EVERY: u64 = 32 << 20;
+
+/// Sample pages for dictionaries: a 64th of the database, within these bounds, in bytes.
+const SAMPLE_LEAST: u64 = 4 << 20;
+const SAMPLE_MOST: u64 = 32 << 20;
+
+/// A state of the source with what need not be copied.
+pub(crate) struct Input<'a> {
+    pub(crate) pages: &'a mut dyn Pages,
+    pub(crate) header: Header,
+    /// Pages that the copy holds as zeros.
+    pub(crate) zero: PageSet,
+    /// The source, for messages.
+    pub(crate) path: &'a Path,
+}
+
+impl Input<'_> {
+    /// Fills `buf` with what the copy has at `offset`.
+    fn read(&mut self, buf: &mut [u8], offset: u64) -> Result<()> {
+        self.pages.read(buf, offset)?;
+        if self.zero.len() == 0 {
+            return Ok(());
+        }
+        let size = self.header.page_size as usize;
+        for (i, page) in buf.chunks_mut(size).enumerate() {
+            let number = u32::try_from((offset / size as u64) + i as u64 + 1).unwrap_or(u32::MAX);
+            if self.zero.contains(number) {
+                page.fill(0);
+            }
+        }
+        Ok(())
+    }
+
+    /// Calls `each` with every chunk in order.
+    fn chunks(
+        &mut self,
+        phase: &'static str,
+        progress: &mut dyn Progress,
+        mut each: impl FnMut(&mut [u8], u64) -> Result<()>,
+    ) -> Result<()> {
+        let len = self.pages.len();
+        progress.phase(phase, len);
+        let mut buf = vec![0u8; usize::try_from(CHUNK.min(len)).unwrap_or(0)];
+        let mut offset = 0;
+        while offset < len {
+            if progress.cancelled() {
+                return Err(Error::Interrupted {
+                    path: self.path.to_path_buf(),
+                });
+            }
+            let n = usize::try_from(CHUNK.min(len - offset)).unwrap_or(0);
+            let Some(part) = buf.get_mut(..n) else { break };
+            self.read(part, offset)?;
+            each(part, offset)?;
+            offset += n as u64;
+            progress.done(offset);
+        }
+        Ok(())
+    }
+
+    /// Pages spread over the file, the same ones for the same database.
+    fn samples(&mut self) -> Result<Vec<Vec<u8>>> {
+        let size = u64::from(self.header.page_size);
+        let pages = self.pages.len() / size;
+        let want = (self.pages.len() / 64).clamp(SAMPLE_LEAST, SAMPLE_MOST) / size;
+        let want = want.clamp(1, pages.max(1));
+        let mut samples = Vec::new();
+        let mut random = pages.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
+        for i in 0..want.min(pages) {
+            // One page from each of `want` equal parts, anywhere within its part.
+            let (first, next) = (i * pages / want, (i + 1) * pages / want);
+            random ^= random << 13;
+            random ^= random >> 7;
+            random ^= random << 17;
+            let page = first + random % (next - first).max(1);
+            if self
+                .zero
+                .contains(u32::try_from(page + 1).unwrap_or(u32::MAX))
+            {
+                continue;
+            }
+            let mut buf = vec![0u8; usize::try_from(size).unwrap_or(0)];
+            self.pages.read(&mut buf, page * size)?;
+            samples.push(buf);
+        }
+        Ok(samples)
+    }
+}
+
+/// Writes a compressed copy into the empty file at `path` and makes it durable.
+pub(crate) fn to_compressed(
+    input: &mut Input<'_>,
+    path: &Path,
+    options: &Options,
+    progress: &mut dyn Progress,
+) -> Result<()> {
+    let failed = |e| Error::from_store(path, "write", e);
+    let mut store = open_store(path, OpenMode::Write, options.clone(), "copy")?;
+    let samples = input.samples()?;
+    store.learn(&samples, input.pages.len()).map_err(failed)?;
+    drop(samples);
+    let size = input.header.page_size as usize;
+    let mut unpublished = 0u64;
+    input.chunks("compressing", progress, |chunk, offset| {
+        for (i, page) in chunk.chunks(size).enumerate() {
+            store
+                .write_at(page, offset + (i * size) as u64)
+                .map_err(failed)?;
+        }
+        unpublished += chunk.len() as u64;
+        if unpublished >= PUBLISH_EVERY {
+            store.publish().map_err(failed)?;
+            unpublished = 0;
+        }
+        Ok(())
+    })?;
+    store.set_len(input.pages.len()).map_err(failed)?;
+    store.sync(SyncKind::Full).map_err(failed)?;
+    store.close_clean().map_err(failed)
+}
+
+/// Proves that the compressed file at `path`, opened anew, gives every byte of the input.
+pub(crate) fn prove_compressed(
+    input: &mut Input<'_>,
+    path: &Path,
+    options: &Options,
+    progress: &mut dyn Progress,
+) -> Result<()> {
+    let options = Options {
+        read_only: true,
+        ..options.clone()
+    };
+    let mut store = open_store(path, OpenMode::Read, options, "proof")?;
+    let len = store
+        .len()
+        .map_err(|e| Error::from_store(path, "read", e))?;
+    prove(input, path, len, progress, |buf, offset| {
+        store
+            .read_at(buf, offset)
+            .map_err(|e| Error::from_store(path, "read", e))
+    })
+}
+
+/// Writes a plain copy into the empty file at `path` and makes it durable.
+pub(crate) fn to_plain(
+    input: &mut Input<'_>,
+    path: &Path,
+    progress: &mut dyn Progress,
+) -> Result<()> {
+    let failed = |e| Error::from_disk(path, "write", &e);
+    let file = RealFile::open(path, OpenMode::Write).map_err(failed)?;
+    input.chunks("writing", progress, |chunk, offset| {
+        file.write_at(chunk, offset).map_err(failed)
+    })?;
+    file.sync(SyncKind::Full).map_err(failed)
+}
+
+/// Proves that the plain file at `path`, opened anew, has every byte of the input.
+pub(crate) fn prove_plain(
+    input: &mut Input<'_>,
+    path: &Path,
+    progress: &mut dyn Progress,
+) -> Result<()> {
+    let failed = |e| Error::from_disk(path, "read", &e);
+    let file = RealFile::open(path, OpenMode::Read).map_err(failed)?;
+    let len = File::len(&file).map_err(failed)?;
+    prove(input, path, len, progress, |buf, offset| {
+        file.read_at(buf, offset).map_err(failed)
+    })
+}
+
+fn prove(
+    input: &mut Input<'_>,
+    path: &Path,
+    len: u64,
+    progress: &mut dyn Progress,
+    mut read: impl FnMut(&mut [u8], u64) -> Result<usize>,
+) -> Result<()> {
+    let differs = |at: u64| Error::Io {
+        path: path.to_path_buf(),
+        doing: "verify".into(),
+        message: format!(
+            "the copy differs from the database at byte {at}; try again, and check disk and memory"
+        ),
+    };
+    if len != input.pages.len() {
+        return Err(differs(len.min(input.pages.len())));
+    }
+    let mut copy = vec![0u8; usize::try_from(CHUNK.min(len)).unwrap_or(0)];
+    input.chunks("verifying", progress, |chunk, offset| {
+        let Some(part) = copy.get_mut(..chunk.len()) else {
+            return Err(differs(offset));
+        };
+        let n = read(part, offset)?;
+        if n == chunk.len() && part == chunk {
+            return Ok(());
+        }
+        let same = part
+            .iter()
+            .zip(chunk.iter())
+            .take(n)
+            .take_while(|(a, b)| a == b)
+            .count();
+        Err(differs(offset + same as u64))
+    })
+}
+
+/// `purpose` keeps what different passes know of the file apart: a proof must not be answered from the
+/// writer's memory.
+fn open_store(path: &Path, mode: OpenMode, options: Options, purpose: &str) -> Result<Handle> {
+    let file = RealFile::open(path, mode).map_err(|e| Error::from_disk(path, "open", &e))?;
+    let identity = format!("{purpose}:{}", path.display());
+    Handle::open(Box::new(file), &identity, options).map_err(|e| Error::from_store(path, "open", e))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::progress::Silent;
+    use std::path::PathBuf;
+
+    const SIZE: usize = 1024;
+
+    fn header() -> Header {
+        let size = SIZE as u32;
+        Header {
+            page_size: size,
+            usable: size,
+            wal: false,
+            free_trunk: 0,
+            free_pages: 0,
+            auto_vacuum: false,
+        }
+    }
+
+    /// Some pages of which half the bytes repeat, the last one cut off.
+    fn data() -> Vec<u8> {
+        let mut x = 1u32;
+        (0..SIZE * 1500 + 300)
+            .map(|i| {
+                x = x.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+                if i % 2 == 0 { (x >> 24) as u8 } else { b'a' }
+            })
+            .collect()
+    }
+
+    fn input(data: &mut Vec<u8>) -> Input<'_> {
+        Input {
+            pages: data,
+            header: header(),
+            zero: PageSet::default(),
+            path: Path::new("source.db"),
+        }
+    }
+
+    fn file(dir: &tempfile::TempDir) -> PathBuf {
+        let path = dir.path().join("copy");
+        std::fs::write(&path, b"").expect("write");
+        path
+    }
+
+    #[test]
+    fn both_ways_and_every_difference_is_seen() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = file(&dir);
+        let options = Options {
+            threads: 0,
+            ..Options::default()
+        };
+        let mut source = data();
+        to_compressed(&mut input(&mut source), &path, &options, &mut Silent).expect("a copy");
+        prove_compressed(&mut input(&mut source), &path, &options, &mut Silent).expect("the same");
+        for at in [0, SIZE * 1200 + 77, source.len() - 1] {
+            let mut other = source.clone();
+            other[at] ^= 1;
+            let e = prove_compressed(&mut input(&mut other), &path, &options, &mut Silent)
+                .expect_err("a difference");
+            assert!(e.to_string().contains(&format!("at byte {at};")), "{e}");
+        }
+        let mut shorter = source[..source.len() - 1].to_vec();
+        assert!(prove_compressed(&mut input(&mut shorter), &path, &options, &mut Silent).is_err());
+
+        let path = file(&dir);
+        to_plain(&mut input(&mut source), &path, &mut Silent).expect("a copy");
+        prove_plain(&mut input(&mut source), &path, &mut Silent).expect("the same");
+        assert!(std::fs::read(&path).expect("read") == source);
+        let mut bad = source.clone();
+        bad[SIZE * 1100] ^= 1;
+        std::fs::write(&path, &bad).expect("write");
+        assert!(prove_plain(&mut input(&mut source), &path, &mut Silent).is_err());
+        std::fs::write(&path, [&source[..], b"x"].concat()).expect("write");
+        assert!(prove_plain(&mut input(&mut source), &path, &mut Silent).is_err());
+    }
+
+    #[test]
+    fn it_stops_when_asked() {
+        struct Stop(u32);
+        impl Progress for Stop {
+            fn cancelled(&mut self) -> bool {
+                self.0 += 1;
+                self.0 > 1
+            }
+        }
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = file(&dir);
+        let stopped = to_plain(&mut input(&mut data()), &path, &mut Stop(0));
+        assert!(
+            matches!(stopped, Err(Error::Interrupted { .. })),
+            "{stopped:?}"
+        );
+    }
+}

@@ -1,0 +1,123 @@
+//! Who holds locks on a database, where the system tells.
+//!
+//! Linux lists record locks in `/proc/locks`, with process, device and inode. Reading that list opens no
+//! descriptor on the database, so it cannot drop a lock of this process (closing any descriptor would).
+
+use std::fmt;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+/// A process that holds a lock on the database.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Holder {
+    /// Its process id.
+    pub pid: u32,
+    /// Its name, where it can be read.
+    pub name: Option<String>,
+}
+
+impl fmt::Display for Holder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "process {}", self.pid)?;
+        match &self.name {
+            Some(name) => write!(f, " ({name})"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// The other processes that hold locks on the database or its shared memory; empty when that cannot be known.
+pub(crate) fn holders(db: &Path) -> Vec<Holder> {
+    let Ok(list) = std::fs::read_to_string("/proc/locks") else {
+        return Vec::new();
+    };
+    let mut files = Vec::new();
+    for path in [db.to_path_buf(), crate::paths::beside(db, "-shm")] {
+        if let Ok(meta) = std::fs::metadata(&path) {
+            files.push((meta.dev(), meta.ino()));
+        }
+    }
+    let me = std::process::id();
+    let mut pids: Vec<u32> = parse(&list, &files)
+        .into_iter()
+        .filter(|pid| *pid != me)
+        .collect();
+    pids.sort_unstable();
+    pids.dedup();
+    pids.into_iter()
+        .map(|pid| Holder {
+            pid,
+            name: name_of(pid),
+        })
+        .collect()
+}
+
+fn name_of(pid: u32) -> Option<String> {
+    let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).ok()?;
+    let name = name.trim();
+    (!name.is_empty()).then(|| name.to_string())
+}
+
+/// Process ids of the lines of `/proc/locks` that hold (not wait for) a lock on one of `files`, (device, inode).
+fn parse(list: &str, files: &[(u64, u64)]) -> Vec<u32> {
+    let mut pids = Vec::new();
+    for line in list.lines() {
+        // "1: POSIX  ADVISORY  READ 8079 fe:00:9978034 128 128"; a waiter has "->" second.
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let [_, kind, _, _, pid, place, ..] = words.as_slice() else {
+            continue;
+        };
+        if *kind == "->" {
+            continue;
+        }
+        let Ok(pid) = pid.parse::<u32>() else {
+            continue;
+        };
+        let mut parts = place.split(':');
+        let (Some(major), Some(minor), Some(inode)) = (parts.next(), parts.next(), parts.next())
+        else {
+            continue;
+        };
+        let (Ok(major), Ok(minor), Ok(inode)) = (
+            u64::from_str_radix(major, 16),
+            u64::from_str_radix(minor, 16),
+            inode.parse::<u64>(),
+        ) else {
+            continue;
+        };
+        if files
+            .iter()
+            .any(|(dev, ino)| *ino == inode && (major_of(*dev), minor_of(*dev)) == (major, minor))
+        {
+            pids.push(pid);
+        }
+    }
+    pids
+}
+
+// The device number's layout in the Linux C library (gnu_dev_major, gnu_dev_minor).
+fn major_of(dev: u64) -> u64 {
+    ((dev >> 8) & 0xfff) | ((dev >> 32) & 0xffff_f000)
+}
+
+fn minor_of(dev: u64) -> u64 {
+    (dev & 0xff) | ((dev >> 12) & 0xffff_ff00)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn takes_holders_and_not_waiters_of_the_named_file() {
+        let list = "1: POSIX  ADVISORY  READ 8079 fe:00:9978034 128 128\n\
+                    1: -> POSIX  ADVISORY  WRITE 8080 fe:00:9978034 128 128\n\
+                    2: OFDLCK ADVISORY  READ -1 fe:00:9978034 0 EOF\n\
+                    3: POSIX  ADVISORY  READ 8081 fe:01:9978034 128 128\n\
+                    garbage\n\
+                    4: POSIX  ADVISORY  WRITE 8082 fe:00:1 0 0\n";
+        let dev = 0xfe00;
+        assert_eq!(parse(list, &[(dev, 9_978_034)]), vec![8079]);
+        assert_eq!(parse(list, &[(dev, 9_978_034), (dev, 1)]), vec![8079, 8082]);
+    }
+}

@@ -1,0 +1,146 @@
+//! Figures of a database.
+
+use crate::db::{Access, Through, from_sqlite};
+use crate::error::{Error, Result};
+use crate::form::{self, Form};
+use crate::header::{HEADER_LEN, Header};
+use crate::holders::holders;
+use crate::paths::{self, Target, beside, len_or_zero};
+use densite_disk::File;
+use densite_sqlite::{Api, Code, HostFile, ffi};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// How long a lock is waited for.
+const WAIT: Duration = Duration::from_secs(1);
+
+/// How a database keeps its transactions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum JournalMode {
+    /// By a rollback journal (DELETE, TRUNCATE, PERSIST, MEMORY, OFF).
+    Rollback,
+    /// By a write-ahead log.
+    Wal,
+}
+
+/// Figures of a database. What is in a WAL and not yet in the file is not counted but in `wal_bytes`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Info {
+    /// As given.
+    pub path: PathBuf,
+    /// How it is stored.
+    pub form: Form,
+    /// Length of the database in bytes, as SQLite sees it.
+    pub logical_bytes: u64,
+    /// Length of the file in bytes.
+    pub stored_bytes: u64,
+    /// Bytes that the file takes on the disk (its blocks).
+    pub allocated_bytes: u64,
+    /// Bytes per page; 0 when there is none yet.
+    pub page_size: u32,
+    /// Pages.
+    pub pages: u64,
+    /// Pages on SQLite's freelist.
+    pub free_pages: u64,
+    /// What the first page asks for.
+    pub journal_mode: JournalMode,
+    /// Length of the rollback journal beside it in bytes, 0 if none.
+    pub journal_bytes: u64,
+    /// Length of the WAL beside it in bytes, 0 if none.
+    pub wal_bytes: u64,
+    /// Copies that interrupted runs left beside it.
+    pub leftovers: Vec<PathBuf>,
+    /// The store's figures by name, for a compressed file.
+    pub store: Option<Vec<(String, u64)>>,
+}
+
+impl Info {
+    /// Bytes on the disk for each logical byte; `None` for an empty database.
+    pub fn ratio(&self) -> Option<f64> {
+        (self.logical_bytes > 0).then(|| self.allocated_bytes as f64 / self.logical_bytes as f64)
+    }
+}
+
+/// Tells the figures of a database, compressed or plain.
+///
+/// # Errors
+/// See [`Error`]; [`Error::Locked`] while another connection writes to it.
+pub fn info(api: Api, path: &Path) -> Result<Info> {
+    let target = paths::resolve(path)?;
+    let form = form::form(api, &target)?;
+    let meta =
+        std::fs::metadata(&target.path).map_err(|e| Error::from_std(path, "look at it", &e))?;
+    let mut info = Info {
+        path: path.to_path_buf(),
+        form,
+        logical_bytes: 0,
+        stored_bytes: meta.len(),
+        allocated_bytes: meta.blocks() * 512,
+        page_size: 0,
+        pages: 0,
+        free_pages: 0,
+        journal_mode: JournalMode::Rollback,
+        journal_bytes: len_or_zero(&beside(&target.path, "-journal")),
+        wal_bytes: len_or_zero(&beside(&target.path, "-wal")),
+        leftovers: paths::leftovers(&target.path),
+        store: None,
+    };
+    let file = Through::Host.file(api, &target.path, Access::Read)?;
+    lock_shared(api, &file, &target)?;
+    let mut start = [0u8; HEADER_LEN];
+    match form {
+        Form::Empty => return Ok(info),
+        Form::Plain => {
+            let failed = |e| Error::from_disk(path, "read", &e);
+            file.read_at(&mut start, 0).map_err(failed)?;
+            info.logical_bytes = File::len(&file).map_err(failed)?;
+        }
+        Form::Compressed => {
+            let failed = |e| Error::from_store(path, "read", e);
+            let mut store = form::open_store(&target, file.clone()).map_err(failed)?;
+            info.logical_bytes = store.len().map_err(failed)?;
+            info.page_size = store.page_size().map_err(failed)?;
+            store.read_at(&mut start, 0).map_err(failed)?;
+            let stats = store.stats().map_err(failed)?;
+            info.store = Some(
+                stats
+                    .figures()
+                    .into_iter()
+                    .map(|(name, n)| (name.to_string(), n))
+                    .collect(),
+            );
+        }
+    }
+    if let Some(header) = Header::parse(&start) {
+        info.page_size = header.page_size;
+        info.free_pages = u64::from(header.free_pages);
+        info.journal_mode = if header.wal {
+            JournalMode::Wal
+        } else {
+            JournalMode::Rollback
+        };
+    }
+    if info.page_size > 0 {
+        info.pages = info.logical_bytes / u64::from(info.page_size);
+    }
+    Ok(info)
+}
+
+/// Takes SHARED; it goes with the file.
+pub(crate) fn lock_shared(api: Api, file: &HostFile, target: &Target) -> Result<()> {
+    let deadline = Instant::now() + WAIT;
+    loop {
+        match file.lock(ffi::LOCK_SHARED) {
+            Ok(()) => return Ok(()),
+            Err(Code::BUSY) if Instant::now() < deadline => api.sleep_ms(10),
+            Err(Code::BUSY) => {
+                return Err(Error::Locked {
+                    path: target.given.clone(),
+                    by: holders(&target.path),
+                });
+            }
+            Err(code) => return Err(from_sqlite(&target.given, code.into())),
+        }
+    }
+}

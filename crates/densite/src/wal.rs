@@ -1,0 +1,186 @@
+//! Pages that are in a WAL and not yet in the database file.
+//!
+//! Used when a reader's old snapshot keeps the WAL from being emptied: then the state to copy is the
+//! database file with these pages laid over it. The caller holds SQLite's write lock, so that nobody
+//! appends to the WAL or starts it anew; a checkpoint that runs beside us only moves pages that are
+//! laid over anyway.
+//!
+//! A frame counts if and only if its salts are the header's, its checksum continues the chain from the
+//! header, and a frame at or after it ends a commit. (That is SQLite's rule for recovery.)
+//!
+//! offset  size  WAL header (big-endian)        offset  size  frame header
+//!      0     4  0x377f0682 or ..83                  0     4  page number
+//!      4     4  3007000                             4     4  pages after commit, 0 inside one
+//!      8     4  page size                           8     8  salts, as in the WAL header
+//!     16     8  salts                              16     8  checksum
+//!     24     8  checksum of the 24 bytes above
+
+use crate::error::{Error, Result};
+use crate::header::u32_at;
+use densite_disk::File;
+use std::collections::HashMap;
+use std::path::Path;
+
+const HEADER: usize = 32;
+const FRAME_HEADER: usize = 24;
+const VERSION: u32 = 3_007_000;
+
+/// Where in a WAL the newest committed version of each page is.
+#[derive(Debug)]
+pub(crate) struct Wal {
+    /// Offset of the page's bytes by page number (1 is the first).
+    pages: HashMap<u32, u64>,
+    /// Pages of the database after the last commit.
+    pub(crate) page_count: u32,
+}
+
+impl Wal {
+    /// Offset in the WAL of the newest version of `page`.
+    pub(crate) fn find(&self, page: u32) -> Option<u64> {
+        self.pages.get(&page).copied()
+    }
+
+    /// Reads a WAL for pages of `page_size` bytes; `None` when it holds no whole commit.
+    pub(crate) fn read(file: &dyn File, path: &Path, page_size: u32) -> Result<Option<Wal>> {
+        let failed = |e| Error::from_disk(path, "read", &e);
+        let len = file.len().map_err(failed)?;
+        let mut header = [0u8; HEADER];
+        if file.read_at(&mut header, 0).map_err(failed)? < HEADER {
+            return Ok(None);
+        }
+        let word = |at| u32_at(&header, at).unwrap_or(0);
+        let big = match word(0) {
+            0x377f_0682 => false,
+            0x377f_0683 => true,
+            _ => return Ok(None),
+        };
+        let mut sum = checksum(big, (0, 0), &header[..24]);
+        if word(4) != VERSION || word(8) != page_size || sum != (word(24), word(28)) {
+            return Ok(None);
+        }
+        let salts = (word(16), word(20));
+
+        let mut wal = Wal {
+            pages: HashMap::new(),
+            page_count: 0,
+        };
+        let mut open: Vec<(u32, u64)> = Vec::new();
+        let mut frame = vec![0u8; FRAME_HEADER + page_size as usize];
+        let mut at = HEADER as u64;
+        while at + frame.len() as u64 <= len {
+            if file.read_at(&mut frame, at).map_err(failed)? < frame.len() {
+                break;
+            }
+            let (head, page) = frame.split_at(FRAME_HEADER);
+            let word = |at| u32_at(head, at).unwrap_or(0);
+            let number = word(0);
+            sum = checksum(big, checksum(big, sum, &head[..8]), page);
+            if number == 0 || (word(8), word(12)) != salts || (word(16), word(20)) != sum {
+                break;
+            }
+            open.push((number, at + FRAME_HEADER as u64));
+            if word(4) != 0 {
+                wal.page_count = word(4);
+                wal.pages.extend(open.drain(..));
+            }
+            at += frame.len() as u64;
+        }
+        Ok((wal.page_count != 0).then_some(wal))
+    }
+}
+
+/// SQLite's WAL checksum over `bytes`, a multiple of 8 long.
+fn checksum(big: bool, (mut a, mut b): (u32, u32), bytes: &[u8]) -> (u32, u32) {
+    let word = |c: &[u8]| {
+        let c = c.try_into().unwrap_or([0; 4]);
+        if big {
+            u32::from_be_bytes(c)
+        } else {
+            u32::from_le_bytes(c)
+        }
+    };
+    for pair in bytes.chunks_exact(8) {
+        let (x, y) = pair.split_at(4);
+        a = a.wrapping_add(word(x)).wrapping_add(b);
+        b = b.wrapping_add(word(y)).wrapping_add(a);
+    }
+    (a, b)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use densite_disk::{OpenMode, RealFile};
+    use rusqlite::Connection;
+
+    /// A WAL with two commits, as SQLite writes it, and the database's length in pages after each.
+    fn sample(dir: &Path) -> (Vec<u8>, [i64; 2], Connection) {
+        let db = Connection::open(dir.join("a.db")).expect("open");
+        let pages = |db: &Connection| {
+            db.query_row("PRAGMA page_count", [], |r| r.get(0))
+                .expect("a number")
+        };
+        db.execute_batch("PRAGMA page_size=1024; PRAGMA journal_mode=WAL; PRAGMA wal_autocheckpoint=0; CREATE TABLE t(a)")
+            .expect("create");
+        let first = pages(&db);
+        db.execute_batch("INSERT INTO t VALUES(zeroblob(20000))")
+            .expect("insert");
+        let counts = [first, pages(&db)];
+        (
+            std::fs::read(dir.join("a.db-wal")).expect("read"),
+            counts,
+            db,
+        )
+    }
+
+    fn parse(dir: &Path, bytes: &[u8]) -> Option<Wal> {
+        let path = dir.join("copy-wal");
+        std::fs::write(&path, bytes).expect("write");
+        let file = RealFile::open(&path, OpenMode::Read).expect("open");
+        Wal::read(&file, &path, 1024).expect("read")
+    }
+
+    #[test]
+    fn whole_commits_count_and_torn_ones_do_not() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let (bytes, [first, second], _db) = sample(dir.path());
+        let whole = parse(dir.path(), &bytes).expect("two commits");
+        assert_eq!(i64::from(whole.page_count), second);
+        let at = whole.find(1).expect("page 1 changed");
+        assert!(bytes[at as usize..].starts_with(b"SQLite format 3\0"));
+        assert_eq!(whole.find(second as u32 + 1), None);
+
+        // The last frame torn anywhere: its commit does not count, the one before does.
+        let last = bytes.len() - (FRAME_HEADER + 1024);
+        for at in [
+            last,
+            last + 5,
+            last + 9,
+            last + 17,
+            last + FRAME_HEADER,
+            bytes.len() - 1,
+        ] {
+            let mut torn = bytes.clone();
+            torn[at] ^= 1;
+            let wal = parse(dir.path(), &torn).expect("one commit");
+            assert_eq!(i64::from(wal.page_count), first, "byte {at}");
+        }
+        assert_eq!(
+            parse(dir.path(), &bytes[..bytes.len() - 1]).map(|w| i64::from(w.page_count)),
+            Some(first)
+        );
+    }
+
+    #[test]
+    fn no_header_no_pages() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let (bytes, ..) = sample(dir.path());
+        assert!(parse(dir.path(), b"").is_none());
+        assert!(parse(dir.path(), &bytes[..HEADER]).is_none());
+        for at in 0..HEADER {
+            let mut bad = bytes.clone();
+            bad[at] ^= 0x10;
+            assert!(parse(dir.path(), &bad).is_none(), "byte {at}");
+        }
+    }
+}

@@ -1,0 +1,189 @@
+//! The library in a process that uses SQLite itself: the locks of its connections survive whatever the
+//! library does (POSIX locks go when any descriptor of the file is closed), and are respected.
+
+use densite::{Api, ConvertOptions, Error, Silent};
+use rusqlite::Connection;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+/// The linked SQLite with the VFS registered.
+fn api() -> Api {
+    static API: OnceLock<Api> = OnceLock::new();
+    *API.get_or_init(|| {
+        // SAFETY: the entry point goes to the linked SQLite alone, which is never unloaded.
+        let api = unsafe {
+            Api::capture(|entry| {
+                let entry = std::mem::transmute::<
+                    densite_sqlite::EntryPoint,
+                    rusqlite::auto_extension::RawAutoExtension,
+                >(entry);
+                rusqlite::auto_extension::register_auto_extension(entry).expect("registered");
+                drop(Connection::open_in_memory().expect("open"));
+                rusqlite::auto_extension::cancel_auto_extension(entry);
+            })
+        };
+        let api = api.expect("a table");
+        densite_vfs::register(api, densite_vfs::NAME, None, false).expect("registered");
+        api
+    })
+}
+
+fn options() -> ConvertOptions {
+    ConvertOptions {
+        wait: std::time::Duration::from_millis(50),
+        ..ConvertOptions::default()
+    }
+}
+
+fn database(path: &Path, vfs: &str, mode: &str) -> Connection {
+    api();
+    let db = Connection::open(format!("file:{}?vfs={vfs}", path.display())).expect("open");
+    db.query_row(&format!("PRAGMA journal_mode={mode}"), [], |_| Ok(()))
+        .expect("mode");
+    db.execute_batch(
+        "CREATE TABLE t(a, b);
+         WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM n WHERE i<5000) INSERT INTO t SELECT i, 'text ' || i FROM n;",
+    )
+    .expect("fill");
+    db
+}
+
+/// Locks of this process on a file, as the system lists them.
+fn locks(path: &Path) -> usize {
+    let inode = std::fs::metadata(path).expect("metadata").ino();
+    let me = std::process::id().to_string();
+    std::fs::read_to_string("/proc/locks")
+        .expect("the list")
+        .lines()
+        .filter(|line| {
+            let words: Vec<&str> = line.split_whitespace().collect();
+            words.get(4) == Some(&me.as_str())
+                && words
+                    .get(5)
+                    .is_some_and(|w| w.ends_with(&format!(":{inode}")))
+        })
+        .count()
+}
+
+fn beside(path: &Path, name: &str) -> PathBuf {
+    path.with_file_name(name)
+}
+
+#[test]
+fn locks_of_the_process_survive() {
+    for (vfs, mode) in [
+        ("unix", "DELETE"),
+        ("unix", "WAL"),
+        ("densite", "DELETE"),
+        ("densite", "WAL"),
+    ] {
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join("a.db");
+        let db = database(&path, vfs, mode);
+        db.execute_batch("BEGIN IMMEDIATE; UPDATE t SET b='x' WHERE a=1")
+            .expect("begin");
+        let held = locks(&path);
+        assert!(held > 0, "{vfs} {mode}: no lock to begin with");
+
+        densite::info(api(), &path).expect("info");
+        densite::check(api(), &path, &mut Silent).expect("check");
+        assert_eq!(
+            locks(&path),
+            held,
+            "{vfs} {mode}: info or check dropped locks"
+        );
+
+        // In place: not while we have it open ourselves.
+        let convert = if vfs == "densite" {
+            densite::decompress
+        } else {
+            densite::compress
+        };
+        let refused = convert(api(), &path, None, &options(), &mut Silent);
+        assert!(
+            matches!(refused, Err(Error::Locked { .. })),
+            "{vfs} {mode}: {refused:?}"
+        );
+        assert_eq!(
+            locks(&path),
+            held,
+            "{vfs} {mode}: a refused conversion dropped locks"
+        );
+
+        // To another file: in WAL mode the writer is in the way, otherwise not.
+        let other = beside(&path, "b.db");
+        let made = convert(api(), &path, Some(&other), &options(), &mut Silent);
+        match mode {
+            "WAL" => assert!(matches!(made, Err(Error::Locked { .. })), "{vfs}: {made:?}"),
+            _ => drop(made.expect("a copy")),
+        }
+        assert_eq!(
+            locks(&path),
+            held,
+            "{vfs} {mode}: a conversion dropped locks"
+        );
+        db.execute_batch("COMMIT").expect("commit");
+        assert_eq!(
+            db.query_row("SELECT b FROM t WHERE a=1", [], |r| r.get::<_, String>(0))
+                .expect("a row"),
+            "x"
+        );
+    }
+}
+
+#[test]
+fn what_an_old_snapshot_keeps_in_the_wal_is_copied() {
+    for vfs in ["unix", "densite"] {
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join("a.db");
+        let db = database(&path, vfs, "WAL");
+        let reader = Connection::open(format!("file:{}?vfs={vfs}", path.display())).expect("open");
+        reader
+            .execute_batch("BEGIN; SELECT count(*) FROM t")
+            .expect("snapshot");
+        db.execute_batch(
+            "UPDATE t SET b='newer'; DELETE FROM t WHERE a>4000; CREATE INDEX i ON t(b)",
+        )
+        .expect("write");
+
+        let convert = if vfs == "densite" {
+            densite::decompress
+        } else {
+            densite::compress
+        };
+        let other = beside(&path, "b.db");
+        convert(api(), &path, Some(&other), &options(), &mut Silent).expect("a copy");
+        let wal = path.with_file_name("a.db-wal");
+        assert!(
+            std::fs::metadata(wal).expect("a WAL").len() > 0,
+            "{vfs}: nothing was kept in the WAL"
+        );
+
+        let copy = Connection::open(format!("file:{}?vfs=densite", other.display())).expect("open");
+        let row = |db: &Connection| {
+            db.query_row("SELECT count(*), min(b), max(a) FROM t", [], |r| {
+                Ok((
+                    r.get::<_, i64>(0)?,
+                    r.get::<_, String>(1)?,
+                    r.get::<_, i64>(2)?,
+                ))
+            })
+            .expect("a row")
+        };
+        assert_eq!(row(&copy), (4000, "newer".to_string(), 4000));
+        assert_eq!(row(&copy), row(&db));
+        assert_eq!(
+            copy.query_row("PRAGMA integrity_check", [], |r| r.get::<_, String>(0))
+                .expect("a row"),
+            "ok"
+        );
+        // The reader's snapshot is the old one still.
+        assert_eq!(
+            reader
+                .query_row("SELECT count(*) FROM t", [], |r| r.get::<_, i64>(0))
+                .expect("a row"),
+            5000
+        );
+    }
+}

@@ -1,0 +1,25 @@
+//! Densite as a loadable SQLite extension: the entry point and nothing else.
+//!
+//! ```sql
+//! .load libdensite
+//! .open file:app.db?vfs=densite
+//! ```
+//!
+//! The extension stays loaded and serves all later connections of the SQLite that loaded
+//! it. It calls SQLite only through the table that SQLite hands over here.
+
+use std::ffi::{c_char, c_int, c_void};
+
+/// The entry point that SQLite finds by the library's name.
+///
+/// # Safety
+/// Called by SQLite when it loads the extension.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_densite_init(
+    db: *mut densite_sqlite::ffi::Db,
+    error: *mut *mut c_char,
+    table: *const c_void,
+) -> c_int {
+    // SAFETY: SQLite's own arguments, passed on; no panic comes out of it.
+    unsafe { densite_vfs::load(db, error, table) }
+}

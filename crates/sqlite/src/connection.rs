@@ -1,0 +1,404 @@
+//! A database connection.
+
+use crate::api::{Api, c_string};
+use crate::ffi::{self, Db};
+use crate::statement::Statement;
+use crate::value::Value;
+use crate::{Code, Error, Result};
+use std::ffi::{CStr, c_int, c_void};
+use std::ptr::NonNull;
+
+/// A connection: one that we opened and close, or one that SQLite lends us.
+#[derive(Debug)]
+pub struct Connection {
+    api: Api,
+    db: NonNull<Db>,
+    owned: bool,
+}
+
+/// How far the newest transaction of a database has gone (`sqlite3_txn_state`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TxnState {
+    /// No transaction.
+    None,
+    /// A read transaction.
+    Read,
+    /// A write transaction.
+    Write,
+}
+
+/// What a checkpoint did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Checkpointed {
+    /// Frames in the WAL; -1 when the database is not in WAL mode.
+    pub wal_frames: i32,
+    /// Of these, how many are in the database file now.
+    pub checkpointed: i32,
+}
+
+impl Connection {
+    /// Opens a database: a path, or a URI when `flags` has `OPEN_URI`. `flags` are SQLite's
+    /// `OPEN_...`; extended result codes are on.
+    ///
+    /// # Errors
+    /// SQLite's, with its message.
+    pub fn open(api: Api, name: &str, flags: i32, vfs: Option<&CStr>) -> Result<Connection> {
+        if name.contains('\0') {
+            return Err(Error::new(
+                Code::CANTOPEN,
+                format!("{name:?}: a NUL in the name"),
+            ));
+        }
+        let name = c_string(name);
+        let mut db = std::ptr::null_mut();
+        // SAFETY: terminated strings or null, and a place for the connection.
+        let rc = unsafe {
+            (api.raw().open_v2)(
+                name.as_ptr(),
+                &raw mut db,
+                flags,
+                vfs.map_or(std::ptr::null(), CStr::as_ptr),
+            )
+        };
+        let Some(db) = NonNull::new(db) else {
+            return Err(Error::from(Code::NOMEM));
+        };
+        // A failed open leaves a connection too: it has the message, and is closed on drop.
+        let connection = Connection {
+            api,
+            db,
+            owned: true,
+        };
+        connection.check(rc)?;
+        // SAFETY: an open connection.
+        unsafe { (api.raw().extended_result_codes)(db.as_ptr(), 1) };
+        Ok(connection)
+    }
+
+    /// Wraps a connection that belongs to someone else; it is not closed.
+    /// `None` for null.
+    ///
+    /// # Safety
+    /// `db` is null or an open connection of this library that outlives what is made of
+    /// this, and is used by this thread alone or serialised by SQLite.
+    pub unsafe fn borrow(api: Api, db: *mut Db) -> Option<Connection> {
+        Some(Connection {
+            api,
+            db: NonNull::new(db)?,
+            owned: false,
+        })
+    }
+
+    /// The library it belongs to.
+    pub fn api(&self) -> Api {
+        self.api
+    }
+
+    /// The pointer, for SQLite.
+    pub fn as_ptr(&self) -> *mut Db {
+        self.db.as_ptr()
+    }
+
+    pub(crate) fn check(&self, rc: c_int) -> Result<()> {
+        if rc == Code::OK.0 {
+            Ok(())
+        } else {
+            Err(self.error(rc))
+        }
+    }
+
+    /// The error for a code that a call on this connection just gave.
+    pub(crate) fn error(&self, rc: c_int) -> Error {
+        // SAFETY: an open connection (or one that failed to open, which is allowed).
+        let extended = unsafe { (self.api.raw().extended_errcode)(self.as_ptr()) };
+        // The connection's own code is about this call only when it agrees with it.
+        if extended & 0xff == rc & 0xff {
+            Error {
+                code: Code(extended),
+                message: self.message(),
+            }
+        } else {
+            Error {
+                code: Code(rc),
+                message: self.api.describe(Code(rc)),
+            }
+        }
+    }
+
+    /// The message of the newest error.
+    pub fn message(&self) -> String {
+        // SAFETY: an open connection; the text is copied before anything else is called.
+        unsafe { CStr::from_ptr((self.api.raw().errmsg)(self.as_ptr())) }
+            .to_string_lossy()
+            .into_owned()
+    }
+
+    /// Runs one or several statements, ignoring rows.
+    ///
+    /// # Errors
+    /// SQLite's, with its message.
+    pub fn exec(&self, sql: &str) -> Result<()> {
+        let sql = c_string(sql);
+        // SAFETY: an open connection, a terminated string, no callback.
+        let rc = unsafe {
+            (self.api.raw().exec)(
+                self.as_ptr(),
+                sql.as_ptr(),
+                None,
+                std::ptr::null_mut(),
+                std::ptr::null_mut(),
+            )
+        };
+        self.check(rc)
+    }
+
+    /// Compiles one statement; what follows it is ignored.
+    ///
+    /// # Errors
+    /// SQLite's, with its message; also for text that has no statement.
+    pub fn prepare(&self, sql: &str) -> Result<Statement<'_>> {
+        Ok(self.prepare_with_tail(sql)?.0)
+    }
+
+    /// Compiles the first statement; also answers the text behind it.
+    ///
+    /// # Errors
+    /// As [`Connection::prepare`].
+    pub fn prepare_with_tail<'s>(&self, sql: &'s str) -> Result<(Statement<'_>, &'s str)> {
+        let len = c_int::try_from(sql.len()).map_err(|_| Error::from(Code::TOOBIG))?;
+        let mut stmt = std::ptr::null_mut();
+        let mut tail = std::ptr::null();
+        // SAFETY: an open connection and `len` bytes of text.
+        let rc = unsafe {
+            (self.api.raw().prepare_v2)(
+                self.as_ptr(),
+                sql.as_ptr().cast(),
+                len,
+                &raw mut stmt,
+                &raw mut tail,
+            )
+        };
+        self.check(rc)?;
+        let used = (tail as usize).saturating_sub(sql.as_ptr() as usize);
+        let rest = sql.get(used..).unwrap_or_default();
+        match NonNull::new(stmt) {
+            Some(stmt) => Ok((Statement::new(self, stmt), rest)),
+            None => Err(Error::new(Code::ERROR, "there is no SQL statement")),
+        }
+    }
+
+    /// The first row of a query, or `None`.
+    ///
+    /// # Errors
+    /// SQLite's, with its message.
+    pub fn query_row(&self, sql: &str, parameters: &[Value]) -> Result<Option<Vec<Value>>> {
+        let mut stmt = self.prepare(sql)?;
+        stmt.bind_all(parameters)?;
+        if !stmt.step()? {
+            return Ok(None);
+        }
+        Ok(Some(
+            (0..stmt.column_count())
+                .map(|i| stmt.column(i).to_owned())
+                .collect(),
+        ))
+    }
+
+    /// The first column of the first row as an integer, or `None`.
+    ///
+    /// # Errors
+    /// SQLite's, with its message.
+    pub fn query_i64(&self, sql: &str) -> Result<Option<i64>> {
+        let mut stmt = self.prepare(sql)?;
+        Ok(if stmt.step()? {
+            stmt.column(0).as_i64()
+        } else {
+            None
+        })
+    }
+
+    /// The first column of the first row as text, or `None`.
+    ///
+    /// # Errors
+    /// SQLite's, with its message.
+    pub fn query_string(&self, sql: &str) -> Result<Option<String>> {
+        let mut stmt = self.prepare(sql)?;
+        Ok(if stmt.step()? {
+            stmt.column(0).as_str().map(str::to_string)
+        } else {
+            None
+        })
+    }
+
+    /// How long a lock is waited for, in milliseconds.
+    ///
+    /// # Errors
+    /// SQLite's.
+    pub fn busy_timeout(&self, ms: i32) -> Result<()> {
+        // SAFETY: an open connection.
+        self.check(unsafe { (self.api.raw().busy_timeout)(self.as_ptr(), ms) })
+    }
+
+    /// Sets one of the boolean settings `DBCONFIG_...`.
+    ///
+    /// # Errors
+    /// SQLite's; [`Code::MISUSE`] for a setting that is not boolean.
+    pub fn set_config(&self, setting: i32, on: bool) -> Result<()> {
+        // The boolean settings take an int and a pointer to one; others take other things.
+        if !(1002..=1019).contains(&setting) {
+            return Err(Error::from(Code::MISUSE));
+        }
+        // SAFETY: an open connection, and the variadic arguments of a boolean setting.
+        self.check(unsafe {
+            (self.api.raw().db_config)(
+                self.as_ptr(),
+                setting,
+                c_int::from(on),
+                std::ptr::null_mut::<c_int>(),
+            )
+        })
+    }
+
+    /// Whether no transaction was begun explicitly.
+    pub fn is_autocommit(&self) -> bool {
+        // SAFETY: an open connection.
+        unsafe { (self.api.raw().get_autocommit)(self.as_ptr()) != 0 }
+    }
+
+    /// The state of a schema's transaction; of all schemas without one.
+    pub fn txn_state(&self, schema: Option<&CStr>) -> TxnState {
+        // SAFETY: an open connection, null or a terminated string.
+        let state = unsafe {
+            (self.api.raw().txn_state)(self.as_ptr(), schema.map_or(std::ptr::null(), CStr::as_ptr))
+        };
+        match state {
+            1 => TxnState::Read,
+            2 => TxnState::Write,
+            _ => TxnState::None,
+        }
+    }
+
+    /// Rows changed by the newest statement.
+    pub fn changes(&self) -> i64 {
+        // SAFETY: an open connection.
+        unsafe { (self.api.raw().changes64)(self.as_ptr()) }
+    }
+
+    /// The newest row id inserted.
+    pub fn last_insert_rowid(&self) -> i64 {
+        // SAFETY: an open connection.
+        unsafe { (self.api.raw().last_insert_rowid)(self.as_ptr()) }
+    }
+
+    /// Ends the running statement with [`Code::INTERRUPT`] as soon as it can.
+    pub fn interrupt(&self) {
+        // SAFETY: an open connection.
+        unsafe { (self.api.raw().interruptx)(self.as_ptr()) }
+    }
+
+    /// The path of a schema's database file; empty for a temporary or in-memory one,
+    /// `None` when there is no such schema.
+    pub fn filename(&self, schema: &CStr) -> Option<String> {
+        // SAFETY: an open connection and a terminated string.
+        let name = unsafe { (self.api.raw().db_filename)(self.as_ptr(), schema.as_ptr()) };
+        if name.is_null() {
+            return None;
+        }
+        // SAFETY: not null, so a terminated string that lives as long as the schema.
+        Some(
+            unsafe { CStr::from_ptr(name) }
+                .to_string_lossy()
+                .into_owned(),
+        )
+    }
+
+    /// Whether a schema's database is read-only; `None` when there is no such schema.
+    pub fn is_readonly(&self, schema: &CStr) -> Option<bool> {
+        // SAFETY: an open connection and a terminated string.
+        match unsafe { (self.api.raw().db_readonly)(self.as_ptr(), schema.as_ptr()) } {
+            0 => Some(false),
+            1 => Some(true),
+            _ => None,
+        }
+    }
+
+    /// Passes an operation to the schema's file (`sqlite3_file_control`); `None` is main.
+    ///
+    /// # Safety
+    /// `arg` is what SQLite's documentation, or the VFS's own, says for `op`.
+    pub unsafe fn file_control(&self, schema: Option<&CStr>, op: i32, arg: *mut c_void) -> Code {
+        // SAFETY: an open connection, null or a terminated string; `arg` as the caller vouches.
+        Code(unsafe {
+            (self.api.raw().file_control)(
+                self.as_ptr(),
+                schema.map_or(std::ptr::null(), CStr::as_ptr),
+                op,
+                arg,
+            )
+        })
+    }
+
+    /// The name of the VFS behind a schema's file.
+    pub fn vfs_name(&self, schema: Option<&CStr>) -> Option<String> {
+        let mut name: *mut std::ffi::c_char = std::ptr::null_mut();
+        // SAFETY: this operation takes a `char**` and puts allocated text there.
+        let rc = unsafe {
+            self.file_control(schema, ffi::FCNTL_VFSNAME, (&raw mut name).cast::<c_void>())
+        };
+        if rc != Code::OK || name.is_null() {
+            return None;
+        }
+        // SAFETY: terminated text of SQLite's allocator, ours to free.
+        unsafe {
+            let text = CStr::from_ptr(name).to_string_lossy().into_owned();
+            (self.api.raw().free)(name.cast());
+            Some(text)
+        }
+    }
+
+    /// Runs a checkpoint; `mode` is `CHECKPOINT_...`.
+    ///
+    /// # Errors
+    /// SQLite's; [`Code::BUSY`] when another connection is in the way.
+    pub fn checkpoint(&self, schema: Option<&CStr>, mode: i32) -> Result<Checkpointed> {
+        let (mut wal_frames, mut checkpointed) = (-1, -1);
+        // SAFETY: an open connection, null or a terminated string, places for two numbers.
+        let rc = unsafe {
+            (self.api.raw().wal_checkpoint_v2)(
+                self.as_ptr(),
+                schema.map_or(std::ptr::null(), CStr::as_ptr),
+                mode,
+                &raw mut wal_frames,
+                &raw mut checkpointed,
+            )
+        };
+        self.check(rc)?;
+        Ok(Checkpointed {
+            wal_frames,
+            checkpointed,
+        })
+    }
+
+    /// Closes the connection and tells how that went. A lent one stays open.
+    ///
+    /// # Errors
+    /// SQLite's.
+    pub fn close(self) -> Result<()> {
+        if !self.owned {
+            return Ok(());
+        }
+        let this = std::mem::ManuallyDrop::new(self);
+        // SAFETY: opened by us, closed once: drop does not run. Statements borrow the
+        // connection, so none is left.
+        Ok(Code(unsafe { (this.api.raw().close_v2)(this.db.as_ptr()) }).ok()?)
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        if self.owned {
+            // SAFETY: opened by us, closed once.
+            unsafe { (self.api.raw().close_v2)(self.db.as_ptr()) };
+        }
+    }
+}

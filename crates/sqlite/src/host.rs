@@ -1,0 +1,155 @@
+//! A VFS found in the host: the one below ours.
+
+use crate::api::Api;
+use crate::ffi;
+use crate::filename::{FileName, OwnedName};
+use crate::hostfile::HostFile;
+use crate::{Code, Error, Result};
+use std::ffi::{CStr, CString, c_char, c_int};
+use std::ptr::NonNull;
+
+/// A registered VFS. It is expected to stay registered for ever, as SQLite expects of every
+/// VFS in use.
+#[derive(Clone, Copy)]
+pub struct HostVfs {
+    api: Api,
+    ptr: NonNull<ffi::Vfs>,
+}
+
+// SAFETY: a `sqlite3_vfs` may be called from any thread, by its contract; we never write to it.
+unsafe impl Send for HostVfs {}
+// SAFETY: as above.
+unsafe impl Sync for HostVfs {}
+
+impl HostVfs {
+    /// Finds a VFS by name, or the default one.
+    pub fn find(api: Api, name: Option<&CStr>) -> Option<HostVfs> {
+        Some(HostVfs {
+            api,
+            ptr: api.find_vfs(name)?,
+        })
+    }
+
+    /// The library it is registered with.
+    pub fn api(self) -> Api {
+        self.api
+    }
+
+    /// The pointer, for SQLite.
+    pub fn as_ptr(self) -> *mut ffi::Vfs {
+        self.ptr.as_ptr()
+    }
+
+    pub(crate) fn raw(&self) -> &ffi::Vfs {
+        // SAFETY: registered, so alive; SQLite changes only `pNext`, which we do not read
+        // and which is pointer-sized.
+        unsafe { self.ptr.as_ref() }
+    }
+
+    /// Its name.
+    pub fn name(self) -> String {
+        let name = self.raw().zName;
+        if name.is_null() {
+            return String::new();
+        }
+        // SAFETY: a registered VFS has a terminated name.
+        unsafe { CStr::from_ptr(name) }
+            .to_string_lossy()
+            .into_owned()
+    }
+
+    /// Bytes of an open file's memory.
+    pub fn file_size(self) -> usize {
+        usize::try_from(self.raw().szOsFile)
+            .unwrap_or(0)
+            .max(size_of::<ffi::File>())
+    }
+
+    /// Opens a file whose name came from SQLite, or without a name a temporary one.
+    /// Answers the file and the flags it was opened with.
+    ///
+    /// # Errors
+    /// The code of the VFS.
+    ///
+    /// # Safety
+    /// The memory of `name` lives until the file is closed.
+    pub unsafe fn open(
+        self,
+        name: Option<FileName<'_>>,
+        flags: i32,
+    ) -> std::result::Result<(HostFile, i32), Code> {
+        // SAFETY: passed on to the caller.
+        unsafe { HostFile::open(self, name.map(FileName::as_ptr), None, flags) }
+    }
+
+    /// Opens a file under a name of our own.
+    ///
+    /// # Errors
+    /// The code of the VFS.
+    pub fn open_path(
+        self,
+        path: &CStr,
+        parameters: &[(&CStr, &CStr)],
+        flags: i32,
+    ) -> Result<(HostFile, i32)> {
+        let name = OwnedName::new(self.api, path, parameters)?;
+        let ptr = name.as_name().as_ptr();
+        // SAFETY: the file keeps the name alive.
+        Ok(unsafe { HostFile::open(self, Some(ptr), Some(name), flags) }?)
+    }
+
+    /// Deletes a file; with `sync_dir` durably.
+    ///
+    /// # Errors
+    /// The code of the VFS.
+    pub fn delete(self, path: &CStr, sync_dir: bool) -> std::result::Result<(), Code> {
+        let Some(call) = self.raw().xDelete else {
+            return Err(Code::IOERR_DELETE);
+        };
+        // SAFETY: the VFS's own method with a terminated path.
+        Code(unsafe { call(self.as_ptr(), path.as_ptr(), c_int::from(sync_dir)) }).ok()
+    }
+
+    /// Asks for a file's existence or accessibility (`ACCESS_...`).
+    ///
+    /// # Errors
+    /// The code of the VFS.
+    pub fn access(self, path: &CStr, flags: i32) -> std::result::Result<bool, Code> {
+        let Some(call) = self.raw().xAccess else {
+            return Err(Code::IOERR_ACCESS);
+        };
+        let mut out = 0;
+        // SAFETY: the VFS's own method with a terminated path and a place for the answer.
+        Code(unsafe { call(self.as_ptr(), path.as_ptr(), flags, &raw mut out) }).ok()?;
+        Ok(out != 0)
+    }
+
+    /// The full path of a name.
+    ///
+    /// # Errors
+    /// The code of the VFS.
+    pub fn full_pathname(self, path: &CStr) -> Result<CString> {
+        let Some(call) = self.raw().xFullPathname else {
+            return Err(Error::from(Code::CANTOPEN));
+        };
+        let size = usize::try_from(self.raw().mxPathname).unwrap_or(0).max(512) + 1;
+        let mut out: Vec<u8> = vec![0; size];
+        let room = c_int::try_from(size).unwrap_or(c_int::MAX);
+        // SAFETY: the VFS's own method, a terminated path and `room` bytes for the answer.
+        let rc = unsafe {
+            call(
+                self.as_ptr(),
+                path.as_ptr(),
+                room,
+                out.as_mut_ptr().cast::<c_char>(),
+            )
+        };
+        // SQLITE_OK_SYMLINK (512) is a success too.
+        if rc != Code::OK.0 && rc != 512 {
+            return Err(Error::from(Code(rc)));
+        }
+        let end = out.iter().position(|&b| b == 0).unwrap_or(0);
+        out.truncate(end);
+        Ok(CString::new(out).unwrap_or_default())
+    }
+}

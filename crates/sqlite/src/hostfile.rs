@@ -1,0 +1,468 @@
+//! An open file of the host's VFS.
+
+use crate::Code;
+use crate::api::Api;
+use crate::ffi::{self, IoMethods};
+use crate::filename::OwnedName;
+use crate::host::HostVfs;
+use densite_disk as disk;
+use parking_lot::Mutex;
+use std::ffi::{c_char, c_int, c_void};
+use std::sync::Arc;
+
+/// The most that is read or written in one call of the host, in bytes: what SQLite itself
+/// asks for at most, its largest page. SQLite's unix VFS takes only the low 17 bits of a
+/// length.
+const CHUNK: usize = 1 << 16;
+
+/// How often a read at a moving end of file is tried again.
+const SHORT_READ_TRIES: u32 = 16;
+
+/// An open file. Clones are the same file; it is closed by [`HostFile::close`] or when the
+/// last clone goes. After that every call answers an error.
+///
+/// Calls are one at a time: a VFS need not allow two threads in one file.
+#[derive(Clone)]
+pub struct HostFile(Arc<Mutex<Open>>);
+
+struct Open {
+    api: Api,
+    /// The `sqlite3_file`, in words so that it is aligned; empty once closed.
+    memory: Box<[u64]>,
+    /// Whether a sync of all metadata is to be `SYNC_FULL`, not `SYNC_NORMAL`.
+    full_sync: bool,
+    /// Freed after the file is closed, for the file may keep a pointer to it.
+    _name: Option<OwnedName>,
+}
+
+// SAFETY: a `sqlite3_file` is not bound to a thread, and the mutex around this lets only
+// one in at a time.
+unsafe impl Send for Open {}
+
+impl Open {
+    /// The file and its methods, unless closed.
+    fn parts(&mut self) -> Option<(*mut ffi::File, &'static IoMethods)> {
+        if self.memory.is_empty() {
+            return None;
+        }
+        let file = self.memory.as_mut_ptr().cast::<ffi::File>();
+        // SAFETY: the memory holds a `sqlite3_file` that was opened; its methods, when not
+        // null, are a static table of its VFS.
+        let methods = unsafe { (*file).pMethods.as_ref() }?;
+        Some((file, methods))
+    }
+
+    fn close(&mut self) -> Result<(), Code> {
+        let rc = match self.parts() {
+            Some((file, methods)) => match methods.xClose {
+                // SAFETY: open, and never used again: the memory goes below.
+                Some(close) => Code(unsafe { close(file) }).ok(),
+                None => Ok(()),
+            },
+            None => Ok(()),
+        };
+        self.memory = Box::default();
+        rc
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        // Nobody is left to tell.
+        let _ = self.close();
+    }
+}
+
+/// Calls a method of the open file, or answers `$missing` when the file is closed or the
+/// VFS has no such method.
+macro_rules! call {
+    ($self:ident, $method:ident, $missing:expr $(, $arg:expr)*) => {{
+        let mut open = $self.0.lock();
+        match open.parts() {
+            Some((file, IoMethods { $method: Some(method), .. })) => {
+                // SAFETY: a method of an open file, called by one thread at a time, with
+                // arguments whose memory the caller holds during the call.
+                unsafe { method(file $(, $arg)*) }
+            }
+            _ => $missing,
+        }
+    }};
+}
+
+/// The same for methods of later versions of the table.
+macro_rules! call_since {
+    ($self:ident, $version:literal, $method:ident, $missing:expr $(, $arg:expr)*) => {{
+        let mut open = $self.0.lock();
+        match open.parts() {
+            Some((file, methods)) if methods.iVersion >= $version => match methods.$method {
+                // SAFETY: as in `call`, and the table has this entry.
+                Some(method) => unsafe { method(file $(, $arg)*) },
+                None => $missing,
+            },
+            _ => $missing,
+        }
+    }};
+}
+
+impl HostFile {
+    /// # Safety
+    /// `name` is null or a name of this library that lives until the file is closed;
+    /// `owned`, when given, is what keeps it alive.
+    pub(crate) unsafe fn open(
+        vfs: HostVfs,
+        name: Option<*const c_char>,
+        owned: Option<OwnedName>,
+        flags: i32,
+    ) -> Result<(HostFile, i32), Code> {
+        let Some(call) = vfs.raw().xOpen else {
+            return Err(Code::CANTOPEN);
+        };
+        let words = vfs.file_size().div_ceil(size_of::<u64>());
+        let mut open = Open {
+            api: vfs.api(),
+            memory: vec![0u64; words].into_boxed_slice(),
+            full_sync: false,
+            _name: owned,
+        };
+        let file = open.memory.as_mut_ptr().cast::<ffi::File>();
+        let mut out_flags = flags;
+        // SAFETY: the VFS's own method; zeroed, aligned memory of the size it asks for, and
+        // a name as the caller vouches.
+        let rc = unsafe {
+            call(
+                vfs.as_ptr(),
+                name.unwrap_or(std::ptr::null()),
+                file,
+                flags,
+                &raw mut out_flags,
+            )
+        };
+        if rc != Code::OK.0 {
+            // SQLite closes a file that failed to open if it has methods; so do we, on drop.
+            return Err(Code(rc));
+        }
+        Ok((HostFile(Arc::new(Mutex::new(open))), out_flags))
+    }
+
+    /// A file that is closed already: every call answers an error.
+    pub fn closed(api: Api) -> HostFile {
+        HostFile(Arc::new(Mutex::new(Open {
+            api,
+            memory: Box::default(),
+            full_sync: false,
+            _name: None,
+        })))
+    }
+
+    /// The library it belongs to.
+    pub fn api(&self) -> Api {
+        self.0.lock().api
+    }
+
+    /// Closes the file now, whatever clones there are.
+    ///
+    /// # Errors
+    /// The code of the VFS; the file is closed all the same.
+    pub fn close(&self) -> Result<(), Code> {
+        self.0.lock().close()
+    }
+
+    /// Whether it shares memory between connections (a WAL index).
+    pub fn has_shm(&self) -> bool {
+        self.0
+            .lock()
+            .parts()
+            .is_some_and(|(_, m)| m.iVersion >= 2 && m.xShmMap.is_some())
+    }
+
+    /// xRead as the VFS has it: on [`Code::IOERR_SHORT_READ`] the rest of `buf` is zeros.
+    ///
+    /// # Errors
+    /// The code of the VFS.
+    pub fn read(&self, buf: &mut [u8], offset: i64) -> Result<(), Code> {
+        let amount = c_int::try_from(buf.len()).map_err(|_| Code::IOERR_READ)?;
+        Code(call!(
+            self,
+            xRead,
+            Code::IOERR_READ.0,
+            buf.as_mut_ptr().cast(),
+            amount,
+            offset
+        ))
+        .ok()
+    }
+
+    /// xWrite.
+    ///
+    /// # Errors
+    /// The code of the VFS.
+    pub fn write(&self, buf: &[u8], offset: i64) -> Result<(), Code> {
+        let amount = c_int::try_from(buf.len()).map_err(|_| Code::IOERR_WRITE)?;
+        Code(call!(
+            self,
+            xWrite,
+            Code::IOERR_WRITE.0,
+            buf.as_ptr().cast(),
+            amount,
+            offset
+        ))
+        .ok()
+    }
+
+    /// xTruncate, to a length in bytes.
+    ///
+    /// # Errors
+    /// The code of the VFS.
+    pub fn truncate(&self, len: i64) -> Result<(), Code> {
+        Code(call!(self, xTruncate, Code::IOERR_TRUNCATE.0, len)).ok()
+    }
+
+    /// xSync with SQLite's flags.
+    ///
+    /// # Errors
+    /// The code of the VFS.
+    pub fn sync_with(&self, flags: i32) -> Result<(), Code> {
+        Code(call!(self, xSync, Code::IOERR_FSYNC.0, flags)).ok()
+    }
+
+    /// How strong the syncs of the disk contract are: as `PRAGMA fullfsync` asked for in
+    /// the flags of SQLite's newest xSync.
+    pub fn set_sync_strength(&self, flags: i32) {
+        self.0.lock().full_sync = flags & 0x0f == ffi::SYNC_FULL;
+    }
+
+    /// xFileSize in bytes.
+    ///
+    /// # Errors
+    /// The code of the VFS.
+    pub fn file_size(&self) -> Result<i64, Code> {
+        let mut size = 0;
+        Code(call!(self, xFileSize, Code::IOERR_FSTAT.0, &raw mut size)).ok()?;
+        Ok(size)
+    }
+
+    /// xLock, to a level `LOCK_...`.
+    ///
+    /// # Errors
+    /// The code of the VFS; [`Code::BUSY`] when another holds a lock against it.
+    pub fn lock(&self, level: i32) -> Result<(), Code> {
+        Code(call!(self, xLock, Code::IOERR_LOCK.0, level)).ok()
+    }
+
+    /// xUnlock, down to a level `LOCK_...`.
+    ///
+    /// # Errors
+    /// The code of the VFS.
+    pub fn unlock(&self, level: i32) -> Result<(), Code> {
+        Code(call!(self, xUnlock, Code::IOERR_UNLOCK.0, level)).ok()
+    }
+
+    /// xCheckReservedLock: whether anyone holds RESERVED or more.
+    ///
+    /// # Errors
+    /// The code of the VFS.
+    pub fn check_reserved(&self) -> Result<bool, Code> {
+        let mut out = 0;
+        let missing = Code::IOERR_CHECKRESERVEDLOCK.0;
+        Code(call!(self, xCheckReservedLock, missing, &raw mut out)).ok()?;
+        Ok(out != 0)
+    }
+
+    /// xFileControl.
+    ///
+    /// # Safety
+    /// `arg` is what SQLite's documentation says for `op`.
+    pub unsafe fn file_control(&self, op: i32, arg: *mut c_void) -> Code {
+        Code(call!(self, xFileControl, Code::NOTFOUND.0, op, arg))
+    }
+
+    /// xSectorSize in bytes.
+    pub fn sector_size(&self) -> i32 {
+        call!(self, xSectorSize, 4096)
+    }
+
+    /// xDeviceCharacteristics: bits `IOCAP_...`.
+    pub fn device_characteristics(&self) -> i32 {
+        call!(self, xDeviceCharacteristics, 0)
+    }
+
+    /// xShmMap: the code, and the region's address (null when there is none).
+    pub fn shm_map(&self, region: i32, size: i32, extend: bool) -> (Code, *mut c_void) {
+        let mut out = std::ptr::null_mut();
+        let missing = Code::IOERR_SHMMAP.0;
+        let rc = call_since!(
+            self,
+            2,
+            xShmMap,
+            missing,
+            region,
+            size,
+            c_int::from(extend),
+            &raw mut out
+        );
+        (Code(rc), out)
+    }
+
+    /// xShmLock on `n` locks from `offset`; flags `SHM_...`.
+    ///
+    /// # Errors
+    /// The code of the VFS; [`Code::BUSY`] when another holds a lock against it.
+    pub fn shm_lock(&self, offset: i32, n: i32, flags: i32) -> Result<(), Code> {
+        Code(call_since!(
+            self,
+            2,
+            xShmLock,
+            Code::IOERR_LOCK.0,
+            offset,
+            n,
+            flags
+        ))
+        .ok()
+    }
+
+    /// xShmBarrier.
+    pub fn shm_barrier(&self) {
+        call_since!(self, 2, xShmBarrier, ());
+    }
+
+    /// xShmUnmap.
+    ///
+    /// # Errors
+    /// The code of the VFS.
+    pub fn shm_unmap(&self, delete: bool) -> Result<(), Code> {
+        Code(call_since!(
+            self,
+            2,
+            xShmUnmap,
+            Code::OK.0,
+            c_int::from(delete)
+        ))
+        .ok()
+    }
+
+    /// xFetch: a pointer to mapped bytes, or null when they are not mapped.
+    ///
+    /// # Errors
+    /// The code of the VFS.
+    pub fn fetch(&self, offset: i64, len: i32) -> Result<*mut c_void, Code> {
+        let mut out = std::ptr::null_mut();
+        Code(call_since!(
+            self,
+            3,
+            xFetch,
+            Code::OK.0,
+            offset,
+            len,
+            &raw mut out
+        ))
+        .ok()?;
+        Ok(out)
+    }
+
+    /// xUnfetch.
+    ///
+    /// # Safety
+    /// `page` is null or came from [`HostFile::fetch`] at that offset and was not given back.
+    ///
+    /// # Errors
+    /// The code of the VFS.
+    pub unsafe fn unfetch(&self, offset: i64, page: *mut c_void) -> Result<(), Code> {
+        Code(call_since!(self, 3, xUnfetch, Code::OK.0, offset, page)).ok()
+    }
+}
+
+/// A SQLite code as an error of the disk contract.
+fn disk_error(op: disk::Op, code: Code) -> disk::Error {
+    let kind = match code.primary() {
+        Code::FULL => disk::ErrorKind::Full,
+        Code::PERM | Code::READONLY => disk::ErrorKind::Permission,
+        _ => disk::ErrorKind::Io,
+    };
+    disk::Error {
+        kind,
+        op,
+        code: Some(code.0),
+    }
+}
+
+fn position(op: disk::Op, offset: u64) -> disk::Result<i64> {
+    i64::try_from(offset).map_err(|_| disk::Error::new(disk::ErrorKind::Io, op))
+}
+
+impl disk::File for HostFile {
+    fn read_at(&self, buf: &mut [u8], offset: u64) -> disk::Result<usize> {
+        let fail = |code| disk_error(disk::Op::Read, code);
+        let mut done = 0;
+        for chunk in buf.chunks_mut(CHUNK) {
+            let at = position(disk::Op::Read, offset + done as u64)?;
+            let mut want = chunk.len();
+            let mut tries = 0;
+            // The host says only "short"; how short is told by the length. The file may
+            // grow or shrink in between, so bytes count only when read in full.
+            while want > 0 {
+                let Some(part) = chunk.get_mut(..want) else {
+                    break;
+                };
+                match self.read(part, at) {
+                    Ok(()) => break,
+                    Err(Code::IOERR_SHORT_READ) => {
+                        let left = self.file_size().map_err(fail)?.saturating_sub(at);
+                        want = usize::try_from(left).unwrap_or(0).min(chunk.len());
+                        tries += 1;
+                        if tries > SHORT_READ_TRIES {
+                            return Err(fail(Code::IOERR_READ));
+                        }
+                    }
+                    Err(code) => return Err(fail(code)),
+                }
+            }
+            done += want;
+            if want < chunk.len() {
+                break;
+            }
+        }
+        Ok(done)
+    }
+
+    fn write_at(&self, buf: &[u8], offset: u64) -> disk::Result<()> {
+        let mut at = position(disk::Op::Write, offset)?;
+        for chunk in buf.chunks(CHUNK) {
+            self.write(chunk, at)
+                .map_err(|code| disk_error(disk::Op::Write, code))?;
+            at = position(disk::Op::Write, at as u64 + chunk.len() as u64)?;
+        }
+        Ok(())
+    }
+
+    fn set_len(&self, len: u64) -> disk::Result<()> {
+        let len_wanted = position(disk::Op::Truncate, len)?;
+        let fail = |code| disk_error(disk::Op::Truncate, code);
+        self.truncate(len_wanted).map_err(fail)?;
+        // xTruncate need not grow a file: a byte at the end does.
+        if self.file_size().map_err(fail)? < len_wanted {
+            self.write(&[0], len_wanted - 1).map_err(fail)?;
+        }
+        Ok(())
+    }
+
+    fn sync(&self, kind: disk::SyncKind) -> disk::Result<()> {
+        let strength = if self.0.lock().full_sync {
+            ffi::SYNC_FULL
+        } else {
+            ffi::SYNC_NORMAL
+        };
+        let flags = match kind {
+            disk::SyncKind::Data => strength | ffi::SYNC_DATAONLY,
+            disk::SyncKind::Full => strength,
+        };
+        self.sync_with(flags)
+            .map_err(|code| disk_error(disk::Op::Sync, code))
+    }
+
+    fn len(&self) -> disk::Result<u64> {
+        let size = self
+            .file_size()
+            .map_err(|code| disk_error(disk::Op::Len, code))?;
+        Ok(u64::try_from(size).unwrap_or(0))
+    }
+}

@@ -1,0 +1,44 @@
+//! A safe wrapper over SQLite's table of API pointers.
+//!
+//! SQLite is called only through the table that it hands to an extension's entry point
+//! ([`Api`]); nothing is linked. So one build serves every host from SQLite 3.37.2 on.
+//!
+//! - [`Connection`], [`Statement`], [`Value`], [`Backup`]: using a database;
+//! - [`HostVfs`], [`HostFile`]: files through a VFS of the host;
+//! - [`Vfs`], [`VfsFile`], [`register_vfs`]: a VFS of one's own;
+//! - [`create_function`], [`create_table_function`]: SQL functions.
+//!
+//! Callbacks catch panics: none crosses into C.
+
+#![warn(missing_docs)]
+
+mod api;
+mod backup;
+mod code;
+mod connection;
+mod error;
+pub mod ffi;
+mod filename;
+mod function;
+mod host;
+mod hostfile;
+mod panic;
+pub mod routines;
+mod statement;
+mod table;
+mod value;
+mod vfs;
+
+pub use api::{Api, EntryPoint, OLDEST_VERSION, string_of_any_version};
+pub use backup::{Backup, BackupStep};
+pub use code::Code;
+pub use connection::{Checkpointed, Connection, TxnState};
+pub use error::{Error, Result};
+pub use filename::{FileName, OwnedName};
+pub use function::create_function;
+pub use host::HostVfs;
+pub use hostfile::HostFile;
+pub use statement::Statement;
+pub use table::create_table_function;
+pub use value::{Value, ValueRef};
+pub use vfs::{Opened, Registered, Vfs, VfsFile, make_default, register_vfs, registered};

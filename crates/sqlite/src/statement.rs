@@ -1,0 +1,180 @@
+//! A compiled statement.
+
+use crate::api::c_string;
+use crate::connection::Connection;
+use crate::ffi::{self, Stmt};
+use crate::value::{Value, ValueRef, bytes};
+use crate::{Code, Error, Result};
+use std::ffi::{CStr, c_int, c_void};
+use std::ptr::NonNull;
+
+/// A compiled statement of a connection.
+pub struct Statement<'c> {
+    connection: &'c Connection,
+    stmt: NonNull<Stmt>,
+}
+
+/// Tells SQLite to copy the bytes before the call returns (`SQLITE_TRANSIENT`).
+pub(crate) fn transient() -> ffi::Destructor {
+    // SAFETY: SQLite defines the pointer -1 to mean "copy it" and never calls it; a
+    // function pointer may have any value but null.
+    unsafe { std::mem::transmute::<isize, ffi::Destructor>(-1) }
+}
+
+impl<'c> Statement<'c> {
+    pub(crate) fn new(connection: &'c Connection, stmt: NonNull<Stmt>) -> Statement<'c> {
+        Statement { connection, stmt }
+    }
+
+    fn ptr(&self) -> *mut Stmt {
+        self.stmt.as_ptr()
+    }
+
+    /// Binds a value to a parameter; 1 is the first.
+    ///
+    /// # Errors
+    /// [`Code::RANGE`] when there is no such parameter; [`Code::TOOBIG`].
+    pub fn bind(&mut self, index: usize, value: &Value) -> Result<()> {
+        let index = c_int::try_from(index).map_err(|_| Error::from(Code::RANGE))?;
+        let t = self.connection.api().raw();
+        // SAFETY: a live statement; text and blobs are copied before the call returns.
+        let rc = unsafe {
+            match value {
+                Value::Null => (t.bind_null)(self.ptr(), index),
+                Value::Integer(n) => (t.bind_int64)(self.ptr(), index, *n),
+                Value::Real(x) => (t.bind_double)(self.ptr(), index, *x),
+                Value::Text(text) => (t.bind_text64)(
+                    self.ptr(),
+                    index,
+                    text.as_ptr().cast(),
+                    text.len() as u64,
+                    transient(),
+                    1, // SQLITE_UTF8
+                ),
+                Value::Blob(blob) => (t.bind_blob64)(
+                    self.ptr(),
+                    index,
+                    blob.as_ptr().cast::<c_void>(),
+                    blob.len() as u64,
+                    transient(),
+                ),
+            }
+        };
+        self.connection.check(rc)
+    }
+
+    /// Binds values to the parameters from the first on.
+    ///
+    /// # Errors
+    /// As [`Statement::bind`].
+    pub fn bind_all(&mut self, values: &[Value]) -> Result<()> {
+        values
+            .iter()
+            .enumerate()
+            .try_for_each(|(i, value)| self.bind(i + 1, value))
+    }
+
+    /// How many parameters there are.
+    pub fn parameter_count(&self) -> usize {
+        // SAFETY: a live statement.
+        let n = unsafe { (self.connection.api().raw().bind_parameter_count)(self.ptr()) };
+        usize::try_from(n).unwrap_or(0)
+    }
+
+    /// The place of a named parameter (with its sign, ":a").
+    pub fn parameter_index(&self, name: &str) -> Option<usize> {
+        let name = c_string(name);
+        // SAFETY: a live statement and a terminated string.
+        let n = unsafe {
+            (self.connection.api().raw().bind_parameter_index)(self.ptr(), name.as_ptr())
+        };
+        usize::try_from(n).ok().filter(|&n| n > 0)
+    }
+
+    /// Goes on to the next row; false when there is none.
+    ///
+    /// # Errors
+    /// SQLite's, with its message.
+    pub fn step(&mut self) -> Result<bool> {
+        // SAFETY: a live statement.
+        match unsafe { (self.connection.api().raw().step)(self.ptr()) } {
+            rc if rc == Code::ROW.0 => Ok(true),
+            rc if rc == Code::DONE.0 => Ok(false),
+            rc => Err(self.connection.error(rc)),
+        }
+    }
+
+    /// Makes it ready to run again; bindings stay.
+    pub fn reset(&mut self) {
+        // SAFETY: a live statement. The code repeats the failure of the last step.
+        unsafe { (self.connection.api().raw().reset)(self.ptr()) };
+    }
+
+    /// Sets all parameters to NULL.
+    pub fn clear_bindings(&mut self) {
+        // SAFETY: a live statement.
+        unsafe { (self.connection.api().raw().clear_bindings)(self.ptr()) };
+    }
+
+    /// Whether it changes no database directly.
+    pub fn is_readonly(&self) -> bool {
+        // SAFETY: a live statement.
+        unsafe { (self.connection.api().raw().stmt_readonly)(self.ptr()) != 0 }
+    }
+
+    /// How many columns its rows have; 0 for a statement without rows.
+    pub fn column_count(&self) -> usize {
+        // SAFETY: a live statement.
+        let n = unsafe { (self.connection.api().raw().column_count)(self.ptr()) };
+        usize::try_from(n).unwrap_or(0)
+    }
+
+    /// The name of a column; 0 is the first.
+    pub fn column_name(&self, index: usize) -> String {
+        let Ok(index) = c_int::try_from(index) else {
+            return String::new();
+        };
+        // SAFETY: a live statement; any number is allowed.
+        let name = unsafe { (self.connection.api().raw().column_name)(self.ptr(), index) };
+        if name.is_null() {
+            return String::new();
+        }
+        // SAFETY: not null, so terminated; copied at once.
+        unsafe { CStr::from_ptr(name) }
+            .to_string_lossy()
+            .into_owned()
+    }
+
+    /// A column of the current row; 0 is the first. NULL when there is no such column.
+    pub fn column(&self, index: usize) -> ValueRef<'_> {
+        let Ok(i) = c_int::try_from(index) else {
+            return ValueRef::Null;
+        };
+        let (t, stmt) = (self.connection.api().raw(), self.ptr());
+        // SAFETY: a live statement; any number is allowed. The answer lives until the next
+        // step, reset or bind, which need `&mut self`; no conversion moves it, because the
+        // type is asked first.
+        unsafe {
+            match (t.column_type)(stmt, i) {
+                ffi::INTEGER => ValueRef::Integer((t.column_int64)(stmt, i)),
+                ffi::FLOAT => ValueRef::Real((t.column_double)(stmt, i)),
+                ffi::TEXT => {
+                    let ptr = (t.column_text)(stmt, i);
+                    ValueRef::Text(bytes(ptr.cast(), (t.column_bytes)(stmt, i)))
+                }
+                ffi::BLOB => {
+                    let ptr = (t.column_blob)(stmt, i);
+                    ValueRef::Blob(bytes(ptr, (t.column_bytes)(stmt, i)))
+                }
+                _ => ValueRef::Null,
+            }
+        }
+    }
+}
+
+impl Drop for Statement<'_> {
+    fn drop(&mut self) {
+        // SAFETY: a live statement, finalised once. The code repeats that of the last step.
+        unsafe { (self.connection.api().raw().finalize)(self.ptr()) };
+    }
+}

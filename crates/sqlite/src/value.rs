@@ -1,0 +1,139 @@
+//! Values: SQLite's five types.
+
+use crate::api::Api;
+use crate::ffi::{self, RawValue};
+use std::ffi::c_void;
+
+/// A value that we own.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Value {
+    /// NULL.
+    Null,
+    /// An integer.
+    Integer(i64),
+    /// A floating-point number.
+    Real(f64),
+    /// Text.
+    Text(String),
+    /// Bytes.
+    Blob(Vec<u8>),
+}
+
+/// A value that lies in SQLite's memory.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum ValueRef<'a> {
+    /// NULL.
+    Null,
+    /// An integer.
+    Integer(i64),
+    /// A floating-point number.
+    Real(f64),
+    /// Text, as bytes: SQLite does not promise valid UTF-8.
+    Text(&'a [u8]),
+    /// Bytes.
+    Blob(&'a [u8]),
+}
+
+impl<'a> ValueRef<'a> {
+    /// The text, when it is valid text.
+    pub fn as_str(self) -> Option<&'a str> {
+        match self {
+            ValueRef::Text(bytes) => std::str::from_utf8(bytes).ok(),
+            _ => None,
+        }
+    }
+
+    /// The integer, when it is one.
+    pub fn as_i64(self) -> Option<i64> {
+        match self {
+            ValueRef::Integer(n) => Some(n),
+            _ => None,
+        }
+    }
+
+    /// The bytes of text or a blob.
+    pub fn as_bytes(self) -> Option<&'a [u8]> {
+        match self {
+            ValueRef::Text(bytes) | ValueRef::Blob(bytes) => Some(bytes),
+            _ => None,
+        }
+    }
+
+    /// A copy; text that is not valid UTF-8 gets replacement characters.
+    pub fn to_owned(self) -> Value {
+        match self {
+            ValueRef::Null => Value::Null,
+            ValueRef::Integer(n) => Value::Integer(n),
+            ValueRef::Real(x) => Value::Real(x),
+            ValueRef::Text(bytes) => Value::Text(String::from_utf8_lossy(bytes).into_owned()),
+            ValueRef::Blob(bytes) => Value::Blob(bytes.to_vec()),
+        }
+    }
+
+    /// Reads a function's argument.
+    ///
+    /// # Safety
+    /// `value` is a live protected `sqlite3_value` that lives unchanged for `'a`.
+    pub(crate) unsafe fn from_raw(api: Api, value: *mut RawValue) -> ValueRef<'a> {
+        let t = api.raw();
+        // SAFETY: a live value as the caller vouches; the pointer is asked for before the
+        // length, and the memory stays until the value changes.
+        unsafe {
+            match (t.value_type)(value) {
+                ffi::INTEGER => ValueRef::Integer((t.value_int64)(value)),
+                ffi::FLOAT => ValueRef::Real((t.value_double)(value)),
+                ffi::TEXT => {
+                    let ptr = (t.value_text)(value);
+                    ValueRef::Text(bytes(ptr.cast(), (t.value_bytes)(value)))
+                }
+                ffi::BLOB => {
+                    let ptr = (t.value_blob)(value);
+                    ValueRef::Blob(bytes(ptr, (t.value_bytes)(value)))
+                }
+                _ => ValueRef::Null,
+            }
+        }
+    }
+}
+
+/// # Safety
+/// `ptr` is null or points to `len` bytes that live unchanged for `'a`.
+pub(crate) unsafe fn bytes<'a>(ptr: *const c_void, len: i32) -> &'a [u8] {
+    match usize::try_from(len) {
+        // SAFETY: as the caller vouches.
+        Ok(len) if len > 0 && !ptr.is_null() => unsafe {
+            std::slice::from_raw_parts(ptr.cast::<u8>(), len)
+        },
+        _ => &[],
+    }
+}
+
+impl From<i64> for Value {
+    fn from(n: i64) -> Self {
+        Value::Integer(n)
+    }
+}
+
+impl From<f64> for Value {
+    fn from(x: f64) -> Self {
+        Value::Real(x)
+    }
+}
+
+impl From<&str> for Value {
+    fn from(text: &str) -> Self {
+        Value::Text(text.to_string())
+    }
+}
+
+impl From<String> for Value {
+    fn from(text: String) -> Self {
+        Value::Text(text)
+    }
+}
+
+impl From<Vec<u8>> for Value {
+    fn from(bytes: Vec<u8>) -> Self {
+        Value::Blob(bytes)
+    }
+}

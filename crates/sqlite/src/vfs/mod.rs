@@ -1,0 +1,243 @@
+//! A VFS of one's own: two traits, and the callbacks that bring SQLite to them.
+
+mod methods;
+mod shim;
+
+use crate::api::Api;
+use crate::filename::FileName;
+use crate::host::HostVfs;
+use crate::{Code, Result};
+use std::ffi::{CStr, CString, c_void};
+
+pub use shim::register_vfs;
+
+/// What [`Vfs::open`] decided.
+pub enum Opened<F> {
+    /// A file of this VFS.
+    File {
+        /// The file.
+        file: F,
+        /// The flags it was really opened with (`OPEN_READONLY` instead of `OPEN_READWRITE`).
+        flags: i32,
+    },
+    /// The host's VFS is to open it, in SQLite's own memory: from then on its methods are
+    /// the host's and nothing of ours is in the way.
+    Host,
+}
+
+/// A virtual file system over another.
+///
+/// Everything that is not a method here goes to the host's as it is: loading libraries,
+/// randomness, time, sleeping, system calls.
+pub trait Vfs: Send + Sync + 'static {
+    /// An open file.
+    type File: VfsFile;
+
+    /// The VFS below. Always the same one.
+    fn host(&self) -> HostVfs;
+
+    /// Opens a file. `flags` are `OPEN_...`. The memory of `name` lives until the file is
+    /// closed; without a name it is a temporary file.
+    ///
+    /// # Errors
+    /// A code for SQLite, [`Code::CANTOPEN`] as a rule.
+    fn open(
+        &self,
+        name: Option<FileName<'_>>,
+        flags: i32,
+    ) -> std::result::Result<Opened<Self::File>, Code>;
+
+    /// Deletes a file; with `sync_dir` durably.
+    ///
+    /// # Errors
+    /// A code for SQLite; [`Code::IOERR_DELETE_NOENT`] when there is none.
+    fn delete(&self, path: &CStr, sync_dir: bool) -> std::result::Result<(), Code> {
+        self.host().delete(path, sync_dir)
+    }
+
+    /// Whether a file exists or is accessible, by `flags` (`ACCESS_...`).
+    ///
+    /// # Errors
+    /// A code for SQLite.
+    fn access(&self, path: &CStr, flags: i32) -> std::result::Result<bool, Code> {
+        self.host().access(path, flags)
+    }
+
+    /// The full path of a name; `None` lets the host's VFS answer.
+    ///
+    /// # Errors
+    /// A code for SQLite.
+    fn full_pathname(&self, path: &CStr) -> std::result::Result<Option<CString>, Code> {
+        let _ = path;
+        Ok(None)
+    }
+}
+
+/// One open file of a [`Vfs`]. The terms are those of `sqlite3_io_methods`.
+///
+/// Errors are codes for SQLite. A panic in a method is caught and becomes an error code.
+pub trait VfsFile: Send + 'static {
+    /// Closes it; whatever the answer, it is dropped next.
+    ///
+    /// # Errors
+    /// A code; SQLite ignores it.
+    fn close(&mut self) -> std::result::Result<(), Code>;
+
+    /// Reads at `offset`; answers how many bytes lie before the end of the file. The rest
+    /// of `buf` is zero-filled for SQLite, which gets [`Code::IOERR_SHORT_READ`].
+    ///
+    /// # Errors
+    /// A code. An implementation that answers `IOERR_SHORT_READ` itself has filled `buf`.
+    fn read(&mut self, buf: &mut [u8], offset: u64) -> std::result::Result<usize, Code>;
+
+    /// Writes all of `buf` at `offset`.
+    ///
+    /// # Errors
+    /// A code.
+    fn write(&mut self, buf: &[u8], offset: u64) -> std::result::Result<(), Code>;
+
+    /// Sets the length in bytes.
+    ///
+    /// # Errors
+    /// A code.
+    fn truncate(&mut self, len: u64) -> std::result::Result<(), Code>;
+
+    /// Makes it durable; `flags` are `SYNC_...`.
+    ///
+    /// # Errors
+    /// A code.
+    fn sync(&mut self, flags: i32) -> std::result::Result<(), Code>;
+
+    /// The length in bytes.
+    ///
+    /// # Errors
+    /// A code.
+    fn file_size(&mut self) -> std::result::Result<u64, Code>;
+
+    /// Takes a lock, `LOCK_SHARED` to `LOCK_EXCLUSIVE`.
+    ///
+    /// # Errors
+    /// [`Code::BUSY`] when another is in the way.
+    fn lock(&mut self, level: i32) -> std::result::Result<(), Code>;
+
+    /// Gives locks back, down to `LOCK_SHARED` or `LOCK_NONE`.
+    ///
+    /// # Errors
+    /// A code.
+    fn unlock(&mut self, level: i32) -> std::result::Result<(), Code>;
+
+    /// Whether anyone holds RESERVED or more.
+    ///
+    /// # Errors
+    /// A code.
+    fn check_reserved(&mut self) -> std::result::Result<bool, Code>;
+
+    /// Any other operation; [`Code::NOTFOUND`] for an unknown one.
+    ///
+    /// # Safety
+    /// `arg` is what SQLite's documentation, or this VFS's own, says for `op`.
+    unsafe fn file_control(&mut self, op: i32, arg: *mut c_void) -> Code;
+
+    /// The sector size in bytes.
+    fn sector_size(&mut self) -> i32 {
+        4096
+    }
+
+    /// Bits `IOCAP_...`.
+    fn device_characteristics(&mut self) -> i32 {
+        0
+    }
+
+    /// Whether the shared-memory methods work: asked once, after opening. Without them
+    /// there is no WAL but with locking_mode=EXCLUSIVE.
+    fn has_shm(&mut self) -> bool {
+        false
+    }
+
+    /// Maps a region of shared memory; the code and its address (null when there is none
+    /// and `extend` is false).
+    fn shm_map(&mut self, region: i32, size: i32, extend: bool) -> (Code, *mut c_void) {
+        let _ = (region, size, extend);
+        (Code::IOERR_SHMMAP, std::ptr::null_mut())
+    }
+
+    /// Takes or gives back `n` locks from `offset`; flags `SHM_...`.
+    ///
+    /// # Errors
+    /// [`Code::BUSY`] when another is in the way.
+    fn shm_lock(&mut self, offset: i32, n: i32, flags: i32) -> std::result::Result<(), Code> {
+        let _ = (offset, n, flags);
+        Err(Code::IOERR_LOCK)
+    }
+
+    /// Orders memory accesses.
+    fn shm_barrier(&mut self) {}
+
+    /// Unmaps the shared memory, and deletes it.
+    ///
+    /// # Errors
+    /// A code.
+    fn shm_unmap(&mut self, delete: bool) -> std::result::Result<(), Code> {
+        let _ = delete;
+        Ok(())
+    }
+
+    /// A pointer to mapped bytes, or null: then SQLite reads them.
+    ///
+    /// # Errors
+    /// A code.
+    fn fetch(&mut self, offset: u64, len: i32) -> std::result::Result<*mut c_void, Code> {
+        let _ = (offset, len);
+        Ok(std::ptr::null_mut())
+    }
+
+    /// Gives a pointer of [`VfsFile::fetch`] back, or (null) unmaps what is behind `offset`.
+    ///
+    /// # Safety
+    /// `page` is null or came from `fetch` at that offset and was not given back.
+    ///
+    /// # Errors
+    /// A code.
+    unsafe fn unfetch(&mut self, offset: u64, page: *mut c_void) -> std::result::Result<(), Code> {
+        let _ = (offset, page);
+        Ok(())
+    }
+}
+
+/// Whether a VFS of that name is registered, and whose it is.
+#[derive(Clone, Copy)]
+pub enum Registered {
+    /// There is none.
+    No,
+    /// One of the same type, registered by this build.
+    Ours {
+        /// It.
+        vfs: HostVfs,
+        /// The VFS below it.
+        host: HostVfs,
+    },
+    /// Someone else's.
+    Foreign(HostVfs),
+}
+
+/// Looks a name up among the registered VFSes; `V` is the type that counts as ours.
+pub fn registered<V: Vfs>(api: Api, name: &CStr) -> Registered {
+    match HostVfs::find(api, Some(name)) {
+        None => Registered::No,
+        Some(vfs) if shim::is_ours::<V>(&vfs) => Registered::Ours {
+            vfs,
+            host: shim::below::<V>(&vfs),
+        },
+        Some(vfs) => Registered::Foreign(vfs),
+    }
+}
+
+/// Makes a registered VFS the default one.
+///
+/// # Errors
+/// SQLite's.
+pub fn make_default(vfs: HostVfs) -> Result<()> {
+    // SAFETY: a registered VFS; registering it again only changes its place in the list.
+    let rc = unsafe { (vfs.api().raw().vfs_register)(vfs.as_ptr(), 1) };
+    Ok(Code(rc).ok()?)
+}

@@ -1,0 +1,68 @@
+//! What an unsuitable host gets: an error that says why, never a call into the dark.
+
+mod common;
+
+use densite_sqlite::routines::{Routines, entries};
+use densite_sqlite::{Api, Code, OLDEST_VERSION};
+use std::ffi::{c_int, c_void};
+
+/// A copy of the linked library's table as words, for spoiling.
+fn table() -> Vec<usize> {
+    let real = common::api().as_ptr().cast::<usize>();
+    // SAFETY: the linked library's table has all these entries.
+    (0..entries().len())
+        .map(|i| unsafe { *real.add(i) })
+        .collect()
+}
+
+fn refusal(table: &[usize]) -> String {
+    // SAFETY: entries that are called are right, or absent.
+    let error = unsafe { Api::from_raw(table.as_ptr().cast::<c_void>()) }.expect_err("refused");
+    assert_eq!(error.code, Code::ERROR);
+    error.message
+}
+
+unsafe extern "C" fn just_too_old() -> c_int {
+    OLDEST_VERSION - 1
+}
+
+#[test]
+fn an_older_library_is_refused_by_version() {
+    let mut words = table();
+    words[std::mem::offset_of!(Routines, libversion_number) / size_of::<usize>()] =
+        just_too_old as *const () as usize;
+    // An old table is shorter: nothing behind its end may be looked at.
+    let end = std::mem::offset_of!(Routines, mprintf) / size_of::<usize>();
+    let message = refusal(&words[..=end]);
+    assert!(
+        message.contains("3.37.2") && message.contains("3.37.1"),
+        "{message}"
+    );
+}
+
+#[test]
+fn a_library_that_omits_a_function_is_refused_by_name() {
+    let mut words = table();
+    words[std::mem::offset_of!(Routines, vfs_find) / size_of::<usize>()] = 0;
+    assert!(refusal(&words).contains("sqlite3_vfs_find"));
+}
+
+#[test]
+fn a_library_without_extensions_has_no_table() {
+    // SAFETY: null is allowed.
+    let error = unsafe { Api::from_raw(std::ptr::null()) }.expect_err("refused");
+    assert!(error.message.contains("extensions"));
+}
+
+#[test]
+fn an_old_library_still_gets_the_message() {
+    // SAFETY: the linked library's table.
+    unsafe {
+        let text = densite_sqlite::string_of_any_version(table().as_ptr().cast(), "100% %s %n");
+        let copy = std::ffi::CStr::from_ptr(text)
+            .to_string_lossy()
+            .into_owned();
+        common::api().free(text.cast());
+        assert_eq!(copy, "100% %s %n", "text is never a format");
+    }
+}

@@ -1,0 +1,265 @@
+//! A WAL checkpoint through the store, and what happens when its last step fails.
+//!
+//! SQLite (`walCheckpoint`) holds the checkpoint lock (1) and read lock 0 (3), sends
+//! CKPT_START, writes pages, sends CKPT_DONE and ignores the answer. Then
+//!
+//! - if the WAL's end was reached, xTruncate and xSync follow, and their errors count;
+//! - if not, it only advances `nBackfill` in shared memory. From then on readers take the
+//!   frames up to there from the database file.
+//!
+//! So a publish that fails at CKPT_DONE would, after a partial checkpoint, leave readers
+//! with old pages. The order of defence:
+//!
+//! 1. xTruncate and xSync answer with the error until the checkpoint is over. A complete
+//!    checkpoint therefore does not advance `nBackfill` at all.
+//! 2. For a partial one, `nBackfill` is put back to what it was at CKPT_START, when SQLite
+//!    gives read lock 0 back and before that lock goes. Nobody else changes `nBackfill`
+//!    meanwhile: the checkpoint lock is ours, and a writer resets it only when the whole
+//!    WAL was backfilled, which needs read lock 0. The frames stay in the WAL, because a
+//!    writer starts the WAL over only when `nBackfill` has reached its end.
+//! 3. Between SQLite's store and that moment (a few instructions, unless this process dies
+//!    there) a reader could begin and take the wrong `nBackfill` along. So CKPT_DONE makes
+//!    the two copies of the WAL index's header differ. A beginning reader checks the
+//!    header after it has read `nBackfill` (`walTryBeginRead`) and retries while it is bad;
+//!    should this process die, the next one rebuilds the index, with `nBackfill` 0
+//!    (`walIndexRecover`). The header is mended together with `nBackfill`, unless a writer
+//!    has written a new one in between. What is left: a failed publish, and a commit and a
+//!    begin of two other connections, all within those few instructions.
+//!
+//! With a WAL index on the heap (locking_mode=EXCLUSIVE) we see no shared memory, but then
+//! there are no other readers either, so every checkpoint reaches the end and 1 suffices.
+
+use crate::main_file::{Done, MainFile, State};
+use crate::pause;
+use densite_sqlite::Code;
+use std::ffi::c_void;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// `WAL_CKPT_LOCK`.
+pub(crate) const CHECKPOINT_LOCK: i32 = 1;
+/// `WAL_READ_LOCK(0)`.
+pub(crate) const READ_LOCK_0: i32 = 3;
+
+/// Bytes of the WAL index that we know: two headers of 48 and the checkpoint's part.
+const INDEX_KNOWN: i32 = 136;
+/// The last word of the second copy of the header: half of its checksum.
+const SECOND_CHECKSUM: usize = 92;
+/// `WalCkptInfo.nBackfill`.
+const BACKFILL: usize = 96;
+
+/// How far the checkpoint under way has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum Phase {
+    /// None is under way.
+    #[default]
+    None,
+    /// Between CKPT_START and CKPT_DONE.
+    Writing,
+    /// CKPT_DONE has published.
+    Done,
+    /// CKPT_DONE could not publish.
+    Failed(Code),
+}
+
+/// A connection's checkpoints.
+#[derive(Default)]
+pub(crate) struct Checkpoint {
+    phase: Phase,
+    index: Option<Index>,
+    /// `nBackfill` at CKPT_START.
+    backfill: Option<u32>,
+    /// What CKPT_DONE put in place of the header's checksum, and what was there.
+    dirtied: Option<(u32, u32)>,
+    /// The shared memory was unmapped: the WAL is being closed.
+    unmapped: bool,
+}
+
+/// The first region of the shared memory. Alive until xShmUnmap.
+#[derive(Clone, Copy)]
+struct Index(NonNull<u8>);
+
+// SAFETY: shared memory, accessed by atomic words only.
+unsafe impl Send for Index {}
+
+impl Index {
+    fn word(&self, offset: usize) -> &AtomicU32 {
+        // SAFETY: the region is mapped, page-aligned and at least `INDEX_KNOWN` bytes long;
+        // all users of it, SQLite included, access this word atomically or under locks.
+        unsafe { AtomicU32::from_ptr(self.0.as_ptr().add(offset).cast::<u32>()) }
+    }
+}
+
+impl Checkpoint {
+    /// Notes where region 0 lies; null when it is not mapped.
+    pub(crate) fn set_index(&mut self, address: *mut c_void, size: i32) {
+        self.unmapped = false;
+        self.index = NonNull::new(address.cast::<u8>())
+            .filter(|p| size >= INDEX_KNOWN && p.cast::<u32>().is_aligned())
+            .map(Index);
+    }
+
+    /// Notes that the shared memory goes.
+    pub(crate) fn forget_index(&mut self) {
+        self.unmapped = self.index.is_some();
+        self.index = None;
+    }
+
+    /// Whether SQLite has let go of the shared memory, as its last close does before it
+    /// gives EXCLUSIVE back.
+    pub(crate) fn is_last_close(&self) -> bool {
+        self.unmapped
+    }
+
+    /// Whether CKPT_DONE was published and the checkpoint is not over.
+    pub(crate) fn is_done(&self) -> bool {
+        self.phase == Phase::Done
+    }
+
+    /// The error of a checkpoint whose publish failed.
+    pub(crate) fn check(&self) -> Done {
+        match self.phase {
+            Phase::Failed(code) => Err(code),
+            _ => Ok(()),
+        }
+    }
+
+    fn start(&mut self) {
+        self.phase = Phase::Writing;
+        self.backfill = self
+            .index
+            .map(|index| index.word(BACKFILL).load(Ordering::Acquire));
+        self.dirtied = None;
+    }
+
+    /// CKPT_DONE could not publish: from here to `release_readers` no reader may begin.
+    fn fail(&mut self, code: Code) {
+        self.phase = Phase::Failed(code);
+        if let Some(index) = self.index {
+            let word = index.word(SECOND_CHECKSUM);
+            let was = word.fetch_xor(u32::MAX, Ordering::AcqRel);
+            self.dirtied = Some((!was, was));
+        }
+    }
+
+    /// Read lock 0 is about to go: puts `nBackfill` and the header right.
+    pub(crate) fn release_readers(&mut self) {
+        if !matches!(self.phase, Phase::Failed(_)) {
+            return;
+        }
+        let Some(index) = self.index else { return };
+        eprintln!("REL was {:?} now {}", self.backfill, index.word(BACKFILL).load(Ordering::Acquire));
+        if let Some(was) = self.backfill.take() {
+            let now = index.word(BACKFILL);
+            if now.load(Ordering::Acquire) > was {
+                now.store(was, Ordering::Release);
+            }
+        }
+        if let Some((ours, was)) = self.dirtied.take() {
+            // A writer may have written a new header since; then that one is right.
+            let _ = index.word(SECOND_CHECKSUM).compare_exchange(
+                ours,
+                was,
+                Ordering::AcqRel,
+                Ordering::Acquire,
+            );
+        }
+    }
+}
+
+impl MainFile {
+    /// CKPT_START: pages follow, on a committing connection's path as a rule.
+    pub(crate) fn checkpoint_start(&mut self) {
+        self.checkpoint.start();
+        if let State::Store(handle) = &mut self.state {
+            handle.set_hurry(true);
+        }
+    }
+
+    /// CKPT_DONE: the pages must be visible before SQLite sends readers to them (rule 4).
+    pub(crate) fn checkpoint_done(&mut self) -> Done {
+        pause::at("checkpoint-done");
+        let done = self.publish_or_discard();
+        eprintln!("DONE {:?} idx {:?} bf {:?}", done, self.checkpoint.index.is_some(), self.checkpoint.backfill);
+        match done {
+            Ok(()) => self.checkpoint.phase = Phase::Done,
+            Err(code) => self.checkpoint.fail(code),
+        }
+        if let State::Store(handle) = &mut self.state {
+            handle.set_hurry(false);
+        }
+        done
+    }
+
+    /// The checkpoint lock is about to go: nothing unpublished may outlive it.
+    pub(crate) fn end_checkpoint(&mut self) {
+        // What is left here is from a checkpoint that SQLite gave up; its frames are all
+        // still in the WAL, so either outcome is right.
+        let _ = self.publish_or_discard();
+        self.checkpoint.release_readers();
+        self.checkpoint.phase = Phase::None;
+        if let State::Store(handle) = &mut self.state {
+            handle.set_hurry(false);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn index(words: &mut [u32; 34]) -> Checkpoint {
+        let mut checkpoint = Checkpoint::default();
+        checkpoint.set_index(words.as_mut_ptr().cast(), INDEX_KNOWN);
+        checkpoint
+    }
+
+    #[test]
+    fn a_failed_publish_puts_nbackfill_and_the_header_back() {
+        let mut words = [7u32; 34];
+        words[BACKFILL / 4] = 10;
+        let at = |words: &[u32; 34], offset: usize| words[offset / 4];
+        let mut checkpoint = index(&mut words);
+        checkpoint.start();
+        checkpoint.fail(Code::FULL);
+        assert_eq!(checkpoint.check(), Err(Code::FULL));
+        let base = words.as_mut_ptr();
+        // SAFETY: within the array; the checkpoint is not running.
+        unsafe {
+            assert_ne!(
+                base.add(SECOND_CHECKSUM / 4).read(),
+                7,
+                "no reader may begin"
+            );
+            base.add(BACKFILL / 4).write(25);
+        }
+        checkpoint.release_readers();
+        assert_eq!(at(&words, BACKFILL), 10);
+        assert_eq!(at(&words, SECOND_CHECKSUM), 7);
+    }
+
+    #[test]
+    fn a_header_written_meanwhile_stays() {
+        let mut words = [7u32; 34];
+        let mut checkpoint = index(&mut words);
+        checkpoint.start();
+        checkpoint.fail(Code::IOERR);
+        // SAFETY: within the array; the checkpoint is not running.
+        unsafe { words.as_mut_ptr().add(SECOND_CHECKSUM / 4).write(99) };
+        checkpoint.release_readers();
+        assert_eq!(words[SECOND_CHECKSUM / 4], 99);
+    }
+
+    #[test]
+    fn a_published_checkpoint_touches_nothing() {
+        let mut words = [7u32; 34];
+        let mut checkpoint = index(&mut words);
+        checkpoint.start();
+        checkpoint.phase = Phase::Done;
+        // SAFETY: within the array; the checkpoint is not running.
+        unsafe { words.as_mut_ptr().add(BACKFILL / 4).write(25) };
+        checkpoint.release_readers();
+        assert_eq!(words[BACKFILL / 4], 25);
+        assert_eq!(checkpoint.check(), Ok(()));
+    }
+}

@@ -1,0 +1,114 @@
+//! The end of a connection's file.
+//!
+//! The last close makes a slot durable that names the tip (rule 10). SQLite holds no lock
+//! at xClose in rollback mode, so we take one, and in a way that nobody can notice:
+//!
+//! 1. SHARED; if that is busy, someone else is there and will be the last.
+//! 2. No journal may be hot: RESERVED would make it look cold to readers (rule 2). None can
+//!    become hot now: a writer that dies while we hold SHARED never had EXCLUSIVE, so its
+//!    journal belongs to an unchanged file.
+//! 3. RESERVED and at once EXCLUSIVE; if either is busy, we leave.
+//!
+//! A connection that meets this lock waits for it (`neighbours`, rule 3). A WAL does not
+//! matter: whoever uses it holds SHARED, so EXCLUSIVE proves that nobody does, and what a
+//! slot names is the same state as before.
+
+use crate::main_file::{Done, MainFile, State};
+use crate::pause;
+use densite_sqlite::{Code, ffi};
+use densite_store::{Error, Handle};
+use std::sync::Arc;
+
+impl MainFile {
+    /// xClose. Whatever fails on the way is logged; the file is closed all the same.
+    pub(crate) fn close_file(&mut self) -> Done {
+        let _ = self.publish_or_discard();
+        self.close_clean_alone();
+        // The store's clone of the file goes first.
+        self.state = State::Refused(String::new());
+        self.set_level(ffi::LOCK_NONE);
+        self.host.close()
+    }
+
+    /// Names the tip in a slot; the caller has the writer's right.
+    pub(crate) fn close_clean(&mut self) {
+        if self.wants_slot()
+            && let State::Store(handle) = &mut self.state
+            && let Err(error) = handle.close_clean()
+        {
+            self.log(&error);
+        }
+    }
+
+    /// Names the tip in a slot under a lock of our own, if nobody else is there.
+    fn close_clean_alone(&mut self) {
+        if !self.wants_slot() || self.settings.unlocked || self.level > ffi::LOCK_SHARED {
+            return;
+        }
+        let Some(neighbours) = self.neighbours.clone() else {
+            return;
+        };
+        if neighbours.others_hold(self.level) {
+            return;
+        }
+        let Some(closing) = neighbours.begin_closing() else {
+            return;
+        };
+        if self.lock_alone() {
+            pause::at("closing-locked");
+            self.close_clean();
+        }
+        if self.host.unlock(ffi::LOCK_NONE).is_ok() {
+            self.set_level(ffi::LOCK_NONE);
+        }
+        drop(closing);
+        drop(Arc::clone(&neighbours));
+    }
+
+    fn wants_slot(&self) -> bool {
+        !self.settings.options.read_only
+            && matches!(&self.state, State::Store(handle) if Handle::unslotted(handle))
+    }
+
+    /// The three steps above; whether EXCLUSIVE is held. Level keeping is not told: this
+    /// lock is not SQLite's.
+    fn lock_alone(&self) -> bool {
+        (self.level >= ffi::LOCK_SHARED || self.host.lock(ffi::LOCK_SHARED).is_ok())
+            && !self.journal_may_be_hot()
+            && self.host.lock(ffi::LOCK_RESERVED).is_ok()
+            && self.host.lock(ffi::LOCK_EXCLUSIVE).is_ok()
+    }
+
+    /// Whether a journal lies beside the file that SQLite might roll back: by its own rule
+    /// one whose first byte is not zero. When in doubt, yes.
+    fn journal_may_be_hot(&self) -> bool {
+        let (Some(vfs), Some(journal)) = (self.host_vfs, self.name().and_then(|n| n.journal()))
+        else {
+            return true;
+        };
+        match vfs.access(journal.path(), ffi::ACCESS_EXISTS) {
+            Ok(false) => return false,
+            Ok(true) => {}
+            Err(_) => return true,
+        }
+        // SAFETY: the name lives in the database's name, and this file is closed at the
+        // end of this function.
+        match unsafe { vfs.open(Some(journal), ffi::OPEN_READONLY | ffi::OPEN_MAIN_JOURNAL) } {
+            Ok((file, _)) => {
+                let mut first = [0];
+                match file.read(&mut first, 0) {
+                    Ok(()) => first != [0],
+                    Err(Code::IOERR_SHORT_READ) => false,
+                    Err(_) => true,
+                }
+            }
+            Err(_) => true,
+        }
+    }
+
+    fn log(&self, error: &Error) {
+        let message = format!("{}: closing: {error}", self.path);
+        self.api
+            .log(crate::codes::code_of(error), &format!("densite: {message}"));
+    }
+}

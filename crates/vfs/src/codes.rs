@@ -1,0 +1,67 @@
+//! One table from the store's errors to SQLite's codes.
+
+use densite_disk::Op;
+use densite_sqlite::Code;
+use densite_store::Error;
+
+/// The code that SQLite gets for an error of the store.
+pub(crate) fn code_of(error: &Error) -> Code {
+    match error {
+        Error::Full(_) => Code::FULL,
+        Error::Io(disk) => {
+            // The disk below is the host's VFS, so its code is SQLite's.
+            let host = disk.code.map(Code).filter(|code| {
+                matches!(
+                    code.primary(),
+                    Code::IOERR | Code::READONLY | Code::PERM | Code::NOMEM | Code::FULL
+                )
+            });
+            match host {
+                // SQLite takes this one for the end of the file.
+                Some(code) if code != Code::IOERR_SHORT_READ => code,
+                _ => match disk.op {
+                    Op::Read => Code::IOERR_READ,
+                    Op::Write => Code::IOERR_WRITE,
+                    Op::Truncate => Code::IOERR_TRUNCATE,
+                    Op::Sync => Code::IOERR_FSYNC,
+                    Op::Len => Code::IOERR_FSTAT,
+                    Op::Open => Code::CANTOPEN,
+                    Op::Remove | Op::Rename | Op::List => Code::IOERR,
+                },
+            }
+        }
+        Error::Poisoned => Code::IOERR,
+        Error::Corrupt(_) => Code::CORRUPT,
+        Error::NewerFormat { .. } => Code::CANTOPEN,
+        Error::NotDensite => Code::NOTADB,
+        Error::ReadOnly => Code::READONLY,
+        Error::Setting(_) => Code::ERROR,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use densite_disk as disk;
+
+    fn io(op: Op, code: Option<i32>) -> Code {
+        code_of(&Error::Io(disk::Error {
+            kind: disk::ErrorKind::Io,
+            op,
+            code,
+        }))
+    }
+
+    #[test]
+    fn a_hosts_code_is_passed_on_unless_it_means_something_else_to_sqlite() {
+        assert_eq!(io(Op::Read, Some(Code::IOERR_READ.0)), Code::IOERR_READ);
+        assert_eq!(
+            io(Op::Read, Some(Code::IOERR_SHORT_READ.0)),
+            Code::IOERR_READ
+        );
+        assert_eq!(io(Op::Len, Some(Code::OK.0)), Code::IOERR_FSTAT);
+        assert_eq!(io(Op::Write, Some(Code::BUSY.0)), Code::IOERR_WRITE);
+        assert_eq!(io(Op::Sync, None), Code::IOERR_FSYNC);
+        assert_eq!(code_of(&Error::Poisoned), Code::IOERR);
+    }
+}

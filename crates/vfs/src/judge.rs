@@ -1,0 +1,136 @@
+//! What a file is, and when that is asked again.
+
+use crate::codes::code_of;
+use crate::main_file::{Done, MainFile, State};
+use crate::neighbours::Neighbours;
+use densite_sqlite::{Code, ffi};
+use densite_store::{Error, Handle, Kind, probe};
+use std::ffi::c_void;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// How every plain database begins.
+const PLAIN_MAGIC: &[u8; 16] = b"SQLite format 3\0";
+/// Where SQLite's change counter and what follows it lie in page 1: read at the begin of
+/// every transaction in rollback mode.
+const VERSION_OFFSET: u64 = 24;
+const VERSION_LEN: usize = 16;
+
+impl MainFile {
+    /// Judges the file, whatever was known of it. Never fails: what cannot be judged is
+    /// `Broken` and is judged again.
+    pub(crate) fn judge(&mut self) {
+        let state = match probe(&self.host) {
+            Ok(Kind::Empty) if !self.settings.keep_plain => State::Undecided,
+            Ok(Kind::Empty | Kind::Other) => State::Plain,
+            Ok(Kind::Densite) => match self.open_store() {
+                Ok(handle) => State::Store(handle),
+                Err(error) => State::Broken(error),
+            },
+            Err(error) => State::Broken(error),
+        };
+        if let State::Broken(error) = &state {
+            let news =
+                !matches!(&self.state, State::Broken(old) if old.to_string() == error.to_string());
+            if news {
+                self.report(code_of(error), error);
+            }
+        }
+        self.state = state;
+    }
+
+    /// Judges the file again if it is still to be judged.
+    pub(crate) fn settle(&mut self) {
+        if matches!(self.state, State::Undecided | State::Broken(_)) {
+            self.judge();
+        }
+    }
+
+    /// Judges the file under its first lock, unless it is the store's already: that was
+    /// decided by checksums.
+    pub(crate) fn judge_under_lock(&mut self) {
+        if std::mem::replace(&mut self.judged_locked, true) {
+            self.settle();
+        } else if !matches!(self.state, State::Store(_) | State::Refused(_)) {
+            self.judge();
+        }
+    }
+
+    /// An empty file becomes the store's: its first write is next, and the caller has the
+    /// writer's right.
+    pub(crate) fn become_store(&mut self) -> Done {
+        match self.open_store() {
+            Ok(handle) => {
+                self.state = State::Store(handle);
+                Ok(())
+            }
+            Err(error) => Err(self.fail(&error)),
+        }
+    }
+
+    fn open_store(&mut self) -> Result<Box<Handle>, Error> {
+        let identity = self.identity();
+        let options = self.settings.options.clone();
+        let handle = Handle::open(Box::new(self.host.clone()), &identity, options)?;
+        let neighbours = Neighbours::on(&identity);
+        neighbours.moved(ffi::LOCK_NONE, self.level);
+        self.neighbours = Some(neighbours);
+        Ok(Box::new(handle))
+    }
+
+    /// Equal for the connections of this process on the same file, and for no others.
+    fn identity(&self) -> String {
+        static UNIQUE: AtomicU64 = AtomicU64::new(0);
+        let host = self
+            .host_vfs
+            .map(densite_sqlite::HostVfs::name)
+            .unwrap_or_default();
+        if !host.starts_with("unix") {
+            return format!("{host}:{}", self.path);
+        }
+        // By the path, because an open descriptor of our own would drop SQLite's locks when
+        // closed (rule 14). The path may meanwhile name another file; the host knows.
+        #[cfg(unix)]
+        if let Ok(found) = std::fs::metadata(&self.path) {
+            use std::os::unix::fs::MetadataExt;
+            let mut moved: std::ffi::c_int = 0;
+            // SAFETY: this operation puts an int there.
+            let rc = unsafe {
+                self.host
+                    .file_control(ffi::FCNTL_HAS_MOVED, (&raw mut moved).cast::<c_void>())
+            };
+            if moved == 0 || rc == Code::NOTFOUND {
+                return format!("{}:{}", found.dev(), found.ino());
+            }
+        }
+        format!("moved:{}", UNIQUE.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// Whether a read is SQLite's look at the change counter.
+    pub(crate) fn reads_version(&self, buf: &[u8], offset: u64) -> bool {
+        offset == VERSION_OFFSET && buf.len() == VERSION_LEN && !self.settings.keep_plain
+    }
+
+    /// A plain file is looked at again when SQLite asks for its change counter: while we
+    /// held no lock it may have been emptied, and have become the store's.
+    pub(crate) fn judge_version(&mut self) {
+        let mut magic = [0; PLAIN_MAGIC.len()];
+        match self.host.read(&mut magic, 0) {
+            Ok(()) if magic == *PLAIN_MAGIC => {}
+            Ok(()) | Err(Code::IOERR_SHORT_READ) => {
+                if matches!(probe(&self.host), Ok(Kind::Densite | Kind::Empty)) {
+                    self.judge();
+                }
+            }
+            // The read that follows meets the same and reports it.
+            Err(_) => {}
+        }
+    }
+
+    /// Notes that a plain file was found, or made, `size` bytes long: an empty one is
+    /// nobody's.
+    pub(crate) fn plain_is_empty(&mut self, size: u64) {
+        if size == 0 && !self.settings.keep_plain {
+            self.state = State::Undecided;
+        }
+    }
+}

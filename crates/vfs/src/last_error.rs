@@ -1,0 +1,23 @@
+//! Messages for people: SQLite shows only its own words for a code that a VFS answers.
+
+use densite_sqlite::{Api, Code};
+use std::cell::RefCell;
+
+thread_local! {
+    static LAST: RefCell<Option<String>> = const { RefCell::new(None) };
+}
+
+/// Writes a message to SQLite's error log and keeps it for [`take_last_error`].
+pub(crate) fn report(api: Api, code: Code, message: &str) {
+    api.log(code, &format!("densite: {message}"));
+    // A thread that is ending keeps nothing.
+    let _ = LAST.try_with(|last| *last.borrow_mut() = Some(message.to_string()));
+}
+
+/// The newest message of this thread, once: one sentence that says what went wrong in the
+/// VFS, where SQLite's own message has only a few words.
+pub fn take_last_error() -> Option<String> {
+    LAST.try_with(|last| last.borrow_mut().take())
+        .ok()
+        .flatten()
+}

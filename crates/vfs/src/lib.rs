@@ -1,0 +1,36 @@
+//! The SQLite VFS over the page store.
+//!
+//! Registered over a host's VFS ([`register`]), it serves the main database file through
+//! the store and leaves everything else to the host: journals, WALs, shared memory,
+//! temporary files, locks. A plain SQLite file is passed through; an empty one becomes a
+//! store at its first write, unless its URI says `densite=off`.
+//!
+//! [`densite_init`] is the entry point for `sqlite3_auto_extension`, [`load`] what the
+//! loadable extension does; [`with_handle`] reaches the store behind an open connection.
+
+#![warn(missing_docs)]
+
+mod checkpoint;
+mod closing;
+mod codes;
+mod control;
+mod entry;
+mod judge;
+mod last_error;
+mod late_truncate;
+mod locks;
+mod main_file;
+mod neighbours;
+pub mod pause;
+mod pragma;
+mod private;
+mod process;
+mod settings;
+mod sql;
+mod vfs;
+
+pub use entry::{densite_init, load};
+pub use last_error::take_last_error;
+pub use private::with_handle;
+pub use sql::create_functions;
+pub use vfs::{NAME, host_vfs, register};

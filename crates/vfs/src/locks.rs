@@ -1,0 +1,90 @@
+//! Locks: the host's, with what must happen before they go.
+
+use crate::checkpoint::{CHECKPOINT_LOCK, READ_LOCK_0};
+use crate::main_file::{Done, MainFile, State};
+use crate::pause;
+use densite_sqlite::{Code, ffi};
+use densite_store::Held;
+
+impl MainFile {
+    /// xLock.
+    pub(crate) fn take_lock(&mut self, level: i32) -> Done {
+        if matches!(self.state, State::Refused(_)) {
+            return Err(Code::CANTOPEN);
+        }
+        self.lock_host(level)?;
+        self.set_level(self.level.max(level));
+        if level == ffi::LOCK_SHARED {
+            pause::at("shared-taken");
+            self.judge_under_lock();
+        }
+        Ok(())
+    }
+
+    /// Takes the host's lock; waits for a connection that is closing (rule 3).
+    fn lock_host(&self, level: i32) -> Done {
+        match (self.host.lock(level), &self.neighbours) {
+            (Err(code), Some(neighbours)) if code.primary() == Code::BUSY => neighbours
+                .retry(self.level, level, || match self.host.lock(level) {
+                    Err(code) if code.primary() == Code::BUSY => None,
+                    done => Some(done),
+                })
+                .unwrap_or(Err(code)),
+            (done, _) => done,
+        }
+    }
+
+    /// xUnlock.
+    pub(crate) fn give_lock(&mut self, level: i32) -> Done {
+        if level < self.level {
+            // Unpublished writes here are those of a transaction that SQLite gave up in the
+            // middle; plain SQLite would have left them in the file, under a journal that
+            // is still hot. Either outcome is right, so a failure is no error of xUnlock.
+            let _ = self.publish_or_discard();
+            if self.level == ffi::LOCK_EXCLUSIVE && self.checkpoint.is_last_close() {
+                // SQLite's own last close of a WAL database, under SQLite's own lock.
+                self.close_clean();
+            }
+        }
+        let done = self.host.unlock(level);
+        if done.is_ok() {
+            self.set_level(self.level.min(level));
+        }
+        done
+    }
+
+    pub(crate) fn set_level(&mut self, level: i32) {
+        if let Some(neighbours) = &self.neighbours {
+            neighbours.moved(self.level, level);
+        }
+        self.level = level;
+        if let State::Store(handle) = &mut self.state {
+            handle.set_held(match level {
+                ffi::LOCK_NONE => Held::Nothing,
+                ffi::LOCK_EXCLUSIVE => Held::Exclusive,
+                _ => Held::Shared,
+            });
+        }
+    }
+
+    /// xShmLock.
+    pub(crate) fn lock_shm(&mut self, offset: i32, n: i32, flags: i32) -> Done {
+        let covers = |lock: i32| offset <= lock && lock < offset.saturating_add(n);
+        if flags & ffi::SHM_UNLOCK != 0 {
+            if flags & ffi::SHM_EXCLUSIVE != 0 {
+                if covers(READ_LOCK_0) {
+                    self.checkpoint.release_readers();
+                }
+                if covers(CHECKPOINT_LOCK) {
+                    self.end_checkpoint();
+                }
+            }
+            return self.host.shm_lock(offset, n, flags);
+        }
+        self.host.shm_lock(offset, n, flags)?;
+        if flags & ffi::SHM_SHARED != 0 && offset >= READ_LOCK_0 {
+            pause::at("shm-lock-read-taken");
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,184 @@
+//! What this process's other connections do on the same file.
+//!
+//! SQLite's locks say only "busy". A connection that meets the short lock of a closing
+//! one (rule 3) must wait, for plain SQLite would not have been busy; one that meets a real
+//! lock must not. Within the process this module tells the two apart; what it does not
+//! explain is another process, and is waited for during a bounded time.
+
+use crate::process::PerProcess;
+use densite_sqlite::ffi;
+use parking_lot::{Condvar, Mutex};
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
+
+/// How long a lock of another process is waited for that may be a closing connection's.
+/// Its lock is held for one sync of the file; the target for it is 10 ms.
+const FOREIGN_WAIT: Duration = Duration::from_millis(25);
+/// The pause between two tries.
+const FOREIGN_STEP: Duration = Duration::from_millis(1);
+/// How long a closing connection of this process is waited for at most.
+const OWN_WAIT: Duration = Duration::from_secs(5);
+
+#[derive(Default)]
+struct Files(Mutex<HashMap<String, Weak<Neighbours>>>);
+
+static FILES: PerProcess<Files> = PerProcess::new();
+
+/// The connections of this process on one file.
+#[derive(Default)]
+pub(crate) struct Neighbours {
+    /// Connections with SHARED or more.
+    shared: AtomicU32,
+    /// Connections with RESERVED or more.
+    reserved: AtomicU32,
+    /// A connection is closing the file cleanly under a lock of its own.
+    closing: Mutex<bool>,
+    closed: Condvar,
+}
+
+/// The right to be the one that closes; ends when dropped.
+pub(crate) struct Closing<'a>(&'a Neighbours);
+
+impl Neighbours {
+    /// Those on the file of that identity.
+    pub(crate) fn on(identity: &str) -> Arc<Neighbours> {
+        let mut files = FILES.get().0.lock();
+        if let Some(found) = files.get(identity).and_then(Weak::upgrade) {
+            return found;
+        }
+        files.retain(|_, weak| weak.strong_count() > 0);
+        let fresh = Arc::new(Neighbours::default());
+        files.insert(identity.to_string(), Arc::downgrade(&fresh));
+        fresh
+    }
+
+    /// Notes that a connection's lock went from one level to another.
+    pub(crate) fn moved(&self, from: i32, to: i32) {
+        for (count, level) in [
+            (&self.shared, ffi::LOCK_SHARED),
+            (&self.reserved, ffi::LOCK_RESERVED),
+        ] {
+            match (from >= level, to >= level) {
+                (false, true) => {
+                    count.fetch_add(1, Ordering::Relaxed);
+                }
+                (true, false) => {
+                    count.fetch_sub(1, Ordering::Relaxed);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Whether a connection of this process other than one at level `mine` explains that
+    /// `wanted` is busy. RESERVED counts against SHARED: it may have become PENDING.
+    fn explains(&self, mine: i32, wanted: i32) -> bool {
+        let (count, level) = if wanted >= ffi::LOCK_PENDING {
+            (&self.shared, ffi::LOCK_SHARED)
+        } else {
+            (&self.reserved, ffi::LOCK_RESERVED)
+        };
+        count.load(Ordering::Relaxed) > u32::from(mine >= level)
+    }
+
+    /// Whether another connection than one at level `mine` holds a lock.
+    pub(crate) fn others_hold(&self, mine: i32) -> bool {
+        self.shared.load(Ordering::Relaxed) > u32::from(mine >= ffi::LOCK_SHARED)
+    }
+
+    /// Begins to close; `None` when another does.
+    pub(crate) fn begin_closing(&self) -> Option<Closing<'_>> {
+        let mut closing = self.closing.lock();
+        if *closing {
+            return None;
+        }
+        *closing = true;
+        Some(Closing(self))
+    }
+
+    /// Tries a lock again that was busy, as long as what is in the way may be a connection
+    /// that closes. `attempt` answers `None` when it is still busy.
+    pub(crate) fn retry<T>(
+        &self,
+        mine: i32,
+        wanted: i32,
+        mut attempt: impl FnMut() -> Option<T>,
+    ) -> Option<T> {
+        let until = Instant::now() + FOREIGN_WAIT;
+        loop {
+            {
+                let mut closing = self.closing.lock();
+                if *closing {
+                    let _ = self.closed.wait_for(&mut closing, OWN_WAIT);
+                    drop(closing);
+                    if let Some(done) = attempt() {
+                        return Some(done);
+                    }
+                }
+            }
+            if self.explains(mine, wanted) || Instant::now() >= until {
+                return None;
+            }
+            std::thread::sleep(FOREIGN_STEP);
+            if let Some(done) = attempt() {
+                return Some(done);
+            }
+        }
+    }
+}
+
+impl Drop for Closing<'_> {
+    fn drop(&mut self) {
+        *self.0.closing.lock() = false;
+        self.0.closed.notify_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lock_of_this_process_is_not_waited_for() {
+        let file = Neighbours::on("explained");
+        file.moved(ffi::LOCK_NONE, ffi::LOCK_EXCLUSIVE);
+        let mut tries = 0;
+        let got = file.retry(ffi::LOCK_NONE, ffi::LOCK_SHARED, || -> Option<()> {
+            tries += 1;
+            None
+        });
+        assert!(got.is_none());
+        assert_eq!(tries, 0);
+    }
+
+    #[test]
+    fn a_closing_connection_is_waited_for() {
+        let file = Neighbours::on("closing");
+        let closing = file.begin_closing();
+        assert!(closing.is_some());
+        assert!(file.begin_closing().is_none());
+        std::thread::scope(|scope| {
+            let waiter = scope.spawn(|| {
+                file.retry(ffi::LOCK_NONE, ffi::LOCK_SHARED, || {
+                    (!*file.closing.lock()).then_some(())
+                })
+            });
+            std::thread::sleep(Duration::from_millis(60));
+            drop(closing);
+            assert!(waiter.join().expect("no panic").is_some());
+        });
+    }
+
+    #[test]
+    fn an_unexplained_lock_is_waited_for_only_so_long() {
+        let file = Neighbours::on("foreign");
+        let begin = Instant::now();
+        let got = file.retry(ffi::LOCK_SHARED, ffi::LOCK_RESERVED, || -> Option<()> {
+            None
+        });
+        assert!(got.is_none());
+        assert!(begin.elapsed() >= FOREIGN_WAIT);
+    }
+}

@@ -1,0 +1,125 @@
+//! The way from a connection to its open file: a file control of our own.
+//!
+//! The argument carries the address of a static of this build. Another build of Densite
+//! in the same process has another address, refuses the question, and so never gets to
+//! see memory whose layout it does not know.
+
+use crate::codes::code_of;
+use crate::main_file::{MainFile, State};
+use densite_sqlite::{Code, Connection, Error, Result, VfsFile, ffi};
+use densite_store::Handle;
+use std::ffi::{CStr, c_void};
+
+/// The operation: "DSNT".
+pub(crate) const OPCODE: i32 = 0x4453_4e54;
+
+static THIS_BUILD: u8 = 0;
+
+/// The argument of [`OPCODE`].
+#[repr(C)]
+pub(crate) struct Query<'a> {
+    build: *const u8,
+    call: &'a mut dyn FnMut(&mut MainFile),
+}
+
+impl Query<'_> {
+    /// # Safety
+    /// `arg` is null or begins with an address, and is a `Query` if that is this build's.
+    pub(crate) unsafe fn answer(file: &mut MainFile, arg: *mut c_void) -> Code {
+        // SAFETY: as the caller vouches.
+        unsafe {
+            if arg.is_null() || *arg.cast::<*const u8>() != &raw const THIS_BUILD {
+                return Code::NOTFOUND;
+            }
+            ((*arg.cast::<Query<'_>>()).call)(file);
+        }
+        Code::OK
+    }
+}
+
+/// Runs `body` on the file of a schema; `None` when that is not a file of this VFS.
+fn with_file<T>(
+    connection: &Connection,
+    schema: &CStr,
+    body: impl FnOnce(&mut MainFile) -> T,
+) -> Result<Option<T>> {
+    let mut body = Some(body);
+    let mut answer = None;
+    let mut call = |file: &mut MainFile| {
+        if let Some(body) = body.take() {
+            answer = Some(body(file));
+        }
+    };
+    let mut query = Query {
+        build: &raw const THIS_BUILD,
+        call: &mut call,
+    };
+    // SAFETY: our own operation with its argument. A VFS that does not know the operation
+    // does not look at it, and another build of ours looks at the address only.
+    let rc =
+        unsafe { connection.file_control(Some(schema), OPCODE, (&raw mut query).cast::<c_void>()) };
+    match rc {
+        Code::OK => Ok(answer),
+        Code::NOTFOUND => Ok(None),
+        // No such schema; or the temporary one, which has no file before its first use.
+        Code::ERROR if schema.to_bytes().eq_ignore_ascii_case(b"temp") => Ok(None),
+        Code::ERROR => {
+            let schema = schema.to_string_lossy();
+            Err(Error::new(
+                Code::ERROR,
+                format!("there is no database {schema:?} here"),
+            ))
+        }
+        code => Err(code.into()),
+    }
+}
+
+/// Runs `body` on the store behind a schema of a connection ("main", or the name given to
+/// ATTACH), under a SHARED lock at least. `None` when the schema is not stored by Densite:
+/// plain, empty, in memory, or open through another VFS.
+///
+/// `body` must not use the connection: its file is busy with this call.
+///
+/// # Errors
+/// When there is no such schema, the database is locked, or the file cannot be read as a
+/// store; what `body` answers is passed on as it is.
+pub fn with_handle<T>(
+    connection: &Connection,
+    schema: &CStr,
+    body: impl FnOnce(&mut Handle) -> T,
+) -> Result<Option<T>> {
+    let answer = with_file(connection, schema, |file| {
+        let lock = file.level == ffi::LOCK_NONE && !file.settings.unlocked;
+        if lock {
+            file.lock(ffi::LOCK_SHARED).map_err(Error::from)?;
+        }
+        file.settle();
+        let answer = match &mut file.state {
+            State::Store(handle) => Ok(Some(body(handle))),
+            State::Plain | State::Undecided => Ok(None),
+            State::Broken(error) => Err(Error::new(code_of(error), error.to_string())),
+            State::Refused(message) => Err(Error::new(Code::CANTOPEN, message.clone())),
+        };
+        if lock {
+            // The lock was ours alone; that it stays would show at the next one.
+            let _ = file.unlock(ffi::LOCK_NONE);
+        }
+        answer
+    })?;
+    answer.unwrap_or(Ok(None))
+}
+
+/// Why the connection's main database is of no use, when that is known at opening and
+/// will not change: a wrong setting, or a format that is too new.
+pub(crate) fn refusal(connection: &Connection) -> Option<String> {
+    with_file(connection, c"main", |file| match &file.state {
+        State::Refused(message) => Some(message.clone()),
+        State::Broken(error @ densite_store::Error::NewerFormat { .. }) => {
+            Some(format!("{}: {error}", file.path))
+        }
+        _ => None,
+    })
+    .ok()
+    .flatten()
+    .flatten()
+}

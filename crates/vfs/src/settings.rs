@@ -1,0 +1,179 @@
+//! What a database's URI asks for.
+
+use densite_sqlite::FileName;
+use densite_store::{Tuning, CodecChoice, Options, Readahead};
+use std::ffi::CStr;
+
+/// The levels that zstd has.
+pub(crate) const LEVELS: std::ops::RangeInclusive<i32> = -7..=22;
+/// More threads than this are a slip of the pen.
+pub(crate) const THREADS_MAX: usize = 256;
+/// The largest cache that may be asked for: 1 TiB, in MiB.
+pub(crate) const CACHE_MAX_MIB: usize = 1 << 20;
+
+/// The settings of one open database.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct Settings {
+    /// The store's part.
+    pub(crate) options: Options,
+    /// `densite=off`: a new or empty file stays plain.
+    pub(crate) keep_plain: bool,
+    /// `nolock` or `immutable`: SQLite takes no locks on this file.
+    pub(crate) unlocked: bool,
+}
+
+impl Settings {
+    /// Reads the parameters of a name.
+    ///
+    /// # Errors
+    /// A sentence that names the parameter, its value and what is allowed.
+    pub(crate) fn from_name(name: FileName<'_>) -> Result<Settings, String> {
+        let mut settings = Settings::default();
+        let text = |key: &CStr| name.parameter(key).map(CStr::to_string_lossy);
+        if let Some(value) = text(c"level") {
+            settings.options.level = level(&value)?;
+        }
+        if let Some(value) = text(c"threads") {
+            settings.options.threads = threads(&value)?;
+        }
+        if let Some(value) = text(c"decoded_cache") {
+            settings.options.decoded_cache_bytes = cache_mib(&value)? << 20;
+        }
+        if let Some(value) = text(c"run_pages") {
+            settings.options.run_pages = run_pages(&value)?;
+        }
+        if let Some(value) = text(c"codec") {
+            settings.options.codec = codec(&value)?;
+        }
+        if let Some(value) = text(c"readahead") {
+            settings.options.readahead = readahead(&value)?;
+        }
+        if let Some(value) = text(c"x_tuning") {
+            // For tests: rare things made common. Not part of the interface.
+            settings.options.tuning = tuning(&value)?;
+        }
+        if let Some(value) = text(c"maintain") {
+            on_off("maintain", &value)?;
+        }
+        if let Some(value) = text(c"densite") {
+            settings.keep_plain = !on_off("densite", &value)?;
+        }
+        settings.unlocked = name.boolean(c"nolock", false) || name.boolean(c"immutable", false);
+        Ok(settings)
+    }
+}
+
+fn tuning(value: &str) -> Result<Tuning, String> {
+    match value {
+        "eager" => Ok(Tuning::eager()),
+        _ => Err(format!("x_tuning={value} is not known: leave it out")),
+    }
+}
+
+/// A zstd level.
+pub(crate) fn level(value: &str) -> Result<i32, String> {
+    let wrong = || format!("level={value}: use a whole number from -7 to 22");
+    let level: i32 = value.trim().parse().map_err(|_| wrong())?;
+    if LEVELS.contains(&level) {
+        Ok(level)
+    } else {
+        Err(wrong())
+    }
+}
+
+/// A number of background threads.
+pub(crate) fn threads(value: &str) -> Result<usize, String> {
+    number(value, THREADS_MAX)
+        .ok_or_else(|| format!("threads={value}: use a whole number from 0 to {THREADS_MAX}"))
+}
+
+/// The decoded-page cache's budget in MiB.
+pub(crate) fn cache_mib(value: &str) -> Result<usize, String> {
+    number(value, CACHE_MAX_MIB).ok_or_else(|| {
+        format!("decoded_cache={value}: use a whole number of MiB from 0 to {CACHE_MAX_MIB}")
+    })
+}
+
+fn number(value: &str, max: usize) -> Option<usize> {
+    value.trim().parse().ok().filter(|&n| n <= max)
+}
+
+fn run_pages(value: &str) -> Result<u32, String> {
+    if value == "auto" {
+        return Ok(0);
+    }
+    let parsed = value.trim().parse().ok();
+    parsed
+        .filter(|n: &u32| n.is_power_of_two() && *n <= 64)
+        .ok_or_else(|| format!("run_pages={value}: use auto or a power of two from 1 to 64"))
+}
+
+fn codec(value: &str) -> Result<CodecChoice, String> {
+    match value {
+        "auto" => Ok(CodecChoice::Auto),
+        "zstd" => Ok(CodecChoice::Zstd),
+        "raw" => Ok(CodecChoice::Raw),
+        "typed" => {
+            Err("codec=typed is not part of this version; use auto, zstd or raw".to_string())
+        }
+        _ => Err(format!("codec={value}: use auto, zstd or raw")),
+    }
+}
+
+fn readahead(value: &str) -> Result<Readahead, String> {
+    match value {
+        "auto" => Ok(Readahead::Auto),
+        "on" => Ok(Readahead::On),
+        "off" => Ok(Readahead::Off),
+        _ => Err(format!("readahead={value}: use on, off or auto")),
+    }
+}
+
+fn on_off(key: &str, value: &str) -> Result<bool, String> {
+    match value {
+        "on" => Ok(true),
+        "off" => Ok(false),
+        _ => Err(format!("{key}={value}: use on or off")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_in_range_are_taken() {
+        assert_eq!(level("-7"), Ok(-7));
+        assert_eq!(level("22"), Ok(22));
+        assert_eq!(threads("0"), Ok(0));
+        assert_eq!(cache_mib("64"), Ok(64));
+        assert_eq!(run_pages("auto"), Ok(0));
+        assert_eq!(run_pages("16"), Ok(16));
+        assert_eq!(codec("raw"), Ok(CodecChoice::Raw));
+        assert_eq!(on_off("densite", "off"), Ok(false));
+    }
+
+    #[test]
+    fn others_are_refused_with_the_value_and_what_is_allowed() {
+        for value in ["23", "-8", "three", "", "3.5"] {
+            let error = level(value).expect_err("out of range");
+            assert!(error.contains(&format!("level={value}")) && error.contains("-7 to 22"));
+        }
+        for error in [
+            threads("-1").expect_err("negative"),
+            threads("257").expect_err("too many"),
+            cache_mib("64MiB").expect_err("a unit"),
+            run_pages("3").map(|_| 0usize).expect_err("no power of two"),
+        ] {
+            assert!(error.contains("use "), "{error}");
+        }
+        assert!(
+            codec("typed")
+                .expect_err("not yet")
+                .contains("not part of this version")
+        );
+        assert!(codec("lz4").is_err());
+        assert!(readahead("maybe").is_err());
+        assert!(on_off("maintain", "1").is_err());
+    }
+}

@@ -1,0 +1,108 @@
+//! The last close, and what others notice of it: nothing (rule 3).
+
+mod common;
+
+use common::{Place, assert_sound, fill, int, run};
+use std::sync::{Mutex, MutexGuard, PoisonError, mpsc};
+use std::time::Duration;
+
+/// Pause points are the process's: one test at a time.
+static PAUSES: Mutex<()> = Mutex::new(());
+
+fn alone() -> MutexGuard<'static, ()> {
+    PAUSES.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A connection that meets the lock of a closing one waits for it, even without a busy
+/// timeout: plain SQLite would not have been busy.
+#[test]
+fn a_reader_waits_for_a_closing_connection() {
+    let _alone = alone();
+    let place = Place::new();
+    let closing = place.open("x.db");
+    fill(&closing, 100);
+    let reader = place.open("x.db");
+    reader.busy_timeout(Duration::ZERO).expect("sets");
+    assert_eq!(int(&reader, "SELECT count(*) FROM t"), 100);
+    let (reached, wait) = mpsc::channel();
+    let reached = std::sync::Mutex::new(Some(reached));
+    densite_vfs::pause::arm("closing-locked", move || {
+        if let Some(tell) = reached.lock().expect("not poisoned").take() {
+            tell.send(()).expect("someone waits");
+            std::thread::sleep(Duration::from_millis(100));
+        }
+    });
+    let closer = std::thread::spawn(move || drop(closing));
+    let met = wait.recv_timeout(Duration::from_secs(10));
+    let count = reader.query_row("SELECT count(*) FROM t", [], |row| row.get::<_, i64>(0));
+    closer.join().expect("no panic");
+    densite_vfs::pause::disarm("closing-locked");
+    met.expect("a close after a write names the tip under a lock");
+    assert_eq!(count.expect("not busy"), 100);
+}
+
+#[test]
+fn a_real_lock_is_busy_at_once() {
+    let _alone = alone();
+    let place = Place::new();
+    let (writer, reader) = (place.open("x.db"), place.open("x.db"));
+    fill(&writer, 10);
+    reader.busy_timeout(Duration::ZERO).expect("sets");
+    run(&writer, "BEGIN EXCLUSIVE");
+    let begin = std::time::Instant::now();
+    let error = reader.execute_batch("SELECT * FROM t").expect_err("busy");
+    assert_eq!(
+        error.sqlite_error_code(),
+        Some(rusqlite::ErrorCode::DatabaseBusy)
+    );
+    assert!(
+        begin.elapsed() < Duration::from_millis(20),
+        "{:?}",
+        begin.elapsed()
+    );
+}
+
+/// Rule 2: RESERVED makes a hot journal look cold, so a close beside one takes no lock.
+#[test]
+fn a_close_beside_a_hot_journal_leaves_it_alone() {
+    let _alone = alone();
+    let place = Place::new();
+    let db = place.open("x.db");
+    fill(&db, 100);
+    std::fs::write(place.path("x.db-journal"), b"looks like a journal").expect("writes");
+    let taken = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let seen = std::sync::Arc::clone(&taken);
+    let path = place.path("x.db-journal");
+    densite_vfs::pause::arm("closing-locked", move || {
+        // Other tests of this file close too.
+        if path.exists() {
+            seen.store(true, std::sync::atomic::Ordering::Relaxed);
+        }
+    });
+    drop(db);
+    std::fs::remove_file(place.path("x.db-journal")).expect("still there");
+    densite_vfs::pause::disarm("closing-locked");
+    assert!(!taken.load(std::sync::atomic::Ordering::Relaxed));
+    assert_sound(&place.open("x.db"));
+}
+
+#[test]
+fn many_connections_open_write_and_close_at_once() {
+    let _alone = alone();
+    let place = Place::new();
+    fill(&place.open("x.db"), 1);
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                for _ in 0..10 {
+                    let db = place.open("x.db");
+                    db.busy_timeout(Duration::from_secs(60)).expect("sets");
+                    run(&db, "INSERT INTO t(b) VALUES ('x')");
+                }
+            });
+        }
+    });
+    let db = place.open("x.db");
+    assert_eq!(int(&db, "SELECT count(*) FROM t"), 41);
+    assert_sound(&db);
+}

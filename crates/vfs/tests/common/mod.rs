@@ -1,0 +1,120 @@
+//! Databases through the VFS, with the SQLite that the tests link.
+#![allow(dead_code, reason = "each test file uses a part of it")]
+
+pub(crate) mod flaky;
+
+use densite_sqlite::{Api, EntryPoint};
+use rusqlite::auto_extension::{RawAutoExtension, register_auto_extension};
+use rusqlite::{Connection, OpenFlags};
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+/// Registers Densite with the linked library, once; answers its API table.
+pub(crate) fn densite() -> Api {
+    static API: OnceLock<Api> = OnceLock::new();
+    *API.get_or_init(|| {
+        // SAFETY: entry points, which only the linked library calls.
+        let api = unsafe {
+            let densite =
+                std::mem::transmute::<EntryPoint, RawAutoExtension>(densite_vfs::densite_init);
+            register_auto_extension(densite).expect("registers");
+            Api::capture(|entry| {
+                let entry = std::mem::transmute::<EntryPoint, RawAutoExtension>(entry);
+                register_auto_extension(entry).expect("registers");
+                drop(Connection::open_in_memory().expect("opens"));
+                assert!(rusqlite::auto_extension::cancel_auto_extension(entry));
+            })
+        };
+        api.expect("the linked SQLite is new enough")
+    })
+}
+
+/// A directory for one test.
+pub(crate) struct Place(tempfile::TempDir);
+
+impl Place {
+    pub(crate) fn new() -> Place {
+        densite();
+        Place(tempfile::tempdir().expect("a directory"))
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    /// Opens through Densite, with further URI parameters ("&level=9").
+    pub(crate) fn try_open(&self, name: &str, parameters: &str) -> rusqlite::Result<Connection> {
+        self.try_open_over("densite", name, parameters)
+    }
+
+    pub(crate) fn try_open_over(
+        &self,
+        vfs: &str,
+        name: &str,
+        parameters: &str,
+    ) -> rusqlite::Result<Connection> {
+        let path = self.path(name);
+        let uri = format!("file:{}?vfs={vfs}{parameters}", path.display());
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
+            | OpenFlags::SQLITE_OPEN_CREATE
+            | OpenFlags::SQLITE_OPEN_URI
+            | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        Connection::open_with_flags(uri, flags)
+    }
+
+    pub(crate) fn open(&self, name: &str) -> Connection {
+        self.try_open(name, "").expect("opens")
+    }
+
+    /// Opens without Densite.
+    pub(crate) fn plain(&self, name: &str) -> Connection {
+        Connection::open(self.path(name)).expect("opens")
+    }
+
+    pub(crate) fn is_plain(&self, name: &str) -> bool {
+        bytes(&self.path(name)).starts_with(b"SQLite format 3\0")
+    }
+}
+
+pub(crate) fn bytes(path: &Path) -> Vec<u8> {
+    std::fs::read(path).expect("reads")
+}
+
+pub(crate) fn run(db: &Connection, sql: &str) {
+    db.execute_batch(sql)
+        .unwrap_or_else(|error| panic!("{sql}: {error}"));
+}
+
+pub(crate) fn int(db: &Connection, sql: &str) -> i64 {
+    db.query_row(sql, [], |row| row.get(0))
+        .unwrap_or_else(|error| panic!("{sql}: {error}"))
+}
+
+pub(crate) fn text(db: &Connection, sql: &str) -> String {
+    db.query_row(sql, [], |row| row.get(0))
+        .unwrap_or_else(|error| panic!("{sql}: {error}"))
+}
+
+/// Fills table `t` with rows 1 to `n`.
+pub(crate) fn fill(db: &Connection, n: u32) {
+    run(
+        db,
+        &format!(
+            "CREATE TABLE IF NOT EXISTS t(a INTEGER PRIMARY KEY, b);
+             WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {n})
+             INSERT INTO t SELECT NULL, 'row ' || i || hex(randomblob(20)) FROM n;"
+        ),
+    );
+}
+
+pub(crate) fn assert_sound(db: &Connection) {
+    assert_eq!(text(db, "PRAGMA integrity_check"), "ok");
+}
+
+/// One figure of `densite_info`.
+pub(crate) fn figure(db: &Connection, name: &str) -> String {
+    text(
+        db,
+        &format!("SELECT CAST(value AS TEXT) FROM densite_info('main') WHERE name = '{name}'"),
+    )
+}

@@ -1,0 +1,182 @@
+//! A disk that fails: what was acknowledged stays, what was not is an error, and the
+//! connection works on (rule 11), also where SQLite does not look at the answer.
+
+mod common;
+
+use common::flaky::flaky;
+use common::{Place, assert_sound, fill, int, run, text};
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Pause points are the process's: one test at a time.
+static PAUSES: Mutex<()> = Mutex::new(());
+
+/// A checkpoint that does not reach the WAL's end ignores the answer of CKPT_DONE and
+/// sends readers to the database file. When publishing fails there, they must go on to
+/// read from the WAL, and the WAL must not be started over.
+#[test]
+fn a_partial_checkpoint_that_cannot_publish_loses_nothing() {
+    let _alone = PAUSES.lock().unwrap_or_else(PoisonError::into_inner);
+    let (faults, vfs) = flaky("partial");
+    let place = Place::new();
+    let open = || place.try_open_over(&vfs, "x.db", "").expect("opens");
+    let writer = open();
+    run(
+        &writer,
+        "PRAGMA journal_mode=WAL; PRAGMA wal_autocheckpoint=0",
+    );
+    fill(&writer, 500);
+    run(
+        &writer,
+        "PRAGMA wal_checkpoint(TRUNCATE); UPDATE t SET b = 'first'",
+    );
+    // A reader in the middle of the WAL makes the checkpoint partial.
+    let reader = open();
+    run(&reader, "BEGIN; SELECT * FROM t LIMIT 1");
+    run(&writer, "UPDATE t SET b = 'second'");
+    let armed = Arc::clone(&faults);
+    densite_vfs::pause::arm("before-publish", move || armed.writes.store(true, Relaxed));
+    let done: (i64, i64, i64) = writer
+        .query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |r| {
+            Ok((r.get(0)?, r.get(1)?, r.get(2)?))
+        })
+        .expect("SQLite does not see the failure");
+    densite_vfs::pause::disarm("before-publish");
+    faults.writes.store(false, Relaxed);
+    assert_eq!(done.2, 0, "nothing counts as backfilled: {done:?}");
+    assert_eq!(
+        int(&reader, "SELECT count(*) FROM t WHERE b = 'first'"),
+        500
+    );
+    run(&reader, "COMMIT");
+    for db in [&reader, &writer, &open()] {
+        assert_eq!(int(db, "SELECT count(*) FROM t WHERE b = 'second'"), 500);
+        assert_sound(db);
+    }
+    // The next writer must not start the WAL over.
+    run(&writer, "INSERT INTO t(b) VALUES ('third')");
+    assert_eq!(
+        int(&open(), "SELECT count(*) FROM t WHERE b = 'second'"),
+        500
+    );
+    let busy = int(&writer, "PRAGMA wal_checkpoint(TRUNCATE)");
+    assert_eq!(busy, 0);
+    drop((reader, writer));
+    let db = open();
+    assert_eq!(
+        int(&db, "SELECT count(*) FROM t WHERE b IN ('second', 'third')"),
+        501
+    );
+    assert_sound(&db);
+}
+
+#[test]
+fn a_complete_checkpoint_that_cannot_publish_is_an_error() {
+    let _alone = PAUSES.lock().unwrap_or_else(PoisonError::into_inner);
+    let (faults, vfs) = flaky("complete");
+    let place = Place::new();
+    let open = || place.try_open_over(&vfs, "x.db", "").expect("opens");
+    let db = open();
+    run(&db, "PRAGMA journal_mode=WAL; PRAGMA wal_autocheckpoint=0");
+    fill(&db, 500);
+    let armed = Arc::clone(&faults);
+    densite_vfs::pause::arm("before-publish", move || armed.writes.store(true, Relaxed));
+    let failed = db.query_row("PRAGMA wal_checkpoint", [], |_| Ok(()));
+    densite_vfs::pause::disarm("before-publish");
+    faults.writes.store(false, Relaxed);
+    assert!(failed.is_err());
+    assert_eq!(int(&open(), "SELECT count(*) FROM t"), 500);
+    assert_eq!(int(&db, "PRAGMA wal_checkpoint(TRUNCATE)"), 0);
+    drop(db);
+    let db = open();
+    assert_eq!(int(&db, "SELECT count(*) FROM t"), 500);
+    assert_sound(&db);
+}
+
+#[test]
+fn a_full_disk_fails_the_commit_and_the_connection_works_on() {
+    let (faults, vfs) = flaky("full");
+    for mode in ["DELETE", "TRUNCATE", "PERSIST", "WAL"] {
+        let place = Place::new();
+        let open = || place.try_open_over(&vfs, "x.db", "").expect("opens");
+        let db = open();
+        assert_eq!(
+            text(&db, &format!("PRAGMA journal_mode={mode}")),
+            mode.to_lowercase()
+        );
+        fill(&db, 500);
+        let before = text(&db, "SELECT count(*) || max(b) FROM t");
+        faults.writes.store(true, Relaxed);
+        let failed = db.execute_batch("UPDATE t SET b = hex(randomblob(30))");
+        faults.writes.store(false, Relaxed);
+        if mode == "WAL" {
+            // The main file is not written by a commit.
+            failed.expect("commits");
+        } else {
+            let error = failed.expect_err("full");
+            assert_eq!(
+                error.sqlite_error_code(),
+                Some(rusqlite::ErrorCode::DiskFull),
+                "{mode}"
+            );
+            assert_eq!(
+                text(&db, "SELECT count(*) || max(b) FROM t"),
+                before,
+                "{mode}"
+            );
+        }
+        run(&db, "DELETE FROM t WHERE a > 100");
+        assert_eq!(int(&open(), "SELECT count(*) FROM t"), 100, "{mode}");
+        assert_sound(&db);
+    }
+}
+
+#[test]
+fn after_a_failed_sync_the_connection_refuses_until_it_is_opened_again() {
+    let (faults, vfs) = flaky("sync");
+    let place = Place::new();
+    let open = || place.try_open_over(&vfs, "x.db", "").expect("opens");
+    let db = open();
+    fill(&db, 100);
+    faults.syncs.store(true, Relaxed);
+    assert!(db.execute_batch("DELETE FROM t WHERE a > 50").is_err());
+    faults.syncs.store(false, Relaxed);
+    let error = db.execute_batch("DELETE FROM t").expect_err("poisoned");
+    assert_eq!(
+        error.sqlite_error_code(),
+        Some(rusqlite::ErrorCode::SystemIoFailure)
+    );
+    drop(db);
+    let db = open();
+    assert_eq!(
+        int(&db, "SELECT count(*) FROM t"),
+        100,
+        "the journal was still there"
+    );
+    assert_sound(&db);
+}
+
+#[test]
+fn a_failed_read_is_an_error_and_passes() {
+    let (faults, vfs) = flaky("read");
+    let place = Place::new();
+    let open = || {
+        place
+            .try_open_over(&vfs, "x.db", "&decoded_cache=0")
+            .expect("opens")
+    };
+    fill(&open(), 2000);
+    let db = open();
+    run(&db, "PRAGMA cache_size=5");
+    assert_eq!(int(&db, "SELECT count(*) FROM t WHERE a < 5"), 4);
+    faults.reads.store(true, Relaxed);
+    assert!(
+        db.query_row("SELECT sum(length(b)) FROM t", [], |_| Ok(()))
+            .is_err()
+    );
+    // Also while opening: what looks wrong there is judged again under SHARED (rule 7).
+    let early = place.try_open_over(&vfs, "x.db", "");
+    faults.reads.store(false, Relaxed);
+    assert_eq!(int(&db, "SELECT count(*) FROM t"), 2000);
+    assert_eq!(int(&early.expect("opens"), "SELECT count(*) FROM t"), 2000);
+}

@@ -1,0 +1,55 @@
+//! The targets by name, and a canary: a target that must fail, so that a fuzzer that finds nothing is known to look.
+
+use densite_store::fuzz::{TARGETS, Target};
+
+/// Fails when the third byte is 0x7B and there are no more than 32: soon, but not at the first try.
+const CANARY: Target = Target {
+    name: "canary",
+    run: |bytes| {
+        assert!(bytes.get(2) != Some(&0x7B) || bytes.len() > 32, "the canary sang");
+        bytes.len() as u64
+    },
+    repair: |_| {},
+    fields: |_| vec![(0, 1), (2, 1)],
+    seeds: || vec![("canary", b"a canary in a coal mine".to_vec())],
+};
+
+/// Fails by allocating what no small input needs; the process that does it is gone.
+const GLUTTON: Target = Target {
+    name: "glutton",
+    run: |bytes| if bytes.first() == Some(&0x7B) { vec![1u8; 8 << 30].len() as u64 } else { 0 },
+    repair: |_| {},
+    fields: |_| vec![(0, 1)],
+    seeds: || vec![("glutton", b"a glutton".to_vec())],
+};
+
+/// Fails by not coming back.
+const SLEEPER: Target = Target {
+    name: "sleeper",
+    run: |bytes| {
+        while bytes.first() == Some(&0x7B) {
+            std::thread::sleep(std::time::Duration::from_millis(50));
+        }
+        0
+    },
+    repair: |_| {},
+    fields: |_| vec![(0, 1)],
+    seeds: || vec![("sleeper", b"a sleeper".to_vec())],
+};
+
+/// The target of a name; those that must fail are found only by name.
+pub(crate) fn find(name: &str) -> Option<Target> {
+    TARGETS.iter().chain(&[CANARY, GLUTTON, SLEEPER]).find(|t| t.name == name).copied()
+}
+
+/// The targets of these names; without any, all that must not fail.
+pub(crate) fn named(names: &[String]) -> Result<Vec<Target>, String> {
+    if names.is_empty() {
+        return Ok(TARGETS.to_vec());
+    }
+    let unknown = |name: &String| {
+        let known: Vec<&str> = TARGETS.iter().map(|t| t.name).collect();
+        format!("there is no target {name}; there are {}", known.join(", "))
+    };
+    names.iter().map(|n| find(n).ok_or_else(|| unknown(n))).collect()
+}

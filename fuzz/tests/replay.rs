@@ -1,0 +1,65 @@
+//! The saved corpus, and every seed, through every decoder; and the long run behind `make fuzz`.
+
+use std::process::{Command, Output};
+
+fn fuzz(args: &[&str]) -> Output {
+    let found = concat!(env!("CARGO_TARGET_TMPDIR"), "/fuzz");
+    Command::new(env!("CARGO_BIN_EXE_densite-fuzz")).args(args).args(["--found", found]).output().expect("the fuzzer starts")
+}
+
+fn text(output: &Output) -> String {
+    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+}
+
+const CORPUS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/corpus");
+
+#[test]
+fn corpus_replays() {
+    let out = fuzz(&["--replay", CORPUS]);
+    assert!(out.status.success(), "{}", text(&out));
+    let targets = std::fs::read_dir(CORPUS).expect("the corpus").count();
+    assert_eq!(targets, densite_store::fuzz::TARGETS.len(), "every target has a folder");
+}
+
+/// A short run, so that what is plainly wrong is seen before the long one.
+#[test]
+fn nothing_is_found_in_a_few_seconds() {
+    let out = fuzz(&["--minutes", "0.1", "--seed", "1"]);
+    assert!(out.status.success(), "{}", text(&out));
+}
+
+/// A fuzzer that finds nothing must be known to look: these targets fail by a panic, by allocating, and by not coming back.
+#[test]
+fn canaries_sing() {
+    for (target, how) in [("canary", "failed"), ("glutton", "signal"), ("sleeper", "did not end")] {
+        let out = fuzz(&["--minutes", "1", "--seed", "7", "--patience", "2", target]);
+        let text = text(&out);
+        assert_eq!(out.status.code(), Some(1), "{target}: {text}");
+        assert!(text.contains(how) && text.contains("seed 7"), "{text}");
+        let saved = text.split("--replay ").nth(1).expect("it says how to replay").trim();
+        let again = fuzz(&["--replay", saved, "--patience", "2"]);
+        assert_eq!(again.status.code(), Some(1), "{target}: the saved input fails again");
+    }
+}
+
+#[test]
+fn seeds_can_be_written() {
+    let dir = tempfile::tempdir().expect("dir");
+    let path = dir.path().to_str().expect("a name");
+    assert!(fuzz(&["--seeds", path]).status.success());
+    assert!(fuzz(&["--replay", path]).status.success());
+}
+
+/// `make fuzz`: for DENSITE_MINUTES, from DENSITE_SEED if it is set.
+#[test]
+#[ignore = "runs for DENSITE_MINUTES; see `make fuzz`"]
+fn long_fuzz() {
+    let minutes = std::env::var("DENSITE_MINUTES").ok().filter(|m| !m.is_empty()).unwrap_or("10".to_owned());
+    let mut command = Command::new(env!("CARGO_BIN_EXE_densite-fuzz"));
+    command.args(["--minutes", &minutes]);
+    if let Some(seed) = std::env::var("DENSITE_SEED").ok().filter(|s| !s.is_empty()) {
+        command.args(["--seed", &seed]);
+    }
+    let status = command.status().expect("the fuzzer starts");
+    assert!(status.success(), "an input failed; see above");
+}

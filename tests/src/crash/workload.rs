@@ -1,0 +1,358 @@
+//! What is done to a database before the power goes, derived from a seed.
+//!
+//! Every transaction writes rows whose amounts add up to zero, and one row in `done` that says
+//! how many there are; some move amounts between rows of an earlier transaction, some delete
+//! one altogether. So a transaction that is there in part shows.
+
+use std::fmt;
+
+use densite_disk::sim::{Extension, MetadataOrder, SimDisk, WriteOrder};
+use rand::rngs::Xoshiro256PlusPlus;
+use rand::{RngExt, SeedableRng};
+
+/// `PRAGMA journal_mode`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs, reason = "SQLite's own names")]
+pub enum Journal {
+    Delete,
+    Truncate,
+    Persist,
+    Wal,
+}
+
+impl Journal {
+    /// All of them.
+    pub const ALL: [Journal; 4] = [
+        Journal::Delete,
+        Journal::Truncate,
+        Journal::Persist,
+        Journal::Wal,
+    ];
+
+    /// As SQL names it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Journal::Delete => "DELETE",
+            Journal::Truncate => "TRUNCATE",
+            Journal::Persist => "PERSIST",
+            Journal::Wal => "WAL",
+        }
+    }
+}
+
+/// `PRAGMA synchronous`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs, reason = "SQLite's own names")]
+pub enum Synchronous {
+    Off,
+    Normal,
+    Full,
+    Extra,
+}
+
+impl Synchronous {
+    /// As SQL names it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Synchronous::Off => "OFF",
+            Synchronous::Normal => "NORMAL",
+            Synchronous::Full => "FULL",
+            Synchronous::Extra => "EXTRA",
+        }
+    }
+}
+
+/// What SQLite promises of a database after a power cut.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Promise {
+    /// Nothing.
+    Nothing,
+    /// A sound database in the state after some transaction.
+    Consistent,
+    /// The same, and no acknowledged transaction is missing.
+    Durable,
+}
+
+/// A workload: settings and a script, all from the seed unless set afterwards.
+#[derive(Debug, Clone)]
+pub struct Workload {
+    /// `PRAGMA journal_mode`.
+    pub journal: Journal,
+    /// `PRAGMA synchronous`.
+    pub synchronous: Synchronous,
+    /// Gives the script and the settings below.
+    pub seed: u64,
+    /// `PRAGMA page_size`, bytes.
+    pub page_size: u32,
+    /// `PRAGMA auto_vacuum`: 0 none, 1 full, 2 incremental.
+    pub auto_vacuum: u32,
+    /// `PRAGMA cache_size`, pages; a small one spills in the middle of a transaction.
+    pub cache_pages: u32,
+    /// `PRAGMA locking_mode=EXCLUSIVE`.
+    pub exclusive: bool,
+    /// `PRAGMA wal_autocheckpoint`, pages; 0 for never.
+    pub autocheckpoint_pages: u32,
+    /// How many transactions the script has.
+    pub transactions: u32,
+    /// Start from a database that is durable and holds the schema, instead of from nothing.
+    pub prepared: bool,
+    /// Changes the disk after [`Workload::shape`] has.
+    pub reshape: Option<fn(&SimDisk)>,
+}
+
+/// One step of a script.
+#[derive(Debug, Clone)]
+pub enum Step {
+    /// `BEGIN`, these statements, `COMMIT`: the database reaches its next state.
+    Commit(Vec<String>),
+    /// `BEGIN`, these statements, `ROLLBACK`.
+    Rollback(Vec<String>),
+    /// One statement that changes no row: a checkpoint, a vacuum.
+    Maintain(&'static str),
+    /// The connection is closed and a new one opened.
+    Reopen,
+    /// A second connection begins to read, and goes on seeing what it sees now.
+    ReaderBegins,
+    /// It ends.
+    ReaderEnds,
+}
+
+/// The tables. They are the first state that a database reaches; before, it is empty.
+pub const SCHEMA: &str = "
+    CREATE TABLE ledger(id INTEGER PRIMARY KEY, txn INTEGER, part INTEGER, amount INTEGER, pad);
+    CREATE INDEX ledger_txn ON ledger(txn, part);
+    CREATE TABLE done(txn INTEGER PRIMARY KEY, rows INTEGER) WITHOUT ROWID;";
+
+impl fmt::Display for Workload {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "journal_mode={} synchronous={} workload seed {}",
+            self.journal.name(),
+            self.synchronous.name(),
+            self.seed
+        )
+    }
+}
+
+impl Workload {
+    /// The workload of this seed.
+    pub fn new(journal: Journal, synchronous: Synchronous, seed: u64) -> Workload {
+        let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed ^ 0x5e77_1465);
+        Workload {
+            journal,
+            synchronous,
+            seed,
+            page_size: pick(&mut rng, &[512, 1024, 1024, 4096, 4096, 4096]),
+            auto_vacuum: pick(&mut rng, &[0, 0, 0, 1, 2]),
+            cache_pages: pick(&mut rng, &[5, 10, 1000]),
+            exclusive: rng.random_ratio(1, 5),
+            autocheckpoint_pages: pick(&mut rng, &[0, 10, 30, 1000]),
+            transactions: rng.random_range(6..16),
+            prepared: rng.random_ratio(3, 4),
+            reshape: None,
+        }
+    }
+
+    /// What SQLite promises with these settings.
+    pub fn promise(&self) -> Promise {
+        use {Journal as J, Synchronous as S};
+        match (self.journal, self.synchronous) {
+            (_, S::Off) => Promise::Nothing,
+            (_, S::Normal) => Promise::Consistent,
+            // The journal's removal is durable only once its directory is synced.
+            (J::Delete, S::Full) => Promise::Consistent,
+            (_, S::Extra) => Promise::Durable,
+            (J::Truncate | J::Persist | J::Wal, S::Full) => Promise::Durable,
+        }
+    }
+
+    /// Makes `disk` the worst one on which SQLite keeps its promise.
+    ///
+    /// With FULL and EXTRA that is one that writes in any order and leaves garbage where a file
+    /// grew. NORMAL with a rollback journal is weaker: SQLite syncs a journal's records and the
+    /// count of them together, and its checksum looks at one byte in 200, so it needs a disk
+    /// that keeps the order of writes within a file. DELETE without EXTRA shortens the database
+    /// (auto_vacuum) after a removal of the journal that is not durable, so it needs a file
+    /// system with a journal of metadata.
+    pub fn shape(&self, disk: &SimDisk) {
+        let rollback = self.journal != Journal::Wal;
+        if rollback && self.synchronous == Synchronous::Normal {
+            disk.set_write_order(WriteOrder::InFile);
+        } else if self.seed % 2 == 1 {
+            disk.set_extension(Extension::Garbage);
+        }
+        if rollback && self.promise() == Promise::Consistent {
+            disk.set_metadata_order(MetadataOrder::Journalled);
+        }
+        if let Some(reshape) = self.reshape {
+            reshape(disk);
+        }
+    }
+
+    /// The statements that a new connection runs first.
+    pub fn settings(&self) -> String {
+        let locking = if self.exclusive {
+            "EXCLUSIVE"
+        } else {
+            "NORMAL"
+        };
+        format!(
+            "PRAGMA page_size={}; PRAGMA auto_vacuum={}; PRAGMA locking_mode={locking};
+             PRAGMA journal_mode={}; PRAGMA synchronous={}; PRAGMA cache_size={};
+             PRAGMA wal_autocheckpoint={}",
+            self.page_size,
+            self.auto_vacuum,
+            self.journal.name(),
+            self.synchronous.name(),
+            self.cache_pages,
+            self.autocheckpoint_pages,
+        )
+    }
+
+    /// The steps after the schema.
+    pub fn script(&self) -> Vec<Step> {
+        let mut writer = Writer {
+            rng: Xoshiro256PlusPlus::seed_from_u64(self.seed),
+            id_next: 1,
+            alive: Vec::new(),
+        };
+        let readers = self.journal == Journal::Wal && !self.exclusive;
+        let mut reading = false;
+        let mut steps = Vec::new();
+        for txn in 1..=self.transactions {
+            if reading && writer.rng.random_ratio(1, 3) {
+                steps.push(Step::ReaderEnds);
+                reading = false;
+            }
+            match writer.rng.random_range(0..12u32) {
+                0 => {
+                    let statements = writer.aborted();
+                    steps.push(Step::Rollback(statements));
+                }
+                1 => {
+                    if reading {
+                        steps.push(Step::ReaderEnds);
+                        reading = false;
+                    }
+                    steps.push(Step::Reopen);
+                }
+                2 => steps.push(Step::Maintain("VACUUM")),
+                3 if self.auto_vacuum == 2 => {
+                    steps.push(Step::Maintain("PRAGMA incremental_vacuum(3)"));
+                }
+                3..=5 if self.journal == Journal::Wal => {
+                    steps.push(Step::Maintain(pick(
+                        &mut writer.rng,
+                        &[
+                            "PRAGMA wal_checkpoint(PASSIVE)",
+                            "PRAGMA wal_checkpoint(FULL)",
+                            "PRAGMA wal_checkpoint(RESTART)",
+                            "PRAGMA wal_checkpoint(TRUNCATE)",
+                        ],
+                    )));
+                }
+                6 if readers && !reading => {
+                    steps.push(Step::ReaderBegins);
+                    reading = true;
+                }
+                _ => {}
+            }
+            let statements = writer.transaction(txn);
+            steps.push(Step::Commit(statements));
+        }
+        if reading {
+            steps.push(Step::ReaderEnds);
+        }
+        steps
+    }
+}
+
+fn pick<T: Copy>(rng: &mut Xoshiro256PlusPlus, from: &[T]) -> T {
+    from[rng.random_range(0..from.len())]
+}
+
+/// Writes SQL, and remembers what the rows are that it speaks of.
+struct Writer {
+    rng: Xoshiro256PlusPlus,
+    id_next: u32,
+    /// Transactions whose rows are there.
+    alive: Vec<u32>,
+}
+
+impl Writer {
+    fn transaction(&mut self, txn: u32) -> Vec<String> {
+        let mut statements = Vec::new();
+        if !self.alive.is_empty() && self.rng.random_ratio(1, 4) {
+            let at = self.rng.random_range(0..self.alive.len());
+            let gone = self.alive.swap_remove(at);
+            statements.push(format!("DELETE FROM ledger WHERE txn = {gone}"));
+            statements.push(format!("DELETE FROM done WHERE txn = {gone}"));
+        }
+        if !self.alive.is_empty() && self.rng.random_ratio(1, 2) {
+            statements.push(self.shift());
+        }
+        let parts = self.rng.random_range(2..7u32);
+        let mut sum = 0i64;
+        for part in 0..parts {
+            let amount = match part + 1 == parts {
+                true => -sum,
+                false => self.rng.random_range(-1000..1000),
+            };
+            sum += amount;
+            statements.push(self.insert(txn, part, amount));
+        }
+        statements.push(format!("INSERT INTO done VALUES ({txn}, {parts})"));
+        self.alive.push(txn);
+        statements
+    }
+
+    fn insert(&mut self, txn: u32, part: u32, amount: i64) -> String {
+        // Mostly in order, as logs grow; sometimes in between, so that pages split.
+        let id = if self.rng.random_ratio(1, 4) {
+            1_000_000 - self.id_next * 7
+        } else {
+            self.id_next * 11
+        };
+        self.id_next += 1;
+        let pad = self.pad();
+        format!("INSERT INTO ledger VALUES ({id}, {txn}, {part}, {amount}, '{pad}')")
+    }
+
+    /// Moves an amount between two rows of one transaction; each has at least two.
+    fn shift(&mut self) -> String {
+        let at = self.rng.random_range(0..self.alive.len());
+        let (txn, by) = (self.alive[at], self.rng.random_range(1..500i64));
+        let pad = self.pad();
+        format!(
+            "UPDATE ledger SET amount = amount + CASE part WHEN 0 THEN {by} ELSE -{by} END,
+             pad = '{pad}' WHERE txn = {txn} AND part < 2"
+        )
+    }
+
+    /// What is rolled back may be anything.
+    fn aborted(&mut self) -> Vec<String> {
+        let pad = self.pad();
+        vec![
+            "DELETE FROM ledger WHERE id % 3 = 0".to_owned(),
+            format!("UPDATE ledger SET amount = 7, pad = '{pad}' WHERE id % 2"),
+            "CREATE TABLE never(x)".to_owned(),
+        ]
+    }
+
+    /// Text that compresses well, badly, or spills to overflow pages.
+    fn pad(&mut self) -> String {
+        let len = match self.rng.random_range(0..10u32) {
+            0 => self.rng.random_range(3000..12_000usize),
+            1..=3 => self.rng.random_range(300..1500),
+            _ => self.rng.random_range(0..200),
+        };
+        if self.rng.random_bool(0.5) {
+            let word = format!("word{} ", self.rng.random_range(0..50u32));
+            return word.repeat(len / word.len());
+        }
+        let digits = (0..len).map(|_| self.rng.random_range(b'!'..=b'~'));
+        let text: String = digits.map(char::from).collect();
+        text.replace('\'', "_")
+    }
+}

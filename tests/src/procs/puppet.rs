@@ -1,0 +1,282 @@
+//! The role `puppet`: does what it is told, one line at a time. For tests that need two processes and an exact order.
+//!
+//! No arguments. A line on standard input is a command, the answer is one line on standard output:
+//!
+//! ```text
+//! open NAME SUBJECT FLAGS PATH   FLAGS: rw, ro or uri (PATH is then a URI)
+//! sql NAME SQL                   runs statements; rows are thrown away
+//! ask NAME SQL                   runs a query; the answer is its rows: columns by |, rows by ;
+//! close NAME
+//! pause POINT SKIP FILE          stops at the point, from its (SKIP + 1)th passing on: makes FILE.reached, waits for FILE
+//! sleep POINT MS                 sleeps there
+//! panic POINT                    panics there
+//! resume POINT                   does nothing of the kind there any more
+//! drop NAME                      forgets a connection without closing it
+//! during close A ask B SQL       closes A on a thread of its own and has B ask at the same time
+//! ```
+//!
+//! Answers: `ok`, `ok ROWS`, or `err CODE MESSAGE`. Connections have no busy timeout.
+
+use std::collections::HashMap;
+use std::io::{BufRead, Write};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use densite_vfs::pause;
+use rusqlite::types::ValueRef;
+use rusqlite::{Connection, OpenFlags};
+
+use super::subject::{READ_ONLY, READ_WRITE, code};
+use super::{Child, Subject};
+
+/// Does the role.
+///
+/// # Panics
+/// On a command it does not know.
+pub fn run() {
+    // A panic inside a callback is not the end of this process: that is what is tested.
+    drop(std::panic::take_hook());
+    let mut connections = HashMap::new();
+    for line in std::io::stdin().lock().lines() {
+        let line = line.expect("a line");
+        let answer = match obey(&mut connections, &line) {
+            Ok(rows) if rows.is_empty() => "ok".to_owned(),
+            Ok(rows) => format!("ok {rows}"),
+            Err(e) => format!("err {} {}", code(&e), e.to_string().replace('\n', " ")),
+        };
+        let mut out = std::io::stdout();
+        writeln!(out, "{answer}").and_then(|()| out.flush()).expect("answer");
+    }
+    // As an application whose process ends without closing.
+    std::mem::forget(connections);
+}
+
+fn obey(connections: &mut HashMap<String, Connection>, line: &str) -> rusqlite::Result<String> {
+    let (command, rest) = line.split_once(' ').unwrap_or((line, ""));
+    let (name, rest) = rest.split_once(' ').unwrap_or((rest, ""));
+    match command {
+        "open" => {
+            let [subject, flags, path] = words(rest);
+            let subject: Subject = subject.parse().expect("subject");
+            let flags = match flags {
+                "ro" => READ_ONLY,
+                "uri" => READ_WRITE | OpenFlags::SQLITE_OPEN_URI,
+                _ => READ_WRITE,
+            };
+            let db = subject.open_with(Path::new(path), flags)?;
+            db.busy_timeout(Duration::ZERO)?;
+            connections.insert(name.to_owned(), db);
+        }
+        "sql" => {
+            connection(connections, name).execute_batch(rest)?;
+        }
+        "ask" => {
+            return rows(connection(connections, name), rest);
+        }
+        "close" => {
+            let db = connections.remove(name).expect("a connection");
+            db.close().map_err(|(_, e)| e)?;
+        }
+        "during" => return during(connections, rest),
+        "drop" => std::mem::forget(connections.remove(name)),
+        "pause" => {
+            let [skip, file] = words(rest);
+            pause_at(name, skip.parse().expect("a number"), PathBuf::from(file));
+        }
+        "sleep" => {
+            let time = Duration::from_millis(rest.parse().expect("milliseconds"));
+            pause::arm(name, move || std::thread::sleep(time));
+        }
+        "panic" => {
+            let point = name.to_owned();
+            pause::arm(name, move || panic!("told to panic at {point}"));
+        }
+        "resume" => pause::disarm(name),
+        _ => panic!("there is no command {command}"),
+    }
+    Ok(String::new())
+}
+
+fn connection<'a>(connections: &'a HashMap<String, Connection>, name: &str) -> &'a Connection {
+    connections.get(name).unwrap_or_else(|| panic!("there is no connection {name}"))
+}
+
+/// The first words; the last one is the rest of the line.
+fn words<const N: usize>(line: &str) -> [&str; N] {
+    let words: Vec<&str> = line.splitn(N, ' ').collect();
+    words.try_into().expect("as many words")
+}
+
+/// The rows of a query as text.
+///
+/// # Errors
+/// SQLite's.
+pub fn rows(db: &Connection, sql: &str) -> rusqlite::Result<String> {
+    let mut query = db.prepare(sql)?;
+    let columns = query.column_count();
+    let mut rows = query.query([])?;
+    let mut out = Vec::new();
+    while let Some(row) = rows.next()? {
+        let mut line = Vec::new();
+        for i in 0..columns {
+            line.push(match row.get_ref(i)? {
+                ValueRef::Null => "NULL".to_owned(),
+                ValueRef::Integer(n) => n.to_string(),
+                ValueRef::Real(x) => x.to_string(),
+                ValueRef::Text(t) => String::from_utf8_lossy(t).into_owned(),
+                ValueRef::Blob(b) => format!("{} bytes", b.len()),
+            });
+        }
+        out.push(line.join("|"));
+    }
+    Ok(out.join(";"))
+}
+
+/// `A ask B SQL`, behind `during close`: A is closing, and holds what locks it takes for that, while B asks.
+fn during(connections: &mut HashMap<String, Connection>, rest: &str) -> rusqlite::Result<String> {
+    let [a, _, b, sql] = words(rest);
+    let closing = connections.remove(a).expect("a connection");
+    std::thread::scope(|scope| {
+        let close = scope.spawn(|| closing.close().map_err(|(_, e)| e));
+        let asking = connection(connections, b);
+        let answer = loop {
+            let over = close.is_finished();
+            let answer = rows(asking, sql)?;
+            if over {
+                break answer;
+            }
+        };
+        close.join().expect("no panic")?;
+        Ok(answer)
+    })
+}
+
+/// Stops whoever passes `point` for the (`skip` + 1)th time until `file` exists; tells by `file.reached`.
+fn pause_at(point: &str, skip: u32, file: PathBuf) {
+    let passed = AtomicU32::new(0);
+    pause::arm(point, move || {
+        if passed.fetch_add(1, Ordering::Relaxed) < skip {
+            return;
+        }
+        std::fs::write(reached(&file), b"").expect("tell");
+        while !file.exists() {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    });
+}
+
+fn reached(file: &Path) -> PathBuf {
+    let mut name = file.as_os_str().to_owned();
+    name.push(".reached");
+    PathBuf::from(name)
+}
+
+/// The parent's side: one puppet.
+pub struct Puppet {
+    child: Child,
+    dir: tempfile::TempDir,
+    pauses: u32,
+}
+
+/// A point at which a puppet was told to stop.
+pub struct Stop {
+    file: PathBuf,
+    point: String,
+}
+
+impl Puppet {
+    /// Starts one.
+    ///
+    /// # Panics
+    /// When it cannot be started.
+    pub fn start(program: &str) -> Puppet {
+        let dir = tempfile::tempdir().expect("directory");
+        Puppet { child: Child::start(program, &["puppet"], &[]), dir, pauses: 0 }
+    }
+
+    /// Gives a command and does not wait for the answer.
+    pub fn tell(&mut self, command: &str) {
+        self.child.say(command);
+    }
+
+    /// The answer to a command: the rows, or the error's extended code.
+    ///
+    /// # Panics
+    /// When none comes.
+    pub fn answer(&mut self) -> Result<String, i32> {
+        let line = self.child.line();
+        match line.split_once(' ') {
+            None => Ok(String::new()),
+            Some(("ok", rows)) => Ok(rows.to_owned()),
+            Some((_, error)) => {
+                let code = error.split(' ').next().unwrap_or_default();
+                println!("a puppet answers: {line}");
+                Err(code.parse().unwrap_or(-1))
+            }
+        }
+    }
+
+    /// Whether the answer to what it was told has come.
+    pub fn has_answered(&mut self) -> bool {
+        self.child.has_line()
+    }
+
+    /// Gives a command and waits for the answer.
+    ///
+    /// # Errors
+    /// SQLite's extended code.
+    pub fn obey(&mut self, command: &str) -> Result<String, i32> {
+        self.tell(command);
+        self.answer()
+    }
+
+    /// The same for a command that must succeed.
+    ///
+    /// # Panics
+    /// When it does not.
+    pub fn must(&mut self, command: &str) -> String {
+        self.obey(command).unwrap_or_else(|code| panic!("{command}: code {code}"))
+    }
+
+    /// Opens a connection named `name`.
+    pub fn open(&mut self, name: &str, subject: Subject, path: &Path) {
+        self.must(&format!("open {name} {subject} rw {}", path.display()));
+    }
+
+    /// Has it stop at a pause point, when it has passed it `skip` times.
+    pub fn stop_at(&mut self, point: &str, skip: u32) -> Stop {
+        self.pauses += 1;
+        let file = self.dir.path().join(self.pauses.to_string());
+        self.must(&format!("pause {point} {skip} {}", file.display()));
+        Stop { file, point: point.to_owned() }
+    }
+
+    /// Waits until it has come to the point; false when it answered without having come there.
+    ///
+    /// # Panics
+    /// When neither happens.
+    pub fn comes_to(&mut self, stop: &Stop) -> bool {
+        let begin = Instant::now();
+        loop {
+            if reached(&stop.file).exists() {
+                return true;
+            }
+            if self.has_answered() {
+                return reached(&stop.file).exists();
+            }
+            assert!(begin.elapsed() < Duration::from_secs(60), "never came to {}", stop.point);
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    /// Lets it go on from the point.
+    pub fn go_on(&mut self, stop: &Stop) {
+        std::fs::write(&stop.file, b"").expect("go on");
+    }
+
+    /// Kills it.
+    pub fn kill(mut self) {
+        self.child.kill();
+    }
+}

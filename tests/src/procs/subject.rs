@@ -1,0 +1,117 @@
+//! What is tested: Densite, and plain SQLite as the control.
+
+use std::ffi::{c_char, c_int};
+use std::fmt;
+use std::path::Path;
+use std::str::FromStr;
+use std::sync::OnceLock;
+
+use densite_sqlite::{Api, EntryPoint};
+use rusqlite::{Connection, OpenFlags, ffi};
+
+/// One of the two ways to open a database.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Subject {
+    /// SQLite's own VFS.
+    Plain,
+    /// The VFS "densite".
+    Densite,
+}
+
+/// Files are read, written and created; no mutex per connection beyond SQLite's own.
+pub const READ_WRITE: OpenFlags =
+    OpenFlags::SQLITE_OPEN_READ_WRITE.union(OpenFlags::SQLITE_OPEN_CREATE);
+/// Files are only read.
+pub const READ_ONLY: OpenFlags = OpenFlags::SQLITE_OPEN_READ_ONLY;
+
+impl Subject {
+    /// Opens a database for reading and writing, created when missing.
+    ///
+    /// # Errors
+    /// SQLite's.
+    pub fn open(self, path: &Path) -> rusqlite::Result<Connection> {
+        self.open_with(path, READ_WRITE)
+    }
+
+    /// Opens a database.
+    ///
+    /// # Errors
+    /// SQLite's.
+    pub fn open_with(self, path: &Path, flags: OpenFlags) -> rusqlite::Result<Connection> {
+        match self {
+            Subject::Plain => Connection::open_with_flags(path, flags),
+            Subject::Densite => {
+                api();
+                Connection::open_with_flags_and_vfs(path, flags, "densite")
+            }
+        }
+    }
+}
+
+impl fmt::Display for Subject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Subject::Plain => "plain",
+            Subject::Densite => "densite",
+        })
+    }
+}
+
+impl FromStr for Subject {
+    type Err = String;
+
+    fn from_str(s: &str) -> Result<Self, Self::Err> {
+        match s {
+            "plain" => Ok(Subject::Plain),
+            "densite" => Ok(Subject::Densite),
+            _ => Err(format!("there is no subject {s}")),
+        }
+    }
+}
+
+/// The SQLite that is linked into this process, with the VFS "densite" registered.
+///
+/// # Panics
+/// When it cannot be registered.
+pub fn api() -> Api {
+    static API: OnceLock<Api> = OnceLock::new();
+    *API.get_or_init(|| {
+        // SAFETY: only the SQLite linked into this program calls the entry point.
+        let api = unsafe { Api::capture(prime) }.expect("the API table of the linked SQLite");
+        densite_vfs::register(api, densite_vfs::NAME, None, false).expect("register the VFS");
+        api
+    })
+}
+
+fn prime(entry: EntryPoint) {
+    type Declared = unsafe extern "C" fn(
+        *mut ffi::sqlite3,
+        *mut *mut c_char,
+        *const ffi::sqlite3_api_routines,
+    ) -> c_int;
+    // SAFETY: the same C function; only the names of the pointees differ.
+    let entry = Some(unsafe { std::mem::transmute::<EntryPoint, Declared>(entry) });
+    // SAFETY: the entry point keeps SQLite's contract and lives as long as the program; an open
+    // and a close of a connection in memory come between.
+    unsafe {
+        ffi::sqlite3_auto_extension(entry);
+        let mut db = std::ptr::null_mut();
+        ffi::sqlite3_open(c":memory:".as_ptr(), &raw mut db);
+        ffi::sqlite3_close(db);
+        ffi::sqlite3_cancel_auto_extension(entry);
+    }
+}
+
+/// The extended code of a failure of SQLite; -1 for any other error.
+pub fn code(e: &rusqlite::Error) -> i32 {
+    match e {
+        rusqlite::Error::SqliteFailure(e, _) => e.extended_code,
+        _ => -1,
+    }
+}
+
+/// The primary code of a failure of SQLite.
+pub fn primary(e: &rusqlite::Error) -> i32 {
+    code(e) & 0xff
+}
+

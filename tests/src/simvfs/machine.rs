@@ -1,0 +1,86 @@
+//! The machine behind a VFS: a disk, and what is lost with its power: locks and shared memory.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI32, AtomicU64, AtomicUsize, Ordering};
+
+use densite_disk::sim::SimDisk;
+use parking_lot::Mutex;
+use rusqlite::ffi;
+
+use super::locks::Locks;
+use super::shm::Shm;
+
+/// What connections share of one database file.
+#[derive(Debug, Default)]
+pub(super) struct Node {
+    pub(super) locks: Mutex<Locks>,
+    pub(super) shm: Mutex<Shm>,
+}
+
+/// One life of the machine, from power on to power off.
+#[derive(Debug)]
+pub(super) struct Machine {
+    pub(super) disk: SimDisk,
+    nodes: Mutex<HashMap<String, Arc<Node>>>,
+    temp_next: AtomicU64,
+}
+
+impl Machine {
+    pub(super) fn new(disk: SimDisk) -> Machine {
+        Machine {
+            disk,
+            nodes: Mutex::default(),
+            temp_next: AtomicU64::new(0),
+        }
+    }
+
+    /// What the connections to the file at `path` share.
+    pub(super) fn node(&self, path: &str) -> Arc<Node> {
+        let mut nodes = self.nodes.lock();
+        nodes.entry(path.to_owned()).or_default().clone()
+    }
+
+    /// A name that no file has.
+    pub(super) fn temp_path(&self) -> String {
+        let n = self.temp_next.fetch_add(1, Ordering::Relaxed);
+        format!("/tmp/sqlite-temp-{n}")
+    }
+}
+
+/// What a registered VFS points to.
+#[derive(Debug)]
+pub(super) struct State {
+    machine: Mutex<Arc<Machine>>,
+    /// `xSectorSize`, bytes.
+    pub(super) sector_size: AtomicI32,
+    /// `xDeviceCharacteristics`.
+    pub(super) characteristics: AtomicI32,
+    pub(super) open_files: AtomicUsize,
+    holder_next: AtomicU64,
+}
+
+impl State {
+    pub(super) fn new(disk: SimDisk) -> State {
+        State {
+            machine: Mutex::new(Arc::new(Machine::new(disk))),
+            sector_size: AtomicI32::new(512),
+            characteristics: AtomicI32::new(ffi::SQLITE_IOCAP_POWERSAFE_OVERWRITE),
+            open_files: AtomicUsize::new(0),
+            holder_next: AtomicU64::new(1),
+        }
+    }
+
+    pub(super) fn machine(&self) -> Arc<Machine> {
+        self.machine.lock().clone()
+    }
+
+    /// Files that are open stay with the machine they were opened on.
+    pub(super) fn reboot(&self, disk: SimDisk) {
+        *self.machine.lock() = Arc::new(Machine::new(disk));
+    }
+
+    pub(super) fn next_holder(&self) -> u64 {
+        self.holder_next.fetch_add(1, Ordering::Relaxed)
+    }
+}

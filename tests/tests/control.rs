@@ -1,0 +1,172 @@
+//! The control experiment: plain SQLite under power cuts on the simulated disk.
+//!
+//! What SQLite itself does not keep, no shim over it can be asked to keep; and where it keeps
+//! all, a failure of the shim is the shim's. The runs without syncs are the canary: there the
+//! disk must be seen to destroy databases, or it proves nothing elsewhere.
+
+use densite_disk::sim::{MetadataOrder, SimDisk, WriteOrder};
+use densite_tests::crash::{
+    Journal, Plan, Promise, Stand, Synchronous, Tally, Workload, campaign, crash, replay,
+};
+use densite_tests::simvfs::SimVfs;
+
+/// Workloads for each pair of settings; 100 cuts each.
+const SEEDS: std::ops::Range<u64> = 0..9;
+
+fn control(journal: Journal, synchronous: Synchronous) -> Tally {
+    let name = format!("control-{}-{}", journal.name(), synchronous.name());
+    let vfs = SimVfs::register(&name, SimDisk::new(1));
+    let tally = campaign(
+        &Stand::plain(&vfs),
+        journal,
+        synchronous,
+        SEEDS,
+        Plan::default(),
+    );
+    println!("{name}: {tally}");
+    tally
+}
+
+/// SQLite keeps its promises for these settings, and the power cuts did cost something.
+fn kept(journal: Journal, synchronous: Synchronous) {
+    let tally = control(journal, synchronous);
+    tally.assert_kept();
+    assert!(tally.cases >= 800, "{tally}");
+    assert!(tally.snapshots >= 40 && tally.second_cuts >= 40, "{tally}");
+    assert!(tally.lost > 100, "transactions under way are lost: {tally}");
+    if Workload::new(journal, synchronous, 0).promise() == Promise::Durable {
+        assert_eq!(tally.lost_acknowledged, 0);
+    }
+}
+
+#[test]
+fn delete_normal() {
+    kept(Journal::Delete, Synchronous::Normal);
+}
+
+#[test]
+fn delete_full() {
+    kept(Journal::Delete, Synchronous::Full);
+}
+
+#[test]
+fn delete_extra() {
+    kept(Journal::Delete, Synchronous::Extra);
+}
+
+#[test]
+fn truncate_normal() {
+    kept(Journal::Truncate, Synchronous::Normal);
+}
+
+#[test]
+fn truncate_full() {
+    kept(Journal::Truncate, Synchronous::Full);
+}
+
+#[test]
+fn truncate_extra() {
+    kept(Journal::Truncate, Synchronous::Extra);
+}
+
+#[test]
+fn persist_normal() {
+    kept(Journal::Persist, Synchronous::Normal);
+}
+
+#[test]
+fn persist_full() {
+    kept(Journal::Persist, Synchronous::Full);
+}
+
+#[test]
+fn persist_extra() {
+    kept(Journal::Persist, Synchronous::Extra);
+}
+
+#[test]
+fn wal_normal() {
+    kept(Journal::Wal, Synchronous::Normal);
+}
+
+#[test]
+fn wal_full() {
+    kept(Journal::Wal, Synchronous::Full);
+}
+
+#[test]
+fn wal_extra() {
+    kept(Journal::Wal, Synchronous::Extra);
+}
+
+/// What is acknowledged and not promised does get lost: the power cuts are real.
+#[test]
+fn what_is_not_promised_is_lost() {
+    for (journal, synchronous) in [
+        (Journal::Delete, Synchronous::Full),
+        (Journal::Wal, Synchronous::Normal),
+    ] {
+        let vfs = SimVfs::register("control-lossy", SimDisk::new(1));
+        let stand = Stand::plain(&vfs);
+        let tally = campaign(&stand, journal, synchronous, 100..104, Plan::default());
+        assert!(tally.lost_acknowledged > 10, "{tally}");
+    }
+}
+
+/// Without syncs databases are destroyed, and the harness says so.
+#[test]
+fn without_syncs_databases_break() {
+    for journal in Journal::ALL {
+        let tally = control(journal, Synchronous::Off);
+        assert!(
+            tally.failures.len() > 50,
+            "{} of {tally}",
+            tally.failures.len()
+        );
+        let snapshots = (tally.failures.iter()).filter(|f| f.contains("snapshot"));
+        assert_eq!(snapshots.count(), 0, "a snapshot needs no syncs");
+    }
+}
+
+/// Whether some power cut breaks plain SQLite on a disk that is reshaped so.
+fn breaks(journal: Journal, synchronous: Synchronous, reshape: fn(&SimDisk)) -> bool {
+    let vfs = SimVfs::register("control-limits", SimDisk::new(1));
+    let stand = Stand::plain(&vfs);
+    (0..200).any(|seed| {
+        let mut workload = Workload::new(journal, synchronous, seed);
+        workload.auto_vacuum = 2;
+        workload.reshape = Some(reshape);
+        !crash(&stand, &workload, Plan::default())
+            .failures
+            .is_empty()
+    })
+}
+
+/// Why `Workload::shape` exists: on a disk that reorders everything, SQLite breaks by itself.
+#[test]
+fn plain_sqlite_has_limits() {
+    assert!(
+        breaks(Journal::Persist, Synchronous::Normal, |disk| {
+            disk.set_write_order(WriteOrder::Any);
+        }),
+        "a journal whose count is durable before its records"
+    );
+    assert!(
+        breaks(Journal::Delete, Synchronous::Full, |disk| {
+            disk.set_metadata_order(MetadataOrder::Any);
+        }),
+        "a database shortened although its journal came back"
+    );
+}
+
+/// A failure names the change and the seed of the cut; the same pair gives the same story.
+#[test]
+fn a_case_can_be_replayed() {
+    let vfs = SimVfs::register("control-replay", SimDisk::new(1));
+    let stand = Stand::plain(&vfs);
+    let workload = Workload::new(Journal::Delete, Synchronous::Full, 3);
+    let story = replay(&stand, &workload, 60, 12345);
+    assert!(story.contains("sync /db/crash.db-journal"), "{story}");
+    assert!(story.contains("found State("), "{story}");
+    assert_eq!(story, replay(&stand, &workload, 60, 12345));
+}

@@ -1,0 +1,210 @@
+//! The extension in the SQLite of others: Debian's shell, the newest library, one too old.
+//!
+//! Nothing here registers Densite statically: what is used is what the shared library brings.
+
+use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::OnceLock;
+
+use densite_tests::model::{folder, skip};
+use rusqlite::{Connection, LoadExtensionGuard, OpenFlags, ffi};
+
+/// The extension, built from these sources.
+fn library() -> &'static Path {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    BUILT.get_or_init(|| {
+        let program = std::env::current_exe().expect("this program");
+        let profile = program.parent().and_then(Path::parent).expect("target/PROFILE/deps/PROGRAM");
+        let mut cargo = Command::new(env!("CARGO"));
+        cargo.args(["build", "--quiet", "--package", "densite-extension"]);
+        if profile.ends_with("release") {
+            cargo.arg("--release");
+        }
+        cargo.env("CARGO_TARGET_DIR", profile.parent().expect("the target folder"));
+        let built = cargo.current_dir(env!("CARGO_MANIFEST_DIR")).status().expect("run cargo");
+        assert!(built.success(), "the extension does not build");
+        let library = profile.join("libdensite.so");
+        assert!(library.exists(), "{} is not there", library.display());
+        library
+    })
+}
+
+/// Runs SQLite's shell; `None` when there is none.
+fn shell(args: &[&str]) -> Option<Output> {
+    match Command::new("sqlite3").args(["-batch", "-init", "/dev/null"]).args(args).output() {
+        Ok(output) => Some(output),
+        Err(error) => {
+            skip(&format!("the sqlite3 shell does not run: {error}"));
+            None
+        }
+    }
+}
+
+fn said(output: &Output) -> String {
+    let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{out}\n{err}");
+    assert_eq!(err, "", "{out}");
+    out.into_owned()
+}
+
+const ROWS: &str = "CREATE TABLE t(id INTEGER PRIMARY KEY, x TEXT);
+    WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1000)
+    INSERT INTO t(x) SELECT printf('line %d of a longer text', i) FROM n;";
+
+#[test]
+fn the_shell_loads_it_and_works_with_it() {
+    let dir = folder();
+    let path = dir.path().join("app.db").display().to_string();
+    let load = format!(".load {}", library().display());
+    let open = format!(".open file:{path}?vfs=densite");
+    let Some(output) = shell(&[":memory:", &load, &open, ROWS, "SELECT count(*), densite_version() FROM t;"]) else {
+        return;
+    };
+    assert_eq!(said(&output), format!("1000|{}\n", env!("CARGO_PKG_VERSION")));
+    assert!(std::fs::read(&path).expect("read").starts_with(b"Densite format\r\n"));
+
+    // Another process, with the entry point named; in WAL mode, with a copy and a dump.
+    let load = format!(".load {} sqlite3_densite_init", library().display());
+    let backup = format!(".backup {path}.copy");
+    let output = shell(&[
+        ":memory:", &load, &open, "PRAGMA journal_mode = wal;",
+        "DELETE FROM t WHERE id > 10; INSERT INTO t(x) VALUES ('new');",
+        "SELECT value FROM densite_info('main') WHERE name = 'kind';",
+        "PRAGMA wal_checkpoint(TRUNCATE); PRAGMA integrity_check; VACUUM;", &backup, ".vfsname", ".dump",
+    ]);
+    let text = said(&output.expect("it ran before"));
+    assert!(text.starts_with("wal\ndensite\n0|0|0\nok\ndensite/unix"), "{text}");
+    assert!(text.contains("INSERT INTO t VALUES(11,'new');"), "{text}");
+    // `.backup` opens its file through the host's default VFS.
+    let output = shell(&[&format!("{path}.copy"), "SELECT count(*) FROM t;"]);
+    assert_eq!(said(&output.expect("it ran before")), "11\n");
+}
+
+/// Without the extension the shell refuses the file, and says so.
+#[test]
+fn the_shell_alone_refuses_a_densite_file() {
+    let dir = folder();
+    let path = dir.path().join("app.db").display().to_string();
+    let load = format!(".load {}", library().display());
+    let Some(output) = shell(&[":memory:", &load, &format!(".open file:{path}?vfs=densite"), ROWS]) else {
+        return;
+    };
+    said(&output);
+    let output = shell(&[&path, "SELECT count(*) FROM t;"]).expect("it ran before");
+    assert!(!output.status.success());
+    assert!(String::from_utf8_lossy(&output.stderr).contains("file is not a database"));
+}
+
+const FLAGS: OpenFlags = OpenFlags::SQLITE_OPEN_READ_WRITE
+    .union(OpenFlags::SQLITE_OPEN_CREATE)
+    .union(OpenFlags::SQLITE_OPEN_URI);
+
+/// The newest SQLite (the one linked here): the library stays loaded when the connection that
+/// loaded it is gone, and serves all later ones.
+#[test]
+fn the_newest_library_loads_it_and_keeps_it() {
+    let dir = folder();
+    let uri = format!("file:{}?vfs=densite", dir.path().join("app.db").display());
+    if Connection::open_with_flags(&uri, FLAGS).is_ok() {
+        panic!("Densite is there before it was loaded");
+    }
+    for entry in [None, Some("sqlite3_densite_init")] {
+        let loader = Connection::open_in_memory().expect("open");
+        // SAFETY: the library is ours, and its initialisation is sound.
+        unsafe {
+            let _guard = LoadExtensionGuard::new(&loader).expect("allow loading");
+            loader.load_extension(library(), entry).expect("load the extension");
+        }
+        let version = loader.query_row("SELECT densite_version()", [], |r| r.get::<_, String>(0));
+        assert_eq!(version.expect("the loading connection has the functions"), env!("CARGO_PKG_VERSION"));
+    }
+    let first = Connection::open_with_flags(&uri, FLAGS).expect("open through the loaded library");
+    first.execute_batch(ROWS).expect("write");
+    let count = |db: &Connection| db.query_row("SELECT count(*) FROM t", [], |r| r.get::<_, i64>(0));
+    let other = std::thread::spawn(move || {
+        let second = Connection::open_with_flags(&uri, FLAGS).expect("open in another thread");
+        second.execute_batch("DELETE FROM t WHERE id % 2").expect("write");
+        count(&second)
+    });
+    assert_eq!(other.join().expect("no panic").expect("count"), 500);
+    assert_eq!(count(&first).expect("count"), 500);
+    let version = first.query_row("SELECT densite_version()", [], |r| r.get::<_, String>(0));
+    assert_eq!(version.expect("a later connection has the functions"), env!("CARGO_PKG_VERSION"));
+}
+
+unsafe extern "C" {
+    fn dlopen(path: *const c_char, flags: c_int) -> *mut c_void;
+    fn dlsym(library: *mut c_void, name: *const c_char) -> *mut c_void;
+}
+
+type Entry = unsafe extern "C" fn(*mut ffi::sqlite3, *mut *mut c_char, *const c_void) -> c_int;
+
+/// The entry point of the shared library itself.
+fn entry_point() -> Entry {
+    const RTLD_NOW: c_int = 2;
+    let path = CString::new(library().as_os_str().as_encoded_bytes()).expect("no NUL in a path");
+    // SAFETY: terminated strings; the library is ours and is never closed.
+    unsafe {
+        let library = dlopen(path.as_ptr(), RTLD_NOW);
+        assert!(!library.is_null(), "the library does not load");
+        let entry = dlsym(library, c"sqlite3_densite_init".as_ptr());
+        assert!(!entry.is_null(), "the entry point is not there");
+        std::mem::transmute::<*mut c_void, Entry>(entry)
+    }
+}
+
+/// The message that an entry point left, freed.
+fn message(error: *mut c_char) -> String {
+    assert!(!error.is_null(), "no message");
+    // SAFETY: text of SQLite's, freed once.
+    unsafe {
+        let text = CStr::from_ptr(error).to_string_lossy().into_owned();
+        ffi::sqlite3_free(error.cast());
+        text
+    }
+}
+
+/// A host older than 3.37.2 gets an error that says so, from the first table that has a
+/// version to the last that is too old.
+#[test]
+fn an_older_host_gets_an_error() {
+    static OLD: std::sync::atomic::AtomicI32 = std::sync::atomic::AtomicI32::new(0);
+    extern "C" fn old_version() -> c_int {
+        OLD.load(std::sync::atomic::Ordering::Relaxed)
+    }
+    extern "C" fn old_name() -> *const c_char {
+        c"3.37.1".as_ptr()
+    }
+    let db = Connection::open_in_memory().expect("open");
+    // SAFETY: the connection lives to the end of this test.
+    let handle = unsafe { db.handle() };
+    let entry = entry_point();
+    // Nothing but these entries may be used of such a table: the others point nowhere.
+    let entries = densite_sqlite::routines::entries();
+    let mut table = vec![0usize; entries.len()];
+    let mut put = |name: &str, address: usize| {
+        let entry = entries.iter().find(|e| e.name == name).expect("a known entry");
+        table[entry.offset / size_of::<usize>()] = address;
+    };
+    put("libversion", old_name as *const () as usize);
+    put("libversion_number", old_version as *const () as usize);
+    put("mprintf", ffi::sqlite3_mprintf as *const () as usize);
+    for version in [3_037_001, 3_037_000, 3_008_000] {
+        OLD.store(version, std::sync::atomic::Ordering::Relaxed);
+        let mut error = std::ptr::null_mut();
+        // SAFETY: an open connection, a place for a message, and a table as an old host has it.
+        let rc = unsafe { entry(handle, &raw mut error, table.as_ptr().cast()) };
+        assert_eq!(rc, ffi::SQLITE_ERROR);
+        let message = message(error);
+        assert!(message.contains("3.37.2"), "{message}");
+    }
+    // A place for a message is not a must.
+    // SAFETY: as above.
+    let rc = unsafe { entry(handle, std::ptr::null_mut(), table.as_ptr().cast()) };
+    assert_eq!(rc, ffi::SQLITE_ERROR);
+    // A SQLite that cannot load extensions hands over no table at all.
+    // SAFETY: as above; the entry point checks for null.
+    let rc = unsafe { entry(handle, std::ptr::null_mut(), std::ptr::null()) };
+    assert_eq!(rc, ffi::SQLITE_ERROR);
+}

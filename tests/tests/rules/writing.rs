@@ -1,0 +1,250 @@
+//! Rules 1 to 3: who may write.
+
+use std::time::Duration;
+
+use densite_tests::procs::Subject;
+use densite_tests::procs::subject::code;
+use rusqlite::ffi;
+
+use super::memory::Memory;
+use super::{Place, handle, make_table, puppet, raw, read_all, write_all};
+
+/// Rule 1: "Gaining the right means catching up first."
+///
+/// Two processes write by turns; the second knows only what was there before the first one wrote.
+/// Take out: `shared.refresh` in `Handle::begin_write`.
+#[test]
+fn rule_01_gaining_the_right_catches_up() {
+    let file = Memory::default();
+    let mut a = handle(file.clone(), "a", raw());
+    write_all(&mut a, 20, 1);
+    a.publish().expect("publish");
+    let mut b = handle(file.clone(), "b", raw());
+    assert_eq!(read_all(&mut b, 20), 1);
+    write_all(&mut a, 20, 2);
+    a.publish().expect("publish");
+    // b has read nothing since.
+    b.write_at(&super::page(21, 2, super::PAGE), 20 * super::PAGE as u64).expect("write");
+    b.publish().expect("publish");
+    for (handle, who) in [(&mut a, "a"), (&mut b, "b"), (&mut handle(file, "c", raw()), "c")] {
+        assert_eq!(read_all(handle, 21), 2, "{who}");
+    }
+}
+
+/// Rule 1: "A writer of the store holds EXCLUSIVE on the file, or SHARED plus the WAL checkpoint lock."
+///
+/// Writes that were not published when the right ends must not be there when it is gained again: SQLite gave that
+/// transaction up, and others have written since.
+/// Take out: `publish_or_discard` in `MainFile::give_lock`.
+#[test]
+fn rule_01_nothing_unpublished_outlives_the_right() {
+    let place = Place::new();
+    make_table(&place.db(), "DELETE");
+    let (a, b) = (super::host::Raw::open(&place.db()), super::host::Raw::open(&place.db()));
+    for level in [1, 2, 4] {
+        a.lock(level).expect("lock");
+    }
+    let stale = a.read(0, 4096).expect("read");
+    a.write(&stale, 0).expect("write");
+    a.unlock(0).expect("unlock");
+    // Another connection changes the same page.
+    let db = Subject::Densite.open(&place.db()).expect("open");
+    db.execute_batch("PRAGMA user_version = 77").expect("write");
+    a.lock(1).expect("lock");
+    b.lock(1).expect("lock");
+    let (ours, theirs) = (a.read(0, 4096).expect("read"), b.read(0, 4096).expect("read"));
+    assert!(ours == theirs, "what was never published is still seen");
+    assert_eq!(ours[60..64], 77u32.to_be_bytes());
+}
+
+/// Rule 1: "With locking_mode=EXCLUSIVE or a heap wal-index the checkpoint lock is a no-op in SQLite, and the last close
+/// checkpoints under EXCLUSIVE alone."
+///
+/// Take out: whatever makes a write possible under EXCLUSIVE without the checkpoint lock.
+#[test]
+fn rule_01_exclusive_alone_is_the_right_to_checkpoint() {
+    let place = Place::new();
+    make_table(&place.db(), "WAL");
+    for round in 1..4 {
+        let mut a = puppet();
+        a.open("a", Subject::Densite, &place.db());
+        if round % 2 == 0 {
+            a.must("sql a PRAGMA locking_mode=EXCLUSIVE");
+        }
+        a.must(&format!("sql a UPDATE t SET v = {round}"));
+        if round == 2 {
+            a.must("sql a PRAGMA wal_checkpoint(TRUNCATE)");
+        }
+        a.must("close a");
+        assert_eq!(place.len_beside("-wal"), 0, "the last close checkpoints");
+        let db = Subject::Densite.open(&place.db()).expect("open");
+        let sum: i64 = db.query_row("SELECT sum(v) FROM t", [], |r| r.get(0)).expect("sum");
+        assert_eq!(sum, 2000 * round);
+    }
+}
+
+/// Leaves a journal of a transaction that is published and not over: its writer was killed in between.
+fn leave_hot_journal(place: &Place) {
+    let mut writer = puppet();
+    writer.open("w", Subject::Densite, &place.db());
+    let stop = writer.stop_at("after-publish", 0);
+    writer.tell("sql w UPDATE t SET v = 1 WHERE id <= 1900");
+    assert!(writer.comes_to(&stop));
+    writer.kill();
+    assert!(place.len_beside("-journal") > 0);
+}
+
+/// Rule 2: "in rollback mode makes sure there is no non-empty journal, and only then, without dropping SHARED, takes
+/// RESERVED ... If a journal exists it leaves." (RESERVED makes a hot journal look cold, and readers see half a transaction.)
+///
+/// Take out: `!self.journal_may_be_hot()` in `MainFile::lock_alone`.
+#[test]
+fn rule_02_a_close_leaves_a_hot_journal_alone() {
+    let place = Place::new();
+    make_table(&place.db(), "DELETE");
+    let mut closer = puppet();
+    closer.open("c", Subject::Densite, &place.db());
+    // From now on its close has something to do.
+    closer.must("sql c PRAGMA user_version = 5");
+    leave_hot_journal(&place);
+    let stop = closer.stop_at("closing-locked", 0);
+    closer.tell("close c");
+    assert!(!closer.comes_to(&stop), "it took its lock over a hot journal");
+    closer.answer().expect("close");
+    assert!(place.len_beside("-journal") > 0, "the journal is not the closer's");
+    let db = Subject::Densite.open(&place.db()).expect("open");
+    let sum: i64 = db.query_row("SELECT sum(v) FROM t", [], |r| r.get(0)).expect("sum");
+    assert_eq!(sum, 0, "the transaction was rolled back");
+}
+
+/// Rule 2, the other side: without a journal, or with an empty or overwritten one (journal_mode=TRUNCATE and PERSIST), a close
+/// does its work, so that the test above shows something.
+#[test]
+fn rule_02_a_cold_journal_keeps_no_close_from_its_work() {
+    for mode in ["DELETE", "TRUNCATE", "PERSIST"] {
+        let place = Place::new();
+        make_table(&place.db(), mode);
+        let mut closer = puppet();
+        closer.open("c", Subject::Densite, &place.db());
+        closer.must(&format!("sql c PRAGMA journal_mode={mode}; PRAGMA user_version = 5"));
+        let stop = closer.stop_at("closing-locked", 0);
+        closer.tell("close c");
+        assert!(closer.comes_to(&stop), "{mode}");
+        closer.go_on(&stop);
+        closer.answer().expect("close");
+    }
+}
+
+/// Rule 3: "a connection's own xLock ... that meets it waits, in the process and for a bounded time across processes. No BUSY
+/// that plain SQLite would not give."
+///
+/// A connection without busy timeout reads, and writes, while one of another process closes and holds its lock for 10 ms.
+/// Take out: `neighbours.retry` in `MainFile::lock_host`.
+#[test]
+fn rule_03_a_close_in_another_process_makes_nobody_busy() {
+    let place = Place::new();
+    make_table(&place.db(), "DELETE");
+    let db = Subject::Densite.open(&place.db()).expect("open");
+    db.busy_timeout(Duration::ZERO).expect("no timeout");
+    for write in [false, true] {
+        let mut closer = puppet();
+        closer.open("c", Subject::Densite, &place.db());
+        closer.must("sql c PRAGMA user_version = 5");
+        closer.must("sleep closing-locked 10");
+        closer.tell("close c");
+        while !closer.has_answered() {
+            let done = if write {
+                db.execute_batch("UPDATE t SET v = v + 1 WHERE id = 5")
+            } else {
+                db.query_row("SELECT sum(v) FROM t", [], |_| Ok(()))
+            };
+            done.unwrap_or_else(|e| panic!("write {write}: code {} ({e})", code(&e)));
+        }
+        closer.answer().expect("close");
+    }
+}
+
+/// Rule 3, within one process: however long the close takes.
+///
+/// Take out: `closed.wait_for` in `Neighbours::retry`.
+#[test]
+fn rule_03_a_close_in_the_same_process_makes_nobody_busy() {
+    let place = Place::new();
+    make_table(&place.db(), "DELETE");
+    let mut puppet = puppet();
+    puppet.open("reader", Subject::Densite, &place.db());
+    puppet.open("c", Subject::Densite, &place.db());
+    puppet.must("sql c PRAGMA user_version = 5");
+    puppet.must("sleep closing-locked 300");
+    puppet.must("during close c ask reader SELECT count(*) FROM t");
+}
+
+/// Rule 3: "Maintenance yields": a close that meets any lock of another connection leaves at once, and the file is none the worse.
+///
+/// Take out: `is_ok()` on RESERVED and EXCLUSIVE in `MainFile::lock_alone` (the test then finds the file changed under a reader).
+#[test]
+fn rule_03_a_close_yields_to_every_lock() {
+    let place = Place::new();
+    make_table(&place.db(), "DELETE");
+    for lock in ["BEGIN; SELECT count(*) FROM t", "BEGIN IMMEDIATE", "BEGIN EXCLUSIVE"] {
+        let mut closer = puppet();
+        closer.open("c", Subject::Densite, &place.db());
+        closer.must("sql c PRAGMA user_version = 5");
+        let db = Subject::Densite.open(&place.db()).expect("open");
+        db.execute_batch(lock).expect("lock");
+        let stop = closer.stop_at("closing-locked", 0);
+        closer.tell("close c");
+        assert!(!closer.comes_to(&stop), "it closed under {lock}");
+        closer.answer().expect("close");
+        db.execute_batch("COMMIT").expect("commit");
+    }
+}
+
+/// Rule 3: connections that come and go, and close with something to do each time, never make others BUSY.
+///
+/// Take out: `neighbours.retry` in `MainFile::lock_host`.
+#[test]
+fn rule_03_coming_and_going_makes_nobody_busy() {
+    for synchronous in ["FULL", "OFF"] {
+        let place = Place::new();
+        make_table(&place.db(), "DELETE");
+        let db = Subject::Densite.open(&place.db()).expect("open");
+        db.busy_timeout(Duration::ZERO).expect("no timeout");
+        let mut churner = puppet();
+        for round in 0..60 {
+            churner.open("c", Subject::Densite, &place.db());
+            churner.must(&format!("sql c PRAGMA synchronous={synchronous}; UPDATE t SET v = {round} WHERE id < 50"));
+            churner.tell("close c");
+            while !churner.has_answered() {
+                let sum = db.query_row("SELECT sum(v) FROM t", [], |r| r.get::<_, i64>(0));
+                let sum = sum.unwrap_or_else(|e| panic!("round {round}: code {} ({e})", code(&e)));
+                assert_eq!(sum, 49 * round);
+            }
+            churner.answer().expect("close");
+        }
+    }
+}
+
+/// What plain SQLite answers to the last test's reader: never BUSY either.
+#[test]
+fn rule_03_control() {
+    let place = Place::new();
+    let db = Subject::Plain.open(&place.db()).expect("open");
+    db.execute_batch("CREATE TABLE t(v); INSERT INTO t VALUES (1)").expect("make");
+    db.busy_timeout(Duration::ZERO).expect("no timeout");
+    let mut churner = puppet();
+    for _ in 0..20 {
+        churner.open("c", Subject::Plain, &place.db());
+        churner.must("sql c UPDATE t SET v = v + 1");
+        churner.tell("close c");
+        while !churner.has_answered() {
+            db.query_row("SELECT sum(v) FROM t", [], |_| Ok(())).expect("read");
+        }
+        churner.answer().expect("close");
+    }
+    // And that a test for BUSY can fail.
+    churner.open("c", Subject::Plain, &place.db());
+    churner.must("sql c BEGIN EXCLUSIVE");
+    let busy = db.query_row("SELECT sum(v) FROM t", [], |_| Ok(())).expect_err("locked");
+    assert_eq!(code(&busy), ffi::SQLITE_BUSY);
+}

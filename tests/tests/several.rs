@@ -1,0 +1,151 @@
+//! Several processes of several threads each read and write one database, and some of them are killed.
+//!
+//! What they check themselves is told in `procs::crowd`; here it is made sure that no commit that was reported is
+//! missing in the end, and that the store is whole. Plain SQLite is the control.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use densite_tests::procs::crowd::{self, REPORT};
+use densite_tests::procs::{Child, Subject, long_run, seed, store};
+use rand::rngs::SmallRng;
+use rand::{RngExt, SeedableRng};
+
+const PROCESSES: u32 = 4;
+const THREADS: u32 = 4;
+
+const WAL: &str = "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA cache_size=10; PRAGMA wal_autocheckpoint=60;";
+const DELETE: &str = "PRAGMA journal_mode=DELETE; PRAGMA synchronous=NORMAL; PRAGMA cache_size=10;";
+/// A connection that may only read sets no journal mode.
+const READER: &str = "PRAGMA cache_size=10;";
+
+struct Bench {
+    subject: Subject,
+    settings: &'static str,
+    path: std::path::PathBuf,
+    rng: SmallRng,
+    /// What each person was last promised.
+    promised: BTreeMap<u32, u64>,
+    commits: u64,
+    kills: u32,
+}
+
+impl Bench {
+    fn start(&mut self, process: u32, access: &str) -> Child {
+        let settings = if access == "ro" { READER } else { self.settings };
+        let (subject, seed) = (self.subject.to_string(), self.rng.random::<u64>().to_string());
+        let path = self.path.display().to_string();
+        let (process, threads) = (process.to_string(), THREADS.to_string());
+        let args = ["crowd", &subject, &path, settings, &seed, &process, &threads, access];
+        Child::start(env!("CARGO_BIN_EXE_worker"), &args, &[])
+    }
+
+    fn take_reports(&mut self, child: &mut Child) {
+        for report in child.take::<REPORT>() {
+            let (id, n) = report.split_at(4);
+            let id = u32::from_le_bytes(id.try_into().expect("4 bytes"));
+            let n = u64::from_le_bytes(n.try_into().expect("8 bytes"));
+            let before = self.promised.insert(id, n).unwrap_or(0);
+            // One that was killed may have committed once more than it could report.
+            assert!(n == before + 1 || n == before + 2, "person {id} reports {n} after {before}");
+            self.commits += 1;
+        }
+    }
+
+    /// Ends one process, by a kill or as it would end itself.
+    fn end(&mut self, mut child: Child, kill: bool) {
+        if kill {
+            self.kills += u32::from(!child.kill());
+        } else {
+            child.hang_up();
+            child.finish();
+        }
+        self.take_reports(&mut child);
+    }
+}
+
+fn run(name: &str, subject: Subject, settings: &'static str, time: Duration) {
+    let dir = tempfile::tempdir().expect("directory");
+    let path = dir.path().join("app.db");
+    let rng = SmallRng::seed_from_u64(seed(name, 30));
+    let mut bench =
+        Bench { subject, settings, path, rng, promised: BTreeMap::new(), commits: 0, kills: 0 };
+    {
+        let db = subject.open(&bench.path).expect("open");
+        db.execute_batch(settings).expect("settings");
+        crowd::create(&db, (PROCESSES + 1) * THREADS).expect("create");
+    }
+    let begin = Instant::now();
+    let mut children: Vec<Child> = (0..PROCESSES).map(|process| bench.start(process, "rw")).collect();
+    // One more that may only read, in the place of persons who never write.
+    children.push(bench.start(PROCESSES, "ro"));
+    while begin.elapsed() < time {
+        let pause = bench.rng.random_range(50..500);
+        for child in &mut children {
+            let ended = child.run_for(Duration::from_millis(pause / u64::from(PROCESSES + 1)));
+            bench.take_reports(child);
+            if ended {
+                child.finish();
+                panic!("{name}: a process ended by itself: {}", child.errors());
+            }
+        }
+        let which = bench.rng.random_range(0..children.len());
+        let kill = bench.rng.random_range(0..3) > 0;
+        let access = if which == PROCESSES as usize { "ro" } else { "rw" };
+        let old = children.remove(which);
+        bench.end(old, kill);
+        let next = bench.start(which as u32, access);
+        children.insert(which, next);
+    }
+    for child in children {
+        bench.end(child, false);
+    }
+    verify(&bench, name);
+    println!("{name}: {} commits, {} kills", bench.commits, bench.kills);
+    assert!(bench.commits > 50 && bench.kills > 0, "{name}: {} commits, {} kills", bench.commits, bench.kills);
+}
+
+fn verify(bench: &Bench, name: &str) {
+    let path: &Path = &bench.path;
+    store::assert_whole(path, name);
+    {
+        let db = bench.subject.open(path).expect("open");
+        let check: String = db.query_row("PRAGMA integrity_check", [], |r| r.get(0)).expect("integrity_check");
+        assert_eq!(check, "ok", "{name}");
+        let (counts, _) = crowd::observe(&db).expect("observe");
+        for (id, n) in counts.iter().zip(0u32..).map(|(n, id)| (id, *n as u64)) {
+            let promised = bench.promised.get(&id).copied().unwrap_or(0);
+            assert!(n == promised || n == promised + 1, "{name}: person {id} was promised {promised} and has {n}");
+        }
+    }
+    store::assert_whole(path, name);
+}
+
+#[test]
+fn wal() {
+    run("several wal", Subject::Densite, WAL, Duration::from_secs(8));
+}
+
+#[test]
+fn delete() {
+    run("several delete", Subject::Densite, DELETE, Duration::from_secs(8));
+}
+
+#[test]
+fn control_wal() {
+    run("several control_wal", Subject::Plain, WAL, Duration::from_secs(4));
+}
+
+#[test]
+fn control_delete() {
+    run("several control_delete", Subject::Plain, DELETE, Duration::from_secs(4));
+}
+
+/// For as long as `make crash` says.
+#[test]
+#[ignore = "takes DENSITE_MINUTES"]
+fn long_crash_several() {
+    run("several wal", Subject::Densite, WAL, long_run(2));
+    run("several delete", Subject::Densite, DELETE, long_run(2));
+}
