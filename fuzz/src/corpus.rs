@@ -59,24 +59,45 @@ pub(crate) fn of(target: &Target, corpus: &Path) -> Result<Vec<Input>, String> {
 
 fn one(path: &Path, target: Target) -> Result<Input, String> {
     let bytes = fs::read(path).map_err(|e| why("read", path, &e))?;
-    Ok(Input { target, from: path.display().to_string(), bytes })
+    Ok(Input {
+        target,
+        from: path.display().to_string(),
+        bytes,
+    })
 }
 
 /// What is to be replayed: a file (its folder, or the beginning of its name, is that of a target), or a whole corpus, to which the seeds that are made
 /// anew each time are added.
 pub(crate) fn inputs(path: &Path, target: Option<&str>) -> Result<Vec<Input>, String> {
     if !path.is_dir() {
-        let folder = path.parent().and_then(Path::file_name).and_then(|n| n.to_str()).and_then(targets::find);
-        let name = path.file_name().and_then(|n| n.to_str()).and_then(|n| n.split('-').next()).and_then(targets::find);
+        let folder = path
+            .parent()
+            .and_then(Path::file_name)
+            .and_then(|n| n.to_str())
+            .and_then(targets::find);
+        let name = path
+            .file_name()
+            .and_then(|n| n.to_str())
+            .and_then(|n| n.split('-').next())
+            .and_then(targets::find);
         let target = target.and_then(targets::find).or(folder).or(name);
-        let target = target.ok_or_else(|| format!("which target is {} for? Say it with --target", path.display()))?;
+        let target = target.ok_or_else(|| {
+            format!(
+                "which target is {} for? Say it with --target",
+                path.display()
+            )
+        })?;
         return Ok(vec![one(path, target)?]);
     }
     let mut all = Vec::new();
     for target in TARGETS {
         all.extend(of(target, path)?);
         let seeds = (target.seeds)().into_iter();
-        all.extend(seeds.map(|(name, bytes)| Input { target: *target, from: format!("seed {name} of {}", target.name), bytes }));
+        all.extend(seeds.map(|(name, bytes)| Input {
+            target: *target,
+            from: format!("seed {name} of {}", target.name),
+            bytes,
+        }));
     }
     Ok(all)
 }

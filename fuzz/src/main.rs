@@ -78,15 +78,23 @@ fn run(args: &Args) -> Result<bool, String> {
         (Some(path), _) => worker::Job::Replay(corpus::inputs(path, args.target.as_deref())?),
         (None, names) => {
             let targets = targets::named(names)?;
-            let each = Duration::from_secs_f64((minutes * 60.0).max(0.0) / targets.len().max(1) as f64);
-            worker::Job::Fuzz { targets, each, seed, corpus: args.corpus.clone() }
+            let each =
+                Duration::from_secs_f64((minutes * 60.0).max(0.0) / targets.len().max(1) as f64);
+            worker::Job::Fuzz {
+                targets,
+                each,
+                seed,
+                corpus: args.corpus.clone(),
+            }
         }
     };
     match &args.worker {
         Some(status) => worker::run(&job, status).map(|()| true),
         None => {
             if args.replay.is_none() {
-                println!("seed {seed}, {minutes} minutes; the same again: densite-fuzz --seed {seed}");
+                println!(
+                    "seed {seed}, {minutes} minutes; the same again: densite-fuzz --seed {seed}"
+                );
             }
             watch::run(seed, &args.found, Duration::from_secs(args.patience))
         }

@@ -25,7 +25,10 @@ fn interesting(rng: &mut SmallRng) -> u64 {
 
 fn get(bytes: &[u8], (at, size): (usize, usize)) -> u64 {
     let part = bytes.get(at..at + size).unwrap_or_default();
-    part.iter().take(8).rev().fold(0, |v, b| v << 8 | u64::from(*b))
+    part.iter()
+        .take(8)
+        .rev()
+        .fold(0, |v, b| v << 8 | u64::from(*b))
 }
 
 fn set(bytes: &mut [u8], (at, size): (usize, usize), value: u64) {
@@ -43,7 +46,12 @@ fn range(rng: &mut SmallRng, len: usize) -> (usize, usize) {
 }
 
 /// Changes `bytes` once to a few times. `fields` says where fields lie, `others` are inputs to take parts from.
-pub(crate) fn mutate(bytes: &mut Vec<u8>, fields: &[(usize, usize)], others: &[&[u8]], rng: &mut SmallRng) {
+pub(crate) fn mutate(
+    bytes: &mut Vec<u8>,
+    fields: &[(usize, usize)],
+    others: &[&[u8]],
+    rng: &mut SmallRng,
+) {
     for _ in 0..rng.random_range(1..=4) {
         once(bytes, fields, others, rng);
         bytes.truncate(MOST);
@@ -62,7 +70,9 @@ fn once(bytes: &mut Vec<u8>, fields: &[(usize, usize)], others: &[&[u8]], rng: &
     match rng.random_range(0..16) {
         0..5 => set(bytes, field, interesting(rng)),
         5 => {
-            let near = get(bytes, field).wrapping_add(rng.random_range(0..70)).wrapping_sub(35);
+            let near = get(bytes, field)
+                .wrapping_add(rng.random_range(0..70))
+                .wrapping_sub(35);
             set(bytes, field, near);
         }
         6 if !fields.is_empty() => {
@@ -104,9 +114,15 @@ fn once(bytes: &mut Vec<u8>, fields: &[(usize, usize)], others: &[&[u8]], rng: &
             bytes.copy_within(from..to, at);
         }
         _ => {
-            let Some(other) = others.get(rng.random_range(0..others.len().max(1))) else { return };
+            let Some(other) = others.get(rng.random_range(0..others.len().max(1))) else {
+                return;
+            };
             let (from, to) = range(rng, other.len());
-            let at = if rng.random() { from } else { rng.random_range(0..=len) };
+            let at = if rng.random() {
+                from
+            } else {
+                rng.random_range(0..=len)
+            };
             if let Some(part) = bytes.get_mut(at..at + (to - from)) {
                 part.copy_from_slice(&other[from..to]);
             }

@@ -6,7 +6,10 @@ use densite_store::fuzz::{TARGETS, Target};
 const CANARY: Target = Target {
     name: "canary",
     run: |bytes| {
-        assert!(bytes.get(2) != Some(&0x7B) || bytes.len() > 32, "the canary sang");
+        assert!(
+            bytes.get(2) != Some(&0x7B) || bytes.len() > 32,
+            "the canary sang"
+        );
         bytes.len() as u64
     },
     repair: |_| {},
@@ -17,7 +20,13 @@ const CANARY: Target = Target {
 /// Fails by allocating what no small input needs; the process that does it is gone.
 const GLUTTON: Target = Target {
     name: "glutton",
-    run: |bytes| if bytes.first() == Some(&0x7B) { vec![1u8; 8 << 30].len() as u64 } else { 0 },
+    run: |bytes| {
+        if bytes.first() == Some(&0x7B) {
+            vec![1u8; 8 << 30].len() as u64
+        } else {
+            0
+        }
+    },
     repair: |_| {},
     fields: |_| vec![(0, 1)],
     seeds: || vec![("glutton", b"a glutton".to_vec())],
@@ -39,7 +48,11 @@ const SLEEPER: Target = Target {
 
 /// The target of a name; those that must fail are found only by name.
 pub(crate) fn find(name: &str) -> Option<Target> {
-    TARGETS.iter().chain(&[CANARY, GLUTTON, SLEEPER]).find(|t| t.name == name).copied()
+    TARGETS
+        .iter()
+        .chain(&[CANARY, GLUTTON, SLEEPER])
+        .find(|t| t.name == name)
+        .copied()
 }
 
 /// The targets of these names; without any, all that must not fail.
@@ -51,5 +64,8 @@ pub(crate) fn named(names: &[String]) -> Result<Vec<Target>, String> {
         let known: Vec<&str> = TARGETS.iter().map(|t| t.name).collect();
         format!("there is no target {name}; there are {}", known.join(", "))
     };
-    names.iter().map(|n| find(n).ok_or_else(|| unknown(n))).collect()
+    names
+        .iter()
+        .map(|n| find(n).ok_or_else(|| unknown(n)))
+        .collect()
 }

@@ -22,20 +22,32 @@ fn read(status: &Path) -> Option<Last> {
     let (len, rest) = rest.split_at_checked(8)?;
     let word = |b: &[u8]| b.try_into().ok().map(u64::from_le_bytes);
     let bytes = rest.get(..usize::try_from(word(len)?).ok()?)?.to_vec();
-    Some(Last { target: String::from_utf8(name.to_vec()).ok()?, run: word(run)?, bytes })
+    Some(Last {
+        target: String::from_utf8(name.to_vec()).ok()?,
+        run: word(run)?,
+        bytes,
+    })
 }
 
 /// Runs this program's arguments again in a worker, where no input may take longer than `patience`. Returns whether nothing failed.
 pub(crate) fn run(seed: u64, found: &Path, patience: Duration) -> Result<bool, String> {
     fs::create_dir_all(found).map_err(|e| format!("cannot make {}: {e}", found.display()))?;
     let status = found.join(format!("status-{}", std::process::id()));
-    let program = std::env::current_exe().map_err(|e| format!("this program cannot be found: {e}"))?;
+    let program =
+        std::env::current_exe().map_err(|e| format!("this program cannot be found: {e}"))?;
     // The seed goes to the worker also where it was chosen here; given twice, clap would refuse it.
     let mut args: Vec<_> = std::env::args_os().skip(1).collect();
-    if !args.iter().any(|a| a.to_string_lossy().starts_with("--seed")) {
+    if !args
+        .iter()
+        .any(|a| a.to_string_lossy().starts_with("--seed"))
+    {
         args.push(format!("--seed={seed}").into());
     }
-    let child = Command::new(program).args(args).arg("--worker").arg(&status).spawn();
+    let child = Command::new(program)
+        .args(args)
+        .arg("--worker")
+        .arg(&status)
+        .spawn();
     let mut child = child.map_err(|e| format!("cannot start the worker: {e}"))?;
     let (ended, hung) = wait(&mut child, &status, patience)?;
     let ok = ended.success();
@@ -49,24 +61,40 @@ pub(crate) fn run(seed: u64, found: &Path, patience: Duration) -> Result<bool, S
     }
     let how = match ended.signal() {
         _ if hung => format!("did not end within {} s", patience.as_secs()),
-        Some(signal) => format!("ended the process by signal {signal} (out of memory, or the stack)"),
+        Some(signal) => {
+            format!("ended the process by signal {signal} (out of memory, or the stack)")
+        }
         None => "failed".to_owned(),
     };
-    let Some(Last { target, run, bytes }) = last else { return Err(format!("an input {how}, but which is not known")) };
-    let sum: u64 = bytes.iter().fold(0xCBF2_9CE4_8422_2325, |h, b| (h ^ u64::from(*b)).wrapping_mul(0x0100_0000_01B3));
+    let Some(Last { target, run, bytes }) = last else {
+        return Err(format!("an input {how}, but which is not known"));
+    };
+    let sum: u64 = bytes.iter().fold(0xCBF2_9CE4_8422_2325, |h, b| {
+        (h ^ u64::from(*b)).wrapping_mul(0x0100_0000_01B3)
+    });
     let path = found.join(format!("{target}-{sum:016x}"));
     fs::write(&path, &bytes).map_err(|e| format!("cannot write {}: {e}", path.display()))?;
-    eprintln!("{target}: an input of {} bytes {how} (seed {seed}, run {run}).", bytes.len());
+    eprintln!(
+        "{target}: an input of {} bytes {how} (seed {seed}, run {run}).",
+        bytes.len()
+    );
     eprintln!("Saved. Again: densite-fuzz --replay {}", path.display());
     Ok(false)
 }
 
 /// Waits for the worker's end; ends it when one input takes too long.
-fn wait(child: &mut Child, status: &Path, patience: Duration) -> Result<(ExitStatus, bool), String> {
+fn wait(
+    child: &mut Child,
+    status: &Path,
+    patience: Duration,
+) -> Result<(ExitStatus, bool), String> {
     let mut seen = (0, Instant::now());
     let mut hung = false;
     loop {
-        if let Some(ended) = child.try_wait().map_err(|e| format!("cannot wait for the worker: {e}"))? {
+        if let Some(ended) = child
+            .try_wait()
+            .map_err(|e| format!("cannot wait for the worker: {e}"))?
+        {
             return Ok((ended, hung));
         }
         std::thread::sleep(Duration::from_millis(20));
@@ -75,7 +103,9 @@ fn wait(child: &mut Child, status: &Path, patience: Duration) -> Result<(ExitSta
             seen = (run, Instant::now());
         } else if seen.1.elapsed() > patience && !hung {
             hung = true;
-            child.kill().map_err(|e| format!("cannot end the worker: {e}"))?;
+            child
+                .kill()
+                .map_err(|e| format!("cannot end the worker: {e}"))?;
         }
     }
 }

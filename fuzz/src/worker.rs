@@ -27,7 +27,12 @@ const KEPT: usize = 400;
 /// What is to be done.
 pub(crate) enum Job {
     Replay(Vec<Input>),
-    Fuzz { targets: Vec<Target>, each: Duration, seed: u64, corpus: PathBuf },
+    Fuzz {
+        targets: Vec<Target>,
+        each: Duration,
+        seed: u64,
+        corpus: PathBuf,
+    },
 }
 
 struct Status {
@@ -60,9 +65,14 @@ impl Status {
 
 /// Does the job; the process ends at the first input that fails.
 pub(crate) fn run(job: &Job, status: &Path) -> Result<(), String> {
-    let limit = rustix::process::Rlimit { current: Some(MEMORY), maximum: Some(MEMORY) };
-    rustix::process::setrlimit(rustix::process::Resource::As, limit).map_err(|e| format!("cannot bound the memory: {e}"))?;
-    let file = File::create(status).map_err(|e| format!("cannot write {}: {e}", status.display()))?;
+    let limit = rustix::process::Rlimit {
+        current: Some(MEMORY),
+        maximum: Some(MEMORY),
+    };
+    rustix::process::setrlimit(rustix::process::Resource::As, limit)
+        .map_err(|e| format!("cannot bound the memory: {e}"))?;
+    let file =
+        File::create(status).map_err(|e| format!("cannot write {}: {e}", status.display()))?;
     let mut status = Status { file, runs: 0 };
     match job {
         Job::Replay(inputs) => {
@@ -71,7 +81,12 @@ pub(crate) fn run(job: &Job, status: &Path) -> Result<(), String> {
             }
             println!("{} inputs replayed", inputs.len());
         }
-        Job::Fuzz { targets, each, seed, corpus } => {
+        Job::Fuzz {
+            targets,
+            each,
+            seed,
+            corpus,
+        } => {
             for target in targets {
                 fuzz(target, *each, *seed, corpus, &mut status)?;
             }
@@ -80,17 +95,34 @@ pub(crate) fn run(job: &Job, status: &Path) -> Result<(), String> {
     Ok(())
 }
 
-fn fuzz(target: &Target, time: Duration, seed: u64, corpus: &Path, status: &mut Status) -> Result<(), String> {
+fn fuzz(
+    target: &Target,
+    time: Duration,
+    seed: u64,
+    corpus: &Path,
+    status: &mut Status,
+) -> Result<(), String> {
     let saved = corpus::of(target, corpus)?;
-    let mut inputs: Vec<Vec<u8>> = saved.into_iter().map(|i| i.bytes).chain((target.seeds)().into_iter().map(|s| s.1)).collect();
-    let mut outcomes: HashSet<u64> = inputs.iter().map(|bytes| status.run(target, bytes, "a saved input")).collect();
+    let mut inputs: Vec<Vec<u8>> = saved
+        .into_iter()
+        .map(|i| i.bytes)
+        .chain((target.seeds)().into_iter().map(|s| s.1))
+        .collect();
+    let mut outcomes: HashSet<u64> = inputs
+        .iter()
+        .map(|bytes| status.run(target, bytes, "a saved input"))
+        .collect();
     let begun = Instant::now();
     let (mut runs, given) = (0u64, inputs.len());
     while begun.elapsed() < time {
         let mut rng = SmallRng::seed_from_u64(seed ^ runs.wrapping_mul(0x9E37_79B9_7F4A_7C15));
         runs += 1;
         // Half of the time from what is known to be valid, half from what showed something new.
-        let from = if rng.random() { rng.random_range(0..given) } else { rng.random_range(0..inputs.len()) };
+        let from = if rng.random() {
+            rng.random_range(0..given)
+        } else {
+            rng.random_range(0..inputs.len())
+        };
         let mut bytes = inputs[from].clone();
         let fields = (target.fields)(&bytes);
         let others: Vec<&[u8]> = inputs.iter().map(Vec::as_slice).collect();
@@ -103,6 +135,10 @@ fn fuzz(target: &Target, time: Duration, seed: u64, corpus: &Path, status: &mut 
             inputs.push(bytes);
         }
     }
-    println!("{:<12} {runs:>10} inputs, {:>5} outcomes", target.name, outcomes.len());
+    println!(
+        "{:<12} {runs:>10} inputs, {:>5} outcomes",
+        target.name,
+        outcomes.len()
+    );
     Ok(())
 }

@@ -1,14 +1,24 @@
 //! The saved corpus, and every seed, through every decoder; and the long run behind `make fuzz`.
 
+use densite_store::fuzz::MemFile;
+use densite_store::{Handle, Options};
 use std::process::{Command, Output};
 
 fn fuzz(args: &[&str]) -> Output {
     let found = concat!(env!("CARGO_TARGET_TMPDIR"), "/fuzz");
-    Command::new(env!("CARGO_BIN_EXE_densite-fuzz")).args(args).args(["--found", found]).output().expect("the fuzzer starts")
+    Command::new(env!("CARGO_BIN_EXE_densite-fuzz"))
+        .args(args)
+        .args(["--found", found])
+        .output()
+        .expect("the fuzzer starts")
 }
 
 fn text(output: &Output) -> String {
-    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+    format!(
+        "{}{}",
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    )
 }
 
 const CORPUS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/corpus");
@@ -18,8 +28,37 @@ fn corpus_replays() {
     let out = fuzz(&["--replay", CORPUS]);
     assert!(out.status.success(), "{}", text(&out));
     let targets = std::fs::read_dir(CORPUS).expect("the corpus").count();
-    assert_eq!(targets, densite_store::fuzz::TARGETS.len(), "every target has a folder");
+    assert_eq!(
+        targets,
+        densite_store::fuzz::TARGETS.len(),
+        "every target has a folder"
+    );
 }
+
+/// The saved files are of format 1, and are read as what was stored in them, whatever the program's version.
+#[test]
+fn saved_files_are_read() {
+    let dir = std::path::Path::new(CORPUS).join("file");
+    let mut found = Vec::new();
+    for name in ["one", "open-end", "folded", "dict"] {
+        let file = MemFile::new(std::fs::read(dir.join(name)).expect("a saved file"));
+        let mut handle = Handle::open(Box::new(file), name, Options::default()).expect("it opens");
+        let report = handle.check(&mut |_, _| true).expect("a check");
+        assert_eq!((report.problems, report.cut), (vec![], None), "{name}");
+        let mut content = vec![0; handle.len().expect("a length") as usize];
+        handle.read_at(&mut content, 0).expect("all of it");
+        found.push((name, content.len(), xxhash_rust::xxh3::xxh3_64(&content)));
+    }
+    assert_eq!(found, SAVED);
+}
+
+/// Length and hash of what the saved files hold.
+const SAVED: [(&str, usize, u64); 4] = [
+    ("one", 2560, 0xA244_A7F1_02CE_DE7C),
+    ("open-end", 3584, 0x95C3_1631_A106_E7B6),
+    ("folded", 1024100, 0xF6BA_0E5C_1C64_680B),
+    ("dict", 61440, 0xE916_BAC1_96EE_B5B6),
+];
 
 /// A short run, so that what is plainly wrong is seen before the long one.
 #[test]
@@ -31,14 +70,26 @@ fn nothing_is_found_in_a_few_seconds() {
 /// A fuzzer that finds nothing must be known to look: these targets fail by a panic, by allocating, and by not coming back.
 #[test]
 fn canaries_sing() {
-    for (target, how) in [("canary", "failed"), ("glutton", "signal"), ("sleeper", "did not end")] {
+    for (target, how) in [
+        ("canary", "failed"),
+        ("glutton", "signal"),
+        ("sleeper", "did not end"),
+    ] {
         let out = fuzz(&["--minutes", "1", "--seed", "7", "--patience", "2", target]);
         let text = text(&out);
         assert_eq!(out.status.code(), Some(1), "{target}: {text}");
         assert!(text.contains(how) && text.contains("seed 7"), "{text}");
-        let saved = text.split("--replay ").nth(1).expect("it says how to replay").trim();
+        let saved = text
+            .split("--replay ")
+            .nth(1)
+            .expect("it says how to replay")
+            .trim();
         let again = fuzz(&["--replay", saved, "--patience", "2"]);
-        assert_eq!(again.status.code(), Some(1), "{target}: the saved input fails again");
+        assert_eq!(
+            again.status.code(),
+            Some(1),
+            "{target}: the saved input fails again"
+        );
     }
 }
 
@@ -54,7 +105,10 @@ fn seeds_can_be_written() {
 #[test]
 #[ignore = "runs for DENSITE_MINUTES; see `make fuzz`"]
 fn long_fuzz() {
-    let minutes = std::env::var("DENSITE_MINUTES").ok().filter(|m| !m.is_empty()).unwrap_or("10".to_owned());
+    let minutes = std::env::var("DENSITE_MINUTES")
+        .ok()
+        .filter(|m| !m.is_empty())
+        .unwrap_or("10".to_owned());
     let mut command = Command::new(env!("CARGO_BIN_EXE_densite-fuzz"));
     command.args(["--minutes", &minutes]);
     if let Some(seed) = std::env::var("DENSITE_SEED").ok().filter(|s| !s.is_empty()) {

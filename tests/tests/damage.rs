@@ -28,7 +28,9 @@ struct Memory(Arc<Mutex<Vec<u8>>>);
 impl File for Memory {
     fn read_at(&self, buf: &mut [u8], offset: u64) -> densite_disk::Result<usize> {
         let bytes = self.0.lock();
-        let rest = bytes.get(usize::try_from(offset).unwrap_or(usize::MAX)..).unwrap_or_default();
+        let rest = bytes
+            .get(usize::try_from(offset).unwrap_or(usize::MAX)..)
+            .unwrap_or_default();
         let n = rest.len().min(buf.len());
         buf[..n].copy_from_slice(&rest[..n]);
         Ok(n)
@@ -57,7 +59,12 @@ impl File for Memory {
 fn open(file: &Memory) -> densite_store::Result<Handle> {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     let identity = format!("damaged {}", NEXT.fetch_add(1, Ordering::Relaxed));
-    let options = Options { threads: 0, decoded_cache_bytes: 4 << 20, readahead: Readahead::Off, ..Options::default() };
+    let options = Options {
+        threads: 0,
+        decoded_cache_bytes: 4 << 20,
+        readahead: Readahead::Off,
+        ..Options::default()
+    };
     Handle::open(Box::new(file.clone()), &identity, options)
 }
 
@@ -85,9 +92,11 @@ fn states() -> Vec<Vec<u8>> {
     let dir = tempfile::tempdir().expect("directory");
     let path = dir.path().join("plain.db");
     let con = rusqlite::Connection::open(&path).expect("open");
-    con.execute_batch(&format!("PRAGMA page_size={PAGE}; PRAGMA synchronous=OFF;")).expect("settings");
+    con.execute_batch(&format!("PRAGMA page_size={PAGE}; PRAGMA synchronous=OFF;"))
+        .expect("settings");
     let after = |sql: &&str| {
-        con.execute_batch(&format!("BEGIN; {sql} COMMIT;")).expect("a step");
+        con.execute_batch(&format!("BEGIN; {sql} COMMIT;"))
+            .expect("a step");
         std::fs::read(&path).expect("read")
     };
     STEPS.iter().map(after).collect()
@@ -104,7 +113,11 @@ fn stored(close: bool) -> Stored {
     let states = states();
     let file = Memory::default();
     let mut handle = open(&file).expect("open");
-    let samples: Vec<Vec<u8>> = states[2].chunks(PAGE).step_by(3).map(<[u8]>::to_vec).collect();
+    let samples: Vec<Vec<u8>> = states[2]
+        .chunks(PAGE)
+        .step_by(3)
+        .map(<[u8]>::to_vec)
+        .collect();
     handle.learn(&samples, 8 << 20).expect("learn");
     let mut before: &[u8] = &[];
     for state in &states {
@@ -125,12 +138,23 @@ fn stored(close: bool) -> Stored {
         handle.close_clean().expect("close");
     }
     let stats = handle.stats().expect("stats");
-    assert!(stats.dictionaries > 1 && stats.pages_zstd_dict > 20, "dictionaries are in use: {stats:?}");
+    assert!(
+        stats.dictionaries > 1 && stats.pages_zstd_dict > 20,
+        "dictionaries are in use: {stats:?}"
+    );
     assert_eq!(stats.map_nodes > 0, close, "map nodes: {stats:?}");
     let bytes = file.0.lock().clone();
-    println!("{} bytes stored as {}, {} dictionaries", states.last().map_or(0, Vec::len), bytes.len(), stats.dictionaries);
+    println!(
+        "{} bytes stored as {}, {} dictionaries",
+        states.last().map_or(0, Vec::len),
+        bytes.len(),
+        stats.dictionaries
+    );
     assert!((100 << 10..800 << 10).contains(&bytes.len()));
-    Stored { states, file: bytes }
+    Stored {
+        states,
+        file: bytes,
+    }
 }
 
 /// What reading a damaged file showed.
@@ -162,7 +186,12 @@ fn judge(file: &Memory, stored: &Stored) -> Result<(Shown, Option<densite_store:
         Err(e) => return Err(format!("the length: {e}")),
     };
     // Which states are still possible.
-    let mut left: Vec<&[u8]> = stored.states.iter().map(Vec::as_slice).filter(|s| s.len() == len).collect();
+    let mut left: Vec<&[u8]> = stored
+        .states
+        .iter()
+        .map(Vec::as_slice)
+        .filter(|s| s.len() == len)
+        .collect();
     let mut first = None;
     let mut page = vec![0; PAGE];
     for n in 0..len / PAGE {
@@ -175,7 +204,10 @@ fn judge(file: &Memory, stored: &Stored) -> Result<(Shown, Option<densite_store:
             Err(e) => return Err(format!("page {}: {e}", n + 1)),
         }
         if left.is_empty() {
-            return Err(format!("page {} (length {len}) is of no state that there ever was", n + 1));
+            return Err(format!(
+                "page {} (length {len}) is of no state that there ever was",
+                n + 1
+            ));
         }
     }
     if left.is_empty() {
@@ -187,7 +219,9 @@ fn judge(file: &Memory, stored: &Stored) -> Result<(Shown, Option<densite_store:
         (None, true) => Shown::Nothing,
         // Earlier, and known to be: the check says that something was cut off.
         (_, false) => {
-            let report = handle.check(&mut |_, _| true).map_err(|e| format!("the check of an earlier state: {e}"))?;
+            let report = handle
+                .check(&mut |_, _| true)
+                .map_err(|e| format!("the check of an earlier state: {e}"))?;
             if report.cut.is_none() && report.problems.is_empty() {
                 return Err("an earlier state, and the check says nothing".to_owned());
             }
@@ -198,7 +232,12 @@ fn judge(file: &Memory, stored: &Stored) -> Result<(Shown, Option<densite_store:
 }
 
 /// Runs `cases` cases on all cores; `damage` changes the file in place and says what it did. Counts what they showed.
-fn run(stored: &Stored, cases: u64, allow: &[Shown], damage: impl Fn(&mut Vec<u8>, &mut SmallRng) -> String + Sync) -> [usize; 5] {
+fn run(
+    stored: &Stored,
+    cases: u64,
+    allow: &[Shown],
+    damage: impl Fn(&mut Vec<u8>, &mut SmallRng) -> String + Sync,
+) -> [usize; 5] {
     let next = AtomicU64::new(0);
     let begun = std::time::Instant::now();
     let counts = Mutex::new([0; 5]);
@@ -211,17 +250,19 @@ fn run(stored: &Stored, cases: u64, allow: &[Shown], damage: impl Fn(&mut Vec<u8
                     if case >= cases {
                         return;
                     }
-                    let mut rng = SmallRng::seed_from_u64(SEED ^ case.wrapping_mul(0x9E37_79B9_7F4A_7C15));
+                    let mut rng =
+                        SmallRng::seed_from_u64(SEED ^ case.wrapping_mul(0x9E37_79B9_7F4A_7C15));
                     let did = {
                         let mut bytes = file.0.lock();
                         bytes.clone_from(&stored.file);
                         damage(&mut bytes, &mut rng)
                     };
                     let what = || format!("case {case} of seed {SEED:#x}: {did}");
-                    let (shown, _) = judge(&file, stored).unwrap_or_else(|e| panic!("{}: {e}", what()));
+                    let (shown, _) =
+                        judge(&file, stored).unwrap_or_else(|e| panic!("{}: {e}", what()));
                     assert!(allow.contains(&shown), "{}: {shown:?}", what());
                     // What reading shows, the check must find; what it finds need not show.
-                    if case % 8 == 0 && matches!(shown, Shown::Refused | Shown::Pages) {
+                    if case.is_multiple_of(8) && matches!(shown, Shown::Refused | Shown::Pages) {
                         let found = open(&file).and_then(|mut h| h.check(&mut |_, _| true));
                         let quiet = found.is_ok_and(|report| report.problems.is_empty());
                         assert!(!quiet, "{}: the check says nothing", what());
@@ -247,9 +288,16 @@ fn flips(stored: &Stored, cases: u64, allow: &[Shown]) -> [usize; 5] {
 #[test]
 fn flipped_bits_in_a_closed_file() {
     let stored = stored(true);
-    let [refused, pages, nothing, ..] = flips(&stored, 10_000, &[Shown::Refused, Shown::Pages, Shown::Nothing]);
+    let [refused, pages, nothing, ..] = flips(
+        &stored,
+        10_000,
+        &[Shown::Refused, Shown::Pages, Shown::Nothing],
+    );
     println!("refused {refused}, pages {pages}, no effect {nothing}");
-    assert!(pages > 3000 && nothing > 50, "most bits are those of pages, some mean nothing any more");
+    assert!(
+        pages > 3000 && nothing > 50,
+        "most bits are those of pages, some mean nothing any more"
+    );
 }
 
 /// The error names the page and the place: the flipped byte lies in what it names.
@@ -270,8 +318,14 @@ fn the_error_names_the_place() {
         if let Some(d) = damage {
             named += 1;
             // No record of this file is longer than a dictionary.
-            assert!(d.offset <= at as u64 && (at as u64) < d.offset + (120 << 10), "byte {at}: {d}");
-            assert!(d.to_string().contains(&format!("at offset {}", d.offset)), "{d}");
+            assert!(
+                d.offset <= at as u64 && (at as u64) < d.offset + (120 << 10),
+                "byte {at}: {d}"
+            );
+            assert!(
+                d.to_string().contains(&format!("at offset {}", d.offset)),
+                "{d}"
+            );
         }
     }
     assert!(named > 200, "{named}");
@@ -280,17 +334,30 @@ fn the_error_names_the_place() {
 #[test]
 fn flipped_bits_in_a_file_that_was_not_closed() {
     let stored = stored(false);
-    let counts = flips(&stored, 4_000, &[Shown::Refused, Shown::Pages, Shown::Nothing, Shown::Earlier]);
-    println!("refused {}, pages {}, no effect {}, earlier {}", counts[0], counts[1], counts[2], counts[3]);
-    assert!(counts[3] > 100, "commits that no slot names are verified when the file is opened");
+    let counts = flips(
+        &stored,
+        4_000,
+        &[Shown::Refused, Shown::Pages, Shown::Nothing, Shown::Earlier],
+    );
+    println!(
+        "refused {}, pages {}, no effect {}, earlier {}",
+        counts[0], counts[1], counts[2], counts[3]
+    );
+    assert!(
+        counts[3] > 100,
+        "commits that no slot names are verified when the file is opened"
+    );
 }
 
 #[test]
 fn cut_off_files() {
     for close in [true, false] {
         let stored = stored(close);
-        let allow: &[Shown] =
-            if close { &[Shown::Refused, Shown::Pages, Shown::Nothing] } else { &[Shown::Refused, Shown::Pages, Shown::Nothing, Shown::Earlier] };
+        let allow: &[Shown] = if close {
+            &[Shown::Refused, Shown::Pages, Shown::Nothing]
+        } else {
+            &[Shown::Refused, Shown::Pages, Shown::Nothing, Shown::Earlier]
+        };
         let end = stored.file.len();
         let counts = run(&stored, 600, allow, |bytes, rng| {
             // Not to nothing, and not to less than the magic: that is another kind of file.
@@ -320,11 +387,20 @@ fn a_stub_is_no_empty_database() {
 fn blocks_that_are_swapped_zeroed_or_filled() {
     for close in [true, false] {
         let stored = stored(close);
-        let all = [Shown::Refused, Shown::Pages, Shown::Nothing, Shown::Earlier, Shown::Foreign];
+        let all = [
+            Shown::Refused,
+            Shown::Pages,
+            Shown::Nothing,
+            Shown::Earlier,
+            Shown::Foreign,
+        ];
         let counts = run(&stored, 1500, &all, |bytes, rng| {
             let size = [512, 4096, 4096, 16384, 65536][rng.random_range(0..5)];
             let blocks = bytes.len() / size;
-            let (a, b) = (rng.random_range(0..blocks) * size, rng.random_range(0..blocks) * size);
+            let (a, b) = (
+                rng.random_range(0..blocks) * size,
+                rng.random_range(0..blocks) * size,
+            );
             match rng.random_range(0..4) {
                 0 => {
                     let part = bytes[a..a + size].to_vec();
@@ -346,7 +422,10 @@ fn blocks_that_are_swapped_zeroed_or_filled() {
                 }
             }
         });
-        println!("closed {close}: refused {}, pages {}, no effect {}, earlier {}, foreign {}", counts[0], counts[1], counts[2], counts[3], counts[4]);
+        println!(
+            "closed {close}: refused {}, pages {}, no effect {}, earlier {}, foreign {}",
+            counts[0], counts[1], counts[2], counts[3], counts[4]
+        );
         assert!(counts[1] > 500 && counts[4] < 200);
     }
 }
@@ -385,10 +464,12 @@ fn written(close: bool) -> Written {
     let dir = folder();
     let path = dir.path().join("a.db");
     let con = Subject::Densite.open(&path).expect("open");
-    con.execute_batch(&format!("PRAGMA page_size={PAGE};")).expect("page size");
+    con.execute_batch(&format!("PRAGMA page_size={PAGE};"))
+        .expect("page size");
     let mut states = Vec::new();
     for (n, sql) in STEPS.iter().enumerate() {
-        con.execute_batch(&format!("BEGIN; {sql} COMMIT;")).expect("a step");
+        con.execute_batch(&format!("BEGIN; {sql} COMMIT;"))
+            .expect("a step");
         if n >= 2 {
             states.push(everything(&con).expect("all of it"));
         }
@@ -412,9 +493,15 @@ fn sql_flips(written: &Written, cases: u64, earlier: bool) {
         let bit = rng.random_range(0..bytes.len() * 8);
         bytes[bit / 8] ^= 1 << (bit % 8);
         std::fs::write(&path, &bytes).expect("write");
-        let what = format!("case {case} of seed {SEED:#x}: bit {} of byte {}", bit % 8, bit / 8);
+        let what = format!(
+            "case {case} of seed {SEED:#x}: bit {} of byte {}",
+            bit % 8,
+            bit / 8
+        );
         let _ = densite_vfs::take_last_error();
-        let answer = Subject::Densite.open(&path).and_then(|con| everything(&con));
+        let answer = Subject::Densite
+            .open(&path)
+            .and_then(|con| everything(&con));
         match answer {
             Ok(hash) if Some(&hash) == written.states.last() => right += 1,
             Ok(hash) if earlier && written.states.contains(&hash) => older += 1,
@@ -422,16 +509,23 @@ fn sql_flips(written: &Written, cases: u64, earlier: bool) {
             // Of the first commits nothing may be left, tables included.
             Err(e) if earlier && e.to_string().contains("no such") => older += 1,
             Err(e) => {
-                assert_eq!(e.sqlite_error_code(), Some(rusqlite::ErrorCode::DatabaseCorrupt), "{what}: {e}");
+                assert_eq!(
+                    e.sqlite_error_code(),
+                    Some(rusqlite::ErrorCode::DatabaseCorrupt),
+                    "{what}: {e}"
+                );
                 let message = densite_vfs::take_last_error().unwrap_or_default();
                 assert!(message.contains("at offset "), "{what}: {e}: {message:?}");
                 errors += 1;
             }
         }
-        assert!(path.metadata().is_ok_and(|m| m.len() > 0), "{what}: the file is gone");
+        assert!(
+            path.metadata().is_ok_and(|m| m.len() > 0),
+            "{what}: the file is gone"
+        );
     }
     println!("{errors} errors, {right} right, {older} earlier");
-    assert!(errors > cases / 4 && right > cases / 50);
+    assert!(errors + older > cases / 4 && right > cases / 50);
 }
 
 #[test]

@@ -318,3 +318,29 @@ fn not_a_database(target: &Target) -> Error {
         empty: target.len == 0,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    #[test]
+    fn what_waits_beside_a_database() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let db = dir.path().join("a.db");
+        let settled = |suffix: &str, bytes: &[u8]| {
+            let path = beside(&db, suffix);
+            fs::write(&path, bytes).expect("write");
+            let answer = is_settled(&db).expect("an answer");
+            fs::remove_file(&path).expect("remove");
+            answer
+        };
+        assert!(is_settled(&db).expect("an answer"));
+        assert!(settled("-wal", b""));
+        assert!(!settled("-wal", b"x"));
+        assert!(settled("-journal", b""));
+        assert!(settled("-journal", &[0; 600]), "a finished PERSIST journal");
+        assert!(!settled("-journal", &[0xd9; 600]), "a hot journal");
+        assert!(settled("-shm", b"x"));
+    }
+}

@@ -25,6 +25,12 @@ const SHORT_READ_TRIES: u32 = 16;
 #[derive(Clone)]
 pub struct HostFile(Arc<Mutex<Open>>);
 
+impl std::fmt::Debug for HostFile {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "HostFile({:p})", Arc::as_ptr(&self.0))
+    }
+}
+
 struct Open {
     api: Api,
     /// The `sqlite3_file`, in words so that it is aligned; empty once closed.

@@ -172,6 +172,18 @@ impl<'c> Statement<'c> {
     }
 }
 
+impl std::fmt::Debug for Statement<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        // SAFETY: a live statement; its text lives as long.
+        let sql = unsafe { (self.connection.api().raw().sql)(self.ptr()) };
+        if sql.is_null() {
+            return f.write_str("Statement");
+        }
+        // SAFETY: not null, so terminated.
+        write!(f, "Statement({:?})", unsafe { CStr::from_ptr(sql) })
+    }
+}
+
 impl Drop for Statement<'_> {
     fn drop(&mut self) {
         // SAFETY: a live statement, finalised once. The code repeats that of the last step.

@@ -50,7 +50,7 @@ fn errors_carry_code_and_message() {
     assert_eq!(error.code, Code::ERROR);
     assert!(error.message.contains("nowhere"));
     assert_eq!(
-        db.prepare("  -- nothing").err().expect("empty").code,
+        db.prepare("  -- nothing").expect_err("empty").code,
         Code::ERROR
     );
     let mut stmt = db.prepare("SELECT ?1").expect("compiles");

@@ -98,9 +98,7 @@ fn clones_are_one_file_and_closing_is_for_all() {
 #[test]
 fn what_is_missing_does_not_open() {
     let dir = tempfile::tempdir().expect("a directory");
-    let error = open(&dir, "missing", ffi::OPEN_READWRITE)
-        .err()
-        .expect("not there");
+    let error = open(&dir, "missing", ffi::OPEN_READWRITE).expect_err("not there");
     assert_eq!(error.primary(), Code::CANTOPEN);
     let vfs = HostVfs::find(common::api(), None).expect("a default VFS");
     let name = CString::new(dir.path().join("missing").to_str().expect("UTF-8")).expect("no NUL");

@@ -1,6 +1,7 @@
 //! One connection's view of a stored file.
 
 use crate::error::{Error, Result};
+use crate::map::tree::LeafMemo;
 use crate::options::Options;
 use crate::pending::Pending;
 use crate::pool::Pool;
@@ -42,6 +43,7 @@ pub struct Handle {
     held: Held,
     /// The state was refreshed since the lock was taken.
     fresh: bool,
+    pub(crate) leaves: LeafMemo,
     pub(crate) ahead: Ahead,
     pub(crate) training: Training,
     /// Stored bytes of the frame that was read last; kept to be used again.
@@ -68,6 +70,7 @@ impl Handle {
             hurry: false,
             held: Held::Nothing,
             fresh: false,
+            leaves: LeafMemo::default(),
             ahead: Ahead::default(),
             training: Training::default(),
             scratch: Vec::new(),

@@ -94,7 +94,13 @@ impl Handle {
                     copy_part(&state.head, at, out);
                     return Ok(());
                 }
-                found = shared.lookup(&*self.file, &state, page).map(|e| (e, state.page_size as usize));
+                // What `Shared::lookup` does, with the leaves this handle used last at hand.
+                let entry = match state.overlay.get(&page) {
+                    Some(e) => Ok(*e),
+                    None if state.root.node.is_none() || page == 0 => Ok(Entry::NONE),
+                    None => self.leaves.lookup(shared.source(&*self.file), state.root, u64::from(page) - 1),
+                };
+                found = entry.map(|e| (e, state.page_size as usize));
             }
             let read = match found {
                 Ok((entry, _)) if entry.is_none() => {

@@ -22,33 +22,60 @@ const JOB_BYTES: usize = 64 << 10;
 /// Stored bytes between two frames that are read along rather than with a call of their own.
 const GAP: u64 = 4096;
 
-/// How this handle has been reading.
-#[derive(Default)]
+/// Places of the table of recent reads.
+const PLACES: usize = 256;
+
+/// How this handle has been reading. Scans are recognised although lookups come in between (a join reads one table in order and others
+/// here and there): recent reads are kept in a table by page number, so that a read finds the one before it in its own scan.
 pub(crate) struct Ahead {
-    last: u32,
+    recent: Box<[Recent; PLACES]>,
+}
+
+/// The last read among some adjacent pages.
+#[derive(Clone, Copy, Default)]
+struct Recent {
+    page: u32,
+    /// Reads in order that led to it.
     streak: u32,
-    /// The first page that was not asked for ahead.
+    /// The first page that was not asked for ahead; 0: none was.
     next: u32,
 }
 
+impl Default for Ahead {
+    fn default() -> Self {
+        Ahead { recent: Box::new([Recent::default(); PLACES]) }
+    }
+}
+
 impl Ahead {
-    /// Notes a read of `page`; returns the first page to read ahead now, if any.
+    fn place(&mut self, page: u32) -> &mut Recent {
+        let i = (page / SKIP) as usize % PLACES;
+        // The remainder is below the length.
+        #[expect(clippy::indexing_slicing, reason = "a remainder by the length")]
+        &mut self.recent[i]
+    }
+
+    /// Notes a read of `page`; returns the pages to read ahead now, if any, from the first to the one behind the last.
     fn note(&mut self, page: u32, window: u32) -> Option<(u32, u32)> {
-        let in_order = page > self.last && page - self.last <= SKIP;
-        self.streak = if in_order { self.streak.saturating_add(1) } else if page == self.last { self.streak } else { 0 };
-        self.last = page;
-        if self.streak < STREAK {
-            self.next = 0;
+        let follows = |r: &Recent| r.page < page && page - r.page <= SKIP && r.page != 0;
+        let here = *self.place(page);
+        if here.page == page {
             return None;
         }
-        let from = self.next.max(page.saturating_add(1));
-        // Half of the window must be used up before more is asked for, so that requests are long.
-        if from > page.saturating_add(window / 2) {
-            return None;
+        let before = *self.place(page.saturating_sub(SKIP));
+        let from = [here, before].into_iter().find(follows).unwrap_or_default();
+        let mut now = Recent { page, streak: if from.page == 0 { 0 } else { from.streak.saturating_add(1) }, next: from.next };
+        let mut wanted = None;
+        if now.streak >= STREAK {
+            let first = now.next.max(page.saturating_add(1));
+            // Half of the window must be used up before more is asked for, so that requests are long.
+            if first <= page.saturating_add(window / 2) {
+                now.next = page.saturating_add(window);
+                wanted = Some((first, now.next));
+            }
         }
-        let to = page.saturating_add(window);
-        self.next = to;
-        Some((from, to))
+        *self.place(page) = now;
+        wanted
     }
 }
 
@@ -143,5 +170,32 @@ impl Handle {
                 });
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_scan_is_seen_through_lookups() {
+        let mut ahead = Ahead::default();
+        let mut asked = Vec::new();
+        let mut random = 12345u32;
+        for page in 1000..1300 {
+            asked.extend(ahead.note(page, 64));
+            for _ in 0..20 {
+                random = random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+                assert_eq!(ahead.note(10_000 + random % 1_000_000, 64), None, "a lookup is no scan");
+            }
+        }
+        assert!(asked.len() >= 6, "{asked:?}");
+        assert!(asked.windows(2).all(|w| w[0].1 == w[1].0), "each page is asked for once: {asked:?}");
+    }
+
+    #[test]
+    fn reading_a_page_again_changes_nothing() {
+        let mut ahead = Ahead::default();
+        (1..20).for_each(|_| assert_eq!(ahead.note(7, 64), None));
     }
 }

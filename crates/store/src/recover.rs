@@ -10,10 +10,10 @@
 use crate::chain;
 use crate::error::{Damage, Error, Result};
 use crate::format::header::{Header, HeaderFault};
-use crate::format::slot::{self, Slot};
+use crate::format::slot::{self, SLOT_LEN, Slot};
 use crate::format::tip::{TIP_LEN, Tip};
 use crate::format::trailer::Trailer;
-use crate::format::{DATA_OFF, FORMAT_VERSION, TIP_OFF};
+use crate::format::{DATA_OFF, FORMAT_VERSION, SLOT_OFF, TIP_OFF};
 use crate::state::State;
 use densite_disk::File;
 
@@ -127,13 +127,13 @@ fn find_in(file: &dyn File, pre: &[u8]) -> Result<Found> {
         return Err(damage("preamble", pre.len() as u64, "the file ends within it"));
     }
     let Some((block, slot)) = slot else {
-        return Err(damage("commit slots", crate::format::SLOT_OFF[0], "none of the four copies is valid"));
+        return Err(damage("commit slots", SLOT_OFF[0], "none of the four copies is valid"));
     };
     if slot.version > FORMAT_VERSION {
         return Err(Error::NewerFormat { found: slot.version, supported: FORMAT_VERSION });
     }
     if slot.salt != salt {
-        return Err(damage("commit slot", crate::format::SLOT_OFF[block & 1], "it belongs to another file"));
+        return Err(damage("commit slot", SLOT_OFF[block & 1], "it belongs to another file"));
     }
     let mut state = if slot.tip.commit == 0 { State::empty(salt) } else { load_back(file, salt, &slot.tip)? };
     let raw = pre.get(TIP_OFF as usize..TIP_OFF as usize + TIP_LEN);
@@ -147,6 +147,13 @@ fn find_in(file: &dyn File, pre: &[u8]) -> Result<Found> {
             break;
         }
         state.apply(tip, &trailer);
+    }
+    // A slot is written once a commit is durable. So if there is something where the second slot goes, unreadable though it is, the
+    // first commit was durable: then nothing at all is no state of this file (rule 7).
+    let second = SLOT_OFF[1 - (block & 1)] as usize;
+    let slotted = pre.get(second..second + SLOT_LEN).is_some_and(|b| b.iter().any(|b| *b != 0));
+    if state.tip.commit == 0 && slotted {
+        return Err(damage("first commit", DATA_OFF, "it is not whole, and neither is the slot that was written after it"));
     }
     state.tip_raw = raw;
     let mut cut = None;

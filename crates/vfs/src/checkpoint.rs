@@ -148,7 +148,6 @@ impl Checkpoint {
             return;
         }
         let Some(index) = self.index else { return };
-        eprintln!("REL was {:?} now {}", self.backfill, index.word(BACKFILL).load(Ordering::Acquire));
         if let Some(was) = self.backfill.take() {
             let now = index.word(BACKFILL);
             if now.load(Ordering::Acquire) > was {
@@ -180,7 +179,6 @@ impl MainFile {
     pub(crate) fn checkpoint_done(&mut self) -> Done {
         pause::at("checkpoint-done");
         let done = self.publish_or_discard();
-        eprintln!("DONE {:?} idx {:?} bf {:?}", done, self.checkpoint.index.is_some(), self.checkpoint.backfill);
         match done {
             Ok(()) => self.checkpoint.phase = Phase::Done,
             Err(code) => self.checkpoint.fail(code),

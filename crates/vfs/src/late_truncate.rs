@@ -35,7 +35,9 @@ impl MainFile {
         else {
             return Err(Code::IOERR_FSYNC);
         };
-        let there = vfs.access(journal.path(), ffi::ACCESS_EXISTS)?;
+        // Not ACCESS_EXISTS: to that an empty file is none, and TRUNCATE's journal is empty now. With
+        // locking_mode=EXCLUSIVE SQLite still has it open and writes it again, so it must keep its name.
+        let there = vfs.access(journal.path(), ffi::ACCESS_READWRITE)?;
         let flags =
             ffi::OPEN_READWRITE | ffi::OPEN_MAIN_JOURNAL | if there { 0 } else { ffi::OPEN_CREATE };
         // SAFETY: the name lives in the database's name, and this file is closed at the end of this function.

@@ -1,7 +1,7 @@
 //! What a database's URI asks for.
 
 use densite_sqlite::FileName;
-use densite_store::{Tuning, CodecChoice, Options, Readahead};
+use densite_store::{CodecChoice, Options, Readahead, Tuning};
 use std::ffi::CStr;
 
 /// The levels that zstd has.

@@ -41,8 +41,7 @@ fn wrong_parameters_are_refused_with_the_reason_and_touch_nothing() {
     ] {
         let error = place
             .try_open("x.db", &format!("&{parameter}"))
-            .err()
-            .expect("refused");
+            .expect_err("refused");
         let message = error.to_string();
         assert!(
             message.contains(part) && message.contains("use "),

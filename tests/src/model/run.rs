@@ -145,7 +145,13 @@ impl Run {
         let [plain_memory, densite_memory] = &mut self.memories;
         let expected = act(plain, plain_memory, &step.action);
         let found = act(densite, densite_memory, &step.action);
+        let files = [plain.files(), densite.files()];
         match (expected, found) {
+            (Ok(expected), Ok(found)) if expected == found && files[0] != files[1] => {
+                let [plain, densite] = files;
+                let what = format!("{expected}\nfiles beside plain SQLite: {plain:?}\nbeside Densite: {densite:?}");
+                Err(self.report(step, &what))
+            }
             (Ok(expected), Ok(found)) if expected == found => {
                 if let Some(kind) = step.kind {
                     self.tally.note(kind, step.proof.holds(&expected));

@@ -7,6 +7,7 @@
 
 pub mod child;
 pub mod crowd;
+pub mod fork;
 pub mod ledger;
 pub mod puppet;
 pub mod settings;
@@ -28,6 +29,7 @@ pub fn work(args: &[String]) {
     match role.as_str() {
         "writer" => writer::run(rest),
         "crowd" => crowd::run(rest),
+        "fork" => fork::run(rest),
         "puppet" => puppet::run(),
         other => panic!("there is no role {other}"),
     }

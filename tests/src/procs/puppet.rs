@@ -7,6 +7,7 @@
 //! sql NAME SQL                   runs statements; rows are thrown away
 //! ask NAME SQL                   runs a query; the answer is its rows: columns by |, rows by ;
 //! close NAME
+//! info PATH, check PATH          what the library says of a file
 //! pause POINT SKIP FILE          stops at the point, from its (SKIP + 1)th passing on: makes FILE.reached, waits for FILE
 //! sleep POINT MS                 sleeps there
 //! panic POINT                    panics there
@@ -27,7 +28,7 @@ use densite_vfs::pause;
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OpenFlags};
 
-use super::subject::{READ_ONLY, READ_WRITE, code};
+use super::subject::{READ_ONLY, READ_WRITE, api, code};
 use super::{Child, Subject};
 
 /// Does the role.
@@ -79,6 +80,15 @@ fn obey(connections: &mut HashMap<String, Connection>, line: &str) -> rusqlite::
             db.close().map_err(|(_, e)| e)?;
         }
         "during" => return during(connections, rest),
+        "info" | "check" => {
+            let path = line.split_once(' ').map_or("", |(_, path)| path);
+            let done = if command == "info" {
+                densite::info(api(), Path::new(path)).map(|_| ())
+            } else {
+                densite::check(api(), Path::new(path), &mut densite::Silent).map(|_| ())
+            };
+            return Ok(done.err().map(|e| e.to_string().replace('\n', " ")).unwrap_or_default());
+        }
         "drop" => std::mem::forget(connections.remove(name)),
         "pause" => {
             let [skip, file] = words(rest);

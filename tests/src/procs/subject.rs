@@ -69,7 +69,7 @@ impl FromStr for Subject {
     }
 }
 
-/// The SQLite that is linked into this process, with the VFS "densite" registered.
+/// The SQLite that is linked into this process, with the VFS "densite" and Densite's functions.
 ///
 /// # Panics
 /// When it cannot be registered.
@@ -79,6 +79,8 @@ pub fn api() -> Api {
         // SAFETY: only the SQLite linked into this program calls the entry point.
         let api = unsafe { Api::capture(prime) }.expect("the API table of the linked SQLite");
         densite_vfs::register(api, densite_vfs::NAME, None, false).expect("register the VFS");
+        // SAFETY: an entry point that is part of this program.
+        unsafe { api.auto_extension(densite_vfs::densite_init) }.expect("register the functions");
         api
     })
 }

@@ -193,3 +193,31 @@ fn databases_in_memory_and_temporary_ones_are_sqlites_own() {
         assert_eq!(text(&db, "SELECT densite_version()"), env!("CARGO_PKG_VERSION"));
     }
 }
+
+/// A commit that cuts the database makes the end of its journal durable first. In TRUNCATE mode that journal is an
+/// empty file, which SQLite keeps open under locking_mode=EXCLUSIVE and writes again: it must stay where it is, for
+/// after a crash a journal without a name rolls nothing back.
+#[test]
+fn a_journal_in_use_keeps_its_name() {
+    for locking in ["NORMAL", "EXCLUSIVE"] {
+        for journal in ["delete", "truncate", "persist"] {
+            let dir = folder();
+            let path = dir.path().join("app.db");
+            let db = densite(&path);
+            db.execute_batch(&format!(
+                "PRAGMA auto_vacuum = FULL; PRAGMA synchronous = FULL; PRAGMA cache_size = 5;
+                 PRAGMA locking_mode = {locking}; PRAGMA journal_mode = {journal};"
+            ))
+            .expect("settings");
+            db.execute_batch(SOME_ROWS).expect("write");
+            // Pages go, so the database is cut.
+            db.execute_batch("DELETE FROM t WHERE id > 20").expect("delete");
+            db.execute_batch("BEGIN; INSERT INTO t(b) VALUES (zeroblob(300000)); UPDATE t SET x = 'changed'")
+                .expect("write more than the cache holds");
+            let len = std::fs::metadata(dir.path().join("app.db-journal")).map(|m| m.len());
+            assert!(len.is_ok_and(|len| len > 0), "{locking} {journal}: a transaction without its journal");
+            db.execute_batch("ROLLBACK").expect("roll back");
+            assert_eq!(number(&db, "SELECT count(*) FROM t WHERE x LIKE 'row number%'"), 20);
+        }
+    }
+}

@@ -21,7 +21,9 @@ type Row = (usize, usize, String);
 fn tables() -> BTreeMap<&'static str, Vec<Row>> {
     let mut tables = BTreeMap::new();
     for part in DOC.split("<!-- table: ").skip(1) {
-        let (name, rest) = part.split_once(" -->\n").expect("a mark is a line of its own");
+        let (name, rest) = part
+            .split_once(" -->\n")
+            .expect("a mark is a line of its own");
         let lines = rest.lines().take_while(|l| l.starts_with('|')).skip(2);
         let rows: Vec<Row> = lines
             .map(|l| {
@@ -30,32 +32,54 @@ fn tables() -> BTreeMap<&'static str, Vec<Row>> {
                 (number(1), number(2), cells[3].to_owned())
             })
             .collect();
-        assert!(tables.insert(name, rows).is_none(), "table {name} is there twice");
+        assert!(
+            tables.insert(name, rows).is_none(),
+            "table {name} is there twice"
+        );
     }
     tables
 }
 
 /// The rows with numbers of the first table in a module's documentation.
 fn module_table(source: &str) -> Vec<Row> {
-    let lines = source.lines().skip_while(|l| !l.starts_with("//! offset  size  field")).skip(1);
-    let rows = lines.take_while(|l| l.starts_with("//!  ")).filter_map(|l| {
-        let mut words = l.trim_start_matches("//!").split_whitespace();
-        let (offset, size) = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
-        Some((offset, size, words.next()?.to_owned()))
-    });
+    let lines = source
+        .lines()
+        .skip_while(|l| !l.starts_with("//! offset  size  field"))
+        .skip(1);
+    let rows = lines
+        .take_while(|l| l.starts_with("//!  "))
+        .filter_map(|l| {
+            let mut words = l.trim_start_matches("//!").split_whitespace();
+            let (offset, size) = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
+            Some((offset, size, words.next()?.to_owned()))
+        });
     rows.collect()
 }
 
 /// Checks one table: the fields lie without gaps, and each one's bytes are where the table says.
 fn check(name: &str, bytes: &[u8], fields: &[(&str, Vec<u8>)]) {
     let tables = tables();
-    let rows = tables.get(name).unwrap_or_else(|| panic!("FORMAT.md has no table {name}"));
+    let rows = tables
+        .get(name)
+        .unwrap_or_else(|| panic!("FORMAT.md has no table {name}"));
     let names: Vec<&str> = rows.iter().map(|r| r.2.as_str()).collect();
-    assert_eq!(names, fields.iter().map(|f| f.0).collect::<Vec<_>>(), "fields of table {name}");
+    assert_eq!(
+        names,
+        fields.iter().map(|f| f.0).collect::<Vec<_>>(),
+        "fields of table {name}"
+    );
     let mut at = 0;
     for ((offset, size, field), (_, want)) in rows.iter().zip(fields) {
-        assert_eq!((*offset, *size), (at, want.len()), "{name}.{field}: (offset, size) in FORMAT.md against the encoded one");
-        assert_eq!(&bytes[at..at + size], want.as_slice(), "{name}.{field}: the bytes at offset {at}");
+        assert_eq!(
+            (*offset, *size),
+            (at, want.len()),
+            "{name}.{field}: (offset, size) in FORMAT.md against the encoded one"
+        );
+        assert_eq!(
+            &bytes[at..at + size],
+            want.as_slice(),
+            "{name}.{field}: the bytes at offset {at}"
+        );
         at += size;
     }
     assert_eq!(at, bytes.len(), "{name}: bytes that no row tells of");
@@ -72,32 +96,83 @@ fn le2(v: u16) -> Vec<u8> {
 }
 
 const SALT: u64 = 0x5A17_5A17_1122_3344;
-const TIP: Tip = Tip { commit: 0x0102_0304_0506, off: 0x1112_1314_1516, len: 0x0012_2324, hash: *b"0123456789abcdef" };
-const PLACE: NodeRef = NodeRef { off: 0x3132_3334_3536, version: 0x4142_4344, len: 0x0051_5253 };
-const ENTRY: Entry =
-    Entry { off: 0x6162_6364_6566, version: 0x7172_7374, len: 0x0071_8283, model: 0x9192_9394, codec: 2, run_log2: 5, slot: 17 };
+const TIP: Tip = Tip {
+    commit: 0x0102_0304_0506,
+    off: 0x1112_1314_1516,
+    len: 0x0012_2324,
+    hash: *b"0123456789abcdef",
+};
+const PLACE: NodeRef = NodeRef {
+    off: 0x3132_3334_3536,
+    version: 0x4142_4344,
+    len: 0x0051_5253,
+};
+const ENTRY: Entry = Entry {
+    off: 0x6162_6364_6566,
+    version: 0x7172_7374,
+    len: 0x0071_8283,
+    model: 0x9192_9394,
+    codec: 2,
+    run_log2: 5,
+    slot: 17,
+};
 
 fn tip_bytes() -> Vec<u8> {
-    [le8(TIP.commit), le8(TIP.off), le4(TIP.len), le4(0), TIP.hash.to_vec()].concat()
+    [
+        le8(TIP.commit),
+        le8(TIP.off),
+        le4(TIP.len),
+        le4(0),
+        TIP.hash.to_vec(),
+    ]
+    .concat()
 }
 fn place_bytes() -> Vec<u8> {
     [le8(PLACE.off), le8(PLACE.version), le4(PLACE.len)].concat()
 }
 fn entry_bytes() -> Vec<u8> {
-    [le8(ENTRY.off), le8(ENTRY.version), le4(ENTRY.len), le4(ENTRY.model), vec![2, 5, 17, 0]].concat()
+    [
+        le8(ENTRY.off),
+        le8(ENTRY.version),
+        le4(ENTRY.len),
+        le4(ENTRY.model),
+        vec![2, 5, 17, 0],
+    ]
+    .concat()
 }
 
 #[test]
 fn header_bytes() {
-    let b = Header { version: 1, salt: SALT }.encode();
+    let b = Header {
+        version: 1,
+        salt: SALT,
+    }
+    .encode();
     let sum = xxh3_64(&b[..32]);
     let magic = b"Densite format\r\n".to_vec();
-    check("header", &b, &[("magic", magic), ("version", le4(1)), ("reserved", le4(0)), ("salt", le8(SALT)), ("checksum", le8(sum))]);
+    check(
+        "header",
+        &b,
+        &[
+            ("magic", magic),
+            ("version", le4(1)),
+            ("reserved", le4(0)),
+            ("salt", le8(SALT)),
+            ("checksum", le8(sum)),
+        ],
+    );
 }
 
 #[test]
 fn slot_bytes() {
-    let b = Slot { version: 1, seq: 0xABCD_EF01_0203, salt: SALT, tip: TIP, flags: slot::CLEAN }.encode();
+    let b = Slot {
+        version: 1,
+        seq: 0xABCD_EF01_0203,
+        salt: SALT,
+        tip: TIP,
+        flags: slot::CLEAN,
+    }
+    .encode();
     check(
         "slot",
         &b,
@@ -129,7 +204,10 @@ fn tip_bytes_and_checksum() {
             ("checksum", le8(xxh3_64_with_seed(&b[..40], SALT))),
         ],
     );
-    assert_eq!(crate::state::first_hash(SALT), xxh3_128_with_seed(b"Densite", SALT).to_le_bytes());
+    assert_eq!(
+        crate::state::first_hash(SALT),
+        xxh3_128_with_seed(b"Densite", SALT).to_le_bytes()
+    );
 }
 
 #[test]
@@ -186,17 +264,31 @@ fn entry_place_and_jump_bytes() {
     );
     let mut b = Vec::new();
     PLACE.put(&mut b);
-    check("place", &b, &[("off", le8(PLACE.off)), ("version", le8(PLACE.version)), ("len", le4(PLACE.len))]);
+    check(
+        "place",
+        &b,
+        &[
+            ("off", le8(PLACE.off)),
+            ("version", le8(PLACE.version)),
+            ("len", le4(PLACE.len)),
+        ],
+    );
 
     // A jump as the appender writes it: room is left for none but it, so the next record goes to the free units 5 and 6.
     let mut space = Space::default();
     space.add(0, 8 * 65536);
     space.sub(5 * 65536, 2 * 65536, 1);
     space.slot_durable(1, (0, 1));
-    let mut appender = crate::append::Appender::new(SALT, 65536, 65536 + JUMP_LEN, 8 * 65536, &TIP.hash);
+    let mut appender =
+        crate::append::Appender::new(SALT, 65536, 65536 + JUMP_LEN, 8 * 65536, &TIP.hash);
     appender.make_room(&mut space, 100, 2).expect("room");
-    let b = appender.read(&densite_disk_file(), 65536, JUMP_LEN as u32).expect("buffered");
-    assert_eq!(Record::open(&b, SALT, 65536).expect("a record").0.kind, Kind::Jump);
+    let b = appender
+        .read(&densite_disk_file(), 65536, JUMP_LEN as u32)
+        .expect("buffered");
+    assert_eq!(
+        Record::open(&b, SALT, 65536).expect("a record").0.kind,
+        Kind::Jump
+    );
     check("jump", &b[RECORD_LEN..], &[("target", le8(5 * 65536))]);
 }
 
@@ -216,12 +308,27 @@ fn a_trailer() -> Trailer {
         next_off: 0x0421_2223,
         room_end: 0x0431_0000,
         tail_off: 0x0541_4243,
-        prev: Tip { commit: 0x0506, ..TIP },
+        prev: Tip {
+            commit: 0x0506,
+            ..TIP
+        },
         head,
         root: None,
         pieces: vec![(0x4001, 0x5002), (0x6003, 0x7004)],
-        dicts: vec![DictInfo { id: 0xD1D2, family: 0xFA01, place: PLACE, uses: 0x0102_0304 }; 2],
-        deltas: vec![(0xDE01_DE02, ENTRY), (0xDE01_DE03, ENTRY), (0xDE01_DE04, ENTRY)],
+        dicts: vec![
+            DictInfo {
+                id: 0xD1D2,
+                family: 0xFA01,
+                place: PLACE,
+                uses: 0x0102_0304
+            };
+            2
+        ],
+        deltas: vec![
+            (0xDE01_DE02, ENTRY),
+            (0xDE01_DE03, ENTRY),
+            (0xDE01_DE04, ENTRY),
+        ],
     }
 }
 
@@ -248,28 +355,61 @@ fn trailer_bytes() {
         ]
     };
     check("trailer", &b[..208], &fixed(0, 3));
-    check("piece", &b[208..224], &[("start", le8(0x4001)), ("end", le8(0x5002))]);
-    let dict = [("id", le4(0xD1D2)), ("place", place_bytes()), ("family", le2(0xFA01)), ("uses", le8(0x0102_0304))];
+    check(
+        "piece",
+        &b[208..224],
+        &[("start", le8(0x4001)), ("end", le8(0x5002))],
+    );
+    let dict = [
+        ("id", le4(0xD1D2)),
+        ("place", place_bytes()),
+        ("family", le2(0xFA01)),
+        ("uses", le8(0x0102_0304)),
+    ];
     check("dict", &b[208 + 32..208 + 32 + 34], &dict);
     let deltas = &b[208 + 32 + 68..];
-    check("delta", &deltas[..32], &[("page", le4(0xDE01_DE02)), ("entry", entry_bytes())]);
+    check(
+        "delta",
+        &deltas[..32],
+        &[("page", le4(0xDE01_DE02)), ("entry", entry_bytes())],
+    );
     assert_eq!(deltas.len(), 3 * 32);
 
     let (root_fixed, deltas) = (fixed(1, 0), Vec::new());
     let section = RootSection {
-        map: Root { node: PLACE, level: 2 },
+        map: Root {
+            node: PLACE,
+            level: 2,
+        },
         next_dict: 0xD1D3,
         units: 1029,
         chunks: vec![(PLACE, 0xF1F2), (PLACE, 0xF1F3)],
     };
-    t = Trailer { root: Some(section), deltas, ..a_trailer() };
+    t = Trailer {
+        root: Some(section),
+        deltas,
+        ..a_trailer()
+    };
     let b = t.encode();
     check("trailer", &b[..208], &root_fixed);
-    let root =
-        [("map", place_bytes()), ("level", le4(2)), ("next_dict", le4(0xD1D3)), ("units", le8(1029)), ("chunks", le4(2))];
+    let root = [
+        ("map", place_bytes()),
+        ("level", le4(2)),
+        ("next_dict", le4(0xD1D3)),
+        ("units", le8(1029)),
+        ("chunks", le4(2)),
+    ];
     check("root", &b[208..248], &root);
-    check("chunk", &b[248..272], &[("place", place_bytes()), ("free", le4(0xF1F2))]);
-    check("piece", &b[296..312], &[("start", le8(0x4001)), ("end", le8(0x5002))]);
+    check(
+        "chunk",
+        &b[248..272],
+        &[("place", place_bytes()), ("free", le4(0xF1F2))],
+    );
+    check(
+        "piece",
+        &b[296..312],
+        &[("start", le8(0x4001)), ("end", le8(0x5002))],
+    );
     assert_eq!(b.len() + 16, payload_len(Some(2), 2, 2, 0));
     let mut whole = b.clone();
     whole.extend_from_slice(&[9; 16]);
@@ -281,7 +421,13 @@ fn chain_hash() {
     let mut chain = Chain::after(b"hash of the last");
     chain.record(0x0102_0304_0506_0708);
     chain.record(0x1112_1314_1516_1718);
-    let all = [b"hash of the last".to_vec(), le8(0x0102_0304_0506_0708), le8(0x1112_1314_1516_1718), b"fields".to_vec()].concat();
+    let all = [
+        b"hash of the last".to_vec(),
+        le8(0x0102_0304_0506_0708),
+        le8(0x1112_1314_1516_1718),
+        b"fields".to_vec(),
+    ]
+    .concat();
     assert_eq!(chain.finish(b"fields"), xxh3_128(&all).to_le_bytes());
 }
 
@@ -293,10 +439,18 @@ fn planes(width: usize, values: impl Iterator<Item = u64>) -> Vec<u8> {
         // A difference modulo 2^64 or 2^32, zigzag coded, by the definition: n becomes 2n, or -2n - 1 where it is negative.
         let z = if width == 8 {
             let d = v.wrapping_sub(before) as i64;
-            if d >= 0 { 2 * d as u64 } else { (2 * i128::from(d.unsigned_abs()) - 1) as u64 }
+            if d >= 0 {
+                2 * d as u64
+            } else {
+                (2 * i128::from(d.unsigned_abs()) - 1) as u64
+            }
         } else {
             let d = (v as u32).wrapping_sub(before as u32) as i32;
-            if d >= 0 { 2 * d as u64 } else { 2 * u64::from(d.unsigned_abs()) - 1 }
+            if d >= 0 {
+                2 * d as u64
+            } else {
+                2 * u64::from(d.unsigned_abs()) - 1
+            }
         };
         before = v;
         for b in 0..width {
@@ -312,7 +466,7 @@ fn node_bytes() {
     for (i, e) in entries.iter_mut().enumerate().filter(|(i, _)| i % 7 != 3) {
         let k = i as u64;
         *e = Entry {
-            off: (k * 0x1_2345_6789_AB) % (1 << 48) | 1,
+            off: ((k * 0x0123_4567_89AB) % (1 << 48)) | 1,
             version: k.wrapping_mul(0x9E37_79B9_7F4A_7C15),
             len: 36 + (i as u32 * 7919) % 8000,
             model: (k as u32).wrapping_mul(0x9E37_79B9),
@@ -331,7 +485,10 @@ fn node_bytes() {
             ("off", planes(8, entries.iter().map(|e| e.off))),
             ("version", planes(8, entries.iter().map(|e| e.version))),
             ("len", planes(4, entries.iter().map(|e| u64::from(e.len)))),
-            ("model", planes(4, entries.iter().map(|e| u64::from(e.model)))),
+            (
+                "model",
+                planes(4, entries.iter().map(|e| u64::from(e.model))),
+            ),
             ("codec", bytes(|e| e.codec)),
             ("run_log2", bytes(|e| e.run_log2)),
             ("slot", bytes(|e| e.slot)),
@@ -341,7 +498,15 @@ fn node_bytes() {
     refs[255] = PLACE;
     let b = Node::Inner(refs.into_boxed_slice()).encode();
     assert_eq!(b.len(), 5120);
-    check("place", &b[255 * 20..], &[("off", le8(PLACE.off)), ("version", le8(PLACE.version)), ("len", le4(PLACE.len))]);
+    check(
+        "place",
+        &b[255 * 20..],
+        &[
+            ("off", le8(PLACE.off)),
+            ("version", le8(PLACE.version)),
+            ("len", le4(PLACE.len)),
+        ],
+    );
 }
 
 #[test]
@@ -365,25 +530,44 @@ fn modules_say_the_same() {
         ("trailer", include_str!("trailer.rs")),
         ("entry", include_str!("../map/entry.rs")),
     ] {
-        assert_eq!(tables[name], module_table(source), "the table of {name} in FORMAT.md against the one in its module");
+        assert_eq!(
+            tables[name],
+            module_table(source),
+            "the table of {name} in FORMAT.md against the one in its module"
+        );
     }
     let known: Vec<&str> = tables.keys().copied().collect();
-    let tested =
-        ["chunk", "delta", "dict", "entry", "header", "jump", "leaf", "piece", "place", "record", "root", "slot", "tip", "trailer"];
+    let tested = [
+        "chunk", "delta", "dict", "entry", "header", "jump", "leaf", "piece", "place", "record",
+        "root", "slot", "tip", "trailer",
+    ];
     assert_eq!(known, tested, "every table of FORMAT.md has a test here");
 }
 
 #[test]
 fn codecs_are_as_documented() {
     let (_, rest) = DOC.split_once("### Codecs").expect("the section");
-    let rows = rest.lines().filter(|l| l.starts_with("| ")).skip(1).take_while(|l| l.starts_with('|'));
+    let rows = rest
+        .lines()
+        .filter(|l| l.starts_with("| "))
+        .skip(1)
+        .take_while(|l| l.starts_with('|'));
     let numbers: Vec<(u8, &str)> = rows
         .map_while(|l| {
             let mut cells = l.split('|').map(str::trim).skip(1);
             Some((cells.next()?.parse().ok()?, cells.next()?))
         })
         .collect();
-    assert_eq!(numbers, [(0, "raw"), (1, "zstd"), (2, "zstd+dict"), (3, "typed"), (4, "zero")]);
+    assert_eq!(
+        numbers,
+        [
+            (0, "raw"),
+            (1, "zstd"),
+            (2, "zstd+dict"),
+            (3, "typed"),
+            (4, "zero")
+        ]
+    );
     for (number, name) in numbers {
         assert_eq!(CodecId(number).name(), name);
     }
@@ -393,8 +577,23 @@ fn codecs_are_as_documented() {
 /// one in FORMAT.md.
 #[test]
 fn constants_are_pinned() {
-    let kinds = [Kind::Frame, Kind::Node, Kind::Dictionary, Kind::Space, Kind::Jump, Kind::Trailer].map(|k| k as u8);
-    let codecs = [CodecId::RAW, CodecId::ZSTD, CodecId::ZSTD_DICT, CodecId::TYPED, CodecId::ZERO].map(|c| c.0);
+    let kinds = [
+        Kind::Frame,
+        Kind::Node,
+        Kind::Dictionary,
+        Kind::Space,
+        Kind::Jump,
+        Kind::Trailer,
+    ]
+    .map(|k| k as u8);
+    let codecs = [
+        CodecId::RAW,
+        CodecId::ZSTD,
+        CodecId::ZSTD_DICT,
+        CodecId::TYPED,
+        CodecId::ZERO,
+    ]
+    .map(|c| c.0);
     let now = format!(
         "version {}\nmagic {:?}\noffsets {} {:?} {} {} {}\nunit {} lock unit {} max {:#x}\nlengths header {} slot {} tip {TIP_LEN} \
          record {RECORD_LEN} jump {JUMP_LEN} head {HEAD_LEN} payload {MAX_PAYLOAD}\nkinds {kinds:?}\ncodecs {codecs:?}\n\
@@ -429,8 +628,23 @@ fn hashes_are_pinned() {
     let tail = |b: &[u8]| u64::from_le_bytes(b[b.len() - 8..].try_into().expect("eight bytes"));
     let mut b = Vec::new();
     let hashes = [
-        tail(&Header { version: 1, salt: SALT }.encode()),
-        tail(&Slot { version: 1, seq: 2, salt: SALT, tip: TIP, flags: 1 }.encode()),
+        tail(
+            &Header {
+                version: 1,
+                salt: SALT,
+            }
+            .encode(),
+        ),
+        tail(
+            &Slot {
+                version: 1,
+                seq: 2,
+                salt: SALT,
+                tip: TIP,
+                flags: 1,
+            }
+            .encode(),
+        ),
         tail(&TIP.encode(SALT)),
         Record::plain(Kind::Dictionary, 7, 8).put(b"payload", SALT, 99, &mut b),
         tail(&Chain::after(&[1; 16]).finish(b"x")),

@@ -66,7 +66,12 @@ pub(super) fn trailer(bytes: &[u8]) -> Vec<Field> {
 
 fn trailer_at(at: usize, bytes: &[u8], out: &mut Vec<Field>) {
     row(at, TRAILER, out);
-    let word = |i: usize| bytes.get(at + i..at + i + 4).map_or(0, |b| u32::from_le_bytes([b[0], b[1], b[2], b[3]]) as usize).min(64);
+    let word = |i: usize| {
+        bytes
+            .get(at + i..at + i + 4)
+            .map_or(0, |b| u32::from_le_bytes([b[0], b[1], b[2], b[3]]) as usize)
+            .min(64)
+    };
     let (flags, pieces, dicts, deltas) = (word(16), word(196), word(200), word(204));
     let mut next = at + 208;
     let mut rows = |sizes: &[usize], count: usize| {

@@ -21,7 +21,12 @@ const PAGES: u64 = 400;
 fn open(file: &MemFile) -> Result<Handle, Error> {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     let identity = format!("fuzz {}", NEXT.fetch_add(1, Ordering::Relaxed));
-    let options = Options { threads: 0, decoded_cache_bytes: 1 << 20, readahead: Readahead::Off, ..Options::default() };
+    let options = Options {
+        threads: 0,
+        decoded_cache_bytes: 1 << 20,
+        readahead: Readahead::Off,
+        ..Options::default()
+    };
     Handle::open(Box::new(file.clone()), &identity, options)
 }
 
@@ -29,13 +34,22 @@ fn open(file: &MemFile) -> Result<Handle, Error> {
 fn pages(handle: &mut Handle, len: u64, page_size: u64) -> Vec<(u64, Result<u64, String>)> {
     let count = len.div_ceil(page_size);
     let step = (count / PAGES).max(1);
-    let numbers = (0..count.min(16)).chain((16..count).step_by(usize::try_from(step).unwrap_or(usize::MAX))).chain(count.checked_sub(1));
+    let numbers = (0..count.min(16))
+        .chain((16..count).step_by(usize::try_from(step).unwrap_or(usize::MAX)))
+        .chain(count.checked_sub(1));
     let mut buf = vec![0; page_size as usize];
     let read = |n: u64| {
-        let got = handle.read_at(&mut buf, n * page_size).map(|_| xxh3_64(&buf));
+        let got = handle
+            .read_at(&mut buf, n * page_size)
+            .map(|_| xxh3_64(&buf));
         let got = got.map_err(|e| match e {
             // What zstd says of a damaged payload may depend on what its buffers held before.
-            Error::Corrupt(_) | Error::Setting(_) => e.to_string().split("zstd").next().unwrap_or_default().to_owned(),
+            Error::Corrupt(_) | Error::Setting(_) => e
+                .to_string()
+                .split("zstd")
+                .next()
+                .unwrap_or_default()
+                .to_owned(),
             e => panic!("page {}: {e:?} is no way to say that it is damaged", n + 1),
         });
         (n, got)
@@ -72,13 +86,22 @@ pub(super) fn file(bytes: &[u8]) -> u64 {
         && report.problems.is_empty()
     {
         for (n, page) in &first {
-            assert!(page.is_ok(), "the check found nothing, but page {}: {page:?}", n + 1);
+            assert!(
+                page.is_ok(),
+                "the check found nothing, but page {}: {page:?}",
+                n + 1
+            );
         }
     }
     let stats = handle.stats();
     assert!(file.bytes() == bytes, "reading changed the file");
     let text = match &report {
-        Ok(r) => format!("{:?} {} {}", r.problems.first().map(|p| (&p.what, &p.problem)), r.cut.is_some(), r.clean),
+        Ok(r) => format!(
+            "{:?} {} {}",
+            r.problems.first().map(|p| (&p.what, &p.problem)),
+            r.cut.is_some(),
+            r.clean
+        ),
         Err(e) => e.to_string(),
     };
     let bad = first.iter().find_map(|p| p.1.as_ref().err());
@@ -96,7 +119,9 @@ fn write(handle: &mut Handle, len: u64, page_size: u64) -> &'static str {
             return "write";
         }
         // Encoded or not, what this handle wrote is what it reads.
-        handle.read_at(&mut buf, n * page_size).expect("its own write");
+        handle
+            .read_at(&mut buf, n * page_size)
+            .expect("its own write");
         assert!(buf == page, "another page than was written");
         if handle.publish().is_err() {
             handle.discard();
@@ -109,5 +134,9 @@ fn write(handle: &mut Handle, len: u64, page_size: u64) -> &'static str {
     if handle.set_len(cut).is_err() || handle.sync(densite_disk::SyncKind::Data).is_err() {
         return "cut";
     }
-    if handle.close_clean().is_err() { "close" } else { "all" }
+    if handle.close_clean().is_err() {
+        "close"
+    } else {
+        "all"
+    }
 }

@@ -31,7 +31,10 @@ impl MemFile {
 impl File for MemFile {
     fn read_at(&self, buf: &mut [u8], offset: u64) -> Result<usize> {
         let bytes = self.0.lock();
-        let rest = usize::try_from(offset).ok().and_then(|at| bytes.get(at..)).unwrap_or_default();
+        let rest = usize::try_from(offset)
+            .ok()
+            .and_then(|at| bytes.get(at..))
+            .unwrap_or_default();
         let n = rest.len().min(buf.len());
         if let (Some(to), Some(from)) = (buf.get_mut(..n), rest.get(..n)) {
             to.copy_from_slice(from);
@@ -40,7 +43,9 @@ impl File for MemFile {
     }
 
     fn write_at(&self, buf: &[u8], offset: u64) -> Result<()> {
-        let end = offset.checked_add(buf.len() as u64).filter(|end| *end <= MOST);
+        let end = offset
+            .checked_add(buf.len() as u64)
+            .filter(|end| *end <= MOST);
         let end = end.ok_or(Error::new(ErrorKind::Full, Op::Write))? as usize;
         let mut bytes = self.0.lock();
         if bytes.len() < end {

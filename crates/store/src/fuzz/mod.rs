@@ -22,7 +22,7 @@ pub struct Target {
     /// Decodes and checks invariants; what is returned stands for the outcome.
     pub run: fn(&[u8]) -> u64,
     /// Makes checksums right where the bytes have any.
-    pub repair: fn(&mut Vec<u8>),
+    pub repair: fn(&mut [u8]),
     /// Where fields lie: (offset, size). Fields that do not lie within the bytes may be named too.
     pub fields: fn(&[u8]) -> Vec<(usize, usize)>,
     /// Valid inputs, with names.
@@ -31,17 +31,83 @@ pub struct Target {
 
 /// All targets.
 pub const TARGETS: &[Target] = &[
-    Target { name: "header", run: parts::header, repair: repair::header, fields: fields::header, seeds: seeds::header },
-    Target { name: "slot", run: parts::slot, repair: repair::slot, fields: fields::slot, seeds: seeds::slot },
-    Target { name: "tip", run: parts::tip, repair: repair::tip, fields: fields::tip, seeds: seeds::tip },
-    Target { name: "record", run: parts::record, repair: repair::record, fields: fields::record, seeds: seeds::record },
-    Target { name: "trailer", run: parts::trailer, repair: repair::none, fields: fields::trailer, seeds: seeds::trailer },
-    Target { name: "node", run: parts::node, repair: repair::none, fields: fields::none, seeds: seeds::node },
-    Target { name: "chunk", run: parts::chunk, repair: repair::none, fields: fields::none, seeds: seeds::chunk },
-    Target { name: "frame", run: codecs::frame, repair: repair::none, fields: fields::frame, seeds: seeds::frame },
-    Target { name: "dictionary", run: codecs::dictionary, repair: repair::none, fields: fields::none, seeds: seeds::dictionary },
-    Target { name: "page", run: codecs::page, repair: repair::none, fields: fields::none, seeds: seeds::page },
-    Target { name: "file", run: file::file, repair: repair::file, fields: fields::file, seeds: seeds::file },
+    Target {
+        name: "header",
+        run: parts::header,
+        repair: repair::header,
+        fields: fields::header,
+        seeds: seeds::header,
+    },
+    Target {
+        name: "slot",
+        run: parts::slot,
+        repair: repair::slot,
+        fields: fields::slot,
+        seeds: seeds::slot,
+    },
+    Target {
+        name: "tip",
+        run: parts::tip,
+        repair: repair::tip,
+        fields: fields::tip,
+        seeds: seeds::tip,
+    },
+    Target {
+        name: "record",
+        run: parts::record,
+        repair: repair::record,
+        fields: fields::record,
+        seeds: seeds::record,
+    },
+    Target {
+        name: "trailer",
+        run: parts::trailer,
+        repair: repair::none,
+        fields: fields::trailer,
+        seeds: seeds::trailer,
+    },
+    Target {
+        name: "node",
+        run: parts::node,
+        repair: repair::none,
+        fields: fields::none,
+        seeds: seeds::node,
+    },
+    Target {
+        name: "chunk",
+        run: parts::chunk,
+        repair: repair::none,
+        fields: fields::none,
+        seeds: seeds::chunk,
+    },
+    Target {
+        name: "frame",
+        run: codecs::frame,
+        repair: repair::none,
+        fields: fields::frame,
+        seeds: seeds::frame,
+    },
+    Target {
+        name: "dictionary",
+        run: codecs::dictionary,
+        repair: repair::none,
+        fields: fields::none,
+        seeds: seeds::dictionary,
+    },
+    Target {
+        name: "page",
+        run: codecs::page,
+        repair: repair::none,
+        fields: fields::none,
+        seeds: seeds::page,
+    },
+    Target {
+        name: "file",
+        run: file::file,
+        repair: repair::file,
+        fields: fields::file,
+        seeds: seeds::file,
+    },
 ];
 
 /// The salt with which targets below the level of a file check tips and records.
@@ -69,7 +135,10 @@ mod tests {
                 (target.repair)(&mut repaired);
                 let what = format!("{} {name}", target.name);
                 if !["sqlite"].contains(&name) {
-                    assert!(repaired == bytes, "{what}: the repair changed a valid input");
+                    assert!(
+                        repaired == bytes,
+                        "{what}: the repair changed a valid input"
+                    );
                 }
                 assert_eq!((target.run)(&repaired), before, "{what}");
             }
@@ -79,16 +148,32 @@ mod tests {
     /// Without checksums in the way, what lies behind them is reached: a changed trailer is an accepted one.
     #[test]
     fn a_repaired_file_opens() {
-        let target = TARGETS.iter().find(|t| t.name == "file").expect("it is there");
+        let target = TARGETS
+            .iter()
+            .find(|t| t.name == "file")
+            .expect("it is there");
         for (name, bytes) in (target.seeds)() {
             let found = repair::scan(&bytes);
-            let Some(last) = found.iter().rfind(|f| f.kind == crate::format::record::Kind::Trailer) else { continue };
+            let Some(last) = found
+                .iter()
+                .rfind(|f| f.kind == crate::format::record::Kind::Trailer)
+            else {
+                continue;
+            };
             let mut changed = bytes.clone();
             // The epoch, which may be anything.
             changed[last.at + 36 + 8] ^= 0xFF;
-            assert_ne!((target.run)(&changed), (target.run)(&bytes), "{name}: damage is noticed");
+            assert_ne!(
+                (target.run)(&changed),
+                (target.run)(&bytes),
+                "{name}: damage is noticed"
+            );
             (target.repair)(&mut changed);
-            assert_eq!((target.run)(&changed), (target.run)(&bytes), "{name}: repaired it is like before");
+            assert_eq!(
+                (target.run)(&changed),
+                (target.run)(&bytes),
+                "{name}: repaired it is like before"
+            );
         }
     }
 }

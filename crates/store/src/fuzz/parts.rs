@@ -25,11 +25,17 @@ pub(super) fn header(bytes: &[u8]) -> u64 {
 
 /// Also: among the copies in a preamble the one with the largest seq wins.
 pub(super) fn slot(bytes: &[u8]) -> u64 {
-    let Some(slot) = Slot::decode(bytes) else { return 0 };
+    let Some(slot) = Slot::decode(bytes) else {
+        return 0;
+    };
     assert!(slot.seq != 0);
     assert_eq!(Slot::decode(&slot.encode()), Some(slot));
     let mut pre = vec![0; 16384];
-    for (at, seq) in [(4096, slot.seq), (6144, slot.seq.saturating_sub(1)), (8192, slot.seq / 2)] {
+    for (at, seq) in [
+        (4096, slot.seq),
+        (6144, slot.seq.saturating_sub(1)),
+        (8192, slot.seq / 2),
+    ] {
         pre[at..at + SLOT_LEN].copy_from_slice(&Slot { seq, ..slot }.encode());
     }
     assert_eq!(choose(&pre), Some((0, slot)));
@@ -39,7 +45,9 @@ pub(super) fn slot(bytes: &[u8]) -> u64 {
 }
 
 pub(super) fn tip(bytes: &[u8]) -> u64 {
-    let Some(tip) = Tip::decode(bytes, SALT) else { return 0 };
+    let Some(tip) = Tip::decode(bytes, SALT) else {
+        return 0;
+    };
     assert_eq!(Tip::decode(&tip.encode(SALT), SALT), Some(tip));
     assert_eq!(Tip::decode(bytes, SALT ^ 1), None);
     1
@@ -61,34 +69,58 @@ pub(super) fn record(bytes: &[u8]) -> u64 {
 
 /// Also: its length is the one that is computed beforehand; a byte less or more is no trailer.
 pub(super) fn trailer(bytes: &[u8]) -> u64 {
-    let Some((trailer, hash)) = Trailer::decode(bytes) else { return 0 };
+    let Some((trailer, hash)) = Trailer::decode(bytes) else {
+        return 0;
+    };
     let mut again = trailer.encode();
     again.extend_from_slice(&hash);
     let chunks = trailer.root.as_ref().map(|r| r.chunks.len());
-    assert_eq!(again.len(), payload_len(chunks, trailer.pieces.len(), trailer.dicts.len(), trailer.deltas.len()));
+    assert_eq!(
+        again.len(),
+        payload_len(
+            chunks,
+            trailer.pieces.len(),
+            trailer.dicts.len(),
+            trailer.deltas.len()
+        )
+    );
     assert_eq!(bytes.len(), again.len());
     assert_eq!(Trailer::decode(&bytes[..bytes.len() - 1]), None);
     let state = {
         let mut state = crate::state::State::empty(SALT);
-        let tip = Tip { commit: trailer.commit, off: OFFSET, len: 36 + bytes.len() as u32, hash };
+        let tip = Tip {
+            commit: trailer.commit,
+            off: OFFSET,
+            len: 36 + bytes.len() as u32,
+            hash,
+        };
         state.apply(tip, &trailer);
         state
     };
     // What follows from any trailer can be computed.
-    let figures = (state.pages(), state.trailer_bytes(), state.next_dict(), state.current_extent());
+    let figures = (
+        state.pages(),
+        state.trailer_bytes(),
+        state.next_dict(),
+        state.current_extent(),
+    );
     assert_eq!(Trailer::decode(&again), Some((trailer, hash)));
     1 + u64::from(chunks.is_some()) + 2 * u64::from(figures.0 > 0)
 }
 
 /// The input: level, codec, payload.
 pub(super) fn node(bytes: &[u8]) -> u64 {
-    let [level, codec, payload @ ..] = bytes else { return 0 };
+    let [level, codec, payload @ ..] = bytes else {
+        return 0;
+    };
     let level = u32::from(level % 4);
     let mut raw = vec![0; Node::raw_len(level)];
     if let Err(e) = codec::decode(CodecId(*codec), payload, None, &mut raw) {
         return outcome(&e);
     }
-    let Some(node) = Node::decode(level, &raw) else { return 1 };
+    let Some(node) = Node::decode(level, &raw) else {
+        return 1;
+    };
     assert_eq!(node.encode(), raw.as_slice());
     assert_eq!(Node::decode(level, &raw), Some(node.clone()));
     if let Node::Leaf(entries) = &node {
@@ -99,7 +131,9 @@ pub(super) fn node(bytes: &[u8]) -> u64 {
 
 /// The input: codec, payload.
 pub(super) fn chunk(bytes: &[u8]) -> u64 {
-    let [codec, payload @ ..] = bytes else { return 0 };
+    let [codec, payload @ ..] = bytes else {
+        return 0;
+    };
     let mut raw = vec![0; CHUNK_RAW];
     if let Err(e) = codec::decode(CodecId(*codec), payload, None, &mut raw) {
         return outcome(&e);

@@ -9,7 +9,7 @@ use crate::state::first_hash;
 use std::collections::{HashMap, HashSet};
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
-pub(super) fn none(_: &mut Vec<u8>) {}
+pub(super) fn none(_: &mut [u8]) {}
 
 fn put(bytes: &mut [u8], at: usize, value: &[u8]) {
     if let Some(to) = bytes.get_mut(at..at + value.len()) {
@@ -18,19 +18,25 @@ fn put(bytes: &mut [u8], at: usize, value: &[u8]) {
 }
 
 fn word(bytes: &[u8], at: usize) -> u64 {
-    bytes.get(at..at + 8).and_then(|b| b.try_into().ok()).map_or(0, u64::from_le_bytes)
+    bytes
+        .get(at..at + 8)
+        .and_then(|b| b.try_into().ok())
+        .map_or(0, u64::from_le_bytes)
 }
 
 fn half(bytes: &[u8], at: usize) -> u32 {
-    bytes.get(at..at + 4).and_then(|b| b.try_into().ok()).map_or(0, u32::from_le_bytes)
+    bytes
+        .get(at..at + 4)
+        .and_then(|b| b.try_into().ok())
+        .map_or(0, u32::from_le_bytes)
 }
 
-pub(super) fn header(bytes: &mut Vec<u8>) {
+pub(super) fn header(bytes: &mut [u8]) {
     let sum = bytes.get(..32).map_or(0, xxh3_64);
     put(bytes, 32, &sum.to_le_bytes());
 }
 
-pub(super) fn slot(bytes: &mut Vec<u8>) {
+pub(super) fn slot(bytes: &mut [u8]) {
     slot_at(bytes, 0);
 }
 
@@ -39,23 +45,30 @@ fn slot_at(bytes: &mut [u8], at: usize) {
     put(bytes, at + 72, &sum.to_le_bytes());
 }
 
-pub(super) fn tip(bytes: &mut Vec<u8>) {
+pub(super) fn tip(bytes: &mut [u8]) {
     tip_at(bytes, 0, SALT);
 }
 
 fn tip_at(bytes: &mut [u8], at: usize, salt: u64) {
-    let sum = bytes.get(at..at + 40).map_or(0, |b| xxh3_64_with_seed(b, salt));
+    let sum = bytes
+        .get(at..at + 40)
+        .map_or(0, |b| xxh3_64_with_seed(b, salt));
     put(bytes, at + 40, &sum.to_le_bytes());
 }
 
-pub(super) fn record(bytes: &mut Vec<u8>) {
+pub(super) fn record(bytes: &mut [u8]) {
     record_at(bytes, 0, SALT, OFFSET);
 }
 
 /// Makes the checksum of the record at `at` right and returns it.
 fn record_at(bytes: &mut [u8], at: usize, salt: u64, offset: u64) -> u64 {
     let len = half(bytes, at + 8) as usize;
-    let (Some(head), Some(payload)) = (bytes.get(at..at + 28), bytes.get(at + RECORD_LEN..at + RECORD_LEN + len)) else { return 0 };
+    let (Some(head), Some(payload)) = (
+        bytes.get(at..at + 28),
+        bytes.get(at + RECORD_LEN..at + RECORD_LEN + len),
+    ) else {
+        return 0;
+    };
     let sum = xxh3_64_with_seed(payload, xxh3_64_with_seed(head, salt ^ offset));
     put(bytes, at + 28, &sum.to_le_bytes());
     sum
@@ -76,11 +89,21 @@ pub(super) fn scan(bytes: &[u8]) -> Vec<Found> {
     let mut seen = HashSet::new();
     let salt = word(bytes, 24);
     let mut starts = vec![(DATA_OFF as usize, first_hash(salt))];
-    let named = SLOT_OFF.iter().map(|off| *off as usize + 24).chain([TIP_OFF as usize]);
+    let named = SLOT_OFF
+        .iter()
+        .map(|off| *off as usize + 24)
+        .chain([TIP_OFF as usize]);
     for at in named {
         let trailer = usize::try_from(word(bytes, at + 8)).unwrap_or(usize::MAX);
-        let hash = bytes.get(at + 24..at + 40).and_then(|b| b.try_into().ok()).unwrap_or_default();
-        let next = usize::try_from(word(bytes, trailer.saturating_add(RECORD_LEN + 32).min(bytes.len()))).unwrap_or(usize::MAX);
+        let hash = bytes
+            .get(at + 24..at + 40)
+            .and_then(|b| b.try_into().ok())
+            .unwrap_or_default();
+        let next = usize::try_from(word(
+            bytes,
+            trailer.saturating_add(RECORD_LEN + 32).min(bytes.len()),
+        ))
+        .unwrap_or(usize::MAX);
         starts.push((trailer, hash));
         starts.push((next, hash));
     }
@@ -91,7 +114,12 @@ pub(super) fn scan(bytes: &[u8]) -> Vec<Found> {
             if at < DATA_OFF as usize || bytes.len() < at + RECORD_LEN + len || !seen.insert(at) {
                 break;
             }
-            out.push(Found { at, kind: r.kind, len, after: after.take() });
+            out.push(Found {
+                at,
+                kind: r.kind,
+                len,
+                after: after.take(),
+            });
             at = match r.kind {
                 Kind::Jump => usize::try_from(word(bytes, at + RECORD_LEN)).unwrap_or(usize::MAX),
                 _ => at + RECORD_LEN + len,
@@ -102,7 +130,7 @@ pub(super) fn scan(bytes: &[u8]) -> Vec<Found> {
 }
 
 /// Makes right: header, slots, tip, every record's checksums, every chain hash, and the hashes by which trailers name each other.
-pub(super) fn file(bytes: &mut Vec<u8>) {
+pub(super) fn file(bytes: &mut [u8]) {
     if bytes.len() < DATA_OFF as usize {
         return;
     }
@@ -112,7 +140,12 @@ pub(super) fn file(bytes: &mut Vec<u8>) {
     let mut trailers: HashMap<u64, (u32, [u8; 16])> = HashMap::from([(0, (0, first_hash(salt)))]);
     let mut chain = Chain::after(&first_hash(salt));
     for found in scan(bytes) {
-        let Found { at, kind, len, after } = found;
+        let Found {
+            at,
+            kind,
+            len,
+            after,
+        } = found;
         if let Some(hash) = after {
             // What slots and tip name may have been given another hash since.
             chain = Chain::after(&hash);
@@ -122,7 +155,10 @@ pub(super) fn file(bytes: &mut Vec<u8>) {
             Kind::Frame | Kind::Node => check_at(bytes, at, payload, &dicts),
             Kind::Dictionary => {
                 let dict = bytes.get(payload).unwrap_or_default().to_vec();
-                dicts.insert(half(bytes, at + 4), Dictionary::new(half(bytes, at + 4), dict));
+                dicts.insert(
+                    half(bytes, at + 4),
+                    Dictionary::new(half(bytes, at + 4), dict),
+                );
             }
             Kind::Trailer => {
                 if let Some((prev_len, hash)) = trailers.get(&word(bytes, payload.start + 64)) {
@@ -131,13 +167,21 @@ pub(super) fn file(bytes: &mut Vec<u8>) {
                 }
                 if after.is_some() {
                     // Its records are not known: its hash stays as it is, and is believed by who comes from a slot.
-                    let hash = bytes.get(payload.end.saturating_sub(16)..payload.end).and_then(|b| b.try_into().ok()).unwrap_or_default();
+                    let hash = bytes
+                        .get(payload.end.saturating_sub(16)..payload.end)
+                        .and_then(|b| b.try_into().ok())
+                        .unwrap_or_default();
                     record_at(bytes, at, salt, at as u64);
                     trailers.insert(at as u64, ((RECORD_LEN + len) as u32, hash));
                     chain = Chain::after(&hash);
                     continue;
                 }
-                let Some(fields) = len.checked_sub(16).and_then(|n| bytes.get(payload.start..payload.start + n)) else { continue };
+                let Some(fields) = len
+                    .checked_sub(16)
+                    .and_then(|n| bytes.get(payload.start..payload.start + n))
+                else {
+                    continue;
+                };
                 let hash = chain.finish(fields);
                 put(bytes, payload.end - 16, &hash);
                 record_at(bytes, at, salt, at as u64);
@@ -170,8 +214,15 @@ fn name(bytes: &mut [u8], at: usize, trailers: &HashMap<u64, (u32, [u8; 16])>) {
 }
 
 /// The check of the decoded payload, if it can be decoded.
-fn check_at(bytes: &mut [u8], at: usize, payload: std::ops::Range<usize>, dicts: &HashMap<u32, Dictionary>) {
-    let Some((r, _)) = bytes.get(at..).and_then(Record::parse) else { return };
+fn check_at(
+    bytes: &mut [u8],
+    at: usize,
+    payload: std::ops::Range<usize>,
+    dicts: &HashMap<u32, Dictionary>,
+) {
+    let Some((r, _)) = bytes.get(at..).and_then(Record::parse) else {
+        return;
+    };
     let len = match r.kind {
         Kind::Frame => (1usize << r.page_log2) << r.run_log2,
         _ => Node::raw_len(u32::from(r.page_log2)),

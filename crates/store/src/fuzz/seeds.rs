@@ -15,25 +15,76 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 type Seeds = Vec<(&'static str, Vec<u8>)>;
 
-const TIP: Tip = Tip { commit: 7, off: 70_000, len: 300, hash: *b"0123456789abcdef" };
-const PLACE: NodeRef = NodeRef { off: 80_000, version: 7, len: 900 };
+const TIP: Tip = Tip {
+    commit: 7,
+    off: 70_000,
+    len: 300,
+    hash: *b"0123456789abcdef",
+};
+const PLACE: NodeRef = NodeRef {
+    off: 80_000,
+    version: 7,
+    len: 900,
+};
 
 fn entry(i: u64) -> Entry {
-    Entry { off: 16384 + i * 700, version: 3 + i / 5, len: 600 + (i % 90) as u32, model: (i % 3) as u32, codec: 2, run_log2: 0, slot: 0 }
+    Entry {
+        off: 16384 + i * 700,
+        version: 3 + i / 5,
+        len: 600 + (i % 90) as u32,
+        model: (i % 3) as u32,
+        codec: 2,
+        run_log2: 0,
+        slot: 0,
+    }
 }
 
 pub(super) fn header() -> Seeds {
-    let of = |version| Header { version, salt: SALT }.encode();
-    vec![("version-1", of(1)), ("newer", of(2)), ("sqlite", b"SQLite format 3\0".to_vec())]
+    let of = |version| {
+        Header {
+            version,
+            salt: SALT,
+        }
+        .encode()
+    };
+    vec![
+        ("version-1", of(1)),
+        ("newer", of(2)),
+        ("sqlite", b"SQLite format 3\0".to_vec()),
+    ]
 }
 
 pub(super) fn slot() -> Seeds {
-    let of = |seq, flags| Slot { version: 1, seq, salt: SALT, tip: TIP, flags }.encode();
-    vec![("clean", of(9, 1)), ("open", of(u64::from(u32::MAX), 0)), ("none", of(0, 0))]
+    let of = |seq, flags| {
+        Slot {
+            version: 1,
+            seq,
+            salt: SALT,
+            tip: TIP,
+            flags,
+        }
+        .encode()
+    };
+    vec![
+        ("clean", of(9, 1)),
+        ("open", of(u64::from(u32::MAX), 0)),
+        ("none", of(0, 0)),
+    ]
 }
 
 pub(super) fn tip() -> Seeds {
-    vec![("tip", TIP.encode(SALT).to_vec()), ("empty", Tip { hash: crate::state::first_hash(SALT), ..Tip::default() }.encode(SALT).to_vec())]
+    vec![
+        ("tip", TIP.encode(SALT).to_vec()),
+        (
+            "empty",
+            Tip {
+                hash: crate::state::first_hash(SALT),
+                ..Tip::default()
+            }
+            .encode(SALT)
+            .to_vec(),
+        ),
+    ]
 }
 
 pub(super) fn record() -> Seeds {
@@ -42,10 +93,19 @@ pub(super) fn record() -> Seeds {
         r.put(payload, SALT, OFFSET, &mut out);
         out
     };
-    let frame = Record { codec: 1, page_log2: 12, run_log2: 1, raw_check: 77, ..Record::plain(Kind::Frame, 3, 7) };
+    let frame = Record {
+        codec: 1,
+        page_log2: 12,
+        run_log2: 1,
+        raw_check: 77,
+        ..Record::plain(Kind::Frame, 3, 7)
+    };
     vec![
         ("frame", put(frame, b"not looked at by this target")),
-        ("jump", put(Record::plain(Kind::Jump, 0, 7), &131_072u64.to_le_bytes())),
+        (
+            "jump",
+            put(Record::plain(Kind::Jump, 0, 7), &131_072u64.to_le_bytes()),
+        ),
         ("empty", put(Record::plain(Kind::Space, 0, 7), b"")),
     ]
 }
@@ -63,7 +123,12 @@ pub(super) fn trailer() -> Seeds {
         head: [5; HEAD_LEN],
         root: None,
         pieces: vec![(70_300, 89_000), (131_072, 140_000)],
-        dicts: vec![DictInfo { id: 2, family: 0x2103, place: PLACE, uses: 0 }],
+        dicts: vec![DictInfo {
+            id: 2,
+            family: 0x2103,
+            place: PLACE,
+            uses: 0,
+        }],
         deltas: (0..5).map(|i| (i as u32 + 1, entry(i))).collect(),
     };
     let bytes = |t: &Trailer| {
@@ -73,8 +138,16 @@ pub(super) fn trailer() -> Seeds {
     };
     let plain = bytes(&t);
     t.deltas.clear();
-    let map = Root { node: PLACE, level: 1 };
-    t.root = Some(RootSection { map, next_dict: 3, units: 1500, chunks: vec![(PLACE, 4), (NodeRef { off: 100, ..PLACE }, 900)] });
+    let map = Root {
+        node: PLACE,
+        level: 1,
+    };
+    t.root = Some(RootSection {
+        map,
+        next_dict: 3,
+        units: 1500,
+        chunks: vec![(PLACE, 4), (NodeRef { off: 100, ..PLACE }, 900)],
+    });
     vec![("deltas", plain), ("root", bytes(&t))]
 }
 
@@ -85,20 +158,39 @@ fn coded(head: &[u8], raw: &[u8]) -> Vec<u8> {
 }
 
 pub(super) fn node() -> Seeds {
-    let leaf: Vec<Entry> = (0..LEAF_FANOUT as u64).map(|i| if i % 10 == 9 { Entry::NONE } else { entry(i) }).collect();
-    let inner = (0..INNER_FANOUT as u64).map(|i| if i < 40 { NodeRef { off: 20_000 + i * 1000, ..PLACE } } else { NodeRef::default() });
-    let (leaf, inner) = (Node::Leaf(leaf.into()).encode(), Node::Inner(inner.collect()).encode());
+    let leaf: Vec<Entry> = (0..LEAF_FANOUT as u64)
+        .map(|i| if i % 10 == 9 { Entry::NONE } else { entry(i) })
+        .collect();
+    let inner = (0..INNER_FANOUT as u64).map(|i| {
+        if i < 40 {
+            NodeRef {
+                off: 20_000 + i * 1000,
+                ..PLACE
+            }
+        } else {
+            NodeRef::default()
+        }
+    });
+    let (leaf, inner) = (
+        Node::Leaf(leaf.into()).encode(),
+        Node::Inner(inner.collect()).encode(),
+    );
     vec![
         ("leaf", coded(&[0], &leaf)),
         ("leaf-raw", [&[0, CodecId::RAW.0], leaf.as_slice()].concat()),
         ("inner", coded(&[1], &inner)),
-        ("inner-raw", [&[2, CodecId::RAW.0], inner.as_slice()].concat()),
+        (
+            "inner-raw",
+            [&[2, CodecId::RAW.0], inner.as_slice()].concat(),
+        ),
         ("empty", vec![0, CodecId::ZERO.0]),
     ]
 }
 
 pub(super) fn chunk() -> Seeds {
-    let raw: Vec<u8> = (0..1024u32).flat_map(|i| (if i % 7 == 0 { 0 } else { i * 60 }).to_le_bytes()).collect();
+    let raw: Vec<u8> = (0..1024u32)
+        .flat_map(|i| (if i % 7 == 0 { 0 } else { i * 60 }).to_le_bytes())
+        .collect();
     vec![("some", coded(&[], &raw)), ("none", vec![CodecId::ZERO.0])]
 }
 
@@ -109,7 +201,15 @@ fn sqlite_page(len: usize, salt: u32) -> Vec<u8> {
     let mut cells = Vec::new();
     for i in 0..(len / 40) as u32 {
         let text = format!("name {} of {}", i.wrapping_mul(salt) % 97, salt % 7);
-        let mut cell = vec![0, i as u8 & 0x7F, 4, 1, 13 + 2 * text.len() as u8, 1, i as u8];
+        let mut cell = vec![
+            0,
+            i as u8 & 0x7F,
+            4,
+            1,
+            13 + 2 * text.len() as u8,
+            1,
+            i as u8,
+        ];
         cell.extend_from_slice(text.as_bytes());
         cell.push(salt as u8);
         cell[0] = cell.len() as u8 - 2;
@@ -135,7 +235,13 @@ pub(super) fn frame() -> Seeds {
     let page = sqlite_page(4096, 3);
     let dict = codec::Dictionary::new(7, trained());
     let frame = |codec: CodecId, dict: &[u8], payload: &[u8]| {
-        [&[codec.0, 3, 0], (dict.len() as u16).to_le_bytes().as_slice(), dict, payload].concat()
+        [
+            &[codec.0, 3, 0],
+            (dict.len() as u16).to_le_bytes().as_slice(),
+            dict,
+            payload,
+        ]
+        .concat()
     };
     let encode = |dict: Option<&codec::Dictionary>| {
         let mut payload = Vec::new();
@@ -145,13 +251,20 @@ pub(super) fn frame() -> Seeds {
     vec![
         ("zstd", encode(None)),
         ("zstd-dict", encode(Some(&dict))),
-        ("raw-512", [&[0, 0, 0, 0, 0], sqlite_page(512, 5).as_slice()].concat()),
+        (
+            "raw-512",
+            [&[0, 0, 0, 0, 0], sqlite_page(512, 5).as_slice()].concat(),
+        ),
         ("zero", frame(CodecId::ZERO, b"", b"")),
     ]
 }
 
 pub(super) fn dictionary() -> Seeds {
-    vec![("trained", trained()), ("content", sqlite_page(600, 3)), ("none", Vec::new())]
+    vec![
+        ("trained", trained()),
+        ("content", sqlite_page(600, 3)),
+        ("none", Vec::new()),
+    ]
 }
 
 pub(super) fn page() -> Seeds {
@@ -159,7 +272,11 @@ pub(super) fn page() -> Seeds {
     let mut one = b"SQLite format 3\0".to_vec();
     one.resize(100, 0);
     one.extend_from_slice(&sqlite_page(412, 3));
-    vec![("leaf", first(&sqlite_page(1024, 3))), ("page-1", first(&one)), ("zeros", first(&[0; 512]))]
+    vec![
+        ("leaf", first(&sqlite_page(1024, 3))),
+        ("page-1", first(&one)),
+        ("zeros", first(&[0; 512])),
+    ]
 }
 
 fn open(file: &MemFile, options: Options) -> Handle {
@@ -187,13 +304,26 @@ fn made(close: bool, options: &Options, make: impl FnOnce(&mut Handle)) -> Vec<u
 
 fn put(h: &mut Handle, size: usize, numbers: impl IntoIterator<Item = u64>, salt: u32) {
     for n in numbers {
-        h.write_at(&sqlite_page(size, salt.wrapping_add(n as u32)), n * size as u64).expect("write");
+        h.write_at(
+            &sqlite_page(size, salt.wrapping_add(n as u32)),
+            n * size as u64,
+        )
+        .expect("write");
     }
 }
 
 pub(super) fn file() -> Seeds {
-    let small = Options { threads: 0, run_pages: 1, decoded_cache_bytes: 1 << 20, readahead: Readahead::Off, ..Options::default() };
-    let runs = Options { run_pages: 8, ..small.clone() };
+    let small = Options {
+        threads: 0,
+        run_pages: 1,
+        decoded_cache_bytes: 1 << 20,
+        readahead: Readahead::Off,
+        ..Options::default()
+    };
+    let runs = Options {
+        run_pages: 8,
+        ..small.clone()
+    };
     let unborn = made(false, &small, |h| {
         h.write_at(&[1; 512], 0).expect("write");
         h.discard();
@@ -220,12 +350,22 @@ pub(super) fn file() -> Seeds {
         put(h, 2048, 0..30, 77);
         h.sync(SyncKind::Data).expect("sync");
     });
-    vec![("unborn", unborn), ("one", one), ("open-end", open_end), ("folded", folded), ("dict", dict), ("reuse", reuse(&small))]
+    vec![
+        ("unborn", unborn),
+        ("one", one),
+        ("open-end", open_end),
+        ("folded", folded),
+        ("dict", dict),
+        ("reuse", reuse(&small)),
+    ]
 }
 
 /// A file whose units are written again: it has jumps. Too large to be kept.
 fn reuse(options: &Options) -> Vec<u8> {
-    let options = Options { codec: CodecChoice::Raw, ..options.clone() };
+    let options = Options {
+        codec: CodecChoice::Raw,
+        ..options.clone()
+    };
     made(false, &options, |h| {
         for round in 0..40u32 {
             let from = u64::from(round % 3) * 20;

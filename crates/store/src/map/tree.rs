@@ -9,6 +9,7 @@ use super::nodes::{self, NodeCache};
 use crate::error::Result;
 use crate::format::record::Record;
 use densite_disk::File;
+use std::sync::Arc;
 
 /// Where the tree starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -31,24 +32,71 @@ fn span(level: u32) -> u64 {
 
 /// The entry of the page with this index (0 is page 1).
 pub(crate) fn lookup(src: Source<'_>, root: Root, index: u64) -> Result<Entry> {
+    Ok(leaf(src, root, index)?.map_or(Entry::NONE, |leaf| entry_in(&leaf, index)))
+}
+
+/// The leaf that covers the page with this index; `None` in a hole.
+pub(crate) fn leaf(src: Source<'_>, root: Root, index: u64) -> Result<Option<Arc<Node>>> {
     let mut level = root.level;
     let mut place = root.node;
     if index >= span(level) {
-        return Ok(Entry::NONE);
+        return Ok(None);
     }
     loop {
         if place.is_none() {
-            return Ok(Entry::NONE);
+            return Ok(None);
         }
         let first = index - index % span(level);
         let node = src.cache.load(src.file, src.salt, place, level, first)?;
         match &*node {
-            Node::Leaf(e) => return Ok(e.get((index - first) as usize).copied().unwrap_or_default()),
+            Node::Leaf(_) => return Ok(Some(node)),
             Node::Inner(refs) => {
                 level -= 1;
                 place = refs.get(((index - first) / span(level)) as usize).copied().unwrap_or_default();
             }
         }
+    }
+}
+
+/// The entry in the leaf that covers its page.
+fn entry_in(leaf: &Node, index: u64) -> Entry {
+    match leaf {
+        Node::Leaf(e) => e.get(index as usize % LEAF_FANOUT).copied().unwrap_or_default(),
+        Node::Inner(_) => Entry::NONE,
+    }
+}
+
+/// Leaves that one handle used last, without the locks of the shared cache.
+#[derive(Default)]
+pub(crate) struct LeafMemo {
+    root: Root,
+    leaves: Vec<Option<(u64, Arc<Node>)>>,
+}
+
+impl LeafMemo {
+    /// Leaves remembered: 64 of 512 pages.
+    const PLACES: usize = 64;
+
+    /// As [`lookup`].
+    pub(crate) fn lookup(&mut self, src: Source<'_>, root: Root, index: u64) -> Result<Entry> {
+        if self.root != root || self.leaves.is_empty() {
+            self.root = root;
+            self.leaves.clear();
+            self.leaves.resize(Self::PLACES, None);
+        }
+        let number = index / LEAF_FANOUT as u64;
+        let place = self.leaves.get_mut(number as usize % Self::PLACES);
+        if let Some(Some((n, leaf))) = &place
+            && *n == number
+        {
+            return Ok(entry_in(leaf, index));
+        }
+        let Some(leaf) = leaf(src, root, index)? else { return Ok(Entry::NONE) };
+        let entry = entry_in(&leaf, index);
+        if let Some(place) = place {
+            *place = Some((number, leaf));
+        }
+        Ok(entry)
     }
 }
 

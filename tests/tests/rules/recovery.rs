@@ -1,0 +1,370 @@
+//! Rules 8 to 10 and 12: recovery, space and numbers.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use densite_disk::sim::SimDisk;
+use densite_disk::{File, OpenMode, SyncKind};
+use densite_store::{Error, Handle};
+use densite_tests::procs::subject::{READ_WRITE, api};
+use densite_tests::procs::{Subject, store};
+use densite_tests::simvfs::SimVfs;
+use rusqlite::{Connection, OpenFlags};
+use xxhash_rust::xxh3::xxh3_64_with_seed;
+
+use super::memory::Memory;
+use super::{PAGE, Place, handle, make_table, page, raw, read_all, write_all};
+
+/// Where the tip lies in the file (docs/FORMAT.md).
+const TIP: std::ops::Range<usize> = 12288..12336;
+
+/// A file after each of three commits of `pages` pages; each begins where the one before ended.
+fn three_commits(pages: u32) -> (Memory, [Vec<u8>; 3]) {
+    let file = Memory::default();
+    let mut writer = handle(file.clone(), "w", raw());
+    let mut after = |mark| {
+        write_all(&mut writer, pages, mark);
+        writer.publish().expect("publish");
+        file.bytes()
+    };
+    let states = [after(1), after(2), after(3)];
+    drop(writer);
+    (file, states)
+}
+
+/// Opens bytes as after a power cut; the mark of all pages, and what was cut.
+fn recover(bytes: Vec<u8>, pages: u32) -> (u32, Option<String>) {
+    let mut reader = handle(Memory::new(bytes), "r", raw());
+    let mark = read_all(&mut reader, pages);
+    let report = reader.check(&mut |_, _| true).expect("check");
+    assert_eq!(report.problems, vec![]);
+    (mark, report.cut)
+}
+
+/// The place of a page's bytes as they were written.
+fn place_of(bytes: &[u8], number: u32, mark: u32) -> usize {
+    let needle = page(number, mark, PAGE);
+    bytes.windows(PAGE).position(|w| w == needle).expect("a raw page")
+}
+
+/// Rule 8: "A trailer covers the checksums of all its pieces; recovery verifies every frame past the slot."
+///
+/// Of the third commit everything survived a power cut but one sector of one frame.
+/// Take out: the checksum in `chain::next_commit` (take `Record::parse` for `Record::open`).
+#[test]
+fn rule_08_recovery_verifies_every_frame() {
+    const PAGES: u32 = 6;
+    let (_, [_, _, third]) = three_commits(PAGES);
+    assert_eq!(recover(third.clone(), PAGES), (3, None));
+    for number in 1..=PAGES {
+        let mut torn = third.clone();
+        let at = place_of(&torn, number, 3).next_multiple_of(512);
+        torn[at..at + 512].fill(0);
+        let (mark, cut) = recover(torn, PAGES);
+        assert_eq!(mark, 2, "page {number}");
+        assert!(cut.is_some(), "page {number}: the cut is not told");
+    }
+}
+
+/// Rule 8: "Trailers chain by hash, with a random epoch for each recovery, so that no stale trailer behind a torn tail can be taken for the
+/// next one."
+///
+/// A power cut takes the second commit and the tip, and leaves the third on the disk, where it ends. The next writer makes a commit of the
+/// same length, even with the same contents and number; then there is a power cut again and the tip is lost.
+/// Take out: `chain.finish(fields) == hash` and `trailer.prev == *prev` in `chain::next_commit`; for the same contents it is enough to make
+/// `Writer::epoch` 0 everywhere.
+#[test]
+fn rule_08_a_stale_trailer_is_not_the_next_one() {
+    const PAGES: u32 = 6;
+    let (_, [first, second, third]) = three_commits(PAGES);
+    let mut chained = third.clone();
+    chained[TIP].fill(0);
+    assert_eq!(recover(chained, PAGES).0, 3, "without a tip, what is whole counts");
+    for mark in [2, 20] {
+        // The second commit is lost; the third lies behind the hole. The reserve of zeros is no part of a commit.
+        let end_of_first = place_of(&second, 1, 2) - 36;
+        let end_of_second = place_of(&third, 1, 3) - 36;
+        let mut cut = third.clone();
+        cut[..end_of_first].copy_from_slice(&first[..end_of_first]);
+        cut[end_of_first..end_of_second].fill(0);
+        cut[TIP].fill(0);
+        let file = Memory::new(cut);
+        let mut writer = handle(file.clone(), "w2", raw());
+        assert_eq!(read_all(&mut writer, PAGES), 1);
+        write_all(&mut writer, PAGES, mark);
+        writer.publish().expect("publish");
+        drop(writer);
+        let mut bytes = file.bytes();
+        assert_eq!(place_of(&bytes, 1, 3) - 36, end_of_second, "the stale commit is still there");
+        bytes[TIP].fill(0);
+        let (now, _) = recover(bytes, PAGES);
+        assert_eq!(now, mark, "a commit of an earlier life came back");
+    }
+}
+
+/// Rule 9: "Nothing that a durable slot reaches, and nothing written since it, is reused before a newer slot is durable."
+///
+/// A database is written over and over, synced now and then; power cuts at many moments leave a whole state that is not older than the
+/// newest synced one.
+/// Take out: the comparison with the commit in `Space::slot_durable` (`freed_at <= commit`), or call it without a sync in between.
+#[test]
+fn rule_09_what_a_durable_slot_reaches_is_not_reused() {
+    const PAGES: u32 = 48;
+    let disk = SimDisk::new(9);
+    let file = disk.open("/app.db", OpenMode::Create).expect("open");
+    disk.sync_dir("/").expect("sync");
+    let mut writer = handle(file, "w", raw());
+    let mut durable = 0;
+    let mut longest = 0;
+    for mark in 1..=260u32 {
+        write_all(&mut writer, PAGES, mark);
+        // Many commits between two syncs now, and one each then.
+        if mark % 60 < 30 && mark % 7 != 0 {
+            writer.publish().expect("publish");
+        } else {
+            writer.sync(SyncKind::Data).expect("sync");
+            durable = mark;
+        }
+        if mark % 3 == 0 && durable > 0 {
+            for seed in 0..2 {
+                let survivor = disk.survivor(u64::from(mark) << 8 | seed);
+                let file = survivor.open("/app.db", OpenMode::Write).expect("open");
+                let mut reader = handle(file, &format!("r{mark} {seed}"), raw());
+                let found = read_all(&mut reader, PAGES);
+                assert!((durable..=mark).contains(&found), "{found} survived of {durable} to {mark}");
+                let report = reader.check(&mut |_, _| true).expect("check");
+                assert_eq!(report.problems, vec![], "after {mark}, seed {seed}");
+            }
+        }
+        longest = disk.contents("/app.db").map_or(0, |b| b.len());
+    }
+    // The test is about reuse: without any the file would have all 260 states.
+    let all = 260 * PAGES as usize * PAGE;
+    assert!(longest < all / 2, "nothing was reused: {longest} of {all}");
+}
+
+/// Rule 9: "The store syncs a slot by itself every so many megabytes, so that synchronous=OFF or endless partial checkpoints do not stop
+/// reuse."
+///
+/// Take out: `self.sync_now` in `Handle::try_publish`.
+#[test]
+fn rule_09_writing_without_syncs_does_not_grow_for_ever() {
+    const PAGES: u32 = 256;
+    let file = Memory::default();
+    let mut writer = handle(file.clone(), "w", raw());
+    for mark in 1..=200 {
+        write_all(&mut writer, PAGES, mark);
+        writer.publish().expect("publish");
+    }
+    assert_eq!(read_all(&mut writer, PAGES), 200);
+    let (len, written) = (file.len().expect("len"), 200 * u64::from(PAGES) * PAGE as u64);
+    assert!(len < written / 2, "{len} bytes after writing {written}");
+}
+
+/// Rule 10: "The last close makes a slot durable that names the tip."
+///
+/// Commits that were never synced are there after a clean close and a power cut.
+/// Take out: the sync in `Handle::close_clean`.
+#[test]
+fn rule_10_a_clean_close_is_durable() {
+    for seed in 0..40 {
+        let disk = SimDisk::new(seed);
+        let file = disk.open("/app.db", OpenMode::Create).expect("open");
+        disk.sync_dir("/").expect("sync");
+        let mut writer = handle(file, "w", raw());
+        for mark in 1..=4 {
+            write_all(&mut writer, 20, mark);
+            writer.publish().expect("publish");
+        }
+        writer.close_clean().expect("close");
+        drop(writer);
+        let disk = disk.power_cut(seed);
+        let mut reader = handle(disk.open("/app.db", OpenMode::Write).expect("open"), "r", raw());
+        assert_eq!(read_all(&mut reader, 20), 4, "seed {seed}");
+        let report = reader.check(&mut |_, _| true).expect("check");
+        assert_eq!((report.problems, report.cut), (vec![], None), "seed {seed}");
+    }
+}
+
+/// Rule 10 under SQLite: whatever the mode, the last close leaves a file that says so itself.
+///
+/// Take out: `close_clean_alone` in `MainFile::close_file` (rollback modes), `close_clean` in `MainFile::give_lock` (WAL).
+#[test]
+fn rule_10_the_last_close_names_the_tip() {
+    for settings in [
+        "PRAGMA journal_mode=DELETE",
+        "PRAGMA journal_mode=DELETE; PRAGMA synchronous=OFF",
+        "PRAGMA journal_mode=PERSIST",
+        "PRAGMA journal_mode=MEMORY",
+        "PRAGMA journal_mode=OFF",
+        "PRAGMA journal_mode=WAL",
+        "PRAGMA journal_mode=WAL; PRAGMA synchronous=OFF",
+        "PRAGMA locking_mode=EXCLUSIVE; PRAGMA journal_mode=WAL",
+        "PRAGMA locking_mode=EXCLUSIVE; PRAGMA journal_mode=DELETE; PRAGMA synchronous=OFF",
+    ] {
+        let place = Place::new();
+        make_table(&place.db(), "DELETE");
+        let (first, second) = (Subject::Densite.open(&place.db()), Subject::Densite.open(&place.db()));
+        let (first, second) = (first.expect("open"), second.expect("open"));
+        first.execute_batch(&format!("{settings}; UPDATE t SET v = 1 WHERE id < 30")).expect("write");
+        if !settings.contains("EXCLUSIVE") {
+            second.execute_batch(&format!("{settings}; UPDATE t SET v = 2 WHERE id < 20")).expect("write");
+        }
+        for db in [first, second] {
+            db.close().map_err(|(_, e)| e).expect("close");
+        }
+        let report = store::check(&place.db());
+        assert_eq!((report.problems, report.cut), (vec![], None), "{settings}");
+        assert!(report.clean, "{settings}: no slot names the tip");
+    }
+}
+
+/// Rule 10: "Ending before a proven tip is damage and reported".
+///
+/// The end of a cleanly closed file is missing or overwritten: never an earlier state without a word.
+/// Take out: the error of `load_back` in `find_in` (go on from the older slot instead).
+#[test]
+fn rule_10_an_end_before_a_proven_tip_is_damage() {
+    let (file, _) = three_commits(6);
+    let mut writer = handle(file.clone(), "w2", raw());
+    writer.close_clean().expect("close");
+    // Nothing was published by this handle, so there is nothing to close: it must name the tip all the same.
+    write_all(&mut writer, 6, 4);
+    writer.close_clean().expect("close");
+    drop(writer);
+    let whole = file.bytes();
+    assert_eq!(recover(whole.clone(), 6), (4, None));
+    let end = whole.len();
+    for missing in [1, 100, 600, 5000, 20_000, end - 17_000] {
+        for zeros in [false, true] {
+            let mut bytes = whole[..end - missing].to_vec();
+            bytes.resize(if zeros { end } else { end - missing }, 0);
+            let what = format!("{missing} bytes missing, zeros {zeros}");
+            match Handle::open(Box::new(Memory::new(bytes)), &what, raw()) {
+                Err(Error::Corrupt(damage)) => assert!(damage.offset > 0, "{what}: {damage}"),
+                Err(e) => panic!("{what}: {e}"),
+                Ok(mut handle) => {
+                    let report = handle.check(&mut |_, _| true).expect("check");
+                    assert!(!report.problems.is_empty(), "{what}: not a word");
+                }
+            }
+        }
+    }
+}
+
+/// Rule 10: "in a file that was not closed, the state is exactly an earlier published one, never a mixture, and `check` reports the cut.
+/// Recovery only reads; the next writer overwrites the torn tail."
+///
+/// The file ends at every possible place behind what is durable.
+/// Take out: the verification in `chain::next_commit` (a mixture), or `cut` in `find_in` (silence).
+#[test]
+fn rule_10_a_file_that_was_not_closed_holds_an_earlier_state() {
+    const PAGES: u32 = 5;
+    let (_, [first, _, third]) = three_commits(PAGES);
+    let from = place_of(&first, PAGES, 1) + PAGE;
+    let mut seen = BTreeSet::new();
+    for end in (from..third.len()).step_by(97) {
+        let file = Memory::new(third[..end].to_vec());
+        let mut reader = handle(file.clone(), &format!("r{end}"), raw());
+        if reader.len().expect("len") == 0 {
+            seen.insert(0);
+            continue;
+        }
+        let mark = read_all(&mut reader, PAGES);
+        let report = reader.check(&mut |_, _| true).expect("check");
+        assert_eq!(report.problems, vec![], "end {end}");
+        assert_eq!(report.cut.is_some(), mark != 3, "end {end}, mark {mark}: {:?}", report.cut);
+        assert!(file.bytes() == third[..end], "recovery wrote");
+        seen.insert(mark);
+        // The next writer goes on from there.
+        write_all(&mut reader, PAGES, 50);
+        reader.close_clean().expect("close");
+        assert_eq!(recover(file.bytes(), PAGES), (50, None), "end {end}");
+    }
+    assert!(seen.is_superset(&BTreeSet::from([1, 2, 3])), "{seen:?}");
+}
+
+/// The dictionaries in a file, living and dead: number to the hashes of their contents. A dictionary's record is 36 bytes, of
+/// which the first four are 3, 0, 0, 0, then number, length, 0, version, 0, checksum (docs/FORMAT.md).
+fn dictionaries(bytes: &[u8]) -> BTreeMap<u32, BTreeSet<u64>> {
+    let word = |at: usize| bytes.get(at..at + 4).map_or(0, |b| u32::from_le_bytes(b.try_into().expect("4 bytes")));
+    let long = |at: usize| u64::from(word(at)) | u64::from(word(at + 4)) << 32;
+    let salt = long(24);
+    let mut found: BTreeMap<u32, BTreeSet<u64>> = BTreeMap::new();
+    for at in 16384..bytes.len().saturating_sub(36) {
+        let len = word(at + 8) as usize;
+        if bytes[at..at + 4] != [3, 0, 0, 0] || len == 0 || word(at + 12) != 0 || word(at + 24) != 0 {
+            continue;
+        }
+        let Some(payload) = bytes.get(at + 36..at + 36 + len) else { continue };
+        let seed = xxh3_64_with_seed(&bytes[at..at + 28], salt ^ at as u64);
+        if xxh3_64_with_seed(payload, seed) == long(at + 28) {
+            found.entry(word(at + 4)).or_default().insert(xxh3_64_with_seed(payload, 0));
+        }
+    }
+    found
+}
+
+/// Rule 12: "Dictionary and model numbers are never reused."
+///
+/// Tables of ever other shapes are filled, so that each is worth a dictionary; some of them in transactions that are rolled back, some are
+/// dropped later, so that their dictionaries retire; connections close, and power cuts take what was not synced. No number ever stands for
+/// two contents.
+/// Take out: `max(writer.last_dict + 1)` in `Handle::install`, or the root section's `next_dict` in `State::next_dict`.
+#[test]
+fn rule_12_dictionary_numbers_are_never_reused() {
+    let vfs = SimVfs::register("rule-12-host", SimDisk::new(12));
+    densite_vfs::register(api(), c"rule-12", Some(c"rule-12-host"), false).expect("register");
+    let open = || {
+        let flags = READ_WRITE | OpenFlags::SQLITE_OPEN_URI;
+        let db = Connection::open_with_flags_and_vfs("file:/app.db?threads=0", flags, "rule-12").expect("open");
+        db.execute_batch("PRAGMA cache_size=20; PRAGMA synchronous=NORMAL; PRAGMA temp_store=MEMORY").expect("settings");
+        db
+    };
+    let mut seen: BTreeMap<u32, BTreeSet<u64>> = BTreeMap::new();
+    let mut db = open();
+    for round in 0..28 {
+        let columns: Vec<String> = (0..round + 2).map(|c| format!("c{c}")).collect();
+        // Words of a table's own: a page alone cannot tell them, a dictionary can.
+        let word = |c: u64| {
+            let which = format!("((i * {} + {c}) % 61 + {round})", 7 + c);
+            format!("printf('%08x%08x', {which} * 2654435761 % 4294967291, {which} * 40503077 % 4294967279)")
+        };
+        let values: Vec<String> = (0..round + 2).map(word).collect();
+        let end = if round % 4 == 1 { "ROLLBACK" } else { "COMMIT" };
+        db.execute_batch(&format!(
+            "BEGIN; CREATE TABLE t{round}({});
+             WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 30000 / {})
+             INSERT INTO t{round} SELECT {} FROM n; {end}",
+            columns.join(", "),
+            round + 2,
+            values.join(", "),
+        ))
+        .expect("fill");
+        if round >= 3 {
+            db.execute_batch(&format!("DROP TABLE IF EXISTS t{}; VACUUM", round - 3))
+                .unwrap_or_else(|e| panic!("round {round}: drop: {e}"));
+        }
+        for (number, contents) in dictionaries(&vfs.disk().contents("/app.db").expect("the file")) {
+            seen.entry(number).or_default().extend(contents);
+        }
+        match round % 5 {
+            2 => {
+                drop(db);
+                db = open();
+            }
+            4 => {
+                // Cut in the middle of a commit that brings a dictionary.
+                vfs.disk().cut_at_change(vfs.disk().changes() + 40);
+                let _ = db.execute_batch(&format!("CREATE TABLE cut AS SELECT *, 'cut' FROM t{round}"));
+                drop(db);
+                vfs.power_cut(round);
+                db = open();
+            }
+            _ => {}
+        }
+    }
+    for (number, contents) in &seen {
+        assert_eq!(contents.len(), 1, "dictionary number {number} stands for {} contents", contents.len());
+    }
+    assert!(seen.len() >= 12, "hardly any dictionary was learned: {:?}", seen.keys());
+}
