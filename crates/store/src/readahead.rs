@@ -24,6 +24,8 @@ const GAP: u64 = 4096;
 
 /// Places of the table of recent reads.
 const PLACES: usize = 256;
+/// See [`Recent::patience`].
+const PATIENCE: u8 = 8;
 
 /// How this handle has been reading. Scans are recognised although lookups come in between (a join reads one table in order and others
 /// here and there): recent reads are kept in a table by page number, so that a read finds the one before it in its own scan.
@@ -39,6 +41,8 @@ struct Recent {
     streak: u32,
     /// The first page that was not asked for ahead; 0: none was.
     next: u32,
+    /// How many reads elsewhere a scan still ignores that want its place in the table.
+    patience: u8,
 }
 
 impl Default for Ahead {
@@ -64,7 +68,7 @@ impl Ahead {
         }
         let before = *self.place(page.saturating_sub(SKIP));
         let from = [here, before].into_iter().find(follows).unwrap_or_default();
-        let mut now = Recent { page, streak: if from.page == 0 { 0 } else { from.streak.saturating_add(1) }, next: from.next };
+        let mut now = Recent { page, streak: if from.page == 0 { 0 } else { from.streak.saturating_add(1) }, next: from.next, patience: PATIENCE };
         let mut wanted = None;
         if now.streak >= STREAK {
             let first = now.next.max(page.saturating_add(1));
@@ -74,7 +78,12 @@ impl Ahead {
                 wanted = Some((first, now.next));
             }
         }
-        *self.place(page) = now;
+        let place = self.place(page);
+        if now.streak == 0 && place.streak >= STREAK && place.patience > 0 {
+            place.patience -= 1;
+        } else {
+            *place = now;
+        }
         wanted
     }
 }
