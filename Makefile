@@ -7,7 +7,7 @@
 #                        ONLY=q1,q8  these measures only        ROUNDS=9   how often each is taken
 #                        DB=path     the stored size of any SQLite database instead
 #   make sqlite-suite  SQLite's own tests with Densite as the default VFS
-#   make crash         crash and model tests for MINUTES=60, from SEED if given
+#   make crash         crash and model tests, each for MINUTES=60, from SEED if given
 #   make fuzz          the decoders' fuzzer for MINUTES=60, from SEED if given
 #   make lint          format, clippy and documentation, all strict
 #   make ext           the loadable extension and the command: target/release/libdensite.so, target/release/densite

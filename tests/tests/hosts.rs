@@ -15,14 +15,23 @@ fn library() -> &'static Path {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
     BUILT.get_or_init(|| {
         let program = std::env::current_exe().expect("this program");
-        let profile = program.parent().and_then(Path::parent).expect("target/PROFILE/deps/PROGRAM");
+        let profile = program
+            .parent()
+            .and_then(Path::parent)
+            .expect("target/PROFILE/deps/PROGRAM");
         let mut cargo = Command::new(env!("CARGO"));
         cargo.args(["build", "--quiet", "--package", "densite-extension"]);
         if profile.ends_with("release") {
             cargo.arg("--release");
         }
-        cargo.env("CARGO_TARGET_DIR", profile.parent().expect("the target folder"));
-        let built = cargo.current_dir(env!("CARGO_MANIFEST_DIR")).status().expect("run cargo");
+        cargo.env(
+            "CARGO_TARGET_DIR",
+            profile.parent().expect("the target folder"),
+        );
+        let built = cargo
+            .current_dir(env!("CARGO_MANIFEST_DIR"))
+            .status()
+            .expect("run cargo");
         assert!(built.success(), "the extension does not build");
         let library = profile.join("libdensite.so");
         assert!(library.exists(), "{} is not there", library.display());
@@ -32,7 +41,11 @@ fn library() -> &'static Path {
 
 /// Runs SQLite's shell; `None` when there is none.
 fn shell(args: &[&str]) -> Option<Output> {
-    match Command::new("sqlite3").args(["-batch", "-init", "/dev/null"]).args(args).output() {
+    match Command::new("sqlite3")
+        .args(["-batch", "-init", "/dev/null"])
+        .args(args)
+        .output()
+    {
         Ok(output) => Some(output),
         Err(error) => {
             skip(&format!("the sqlite3 shell does not run: {error}"));
@@ -42,7 +55,10 @@ fn shell(args: &[&str]) -> Option<Output> {
 }
 
 fn said(output: &Output) -> String {
-    let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    let (out, err) = (
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr),
+    );
     assert!(output.status.success(), "{out}\n{err}");
     assert_eq!(err, "", "{out}");
     out.into_owned()
@@ -58,23 +74,45 @@ fn the_shell_loads_it_and_works_with_it() {
     let path = dir.path().join("app.db").display().to_string();
     let load = format!(".load {}", library().display());
     let open = format!(".open file:{path}?vfs=densite");
-    let Some(output) = shell(&[":memory:", &load, &open, ROWS, "SELECT count(*), densite_version() FROM t;"]) else {
+    let Some(output) = shell(&[
+        ":memory:",
+        &load,
+        &open,
+        ROWS,
+        "SELECT count(*), densite_version() FROM t;",
+    ]) else {
         return;
     };
-    assert_eq!(said(&output), format!("1000|{}\n", env!("CARGO_PKG_VERSION")));
-    assert!(std::fs::read(&path).expect("read").starts_with(b"Densite format\r\n"));
+    assert_eq!(
+        said(&output),
+        format!("1000|{}\n", env!("CARGO_PKG_VERSION"))
+    );
+    assert!(
+        std::fs::read(&path)
+            .expect("read")
+            .starts_with(b"Densite format\r\n")
+    );
 
     // Another process, with the entry point named; in WAL mode, with a copy and a dump.
     let load = format!(".load {} sqlite3_densite_init", library().display());
     let backup = format!(".backup {path}.copy");
     let output = shell(&[
-        ":memory:", &load, &open, "PRAGMA journal_mode = wal;",
+        ":memory:",
+        &load,
+        &open,
+        "PRAGMA journal_mode = wal;",
         "DELETE FROM t WHERE id > 10; INSERT INTO t(x) VALUES ('new');",
         "SELECT value FROM densite_info('main') WHERE name = 'kind';",
-        "PRAGMA wal_checkpoint(TRUNCATE); PRAGMA integrity_check; VACUUM;", &backup, ".vfsname", ".dump",
+        "PRAGMA wal_checkpoint(TRUNCATE); PRAGMA integrity_check; VACUUM;",
+        &backup,
+        ".vfsname",
+        ".dump",
     ]);
     let text = said(&output.expect("it ran before"));
-    assert!(text.starts_with("wal\ndensite\n0|0|0\nok\ndensite/unix"), "{text}");
+    assert!(
+        text.starts_with("wal\ndensite\n0|0|0\nok\ndensite/unix"),
+        "{text}"
+    );
     assert!(text.contains("INSERT INTO t VALUES(11,'new');"), "{text}");
     // `.backup` opens its file through the host's default VFS.
     let output = shell(&[&format!("{path}.copy"), "SELECT count(*) FROM t;"]);
@@ -87,7 +125,12 @@ fn the_shell_alone_refuses_a_densite_file() {
     let dir = folder();
     let path = dir.path().join("app.db").display().to_string();
     let load = format!(".load {}", library().display());
-    let Some(output) = shell(&[":memory:", &load, &format!(".open file:{path}?vfs=densite"), ROWS]) else {
+    let Some(output) = shell(&[
+        ":memory:",
+        &load,
+        &format!(".open file:{path}?vfs=densite"),
+        ROWS,
+    ]) else {
         return;
     };
     said(&output);
@@ -114,23 +157,34 @@ fn the_newest_library_loads_it_and_keeps_it() {
         // SAFETY: the library is ours, and its initialisation is sound.
         unsafe {
             let _guard = LoadExtensionGuard::new(&loader).expect("allow loading");
-            loader.load_extension(library(), entry).expect("load the extension");
+            loader
+                .load_extension(library(), entry)
+                .expect("load the extension");
         }
         let version = loader.query_row("SELECT densite_version()", [], |r| r.get::<_, String>(0));
-        assert_eq!(version.expect("the loading connection has the functions"), env!("CARGO_PKG_VERSION"));
+        assert_eq!(
+            version.expect("the loading connection has the functions"),
+            env!("CARGO_PKG_VERSION")
+        );
     }
     let first = Connection::open_with_flags(&uri, FLAGS).expect("open through the loaded library");
     first.execute_batch(ROWS).expect("write");
-    let count = |db: &Connection| db.query_row("SELECT count(*) FROM t", [], |r| r.get::<_, i64>(0));
+    let count =
+        |db: &Connection| db.query_row("SELECT count(*) FROM t", [], |r| r.get::<_, i64>(0));
     let other = std::thread::spawn(move || {
         let second = Connection::open_with_flags(&uri, FLAGS).expect("open in another thread");
-        second.execute_batch("DELETE FROM t WHERE id % 2").expect("write");
+        second
+            .execute_batch("DELETE FROM t WHERE id % 2")
+            .expect("write");
         count(&second)
     });
     assert_eq!(other.join().expect("no panic").expect("count"), 500);
     assert_eq!(count(&first).expect("count"), 500);
     let version = first.query_row("SELECT densite_version()", [], |r| r.get::<_, String>(0));
-    assert_eq!(version.expect("a later connection has the functions"), env!("CARGO_PKG_VERSION"));
+    assert_eq!(
+        version.expect("a later connection has the functions"),
+        env!("CARGO_PKG_VERSION")
+    );
 }
 
 unsafe extern "C" {
@@ -184,7 +238,10 @@ fn an_older_host_gets_an_error() {
     let entries = densite_sqlite::routines::entries();
     let mut table = vec![0usize; entries.len()];
     let mut put = |name: &str, address: usize| {
-        let entry = entries.iter().find(|e| e.name == name).expect("a known entry");
+        let entry = entries
+            .iter()
+            .find(|e| e.name == name)
+            .expect("a known entry");
         table[entry.offset / size_of::<usize>()] = address;
     };
     put("libversion", old_name as *const () as usize);

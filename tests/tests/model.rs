@@ -11,7 +11,11 @@ const PAGE_SIZES: [usize; 8] = [512, 1024, 2048, 4096, 8192, 16384, 32768, 65536
 /// A number from the environment; an empty variable is none.
 fn number(name: &str) -> Option<u64> {
     let value = std::env::var(name).ok().filter(|v| !v.is_empty())?;
-    Some(value.parse().unwrap_or_else(|_| panic!("{name}={value}: use a whole number")))
+    Some(
+        value
+            .parse()
+            .unwrap_or_else(|_| panic!("{name}={value}: use a whole number")),
+    )
 }
 
 fn same_answers(page_size: usize) {
@@ -24,7 +28,12 @@ fn same_answers(page_size: usize) {
         every_kind: steps.is_none(),
     };
     match run(config) {
-        Ok(report) => println!("{config:?}: {} steps in {:.1?}: {}", report.steps, begin.elapsed(), report.tally),
+        Ok(report) => println!(
+            "{config:?}: {} steps in {:.1?}: {}",
+            report.steps,
+            begin.elapsed(),
+            report.tally
+        ),
         Err(difference) => panic!("{difference}"),
     }
 }

@@ -64,20 +64,27 @@ fn try_text(db: &Connection, sql: &str) -> rusqlite::Result<String> {
 
 fn number(db: &Connection, sql: &str) -> i64 {
     let text = text(db, sql);
-    text.parse().unwrap_or_else(|_| panic!("{sql}: {text:?} is no number"))
+    text.parse()
+        .unwrap_or_else(|_| panic!("{sql}: {text:?} is no number"))
 }
 
 /// The primary code and the words of an error.
 fn code_of(error: &rusqlite::Error) -> (i32, String) {
     match error {
-        rusqlite::Error::SqliteFailure(e, m) => (e.extended_code & 0xff, m.clone().unwrap_or_default()),
-        rusqlite::Error::SqlInputError { error, msg, .. } => (error.extended_code & 0xff, msg.clone()),
+        rusqlite::Error::SqliteFailure(e, m) => {
+            (e.extended_code & 0xff, m.clone().unwrap_or_default())
+        }
+        rusqlite::Error::SqlInputError { error, msg, .. } => {
+            (error.extended_code & 0xff, msg.clone())
+        }
         other => panic!("not an error of SQLite's: {other}"),
     }
 }
 
 fn starts_with(path: &Path, magic: &[u8]) -> bool {
-    std::fs::read(path).expect("read the file").starts_with(magic)
+    std::fs::read(path)
+        .expect("read the file")
+        .starts_with(magic)
 }
 
 /// Some rows, a few pages of them.
@@ -89,6 +96,9 @@ const SOME_ROWS: &str = "
 
 fn check_rows(db: &Connection) {
     assert_eq!(number(db, "SELECT count(*) FROM t"), 500);
-    assert_eq!(number(db, "SELECT sum(length(x) + length(b)) FROM t"), 35_192);
+    assert_eq!(
+        number(db, "SELECT sum(length(x) + length(b)) FROM t"),
+        35_192
+    );
     assert_eq!(text(db, "PRAGMA integrity_check"), "ok");
 }

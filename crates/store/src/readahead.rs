@@ -12,9 +12,13 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 /// Reads in order before it counts as a scan.
-const STREAK: u32 = 4;
-/// A scan may leave out this many pages (interior pages, overflow) and still be one.
-const SKIP: u32 = 8;
+const STREAK: u32 = 6;
+/// Two reads of a scan are at most this many pages apart (interior pages lie between).
+const SKIP: u32 = 4;
+/// A scan goes on within this many reads elsewhere; what comes later is chance.
+const NEAR: u32 = 256;
+/// Pages ahead for each page read in order: who has not read much yet may be no scan after all.
+const GROWTH: u32 = 4;
 /// Bytes of decoded pages that are kept ahead.
 const AHEAD_BYTES: usize = 1 << 20;
 /// Bytes of decoded pages per job.
@@ -31,12 +35,16 @@ const PATIENCE: u8 = 8;
 /// here and there): recent reads are kept in a table by page number, so that a read finds the one before it in its own scan.
 pub(crate) struct Ahead {
     recent: Box<[Recent; PLACES]>,
+    /// Reads so far.
+    clock: u32,
 }
 
 /// The last read among some adjacent pages.
 #[derive(Clone, Copy, Default)]
 struct Recent {
     page: u32,
+    /// When it was.
+    at: u32,
     /// Reads in order that led to it.
     streak: u32,
     /// The first page that was not asked for ahead; 0: none was.
@@ -47,7 +55,7 @@ struct Recent {
 
 impl Default for Ahead {
     fn default() -> Self {
-        Ahead { recent: Box::new([Recent::default(); PLACES]) }
+        Ahead { recent: Box::new([Recent::default(); PLACES]), clock: 0 }
     }
 }
 
@@ -61,16 +69,19 @@ impl Ahead {
 
     /// Notes a read of `page`; returns the pages to read ahead now, if any, from the first to the one behind the last.
     fn note(&mut self, page: u32, window: u32) -> Option<(u32, u32)> {
-        let follows = |r: &Recent| r.page < page && page - r.page <= SKIP && r.page != 0;
+        self.clock = self.clock.wrapping_add(1);
+        let clock = self.clock;
+        let follows = |r: &Recent| r.page < page && page - r.page <= SKIP && r.page != 0 && clock.wrapping_sub(r.at) <= NEAR;
         let here = *self.place(page);
         if here.page == page {
             return None;
         }
         let before = *self.place(page.saturating_sub(SKIP));
         let from = [here, before].into_iter().find(follows).unwrap_or_default();
-        let mut now = Recent { page, streak: if from.page == 0 { 0 } else { from.streak.saturating_add(1) }, next: from.next, patience: PATIENCE };
+        let mut now = Recent { page, at: clock, streak: if from.page == 0 { 0 } else { from.streak.saturating_add(1) }, next: from.next, patience: PATIENCE };
         let mut wanted = None;
         if now.streak >= STREAK {
+            let window = window.min(now.streak.saturating_mul(GROWTH));
             let first = now.next.max(page.saturating_add(1));
             // Half of the window must be used up before more is asked for, so that requests are long.
             if first <= page.saturating_add(window / 2) {

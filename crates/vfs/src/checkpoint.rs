@@ -105,10 +105,21 @@ impl Checkpoint {
         self.index = None;
     }
 
-    /// Whether SQLite has let go of the shared memory, as its last close does before it
-    /// gives EXCLUSIVE back.
-    pub(crate) fn is_last_close(&self) -> bool {
-        self.unmapped
+    /// Whether SQLite has let go of the shared memory since this was last asked, as its
+    /// last close does before it gives EXCLUSIVE back.
+    pub(crate) fn take_last_close(&mut self) -> bool {
+        std::mem::take(&mut self.unmapped)
+    }
+
+    /// Whether a WAL is in use, with its index in shared memory.
+    pub(crate) fn uses_wal(&self) -> bool {
+        self.index.is_some()
+    }
+
+    /// Notes that a commit of rollback mode begins, so that no checkpoint is under way. With
+    /// a WAL index on the heap no lock tells when one is over.
+    pub(crate) fn is_over(&mut self) {
+        self.phase = Phase::None;
     }
 
     /// Whether CKPT_DONE was published and the checkpoint is not over.

@@ -17,7 +17,6 @@ use crate::main_file::{Done, MainFile, State};
 use crate::pause;
 use densite_sqlite::{Code, ffi};
 use densite_store::{Error, Handle};
-use std::sync::Arc;
 
 impl MainFile {
     /// xClose. Whatever fails on the way is logged; the file is closed all the same.
@@ -62,7 +61,6 @@ impl MainFile {
             self.set_level(ffi::LOCK_NONE);
         }
         drop(closing);
-        drop(Arc::clone(&neighbours));
     }
 
     fn wants_slot(&self) -> bool {

@@ -33,7 +33,10 @@ impl MainFile {
                 unsafe { *arg.cast::<i64>() = 0 };
                 Code::OK
             }
-            (_, ffi::FCNTL_SYNC) => Code::of(self.publish()),
+            (_, ffi::FCNTL_SYNC) => {
+                self.checkpoint.is_over();
+                Code::of(self.publish())
+            }
             (_, ffi::FCNTL_COMMIT_PHASETWO) => Code::of(self.phase_two()),
             (_, ffi::FCNTL_CKPT_START) => {
                 self.checkpoint_start();

@@ -23,14 +23,20 @@ impl MainFile {
 
     /// Takes the host's lock; waits for a connection that is closing (rule 3).
     fn lock_host(&self, level: i32) -> Done {
-        match (self.host.lock(level), &self.neighbours) {
-            (Err(code), Some(neighbours)) if code.primary() == Code::BUSY => neighbours
+        let busy = match self.host.lock(level) {
+            Err(code) if code.primary() == Code::BUSY => code,
+            done => return done,
+        };
+        // While a WAL is in use only its close takes a lock, and asks by it whether it is
+        // the last: "no" is an answer, not something to wait for.
+        match &self.neighbours {
+            Some(neighbours) if !self.checkpoint.uses_wal() => neighbours
                 .retry(self.level, level, || match self.host.lock(level) {
                     Err(code) if code.primary() == Code::BUSY => None,
                     done => Some(done),
                 })
-                .unwrap_or(Err(code)),
-            (done, _) => done,
+                .unwrap_or(Err(busy)),
+            _ => Err(busy),
         }
     }
 
@@ -41,7 +47,7 @@ impl MainFile {
             // middle; plain SQLite would have left them in the file, under a journal that
             // is still hot. Either outcome is right, so a failure is no error of xUnlock.
             let _ = self.publish_or_discard();
-            if self.level == ffi::LOCK_EXCLUSIVE && self.checkpoint.is_last_close() {
+            if self.level == ffi::LOCK_EXCLUSIVE && self.checkpoint.take_last_close() {
                 // SQLite's own last close of a WAL database, under SQLite's own lock.
                 self.close_clean();
             }

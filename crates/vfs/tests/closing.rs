@@ -3,6 +3,7 @@
 mod common;
 
 use common::{Place, assert_sound, fill, int, run};
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::Duration;
 
@@ -105,4 +106,36 @@ fn many_connections_open_write_and_close_at_once() {
     let db = place.open("x.db");
     assert_eq!(int(&db, "SELECT count(*) FROM t"), 41);
     assert_sound(&db);
+}
+
+/// The slot that the end of a WAL gets is for that end alone: later commits in rollback
+/// mode write no more than before.
+#[test]
+fn leaving_wal_mode_leaves_no_cost_behind() {
+    let _alone = alone();
+    let (counts, vfs) = common::flaky::flaky("leaving");
+    let place = Place::new();
+    let db = place.try_open_over(&vfs, "x.db", "").expect("opens");
+    fill(&db, 100);
+    let calls_of_commits = || {
+        let before = counts.calls.load(Relaxed);
+        for _ in 0..20 {
+            run(
+                &db,
+                "UPDATE t SET b = 'x' || hex(randomblob(9)) WHERE a = 50",
+            );
+        }
+        counts.calls.load(Relaxed) - before
+    };
+    let before = calls_of_commits();
+    run(
+        &db,
+        "PRAGMA journal_mode=WAL; DELETE FROM t WHERE a = 1; PRAGMA journal_mode=DELETE",
+    );
+    run(&db, "DELETE FROM t WHERE a = 2");
+    let after = calls_of_commits();
+    assert!(
+        after <= before + 10,
+        "{before} calls for 20 commits before, {after} after"
+    );
 }

@@ -178,3 +178,29 @@ fn a_process_killed_with_an_open_transaction_leaves_the_state_before() {
         assert_sound(&db);
     }
 }
+
+/// A WAL's close asks by a lock whether it is the last. While others are connected the
+/// answer is no, and comes at once.
+#[test]
+fn closing_beside_another_process_in_wal_mode_waits_for_nothing() {
+    let place = Place::new();
+    let db = place.open("x.db");
+    run(&db, "PRAGMA journal_mode=WAL");
+    fill(&db, 10);
+    let go = place.path("go");
+    let pause = format!("shm-lock-read-taken:{}", go.display());
+    let child = start(&place.path("x.db"), "SELECT count(*) FROM t", Some(&pause));
+    wait_for(&place.path("go.reached"));
+    drop(db);
+    let quickest = (0..20).map(|_| {
+        let db = place.open("x.db");
+        assert_eq!(int(&db, "SELECT count(*) FROM t"), 10);
+        let begin = Instant::now();
+        drop(db);
+        begin.elapsed()
+    });
+    let quickest = quickest.min().expect("some");
+    std::fs::write(&go, b"").expect("writes");
+    assert_eq!(finish(child), "Integer(10)");
+    assert!(quickest < Duration::from_millis(15), "{quickest:?}");
+}

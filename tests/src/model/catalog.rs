@@ -35,7 +35,10 @@ impl Table {
 
     /// The columns that hold plain values: neither key nor generated.
     pub(crate) fn plain(&self) -> Vec<&Column> {
-        self.columns.iter().filter(|c| !c.generated && !c.key).collect()
+        self.columns
+            .iter()
+            .filter(|c| !c.generated && !c.key)
+            .collect()
     }
 }
 
@@ -76,10 +79,18 @@ impl Catalog {
         let mut rows = statement.query([])?;
         while let Some(row) = rows.next()? {
             let (schema, name): (String, String) = (row.get(0)?, row.get(1)?);
-            let known = catalog.tables.last().is_some_and(|t| t.schema == schema && t.name == name);
+            let known = catalog
+                .tables
+                .last()
+                .is_some_and(|t| t.schema == schema && t.name == name);
             if !known {
                 let without_rowid = row.get(2)?;
-                catalog.tables.push(Table { schema, name, without_rowid, columns: Vec::new() });
+                catalog.tables.push(Table {
+                    schema,
+                    name,
+                    without_rowid,
+                    columns: Vec::new(),
+                });
             }
             let column = Column {
                 name: row.get(3)?,
@@ -94,7 +105,12 @@ impl Catalog {
         }
         let mut statement = db.prepare_cached(OBJECTS)?;
         let found = statement.query_map([], |r| {
-            Ok(Object { kind: r.get(0)?, schema: r.get(1)?, name: r.get(2)?, table: r.get(3)? })
+            Ok(Object {
+                kind: r.get(0)?,
+                schema: r.get(1)?,
+                name: r.get(2)?,
+                table: r.get(3)?,
+            })
         })?;
         catalog.objects = found.collect::<rusqlite::Result<_>>()?;
         Ok(catalog)

@@ -64,7 +64,10 @@ impl Digest {
 
     /// Whether SQLite's integrity check found nothing.
     pub(crate) fn is_sound(&self) -> bool {
-        let mut checks = self.0.iter().filter(|(name, _)| name.ends_with("integrity_check"));
+        let mut checks = self
+            .0
+            .iter()
+            .filter(|(name, _)| name.ends_with("integrity_check"));
         checks.all(|(_, text)| text == "ok")
     }
 
@@ -76,7 +79,10 @@ impl Digest {
         let nothing = "(not there)".to_owned();
         let mut lines = Vec::new();
         for key in keys {
-            let (a, b) = (self.0.get(key).unwrap_or(&nothing), other.0.get(key).unwrap_or(&nothing));
+            let (a, b) = (
+                self.0.get(key).unwrap_or(&nothing),
+                other.0.get(key).unwrap_or(&nothing),
+            );
             if a != b {
                 lines.push(format!("  {key}: {a} against {b}"));
             }
@@ -111,7 +117,11 @@ fn tables(
 ) -> rusqlite::Result<()> {
     let place = if exact { ", rowid, rootpage" } else { "" };
     // VACUUM INTO leaves an empty sqlite_sequence out.
-    let which = if exact { "" } else { "WHERE name NOT LIKE 'sqlite_%'" };
+    let which = if exact {
+        ""
+    } else {
+        "WHERE name NOT LIKE 'sqlite_%'"
+    };
     let sql = format!(
         "SELECT type, name, tbl_name, sql{place} FROM \"{schema}\".sqlite_schema {which} ORDER BY type, name"
     );
@@ -121,13 +131,19 @@ fn tables(
          AND name NOT IN ('sqlite_schema', 'sqlite_temp_schema') ORDER BY name",
     )?;
     let list = statement
-        .query_map([schema], |r| Ok((r.get::<_, String>(0)?, r.get::<_, bool>(1)?)))?
+        .query_map([schema], |r| {
+            Ok((r.get::<_, String>(0)?, r.get::<_, bool>(1)?))
+        })?
         .collect::<rusqlite::Result<Vec<_>>>()?;
     for (name, without_rowid) in list {
         if !exact && name.starts_with("sqlite_") {
             continue;
         }
-        let rowid = if without_rowid || !exact { "" } else { "rowid, " };
+        let rowid = if without_rowid || !exact {
+            ""
+        } else {
+            "rowid, "
+        };
         let order = if without_rowid { "" } else { " ORDER BY rowid" };
         let sql = format!("SELECT {rowid}* FROM \"{schema}\".\"{name}\"{order}");
         found.insert(format!("{schema}: table {name}"), hash_rows(db, &sql)?);

@@ -42,7 +42,9 @@ pub fn folder() -> tempfile::TempDir {
     let memory = Some(PathBuf::from("/dev/shm")).filter(|p| p.is_dir());
     let builder = tempfile::Builder::new();
     if let Some(chosen) = chosen {
-        return builder.tempdir_in(chosen).expect("make a folder in DENSITE_TEST_DIR");
+        return builder
+            .tempdir_in(chosen)
+            .expect("make a folder in DENSITE_TEST_DIR");
     }
     if let Some(Ok(dir)) = memory.map(|memory| builder.tempdir_in(memory)) {
         return dir;

@@ -54,7 +54,10 @@ pub(crate) struct Tally {
 
 impl Tally {
     pub(crate) fn new() -> Tally {
-        Tally { succeeded: vec![0; Kind::ALL.len()], tried: vec![0; Kind::ALL.len()] }
+        Tally {
+            succeeded: vec![0; Kind::ALL.len()],
+            tried: vec![0; Kind::ALL.len()],
+        }
     }
 
     pub(crate) fn note(&mut self, kind: Kind, success: bool) {

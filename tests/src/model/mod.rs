@@ -12,13 +12,17 @@
 //! fails, and a ROLLBACK, undefined; so in this mode only such steps are taken that succeed.
 
 mod act;
+mod blobs;
 mod catalog;
+mod copies;
 mod dice;
 mod digest;
 mod host;
 mod kind;
+mod needs;
 mod outcome;
 mod plan;
+mod reopen;
 mod run;
 mod side;
 mod step;

@@ -96,7 +96,11 @@ impl Outcome {
 
     fn finish(&mut self, db: &Connection, before: u64) {
         self.total_changes = db.total_changes() - before;
-        self.changes = if self.total_changes > 0 { db.changes() } else { 0 };
+        self.changes = if self.total_changes > 0 {
+            db.changes()
+        } else {
+            0
+        };
         self.last_rowid = db.last_insert_rowid();
         self.autocommit = db.is_autocommit();
     }
@@ -107,7 +111,9 @@ impl Outcome {
 
     /// Whether a statement failed because of a constraint.
     pub(crate) fn is_constraint(&self) -> bool {
-        self.error.as_ref().is_some_and(|e| e.0 & 0xff == rusqlite::ffi::SQLITE_CONSTRAINT)
+        self.error
+            .as_ref()
+            .is_some_and(|e| e.0 & 0xff == rusqlite::ffi::SQLITE_CONSTRAINT)
     }
 }
 
@@ -120,7 +126,12 @@ impl fmt::Display for Outcome {
         write!(
             f,
             "{} rows (hash {:016x}), {} changes ({} in all), last rowid {}, autocommit {}",
-            self.rows, self.hash, self.changes, self.total_changes, self.last_rowid, self.autocommit
+            self.rows,
+            self.hash,
+            self.changes,
+            self.total_changes,
+            self.last_rowid,
+            self.autocommit
         )?;
         for row in &self.first {
             write!(f, "\n    {row}")?;

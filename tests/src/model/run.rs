@@ -3,12 +3,13 @@
 use std::collections::VecDeque;
 use std::fmt::Write as _;
 
-use super::act::{Memory, act, check_store};
+use super::act::{Memory, act};
 use super::catalog::Catalog;
 use super::host;
 use super::kind::{Kind, Tally};
 use super::outcome::Outcome;
 use super::plan::{Plan, SUCCESSES};
+use super::reopen::check_store;
 use super::side::{Flavour, Side};
 use super::step::{Action, Proof, Step};
 use super::write::{Journal, World};
@@ -52,7 +53,11 @@ pub fn run(config: Config) -> Result<Report, String> {
         config,
         world: World::new(config.seed, config.page_size),
         sides: [Flavour::Plain, Flavour::Densite].map(|flavour| {
-            let name = if flavour == Flavour::Plain { "plain" } else { "densite" };
+            let name = if flavour == Flavour::Plain {
+                "plain"
+            } else {
+                "densite"
+            };
             Side::new(flavour, folder.path().join(name))
         }),
         memories: [Memory::default(), Memory::default()],
@@ -67,7 +72,10 @@ pub fn run(config: Config) -> Result<Report, String> {
         eprintln!("kept: {}", folder.keep().display());
     }
     done?;
-    Ok(Report { steps: run.step, tally: run.tally.line() })
+    Ok(Report {
+        steps: run.step,
+        tally: run.tally.line(),
+    })
 }
 
 struct Run {
@@ -92,7 +100,8 @@ impl Run {
                 let few = self.tally.below(SUCCESSES);
                 return Err(format!(
                     "{self}: after {} steps these kinds succeeded less than {SUCCESSES} times: {few:?}\n{}",
-                    self.step, self.tally.line()
+                    self.step,
+                    self.tally.line()
                 ));
             }
             self.one()?;
@@ -109,7 +118,11 @@ impl Run {
         for side in &mut self.sides {
             side.open_main().map_err(|e| format!("open: {e}"))?;
         }
-        let step = Step { kind: None, action: Action::Main(self.world.first_sql()), proof: Proof::Ok };
+        let step = Step {
+            kind: None,
+            action: Action::Main(self.world.first_sql()),
+            proof: Proof::Ok,
+        };
         self.compare(&step)?;
         self.observe()
     }
@@ -118,7 +131,7 @@ impl Run {
     fn one(&mut self) -> Result<(), String> {
         self.step += 1;
         let done = self.counted as f64 / self.config.steps.max(1) as f64;
-        let step = if self.step % DIGEST_EVERY == 0 {
+        let step = if self.step.is_multiple_of(DIGEST_EVERY) {
             Step::new(Kind::Digest, Action::Digest, Proof::Ok)
         } else {
             self.plan.next(&mut self.world, &self.tally, done)
@@ -149,7 +162,9 @@ impl Run {
         match (expected, found) {
             (Ok(expected), Ok(found)) if expected == found && files[0] != files[1] => {
                 let [plain, densite] = files;
-                let what = format!("{expected}\nfiles beside plain SQLite: {plain:?}\nbeside Densite: {densite:?}");
+                let what = format!(
+                    "{expected}\nfiles beside plain SQLite: {plain:?}\nbeside Densite: {densite:?}"
+                );
                 Err(self.report(step, &what))
             }
             (Ok(expected), Ok(found)) if expected == found => {
@@ -178,8 +193,15 @@ impl Run {
         format!(
             "{self}, step {}: {:?}\n{:?}\n{what}\njournal {:?}, page size {}, before that:\n  {}\nReplay: DENSITE_SEED={} DENSITE_PAGE_SIZE={} DENSITE_STEPS={} \
              cargo test --release -p densite-tests --test model -- --ignored --nocapture replay",
-            self.step, step.kind, step.action, self.world.journal, self.world.page_size, history.join("\n  "),
-            self.config.seed, self.config.page_size, self.config.steps
+            self.step,
+            step.kind,
+            step.action,
+            self.world.journal,
+            self.world.page_size,
+            history.join("\n  "),
+            self.config.seed,
+            self.config.page_size,
+            self.config.steps
         )
     }
 
@@ -191,8 +213,12 @@ impl Run {
             world.savepoints.clear();
         }
         world.second_open = self.sides[0].second.is_some();
-        world.snapshot = self.sides[0].second.as_ref().is_some_and(|db| !db.is_autocommit());
-        if world.journal == Journal::Off && !outcome.is_ok() && step.kind.is_some_and(is_main_write) {
+        world.snapshot = self.sides[0]
+            .second
+            .as_ref()
+            .is_some_and(|db| !db.is_autocommit());
+        if world.journal == Journal::Off && !outcome.is_ok() && step.kind.is_some_and(is_main_write)
+        {
             return Err(self.report(step, &format!(
                 "the model is wrong: a statement failed without a journal, which leaves a database undefined: {outcome}"
             )));
@@ -213,11 +239,15 @@ impl Run {
     /// Reads schema and modes on both sides, and compares them too.
     fn observe(&mut self) -> Result<(), String> {
         let sql = "PRAGMA main.journal_mode; PRAGMA main.locking_mode; PRAGMA main.page_size;
-                   PRAGMA main.page_count; PRAGMA main.auto_vacuum; PRAGMA data_version";
-        let step = Step { kind: None, action: Action::Main(sql.to_owned()), proof: Proof::Ok };
+                   PRAGMA main.page_count; PRAGMA main.auto_vacuum";
+        let step = Step {
+            kind: None,
+            action: Action::Main(sql.to_owned()),
+            proof: Proof::Ok,
+        };
         let seen = self.compare(&step)?;
         self.history.pop_back();
-        if let [journal, locking, page_size, page_count, auto_vacuum, _] = &seen.first[..]
+        if let [journal, locking, page_size, page_count, auto_vacuum] = &seen.first[..]
             && seen.is_ok()
         {
             let number = |text: &str| text.parse::<usize>().unwrap_or(0);
@@ -229,11 +259,19 @@ impl Run {
             self.world.page_count = number(page_count);
             self.world.auto_vacuum = auto_vacuum.parse().unwrap_or(0);
         }
-        let catalogs = [0, 1].map(|i| Catalog::read(self.sides[i].main()).map_err(|e| e.to_string()));
+        let catalogs =
+            [0, 1].map(|i| Catalog::read(self.sides[i].main()).map_err(|e| e.to_string()));
         let [plain, densite] = catalogs;
         if plain != densite {
-            let step = Step { kind: None, action: Action::Main("(reading the schema)".to_owned()), proof: Proof::Ok };
-            return Err(self.report(&step, &format!("plain SQLite: {plain:?}\nDensite: {densite:?}")));
+            let step = Step {
+                kind: None,
+                action: Action::Main("(reading the schema)".to_owned()),
+                proof: Proof::Ok,
+            };
+            return Err(self.report(
+                &step,
+                &format!("plain SQLite: {plain:?}\nDensite: {densite:?}"),
+            ));
         }
         if let Ok(catalog) = plain {
             let has = |schema: &str| catalog.tables.iter().any(|t| t.schema == schema);
@@ -247,11 +285,26 @@ impl Run {
     /// A last comparison, and the store's own check of every file.
     fn end(&mut self) -> Result<(), String> {
         if self.world.in_transaction {
-            self.compare(&Step { kind: None, action: Action::Main("COMMIT".to_owned()), proof: Proof::Ok })?;
+            self.compare(&Step {
+                kind: None,
+                action: Action::Main("COMMIT".to_owned()),
+                proof: Proof::Ok,
+            })?;
         }
-        let reopen = Action::Reopen { settings: String::new(), check: true };
-        self.compare(&Step { kind: None, action: reopen, proof: Proof::Ok })?;
-        self.compare(&Step { kind: None, action: Action::Digest, proof: Proof::Ok })?;
+        let reopen = Action::Reopen {
+            settings: String::new(),
+            check: true,
+        };
+        self.compare(&Step {
+            kind: None,
+            action: reopen,
+            proof: Proof::Ok,
+        })?;
+        self.compare(&Step {
+            kind: None,
+            action: Action::Digest,
+            proof: Proof::Ok,
+        })?;
         for side in &mut self.sides {
             side.main = None;
             side.second = None;
@@ -268,7 +321,11 @@ impl Run {
 
 impl std::fmt::Display for Run {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "seed {}, page size {}", self.config.seed, self.config.page_size)
+        write!(
+            f,
+            "seed {}, page size {}",
+            self.config.seed, self.config.page_size
+        )
     }
 }
 
@@ -277,12 +334,39 @@ fn changes_shape(kind: Kind) -> bool {
     use Kind::*;
     !matches!(
         kind,
-        Insert | InsertMany | InsertSelect | InsertOverflow | Upsert | Replace | Update
-            | UpdateMany | UpdateOverflow | Delete | ConstraintFails | Query | Join
-            | CursorWhileWriting | FtsInsert | FtsUpdate | FtsDelete | FtsQuery | FtsMaintain
-            | RtreeInsert | RtreeUpdate | RtreeDelete | RtreeQuery | BlobRead | BlobWrite
-            | TempWrite | Begin | Savepoint | CacheTiny | CacheNormal | SecondRead
-            | SnapshotRead | Digest
+        Insert
+            | InsertMany
+            | InsertSelect
+            | InsertOverflow
+            | Upsert
+            | Replace
+            | Update
+            | UpdateMany
+            | UpdateOverflow
+            | Delete
+            | ConstraintFails
+            | Query
+            | Join
+            | CursorWhileWriting
+            | FtsInsert
+            | FtsUpdate
+            | FtsDelete
+            | FtsQuery
+            | FtsMaintain
+            | RtreeInsert
+            | RtreeUpdate
+            | RtreeDelete
+            | RtreeQuery
+            | BlobRead
+            | BlobWrite
+            | TempWrite
+            | Begin
+            | Savepoint
+            | CacheTiny
+            | CacheNormal
+            | SecondRead
+            | SnapshotRead
+            | Digest
     )
 }
 
@@ -290,8 +374,21 @@ fn is_main_write(kind: Kind) -> bool {
     use Kind::*;
     matches!(
         kind,
-        Insert | InsertMany | InsertSelect | InsertOverflow | Update | UpdateMany
-            | UpdateOverflow | Delete | DeleteAll | CreateTable | CreateWithoutRowid
-            | CreateGenerated | CreateTableAs | CreateIndex | DropIndex | Vacuum
+        Insert
+            | InsertMany
+            | InsertSelect
+            | InsertOverflow
+            | Update
+            | UpdateMany
+            | UpdateOverflow
+            | Delete
+            | DeleteAll
+            | CreateTable
+            | CreateWithoutRowid
+            | CreateGenerated
+            | CreateTableAs
+            | CreateIndex
+            | DropIndex
+            | Vacuum
     )
 }

@@ -29,7 +29,13 @@ pub(crate) struct Side {
 impl Side {
     pub(crate) fn new(flavour: Flavour, dir: PathBuf) -> Side {
         fs::create_dir(&dir).expect("make a side's folder");
-        Side { flavour, dir, main: None, second: None, settings: String::new() }
+        Side {
+            flavour,
+            dir,
+            main: None,
+            second: None,
+            settings: String::new(),
+        }
     }
 
     pub(crate) fn dir(&self) -> &str {
@@ -41,7 +47,9 @@ impl Side {
     }
 
     pub(crate) fn main(&self) -> &Connection {
-        self.main.as_ref().expect("the main connection is open between steps")
+        self.main
+            .as_ref()
+            .expect("the main connection is open between steps")
     }
 
     /// The second connection, opened when it is first needed.
@@ -79,7 +87,9 @@ impl Side {
     pub(crate) fn files(&self) -> Vec<String> {
         let entries = fs::read_dir(&self.dir).expect("list a side's folder");
         let name = |e: fs::DirEntry| e.file_name().to_string_lossy().into_owned();
-        let mut names: Vec<_> = entries.map(|e| name(e.expect("read a directory entry"))).collect();
+        let mut names: Vec<_> = entries
+            .map(|e| name(e.expect("read a directory entry")))
+            .collect();
         names.sort();
         names
     }
@@ -125,10 +135,14 @@ fn blob_of(seed: i64, len: i64) -> Vec<u8> {
     let len = usize::try_from(len).unwrap_or(0);
     let mut state = seed.unsigned_abs();
     let mask = [0u8, 0xff, 0x0f, 0x03][(seed.unsigned_abs() % 4) as usize];
-    (0..len).map(|_| (mix(&mut state) >> 24) as u8 & mask).collect()
+    (0..len)
+        .map(|_| (mix(&mut state) >> 24) as u8 & mask)
+        .collect()
 }
 
 fn mix(state: &mut u64) -> u64 {
-    *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+    *state = state
+        .wrapping_mul(6_364_136_223_846_793_005)
+        .wrapping_add(1_442_695_040_888_963_407);
     *state >> 29
 }

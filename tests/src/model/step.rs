@@ -8,8 +8,13 @@ use super::outcome::Outcome;
 pub(crate) enum Action {
     /// SQL on the main connection. `{DIR}` stands for the side's folder.
     Main(String),
-    /// SQL on the main connection after a statement whose rows may differ, but not its error.
-    MainAfter { first: String, sql: String },
+    /// SQL on the main connection after a statement that is another one for plain SQLite, and
+    /// whose rows may differ.
+    MainAfter {
+        first: String,
+        plain: String,
+        sql: String,
+    },
     /// A checkpoint of `main` in that mode. How many frames a WAL has depends on what was in
     /// SQLite's page cache, and that on whether the VFS lets it read parts of overflow pages
     /// past that cache: so only whether it was busy is compared.
@@ -26,14 +31,23 @@ pub(crate) enum Action {
     /// the nth row and the one after it.
     BlobRead { nth: usize, piece: usize },
     /// Writes into a value through the incremental API: that many bytes from there on.
-    BlobWrite { nth: usize, per_mille: usize, len: usize, seed: u64 },
+    BlobWrite {
+        nth: usize,
+        per_mille: usize,
+        len: usize,
+        seed: u64,
+    },
     /// For each row of a query, runs a statement with its row number in place of `?`.
     Cursor { query: String, statement: String },
     /// VACUUM INTO, and compares the copy with its source.
     VacuumInto { sql: String, plain: bool },
     /// Copies the main database into a file with the backup API, so many pages at a time,
     /// with a statement after the first of them, and compares.
-    BackupOut { plain: bool, pages: i32, between: Option<String> },
+    BackupOut {
+        plain: bool,
+        pages: i32,
+        between: Option<String>,
+    },
     /// Copies such a file back over the main database.
     BackupIn { plain: bool, pages: i32 },
     /// Closes all connections, looks at what they leave, and opens again. `settings` are
@@ -88,7 +102,11 @@ pub(crate) struct Step {
 
 impl Step {
     pub(crate) fn new(kind: Kind, action: Action, proof: Proof) -> Step {
-        Step { kind: Some(kind), action, proof }
+        Step {
+            kind: Some(kind),
+            action,
+            proof,
+        }
     }
 
     /// SQL on the main connection that succeeds when it does not fail.

@@ -23,12 +23,21 @@ fn mode_ro_reads_and_does_not_write() {
     assert_eq!(code_of(&error).0, rusqlite::ffi::SQLITE_READONLY);
     assert!(db.is_readonly("main").expect("main is there"));
     // And sees what others write.
-    densite(&path).execute_batch("DELETE FROM t WHERE id > 100").expect("write");
+    densite(&path)
+        .execute_batch("DELETE FROM t WHERE id > 100")
+        .expect("write");
     assert_eq!(number(&db, "SELECT count(*) FROM t"), 100);
     drop(db);
-    assert_ne!(before, std::fs::read(&path).expect("read"), "the other connection wrote");
+    assert_ne!(
+        before,
+        std::fs::read(&path).expect("read"),
+        "the other connection wrote"
+    );
 
-    let uri = format!("file:{}?vfs=densite&mode=ro", dir.path().join("none.db").display());
+    let uri = format!(
+        "file:{}?vfs=densite&mode=ro",
+        dir.path().join("none.db").display()
+    );
     let error = Connection::open_with_flags(uri, FLAGS).expect_err("not there");
     assert_eq!(code_of(&error).0, rusqlite::ffi::SQLITE_CANTOPEN);
     assert!(!dir.path().join("none.db").exists());
@@ -52,19 +61,33 @@ fn immutable_takes_no_locks_and_makes_no_files() {
     for journal in ["delete", "wal"] {
         let path = dir.path().join(format!("{journal}.db"));
         let db = densite(&path);
-        assert_eq!(text(&db, &format!("PRAGMA journal_mode = {journal}")), journal);
+        assert_eq!(
+            text(&db, &format!("PRAGMA journal_mode = {journal}")),
+            journal
+        );
         db.execute_batch(SOME_ROWS).expect("write");
         drop(db);
         let immutable = try_densite(&path, "immutable=1").expect("open");
         check_rows(&immutable);
-        assert!(!dir.path().join(format!("{journal}.db-shm")).exists(), "no companions");
-        let error = immutable.execute_batch("DELETE FROM t").expect_err("immutable");
+        assert!(
+            !dir.path().join(format!("{journal}.db-shm")).exists(),
+            "no companions"
+        );
+        let error = immutable
+            .execute_batch("DELETE FROM t")
+            .expect_err("immutable");
         assert_eq!(code_of(&error).0, rusqlite::ffi::SQLITE_READONLY);
         // It holds no lock that another connection could meet.
-        immutable.execute_batch("BEGIN; SELECT count(*) FROM t").expect("read");
+        immutable
+            .execute_batch("BEGIN; SELECT count(*) FROM t")
+            .expect("read");
         let other = densite(&path);
-        other.busy_timeout(std::time::Duration::ZERO).expect("no waiting");
-        other.execute_batch("BEGIN EXCLUSIVE; ROLLBACK").expect("no lock is in the way");
+        other
+            .busy_timeout(std::time::Duration::ZERO)
+            .expect("no waiting");
+        other
+            .execute_batch("BEGIN EXCLUSIVE; ROLLBACK")
+            .expect("no lock is in the way");
     }
 }
 
@@ -88,8 +111,15 @@ fn read_only_files_and_folders() {
         std::fs::create_dir(&inner).expect("make a folder");
         for (file, through) in [("plain.db", false), ("dense.db", true)] {
             let path = inner.join(file);
-            let db = if through { densite(&path) } else { plain(&path) };
-            assert_eq!(text(&db, &format!("PRAGMA journal_mode = {journal}")), journal);
+            let db = if through {
+                densite(&path)
+            } else {
+                plain(&path)
+            };
+            assert_eq!(
+                text(&db, &format!("PRAGMA journal_mode = {journal}")),
+                journal
+            );
             db.execute_batch(SOME_ROWS).expect("write");
             drop(db);
             std::fs::set_permissions(&path, PermissionsExt::from_mode(file_mode)).expect("chmod");
@@ -100,13 +130,19 @@ fn read_only_files_and_folders() {
         std::fs::set_permissions(&inner, PermissionsExt::from_mode(0o755)).expect("chmod");
         let Some(answers) = answers else { return };
         let of = |file: &str| -> Vec<String> {
-            let lines = answers.lines().filter_map(|l| l.strip_prefix(&format!("answer {file} ")));
+            let lines = answers
+                .lines()
+                .filter_map(|l| l.strip_prefix(&format!("answer {file} ")));
             lines.map(str::to_owned).collect()
         };
         assert_eq!(of("plain.db").len(), 8, "{name}: {answers}");
         assert_eq!(of("plain.db"), of("dense.db"), "{name}");
         if file_mode == 0o444 || folder_mode == 0o555 {
-            assert_eq!(before.ok(), std::fs::read(inner.join("dense.db")).ok(), "{name}: the file changed");
+            assert_eq!(
+                before.ok(),
+                std::fs::read(inner.join("dense.db")).ok(),
+                "{name}: the file changed"
+            );
         }
     }
 }
@@ -151,7 +187,13 @@ fn child_without_rights() {
 fn as_nobody(dir: &Path) -> Option<String> {
     let mut command = Command::new(std::env::current_exe().expect("this program"));
     command
-        .args(["--exact", "access::child_without_rights", "--ignored", "--nocapture", "--test-threads=1"])
+        .args([
+            "--exact",
+            "access::child_without_rights",
+            "--ignored",
+            "--nocapture",
+            "--test-threads=1",
+        ])
         .env("DENSITE_CHILD_DIR", dir)
         .current_dir("/");
     let root = rustix_uid() == 0;
@@ -161,11 +203,17 @@ fn as_nobody(dir: &Path) -> Option<String> {
     match command.output() {
         Ok(output) => {
             let text = String::from_utf8_lossy(&output.stdout).into_owned();
-            assert!(output.status.success(), "{text}\n{}", String::from_utf8_lossy(&output.stderr));
+            assert!(
+                output.status.success(),
+                "{text}\n{}",
+                String::from_utf8_lossy(&output.stderr)
+            );
             Some(text)
         }
         Err(error) => {
-            skip(&format!("another user cannot run this test's program: {error}"));
+            skip(&format!(
+                "another user cannot run this test's program: {error}"
+            ));
             None
         }
     }

@@ -26,7 +26,12 @@ fn a_file_that_is_only_read_stays_empty() {
     let db = densite(&path);
     assert_eq!(number(&db, "SELECT count(*) FROM sqlite_schema"), 0);
     drop(db);
-    assert_eq!(std::fs::metadata(&path).expect("made, as SQLite does").len(), 0);
+    assert_eq!(
+        std::fs::metadata(&path)
+            .expect("made, as SQLite does")
+            .len(),
+        0
+    );
 }
 
 #[test]
@@ -62,14 +67,25 @@ fn a_plain_file_is_served_as_it_is() {
                 UPDATE t SET x = upper(x) WHERE id < 90; PRAGMA user_version = 5; VACUUM;";
     plain(&one).execute_batch(work).expect("work");
     densite(&other).execute_batch(work).expect("work");
-    assert_eq!(std::fs::read(&one).expect("read"), std::fs::read(&other).expect("read"));
+    assert_eq!(
+        std::fs::read(&one).expect("read"),
+        std::fs::read(&other).expect("read")
+    );
     // In WAL mode, with mapped memory, and from both sides at once.
     let (a, b) = (densite(&other), plain(&other));
     assert_eq!(text(&a, "PRAGMA journal_mode = wal"), "wal");
     assert_eq!(number(&a, "PRAGMA mmap_size = 1048576"), 1_048_576);
-    a.execute_batch("INSERT INTO t(x) VALUES ('through densite')").expect("write");
-    b.execute_batch("INSERT INTO t(x) VALUES ('plain')").expect("write");
-    assert_eq!(number(&a, "SELECT count(*) FROM t WHERE x IN ('plain', 'through densite')"), 2);
+    a.execute_batch("INSERT INTO t(x) VALUES ('through densite')")
+        .expect("write");
+    b.execute_batch("INSERT INTO t(x) VALUES ('plain')")
+        .expect("write");
+    assert_eq!(
+        number(
+            &a,
+            "SELECT count(*) FROM t WHERE x IN ('plain', 'through densite')"
+        ),
+        2
+    );
     assert_eq!(text(&b, "PRAGMA integrity_check"), "ok");
     drop((a, b));
     assert!(starts_with(&other, PLAIN_MAGIC));
@@ -83,13 +99,25 @@ fn others_refuse_a_densite_file_clearly() {
     let before = std::fs::read(&path).expect("read");
     assert!(before.starts_with(MAGIC));
     let db = plain(&path);
-    for sql in ["SELECT count(*) FROM t", "CREATE TABLE u(x)", "PRAGMA journal_mode = wal", "VACUUM"] {
-        let (code, message) = code_of(&db.execute_batch(sql).expect_err("not a database for plain SQLite"));
+    for sql in [
+        "SELECT count(*) FROM t",
+        "CREATE TABLE u(x)",
+        "PRAGMA journal_mode = wal",
+        "VACUUM",
+    ] {
+        let (code, message) = code_of(
+            &db.execute_batch(sql)
+                .expect_err("not a database for plain SQLite"),
+        );
         assert_eq!(code, rusqlite::ffi::SQLITE_NOTADB, "{sql}: {message}");
         assert_eq!(message, "file is not a database");
     }
     drop(db);
-    assert_eq!(std::fs::read(&path).expect("read"), before, "plain SQLite changed it");
+    assert_eq!(
+        std::fs::read(&path).expect("read"),
+        before,
+        "plain SQLite changed it"
+    );
     check_rows(&densite(&path));
 
     match Command::new("file").arg("--brief").arg(&path).output() {
@@ -113,7 +141,10 @@ fn a_newer_format_is_refused_by_number_and_left_alone() {
     std::fs::write(&path, &bytes).expect("write");
     let opened = try_densite(&path, "").and_then(|db| db.execute_batch("SELECT * FROM t"));
     let message = code_of(&opened.expect_err("format 99")).1;
-    assert!(message.contains("99") && message.contains("app.db") && message.contains("newer"), "{message}");
+    assert!(
+        message.contains("99") && message.contains("app.db") && message.contains("newer"),
+        "{message}"
+    );
     assert_eq!(std::fs::read(&path).expect("read"), bytes);
 }
 
@@ -121,7 +152,12 @@ fn a_newer_format_is_refused_by_number_and_left_alone() {
 fn what_is_no_database_is_refused_and_left_alone() {
     let dir = folder();
     let path = dir.path().join("letter.txt");
-    for content in [&b"Dear reader, this is a letter and no database at all. "[..], b"D", b"Densite", b"SQLite format 2\0"] {
+    for content in [
+        &b"Dear reader, this is a letter and no database at all. "[..],
+        b"D",
+        b"Densite",
+        b"SQLite format 2\0",
+    ] {
         let bytes = content.repeat(100);
         std::fs::write(&path, &bytes).expect("write");
         let opened = try_densite(&path, "").and_then(|db| db.execute_batch("CREATE TABLE t(x)"));
@@ -133,7 +169,10 @@ fn what_is_no_database_is_refused_and_left_alone() {
         assert_eq!(std::fs::read(&path).expect("read"), bytes);
     }
     let error = try_densite(dir.path(), "").and_then(|db| db.execute_batch("CREATE TABLE t(x)"));
-    assert_eq!(code_of(&error.expect_err("a directory")).0, rusqlite::ffi::SQLITE_CANTOPEN);
+    assert_eq!(
+        code_of(&error.expect_err("a directory")).0,
+        rusqlite::ffi::SQLITE_CANTOPEN
+    );
 }
 
 #[test]
@@ -143,9 +182,16 @@ fn the_page_size_changes_by_vacuum() {
     let db = densite(&path);
     db.execute_batch(SOME_ROWS).expect("write");
     for size in [512, 65536, 1024, 32768, 2048, 16384, 4096, 8192] {
-        db.execute_batch(&format!("PRAGMA page_size = {size}; VACUUM")).expect("vacuum");
+        db.execute_batch(&format!("PRAGMA page_size = {size}; VACUUM"))
+            .expect("vacuum");
         assert_eq!(number(&db, "PRAGMA page_size"), size);
-        assert_eq!(number(&db, "SELECT value FROM densite_info WHERE name = 'page_size'"), size);
+        assert_eq!(
+            number(
+                &db,
+                "SELECT value FROM densite_info WHERE name = 'page_size'"
+            ),
+            size
+        );
         check_rows(&db);
         let again = densite(&path);
         assert_eq!(number(&again, "PRAGMA page_size"), size);
@@ -162,7 +208,10 @@ fn the_wal_mode_stays() {
     db.execute_batch(SOME_ROWS).expect("write");
     assert!(dir.path().join("app.db-wal").exists());
     drop(db);
-    assert!(!dir.path().join("app.db-wal").exists(), "the last close ends the WAL");
+    assert!(
+        !dir.path().join("app.db-wal").exists(),
+        "the last close ends the WAL"
+    );
     let db = densite(&path);
     assert_eq!(text(&db, "PRAGMA journal_mode"), "wal");
     check_rows(&db);
@@ -177,20 +226,32 @@ fn mapped_memory_is_no_harm() {
     let path = dir.path().join("app.db");
     let db = densite(&path);
     db.execute_batch(SOME_ROWS).expect("write");
-    assert_eq!(number(&db, "PRAGMA mmap_size = 268435456"), 0, "nothing is mapped");
+    assert_eq!(
+        number(&db, "PRAGMA mmap_size = 268435456"),
+        0,
+        "nothing is mapped"
+    );
     check_rows(&db);
-    db.execute_batch("UPDATE t SET x = x || x; DELETE FROM t WHERE id > 100; VACUUM").expect("write");
+    db.execute_batch("UPDATE t SET x = x || x; DELETE FROM t WHERE id > 100; VACUUM")
+        .expect("write");
     assert_eq!(text(&db, "PRAGMA integrity_check"), "ok");
 }
 
 #[test]
 fn databases_in_memory_and_temporary_ones_are_sqlites_own() {
     register();
-    for uri in ["file::memory:?vfs=densite", "file:shared?mode=memory&cache=shared&vfs=densite", "file:?vfs=densite"] {
+    for uri in [
+        "file::memory:?vfs=densite",
+        "file:shared?mode=memory&cache=shared&vfs=densite",
+        "file:?vfs=densite",
+    ] {
         let db = Connection::open_with_flags(uri, FLAGS).expect("open");
         db.execute_batch(SOME_ROWS).expect("write");
         check_rows(&db);
-        assert_eq!(text(&db, "SELECT densite_version()"), env!("CARGO_PKG_VERSION"));
+        assert_eq!(
+            text(&db, "SELECT densite_version()"),
+            env!("CARGO_PKG_VERSION")
+        );
     }
 }
 
@@ -211,13 +272,22 @@ fn a_journal_in_use_keeps_its_name() {
             .expect("settings");
             db.execute_batch(SOME_ROWS).expect("write");
             // Pages go, so the database is cut.
-            db.execute_batch("DELETE FROM t WHERE id > 20").expect("delete");
-            db.execute_batch("BEGIN; INSERT INTO t(b) VALUES (zeroblob(300000)); UPDATE t SET x = 'changed'")
-                .expect("write more than the cache holds");
+            db.execute_batch("DELETE FROM t WHERE id > 20")
+                .expect("delete");
+            db.execute_batch(
+                "BEGIN; INSERT INTO t(b) VALUES (zeroblob(300000)); UPDATE t SET x = 'changed'",
+            )
+            .expect("write more than the cache holds");
             let len = std::fs::metadata(dir.path().join("app.db-journal")).map(|m| m.len());
-            assert!(len.is_ok_and(|len| len > 0), "{locking} {journal}: a transaction without its journal");
+            assert!(
+                len.is_ok_and(|len| len > 0),
+                "{locking} {journal}: a transaction without its journal"
+            );
             db.execute_batch("ROLLBACK").expect("roll back");
-            assert_eq!(number(&db, "SELECT count(*) FROM t WHERE x LIKE 'row number%'"), 20);
+            assert_eq!(
+                number(&db, "SELECT count(*) FROM t WHERE x LIKE 'row number%'"),
+                20
+            );
         }
     }
 }

@@ -18,7 +18,8 @@ fn a_database_crosses_the_lock_page() {
     .expect("settings");
     // 1000 MiB, then small rows on both sides of the page, then more.
     for id in 0..25 {
-        db.execute("INSERT INTO large VALUES (?1, zeroblob(41943040))", [id]).expect("write");
+        db.execute("INSERT INTO large VALUES (?1, zeroblob(41943040))", [id])
+            .expect("write");
     }
     assert!(number(&db, "PRAGMA page_count") * 65536 < GIB);
     let fill = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 60)
@@ -26,10 +27,20 @@ fn a_database_crosses_the_lock_page() {
     db.execute_batch(fill).expect("cross the lock page");
     let pages = number(&db, "PRAGMA page_count");
     assert!(pages * 65536 > GIB, "{pages} pages");
-    db.execute("INSERT INTO large VALUES (100, zeroblob(1000000))", []).expect("write");
+    db.execute("INSERT INTO large VALUES (100, zeroblob(1000000))", [])
+        .expect("write");
     let check = |db: &Connection| {
-        assert_eq!(number(db, "SELECT count(*) FROM t WHERE length(x) = 600000 AND x = printf('%.*c', 600000, char(97 + id % 26))"), 60);
-        assert_eq!(number(db, "SELECT sum(length(b)) FROM large"), 25 * 41_943_040 + 1_000_000);
+        assert_eq!(
+            number(
+                db,
+                "SELECT count(*) FROM t WHERE length(x) = 600000 AND x = printf('%.*c', 600000, char(97 + id % 26))"
+            ),
+            60
+        );
+        assert_eq!(
+            number(db, "SELECT sum(length(b)) FROM large"),
+            25 * 41_943_040 + 1_000_000
+        );
     };
     check(&db);
     assert_eq!(text(&db, "PRAGMA main.quick_check(1)"), "ok");
@@ -38,7 +49,13 @@ fn a_database_crosses_the_lock_page() {
     assert!(stored < 64 << 20, "{stored} bytes for zeros");
     let db = densite(&path);
     check(&db);
-    assert_eq!(number(&db, "SELECT value FROM densite_info WHERE name = 'logical_bytes'"), number(&db, "PRAGMA page_count") * 65536);
+    assert_eq!(
+        number(
+            &db,
+            "SELECT value FROM densite_info WHERE name = 'logical_bytes'"
+        ),
+        number(&db, "PRAGMA page_count") * 65536
+    );
     // Back below it, with a journal, and up again.
     db.execute_batch("PRAGMA journal_mode = wal; PRAGMA synchronous = off; BEGIN; UPDATE t SET x = upper(x) WHERE id > 55; ROLLBACK; UPDATE t SET x = x || '' WHERE id > 58;")
         .expect("write beyond the lock page");

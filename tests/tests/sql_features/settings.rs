@@ -7,10 +7,26 @@ use densite_tests::model::folder;
 fn every_uri_parameter_is_taken_and_works() {
     let dir = folder();
     for (i, parameters) in [
-        "level=-7", "level=22", "threads=0", "threads=4", "decoded_cache=0", "decoded_cache=1",
-        "run_pages=1", "run_pages=16", "run_pages=auto", "codec=auto", "codec=zstd", "codec=raw",
-        "readahead=on", "readahead=off", "readahead=auto", "maintain=on", "maintain=off",
-        "densite=on", "cache=shared", "nolock=1",
+        "level=-7",
+        "level=22",
+        "threads=0",
+        "threads=4",
+        "decoded_cache=0",
+        "decoded_cache=1",
+        "run_pages=1",
+        "run_pages=16",
+        "run_pages=auto",
+        "codec=auto",
+        "codec=zstd",
+        "codec=raw",
+        "readahead=on",
+        "readahead=off",
+        "readahead=auto",
+        "maintain=on",
+        "maintain=off",
+        "densite=on",
+        "cache=shared",
+        "nolock=1",
         "level=1&threads=0&decoded_cache=0&run_pages=4&codec=zstd&readahead=off",
     ]
     .into_iter()
@@ -18,13 +34,15 @@ fn every_uri_parameter_is_taken_and_works() {
     {
         let path = dir.path().join(format!("{i}.db"));
         let db = try_densite(&path, parameters).unwrap_or_else(|e| panic!("{parameters}: {e}"));
-        db.execute_batch(SOME_ROWS).unwrap_or_else(|e| panic!("{parameters}: {e}"));
+        db.execute_batch(SOME_ROWS)
+            .unwrap_or_else(|e| panic!("{parameters}: {e}"));
         check_rows(&db);
         drop(db);
         assert!(starts_with(&path, MAGIC), "{parameters}");
         let db = densite(&path);
         check_rows(&db);
-        db.execute_batch("DELETE FROM t WHERE id % 2; VACUUM").expect("change it with other settings");
+        db.execute_batch("DELETE FROM t WHERE id % 2; VACUUM")
+            .expect("change it with other settings");
         assert_eq!(text(&db, "PRAGMA integrity_check"), "ok", "{parameters}");
     }
 }
@@ -62,9 +80,16 @@ fn a_wrong_uri_value_is_refused_with_the_value_and_what_to_use() {
             let error = try_densite(&path, parameter).expect_err("a wrong value");
             let message = code_of(&error).1;
             for part in [parameter, advice, "app.db"] {
-                assert!(message.contains(part), "{parameter}: {message:?} does not say {part:?}");
+                assert!(
+                    message.contains(part),
+                    "{parameter}: {message:?} does not say {part:?}"
+                );
             }
-            assert_eq!(before, std::fs::read(&path).ok(), "{parameter}: the file was touched");
+            assert_eq!(
+                before,
+                std::fs::read(&path).ok(),
+                "{parameter}: the file was touched"
+            );
             let _ = std::fs::remove_file(&path);
         }
     }
@@ -76,11 +101,19 @@ fn a_wrong_uri_value_in_attach_is_refused() {
     let db = densite(&dir.path().join("app.db"));
     let other = dir.path().join("other.db");
     let sql = format!("ATTACH 'file:{}?level=99' AS other", other.display());
-    let attached = db.execute_batch(&sql).and_then(|()| db.execute_batch("CREATE TABLE other.t(x)"));
-    assert_eq!(code_of(&attached.expect_err("a wrong value")).0, rusqlite::ffi::SQLITE_CANTOPEN);
+    let attached = db
+        .execute_batch(&sql)
+        .and_then(|()| db.execute_batch("CREATE TABLE other.t(x)"));
+    assert_eq!(
+        code_of(&attached.expect_err("a wrong value")).0,
+        rusqlite::ffi::SQLITE_CANTOPEN
+    );
     assert!(!other.exists(), "the file was made all the same");
     let said = densite_vfs::take_last_error().expect("a sentence of Densite's");
-    assert!(said.contains("level=99") && said.contains("other.db"), "{said}");
+    assert!(
+        said.contains("level=99") && said.contains("other.db"),
+        "{said}"
+    );
 }
 
 #[test]
@@ -102,8 +135,12 @@ fn pragmas_read_and_set() {
         for value in values {
             assert_eq!(number(&db, &format!("PRAGMA {pragma} = {value}")), value);
             assert_eq!(number(&db, &format!("PRAGMA main.{pragma}")), value);
-            assert_eq!(number(&db, &format!("PRAGMA {}", pragma.to_uppercase())), value);
-            db.execute_batch("UPDATE t SET x = x || '.'").expect("write with it");
+            assert_eq!(
+                number(&db, &format!("PRAGMA {}", pragma.to_uppercase())),
+                value
+            );
+            db.execute_batch("UPDATE t SET x = x || '.'")
+                .expect("write with it");
         }
     }
     assert_eq!(text(&db, "PRAGMA integrity_check"), "ok");
@@ -131,7 +168,10 @@ fn pragmas_are_nothing_on_a_plain_file() {
     let path = dir.path().join("plain.db");
     plain(&path).execute_batch(SOME_ROWS).expect("write");
     let db = densite(&path);
-    assert!(matches!(try_text(&db, "PRAGMA densite_level"), Err(rusqlite::Error::QueryReturnedNoRows)));
+    assert!(matches!(
+        try_text(&db, "PRAGMA densite_level"),
+        Err(rusqlite::Error::QueryReturnedNoRows)
+    ));
     check_rows(&db);
 }
 
@@ -139,9 +179,16 @@ fn pragmas_are_nothing_on_a_plain_file() {
 fn version_is_text_and_the_vfs_has_its_name() {
     let dir = folder();
     let db = densite(&dir.path().join("app.db"));
-    assert_eq!(text(&db, "SELECT densite_version()"), env!("CARGO_PKG_VERSION"));
+    assert_eq!(
+        text(&db, "SELECT densite_version()"),
+        env!("CARGO_PKG_VERSION")
+    );
     assert_eq!(text(&db, "SELECT typeof(densite_version())"), "text");
-    assert!(db.query_row("SELECT densite_version(1)", [], |_| Ok(())).is_err(), "it takes nothing");
+    assert!(
+        db.query_row("SELECT densite_version(1)", [], |_| Ok(()))
+            .is_err(),
+        "it takes nothing"
+    );
 }
 
 #[test]
@@ -149,10 +196,22 @@ fn info_gives_the_figures() {
     let dir = folder();
     let path = dir.path().join("app.db");
     let db = densite(&path);
-    db.execute_batch("PRAGMA page_size = 4096").expect("page size");
+    db.execute_batch("PRAGMA page_size = 4096")
+        .expect("page size");
     db.execute_batch(SOME_ROWS).expect("write");
-    let info = |name: &str| number(&db, &format!("SELECT value FROM densite_info('main') WHERE name = '{name}'"));
-    assert_eq!(text(&db, "SELECT value FROM densite_info('main') WHERE name = 'kind'"), "densite");
+    let info = |name: &str| {
+        number(
+            &db,
+            &format!("SELECT value FROM densite_info('main') WHERE name = '{name}'"),
+        )
+    };
+    assert_eq!(
+        text(
+            &db,
+            "SELECT value FROM densite_info('main') WHERE name = 'kind'"
+        ),
+        "densite"
+    );
     assert_eq!(info("page_size"), 4096);
     assert_eq!(info("pages"), number(&db, "PRAGMA page_count"));
     assert_eq!(info("logical_bytes"), info("pages") * 4096);
@@ -164,9 +223,16 @@ fn info_gives_the_figures() {
         number(&db, "SELECT count(*) FROM densite_info"),
         number(&db, "SELECT count(DISTINCT name) FROM densite_info('main')")
     );
-    assert_eq!(number(&db, "SELECT count(*) FROM densite_info WHERE name <> 'kind' AND typeof(value) <> 'integer'"), 0);
+    assert_eq!(
+        number(
+            &db,
+            "SELECT count(*) FROM densite_info WHERE name <> 'kind' AND typeof(value) <> 'integer'"
+        ),
+        0
+    );
     // In a transaction that has changed the file, too.
-    db.execute_batch("BEGIN; INSERT INTO t(x) VALUES ('more')").expect("begin");
+    db.execute_batch("BEGIN; INSERT INTO t(x) VALUES ('more')")
+        .expect("begin");
     assert_eq!(info("page_size"), 4096);
     db.execute_batch("ROLLBACK").expect("roll back");
 
@@ -175,10 +241,20 @@ fn info_gives_the_figures() {
 
     let other = dir.path().join("other.db");
     plain(&other).execute_batch(SOME_ROWS).expect("write");
-    db.execute_batch(&format!("ATTACH '{}' AS other", other.display())).expect("attach");
-    assert_eq!(text(&db, "SELECT value FROM densite_info('other') WHERE name = 'kind'"), "plain");
+    db.execute_batch(&format!("ATTACH '{}' AS other", other.display()))
+        .expect("attach");
     assert_eq!(
-        number(&db, "SELECT value FROM densite_info('other') WHERE name = 'pages'"),
+        text(
+            &db,
+            "SELECT value FROM densite_info('other') WHERE name = 'kind'"
+        ),
+        "plain"
+    );
+    assert_eq!(
+        number(
+            &db,
+            "SELECT value FROM densite_info('other') WHERE name = 'pages'"
+        ),
         number(&db, "PRAGMA other.page_count")
     );
 }

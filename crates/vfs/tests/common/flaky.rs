@@ -3,7 +3,7 @@
 use densite_sqlite::{Code, FileName, HostFile, HostVfs, Opened, Vfs, VfsFile, ffi, register_vfs};
 use std::ffi::{CStr, CString, c_void};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 /// What fails.
 #[derive(Default)]
@@ -14,6 +14,8 @@ pub(crate) struct Faults {
     pub(crate) syncs: AtomicBool,
     /// xRead answers SQLITE_IOERR_READ.
     pub(crate) reads: AtomicBool,
+    /// How many writes and syncs there were.
+    pub(crate) calls: AtomicU32,
 }
 
 struct Flaky {
@@ -90,6 +92,7 @@ impl VfsFile for FlakyFile {
         self.host.read(buf, at(offset)).map(|()| buf.len())
     }
     fn write(&mut self, buf: &[u8], offset: u64) -> Result<(), Code> {
+        self.faults.calls.fetch_add(1, Ordering::Relaxed);
         fail(&self.faults.writes, Code::FULL)?;
         self.host.write(buf, at(offset))
     }
@@ -98,6 +101,7 @@ impl VfsFile for FlakyFile {
         self.host.truncate(at(len))
     }
     fn sync(&mut self, flags: i32) -> Result<(), Code> {
+        self.faults.calls.fetch_add(1, Ordering::Relaxed);
         fail(&self.faults.syncs, Code::IOERR_FSYNC)?;
         self.host.sync_with(flags)
     }

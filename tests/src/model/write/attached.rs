@@ -18,7 +18,11 @@ impl World {
             }
             CrossCommit | CrossRollback => {
                 let schema = self.some_attached()?;
-                let end = if kind == CrossCommit { "COMMIT" } else { "ROLLBACK" };
+                let end = if kind == CrossCommit {
+                    "COMMIT"
+                } else {
+                    "ROLLBACK"
+                };
                 let (seed, count) = (self.dice.below(10_000), self.dice.between(1, 60));
                 let both = if self.attached && self.attached_plain {
                     "INSERT INTO aux.a1(v) VALUES ('both'); INSERT INTO auxp.a1(v) VALUES ('both');"
@@ -36,17 +40,27 @@ impl World {
             }
             TempCreate if self.catalog.of("temp", "p").len() < TEMP_MAX => {
                 let name = self.name("p");
-                Step::sql(kind, format!(
-                    "CREATE TEMP TABLE {name}(k INTEGER PRIMARY KEY, a TEXT, b BLOB); CREATE INDEX temp.{name}_a ON {name}(a)"
-                ))
+                Step::sql(
+                    kind,
+                    format!(
+                        "CREATE TEMP TABLE {name}(k INTEGER PRIMARY KEY, a TEXT, b BLOB); CREATE INDEX temp.{name}_a ON {name}(a)"
+                    ),
+                )
             }
             TempWrite => {
                 let name = self.temp_table()?;
                 let (seed, count) = (self.dice.below(1000), self.dice.between(1, 60));
                 let sql = match self.dice.below(3) {
-                    0 => format!("DELETE FROM temp.{name}; INSERT INTO temp.{name}(a) SELECT what FROM main.keep_log; INSERT INTO temp.{name}(a) VALUES ('one')"),
-                    1 => format!("INSERT INTO temp.{name}(a) VALUES ('a'), ('b'); UPDATE temp.{name} SET b = blob_of(k, 100), a = a || 'x' WHERE length(a) < 500"),
-                    _ => format!("{} INSERT INTO temp.{name}(a, b) SELECT text_of(i * {seed}, 30), blob_of(i, 300) FROM n", numbers(count)),
+                    0 => format!(
+                        "DELETE FROM temp.{name}; INSERT INTO temp.{name}(a) SELECT what FROM main.keep_log; INSERT INTO temp.{name}(a) VALUES ('one')"
+                    ),
+                    1 => format!(
+                        "INSERT INTO temp.{name}(a) VALUES ('a'), ('b'); UPDATE temp.{name} SET b = blob_of(k, 100), a = a || 'x' WHERE length(a) < 500"
+                    ),
+                    _ => format!(
+                        "{} INSERT INTO temp.{name}(a, b) SELECT text_of(i * {seed}, 30), blob_of(i, 300) FROM n",
+                        numbers(count)
+                    ),
                 };
                 Step::writes(kind, sql)
             }
@@ -59,7 +73,9 @@ impl World {
     }
 
     fn attach(&mut self, kind: Kind, schema: &str, parameters: &str) -> Step {
-        let journal = *self.dice.pick(&["delete", "truncate", "persist", "memory", "wal"]);
+        let journal = *self
+            .dice
+            .pick(&["delete", "truncate", "persist", "memory", "wal"]);
         let sync = *self.dice.pick(&["OFF", "OFF", "NORMAL", "FULL"]);
         let size = self.home_page_size;
         let sql = format!(
@@ -72,7 +88,11 @@ impl World {
 
     fn some_attached(&mut self) -> Option<&'static str> {
         let found = [("aux", self.attached), ("auxp", self.attached_plain)];
-        let there = found.iter().filter(|(_, there)| *there).map(|(schema, _)| *schema).collect();
+        let there = found
+            .iter()
+            .filter(|(_, there)| *there)
+            .map(|(schema, _)| *schema)
+            .collect();
         self.dice.pick_from(there)
     }
 

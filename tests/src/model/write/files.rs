@@ -24,7 +24,9 @@ impl World {
                 let size = *self.dice.pick(PAGE_SIZES);
                 let sql = if self.dice.percent(30) {
                     let now = self.page_size;
-                    format!("PRAGMA main.page_size = {size}; VACUUM main INTO 'file:{{DIR}}/into.db{off}'; PRAGMA main.page_size = {now}")
+                    format!(
+                        "PRAGMA main.page_size = {size}; VACUUM main INTO 'file:{{DIR}}/into.db{off}'; PRAGMA main.page_size = {now}"
+                    )
                 } else {
                     format!("VACUUM main INTO 'file:{{DIR}}/into.db{off}'")
                 };
@@ -34,12 +36,23 @@ impl World {
                 let pages = *self.dice.pick(&[-1, -1, 1000, 7, 20]);
                 let between = (pages > 0 && self.dice.percent(50))
                     .then(|| "INSERT INTO keep_log VALUES ('during backup', 1)".to_owned());
-                let action = Action::BackupOut { plain: kind == BackupOutPlain, pages, between };
+                let action = Action::BackupOut {
+                    plain: kind == BackupOutPlain,
+                    pages,
+                    between,
+                };
                 Step::new(kind, action, Proof::Ok)
             }
             BackupIn | BackupInPlain => {
                 let pages = *self.dice.pick(&[-1, -1, 1000, 11]);
-                Step::new(kind, Action::BackupIn { plain: kind == BackupInPlain, pages }, Proof::Ok)
+                Step::new(
+                    kind,
+                    Action::BackupIn {
+                        plain: kind == BackupInPlain,
+                        pages,
+                    },
+                    Proof::Ok,
+                )
             }
             AutoVacuumNone => self.auto_vacuum_step(kind, 0),
             AutoVacuumFull => self.auto_vacuum_step(kind, 1),

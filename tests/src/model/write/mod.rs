@@ -157,20 +157,29 @@ impl World {
             | CursorWhileWriting | BlobRead | BlobWrite => self.rows_step(kind),
             FtsCreate | FtsDrop | FtsInsert | FtsUpdate | FtsDelete | FtsQuery | FtsMaintain
             | RtreeInsert | RtreeUpdate | RtreeDelete | RtreeQuery => self.search_step(kind),
-            Vacuum | VacuumPageSize | VacuumInto | VacuumIntoPlain | BackupOut
-            | BackupOutPlain | BackupIn | BackupInPlain | AutoVacuumNone | AutoVacuumFull
-            | AutoVacuumIncremental | IncrementalVacuum | Reopen | Digest => {
-                Some(self.file_step(kind))
-            }
+            Vacuum
+            | VacuumPageSize
+            | VacuumInto
+            | VacuumIntoPlain
+            | BackupOut
+            | BackupOutPlain
+            | BackupIn
+            | BackupInPlain
+            | AutoVacuumNone
+            | AutoVacuumFull
+            | AutoVacuumIncremental
+            | IncrementalVacuum
+            | Reopen
+            | Digest => Some(self.file_step(kind)),
             Attach | AttachPlain | Detach | CrossCommit | CrossRollback | TempCreate
             | TempWrite | TempDrop => self.attached_step(kind),
             Begin | Commit | Rollback | Savepoint | Release | RollbackTo | JournalDelete
             | JournalTruncate | JournalPersist | JournalMemory | JournalOff | JournalWal
             | SynchronousOff | SynchronousNormal | SynchronousFull | SynchronousExtra
             | LockingNormal | LockingExclusive | CheckpointPassive | CheckpointFull
-            | CheckpointRestart | CheckpointTruncate | AutoCheckpoint | CacheTiny
-            | CacheNormal | SecureDelete | UserVersion | MmapSize | SecondRead | SecondWrite
-            | SnapshotBegin | SnapshotRead | SnapshotEnd => self.session_step(kind),
+            | CheckpointRestart | CheckpointTruncate | AutoCheckpoint | CacheTiny | CacheNormal
+            | SecureDelete | UserVersion | MmapSize | SecondRead | SecondWrite | SnapshotBegin
+            | SnapshotRead | SnapshotEnd => self.session_step(kind),
         }
     }
 }

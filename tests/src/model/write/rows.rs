@@ -11,19 +11,35 @@ impl World {
         match kind {
             Insert => {
                 let table = self.any_table("tgwc")?;
-                let values: Vec<_> = table.writable().into_iter().map(|c| self.value(c)).collect();
+                let values: Vec<_> = table
+                    .writable()
+                    .into_iter()
+                    .map(|c| self.value(c))
+                    .collect();
                 let or = self.conflict();
-                let sql = format!("INSERT {or}INTO {}({}) VALUES ({})", table.sql(), list(&table), values.join(", "));
+                let sql = format!(
+                    "INSERT {or}INTO {}({}) VALUES ({})",
+                    table.sql(),
+                    list(&table),
+                    values.join(", ")
+                );
                 Some(Step::writes(kind, sql))
             }
             InsertMany => {
                 let table = self.any_table("tgwc")?;
-                let values: Vec<_> = table.writable().into_iter().map(|c| self.value_of_i(c)).collect();
+                let values: Vec<_> = table
+                    .writable()
+                    .into_iter()
+                    .map(|c| self.value_of_i(c))
+                    .collect();
                 let count = self.dice.between(2, 120);
                 let or = self.careful();
                 let sql = format!(
                     "{} INSERT {or}INTO {}({}) SELECT {} FROM n",
-                    numbers(count), table.sql(), list(&table), values.join(", ")
+                    numbers(count),
+                    table.sql(),
+                    list(&table),
+                    values.join(", ")
                 );
                 Some(Step::writes(kind, sql))
             }
@@ -34,10 +50,21 @@ impl World {
                 let values: Vec<_> = table
                     .writable()
                     .into_iter()
-                    .map(|c| if c.name == large.name { self.large_value(&c.declared) } else { self.value(c) })
+                    .map(|c| {
+                        if c.name == large.name {
+                            self.large_value(&c.declared)
+                        } else {
+                            self.value(c)
+                        }
+                    })
                     .collect();
                 let or = self.careful();
-                let sql = format!("INSERT {or}INTO {}({}) VALUES ({})", table.sql(), list(&table), values.join(", "));
+                let sql = format!(
+                    "INSERT {or}INTO {}({}) VALUES ({})",
+                    table.sql(),
+                    list(&table),
+                    values.join(", ")
+                );
                 Some(Step::writes(kind, sql))
             }
             Upsert => {
@@ -60,11 +87,21 @@ impl World {
                 let values: Vec<_> = table
                     .writable()
                     .iter()
-                    .map(|c| if c.name == changed { value.clone() } else { c.name.clone() })
+                    .map(|c| {
+                        if c.name == changed {
+                            value.clone()
+                        } else {
+                            c.name.clone()
+                        }
+                    })
                     .collect();
                 let sql = format!(
                     "INSERT OR REPLACE INTO {}({}) SELECT {} FROM {} ORDER BY 1 LIMIT {}",
-                    table.sql(), list(&table), values.join(", "), table.sql(), self.dice.between(1, 3)
+                    table.sql(),
+                    list(&table),
+                    values.join(", "),
+                    table.sql(),
+                    self.dice.between(1, 3)
                 );
                 Some(Step::writes(kind, sql))
             }
@@ -72,7 +109,10 @@ impl World {
             Delete => {
                 let table = self.any_table("tgwc")?;
                 let rows = self.some_rows(&table);
-                Some(Step::writes(kind, format!("DELETE FROM {} WHERE {rows}", table.sql())))
+                Some(Step::writes(
+                    kind,
+                    format!("DELETE FROM {} WHERE {rows}", table.sql()),
+                ))
             }
             DeleteAll => {
                 let name = match self.any_table("tgwc") {
@@ -107,13 +147,23 @@ impl World {
                 let query = format!("SELECT rowid FROM {} ORDER BY rowid LIMIT 12", table.sql());
                 let statement = match self.dice.below(3) {
                     0 => "INSERT INTO keep_log VALUES ('cursor', ?)".to_owned(),
-                    1 => format!("DELETE FROM {} WHERE rowid = ? AND rowid % 3 = 0", table.sql()),
+                    1 => format!(
+                        "DELETE FROM {} WHERE rowid = ? AND rowid % 3 = 0",
+                        table.sql()
+                    ),
                     _ => "INSERT INTO keep_unique(k, v) VALUES (NULL, blob_of(?, 700))".to_owned(),
                 };
-                Some(Step::new(kind, Action::Cursor { query, statement }, Proof::Rows))
+                Some(Step::new(
+                    kind,
+                    Action::Cursor { query, statement },
+                    Proof::Rows,
+                ))
             }
             BlobRead => {
-                let (nth, piece) = (self.dice.below(4), self.dice.between(1, 5000).max(self.page_size / 16));
+                let (nth, piece) = (
+                    self.dice.below(4),
+                    self.dice.between(1, 5000).max(self.page_size / 16),
+                );
                 Some(Step::new(kind, Action::BlobRead { nth, piece }, Proof::Ok))
             }
             BlobWrite => {
@@ -141,16 +191,27 @@ impl World {
                 let source = self.dice.pick(&from.columns).name.clone();
                 match c.declared.as_str() {
                     "INTEGER" => format!("length({source}) + rowid_or_zero"),
-                    _ if c.not_null || c.key => format!("coalesce(substr({source}, 1, 200), 'null')"),
+                    _ if c.not_null || c.key => {
+                        format!("coalesce(substr({source}, 1, 200), 'null')")
+                    }
                     _ => format!("substr({source}, 1, 400)"),
                 }
             })
-            .map(|s| s.replace("rowid_or_zero", if from.without_rowid { "0" } else { "rowid" }))
+            .map(|s| {
+                s.replace(
+                    "rowid_or_zero",
+                    if from.without_rowid { "0" } else { "rowid" },
+                )
+            })
             .collect();
         let or = self.careful();
         let sql = format!(
             "INSERT {or}INTO {}({}) SELECT {} FROM {} LIMIT {}",
-            to.sql(), list(&to), sources.join(", "), from.sql(), self.dice.between(1, 50)
+            to.sql(),
+            list(&to),
+            sources.join(", "),
+            from.sql(),
+            self.dice.between(1, 50)
         );
         Some(Step::writes(InsertSelect, sql))
     }
@@ -165,7 +226,9 @@ impl World {
             let column = (*self.dice.pick(&table.plain())).clone();
             let value = match self.dice.below(3) {
                 0 if column.declared == "INTEGER" => format!("{} + 1", column.name),
-                0 if column.declared == "TEXT" => format!("substr({} || 'tail', 3, 200)", column.name),
+                0 if column.declared == "TEXT" => {
+                    format!("substr({} || 'tail', 3, 200)", column.name)
+                }
                 _ => self.value(&column),
             };
             (column, value)
@@ -175,7 +238,11 @@ impl World {
             _ => self.one_row(&table),
         };
         let or = self.careful();
-        let sql = format!("UPDATE {or}{} SET {} = {value} WHERE {rows}", table.sql(), column.name);
+        let sql = format!(
+            "UPDATE {or}{} SET {} = {value} WHERE {rows}",
+            table.sql(),
+            column.name
+        );
         Some(Step::writes(kind, sql))
     }
 
@@ -186,11 +253,22 @@ impl World {
                 let (name, column) = (table.sql(), self.dice.pick(&table.columns).name.clone());
                 match self.dice.below(6) {
                     0 => format!("SELECT * FROM {name}"),
-                    1 => format!("SELECT {column}, count(*) FROM {name} GROUP BY {column} ORDER BY {column} DESC LIMIT 25"),
-                    2 => format!("SELECT * FROM {name} WHERE {column} > {} ORDER BY {column}, 1 LIMIT 9 OFFSET 2", self.dice.below(500)),
-                    3 => format!("SELECT total(length({column})), min({column}), max({column}) FROM {name}"),
-                    4 => format!("SELECT {column}, row_number() OVER (ORDER BY {column}, 1) FROM {name} WHERE {column} LIKE '%river%'"),
-                    _ => format!("SELECT count(*) FROM {name} WHERE {column} IN (SELECT {column} FROM {name} LIMIT 7)"),
+                    1 => format!(
+                        "SELECT {column}, count(*) FROM {name} GROUP BY {column} ORDER BY {column} DESC LIMIT 25"
+                    ),
+                    2 => format!(
+                        "SELECT * FROM {name} WHERE {column} > {} ORDER BY {column}, 1 LIMIT 9 OFFSET 2",
+                        self.dice.below(500)
+                    ),
+                    3 => format!(
+                        "SELECT total(length({column})), min({column}), max({column}) FROM {name}"
+                    ),
+                    4 => format!(
+                        "SELECT {column}, row_number() OVER (ORDER BY {column}, 1) FROM {name} WHERE {column} LIKE '%river%'"
+                    ),
+                    _ => format!(
+                        "SELECT count(*) FROM {name} WHERE {column} IN (SELECT {column} FROM {name} LIMIT 7)"
+                    ),
                 }
             }
         };
@@ -227,7 +305,10 @@ impl World {
     fn one_row(&mut self, table: &Table) -> String {
         let (key, nth) = (row_key(table), self.dice.below(1000));
         let name = table.sql();
-        format!("{key} IN (SELECT {} FROM {name} LIMIT 1 OFFSET {nth} % (SELECT count(*) + 1 FROM {name}))", key.trim_matches(['(', ')']))
+        format!(
+            "{key} IN (SELECT {} FROM {name} LIMIT 1 OFFSET {nth} % (SELECT count(*) + 1 FROM {name}))",
+            key.trim_matches(['(', ')'])
+        )
     }
 
     /// A condition that some of the rows meet.
@@ -241,16 +322,30 @@ impl World {
 
     fn large_column(&mut self, table: &Table) -> Option<Column> {
         let fits = |c: &&&Column| matches!(c.declared.as_str(), "TEXT" | "BLOB" | "");
-        let columns: Vec<Column> = table.plain().iter().filter(fits).map(|c| (*c).clone()).collect();
+        let columns: Vec<Column> = table
+            .plain()
+            .iter()
+            .filter(fits)
+            .map(|c| (*c).clone())
+            .collect();
         self.dice.pick_from(columns)
     }
 }
 
 /// The columns that can be given a value, as SQL wants them.
 fn list(table: &Table) -> String {
-    table.writable().iter().map(|c| c.name.as_str()).collect::<Vec<_>>().join(", ")
+    table
+        .writable()
+        .iter()
+        .map(|c| c.name.as_str())
+        .collect::<Vec<_>>()
+        .join(", ")
 }
 
 fn row_key(table: &Table) -> &'static str {
-    if table.without_rowid { "(k, n)" } else { "rowid" }
+    if table.without_rowid {
+        "(k, n)"
+    } else {
+        "rowid"
+    }
 }

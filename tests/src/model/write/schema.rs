@@ -20,7 +20,10 @@ impl World {
             RenameTable => {
                 let table = self.main_table("tgwc")?;
                 let to = self.name(&table.name[..1]);
-                Some(Step::sql(kind, format!("ALTER TABLE {} RENAME TO {to}", table.sql())))
+                Some(Step::sql(
+                    kind,
+                    format!("ALTER TABLE {} RENAME TO {to}", table.sql()),
+                ))
             }
             AddColumn => self.add_column(),
             RenameColumn => {
@@ -44,7 +47,11 @@ impl World {
                 Some(Step::sql(kind, sql))
             }
             Analyze => {
-                let sql = *self.dice.pick(&["ANALYZE main", "ANALYZE main", "PRAGMA main.optimize=0xfffe"]);
+                let sql = *self.dice.pick(&[
+                    "ANALYZE main",
+                    "ANALYZE main",
+                    "PRAGMA main.optimize=0xfffe",
+                ]);
                 Some(Step::sql(kind, sql))
             }
             CreateView => self.create_view(),
@@ -75,15 +82,27 @@ impl World {
             "id INTEGER PRIMARY KEY, ",
             "",
         ]);
-        let a = *self.dice.pick(&["", " NOT NULL DEFAULT 7", " UNIQUE", " CHECK(a IS NULL OR a <> 3)"]);
-        let b = *self.dice.pick(&["", " COLLATE NOCASE", " NOT NULL DEFAULT 'none'", " DEFAULT (upper('x'))"]);
+        let a = *self.dice.pick(&[
+            "",
+            " NOT NULL DEFAULT 7",
+            " UNIQUE",
+            " CHECK(a IS NULL OR a <> 3)",
+        ]);
+        let b = *self.dice.pick(&[
+            "",
+            " COLLATE NOCASE",
+            " NOT NULL DEFAULT 'none'",
+            " DEFAULT (upper('x'))",
+        ]);
         let sql = format!("CREATE TABLE main.{name}({id}a INTEGER{a}, b TEXT{b}, c BLOB, d REAL)");
         Step::sql(CreateTable, sql)
     }
 
     fn create_without_rowid(&mut self) -> Step {
         let name = self.name("w");
-        let key = *self.dice.pick(&["PRIMARY KEY(k, n DESC)", "PRIMARY KEY(n, k)"]);
+        let key = *self
+            .dice
+            .pick(&["PRIMARY KEY(k, n DESC)", "PRIMARY KEY(n, k)"]);
         let sql = format!(
             "CREATE TABLE main.{name}(k TEXT, n INTEGER, v BLOB, t TEXT, {key}) WITHOUT ROWID"
         );
@@ -104,7 +123,10 @@ impl World {
         let from = self.any_table("tgwc")?;
         let name = self.name("c");
         let limit = self.dice.between(5, 60);
-        let sql = format!("CREATE TABLE main.{name} AS SELECT * FROM {} LIMIT {limit}", from.sql());
+        let sql = format!(
+            "CREATE TABLE main.{name} AS SELECT * FROM {} LIMIT {limit}",
+            from.sql()
+        );
         Some(Step::sql(CreateTableAs, sql))
     }
 
@@ -134,16 +156,28 @@ impl World {
             "BLOB",
             "INTEGER NOT NULL DEFAULT 0",
         ]);
-        Some(Step::sql(AddColumn, format!("ALTER TABLE {} ADD COLUMN {name} {kind}", table.sql())))
+        Some(Step::sql(
+            AddColumn,
+            format!("ALTER TABLE {} ADD COLUMN {name} {kind}", table.sql()),
+        ))
     }
 
     fn drop_column(&mut self) -> Option<Step> {
         let with_added = |t: &&Table| t.columns.iter().any(|c| c.name.starts_with('x'));
         let tables = self.catalog.of("main", "tgwc").into_iter();
-        let table = self.dice.pick_from(tables.filter(with_added).cloned().collect::<Vec<_>>())?;
-        let added = table.columns.iter().filter(|c| c.name.starts_with('x')).collect();
+        let table = self
+            .dice
+            .pick_from(tables.filter(with_added).cloned().collect::<Vec<_>>())?;
+        let added = table
+            .columns
+            .iter()
+            .filter(|c| c.name.starts_with('x'))
+            .collect();
         let column = self.dice.pick_from::<&_>(added)?.name.clone();
-        Some(Step::sql(DropColumn, format!("ALTER TABLE {} DROP COLUMN {column}", table.sql())))
+        Some(Step::sql(
+            DropColumn,
+            format!("ALTER TABLE {} DROP COLUMN {column}", table.sql()),
+        ))
     }
 
     fn create_index(&mut self) -> Option<Step> {
@@ -155,7 +189,11 @@ impl World {
         let columns = table.plain();
         let one = self.dice.pick(&columns).name.clone();
         let two = self.dice.pick(&columns).name.clone();
-        let unique = if self.journal != Journal::Off && self.dice.percent(15) { "UNIQUE " } else { "" };
+        let unique = if self.journal != Journal::Off && self.dice.percent(15) {
+            "UNIQUE "
+        } else {
+            ""
+        };
         let on = match self.dice.below(6) {
             0 => format!("{one} DESC"),
             1 if one != two => format!("{one}, {two}"),
@@ -164,7 +202,10 @@ impl World {
             4 => format!("{one} COLLATE NOCASE"),
             _ => one,
         };
-        Some(Step::sql(CreateIndex, format!("CREATE {unique}INDEX main.{name} ON {}({on})", table.name)))
+        Some(Step::sql(
+            CreateIndex,
+            format!("CREATE {unique}INDEX main.{name} ON {}({on})", table.name),
+        ))
     }
 
     fn create_view(&mut self) -> Option<Step> {

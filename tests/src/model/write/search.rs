@@ -5,8 +5,15 @@ use super::values::numbers;
 use crate::model::kind::Kind::{self, *};
 use crate::model::step::{Action, Proof, Step};
 
-const SEARCHES: &[&str] =
-    &["river", "river AND stone", "ap*", "\"quiet north\"", "NEAR(copper sail, 5)", "title: ember", "winter NOT cloud"];
+const SEARCHES: &[&str] = &[
+    "river",
+    "river AND stone",
+    "ap*",
+    "\"quiet north\"",
+    "NEAR(copper sail, 5)",
+    "title: ember",
+    "winter NOT cloud",
+];
 
 impl World {
     pub(super) fn search_step(&mut self, kind: Kind) -> Option<Step> {

@@ -6,9 +6,16 @@ use crate::model::step::{Action, Proof, Step};
 
 impl World {
     pub(super) fn session_step(&mut self, kind: Kind) -> Option<Step> {
-        let last = |sql: String, wanted: &str| Step::new(kind, Action::Main(sql), Proof::Last(wanted.to_owned()));
+        let last = |sql: String, wanted: &str| {
+            Step::new(kind, Action::Main(sql), Proof::Last(wanted.to_owned()))
+        };
         let journal = |mode: &str| last(format!("PRAGMA main.journal_mode = {mode}"), mode);
-        let sync = |n: &str| last(format!("PRAGMA main.synchronous = {n}; PRAGMA main.synchronous"), n);
+        let sync = |n: &str| {
+            last(
+                format!("PRAGMA main.synchronous = {n}; PRAGMA main.synchronous"),
+                n,
+            )
+        };
         Some(match kind {
             Begin => Step::sql(kind, *self.dice.pick(&["BEGIN", "BEGIN", "BEGIN IMMEDIATE", "BEGIN EXCLUSIVE"])),
             Commit => Step::sql(kind, "COMMIT"),
@@ -81,10 +88,12 @@ impl World {
             }
             MmapSize => {
                 let size = *self.dice.pick(&[0, 65_536, 1 << 20, 1 << 28]);
-                // Densite answers 0, for it maps nothing.
+                // Densite answers 0, for it maps nothing. What is mapped is not in the cache
+                // (see `Action::Checkpoint`), so plain SQLite maps nothing either.
                 let first = format!("PRAGMA main.mmap_size = {size}");
+                let plain = "PRAGMA main.mmap_size = 0".to_owned();
                 let sql = "SELECT count(*) FROM main.keep_blobs".to_owned();
-                Step::new(kind, Action::MainAfter { first, sql }, Proof::Ok)
+                Step::new(kind, Action::MainAfter { first, plain, sql }, Proof::Ok)
             }
             SecondRead => {
                 let sql = "SELECT count(*), sum(length(b)) FROM keep_blobs; SELECT * FROM keep_log LIMIT 20; PRAGMA page_count";
