@@ -13,20 +13,41 @@ use densite_tests::simvfs::SimVfs;
 use std::ffi::CString;
 
 fn seeds() -> u64 {
-    std::env::var("DENSITE_CRASH_SEEDS").ok().and_then(|s| s.parse().ok()).unwrap_or(5)
+    std::env::var("DENSITE_CRASH_SEEDS")
+        .ok()
+        .and_then(|s| s.parse().ok())
+        .unwrap_or(5)
 }
 
 fn through_densite(journal: Journal, synchronous: Synchronous, first: u64, seeds: u64) -> Tally {
     let mut tally = Tally::default();
-    for (half, uri) in ["threads=0", "threads=0&x_tuning=eager"].into_iter().enumerate() {
-        let host = format!("crash-host-{}-{}-{half}-{first}", journal.name(), synchronous.name());
-        let name = CString::new(format!("crash-{}-{}-{half}-{first}", journal.name(), synchronous.name())).expect("no zero");
+    for (half, uri) in ["threads=0", "threads=0&x_tuning=eager"]
+        .into_iter()
+        .enumerate()
+    {
+        let host = format!(
+            "crash-host-{}-{}-{half}-{first}",
+            journal.name(),
+            synchronous.name()
+        );
+        let name = CString::new(format!(
+            "crash-{}-{}-{half}-{first}",
+            journal.name(),
+            synchronous.name()
+        ))
+        .expect("no zero");
         let vfs = SimVfs::register(&host, SimDisk::new(1));
         let below = CString::new(host).expect("no zero");
         densite_vfs::register(subject::api(), &name, Some(&below), false).expect("register");
         let stand = Stand::over(&vfs, name.to_str().expect("ascii")).with_uri(uri);
         let range = first + half as u64 * seeds..first + (half as u64 + 1) * seeds;
-        tally.add(campaign(&stand, journal, synchronous, range, Plan::default()));
+        tally.add(campaign(
+            &stand,
+            journal,
+            synchronous,
+            range,
+            Plan::default(),
+        ));
     }
     tally
 }
@@ -70,8 +91,14 @@ cuts! {
 #[test]
 #[ignore = "long"]
 fn long_crash() {
-    let number = |name: &str, default: u64| std::env::var(name).ok().and_then(|s| s.parse().ok()).unwrap_or(default);
-    let end = std::time::Instant::now() + std::time::Duration::from_secs(60 * number("DENSITE_MINUTES", 60));
+    let number = |name: &str, default: u64| {
+        std::env::var(name)
+            .ok()
+            .and_then(|s| s.parse().ok())
+            .unwrap_or(default)
+    };
+    let end = std::time::Instant::now()
+        + std::time::Duration::from_secs(60 * number("DENSITE_MINUTES", 60));
     let mut seed = number("DENSITE_SEED", 1000);
     let mut total = Tally::default();
     while std::time::Instant::now() < end {

@@ -80,7 +80,12 @@ impl Bench {
         for report in writer.take::<8>() {
             let n = u64::from_le_bytes(report);
             // The first report of a process shows where it went on: behind all that was acknowledged.
-            assert!(n > self.acknowledged, "{}: {n} reported after {}", self.what(), self.acknowledged);
+            assert!(
+                n > self.acknowledged,
+                "{}: {n} reported after {}",
+                self.what(),
+                self.acknowledged
+            );
             self.acknowledged = n;
         }
     }
@@ -89,7 +94,10 @@ impl Bench {
     fn verify(&mut self, path: &Path) -> u64 {
         let what = self.what();
         store::assert_whole(path, &what);
-        let db = self.subject.open(path).unwrap_or_else(|e| panic!("{what}: open: {e}"));
+        let db = self
+            .subject
+            .open(path)
+            .unwrap_or_else(|e| panic!("{what}: open: {e}"));
         let (from, to) = (self.acknowledged, self.acknowledged + 1);
         let n = self.ledger.assert_state(&db, from, to, &what);
         db.close().map_err(|(_, e)| e).expect("close");
@@ -111,9 +119,20 @@ impl Bench {
         if self.round.is_multiple_of(7) {
             self.renew();
         }
-        let limit = if self.rng.random_range(0..6) == 0 { 20 } else { 100_000u64 };
+        let limit = if self.rng.random_range(0..6) == 0 {
+            20
+        } else {
+            100_000u64
+        };
         let path = self.path().display().to_string();
-        let args = ["writer", &self.subject.to_string(), &path, &self.settings, &self.plan.to_string(), &limit.to_string()];
+        let args = [
+            "writer",
+            &self.subject.to_string(),
+            &path,
+            &self.settings,
+            &self.plan.to_string(),
+            &limit.to_string(),
+        ];
         let mut writer = Child::start(env!("CARGO_BIN_EXE_worker"), &args, &[]);
         // Some are killed while they open and recover, most while they write.
         if self.rng.random_range(0..4) > 0 {
@@ -137,7 +156,11 @@ impl Bench {
         // The commit that was under way when the kill came has come to rest: it counts from now on. Of the copy
         // nothing goes back, so the next writer recovers for itself.
         let path = self.path();
-        self.acknowledged = if self.rng.random() { self.verify_copy() } else { self.verify(&path) };
+        self.acknowledged = if self.rng.random() {
+            self.verify_copy()
+        } else {
+            self.verify(&path)
+        };
     }
 }
 

@@ -1,6 +1,7 @@
 //! The same answers from plain SQLite and from Densite: see `densite_tests::model`.
 //!
-//! `DENSITE_SEED` and `DENSITE_STEPS` choose another run than the one of every day.
+//! `DENSITE_SEED` and `DENSITE_STEPS` choose another run than the one of every day; with
+//! `DENSITE_CHECK_FROM` SQLite's integrity check follows every step from that one on.
 
 use std::time::{Duration, Instant};
 
@@ -26,6 +27,7 @@ fn same_answers(page_size: usize) {
         page_size,
         steps: steps.unwrap_or(5000),
         every_kind: steps.is_none(),
+        check_from: number("DENSITE_CHECK_FROM"),
     };
     match run(config) {
         Ok(report) => println!(
@@ -109,7 +111,9 @@ fn long_model() {
                         return;
                     }
                     let begin = Instant::now();
-                    match run(Config { seed, page_size, steps, every_kind: steps >= 5000 }) {
+                    let every_kind = steps >= 5000;
+                    let check_from = None;
+                    match run(Config { seed, page_size, steps, every_kind, check_from }) {
                         Ok(report) => println!(
                             "model: seed {seed}, page size {page_size}: {} steps in {:.0?}, same answers",
                             report.steps,

@@ -5,9 +5,7 @@ use std::path::Path;
 /// The tests a document names: `path/of/file.rs::name`.
 fn named(document: &str) -> Vec<(&str, &str)> {
     let quoted = document.split('`').skip(1).step_by(2);
-    quoted
-        .filter_map(|q| q.split_once(".rs::"))
-        .collect()
+    quoted.filter_map(|q| q.split_once(".rs::")).collect()
 }
 
 #[test]

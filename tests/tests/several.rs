@@ -33,11 +33,20 @@ struct Bench {
 
 impl Bench {
     fn start(&mut self, process: u32, access: &str) -> Child {
-        let settings = if access == "ro" { READER } else { self.settings };
-        let (subject, seed) = (self.subject.to_string(), self.rng.random::<u64>().to_string());
+        let settings = if access == "ro" {
+            READER
+        } else {
+            self.settings
+        };
+        let (subject, seed) = (
+            self.subject.to_string(),
+            self.rng.random::<u64>().to_string(),
+        );
         let path = self.path.display().to_string();
         let (process, threads) = (process.to_string(), THREADS.to_string());
-        let args = ["crowd", &subject, &path, settings, &seed, &process, &threads, access];
+        let args = [
+            "crowd", &subject, &path, settings, &seed, &process, &threads, access,
+        ];
         Child::start(env!("CARGO_BIN_EXE_worker"), &args, &[])
     }
 
@@ -48,7 +57,10 @@ impl Bench {
             let n = u64::from_le_bytes(n.try_into().expect("8 bytes"));
             let before = self.promised.insert(id, n).unwrap_or(0);
             // One that was killed may have committed once more than it could report.
-            assert!(n == before + 1 || n == before + 2, "person {id} reports {n} after {before}");
+            assert!(
+                n == before + 1 || n == before + 2,
+                "person {id} reports {n} after {before}"
+            );
             self.commits += 1;
         }
     }
@@ -69,15 +81,24 @@ fn run(name: &str, subject: Subject, settings: &'static str, time: Duration) {
     let dir = tempfile::tempdir().expect("directory");
     let path = dir.path().join("app.db");
     let rng = SmallRng::seed_from_u64(seed(name, 30));
-    let mut bench =
-        Bench { subject, settings, path, rng, promised: BTreeMap::new(), commits: 0, kills: 0 };
+    let mut bench = Bench {
+        subject,
+        settings,
+        path,
+        rng,
+        promised: BTreeMap::new(),
+        commits: 0,
+        kills: 0,
+    };
     {
         let db = subject.open(&bench.path).expect("open");
         db.execute_batch(settings).expect("settings");
         crowd::create(&db, (PROCESSES + 1) * THREADS).expect("create");
     }
     let begin = Instant::now();
-    let mut children: Vec<Child> = (0..PROCESSES).map(|process| bench.start(process, "rw")).collect();
+    let mut children: Vec<Child> = (0..PROCESSES)
+        .map(|process| bench.start(process, "rw"))
+        .collect();
     // One more that may only read, in the place of persons who never write.
     children.push(bench.start(PROCESSES, "ro"));
     while begin.elapsed() < time {
@@ -92,7 +113,11 @@ fn run(name: &str, subject: Subject, settings: &'static str, time: Duration) {
         }
         let which = bench.rng.random_range(0..children.len());
         let kill = bench.rng.random_range(0..3) > 0;
-        let access = if which == PROCESSES as usize { "ro" } else { "rw" };
+        let access = if which == PROCESSES as usize {
+            "ro"
+        } else {
+            "rw"
+        };
         let old = children.remove(which);
         bench.end(old, kill);
         let next = bench.start(which as u32, access);
@@ -103,7 +128,12 @@ fn run(name: &str, subject: Subject, settings: &'static str, time: Duration) {
     }
     verify(&bench, name);
     println!("{name}: {} commits, {} kills", bench.commits, bench.kills);
-    assert!(bench.commits > 50 && bench.kills > 0, "{name}: {} commits, {} kills", bench.commits, bench.kills);
+    assert!(
+        bench.commits > 50 && bench.kills > 0,
+        "{name}: {} commits, {} kills",
+        bench.commits,
+        bench.kills
+    );
 }
 
 fn verify(bench: &Bench, name: &str) {
@@ -111,12 +141,17 @@ fn verify(bench: &Bench, name: &str) {
     store::assert_whole(path, name);
     {
         let db = bench.subject.open(path).expect("open");
-        let check: String = db.query_row("PRAGMA integrity_check", [], |r| r.get(0)).expect("integrity_check");
+        let check: String = db
+            .query_row("PRAGMA integrity_check", [], |r| r.get(0))
+            .expect("integrity_check");
         assert_eq!(check, "ok", "{name}");
         let (counts, _) = crowd::observe(&db).expect("observe");
         for (id, n) in counts.iter().zip(0u32..).map(|(n, id)| (id, *n as u64)) {
             let promised = bench.promised.get(&id).copied().unwrap_or(0);
-            assert!(n == promised || n == promised + 1, "{name}: person {id} was promised {promised} and has {n}");
+            assert!(
+                n == promised || n == promised + 1,
+                "{name}: person {id} was promised {promised} and has {n}"
+            );
         }
     }
     store::assert_whole(path, name);
@@ -129,17 +164,32 @@ fn wal() {
 
 #[test]
 fn delete() {
-    run("several delete", Subject::Densite, DELETE, Duration::from_secs(8));
+    run(
+        "several delete",
+        Subject::Densite,
+        DELETE,
+        Duration::from_secs(8),
+    );
 }
 
 #[test]
 fn control_wal() {
-    run("several control_wal", Subject::Plain, WAL, Duration::from_secs(4));
+    run(
+        "several control_wal",
+        Subject::Plain,
+        WAL,
+        Duration::from_secs(4),
+    );
 }
 
 #[test]
 fn control_delete() {
-    run("several control_delete", Subject::Plain, DELETE, Duration::from_secs(4));
+    run(
+        "several control_delete",
+        Subject::Plain,
+        DELETE,
+        Duration::from_secs(4),
+    );
 }
 
 /// For as long as `make crash` says.

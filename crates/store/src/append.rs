@@ -36,7 +36,13 @@ pub(crate) struct Appender {
 
 impl Appender {
     /// Appends behind a commit: `pos`, `room_end` and `tail_off` as its trailer says, `prev` its hash.
-    pub(crate) fn new(salt: u64, pos: u64, room_end: u64, tail_off: u64, prev: &[u8; 16]) -> Appender {
+    pub(crate) fn new(
+        salt: u64,
+        pos: u64,
+        room_end: u64,
+        tail_off: u64,
+        prev: &[u8; 16],
+    ) -> Appender {
         Appender {
             salt,
             pos,
@@ -89,7 +95,11 @@ impl Appender {
     pub(crate) fn make_room(&mut self, space: &mut Space, len: u64, version: u64) -> Result<()> {
         let need = len + JUMP_LEN;
         let lock = LOCK_UNIT * UNIT_LEN;
-        let end = if self.room_end == OPEN_END && self.pos < lock { lock } else { self.room_end };
+        let end = if self.room_end == OPEN_END && self.pos < lock {
+            lock
+        } else {
+            self.room_end
+        };
         // At the very start of a commit a free extent is better than the end of the file.
         let prefer_free = self.room_end == OPEN_END && self.written == 0;
         let fits = self.pos + need <= end;
@@ -107,10 +117,13 @@ impl Appender {
             None => (self.tail_start(need), OPEN_END),
         };
         if target + need > MAX_OFF {
-            return Err(Error::Setting("a stored file cannot be larger than 256 TiB".to_owned()));
+            return Err(Error::Setting(
+                "a stored file cannot be larger than 256 TiB".to_owned(),
+            ));
         }
         self.push(Record::plain(Kind::Jump, 0, version), &target.to_le_bytes());
-        self.closed.push((self.buf_off, std::mem::take(&mut self.buf)));
+        self.closed
+            .push((self.buf_off, std::mem::take(&mut self.buf)));
         self.pieces.push((self.piece_start, self.pos));
         self.pos = target;
         self.buf_off = target;
@@ -122,8 +135,16 @@ impl Appender {
     /// Where the open end begins for a record that needs `need` bytes: the unit that SQLite locks is left out.
     fn tail_start(&self, need: u64) -> u64 {
         let (lock, behind) = (LOCK_UNIT * UNIT_LEN, (LOCK_UNIT + 1) * UNIT_LEN);
-        let tail = self.tail_off.max(if self.room_end == OPEN_END { self.pos + JUMP_LEN } else { 0 });
-        if tail < behind && tail + need > lock { behind } else { tail }
+        let tail = self.tail_off.max(if self.room_end == OPEN_END {
+            self.pos + JUMP_LEN
+        } else {
+            0
+        });
+        if tail < behind && tail + need > lock {
+            behind
+        } else {
+            tail
+        }
     }
 
     /// Appends a record; there must be room. Returns where it is.
@@ -138,12 +159,20 @@ impl Appender {
         if self.room_end == OPEN_END {
             self.tail_off = self.tail_off.max(self.pos);
         }
-        NodeRef { off, version: record.version, len: len as u32 }
+        NodeRef {
+            off,
+            version: record.version,
+            len: len as u32,
+        }
     }
 
     /// Writes the buffer when it has grown long. After a failure it is still there and may be written again.
     pub(crate) fn flush_if_long(&mut self, file: &dyn File) -> Result<()> {
-        if self.buf.len() + self.closed.iter().map(|c| c.1.len()).sum::<usize>() >= BUFFER_LEN { self.flush(file) } else { Ok(()) }
+        if self.buf.len() + self.closed.iter().map(|c| c.1.len()).sum::<usize>() >= BUFFER_LEN {
+            self.flush(file)
+        } else {
+            Ok(())
+        }
     }
 
     /// Writes the buffer. After a failure what was not written is still there and may be written again.
@@ -174,9 +203,15 @@ impl Appender {
 
     /// The stored bytes of a record of this commit, from the buffer or the file.
     pub(crate) fn read(&self, file: &dyn File, off: u64, len: u32) -> Result<Vec<u8>> {
-        let buffered = self.closed.iter().map(|(o, b)| (*o, b)).chain(std::iter::once((self.buf_off, &self.buf)));
+        let buffered = self
+            .closed
+            .iter()
+            .map(|(o, b)| (*o, b))
+            .chain(std::iter::once((self.buf_off, &self.buf)));
         for (start, buf) in buffered {
-            let at = off.checked_sub(start).and_then(|at| usize::try_from(at).ok());
+            let at = off
+                .checked_sub(start)
+                .and_then(|at| usize::try_from(at).ok());
             if let Some(b) = at.and_then(|at| buf.get(at..at.checked_add(len as usize)?)) {
                 return Ok(b.to_vec());
             }

@@ -14,7 +14,12 @@ use densite_disk::File;
 pub(crate) fn read_trailer(file: &dyn File, salt: u64, tip: &Tip) -> Result<Trailer> {
     let damage = |problem: &str| {
         let what = format!("trailer of commit {}", tip.commit);
-        Error::Corrupt(Damage { what, offset: tip.off, page: None, problem: problem.to_owned() })
+        Error::Corrupt(Damage {
+            what,
+            offset: tip.off,
+            page: None,
+            problem: problem.to_owned(),
+        })
     };
     if tip.off < DATA_OFF || tip.off > MAX_OFF || tip.len > MAX_PAYLOAD + RECORD_LEN as u32 {
         return Err(damage("its place is out of range"));
@@ -24,14 +29,21 @@ pub(crate) fn read_trailer(file: &dyn File, salt: u64, tip: &Tip) -> Result<Trai
     if n < bytes.len() {
         return Err(damage("the file ends before it"));
     }
-    let (record, _, payload) = Record::open(&bytes, salt, tip.off).ok_or_else(|| damage("checksum mismatch"))?;
-    let decoded = if record.kind == Kind::Trailer { Trailer::decode(payload) } else { None };
+    let (record, _, payload) =
+        Record::open(&bytes, salt, tip.off).ok_or_else(|| damage("checksum mismatch"))?;
+    let decoded = if record.kind == Kind::Trailer {
+        Trailer::decode(payload)
+    } else {
+        None
+    };
     let (trailer, hash) = decoded.ok_or_else(|| damage("it is no trailer"))?;
     if trailer.commit != tip.commit || hash != tip.hash {
         return Err(damage("another commit's trailer lies there"));
     }
     if trailer.next_off != tip.off + u64::from(tip.len) {
-        return Err(damage("it says that records go on elsewhere than behind it"));
+        return Err(damage(
+            "it says that records go on elsewhere than behind it",
+        ));
     }
     Ok(trailer)
 }
@@ -49,7 +61,8 @@ const WINDOW: usize = 128 << 10;
 impl Scanner<'_> {
     /// `len` bytes at `off`, or fewer at the end of the file.
     fn bytes(&mut self, off: u64, len: usize) -> Result<&[u8]> {
-        let inside = off >= self.buf_off && off + len as u64 <= self.buf_off + self.buf.len() as u64;
+        let inside =
+            off >= self.buf_off && off + len as u64 <= self.buf_off + self.buf.len() as u64;
         if !inside {
             self.buf.resize(len.max(WINDOW), 0);
             let n = self.file.read_at(&mut self.buf, off)?;
@@ -64,34 +77,63 @@ impl Scanner<'_> {
 
 /// The commit behind `prev`, whose records begin at `next_off`: every record verified, the chain hash recomputed.
 /// `None` if there is no valid commit there.
-pub(crate) fn next_commit(file: &dyn File, salt: u64, prev: &Tip, next_off: u64) -> Result<Option<(Tip, Trailer)>> {
-    let mut scanner = Scanner { file, buf: Vec::new(), buf_off: 0 };
+pub(crate) fn next_commit(
+    file: &dyn File,
+    salt: u64,
+    prev: &Tip,
+    next_off: u64,
+) -> Result<Option<(Tip, Trailer)>> {
+    let mut scanner = Scanner {
+        file,
+        buf: Vec::new(),
+        buf_off: 0,
+    };
     let mut chain = Chain::after(&prev.hash);
     let mut off = next_off;
     // Records of a commit do not overlap; jumps that lead back to where they came from would make them.
     let mut rest = file.len()?;
     loop {
-        let Some((record, _)) = Record::parse(scanner.bytes(off, RECORD_LEN)?) else { return Ok(None) };
+        let Some((record, _)) = Record::parse(scanner.bytes(off, RECORD_LEN)?) else {
+            return Ok(None);
+        };
         let total = record.total_len() as usize;
-        let Some((record, sum, payload)) = Record::open(scanner.bytes(off, total)?, salt, off) else { return Ok(None) };
-        let Some(less) = rest.checked_sub(total as u64) else { return Ok(None) };
+        let Some((record, sum, payload)) = Record::open(scanner.bytes(off, total)?, salt, off)
+        else {
+            return Ok(None);
+        };
+        let Some(less) = rest.checked_sub(total as u64) else {
+            return Ok(None);
+        };
         rest = less;
         match record.kind {
             Kind::Trailer => {
-                let Some((trailer, hash)) = Trailer::decode(payload) else { return Ok(None) };
-                let fields = payload.get(..payload.len().saturating_sub(16)).unwrap_or_default();
+                let Some((trailer, hash)) = Trailer::decode(payload) else {
+                    return Ok(None);
+                };
+                let fields = payload
+                    .get(..payload.len().saturating_sub(16))
+                    .unwrap_or_default();
                 let right = trailer.prev == *prev
                     && trailer.commit > prev.commit
                     && trailer.next_off == off + total as u64
                     && chain.finish(fields) == hash;
-                let tip = Tip { commit: trailer.commit, off, len: total as u32, hash };
+                let tip = Tip {
+                    commit: trailer.commit,
+                    off,
+                    len: total as u32,
+                    hash,
+                };
                 return Ok(right.then_some((tip, trailer)));
             }
             Kind::Jump => {
                 chain.record(sum);
                 let target: Option<[u8; 8]> = payload.try_into().ok();
-                let target = target.map(u64::from_le_bytes).filter(|t| (DATA_OFF..MAX_OFF).contains(t));
-                let Some(target) = target else { return Ok(None) };
+                let target = target
+                    .map(u64::from_le_bytes)
+                    .filter(|t| (DATA_OFF..MAX_OFF).contains(t));
+                let Some(target) = target else {
+                    return Ok(None);
+                };
                 off = target;
             }
             _ => {

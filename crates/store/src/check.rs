@@ -39,10 +39,16 @@ impl Handle {
         let mut report = CheckReport::default();
         // From the file anew: what this process remembers may be better than what is there.
         match recover::find(&*self.file) {
-            Ok(None) => return Ok(CheckReport { clean: true, ..report }),
+            Ok(None) => {
+                return Ok(CheckReport {
+                    clean: true,
+                    ..report
+                });
+            }
             Ok(Some(found)) => {
                 report.cut = found.cut;
-                report.clean = found.slot.1.tip == found.state.tip && found.slot.1.flags & slot::CLEAN != 0;
+                report.clean =
+                    found.slot.1.tip == found.state.tip && found.slot.1.flags & slot::CLEAN != 0;
             }
             Err(Error::Corrupt(d)) => report.problems.push(d),
             Err(e) => return Err(e),
@@ -90,17 +96,31 @@ impl Handle {
             if inside(e.off, e.len) {
                 counted.add_entry(e);
             }
-            if !progress(done as u64, entries.len() as u64) || report.problems.len() > MAX_PROBLEMS {
+            if !progress(done as u64, entries.len() as u64) || report.problems.len() > MAX_PROBLEMS
+            {
                 return Ok(report);
             }
             stored.resize(e.len as usize, 0);
             let n = self.file.read_at(&mut stored, e.off)?;
             raw.resize((state.page_size as usize) << e.run_log2, 0);
             let bytes = stored.get(..n).unwrap_or_default();
-            let read = decode_frame(&shared, &*self.file, *page, e, state.page_size as usize, bytes, &mut raw);
+            let read = decode_frame(
+                &shared,
+                &*self.file,
+                *page,
+                e,
+                state.page_size as usize,
+                bytes,
+                &mut raw,
+            );
             note(&mut report, read)?;
             if u64::from(*page) > state.pages() {
-                report.problems.push(problem("page map", e.off, Some(*page), "the page lies beyond the end of the database"));
+                report.problems.push(problem(
+                    "page map",
+                    e.off,
+                    Some(*page),
+                    "the page lies beyond the end of the database",
+                ));
             }
             report.frames += 1;
         }
@@ -123,14 +143,22 @@ impl Handle {
             Err(e) => return Err(e),
             Ok(kept) => {
                 for (unit, kept, counted) in kept.differences(&counted) {
-                    let what = format!("{kept} live bytes are accounted here, {counted} were counted");
-                    report.problems.push(problem("space accounting", unit * UNIT_LEN, None, &what));
+                    let what =
+                        format!("{kept} live bytes are accounted here, {counted} were counted");
+                    report
+                        .problems
+                        .push(problem("space accounting", unit * UNIT_LEN, None, &what));
                 }
                 for d in &state.dicts {
                     let (kept, counted) = (kept.dict_uses.get(&d.id), counted.dict_uses.get(&d.id));
                     if kept.copied().unwrap_or(0) != counted.copied().unwrap_or(0) {
                         let what = format!("dictionary {}", d.id);
-                        report.problems.push(problem(&what, d.place.off, None, "the count of its uses is wrong"));
+                        report.problems.push(problem(
+                            &what,
+                            d.place.off,
+                            None,
+                            "the count of its uses is wrong",
+                        ));
                     }
                 }
             }
@@ -140,7 +168,12 @@ impl Handle {
 }
 
 fn problem(what: &str, offset: u64, page: Option<u32>, problem: &str) -> Damage {
-    Damage { what: what.to_owned(), offset, page, problem: problem.to_owned() }
+    Damage {
+        what: what.to_owned(),
+        offset,
+        page,
+        problem: problem.to_owned(),
+    }
 }
 
 fn note<T>(report: &mut CheckReport, result: Result<T>) -> Result<()> {

@@ -45,7 +45,9 @@ pub enum Error {
     #[error("damaged: {0}")]
     Corrupt(Damage),
     /// The file is of a newer format than this program reads.
-    #[error("format version {found} is newer than {supported}, the newest this program reads; use a newer Densite")]
+    #[error(
+        "format version {found} is newer than {supported}, the newest this program reads; use a newer Densite"
+    )]
     NewerFormat {
         /// The version found.
         found: u32,

@@ -82,7 +82,11 @@ impl Handle {
     /// Finds the shared part once the file is no longer empty. Returns whether there is one.
     pub(crate) fn attach(&mut self) -> Result<bool> {
         if self.shared.is_none() {
-            self.shared = Shared::attach(&*self.file, &self.identity, self.options.decoded_cache_bytes)?;
+            self.shared = Shared::attach(
+                &*self.file,
+                &self.identity,
+                self.options.decoded_cache_bytes,
+            )?;
         }
         Ok(self.shared.is_some())
     }
@@ -93,7 +97,11 @@ impl Handle {
     }
 
     pub(crate) fn check_poison(&self) -> Result<()> {
-        if self.poisoned { Err(Error::Poisoned) } else { Ok(()) }
+        if self.poisoned {
+            Err(Error::Poisoned)
+        } else {
+            Ok(())
+        }
     }
 
     /// Tells which lock the caller holds. Under a lock that keeps every writer out, freshness is checked once and not at every read.
@@ -211,12 +219,16 @@ fn check_level(level: i32) -> Result<()> {
     if (-7..=22).contains(&level) {
         return Ok(());
     }
-    Err(Error::Setting(format!("level {level} is out of range: use -7 (fastest) to 22 (smallest)")))
+    Err(Error::Setting(format!(
+        "level {level} is out of range: use -7 (fastest) to 22 (smallest)"
+    )))
 }
 
 fn check_run(run_pages: u32) -> Result<()> {
     if run_pages == 0 || (run_pages.is_power_of_two() && run_pages <= 64) {
         return Ok(());
     }
-    Err(Error::Setting(format!("run_pages {run_pages} is not possible: use auto, or a power of two up to 64")))
+    Err(Error::Setting(format!(
+        "run_pages {run_pages} is not possible: use auto, or a power of two up to 64"
+    )))
 }

@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
+mod again;
 mod append;
 mod bytes;
 pub mod cache;

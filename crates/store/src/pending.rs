@@ -86,7 +86,10 @@ pub(crate) fn encode_batch(jobs: Vec<Job>, set: &EncodeSettings) -> Vec<Frame> {
             &joined
         };
         let family = Family::of(raw);
-        let dict = set.dicts.get(&family).or_else(|| set.dicts.get(&Family::OTHER));
+        let dict = set
+            .dicts
+            .get(&family)
+            .or_else(|| set.dicts.get(&Family::OTHER));
         let mut payload = Vec::with_capacity(raw.len() / 2);
         let coded = codec::encode(raw, set.level, dict.map(|d| &**d), set.choice, &mut payload);
         let record = Record {
@@ -98,7 +101,12 @@ pub(crate) fn encode_batch(jobs: Vec<Job>, set: &EncodeSettings) -> Vec<Frame> {
             raw_check: raw_check(raw),
             ..Record::plain(Kind::Frame, first.page, set.version)
         };
-        frames.push(Frame { record, payload, seqs: now.iter().map(|j| j.seq).collect(), family });
+        frames.push(Frame {
+            record,
+            payload,
+            seqs: now.iter().map(|j| j.seq).collect(),
+            family,
+        });
     }
     frames
 }
@@ -109,12 +117,20 @@ fn run_len(jobs: &[Job], run_pages: u32) -> usize {
     let Some(first) = jobs.first() else { return 1 };
     let aligned = n > 1 && (first.page - 1).is_multiple_of(run_pages);
     let adjacent = |run: &[Job]| run.iter().zip(first.page..).all(|(j, page)| j.page == page);
-    if aligned && jobs.get(..n).is_some_and(adjacent) { n } else { 1 }
+    if aligned && jobs.get(..n).is_some_and(adjacent) {
+        n
+    } else {
+        1
+    }
 }
 
 impl Pending {
     /// Places encoded frames: what was overwritten or cut off meanwhile is dropped.
-    pub(crate) fn place(&mut self, frames: &[Frame], space: &mut crate::space::Space) -> crate::Result<()> {
+    pub(crate) fn place(
+        &mut self,
+        frames: &[Frame],
+        space: &mut crate::space::Space,
+    ) -> crate::Result<()> {
         for frame in frames {
             let first = frame.record.number;
             let current = |(page, seq): (u32, &u64)| matches!(self.pages.get(&page), Some(PendingPage::Raw { seq: s, .. }) if s == seq);
@@ -124,12 +140,24 @@ impl Pending {
             let len = (RECORD_LEN + frame.payload.len()) as u64;
             self.appender.make_room(space, len, self.commit)?;
             let place = self.appender.push(frame.record, &frame.payload);
-            let (model, codec, run_log2) = (frame.record.model, frame.record.codec, frame.record.run_log2);
+            let (model, codec, run_log2) = (
+                frame.record.model,
+                frame.record.codec,
+                frame.record.run_log2,
+            );
             for ((page, seq), slot) in (first..).zip(&frame.seqs).zip(0..) {
                 if let Some(p) = self.pages.get_mut(&page)
                     && matches!(p, PendingPage::Raw { seq: s, .. } if s == seq)
                 {
-                    *p = PendingPage::Stored(Entry { off: place.off, version: place.version, len: place.len, model, codec, run_log2, slot });
+                    *p = PendingPage::Stored(Entry {
+                        off: place.off,
+                        version: place.version,
+                        len: place.len,
+                        model,
+                        codec,
+                        run_log2,
+                        slot,
+                    });
                 }
             }
         }

@@ -7,6 +7,7 @@
 //! A failure before the tip leaves the published state as it was; the same writes may be published again.
 //! Nothing is synced here but by `maybe_sync_slot`: one data sync in [`Handle::sync`] makes the commit durable.
 
+use crate::again;
 use crate::append::Appender;
 use crate::codec;
 use crate::error::{Error, Result};
@@ -51,7 +52,9 @@ impl Handle {
                 // It may have gone on to a commit that is none.
                 writer.space = None;
                 writer.chunk_sums.clear();
-                writer.epoch = writer.epoch.wrapping_add(densite_disk::random::random_u64().unwrap_or(1) | 1);
+                writer.epoch = writer
+                    .epoch
+                    .wrapping_add(densite_disk::random::random_u64().unwrap_or(1) | 1);
             }
         }
         done
@@ -64,16 +67,28 @@ impl Handle {
         {
             let mut writer = shared.writer.lock();
             let state = shared.state.read();
-            if writer.space.as_ref().is_none_or(|(tip, _)| *tip != state.tip) {
+            if writer
+                .space
+                .as_ref()
+                .is_none_or(|(tip, _)| *tip != state.tip)
+            {
                 writer.space = Some((state.tip, crate::write::load_space(&shared, self, &state)?));
             }
         }
-        let Some(p) = &mut self.pending else { return Ok(()) };
+        let Some(p) = &mut self.pending else {
+            return Ok(());
+        };
         let mut writer = shared.writer.lock();
-        let committed = commit(&shared, &mut writer, &*self.file, p, fold, &self.options.tuning)?;
+        let committed = commit(
+            &shared,
+            &mut writer,
+            &*self.file,
+            p,
+            fold,
+            &self.options.tuning,
+        )?;
         self.pending = None;
         if committed {
-            writer.keep_reserve(&*self.file, &shared);
             let due = writer.since_sync >= self.options.tuning.self_sync_every_bytes;
             drop(writer);
             if due {
@@ -102,9 +117,21 @@ impl Handle {
             let mut writer = shared.writer.lock();
             writer.slot_if_due(&*self.file, self.options.tuning.slot_every_bytes)?;
         }
-        self.file.sync(kind).map_err(|e| self.poison(e))?;
+        self.file
+            .sync(kind)
+            .map_err(|e| self.sync_failed(&shared, e))?;
         shared.writer.lock().synced(tip, &shared);
         Ok(())
+    }
+
+    /// Whoever goes on after this must not build upon what the disk has dropped: see `again`.
+    fn sync_failed(&mut self, shared: &Shared, e: densite_disk::Error) -> Error {
+        if !self.options.read_only {
+            let tip = shared.state.read().tip;
+            // If that fails too, the disk takes nothing any more and no sync will succeed over what is missing.
+            let _ = again::write_again(&*self.file, shared.salt, &tip);
+        }
+        self.poison(e)
     }
 
     fn poison(&mut self, e: densite_disk::Error) -> Error {
@@ -114,9 +141,13 @@ impl Handle {
 
     /// Whether this process published something that no slot names yet.
     pub fn unslotted(&self) -> bool {
-        let Some(shared) = &self.shared else { return false };
+        let Some(shared) = &self.shared else {
+            return false;
+        };
         let writer = shared.writer.lock();
-        writer.wrote && !self.poisoned && (writer.slot.1.tip != shared.state.read().tip || writer.slot.1.flags & CLEAN == 0)
+        writer.wrote
+            && !self.poisoned
+            && (writer.slot.1.tip != shared.state.read().tip || writer.slot.1.flags & CLEAN == 0)
     }
 
     /// Names the newest commit in a slot, and cuts the reserve off the end of the file. The caller has the writer's right. If the
@@ -153,7 +184,9 @@ impl Handle {
         durable &= writer.slot_durable;
         if !durable {
             drop(writer);
-            self.file.sync(SyncKind::Data).map_err(|e| self.poison(e))?;
+            self.file
+                .sync(SyncKind::Data)
+                .map_err(|e| self.sync_failed(&shared, e))?;
             writer = shared.writer.lock();
             writer.synced(tip, &shared);
         }
@@ -169,7 +202,9 @@ impl Handle {
     /// If page 1 says that pages have another size than the store's (VACUUM with a new page size, or a first write that was no page), all
     /// pages are written again in that size, within the same commit.
     fn regrain(&mut self) -> Result<()> {
-        let Some(p) = &self.pending else { return Ok(()) };
+        let Some(p) = &self.pending else {
+            return Ok(());
+        };
         let new = sqlite_page_size(&p.head);
         if new == 0 || new == p.page_size || p.logical_len == 0 {
             return Ok(());
@@ -190,7 +225,9 @@ impl Handle {
             let entry = self.append_page(page as u32, new, &buf)?;
             fresh.insert(page as u32, PendingPage::Stored(entry));
         }
-        let Some(p) = &mut self.pending else { return Ok(()) };
+        let Some(p) = &mut self.pending else {
+            return Ok(());
+        };
         p.pages = fresh.into_iter().collect();
         p.page_size = new;
         // Of the published pages, which had another size, nothing is to be seen any more.
@@ -199,7 +236,9 @@ impl Handle {
     }
 
     fn has_frame(&self, page: u64) -> Result<bool> {
-        let (Some(p), Ok(page)) = (&self.pending, u32::try_from(page)) else { return Ok(false) };
+        let (Some(p), Ok(page)) = (&self.pending, u32::try_from(page)) else {
+            return Ok(false);
+        };
         if p.pages.contains_key(&page) {
             return Ok(true);
         }
@@ -216,7 +255,11 @@ fn sqlite_page_size(head: &[u8]) -> u32 {
         Some([0, 1]) if magic => 65536,
         Some([hi, lo]) if magic => {
             let n = u32::from(*hi) << 8 | u32::from(*lo);
-            if n.is_power_of_two() && n >= 512 { n } else { 0 }
+            if n.is_power_of_two() && n >= 512 {
+                n
+            } else {
+                0
+            }
         }
         _ => 0,
     }
@@ -232,9 +275,13 @@ fn commit(
     tuning: &Tuning,
 ) -> Result<bool> {
     let mut state = shared.state.read().clone_for_commit();
-    let Some((_, mut space)) = writer.space.take() else { return Ok(false) };
+    let Some((_, mut space)) = writer.space.take() else {
+        return Ok(false);
+    };
     let deltas = deltas(shared, file, &state, p)?;
-    let same = p.logical_len == state.logical_len && p.page_size == state.page_size && p.head == state.head;
+    let same = p.logical_len == state.logical_len
+        && p.page_size == state.page_size
+        && p.head == state.head;
     if deltas.is_empty() && p.new_dicts.is_empty() && same && !fold {
         space.give_back_extents(p.appender.taken(), p.commit);
         writer.space = Some((state.tip, space));
@@ -278,23 +325,39 @@ fn commit(
     let appender = &mut p.appender;
     let chunks = trailer.root.as_ref().map(|r| r.chunks.len());
     // Making room may add a jump and so a piece: there is one more counted than there may be.
-    let most = payload_len(chunks, appender.pieces_with(0).len() + 1, trailer.dicts.len(), trailer.deltas.len());
+    let most = payload_len(
+        chunks,
+        appender.pieces_with(0).len() + 1,
+        trailer.dicts.len(),
+        trailer.deltas.len(),
+    );
     appender.make_room(&mut space, (RECORD_LEN + most) as u64, p.commit)?;
     let pieces = appender.pieces_with(0).len();
-    let len = (RECORD_LEN + payload_len(chunks, pieces, trailer.dicts.len(), trailer.deltas.len())) as u64;
+    let len = (RECORD_LEN + payload_len(chunks, pieces, trailer.dicts.len(), trailer.deltas.len()))
+        as u64;
     let off = appender.pos();
     trailer.pieces = appender.pieces_with(len);
     trailer.next_off = off + len;
     trailer.room_end = appender.room_end();
-    trailer.tail_off = if trailer.room_end == OPEN_END { appender.tail_off().max(off + len) } else { appender.tail_off() };
+    trailer.tail_off = if trailer.room_end == OPEN_END {
+        appender.tail_off().max(off + len)
+    } else {
+        appender.tail_off()
+    };
     let mut payload = trailer.encode();
     let hash = appender.chain().finish(&payload);
     payload.extend_from_slice(&hash);
     let mut record = Vec::new();
     Record::plain(Kind::Trailer, 0, p.commit).put(&payload, shared.salt, off, &mut record);
     debug_assert_eq!(record.len() as u64, len);
+    writer.keep_reserve(file, trailer.tail_off)?;
     appender.flush_with(file, &record)?;
-    let tip = Tip { commit: p.commit, off, len: len as u32, hash };
+    let tip = Tip {
+        commit: p.commit,
+        off,
+        len: len as u32,
+        hash,
+    };
     let raw = tip.encode(shared.salt);
     file.write_at(&raw, TIP_OFF)?;
     // From here on the commit is everybody's.
@@ -318,7 +381,12 @@ fn commit(
 }
 
 /// The map's changes: written pages, and pages that were cut off.
-fn deltas(shared: &Shared, file: &dyn File, state: &CommitBase, p: &Pending) -> Result<Vec<(u32, Entry)>> {
+fn deltas(
+    shared: &Shared,
+    file: &dyn File,
+    state: &CommitBase,
+    p: &Pending,
+) -> Result<Vec<(u32, Entry)>> {
     let stored = |(page, w): (&u32, &PendingPage)| match w {
         PendingPage::Stored(e) => Some((*page, *e)),
         PendingPage::Raw { .. } => None,
@@ -371,7 +439,8 @@ struct FoldSink<'a> {
 
 impl Sink for FoldSink<'_> {
     fn append(&mut self, record: Record, payload: &[u8]) -> Result<NodeRef> {
-        self.appender.make_room(self.space, (RECORD_LEN + payload.len()) as u64, self.commit)?;
+        self.appender
+            .make_room(self.space, (RECORD_LEN + payload.len()) as u64, self.commit)?;
         let place = self.appender.push(record, payload);
         self.space.add(place.off, u64::from(place.len));
         Ok(place)
@@ -392,11 +461,24 @@ fn fold_map(
     trailer: &mut Trailer,
 ) -> Result<Vec<u64>> {
     let now = shared.state.read();
-    let mut changes: BTreeMap<u64, Entry> = now.overlay.iter().map(|(page, e)| (u64::from(*page) - 1, *e)).collect();
-    changes.extend(trailer.deltas.drain(..).map(|(page, e)| (u64::from(page) - 1, e)));
+    let mut changes: BTreeMap<u64, Entry> = now
+        .overlay
+        .iter()
+        .map(|(page, e)| (u64::from(*page) - 1, *e))
+        .collect();
+    changes.extend(
+        trailer
+            .deltas
+            .drain(..)
+            .map(|(page, e)| (u64::from(page) - 1, e)),
+    );
     let changes: Vec<(u64, Entry)> = changes.into_iter().collect();
     let commit = p.commit;
-    let mut sink = FoldSink { appender: &mut p.appender, space, commit };
+    let mut sink = FoldSink {
+        appender: &mut p.appender,
+        space,
+        commit,
+    };
     let map: Root = tree::fold(shared.source(file), now.root, &changes, commit, &mut sink)?;
     for (off, len) in &now.trailers {
         space.sub(*off, u64::from(*len), commit);
@@ -405,13 +487,18 @@ fn fold_map(
     for d in now.dicts.iter().chain(&p.new_dicts) {
         let uses = space.dict_uses.get(&d.id).copied().unwrap_or(0);
         if uses > 0 || p.new_dicts.iter().any(|n| n.id == d.id) {
-            trailer.dicts.push(crate::format::trailer::DictInfo { uses: u64::try_from(uses).unwrap_or(0), ..*d });
+            trailer.dicts.push(crate::format::trailer::DictInfo {
+                uses: u64::try_from(uses).unwrap_or(0),
+                ..*d
+            });
         } else {
             space.sub(d.place.off, u64::from(d.place.len), commit);
             space.dict_uses.remove(&d.id);
         }
     }
-    let next_dict = now.next_dict().max(p.new_dicts.iter().map(|d| d.id + 1).max().unwrap_or(1));
+    let next_dict = now
+        .next_dict()
+        .max(p.new_dicts.iter().map(|d| d.id + 1).max().unwrap_or(1));
 
     // The table as stored leaves out what its loader adds: the preamble, the chunks themselves, trailers.
     let mut table = space.clone();
@@ -434,8 +521,15 @@ fn fold_map(
         }
         let mut payload = Vec::new();
         let coded = codec::encode(&raw, 1, None, CodecChoice::Zstd, &mut payload);
-        let record = Record { codec: coded.codec.0, ..Record::plain(Kind::Space, i as u32, commit) };
-        let mut sink = FoldSink { appender: &mut p.appender, space, commit };
+        let record = Record {
+            codec: coded.codec.0,
+            ..Record::plain(Kind::Space, i as u32, commit)
+        };
+        let mut sink = FoldSink {
+            appender: &mut p.appender,
+            space,
+            commit,
+        };
         let place = sink.append(record, &payload)?;
         if let Some((old, _)) = old {
             sink.drop_node(*old);
@@ -445,7 +539,12 @@ fn fold_map(
     for (old, _) in now.section.chunks.iter().skip(chunks.len()) {
         space.sub(old.off, u64::from(old.len), commit);
     }
-    trailer.root = Some(RootSection { map, next_dict, units: table.units(), chunks });
+    trailer.root = Some(RootSection {
+        map,
+        next_dict,
+        units: table.units(),
+        chunks,
+    });
     Ok(sums)
 }
 
@@ -465,7 +564,9 @@ impl Writer {
     /// Writes a slot that names the newest durable commit, if enough was appended since the last one and that one is durable.
     /// The sync that follows makes it durable too, so it costs none.
     fn slot_if_due(&mut self, file: &dyn File, every_bytes: u64) -> Result<()> {
-        let Some(durable) = self.durable else { return Ok(()) };
+        let Some(durable) = self.durable else {
+            return Ok(());
+        };
         // The slot of the creation names the empty store; damage behind it must not make the file empty again (rule 7).
         let early = self.since_slot < every_bytes && self.slot.1.tip.commit != 0;
         if early || !self.slot_durable {
@@ -492,7 +593,13 @@ impl Writer {
     /// Writes both copies of a slot, over the older of the two.
     fn write_slot(&mut self, file: &dyn File, tip: Tip, flags: u32) -> Result<()> {
         let (block, old) = self.slot;
-        let slot = Slot { version: FORMAT_VERSION, seq: old.seq + 1, salt: old.salt, tip, flags };
+        let slot = Slot {
+            version: FORMAT_VERSION,
+            seq: old.seq + 1,
+            salt: old.salt,
+            tip,
+            flags,
+        };
         let block = 1 - block.min(1);
         let mut bytes = slot.encode();
         bytes.resize(SLOT_COPY as usize, 0);
@@ -504,19 +611,29 @@ impl Writer {
         Ok(())
     }
 
-    /// Keeps some written bytes behind the end, so that a full disk still takes the checkpoint of a DELETE (rule 11). Best effort.
-    fn keep_reserve(&mut self, file: &dyn File, shared: &Shared) {
-        let tail = shared.state.read().tail_off;
+    /// Keeps some written bytes behind `tail`, the end after this commit, so that a full disk still takes the checkpoint of a
+    /// DELETE (rule 11). Before anything of the commit is written: a failure is then nobody's.
+    ///
+    /// # Errors
+    /// I/O; a disk that is full already is none.
+    fn keep_reserve(&mut self, file: &dyn File, tail: u64) -> Result<()> {
         let reserve = (tail / 8).clamp(16 << 10, 256 << 10);
         if self.physical_len >= tail + reserve / 2 {
-            return;
+            return Ok(());
         }
-        let from = self.physical_len.max(tail);
-        let zeros = vec![0; usize::try_from(tail + reserve - from).unwrap_or(0)];
+        // A process that was killed may have left its reserve.
+        let from = self.physical_len.max(tail).max(file.len()?);
+        let end = tail + reserve;
         let lock = crate::format::LOCK_UNIT * crate::format::UNIT_LEN;
-        let crosses_lock = from < lock + crate::format::UNIT_LEN && tail + reserve > lock;
-        if !crosses_lock && file.len().is_ok_and(|len| len <= from) && file.write_at(&zeros, from).is_ok() {
-            self.physical_len = tail + reserve;
+        let crosses_lock = from < lock + crate::format::UNIT_LEN && end > lock;
+        if from < end && !crosses_lock {
+            let zeros = vec![0; usize::try_from(end - from).unwrap_or(0)];
+            match file.write_at(&zeros, from) {
+                Err(e) if e.kind == densite_disk::ErrorKind::Full => return Ok(()),
+                done => done?,
+            }
         }
+        self.physical_len = from.max(end);
+        Ok(())
     }
 }

@@ -34,7 +34,9 @@ impl Handle {
                 (state.logical_len, state.page_size)
             }
         };
-        let inside = usize::try_from(len.saturating_sub(offset)).unwrap_or(usize::MAX).min(buf.len());
+        let inside = usize::try_from(len.saturating_sub(offset))
+            .unwrap_or(usize::MAX)
+            .min(buf.len());
         let (mut rest, beyond) = buf.split_at_mut(inside);
         beyond.fill(0);
         if page_size == 0 {
@@ -56,7 +58,9 @@ impl Handle {
 
     /// Part of one page, as this handle sees it.
     pub(crate) fn read_page(&mut self, page: u32, at: usize, out: &mut [u8]) -> Result<()> {
-        let Some(p) = &self.pending else { return self.read_published(page, at, out) };
+        let Some(p) = &self.pending else {
+            return self.read_published(page, at, out);
+        };
         match p.pages.get(&page) {
             Some(PendingPage::Raw { bytes, .. }) => {
                 copy_part(bytes, at, out);
@@ -68,8 +72,21 @@ impl Handle {
                 let page_size = p.page_size as usize;
                 let shared = self.shared()?;
                 let mut raw = vec![0; page_size << entry.run_log2];
-                decode_frame(&shared, &*self.file, page, &entry, page_size, &stored, &mut raw)?;
-                copy_part(raw.get(page_size * usize::from(entry.slot)..).unwrap_or_default(), at, out);
+                decode_frame(
+                    &shared,
+                    &*self.file,
+                    page,
+                    &entry,
+                    page_size,
+                    &stored,
+                    &mut raw,
+                )?;
+                copy_part(
+                    raw.get(page_size * usize::from(entry.slot)..)
+                        .unwrap_or_default(),
+                    at,
+                    out,
+                );
                 Ok(())
             }
             None if u64::from(page) > p.visible => {
@@ -98,7 +115,11 @@ impl Handle {
                 let entry = match state.overlay.get(&page) {
                     Some(e) => Ok(*e),
                     None if state.root.node.is_none() || page == 0 => Ok(Entry::NONE),
-                    None => self.leaves.lookup(shared.source(&*self.file), state.root, u64::from(page) - 1),
+                    None => self.leaves.lookup(
+                        shared.source(&*self.file),
+                        state.root,
+                        u64::from(page) - 1,
+                    ),
                 };
                 found = entry.map(|e| (e, state.page_size as usize));
             }
@@ -107,13 +128,20 @@ impl Handle {
                     out.fill(0);
                     return Ok(());
                 }
-                Ok((entry, page_size)) => self.read_entry(&shared, page, &entry, page_size, at, out),
+                Ok((entry, page_size)) => {
+                    self.read_entry(&shared, page, &entry, page_size, at, out)
+                }
                 Err(e) => Err(e),
             };
             match read {
                 Ok(()) => return Ok(()),
                 // Whatever it was (a map node, a dictionary), it is this page that cannot be read.
-                Err(Error::Corrupt(d)) => problem = Error::Corrupt(Damage { page: Some(page), ..d }),
+                Err(Error::Corrupt(d)) => {
+                    problem = Error::Corrupt(Damage {
+                        page: Some(page),
+                        ..d
+                    })
+                }
                 Err(e) => return Err(e),
             }
             // Not there: it was replaced and its place used again, if there is a newer commit; damage if there is none.
@@ -128,7 +156,15 @@ impl Handle {
         Err(problem)
     }
 
-    fn read_entry(&mut self, shared: &Arc<Shared>, page: u32, entry: &Entry, page_size: usize, at: usize, out: &mut [u8]) -> Result<()> {
+    fn read_entry(
+        &mut self,
+        shared: &Arc<Shared>,
+        page: u32,
+        entry: &Entry,
+        page_size: usize,
+        at: usize,
+        out: &mut [u8],
+    ) -> Result<()> {
         let whole = at == 0 && out.len() == page_size;
         if whole {
             self.read_ahead(shared, page, page_size);
@@ -138,7 +174,10 @@ impl Handle {
         }
         let mut stored = std::mem::take(&mut self.scratch);
         stored.resize(entry.len as usize, 0);
-        let read = self.file.read_at(&mut stored, entry.off).map_err(Error::from);
+        let read = self
+            .file
+            .read_at(&mut stored, entry.off)
+            .map_err(Error::from);
         let result = read.and_then(|n| {
             stored.truncate(n);
             if whole && entry.run_log2 == 0 {
@@ -147,8 +186,21 @@ impl Handle {
                 return Ok(());
             }
             let mut raw = vec![0; page_size << entry.run_log2];
-            decode_frame(shared, &*self.file, page, entry, page_size, &stored, &mut raw)?;
-            copy_part(raw.get(page_size * usize::from(entry.slot)..).unwrap_or_default(), at, out);
+            decode_frame(
+                shared,
+                &*self.file,
+                page,
+                entry,
+                page_size,
+                &stored,
+                &mut raw,
+            )?;
+            copy_part(
+                raw.get(page_size * usize::from(entry.slot)..)
+                    .unwrap_or_default(),
+                at,
+                out,
+            );
             let first = page - u32::from(entry.slot);
             // A page of the run may have been written again within the same commit, and so have the same version: only pages
             // whose newest frame this is may be kept.
@@ -182,7 +234,15 @@ pub(crate) fn decode_frame(
         0 => None,
         id => Some(shared.dictionary(file, &shared.state.read(), id)?),
     };
-    decode_frame_with(shared.salt, dict.as_deref(), page, entry, page_size, stored, out)
+    decode_frame_with(
+        shared.salt,
+        dict.as_deref(),
+        page,
+        entry,
+        page_size,
+        stored,
+        out,
+    )
 }
 
 /// The same, with the dictionary at hand.
@@ -197,12 +257,18 @@ pub(crate) fn decode_frame_with(
 ) -> Result<()> {
     let damage = |problem: &str| {
         let what = "frame".to_owned();
-        Error::Corrupt(Damage { what, offset: entry.off, page: Some(page), problem: problem.to_owned() })
+        Error::Corrupt(Damage {
+            what,
+            offset: entry.off,
+            page: Some(page),
+            problem: problem.to_owned(),
+        })
     };
     if stored.len() < entry.len as usize {
         return Err(damage("the file ends before it"));
     }
-    let (record, _, payload) = Record::open(stored, salt, entry.off).ok_or_else(|| damage("checksum mismatch"))?;
+    let (record, _, payload) =
+        Record::open(stored, salt, entry.off).ok_or_else(|| damage("checksum mismatch"))?;
     let right = record.kind == Kind::Frame
         && entry.fits(page, page_size)
         && record.number == page.wrapping_sub(u32::from(entry.slot))
@@ -224,8 +290,14 @@ pub(crate) fn decode_frame_with(
 
 /// The page (1 is the first) that holds the byte at `offset`.
 pub(crate) fn page_at(offset: u64, page_size: u32) -> Result<u32> {
-    let page = u32::try_from(offset / u64::from(page_size) + 1).ok().filter(|page| *page <= MAX_PAGE);
-    page.ok_or_else(|| Error::Setting(format!("offset {offset} is beyond the largest database of pages of {page_size} bytes")))
+    let page = u32::try_from(offset / u64::from(page_size) + 1)
+        .ok()
+        .filter(|page| *page <= MAX_PAGE);
+    page.ok_or_else(|| {
+        Error::Setting(format!(
+            "offset {offset} is beyond the largest database of pages of {page_size} bytes"
+        ))
+    })
 }
 
 /// Copies what `from` has at `at` into `out`; zeros where it ends.

@@ -55,7 +55,10 @@ struct Recent {
 
 impl Default for Ahead {
     fn default() -> Self {
-        Ahead { recent: Box::new([Recent::default(); PLACES]), clock: 0 }
+        Ahead {
+            recent: Box::new([Recent::default(); PLACES]),
+            clock: 0,
+        }
     }
 }
 
@@ -71,14 +74,29 @@ impl Ahead {
     fn note(&mut self, page: u32, window: u32) -> Option<(u32, u32)> {
         self.clock = self.clock.wrapping_add(1);
         let clock = self.clock;
-        let follows = |r: &Recent| r.page < page && page - r.page <= SKIP && r.page != 0 && clock.wrapping_sub(r.at) <= NEAR;
+        let follows = |r: &Recent| {
+            r.page < page
+                && page - r.page <= SKIP
+                && r.page != 0
+                && clock.wrapping_sub(r.at) <= NEAR
+        };
         let here = *self.place(page);
         if here.page == page {
             return None;
         }
         let before = *self.place(page.saturating_sub(SKIP));
         let from = [here, before].into_iter().find(follows).unwrap_or_default();
-        let mut now = Recent { page, at: clock, streak: if from.page == 0 { 0 } else { from.streak.saturating_add(1) }, next: from.next, patience: PATIENCE };
+        let mut now = Recent {
+            page,
+            at: clock,
+            streak: if from.page == 0 {
+                0
+            } else {
+                from.streak.saturating_add(1)
+            },
+            next: from.next,
+            patience: PATIENCE,
+        };
         let mut wanted = None;
         if now.streak >= STREAK {
             let window = window.min(now.streak.saturating_mul(GROWTH));
@@ -124,7 +142,9 @@ impl Handle {
 
     #[cold]
     fn request(&mut self, shared: &Arc<Shared>, from: u32, to: u32, page_size: usize) {
-        let Some(pool) = self.pool.clone() else { return };
+        let Some(pool) = self.pool.clone() else {
+            return;
+        };
         let mut wanted: Vec<(u32, Entry)> = Vec::new();
         let mut dicts = std::collections::HashMap::new();
         {
@@ -132,12 +152,16 @@ impl Handle {
             let last = u32::try_from(state.pages()).unwrap_or(u32::MAX);
             for page in from..to.min(last.saturating_add(1)) {
                 // What cannot be read now is found out when it is wanted.
-                let Ok(entry) = shared.lookup(&*self.file, &state, page) else { break };
+                let Ok(entry) = shared.lookup(&*self.file, &state, page) else {
+                    break;
+                };
                 if entry.is_none() || shared.cache.contains(page, entry.version) {
                     continue;
                 }
                 if entry.model != 0 && !dicts.contains_key(&entry.model) {
-                    let Ok(d) = shared.dictionary(&*self.file, &state, entry.model) else { break };
+                    let Ok(d) = shared.dictionary(&*self.file, &state, entry.model) else {
+                        break;
+                    };
                     dicts.insert(entry.model, d);
                 }
                 wanted.push((page, entry));
@@ -149,10 +173,14 @@ impl Handle {
             b.1.off == a.1.off || (b.1.off >= end && b.1.off - end <= GAP)
         };
         for cluster in wanted.chunk_by(adjacent) {
-            let (Some((_, first)), Some((_, last))) = (cluster.first(), cluster.last()) else { continue };
+            let (Some((_, first)), Some((_, last))) = (cluster.first(), cluster.last()) else {
+                continue;
+            };
             let span = (last.off + u64::from(last.len) - first.off) as usize;
             let mut stored = vec![0; span];
-            let Ok(n) = self.file.read_at(&mut stored, first.off) else { return };
+            let Ok(n) = self.file.read_at(&mut stored, first.off) else {
+                return;
+            };
             stored.truncate(n);
             let stored = Arc::new(stored);
             for part in cluster.chunks((JOB_BYTES / page_size).max(1)) {
@@ -161,7 +189,11 @@ impl Handle {
                 for (page, entry) in part {
                     let first = page - u32::from(entry.slot);
                     if items.last().is_none_or(|i| i.entry.off != entry.off) {
-                        items.push(Item { entry: *entry, first, at: (entry.off - base) as usize });
+                        items.push(Item {
+                            entry: *entry,
+                            first,
+                            at: (entry.off - base) as usize,
+                        });
                     }
                 }
                 // Only pages whose newest frame this is: others of a run may be stale, under the same version.
@@ -176,14 +208,34 @@ impl Handle {
                         let bytes = stored.get(item.at..).unwrap_or_default();
                         let bytes = bytes.get(..e.len as usize).unwrap_or(bytes);
                         let dict = dicts.get(&e.model).map(|d| &**d);
-                        if decode_frame_with(salt, dict, item.first + u32::from(e.slot), &e, page_size, bytes, &mut raw).is_err() {
+                        if decode_frame_with(
+                            salt,
+                            dict,
+                            item.first + u32::from(e.slot),
+                            &e,
+                            page_size,
+                            bytes,
+                            &mut raw,
+                        )
+                        .is_err()
+                        {
                             continue;
                         }
                         if e.run_log2 == 0 {
-                            out.push(Decoded { page: item.first, version: e.version, bytes: raw });
+                            out.push(Decoded {
+                                page: item.first,
+                                version: e.version,
+                                bytes: raw,
+                            });
                         } else {
-                            let pages = (item.first..).zip(raw.chunks_exact(page_size)).filter(|(p, _)| wanted.contains(&(*p, e.off)));
-                            out.extend(pages.map(|(page, b)| Decoded { page, version: e.version, bytes: b.into() }));
+                            let pages = (item.first..)
+                                .zip(raw.chunks_exact(page_size))
+                                .filter(|(p, _)| wanted.contains(&(*p, e.off)));
+                            out.extend(pages.map(|(page, b)| Decoded {
+                                page,
+                                version: e.version,
+                                bytes: b.into(),
+                            }));
                         }
                     }
                     out
@@ -206,11 +258,18 @@ mod tests {
             asked.extend(ahead.note(page, 64));
             for _ in 0..20 {
                 random = random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-                assert_eq!(ahead.note(10_000 + random % 1_000_000, 64), None, "a lookup is no scan");
+                assert_eq!(
+                    ahead.note(10_000 + random % 1_000_000, 64),
+                    None,
+                    "a lookup is no scan"
+                );
             }
         }
         assert!(asked.len() >= 6, "{asked:?}");
-        assert!(asked.windows(2).all(|w| w[0].1 == w[1].0), "each page is asked for once: {asked:?}");
+        assert!(
+            asked.windows(2).all(|w| w[0].1 == w[1].0),
+            "each page is asked for once: {asked:?}"
+        );
     }
 
     #[test]

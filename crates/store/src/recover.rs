@@ -75,7 +75,12 @@ fn is_unborn(file: &dyn File, pre: &[u8]) -> Result<bool> {
 }
 
 fn damage(what: &str, offset: u64, problem: &str) -> Error {
-    Error::Corrupt(Damage { what: what.to_owned(), offset, page: None, problem: problem.to_owned() })
+    Error::Corrupt(Damage {
+        what: what.to_owned(),
+        offset,
+        page: None,
+        problem: problem.to_owned(),
+    })
 }
 
 /// Tries while a writer elsewhere is moving on.
@@ -115,34 +120,65 @@ fn find_in(file: &dyn File, pre: &[u8]) -> Result<Found> {
     let (salt, header_lost) = match (Header::decode(pre), first) {
         (Ok(h), _) => (h.salt, false),
         // A slot of a version that is known contradicts a header whose version says otherwise and whose checksum is wrong.
-        (Err(HeaderFault::Newer(found)), _) if Header::is_whole(pre) || slot.is_none_or(|(_, s)| s.version > FORMAT_VERSION) => {
-            return Err(Error::NewerFormat { found, supported: FORMAT_VERSION });
+        (Err(HeaderFault::Newer(found)), _)
+            if Header::is_whole(pre) || slot.is_none_or(|(_, s)| s.version > FORMAT_VERSION) =>
+        {
+            return Err(Error::NewerFormat {
+                found,
+                supported: FORMAT_VERSION,
+            });
         }
         (Err(_), Some((_, s))) => (s.salt, true),
-        (Err(HeaderFault::Damaged | HeaderFault::Newer(_)), None) => return Err(damage("header", 0, "checksum mismatch")),
-        (Err(HeaderFault::Foreign), None) if slot.is_some() => return Err(damage("header", 0, "the magic is missing")),
+        (Err(HeaderFault::Damaged | HeaderFault::Newer(_)), None) => {
+            return Err(damage("header", 0, "checksum mismatch"));
+        }
+        (Err(HeaderFault::Foreign), None) if slot.is_some() => {
+            return Err(damage("header", 0, "the magic is missing"));
+        }
         (Err(HeaderFault::Foreign), None) => return Err(Error::NotDensite),
     };
     if pre.len() < DATA_OFF as usize {
-        return Err(damage("preamble", pre.len() as u64, "the file ends within it"));
+        return Err(damage(
+            "preamble",
+            pre.len() as u64,
+            "the file ends within it",
+        ));
     }
     let Some((block, slot)) = slot else {
-        return Err(damage("commit slots", SLOT_OFF[0], "none of the four copies is valid"));
+        return Err(damage(
+            "commit slots",
+            SLOT_OFF[0],
+            "none of the four copies is valid",
+        ));
     };
     if slot.version > FORMAT_VERSION {
-        return Err(Error::NewerFormat { found: slot.version, supported: FORMAT_VERSION });
+        return Err(Error::NewerFormat {
+            found: slot.version,
+            supported: FORMAT_VERSION,
+        });
     }
     if slot.salt != salt {
-        return Err(damage("commit slot", SLOT_OFF[block & 1], "it belongs to another file"));
+        return Err(damage(
+            "commit slot",
+            SLOT_OFF[block & 1],
+            "it belongs to another file",
+        ));
     }
-    let mut state = if slot.tip.commit == 0 { State::empty(salt) } else { load_back(file, salt, &slot.tip)? };
+    let mut state = if slot.tip.commit == 0 {
+        State::empty(salt)
+    } else {
+        load_back(file, salt, &slot.tip)?
+    };
     let raw = pre.get(TIP_OFF as usize..TIP_OFF as usize + TIP_LEN);
     let raw: [u8; TIP_LEN] = raw.and_then(|b| b.try_into().ok()).unwrap_or([0; TIP_LEN]);
     let claimed = Tip::decode(&raw, salt);
     // Beyond a valid tip nothing is published. Without one, what is whole counts.
     let limit = claimed.map_or(u64::MAX, |t| t.commit);
     while state.tip.commit < limit {
-        let Some((tip, trailer)) = chain::next_commit(file, salt, &state.tip, state.next_off)? else { break };
+        let Some((tip, trailer)) = chain::next_commit(file, salt, &state.tip, state.next_off)?
+        else {
+            break;
+        };
         if tip.commit > limit {
             break;
         }
@@ -151,9 +187,15 @@ fn find_in(file: &dyn File, pre: &[u8]) -> Result<Found> {
     // A slot is written once a commit is durable. So if there is something where the second slot goes, unreadable though it is, the
     // first commit was durable: then nothing at all is no state of this file (rule 7).
     let second = SLOT_OFF[1 - (block & 1)] as usize;
-    let slotted = pre.get(second..second + SLOT_LEN).is_some_and(|b| b.iter().any(|b| *b != 0));
+    let slotted = pre
+        .get(second..second + SLOT_LEN)
+        .is_some_and(|b| b.iter().any(|b| *b != 0));
     if state.tip.commit == 0 && slotted {
-        return Err(damage("first commit", DATA_OFF, "it is not whole, and neither is the slot that was written after it"));
+        return Err(damage(
+            "first commit",
+            DATA_OFF,
+            "it is not whole, and neither is the slot that was written after it",
+        ));
     }
     state.tip_raw = raw;
     let mut cut = None;
@@ -167,9 +209,17 @@ fn find_in(file: &dyn File, pre: &[u8]) -> Result<Found> {
         }
     } else {
         let commit = state.tip.commit;
-        cut = Some(format!("the tip at offset {TIP_OFF} is not valid; if there were commits after {commit} that are incomplete, they were cut"));
+        cut = Some(format!(
+            "the tip at offset {TIP_OFF} is not valid; if there were commits after {commit} that are incomplete, they were cut"
+        ));
     }
-    Ok(Found { salt, state, slot: (block, slot), cut, header_lost })
+    Ok(Found {
+        salt,
+        state,
+        slot: (block, slot),
+        cut,
+        header_lost,
+    })
 }
 
 /// The state of the commit that `tip` names, by its trailers back to the last root trailer.

@@ -116,8 +116,14 @@ impl Shared {
     }
 
     /// The shared part of the file behind `file`, opened by this process before or now; `None` while the file is empty.
-    pub(crate) fn attach(file: &dyn File, identity: &str, cache_bytes: usize) -> Result<Option<Arc<Shared>>> {
-        let Some(found) = recover::find(file)? else { return Ok(None) };
+    pub(crate) fn attach(
+        file: &dyn File,
+        identity: &str,
+        cache_bytes: usize,
+    ) -> Result<Option<Arc<Shared>>> {
+        let Some(found) = recover::find(file)? else {
+            return Ok(None);
+        };
         let key = (identity.to_owned(), found.salt, std::process::id());
         // In a child of fork the lock may be held for ever by a thread that does not exist: do without sharing then (rule 15).
         let Some(mut registry) = REGISTRY.try_lock_for(Duration::from_secs(2)) else {
@@ -135,7 +141,11 @@ impl Shared {
 
     /// What is needed to load map nodes through `file`.
     pub(crate) fn source<'a>(&'a self, file: &'a dyn File) -> Source<'a> {
-        Source { file, salt: self.salt, cache: &self.nodes }
+        Source {
+            file,
+            salt: self.salt,
+            cache: &self.nodes,
+        }
     }
 
     /// Makes sure that the state is that of the newest published commit. Returns whether it changed.
@@ -171,7 +181,9 @@ impl Shared {
                 },
                 // Seen half written, or damaged. If it stays so, what is whole behind our commit counts.
                 None if attempt > 20 => {
-                    while let Some((tip, trailer)) = chain::next_commit(file, self.salt, &state.tip, state.next_off)? {
+                    while let Some((tip, trailer)) =
+                        chain::next_commit(file, self.salt, &state.tip, state.next_off)?
+                    {
                         state.apply(tip, &trailer);
                     }
                     state.tip_raw = raw;
@@ -209,11 +221,21 @@ impl Shared {
     /// Keeps the accounting in step with a commit of another process, so that places freed earlier can be used again although
     /// several processes write by turns. A fold elsewhere cannot be followed; then it is loaded anew.
     fn account(&self, file: &dyn File, state: &State, tip: &Tip, trailer: &Trailer) -> Result<()> {
-        let Some(mut writer) = self.writer.try_lock() else { return Ok(()) };
-        let Some((at, mut space)) = writer.space.take() else { return Ok(()) };
+        let Some(mut writer) = self.writer.try_lock() else {
+            return Ok(());
+        };
+        let Some((at, mut space)) = writer.space.take() else {
+            return Ok(());
+        };
         let end = file.len()?;
-        let inside = trailer.deltas.iter().all(|(_, e)| e.off + u64::from(e.len) <= end)
-            && trailer.dicts.iter().all(|d| d.place.off + u64::from(d.place.len) <= end)
+        let inside = trailer
+            .deltas
+            .iter()
+            .all(|(_, e)| e.off + u64::from(e.len) <= end)
+            && trailer
+                .dicts
+                .iter()
+                .all(|d| d.place.off + u64::from(d.place.len) <= end)
             && trailer.pieces.iter().all(|p| p.1 <= end);
         if at != state.tip || trailer.root.is_some() || !inside {
             return Ok(());
@@ -228,7 +250,11 @@ impl Shared {
         }
         space.add(tip.off, u64::from(tip.len));
         space.written(&trailer.pieces, tip.commit);
-        let bytes: u64 = trailer.pieces.iter().map(|(a, b)| b.saturating_sub(*a)).sum();
+        let bytes: u64 = trailer
+            .pieces
+            .iter()
+            .map(|(a, b)| b.saturating_sub(*a))
+            .sum();
         writer.since_slot += bytes;
         writer.since_sync += bytes;
         writer.space = Some((*tip, space));
@@ -249,25 +275,47 @@ impl Shared {
             return Ok(entry);
         }
         let problem = "its entry is out of range".to_owned();
-        Err(Error::Corrupt(Damage { what: "page map".to_owned(), offset: entry.off, page: Some(page), problem }))
+        Err(Error::Corrupt(Damage {
+            what: "page map".to_owned(),
+            offset: entry.off,
+            page: Some(page),
+            problem,
+        }))
     }
 
     /// A dictionary by its number.
     ///
     /// # Errors
     /// I/O; [`Error::Corrupt`] if there is none of that number or it is damaged.
-    pub(crate) fn dictionary(&self, file: &dyn File, state: &State, id: u32) -> Result<Arc<Dictionary>> {
+    pub(crate) fn dictionary(
+        &self,
+        file: &dyn File,
+        state: &State,
+        id: u32,
+    ) -> Result<Arc<Dictionary>> {
         if let Some(d) = self.dicts.lock().get(&id) {
             return Ok(Arc::clone(d));
         }
         let damage = |offset: u64, problem: &str| {
-            Error::Corrupt(Damage { what: format!("dictionary {id}"), offset, page: None, problem: problem.to_owned() })
+            Error::Corrupt(Damage {
+                what: format!("dictionary {id}"),
+                offset,
+                page: None,
+                problem: problem.to_owned(),
+            })
         };
-        let info = state.dicts.iter().find(|d| d.id == id).ok_or_else(|| damage(0, "no commit knows it"))?;
+        let info = state
+            .dicts
+            .iter()
+            .find(|d| d.id == id)
+            .ok_or_else(|| damage(0, "no commit knows it"))?;
         let mut bytes = vec![0; info.place.len as usize];
         let n = file.read_at(&mut bytes, info.place.off)?;
-        let record = bytes.get(..n).and_then(|b| Record::open(b, self.salt, info.place.off));
-        let (record, _, payload) = record.ok_or_else(|| damage(info.place.off, "checksum mismatch"))?;
+        let record = bytes
+            .get(..n)
+            .and_then(|b| Record::open(b, self.salt, info.place.off));
+        let (record, _, payload) =
+            record.ok_or_else(|| damage(info.place.off, "checksum mismatch"))?;
         if record.kind != Kind::Dictionary || record.number != id {
             return Err(damage(info.place.off, "another record lies there"));
         }
@@ -277,7 +325,12 @@ impl Shared {
     }
 
     /// The same, from the file even if it is known already.
-    pub(crate) fn reread_dictionary(&self, file: &dyn File, state: &State, id: u32) -> Result<Arc<Dictionary>> {
+    pub(crate) fn reread_dictionary(
+        &self,
+        file: &dyn File,
+        state: &State,
+        id: u32,
+    ) -> Result<Arc<Dictionary>> {
         self.dicts.lock().remove(&id);
         self.dictionary(file, state, id)
     }

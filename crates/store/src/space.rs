@@ -43,7 +43,10 @@ pub(crate) struct Space {
 impl Space {
     /// The table as stored; units beyond it have no live bytes.
     pub(crate) fn from_table(live: Vec<u32>) -> Space {
-        Space { live, ..Space::default() }
+        Space {
+            live,
+            ..Space::default()
+        }
     }
 
     pub(crate) fn units(&self) -> u64 {
@@ -115,7 +118,13 @@ impl Space {
         }
     }
 
-    fn each_unit(&mut self, off: u64, len: u64, share: u64, mut f: impl FnMut(&mut u32, u32) -> bool) {
+    fn each_unit(
+        &mut self,
+        off: u64,
+        len: u64,
+        share: u64,
+        mut f: impl FnMut(&mut u32, u32) -> bool,
+    ) {
         let (mut at, end) = (off, off + len);
         while at < end {
             let unit = at / UNIT_LEN;
@@ -149,7 +158,10 @@ impl Space {
 
     /// All units without live bytes wait as freed by `commit`.
     pub(crate) fn note_free(&mut self, commit: u64) {
-        self.freed = (0..self.units()).filter(|u| self.live(*u) == 0 && *u != LOCK_UNIT).map(|u| (u, commit)).collect();
+        self.freed = (0..self.units())
+            .filter(|u| self.live(*u) == 0 && *u != LOCK_UNIT)
+            .map(|u| (u, commit))
+            .collect();
     }
 
     /// Extents that were taken for writing and given up again wait as if freed by `commit`.
@@ -228,7 +240,9 @@ impl Space {
     pub(crate) fn chunk_free(&self, index: usize) -> u32 {
         let first = index * CHUNK_UNITS;
         let end = (first + CHUNK_UNITS).min(self.live.len());
-        self.live.get(first..end).map_or(0, |c| c.iter().filter(|b| **b == 0).count() as u32)
+        self.live
+            .get(first..end)
+            .map_or(0, |c| c.iter().filter(|b| **b == 0).count() as u32)
     }
 
     /// Where two accountings differ: (unit, bytes here, bytes there).
@@ -253,13 +267,25 @@ pub(crate) fn decode_chunk(raw: &[u8]) -> Option<Vec<u32>> {
 ///
 /// # Errors
 /// I/O; [`Error::Corrupt`].
-pub(crate) fn load_chunk(file: &dyn File, salt: u64, place: NodeRef, index: u32) -> Result<Vec<u32>> {
+pub(crate) fn load_chunk(
+    file: &dyn File,
+    salt: u64,
+    place: NodeRef,
+    index: u32,
+) -> Result<Vec<u32>> {
     let damage = |problem: &str| {
-        Error::Corrupt(Damage { what: format!("space chunk {index}"), offset: place.off, page: None, problem: problem.to_owned() })
+        Error::Corrupt(Damage {
+            what: format!("space chunk {index}"),
+            offset: place.off,
+            page: None,
+            problem: problem.to_owned(),
+        })
     };
     let mut bytes = vec![0; place.len as usize];
     let n = file.read_at(&mut bytes, place.off)?;
-    let record = bytes.get(..n).and_then(|b| Record::open(b, salt, place.off));
+    let record = bytes
+        .get(..n)
+        .and_then(|b| Record::open(b, salt, place.off));
     let (record, _, payload) = record.ok_or_else(|| damage("checksum mismatch"))?;
     if record.kind != Kind::Space || record.number != index {
         return Err(damage("another record lies there"));
@@ -281,7 +307,11 @@ mod tests {
         s.sub(UNIT_LEN * 3, UNIT_LEN, 7);
         assert_eq!(s.take_run(100, 8), None);
         s.slot_durable(6, (0, 1));
-        assert_eq!(s.take_run(100, 8), None, "the slot names a commit from before");
+        assert_eq!(
+            s.take_run(100, 8),
+            None,
+            "the slot names a commit from before"
+        );
         s.slot_durable(7, (UNIT_LEN * 3 + 5, UNIT_LEN * 4));
         assert_eq!(s.take_run(100, 8), None, "it is being appended to");
         s.slot_durable(7, (0, 1));

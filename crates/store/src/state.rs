@@ -38,7 +38,10 @@ impl State {
     /// The empty store.
     pub(crate) fn empty(salt: u64) -> State {
         State {
-            tip: Tip { hash: first_hash(salt), ..Tip::default() },
+            tip: Tip {
+                hash: first_hash(salt),
+                ..Tip::default()
+            },
             tip_raw: [0; TIP_LEN],
             highest: 0,
             logical_len: 0,
@@ -46,7 +49,10 @@ impl State {
             head: [0; HEAD_LEN],
             root: Root::default(),
             overlay: HashMap::new(),
-            section: RootSection { next_dict: 1, ..RootSection::default() },
+            section: RootSection {
+                next_dict: 1,
+                ..RootSection::default()
+            },
             trailers: Vec::new(),
             dicts: Vec::new(),
             root_dicts: 0,
@@ -82,7 +88,11 @@ impl State {
 
     /// Number of pages, the last one counted whole.
     pub(crate) fn pages(&self) -> u64 {
-        if self.page_size == 0 { 0 } else { self.logical_len.div_ceil(u64::from(self.page_size)) }
+        if self.page_size == 0 {
+            0
+        } else {
+            self.logical_len.div_ceil(u64::from(self.page_size))
+        }
     }
 
     /// Bytes of the trailers that must be read to open this commit.
@@ -97,7 +107,14 @@ impl State {
 
     /// The extent that is being appended to.
     pub(crate) fn current_extent(&self) -> (u64, u64) {
-        (self.next_off, if self.room_end == OPEN_END { self.next_off + 1 } else { self.room_end })
+        (
+            self.next_off,
+            if self.room_end == OPEN_END {
+                self.next_off + 1
+            } else {
+                self.room_end
+            },
+        )
     }
 }
 

@@ -89,7 +89,10 @@ impl Handle {
     /// I/O, damage.
     pub fn stats(&mut self) -> Result<Stats> {
         self.check_poison()?;
-        let mut s = Stats { format_version: u64::from(FORMAT_VERSION), ..Stats::default() };
+        let mut s = Stats {
+            format_version: u64::from(FORMAT_VERSION),
+            ..Stats::default()
+        };
         s.stored_bytes = self.file.len()?;
         if !self.attach()? {
             return Ok(s);
@@ -144,7 +147,11 @@ pub(crate) fn walk_state(
 ) -> Result<()> {
     let mut in_tree = |index: u64, e: Entry| {
         let page = (index + 1) as u32;
-        if state.overlay.contains_key(&page) { Ok(()) } else { entry_f(page, e) }
+        if state.overlay.contains_key(&page) {
+            Ok(())
+        } else {
+            entry_f(page, e)
+        }
     };
     if !state.root.node.is_none() {
         tree::walk(shared.source(file), state.root, node_f, &mut in_tree)?;

@@ -32,13 +32,18 @@ impl Handle {
     /// Dictionaries for new frames, by family: those of the published state and of the pending commit.
     pub(crate) fn dictionaries(&mut self) -> Result<Arc<HashMap<Family, Arc<Dictionary>>>> {
         let shared = self.shared()?;
-        let Some(p) = &self.pending else { return Ok(Arc::default()) };
+        let Some(p) = &self.pending else {
+            return Ok(Arc::default());
+        };
         let key = (p.commit, p.new_dicts.len());
         if self.training.made_for != key {
             let mut map = HashMap::new();
             let state = shared.state.read();
             for info in &state.dicts {
-                map.insert(Family(info.family), shared.dictionary(&*self.file, &state, info.id)?);
+                map.insert(
+                    Family(info.family),
+                    shared.dictionary(&*self.file, &state, info.id)?,
+                );
             }
             for info in &p.new_dicts {
                 if let Some(d) = shared.known_dictionary(info.id) {
@@ -84,18 +89,29 @@ impl Handle {
 
     /// Appends a trained dictionary to the pending commit, if the training brought one.
     fn install(&mut self, shared: &Arc<Shared>, task: Task<Option<Trained>>) {
-        let (Some(trained), Some(p)) = (task.wait().flatten(), &mut self.pending) else { return };
+        let (Some(trained), Some(p)) = (task.wait().flatten(), &mut self.pending) else {
+            return;
+        };
         let mut writer = shared.writer.lock();
         let id = shared.state.read().next_dict().max(writer.last_dict + 1);
-        let Some((_, space)) = writer.space.as_mut().filter(|_| id < MAX_DICT) else { return };
+        let Some((_, space)) = writer.space.as_mut().filter(|_| id < MAX_DICT) else {
+            return;
+        };
         let dict = Arc::new(Dictionary::new(id, trained.bytes));
         let len = (RECORD_LEN + dict.bytes().len()) as u64;
         if p.appender.make_room(space, len, p.commit).is_err() {
             return;
         }
-        let place: NodeRef = p.appender.push(Record::plain(Kind::Dictionary, id, p.commit), dict.bytes());
+        let place: NodeRef = p
+            .appender
+            .push(Record::plain(Kind::Dictionary, id, p.commit), dict.bytes());
         writer.last_dict = id;
-        p.new_dicts.push(DictInfo { id, family: trained.family.0, place, uses: 0 });
+        p.new_dicts.push(DictInfo {
+            id,
+            family: trained.family.0,
+            place,
+            uses: 0,
+        });
         shared.add_dictionary(&dict);
         writer.learner.installed(trained.family, &dict);
     }

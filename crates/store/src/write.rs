@@ -5,11 +5,11 @@ use crate::codec::HURRY_LEVEL;
 use crate::codec::family::Family;
 use crate::error::{Damage, Error, Result};
 use crate::format::header::Header;
+use crate::format::record::RECORD_LEN;
 use crate::format::slot::Slot;
 use crate::format::tip::Tip;
 use crate::format::trailer::HEAD_LEN;
 use crate::format::{DATA_OFF, FORMAT_VERSION, HEADER_OFF, MAX_COMMIT, SLOT_COPY, SLOT_OFF};
-use crate::format::record::RECORD_LEN;
 use crate::handle::Handle;
 use crate::map::Entry;
 use crate::pending::{BATCH_BYTES, EncodeSettings, Job, Pending, PendingPage, encode_batch};
@@ -74,7 +74,9 @@ impl Handle {
             return Ok(());
         }
         self.begin_write(0)?;
-        let Some(p) = &mut self.pending else { return Ok(()) };
+        let Some(p) = &mut self.pending else {
+            return Ok(());
+        };
         let page_size = u64::from(p.page_size);
         let pages = len.div_ceil(page_size);
         p.pages.retain(|page, _| u64::from(*page) <= pages);
@@ -82,7 +84,10 @@ impl Handle {
         let cut = (len % page_size) as usize;
         let shrinks = len < p.logical_len;
         p.logical_len = len;
-        if let Some(gone) = p.head.get_mut(usize::try_from(len).unwrap_or(HEAD_LEN).min(HEAD_LEN)..) {
+        if let Some(gone) = p
+            .head
+            .get_mut(usize::try_from(len).unwrap_or(HEAD_LEN).min(HEAD_LEN)..)
+        {
             gone.fill(0);
         }
         if shrinks && cut != 0 {
@@ -101,7 +106,8 @@ impl Handle {
         if let Some(shared) = &self.shared {
             let mut writer = shared.writer.lock();
             // What lies in those places may look like a commit of this writer.
-            writer.epoch = densite_disk::random::random_u64().unwrap_or(writer.epoch.wrapping_add(0x9E37_79B9_7F4A_7C15));
+            writer.epoch = densite_disk::random::random_u64()
+                .unwrap_or(writer.epoch.wrapping_add(0x9E37_79B9_7F4A_7C15));
             if let Some((_, space)) = &mut writer.space {
                 space.give_back_extents(p.appender.taken(), p.commit);
             }
@@ -126,11 +132,22 @@ impl Handle {
         let mut writer = shared.writer.lock();
         let writer = &mut *writer;
         if writer.header_lost {
-            self.file.write_at(&Header { version: FORMAT_VERSION, salt: shared.salt }.encode(), HEADER_OFF)?;
+            self.file.write_at(
+                &Header {
+                    version: FORMAT_VERSION,
+                    salt: shared.salt,
+                }
+                .encode(),
+                HEADER_OFF,
+            )?;
             writer.header_lost = false;
         }
         let state = shared.state.read();
-        if writer.space.as_ref().is_none_or(|(tip, _)| *tip != state.tip) {
+        if writer
+            .space
+            .as_ref()
+            .is_none_or(|(tip, _)| *tip != state.tip)
+        {
             writer.space = Some((state.tip, load_space(&shared, self, &state)?));
             writer.found_other_writer(&*self.file)?;
         }
@@ -138,23 +155,45 @@ impl Handle {
         writer.learner.set_level(self.options.level);
         if !std::mem::replace(&mut writer.taught, true) {
             for d in &state.dicts {
-                writer.learner.installed(Family(d.family), &shared.dictionary(&*self.file, &state, d.id)?);
+                writer.learner.installed(
+                    Family(d.family),
+                    &shared.dictionary(&*self.file, &state, d.id)?,
+                );
             }
         }
         let commit = state.highest.max(writer.last_attempt) + 1;
         let problem = if commit >= MAX_COMMIT {
-            Some(format!("its number, {}, leaves none for a next one", commit - 1))
+            Some(format!(
+                "its number, {}, leaves none for a next one",
+                commit - 1
+            ))
         } else if state.tail_off > self.file.len()? + TAIL_SLACK {
-            Some(format!("it says that the file reaches to {}", state.tail_off))
+            Some(format!(
+                "it says that the file reaches to {}",
+                state.tail_off
+            ))
         } else {
             None
         };
         if let Some(problem) = problem {
-            return Err(Error::Corrupt(Damage { what: "newest commit".to_owned(), offset: state.tip.off, page: None, problem }));
+            return Err(Error::Corrupt(Damage {
+                what: "newest commit".to_owned(),
+                offset: state.tip.off,
+                page: None,
+                problem,
+            }));
         }
         writer.last_attempt = commit;
-        let guess = if hint.is_power_of_two() && (512..=65536).contains(&hint) { hint } else { DEFAULT_PAGE };
-        let page_size = if state.page_size == 0 { guess } else { state.page_size };
+        let guess = if hint.is_power_of_two() && (512..=65536).contains(&hint) {
+            hint
+        } else {
+            DEFAULT_PAGE
+        };
+        let page_size = if state.page_size == 0 {
+            guess
+        } else {
+            state.page_size
+        };
         self.pending = Some(Pending {
             pages: HashMap::new(),
             page_size,
@@ -164,7 +203,13 @@ impl Handle {
             batch: Vec::new(),
             batch_bytes: 0,
             inflight: VecDeque::new(),
-            appender: Appender::new(shared.salt, state.next_off, state.room_end, state.tail_off, &state.tip.hash),
+            appender: Appender::new(
+                shared.salt,
+                state.next_off,
+                state.room_end,
+                state.tail_off,
+                &state.tip.hash,
+            ),
             commit,
             seq: 0,
             new_dicts: Vec::new(),
@@ -177,14 +222,24 @@ impl Handle {
     /// that is no longer than the preamble holds nothing (rule 7).
     fn create(&mut self) -> Result<()> {
         let salt = densite_disk::random::random_u64()?;
-        let tip = Tip { hash: first_hash(salt), ..Tip::default() };
+        let tip = Tip {
+            hash: first_hash(salt),
+            ..Tip::default()
+        };
         let mut pre = vec![0; DATA_OFF as usize];
         let mut put = |off: u64, bytes: &[u8]| {
             if let Some(to) = pre.get_mut(off as usize..off as usize + bytes.len()) {
                 to.copy_from_slice(bytes);
             }
         };
-        let slot = Slot { version: FORMAT_VERSION, seq: 1, salt, tip, flags: 0 }.encode();
+        let slot = Slot {
+            version: FORMAT_VERSION,
+            seq: 1,
+            salt,
+            tip,
+            flags: 0,
+        }
+        .encode();
         for off in [SLOT_OFF[0], SLOT_OFF[0] + SLOT_COPY] {
             put(off, &slot);
         }
@@ -194,7 +249,14 @@ impl Handle {
             self.poisoned = true;
             return Err(e.into());
         }
-        self.file.write_at(&Header { version: FORMAT_VERSION, salt }.encode(), HEADER_OFF)?;
+        self.file.write_at(
+            &Header {
+                version: FORMAT_VERSION,
+                salt,
+            }
+            .encode(),
+            HEADER_OFF,
+        )?;
         if self.attach()? {
             return Ok(());
         }
@@ -221,21 +283,33 @@ impl Handle {
         if let Some(mut writer) = shared.writer.try_lock() {
             writer.learner.observe(Family::of(&bytes), &bytes);
         }
-        let Some(p) = &mut self.pending else { return Err(Error::ReadOnly) };
+        let Some(p) = &mut self.pending else {
+            return Err(Error::ReadOnly);
+        };
         if page == 1 {
             copy_part(&bytes, 0, &mut p.head);
         }
         p.seq += 1;
         p.batch_bytes += bytes.len();
-        p.batch.push(Job { page, seq: p.seq, bytes: Arc::clone(&bytes) });
+        p.batch.push(Job {
+            page,
+            seq: p.seq,
+            bytes: Arc::clone(&bytes),
+        });
         p.pages.insert(page, PendingPage::Raw { seq: p.seq, bytes });
-        if p.batch_bytes >= BATCH_BYTES { self.dispatch() } else { Ok(()) }
+        if p.batch_bytes >= BATCH_BYTES {
+            self.dispatch()
+        } else {
+            Ok(())
+        }
     }
 
     /// Whether a page that is being written is the same as the published one: then nothing needs to be stored. Asked for only after
     /// the disk was full, when SQLite is rolling back: so a rollback needs no space.
     fn is_as_published(&mut self, page: u32, bytes: &[u8]) -> Result<bool> {
-        let Some(p) = &self.pending else { return Ok(false) };
+        let Some(p) = &self.pending else {
+            return Ok(false);
+        };
         let same_grain = self.shared()?.state.read().page_size == p.page_size;
         if !same_grain || u64::from(page) > p.visible {
             return Ok(false);
@@ -248,11 +322,19 @@ impl Handle {
     fn dispatch(&mut self) -> Result<()> {
         self.train()?;
         let settings = self.encode_settings()?;
-        let Some(p) = &mut self.pending else { return Ok(()) };
+        let Some(p) = &mut self.pending else {
+            return Ok(());
+        };
         let jobs = std::mem::take(&mut p.batch);
         p.batch_bytes = 0;
-        p.inflight.push_back(Task::spawn(&self.pool, move || encode_batch(jobs, &settings)));
-        let limit = if self.pool.is_none() { 0 } else { 2 * self.options.threads + 2 };
+        p.inflight.push_back(Task::spawn(&self.pool, move || {
+            encode_batch(jobs, &settings)
+        }));
+        let limit = if self.pool.is_none() {
+            0
+        } else {
+            2 * self.options.threads + 2
+        };
         while let Some(p) = &self.pending
             && (p.inflight.len() > limit || p.inflight.front().is_some_and(Task::is_done))
         {
@@ -264,9 +346,15 @@ impl Handle {
     /// Waits for the oldest batch and places its frames.
     fn collect(&mut self) -> Result<()> {
         let shared = self.shared()?;
-        let Some(p) = &mut self.pending else { return Ok(()) };
-        let Some(task) = p.inflight.pop_front() else { return Ok(()) };
-        let frames = task.wait().ok_or_else(|| Error::Setting("encoding a page failed; this is a bug, please report it".to_owned()))?;
+        let Some(p) = &mut self.pending else {
+            return Ok(());
+        };
+        let Some(task) = p.inflight.pop_front() else {
+            return Ok(());
+        };
+        let frames = task.wait().ok_or_else(|| {
+            Error::Setting("encoding a page failed; this is a bug, please report it".to_owned())
+        })?;
         let mut writer = shared.writer.lock();
         let mut none = Space::default();
         let space = writer.space.as_mut().map_or(&mut none, |(_, s)| s);
@@ -283,25 +371,45 @@ impl Handle {
 
     /// Encodes and places everything that was written.
     pub(crate) fn finish_batches(&mut self) -> Result<()> {
-        let Some(p) = &mut self.pending else { return Ok(()) };
+        let Some(p) = &mut self.pending else {
+            return Ok(());
+        };
         let mut jobs = std::mem::take(&mut p.batch);
         p.batch_bytes = 0;
         if !jobs.is_empty() {
             // SQLite writes in order of pages; what it did not, is put in order here, for the sake of later reads.
             jobs.sort_by_key(|j| j.page);
             let settings = self.encode_settings()?;
-            let pool = if jobs.len() <= INLINE_PAGES { None } else { self.pool.clone() };
-            let parts = if pool.is_some() { self.options.threads + 1 } else { 1 };
-            let each = jobs.len().div_ceil(parts).next_multiple_of(settings.run_pages.max(1) as usize);
-            let Some(p) = &mut self.pending else { return Ok(()) };
+            let pool = if jobs.len() <= INLINE_PAGES {
+                None
+            } else {
+                self.pool.clone()
+            };
+            let parts = if pool.is_some() {
+                self.options.threads + 1
+            } else {
+                1
+            };
+            let each = jobs
+                .len()
+                .div_ceil(parts)
+                .next_multiple_of(settings.run_pages.max(1) as usize);
+            let Some(p) = &mut self.pending else {
+                return Ok(());
+            };
             while !jobs.is_empty() {
                 let rest = jobs.split_off(each.min(jobs.len()));
                 let now = std::mem::replace(&mut jobs, rest);
                 let settings = settings.clone();
-                p.inflight.push_back(Task::spawn(&pool, move || encode_batch(now, &settings)));
+                p.inflight
+                    .push_back(Task::spawn(&pool, move || encode_batch(now, &settings)));
             }
         }
-        while self.pending.as_ref().is_some_and(|p| !p.inflight.is_empty()) {
+        while self
+            .pending
+            .as_ref()
+            .is_some_and(|p| !p.inflight.is_empty())
+        {
             self.collect()?;
         }
         Ok(())
@@ -312,30 +420,60 @@ impl Handle {
         let mut settings = self.encode_settings()?;
         settings.run_pages = 1;
         let shared = self.shared()?;
-        let jobs = vec![Job { page, seq: 0, bytes: bytes.into() }];
-        let frame = encode_batch(jobs, &settings).into_iter().next().ok_or(Error::ReadOnly)?;
+        let jobs = vec![Job {
+            page,
+            seq: 0,
+            bytes: bytes.into(),
+        }];
+        let frame = encode_batch(jobs, &settings)
+            .into_iter()
+            .next()
+            .ok_or(Error::ReadOnly)?;
         debug_assert_eq!(1 << frame.record.page_log2, page_size);
-        let Some(p) = &mut self.pending else { return Err(Error::ReadOnly) };
+        let Some(p) = &mut self.pending else {
+            return Err(Error::ReadOnly);
+        };
         let mut writer = shared.writer.lock();
         let mut none = Space::default();
         let space = writer.space.as_mut().map_or(&mut none, |(_, s)| s);
-        p.appender.make_room(space, (RECORD_LEN + frame.payload.len()) as u64, p.commit)?;
+        p.appender
+            .make_room(space, (RECORD_LEN + frame.payload.len()) as u64, p.commit)?;
         let place = p.appender.push(frame.record, &frame.payload);
         p.appender.flush_if_long(&*self.file)?;
         let (model, codec) = (frame.record.model, frame.record.codec);
-        Ok(Entry { off: place.off, version: place.version, len: place.len, model, codec, run_log2: 0, slot: 0 })
+        Ok(Entry {
+            off: place.off,
+            version: place.version,
+            len: place.len,
+            model,
+            codec,
+            run_log2: 0,
+            slot: 0,
+        })
     }
 
     fn encode_settings(&mut self) -> Result<EncodeSettings> {
         let dicts = self.dictionaries()?;
-        let Some(p) = &self.pending else { return Err(Error::ReadOnly) };
+        let Some(p) = &self.pending else {
+            return Err(Error::ReadOnly);
+        };
         let run_pages = match self.options.run_pages {
             // Small pages compress badly alone, and a frame's header weighs on them: up to 4 KiB together.
             0 => (DEFAULT_PAGE / p.page_size).max(1),
             n => n,
         };
-        let level = if self.hurry { self.options.level.min(HURRY_LEVEL) } else { self.options.level };
-        Ok(EncodeSettings { level, choice: self.options.codec, run_pages, dicts, version: p.commit })
+        let level = if self.hurry {
+            self.options.level.min(HURRY_LEVEL)
+        } else {
+            self.options.level
+        };
+        Ok(EncodeSettings {
+            level,
+            choice: self.options.codec,
+            run_pages,
+            dicts,
+            version: p.commit,
+        })
     }
 }
 
@@ -343,7 +481,12 @@ impl Handle {
 pub(crate) fn load_space(shared: &Shared, handle: &Handle, state: &State) -> Result<Space> {
     let mut live = Vec::new();
     for (i, (place, _)) in state.section.chunks.iter().enumerate() {
-        live.extend(space::load_chunk(&*handle.file, shared.salt, *place, i as u32)?);
+        live.extend(space::load_chunk(
+            &*handle.file,
+            shared.salt,
+            *place,
+            i as u32,
+        )?);
     }
     live.truncate(state.section.units as usize);
     let mut space = Space::from_table(live);
@@ -358,8 +501,17 @@ pub(crate) fn load_space(shared: &Shared, handle: &Handle, state: &State) -> Res
     let end = handle.file.len()?;
     let beyond = |what: &str, page: Option<u32>, off: u64, len: u32| {
         let problem = "it lies beyond the end of the file".to_owned();
-        let damage = Damage { what: what.to_owned(), offset: off, page, problem };
-        if off + u64::from(len) <= end { Ok(()) } else { Err(Error::Corrupt(damage)) }
+        let damage = Damage {
+            what: what.to_owned(),
+            offset: off,
+            page,
+            problem,
+        };
+        if off + u64::from(len) <= end {
+            Ok(())
+        } else {
+            Err(Error::Corrupt(damage))
+        }
     };
     for info in state.dicts.iter().skip(state.root_dicts) {
         beyond("dictionary", None, info.place.off, info.place.len)?;
@@ -370,7 +522,11 @@ pub(crate) fn load_space(shared: &Shared, handle: &Handle, state: &State) -> Res
     }
     for (page, entry) in &state.overlay {
         if !state.root.node.is_none() {
-            let old = crate::map::tree::lookup(shared.source(&*handle.file), state.root, u64::from(*page) - 1)?;
+            let old = crate::map::tree::lookup(
+                shared.source(&*handle.file),
+                state.root,
+                u64::from(*page) - 1,
+            )?;
             space.sub_entry(&old, state.tip.commit);
         }
         beyond("frame", Some(*page), entry.off, entry.len)?;

@@ -29,7 +29,12 @@ struct Run {
 }
 
 fn options() -> Options {
-    Options { threads: 0, decoded_cache_bytes: 256 << 10, tuning: Tuning::eager(), ..Options::default() }
+    Options {
+        threads: 0,
+        decoded_cache_bytes: 256 << 10,
+        tuning: Tuning::eager(),
+        ..Options::default()
+    }
 }
 
 fn open(disk: &SimDisk) -> Handle {
@@ -41,12 +46,23 @@ impl Run {
     fn new(seed: u64, disk: SimDisk, contents: Vec<u8>) -> Run {
         let mut rng = SmallRng::seed_from_u64(seed);
         let page_size = 512 << rng.random_range(0..4);
-        Run { disk, rng, page_size, contents, published: Vec::new(), synced: Vec::new() }
+        Run {
+            disk,
+            rng,
+            page_size,
+            contents,
+            published: Vec::new(),
+            synced: Vec::new(),
+        }
     }
 
     fn write(&mut self, handle: &mut Handle) {
         let pages = self.contents.len() / self.page_size;
-        let burst = if self.rng.random_range(0..8) == 0 { 60 } else { 4 };
+        let burst = if self.rng.random_range(0..8) == 0 {
+            60
+        } else {
+            4
+        };
         for _ in 0..self.rng.random_range(1..=burst) {
             let at = self.rng.random_range(0..(pages + 3).min(300)) * self.page_size;
             let mut page = vec![0u8; self.page_size];
@@ -69,10 +85,15 @@ impl Run {
     fn publish(&mut self, handle: &mut Handle, sync: bool) {
         let began = self.disk.changes();
         handle.publish().expect("publish");
-        self.published.push(Published { contents: self.contents.clone(), began, done: self.disk.changes() });
+        self.published.push(Published {
+            contents: self.contents.clone(),
+            began,
+            done: self.disk.changes(),
+        });
         if sync {
             handle.sync(SyncKind::Data).expect("sync");
-            self.synced.push((self.disk.changes(), self.published.len() - 1));
+            self.synced
+                .push((self.disk.changes(), self.published.len() - 1));
         }
     }
 
@@ -83,7 +104,11 @@ impl Run {
             self.write(handle);
             if self.rng.random_range(0..20) == 0 {
                 handle.discard();
-                self.contents = self.published.last().map(|p| p.contents.clone()).unwrap_or_default();
+                self.contents = self
+                    .published
+                    .last()
+                    .map(|p| p.contents.clone())
+                    .unwrap_or_default();
                 continue;
             }
             let sync = self.rng.random_range(0..sync_one_in) == 0;
@@ -100,20 +125,29 @@ impl Run {
         let len = handle.len().unwrap_or_else(|e| panic!("{what}: {e}"));
         let mut got = vec![0; len as usize];
         for (i, page) in got.chunks_mut(self.page_size).enumerate() {
-            handle.read_at(page, (i * self.page_size) as u64).unwrap_or_else(|e| panic!("{what}: page {}: {e}", i + 1));
+            handle
+                .read_at(page, (i * self.page_size) as u64)
+                .unwrap_or_else(|e| panic!("{what}: page {}: {e}", i + 1));
         }
         let first = self.synced.iter().rfind(|s| s.0 < at).map(|s| s.1);
-        let possible = self.published.iter().enumerate().filter(|(i, p)| p.began < at && first.is_none_or(|f| *i >= f));
-        let found = possible.clone().any(|(_, p)| p.contents == got) || (first.is_none() && got.is_empty());
+        let possible = self
+            .published
+            .iter()
+            .enumerate()
+            .filter(|(i, p)| p.began < at && first.is_none_or(|f| *i >= f));
+        let found =
+            possible.clone().any(|(_, p)| p.contents == got) || (first.is_none() && got.is_empty());
         let late = self.published.iter().position(|p| p.contents == got);
         assert!(
             found,
             "{what}: {} bytes are none of the states possible at change {at} (from {first:?} to {:?}); it is state {late:?}, done at {:?}",
             got.len(),
-            possible.map(|p| p.0).last(),
+            possible.map(|p| p.0).next_back(),
             late.map(|l| self.published[l].done)
         );
-        let report = handle.check(&mut |_, _| true).unwrap_or_else(|e| panic!("{what}: check: {e}"));
+        let report = handle
+            .check(&mut |_, _| true)
+            .unwrap_or_else(|e| panic!("{what}: check: {e}"));
         assert_eq!(report.problems, vec![], "{what}");
         got
     }
@@ -138,7 +172,11 @@ fn crash(seed: u64) -> usize {
         if c.change % 5 == 0 {
             let mut again = Run::new(seed ^ c.change << 20, c.disk.clone(), got.clone());
             again.page_size = run.page_size;
-            again.published.push(Published { contents: got, began: 0, done: 0 });
+            again.published.push(Published {
+                contents: got,
+                began: 0,
+                done: 0,
+            });
             again.synced.push((0, 0));
             let mut handle = open(&c.disk);
             for change in (2..400).step_by(23) {
@@ -147,7 +185,11 @@ fn crash(seed: u64) -> usize {
             again.steps(&mut handle, 6);
             drop(handle);
             for second in c.disk.take_captures() {
-                again.verify(&second.disk, second.change, &format!("{what}, again at {}", second.change));
+                again.verify(
+                    &second.disk,
+                    second.change,
+                    &format!("{what}, again at {}", second.change),
+                );
                 cases += 1;
             }
         }
@@ -157,8 +199,13 @@ fn crash(seed: u64) -> usize {
 
 #[test]
 fn power_cuts() {
-    let one = std::env::var("DENSITE_SEED").ok().and_then(|s| s.parse().ok());
-    let n = std::env::var("DENSITE_CRASH_SEEDS").ok().and_then(|s| s.parse().ok()).unwrap_or(25);
+    let one = std::env::var("DENSITE_SEED")
+        .ok()
+        .and_then(|s| s.parse().ok());
+    let n = std::env::var("DENSITE_CRASH_SEEDS")
+        .ok()
+        .and_then(|s| s.parse().ok())
+        .unwrap_or(25);
     let seeds: Vec<u64> = one.map_or_else(|| (0..n).collect(), |s| vec![s]);
     let cases: usize = seeds.iter().map(|s| crash(*s)).sum();
     assert!(one.is_some() || cases > 1000, "only {cases} cases");

@@ -14,7 +14,9 @@ fn open(path: &Path, options: Options) -> Handle {
 /// A page that compresses a little, as database pages do.
 fn page(rng: &mut SmallRng, len: usize) -> Vec<u8> {
     let kind = rng.random_range(0..10);
-    let mut p: Vec<u8> = (0..len).map(|i| (i / 16) as u8 ^ (rng.random::<u8>() & 7)).collect();
+    let mut p: Vec<u8> = (0..len)
+        .map(|i| (i / 16) as u8 ^ (rng.random::<u8>() & 7))
+        .collect();
     match kind {
         0 => rng.fill_bytes(&mut p),
         1 => p.fill(0),
@@ -25,11 +27,17 @@ fn page(rng: &mut SmallRng, len: usize) -> Vec<u8> {
 }
 
 fn same(handle: &mut Handle, model: &[u8], page_size: usize, what: &str) {
-    assert_eq!(handle.len().expect("len"), model.len() as u64, "{what}: length");
+    assert_eq!(
+        handle.len().expect("len"),
+        model.len() as u64,
+        "{what}: length"
+    );
     let mut buf = vec![0; page_size];
     for (i, want) in model.chunks(page_size).enumerate() {
         let got = buf.get_mut(..want.len()).expect("in range");
-        handle.read_at(got, (i * page_size) as u64).unwrap_or_else(|e| panic!("{what}: page {}: {e}", i + 1));
+        handle
+            .read_at(got, (i * page_size) as u64)
+            .unwrap_or_else(|e| panic!("{what}: page {}: {e}", i + 1));
         assert!(got == want, "{what}: page {} differs", i + 1);
     }
 }
@@ -39,8 +47,18 @@ fn run(seed: u64, page_size: usize, threads: usize, run_pages: u32, steps: usize
     let path = dir.path().join("a.db");
     let mut rng = SmallRng::seed_from_u64(seed);
     // By turns as people have it, and with rare things made common.
-    let tuning = if seed % 2 == 0 { Tuning::eager() } else { Tuning::default() };
-    let options = Options { threads, run_pages, decoded_cache_bytes: 1 << 20, tuning, ..Options::default() };
+    let tuning = if seed.is_multiple_of(2) {
+        Tuning::eager()
+    } else {
+        Tuning::default()
+    };
+    let options = Options {
+        threads,
+        run_pages,
+        decoded_cache_bytes: 1 << 20,
+        tuning,
+        ..Options::default()
+    };
     let mut writer = open(&path, options.clone());
     let mut reader = open(&path, options.clone());
     let (mut mine, mut published): (Vec<u8>, Vec<u8>) = (Vec::new(), Vec::new());
@@ -70,7 +88,11 @@ fn run(seed: u64, page_size: usize, threads: usize, run_pages: u32, steps: usize
                 mine[at..at + n].copy_from_slice(&piece);
             }
             65..70 => {
-                let len = if rng.random() { rng.random_range(0..=mine.len()) } else { rng.random_range(0..=mine.len() / page_size) * page_size };
+                let len = if rng.random() {
+                    rng.random_range(0..=mine.len())
+                } else {
+                    rng.random_range(0..=mine.len() / page_size) * page_size
+                };
                 writer.set_len(len as u64).expect("set_len");
                 mine.resize(len, 0);
             }
@@ -93,7 +115,10 @@ fn run(seed: u64, page_size: usize, threads: usize, run_pages: u32, steps: usize
                     writer.close_clean().expect("close");
                 }
                 drop((writer, reader));
-                let options = Options { run_pages: if rng.random() { 1 } else { run_pages }, ..options.clone() };
+                let options = Options {
+                    run_pages: if rng.random() { 1 } else { run_pages },
+                    ..options.clone()
+                };
                 writer = open(&path, options.clone());
                 reader = open(&path, options);
             }
@@ -113,7 +138,11 @@ fn run(seed: u64, page_size: usize, threads: usize, run_pages: u32, steps: usize
     writer.sync(SyncKind::Data).expect("sync");
     writer.close_clean().expect("close");
     let report = writer.check(&mut |_, _| true).expect("check");
-    assert_eq!((report.problems, report.cut, report.clean), (vec![], None, true), "{what}");
+    assert_eq!(
+        (report.problems, report.cut, report.clean),
+        (vec![], None, true),
+        "{what}"
+    );
 }
 
 #[test]

@@ -8,8 +8,9 @@
 //! (TRUNCATE with synchronous=NORMAL, a VACUUM).
 //!
 //! So what ended the journal is made durable before the cut is published. That costs a sync in transactions that
-//! give pages back, and only where SQLite synced the database at all. If it fails, the cut is forgotten: a file that is
-//! longer than its header says is no error to SQLite, and the next such transaction cuts it.
+//! give pages back, and only where SQLite synced the database at all. If it fails, the error is
+//! told and the cut forgotten: a file that is longer than its header says is no error to SQLite, and the next such transaction
+//! cuts it.
 
 use crate::main_file::{Done, MainFile, State};
 use densite_sqlite::{Code, ffi};
@@ -19,12 +20,15 @@ impl MainFile {
     /// COMMIT_PHASETWO: the transaction is over, and only a late cut may be left to publish.
     pub(crate) fn phase_two(&mut self) -> Done {
         let cut = matches!(&self.state, State::Store(handle) if handle.has_pending());
-        if cut && self.synced && self.settle_journal().is_err() {
+        if cut
+            && self.synced
+            && let Err(code) = self.settle_journal()
+        {
             self.in_store(|handle| {
                 Handle::discard(handle);
                 Ok(())
             });
-            return Ok(());
+            return Err(code);
         }
         self.publish()
     }

@@ -92,7 +92,11 @@ pub(crate) fn act(
             between,
         } => backup_out(side, memory, *plain, *pages, between.as_deref(), &dir),
         Action::BackupIn { plain, pages } => backup_in(side, *plain, *pages, &dir),
-        Action::Reopen { settings, check } => reopen(side, memory, settings, *check),
+        Action::Reopen {
+            settings,
+            keep_second,
+            check,
+        } => reopen(side, memory, settings, *keep_second, *check),
         Action::Digest => {
             let digest = match Digest::of(side.main()) {
                 Ok(digest) => digest,

@@ -123,7 +123,8 @@ fn check_copy(
     let copy = side
         .open(name, !plain)
         .map_err(|e| format!("open {name}: {e}"))?;
-    let read = |e: rusqlite::Error| format!("read {name}: {e}");
+    let done = outcome.first.clone();
+    let read = |e: rusqlite::Error| format!("read {name}: {e}; it was made so: {done:?}");
     let digest = Digest::of(&copy).map_err(read)?;
     if !digest.is_sound() {
         return Err(format!("the integrity check of {name} fails:\n{digest}"));

@@ -86,6 +86,16 @@ pub(crate) fn need(world: &mut World, kind: Kind) -> Option<Need> {
     if second && world.may_spill && world.in_transaction && world.journal != Journal::Wal {
         return step(Commit);
     }
+    let file_journal = matches!(
+        world.journal,
+        Journal::Delete | Journal::Truncate | Journal::Persist
+    );
+    // SQLite, since it takes no new checksum seed for a journal in memory: under
+    // locking_mode=EXCLUSIVE the journal's file stays open and is what such a journal is written
+    // to, over records of older transactions that a ROLLBACK then takes for its own.
+    if kind == JournalMemory && world.exclusive && file_journal {
+        return step(LockingNormal);
+    }
     let bold = world.journal != Journal::Off && kind != JournalOff && world.dice.percent(4);
     if bold {
         return match kind {

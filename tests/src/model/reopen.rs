@@ -8,10 +8,13 @@ pub(crate) fn reopen(
     side: &mut Side,
     memory: &mut Memory,
     settings: &str,
+    keep_second: bool,
     check: bool,
 ) -> Result<Outcome, String> {
-    memory.snapshot = None;
-    side.second = None;
+    if !keep_second {
+        memory.snapshot = None;
+        side.second = None;
+    }
     if let Some(main) = side.main.take()
         && let Err((_, error)) = main.close()
     {
@@ -19,11 +22,14 @@ pub(crate) fn reopen(
     }
     let files = side.files();
     if side.flavour == Flavour::Densite {
-        if !is_densite(&side.path("main.db")) {
-            return Err("main.db is not a Densite file".to_owned());
-        }
-        if check {
-            check_store(side, "main.db")?;
+        // Closing a descriptor of our own would drop the locks that this process has on the file.
+        if side.second.is_none() {
+            if !is_densite(&side.path("main.db")) {
+                return Err("main.db is not a Densite file".to_owned());
+            }
+            if check {
+                check_store(side, "main.db")?;
+            }
         }
         side.settings = settings.to_owned();
     }

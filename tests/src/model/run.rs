@@ -30,6 +30,8 @@ pub struct Config {
     pub steps: u64,
     /// Whether each kind of operation has to succeed 50 times.
     pub every_kind: bool,
+    /// From this step on, SQLite's integrity check follows every step.
+    pub check_from: Option<u64>,
 }
 
 /// What a run did.
@@ -143,6 +145,22 @@ impl Run {
         self.learn(&step, &outcome)?;
         if step.kind.is_none_or(changes_shape) {
             self.observe()?;
+        }
+        if self.config.check_from.is_some_and(|from| self.step >= from) {
+            self.check(&step)?;
+        }
+        Ok(())
+    }
+
+    /// SQLite's integrity check after a step: for finding the step that did the harm.
+    fn check(&self, step: &Step) -> Result<(), String> {
+        for side in &self.sides {
+            let found: rusqlite::Result<String> =
+                side.main()
+                    .query_row("PRAGMA integrity_check", [], |r| r.get(0));
+            if found.as_deref() != Ok("ok") {
+                return Err(self.report(step, &format!("{:?}: {found:?}", side.flavour)));
+            }
         }
         Ok(())
     }
@@ -293,6 +311,7 @@ impl Run {
         }
         let reopen = Action::Reopen {
             settings: String::new(),
+            keep_second: false,
             check: true,
         };
         self.compare(&Step {

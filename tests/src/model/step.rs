@@ -50,9 +50,14 @@ pub(crate) enum Action {
     },
     /// Copies such a file back over the main database.
     BackupIn { plain: bool, pages: i32 },
-    /// Closes all connections, looks at what they leave, and opens again. `settings` are
-    /// Densite's URI parameters; with `check` the store is verified in between.
-    Reopen { settings: String, check: bool },
+    /// Closes all connections, or all but the second one, looks at what they leave, and opens
+    /// again. `settings` are Densite's URI parameters; with `check` the store is verified in
+    /// between, if nobody has it open.
+    Reopen {
+        settings: String,
+        keep_second: bool,
+        check: bool,
+    },
     /// Compares a digest of all content.
     Digest,
 }

@@ -36,7 +36,11 @@ impl Child {
         let child = command.spawn().expect("start a child");
         let pipe = child.stdout.as_ref().expect("a pipe");
         fcntl_setfl(pipe, OFlags::NONBLOCK).expect("non-blocking pipe");
-        Child { child, errors, reported: Vec::new() }
+        Child {
+            child,
+            errors,
+            reported: Vec::new(),
+        }
     }
 
     fn pid(&self) -> Pid {
@@ -82,7 +86,11 @@ impl Child {
                 break;
             }
             assert!(open, "the child ended early: {}", self.errors());
-            assert!(begin.elapsed() < PATIENCE, "the child says nothing: {}", self.errors());
+            assert!(
+                begin.elapsed() < PATIENCE,
+                "the child says nothing: {}",
+                self.errors()
+            );
             std::thread::sleep(Duration::from_millis(1));
         }
     }
@@ -106,7 +114,11 @@ impl Child {
                 return String::from_utf8_lossy(&line[..end]).into_owned();
             }
             assert!(open, "the child ended early: {}", self.errors());
-            assert!(begin.elapsed() < PATIENCE, "the child says nothing: {}", self.errors());
+            assert!(
+                begin.elapsed() < PATIENCE,
+                "the child says nothing: {}",
+                self.errors()
+            );
             std::thread::sleep(Duration::from_micros(200));
         }
     }
@@ -133,7 +145,9 @@ impl Child {
     pub fn say(&mut self, line: &str) {
         use std::io::Write;
         let pipe = self.child.stdin.as_mut().expect("a pipe");
-        writeln!(pipe, "{line}").and_then(|()| pipe.flush()).expect("tell a child");
+        writeln!(pipe, "{line}")
+            .and_then(|()| pipe.flush())
+            .expect("tell a child");
     }
 
     /// Ends its standard input, which asks it to end.
@@ -192,7 +206,11 @@ impl Child {
     pub fn finish(&mut self) {
         let begin = Instant::now();
         while self.drain() {
-            assert!(begin.elapsed() < PATIENCE, "the child does not end: {}", self.errors());
+            assert!(
+                begin.elapsed() < PATIENCE,
+                "the child does not end: {}",
+                self.errors()
+            );
             std::thread::sleep(Duration::from_millis(1));
         }
         let status = self.child.wait().expect("wait for a child");
@@ -200,7 +218,11 @@ impl Child {
     }
 
     fn check(&self, status: ExitStatus) {
-        assert!(status.success(), "a child failed ({status}): {}", self.errors());
+        assert!(
+            status.success(),
+            "a child failed ({status}): {}",
+            self.errors()
+        );
     }
 
     /// What it wrote to its standard error.

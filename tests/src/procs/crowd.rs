@@ -22,8 +22,8 @@ use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 use rusqlite::{Connection, ffi, params};
 
-use super::subject::{READ_ONLY, READ_WRITE, code, primary};
 use super::Subject;
+use super::subject::{READ_ONLY, READ_WRITE, code, primary};
 
 /// Entries that the log keeps of each person.
 pub const KEPT: i64 = 30;
@@ -87,14 +87,21 @@ pub fn observe(db: &Connection) -> rusqlite::Result<(Vec<i64>, u64)> {
         let (id, n): (u32, i64) = (row.get(0)?, row.get(1)?);
         let text = row.get_ref(2)?.as_str().expect("text");
         let count = counts[id as usize];
-        assert!(n > count - KEPT && n <= count, "person {id} of count {count} has entry {n}");
+        assert!(
+            n > count - KEPT && n <= count,
+            "person {id} of count {count} has entry {n}"
+        );
         assert_eq!(text, entry(id, n), "entry {n} of person {id}");
         found[id as usize] += 1;
         text.hash(&mut hash);
     }
     drop(rows);
     for (id, (found, count)) in found.iter().zip(&counts).enumerate() {
-        assert_eq!(*found, (*count).min(KEPT), "entries of person {id}, whose count is {count}");
+        assert_eq!(
+            *found,
+            (*count).min(KEPT),
+            "entries of person {id}, whose count is {count}"
+        );
     }
     let mut query = db.prepare_cached("SELECT n, text FROM ballast ORDER BY id")?;
     let mut rows = query.query([])?;
@@ -152,9 +159,16 @@ pub fn run(args: &[String]) {
 impl Crowd {
     fn live(&self, id: u32, seed: u64) {
         let mut rng = SmallRng::seed_from_u64(seed);
-        let mut person = Person { id, count: None, crowd: self, rng: SmallRng::seed_from_u64(!seed) };
+        let mut person = Person {
+            id,
+            count: None,
+            crowd: self,
+            rng: SmallRng::seed_from_u64(!seed),
+        };
         while !self.stop.load(Ordering::Relaxed) {
-            let Some(db) = self.expect(|| self.open(), "open") else { continue };
+            let Some(db) = self.expect(|| self.open(), "open") else {
+                continue;
+            };
             for _ in 0..rng.random_range(1..30) {
                 if self.stop.load(Ordering::Relaxed) {
                     break;
@@ -176,7 +190,11 @@ impl Crowd {
     }
 
     fn open(&self) -> rusqlite::Result<Connection> {
-        let flags = if self.read_only { READ_ONLY } else { READ_WRITE };
+        let flags = if self.read_only {
+            READ_ONLY
+        } else {
+            READ_WRITE
+        };
         let db = self.subject.open_with(Path::new(&self.path), flags)?;
         db.busy_timeout(BUSY_TIMEOUT)?;
         db.execute_batch(&self.settings)?;
@@ -222,7 +240,8 @@ impl Person<'_> {
     fn end(&self, db: &Connection, how: &str) -> bool {
         let done = self.crowd.expect(|| db.execute_batch(how), how).is_some();
         if !done {
-            self.crowd.expect(|| db.execute_batch("ROLLBACK"), "ROLLBACK after BUSY");
+            self.crowd
+                .expect(|| db.execute_batch("ROLLBACK"), "ROLLBACK after BUSY");
         }
         done
     }
@@ -232,7 +251,11 @@ impl Person<'_> {
             .prepare_cached("SELECT n FROM person WHERE id = ?1")?
             .query_row([self.id], |r| r.get(0))?;
         if let Some(mine) = self.count {
-            assert_eq!(n, mine, "person {} finds another count than they wrote", self.id);
+            assert_eq!(
+                n, mine,
+                "person {} finds another count than they wrote",
+                self.id
+            );
         }
         let n = n + 1;
         let other = self.rng.random_range(0..self.id + 1);
@@ -246,7 +269,10 @@ impl Person<'_> {
         db.prepare_cached("DELETE FROM log WHERE id = ?1 AND n <= ?2")?
             .execute(params![self.id, n - KEPT])?;
         for _ in 0..self.rng.random_range(0..6) {
-            let (row, at) = (self.rng.random_range(1..=300), self.rng.random_range(1..900));
+            let (row, at) = (
+                self.rng.random_range(1..=300),
+                self.rng.random_range(1..900),
+            );
             db.prepare_cached(
                 "UPDATE ballast SET n = n + 1, text = substr(text, ?2) || substr(text, 1, ?2 - 1) WHERE id = ?1",
             )?
@@ -259,7 +285,9 @@ impl Person<'_> {
         if !self.begin(db, "BEGIN IMMEDIATE") {
             return;
         }
-        let n = self.change(db).unwrap_or_else(|e| panic!("writing: code {} ({e})", code(&e)));
+        let n = self
+            .change(db)
+            .unwrap_or_else(|e| panic!("writing: code {} ({e})", code(&e)));
         if !self.end(db, "COMMIT") {
             return;
         }
@@ -269,19 +297,26 @@ impl Person<'_> {
         report[4..].copy_from_slice(&(n as u64).to_le_bytes());
         // One write of a few bytes to a pipe is one piece, whatever other threads do.
         let mut out = std::io::stdout().lock();
-        out.write_all(&report).and_then(|()| out.flush()).expect("report");
+        out.write_all(&report)
+            .and_then(|()| out.flush())
+            .expect("report");
     }
 
     fn roll_back(&mut self, db: &Connection) {
         if self.begin(db, "BEGIN IMMEDIATE") {
-            self.change(db).unwrap_or_else(|e| panic!("writing: code {} ({e})", code(&e)));
+            self.change(db)
+                .unwrap_or_else(|e| panic!("writing: code {} ({e})", code(&e)));
             self.end(db, "ROLLBACK");
         }
     }
 
     fn check(&self, counts: &[i64]) {
         if let Some(mine) = self.count {
-            assert_eq!(counts[self.id as usize], mine, "person {} lost a commit", self.id);
+            assert_eq!(
+                counts[self.id as usize], mine,
+                "person {} lost a commit",
+                self.id
+            );
         }
     }
 
@@ -304,7 +339,8 @@ impl Person<'_> {
             self.check(&counts);
             for _ in 0..self.rng.random_range(1..4) {
                 std::thread::sleep(Duration::from_millis(self.rng.random_range(0..20)));
-                let (_, again) = observe(db).unwrap_or_else(|e| panic!("reading again: code {} ({e})", code(&e)));
+                let (_, again) = observe(db)
+                    .unwrap_or_else(|e| panic!("reading again: code {} ({e})", code(&e)));
                 assert_eq!(first, again, "a snapshot changed");
             }
         }
@@ -314,12 +350,21 @@ impl Person<'_> {
     /// Asks for a checkpoint; that others are in the way is an ordinary answer. A short wait: a checkpoint that waits for
     /// every reader holds everybody up.
     fn checkpoint(&mut self, db: &Connection) {
-        let mode = ["PASSIVE", "PASSIVE", "FULL", "RESTART", "TRUNCATE"][self.rng.random_range(0..5)];
-        db.busy_timeout(Duration::from_millis(20)).expect("busy timeout");
-        let done = db.query_row(&format!("PRAGMA wal_checkpoint({mode})"), [], |r| r.get::<_, i64>(0));
+        let mode =
+            ["PASSIVE", "PASSIVE", "FULL", "RESTART", "TRUNCATE"][self.rng.random_range(0..5)];
+        db.busy_timeout(Duration::from_millis(20))
+            .expect("busy timeout");
+        let done = db.query_row(&format!("PRAGMA wal_checkpoint({mode})"), [], |r| {
+            r.get::<_, i64>(0)
+        });
         db.busy_timeout(BUSY_TIMEOUT).expect("busy timeout");
         if let Err(e) = done {
-            assert_eq!(primary(&e), ffi::SQLITE_BUSY, "checkpoint {mode}: code {} ({e})", code(&e));
+            assert_eq!(
+                primary(&e),
+                ffi::SQLITE_BUSY,
+                "checkpoint {mode}: code {} ({e})",
+                code(&e)
+            );
         }
     }
 }

@@ -35,7 +35,9 @@ unsafe extern "C" {
 /// # Panics
 /// When a child fails or hangs.
 pub fn run(args: &[String]) {
-    let [part, path] = args else { panic!("fork wants a part and a path") };
+    let [part, path] = args else {
+        panic!("fork wants a part and a path")
+    };
     match part.as_str() {
         "store" => store(Path::new(path)),
         "sqlite" => sqlite(Path::new(path)),
@@ -106,7 +108,11 @@ impl File for Stuck {
 }
 
 fn options() -> Options {
-    Options { threads: 2, decoded_cache_bytes: 1 << 20, ..Options::default() }
+    Options {
+        threads: 2,
+        decoded_cache_bytes: 1 << 20,
+        ..Options::default()
+    }
 }
 
 fn open(path: &Path) -> Handle {
@@ -115,12 +121,19 @@ fn open(path: &Path) -> Handle {
 }
 
 fn text(page: u32) -> Vec<u8> {
-    format!("page {page} of a file; ").into_bytes().into_iter().cycle().take(4096).collect()
+    format!("page {page} of a file; ")
+        .into_bytes()
+        .into_iter()
+        .cycle()
+        .take(4096)
+        .collect()
 }
 
 fn fill(handle: &mut Handle, pages: u32) {
     for page in 0..pages {
-        handle.write_at(&text(page), u64::from(page) * 4096).expect("write");
+        handle
+            .write_at(&text(page), u64::from(page) * 4096)
+            .expect("write");
     }
     handle.publish().expect("publish");
 }
@@ -128,7 +141,9 @@ fn fill(handle: &mut Handle, pages: u32) {
 fn verify(handle: &mut Handle, pages: u32) {
     for page in 0..pages {
         let mut got = vec![0; 4096];
-        handle.read_at(&mut got, u64::from(page) * 4096).expect("read");
+        handle
+            .read_at(&mut got, u64::from(page) * 4096)
+            .expect("read");
         assert!(got == text(page), "page {page}");
     }
 }
@@ -145,8 +160,13 @@ fn store(path: &Path) {
     let (sender, stuck) = mpsc::channel();
     std::thread::scope(|scope| {
         let file = RealFile::open(&shared, OpenMode::Write).expect("open");
-        let file = Stuck { file, stick: &STICK, stuck: sender };
-        let mut writer = Handle::open(Box::new(file), &shared.display().to_string(), options()).expect("open");
+        let file = Stuck {
+            file,
+            stick: &STICK,
+            stuck: sender,
+        };
+        let mut writer =
+            Handle::open(Box::new(file), &shared.display().to_string(), options()).expect("open");
         let release = scope.spawn(move || {
             writer.write_at(&text(0), 0).expect("write");
             STICK.store(true, Ordering::Relaxed);
@@ -199,26 +219,35 @@ fn sqlite(path: &Path) {
                 }
             });
             let db = Subject::Densite.open(path).expect("open");
-            db.query_row("SELECT count(*) FROM t", [], |r| r.get::<_, i64>(0)).expect("read")
+            db.query_row("SELECT count(*) FROM t", [], |r| r.get::<_, i64>(0))
+                .expect("read")
         });
         stuck.recv().expect("the reader gets stuck");
         for n in 0..FORKS {
             in_child(&format!("fork {n} under SQLite"), || {
                 let db = Subject::Densite.open(path).expect("open");
-                let count: i64 = db.query_row("SELECT count(*) FROM t", [], |r| r.get(0)).expect("read");
+                let count: i64 = db
+                    .query_row("SELECT count(*) FROM t", [], |r| r.get(0))
+                    .expect("read");
                 assert_eq!(count, 2000);
-                let own = Subject::Densite.open(&beside(path, &format!("own-{n}.db"))).expect("open");
+                let own = Subject::Densite
+                    .open(&beside(path, &format!("own-{n}.db")))
+                    .expect("open");
                 own.execute_batch(
                     "CREATE TABLE u(x); WITH RECURSIVE c(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM c WHERE i < 5000)
                      INSERT INTO u SELECT printf('%0200d', i) FROM c; PRAGMA journal_mode=WAL; DELETE FROM u WHERE rowid % 2",
                 )
                 .expect("write");
-                let check: String = own.query_row("PRAGMA integrity_check", [], |r| r.get(0)).expect("check");
+                let check: String = own
+                    .query_row("PRAGMA integrity_check", [], |r| r.get(0))
+                    .expect("check");
                 assert_eq!(check, "ok");
                 own.close().map_err(|(_, e)| e).expect("close");
                 // A plain look at the file as bytes: it is the child's to see too.
                 let mut magic = [0; 7];
-                std::fs::File::open(beside(path, &format!("own-{n}.db"))).and_then(|mut f| f.read_exact(&mut magic)).expect("read");
+                std::fs::File::open(beside(path, &format!("own-{n}.db")))
+                    .and_then(|mut f| f.read_exact(&mut magic))
+                    .expect("read");
                 assert_eq!(&magic, b"Densite");
             });
         }
@@ -226,6 +255,7 @@ fn sqlite(path: &Path) {
         assert_eq!(reader.join().expect("no panic"), 2000);
     });
     pause::disarm("shared-taken");
-    db.execute_batch("UPDATE t SET v = v + 1").expect("the parent works on");
+    db.execute_batch("UPDATE t SET v = v + 1")
+        .expect("the parent works on");
     db.close().map_err(|(_, e)| e).expect("close");
 }

@@ -38,13 +38,21 @@ pub struct Step {
 impl Ledger {
     /// No commit yet.
     pub fn new(seed: u64) -> Ledger {
-        Ledger { seed, at: 0, balances: vec![0; ACCOUNTS] }
+        Ledger {
+            seed,
+            at: 0,
+            balances: vec![0; ACCOUNTS],
+        }
     }
 
     /// What commit `n` does.
     pub fn step(&self, n: u64) -> Step {
         let mut rng = SmallRng::seed_from_u64(self.seed ^ n.wrapping_mul(0x9E37_79B9_7F4A_7C15));
-        let count = if rng.random_range(0..12) == 0 { 60 } else { rng.random_range(1..6) };
+        let count = if rng.random_range(0..12) == 0 {
+            60
+        } else {
+            rng.random_range(1..6)
+        };
         let text = |rng: &mut SmallRng| {
             let len = match rng.random_range(0..20) {
                 0 => rng.random_range(4000..12000),
@@ -61,8 +69,15 @@ impl Ledger {
         let rows = (0..count).map(|i| (i, text(&mut rng))).collect();
         let mut account = || rng.random_range(0..ACCOUNTS);
         let pairs: Vec<(usize, usize)> = (0..4).map(|_| (account(), account())).collect();
-        let moves = pairs.into_iter().map(|(a, b)| (a, b, rng.random_range(1..1000))).collect();
-        Step { rows, moves, dice: rng.random() }
+        let moves = pairs
+            .into_iter()
+            .map(|(a, b)| (a, b, rng.random_range(1..1000)))
+            .collect();
+        Step {
+            rows,
+            moves,
+            dice: rng.random(),
+        }
     }
 
     /// Makes the empty ledger, in one transaction.
@@ -109,12 +124,14 @@ impl Ledger {
             let mut delete = db.prepare_cached("DELETE FROM entry WHERE seq = ?1")?;
             delete.execute([(n - KEPT) as i64])?;
         }
-        let mut add = db.prepare_cached("UPDATE account SET balance = balance + ?2 WHERE id = ?1")?;
+        let mut add =
+            db.prepare_cached("UPDATE account SET balance = balance + ?2 WHERE id = ?1")?;
         for (from, to, amount) in &step.moves {
             add.execute(params![*from as i64, -amount])?;
             add.execute(params![*to as i64, amount])?;
         }
-        db.prepare_cached("UPDATE last SET n = ?1")?.execute([n as i64])?;
+        db.prepare_cached("UPDATE last SET n = ?1")?
+            .execute([n as i64])?;
         Ok(())
     }
 
@@ -136,8 +153,14 @@ impl Ledger {
             assert_eq!(tables, 0, "{what}: half a schema");
             return 0;
         };
-        assert!(n >= from, "{what}: commit {from} was acknowledged, {n} is the last one left");
-        assert!(n <= to, "{what}: commit {to} was the last one begun, {n} is there");
+        assert!(
+            n >= from,
+            "{what}: commit {from} was acknowledged, {n} is the last one left"
+        );
+        assert!(
+            n <= to,
+            "{what}: commit {to} was the last one begun, {n} is there"
+        );
         self.assert_rows(db, n, what);
         self.assert_balances(db, n, what);
         n
@@ -150,16 +173,24 @@ impl Ledger {
                 want.insert((seq as i64, i), text);
             }
         }
-        let mut query = db.prepare("SELECT seq, i, text FROM entry").expect("prepare");
+        let mut query = db
+            .prepare("SELECT seq, i, text FROM entry")
+            .expect("prepare");
         let mut rows = query.query([]).expect("query");
-        while let Some(row) = rows.next().unwrap_or_else(|e| panic!("{what}: reading rows: {e}")) {
+        while let Some(row) = rows
+            .next()
+            .unwrap_or_else(|e| panic!("{what}: reading rows: {e}"))
+        {
             let (seq, i): (i64, i64) = (row.get(0).expect("seq"), row.get(1).expect("i"));
             let text: String = row.get(2).expect("text");
             let expected = want.remove(&(seq, i));
             assert_eq!(expected, Some(text), "{what}: after {n}, row ({seq}, {i})");
         }
         let missing: Vec<_> = want.keys().collect();
-        assert!(missing.is_empty(), "{what}: after {n} these rows are missing: {missing:?}");
+        assert!(
+            missing.is_empty(),
+            "{what}: after {n} these rows are missing: {missing:?}"
+        );
     }
 
     fn assert_balances(&mut self, db: &Connection, n: u64, what: &str) {
@@ -173,11 +204,16 @@ impl Ledger {
                 self.balances[to] += amount;
             }
         }
-        let mut query = db.prepare("SELECT balance FROM account ORDER BY id").expect("prepare");
+        let mut query = db
+            .prepare("SELECT balance FROM account ORDER BY id")
+            .expect("prepare");
         let got: Vec<i64> = query
             .query_map([], |r| r.get(0))
             .and_then(Iterator::collect)
             .unwrap_or_else(|e| panic!("{what}: {e}"));
-        assert!(got == self.balances, "{what}: balances are not those after {n}");
+        assert!(
+            got == self.balances,
+            "{what}: balances are not those after {n}"
+        );
     }
 }

@@ -47,7 +47,9 @@ pub fn run() {
             Err(e) => format!("err {} {}", code(&e), e.to_string().replace('\n', " ")),
         };
         let mut out = std::io::stdout();
-        writeln!(out, "{answer}").and_then(|()| out.flush()).expect("answer");
+        writeln!(out, "{answer}")
+            .and_then(|()| out.flush())
+            .expect("answer");
     }
     // As an application whose process ends without closing.
     std::mem::forget(connections);
@@ -87,7 +89,10 @@ fn obey(connections: &mut HashMap<String, Connection>, line: &str) -> rusqlite::
             } else {
                 densite::check(api(), Path::new(path), &mut densite::Silent).map(|_| ())
             };
-            return Ok(done.err().map(|e| e.to_string().replace('\n', " ")).unwrap_or_default());
+            return Ok(done
+                .err()
+                .map(|e| e.to_string().replace('\n', " "))
+                .unwrap_or_default());
         }
         "drop" => std::mem::forget(connections.remove(name)),
         "pause" => {
@@ -109,7 +114,9 @@ fn obey(connections: &mut HashMap<String, Connection>, line: &str) -> rusqlite::
 }
 
 fn connection<'a>(connections: &'a HashMap<String, Connection>, name: &str) -> &'a Connection {
-    connections.get(name).unwrap_or_else(|| panic!("there is no connection {name}"))
+    connections
+        .get(name)
+        .unwrap_or_else(|| panic!("there is no connection {name}"))
 }
 
 /// The first words; the last one is the rest of the line.
@@ -202,7 +209,11 @@ impl Puppet {
     /// When it cannot be started.
     pub fn start(program: &str) -> Puppet {
         let dir = tempfile::tempdir().expect("directory");
-        Puppet { child: Child::start(program, &["puppet"], &[]), dir, pauses: 0 }
+        Puppet {
+            child: Child::start(program, &["puppet"], &[]),
+            dir,
+            pauses: 0,
+        }
     }
 
     /// Gives a command and does not wait for the answer.
@@ -246,7 +257,8 @@ impl Puppet {
     /// # Panics
     /// When it does not.
     pub fn must(&mut self, command: &str) -> String {
-        self.obey(command).unwrap_or_else(|code| panic!("{command}: code {code}"))
+        self.obey(command)
+            .unwrap_or_else(|code| panic!("{command}: code {code}"))
     }
 
     /// Opens a connection named `name`.
@@ -259,7 +271,10 @@ impl Puppet {
         self.pauses += 1;
         let file = self.dir.path().join(self.pauses.to_string());
         self.must(&format!("pause {point} {skip} {}", file.display()));
-        Stop { file, point: point.to_owned() }
+        Stop {
+            file,
+            point: point.to_owned(),
+        }
     }
 
     /// Waits until it has come to the point; false when it answered without having come there.
@@ -275,7 +290,11 @@ impl Puppet {
             if self.has_answered() {
                 return reached(&stop.file).exists();
             }
-            assert!(begin.elapsed() < Duration::from_secs(60), "never came to {}", stop.point);
+            assert!(
+                begin.elapsed() < Duration::from_secs(60),
+                "never came to {}",
+                stop.point
+            );
             std::thread::sleep(Duration::from_millis(1));
         }
     }

@@ -18,7 +18,9 @@ pub fn seed(what: &str, default: u64) -> u64 {
 /// # Panics
 /// When `DENSITE_MINUTES` is no number.
 pub fn long_run(parts: u32) -> Duration {
-    let given = std::env::var("DENSITE_MINUTES").ok().filter(|s| !s.is_empty());
+    let given = std::env::var("DENSITE_MINUTES")
+        .ok()
+        .filter(|s| !s.is_empty());
     let minutes: f64 = given.map_or(60.0, |s| s.parse().expect("DENSITE_MINUTES is a number"));
     Duration::from_secs_f64(minutes * 60.0 / f64::from(parts))
 }

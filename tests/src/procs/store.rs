@@ -24,7 +24,11 @@ pub fn kind(path: &Path) -> Kind {
 /// When the file cannot be opened as a store.
 pub fn check(path: &Path) -> CheckReport {
     let file = RealFile::open(path, OpenMode::Read).expect("open");
-    let options = Options { read_only: true, threads: 0, ..Options::default() };
+    let options = Options {
+        read_only: true,
+        threads: 0,
+        ..Options::default()
+    };
     let identity = format!("check:{}", path.display());
     let mut handle = Handle::open(Box::new(file), &identity, options)
         .unwrap_or_else(|e| panic!("{} does not open as a store: {e}", path.display()));

@@ -116,4 +116,3 @@ pub fn code(e: &rusqlite::Error) -> i32 {
 pub fn primary(e: &rusqlite::Error) -> i32 {
     code(e) & 0xff
 }
-

@@ -33,24 +33,35 @@ pub fn run(args: &[String]) {
 
 fn write(db: &Connection, seed: u64, commits: u64) {
     let ledger = Ledger::new(seed);
-    let first = Ledger::committed(db).expect("look").expect("the ledger is there") + 1;
+    let first = Ledger::committed(db)
+        .expect("look")
+        .expect("the ledger is there")
+        + 1;
     let mut out = std::io::stdout();
     for n in first..first + commits {
         let step = ledger.step(n);
         match step.dice % 64 {
-            0 => db.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)").expect("checkpoint"),
-            1 | 2 => db.execute_batch("PRAGMA wal_checkpoint(PASSIVE)").expect("checkpoint"),
+            0 => db
+                .execute_batch("PRAGMA wal_checkpoint(TRUNCATE)")
+                .expect("checkpoint"),
+            1 | 2 => db
+                .execute_batch("PRAGMA wal_checkpoint(PASSIVE)")
+                .expect("checkpoint"),
             3 => db.execute_batch("VACUUM").expect("vacuum"),
             4 | 5 => {
                 db.execute_batch("BEGIN").expect("begin");
                 Ledger::apply(db, n, &step).expect("apply");
-                db.execute_batch("DELETE FROM entry; ROLLBACK").expect("roll back");
+                db.execute_batch("DELETE FROM entry; ROLLBACK")
+                    .expect("roll back");
             }
             _ => {}
         }
         db.execute_batch("BEGIN").expect("begin");
         Ledger::apply(db, n, &step).expect("apply");
-        db.execute_batch("COMMIT").unwrap_or_else(|e| panic!("commit {n}: {e}"));
-        out.write_all(&n.to_le_bytes()).and_then(|()| out.flush()).expect("report");
+        db.execute_batch("COMMIT")
+            .unwrap_or_else(|e| panic!("commit {n}: {e}"));
+        out.write_all(&n.to_le_bytes())
+            .and_then(|()| out.flush())
+            .expect("report");
     }
 }

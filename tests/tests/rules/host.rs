@@ -26,7 +26,11 @@ pub(crate) struct Raw {
 type Done = Result<(), i32>;
 
 fn done(rc: c_int) -> Done {
-    if rc == ffi::SQLITE_OK { Ok(()) } else { Err(rc) }
+    if rc == ffi::SQLITE_OK {
+        Ok(())
+    } else {
+        Err(rc)
+    }
 }
 
 impl Raw {
@@ -37,7 +41,8 @@ impl Raw {
     }
 
     pub(crate) fn open_through(vfs: &str, path: &Path) -> Raw {
-        let text = |suffix: &str| CString::new(format!("{}{suffix}", path.display())).expect("a path");
+        let text =
+            |suffix: &str| CString::new(format!("{}{suffix}", path.display())).expect("a path");
         let vfs = CString::new(vfs).expect("a name");
         // SAFETY: terminated strings that live during the call, which copies them.
         let name = unsafe {
@@ -52,7 +57,10 @@ impl Raw {
         // SAFETY: a terminated string; what is found stays registered.
         let vfs = unsafe { ffi::sqlite3_vfs_find(vfs.as_ptr()).as_mut() }.expect("the VFS");
         let words = usize::try_from(vfs.szOsFile).expect("a size").div_ceil(8);
-        let raw = Raw { memory: vec![Cell::new(0); words].into(), name };
+        let raw = Raw {
+            memory: vec![Cell::new(0); words].into(),
+            name,
+        };
         let flags = ffi::SQLITE_OPEN_MAIN_DB | ffi::SQLITE_OPEN_READWRITE | ffi::SQLITE_OPEN_CREATE;
         let open = vfs.xOpen.expect("xOpen");
         // SAFETY: aligned memory of the size that the VFS asks for, and a name made for this.
@@ -75,7 +83,14 @@ impl Raw {
         let mut buf = vec![0xAA; len];
         let read = self.methods().xRead.expect("xRead");
         // SAFETY: an open file and as much memory as is said.
-        let rc = unsafe { read(self.file(), buf.as_mut_ptr().cast(), len as c_int, offset as i64) };
+        let rc = unsafe {
+            read(
+                self.file(),
+                buf.as_mut_ptr().cast(),
+                len as c_int,
+                offset as i64,
+            )
+        };
         (rc, buf)
     }
 
@@ -87,7 +102,14 @@ impl Raw {
     pub(crate) fn write(&self, bytes: &[u8], offset: u64) -> Done {
         let write = self.methods().xWrite.expect("xWrite");
         // SAFETY: an open file and as much memory as is said.
-        done(unsafe { write(self.file(), bytes.as_ptr().cast(), bytes.len() as c_int, offset as i64) })
+        done(unsafe {
+            write(
+                self.file(),
+                bytes.as_ptr().cast(),
+                bytes.len() as c_int,
+                offset as i64,
+            )
+        })
     }
 
     pub(crate) fn truncate(&self, len: u64) -> Done {
@@ -127,18 +149,28 @@ impl Raw {
     fn fetch(&self, offset: i64, len: i32) -> (i32, *mut c_void) {
         let mut out = std::ptr::dangling_mut();
         // SAFETY: an open file and a place for the answer.
-        let rc = unsafe { self.methods().xFetch.expect("xFetch")(self.file(), offset, len, &raw mut out) };
+        let rc = unsafe {
+            self.methods().xFetch.expect("xFetch")(self.file(), offset, len, &raw mut out)
+        };
         (rc, out)
     }
 
     fn characteristics(&self) -> i32 {
         // SAFETY: an open file.
-        unsafe { self.methods().xDeviceCharacteristics.expect("xDeviceCharacteristics")(self.file()) }
+        unsafe {
+            self.methods()
+                .xDeviceCharacteristics
+                .expect("xDeviceCharacteristics")(self.file())
+        }
     }
 
     /// Takes the locks of a writer in rollback mode.
     fn lock_to_write(&self) {
-        for level in [ffi::SQLITE_LOCK_SHARED, ffi::SQLITE_LOCK_RESERVED, ffi::SQLITE_LOCK_EXCLUSIVE] {
+        for level in [
+            ffi::SQLITE_LOCK_SHARED,
+            ffi::SQLITE_LOCK_RESERVED,
+            ffi::SQLITE_LOCK_EXCLUSIVE,
+        ] {
             self.lock(level).expect("lock");
         }
     }
@@ -164,19 +196,30 @@ fn rule_13_the_host_is_not_told_how_the_file_grows() {
     let file = Raw::open(&place.db());
     let before = place.len_beside("");
     file.lock_to_write();
-    assert_eq!(file.control(ffi::SQLITE_FCNTL_CHUNK_SIZE, &mut (1i32 << 20)), Ok(()));
-    assert_eq!(file.control(ffi::SQLITE_FCNTL_SIZE_HINT, &mut (64i64 << 20)), Ok(()));
+    assert_eq!(
+        file.control(ffi::SQLITE_FCNTL_CHUNK_SIZE, &mut (1i32 << 20)),
+        Ok(())
+    );
+    assert_eq!(
+        file.control(ffi::SQLITE_FCNTL_SIZE_HINT, &mut (64i64 << 20)),
+        Ok(())
+    );
     let mut limit = 1i64 << 30;
-    assert_eq!(file.control(ffi::SQLITE_FCNTL_MMAP_SIZE, &mut limit), Ok(()));
+    assert_eq!(
+        file.control(ffi::SQLITE_FCNTL_MMAP_SIZE, &mut limit),
+        Ok(())
+    );
     assert_eq!(limit, 0, "nothing is mapped");
     assert_eq!(file.fetch(0, 4096), (ffi::SQLITE_OK, std::ptr::null_mut()));
     assert_eq!(place.len_beside(""), before);
     file.unlock(0).expect("unlock");
     let mut moved = 7i32;
-    file.control(ffi::SQLITE_FCNTL_HAS_MOVED, &mut moved).expect("has moved");
+    file.control(ffi::SQLITE_FCNTL_HAS_MOVED, &mut moved)
+        .expect("has moved");
     assert_eq!(moved, 0);
     std::fs::rename(place.db(), place.beside("-elsewhere")).expect("rename");
-    file.control(ffi::SQLITE_FCNTL_HAS_MOVED, &mut moved).expect("has moved");
+    file.control(ffi::SQLITE_FCNTL_HAS_MOVED, &mut moved)
+        .expect("has moved");
     assert_eq!(moved, 1);
 }
 
@@ -216,19 +259,27 @@ fn rule_13_the_bytes_at_one_gib_stay_empty() {
         bytes
     };
     for number in 1..=16900u32 {
-        writer.write_at(&page(number), u64::from(number - 1) * PAGE as u64).expect("write");
+        writer
+            .write_at(&page(number), u64::from(number - 1) * PAGE as u64)
+            .expect("write");
         // Short and long steps around the place, so that it is met by frames, trailers and the reserve.
         if number % 1500 == 0 || (number > 16200 && number % 7 == 0) {
             writer.publish().expect("publish");
         }
     }
     writer.close_clean().expect("close");
-    assert!(file.len() > LOCK_BYTES.end + (16 << 20), "the test is too short: {}", file.len());
+    assert!(
+        file.len() > LOCK_BYTES.end + (16 << 20),
+        "the test is too short: {}",
+        file.len()
+    );
     assert!(!file.was_written(LOCK_BYTES), "the lock bytes were written");
     let mut reader = handle(file.clone(), "b", raw());
     for number in [1, 1000, 16000, 16383, 16384, 16385, 16386, 16900] {
         let mut got = vec![0; PAGE];
-        reader.read_at(&mut got, u64::from(number - 1) * PAGE as u64).expect("read");
+        reader
+            .read_at(&mut got, u64::from(number - 1) * PAGE as u64)
+            .expect("read");
         assert!(got == page(number), "page {number}");
     }
     let report = reader.check(&mut |_, _| true).expect("check");
@@ -250,7 +301,8 @@ fn rule_14_locks_survive_whatever_else_the_process_does() {
         let path = place.db();
         let path = path.display();
         let mine = Subject::Densite.open(&place.db()).expect("open");
-        mine.busy_timeout(std::time::Duration::ZERO).expect("no timeout");
+        mine.busy_timeout(std::time::Duration::ZERO)
+            .expect("no timeout");
         for command in [
             "ask a SELECT count(*) FROM densite_info('main')".to_owned(),
             format!("info {path}"),
@@ -271,7 +323,8 @@ fn rule_14_locks_survive_whatever_else_the_process_does() {
             assert_eq!(code(&taken), ffi::SQLITE_BUSY, "{mode}, after {command}");
         }
         puppet.must("sql a COMMIT");
-        mine.execute_batch("BEGIN IMMEDIATE; COMMIT").expect("free again");
+        mine.execute_batch("BEGIN IMMEDIATE; COMMIT")
+            .expect("free again");
     }
 }
 
@@ -312,8 +365,11 @@ fn rule_16_odd_reads_and_writes() {
                 0..8 => {
                     let at = rng.random_range(0..=model.len() + 5000);
                     let long = if rng.random() { 70_000 } else { 700 };
-                    let bytes: Vec<u8> = (0..rng.random_range(1..long)).map(|i| (i / 9) as u8 ^ rng.random::<u8>() & 3).collect();
-                    file.write(&bytes, at as u64).unwrap_or_else(|e| panic!("{what}: code {e}"));
+                    let bytes: Vec<u8> = (0..rng.random_range(1..long))
+                        .map(|i| (i / 9) as u8 ^ rng.random::<u8>() & 3)
+                        .collect();
+                    file.write(&bytes, at as u64)
+                        .unwrap_or_else(|e| panic!("{what}: code {e}"));
                     model.resize(model.len().max(at + bytes.len()), 0);
                     model[at..at + bytes.len()].copy_from_slice(&bytes);
                 }
@@ -321,7 +377,9 @@ fn rule_16_odd_reads_and_writes() {
                     // The header of a database with some page size, in two pieces.
                     let size = 512u32 << rng.random_range(0..8);
                     let mut header = *b"SQLite format 3\0\0\0\x01\x01\0\x40\x20\x20";
-                    header[16..18].copy_from_slice(&(if size == 65536 { 1u16 } else { size as u16 }).to_be_bytes());
+                    header[16..18].copy_from_slice(
+                        &(if size == 65536 { 1u16 } else { size as u16 }).to_be_bytes(),
+                    );
                     file.write(&header[..17], 0).expect("write");
                     file.write(&header[17..], 17).expect("write");
                     model.resize(model.len().max(header.len()), 0);
@@ -333,7 +391,9 @@ fn rule_16_odd_reads_and_writes() {
                     model.truncate(len);
                 }
                 10 => file.sync().expect("sync"),
-                11 => file.control(ffi::SQLITE_FCNTL_SYNC, &mut 0usize).expect("publish"),
+                11 => file
+                    .control(ffi::SQLITE_FCNTL_SYNC, &mut 0usize)
+                    .expect("publish"),
                 12 => {
                     file.sync().expect("sync");
                     drop(file);
@@ -347,10 +407,17 @@ fn rule_16_odd_reads_and_writes() {
                     let (rc, got) = file.read_as_it_is(at as u64, len);
                     let there = model.get(at..).unwrap_or_default();
                     let there = &there[..there.len().min(len)];
-                    let want_rc = if there.len() < len { ffi::SQLITE_IOERR_SHORT_READ } else { ffi::SQLITE_OK };
+                    let want_rc = if there.len() < len {
+                        ffi::SQLITE_IOERR_SHORT_READ
+                    } else {
+                        ffi::SQLITE_OK
+                    };
                     assert_eq!(rc, want_rc, "{what}: {len} bytes at {at}");
                     assert!(got[..there.len()] == *there, "{what}: {len} bytes at {at}");
-                    assert!(got[there.len()..].iter().all(|b| *b == 0), "{what}: a short read fills with zeros");
+                    assert!(
+                        got[there.len()..].iter().all(|b| *b == 0),
+                        "{what}: a short read fills with zeros"
+                    );
                 }
             }
         }
@@ -368,12 +435,18 @@ fn rule_16_the_page_size_changes() {
     make_table(&place.db(), "DELETE");
     for size in [512, 65536, 1024, 32768, 4096, 512, 8192] {
         let db = Subject::Densite.open(&place.db()).expect("open");
-        db.execute_batch(&format!("PRAGMA page_size={size}; VACUUM")).expect("vacuum");
+        db.execute_batch(&format!("PRAGMA page_size={size}; VACUUM"))
+            .expect("vacuum");
         for db in [db, Subject::Densite.open(&place.db()).expect("open")] {
             let ask = |sql: &str| db.query_row(sql, [], |r| r.get::<_, i64>(0)).expect(sql);
             assert_eq!(ask("PRAGMA page_size"), size);
-            assert_eq!(ask("SELECT count(*) FROM t WHERE pad = printf('%0300d', id * 7919)"), 2000);
-            let check: String = db.query_row("PRAGMA integrity_check", [], |r| r.get(0)).expect("check");
+            assert_eq!(
+                ask("SELECT count(*) FROM t WHERE pad = printf('%0300d', id * 7919)"),
+                2000
+            );
+            let check: String = db
+                .query_row("PRAGMA integrity_check", [], |r| r.get(0))
+                .expect("check");
             assert_eq!(check, "ok");
             db.close().map_err(|(_, e)| e).expect("close");
         }
@@ -403,9 +476,15 @@ fn rule_16_the_logical_page_at_one_gib() {
     file.lock(1).expect("lock");
     assert_eq!(file.size(), Ok(GIB + 8192));
     for (at, byte) in [(GIB - 8192, 0), (GIB - 4096, 1), (GIB, 2), (GIB + 4096, 3)] {
-        assert!(file.read(at, 4096).expect("read") == [byte; 4096], "at {at}");
+        assert!(
+            file.read(at, 4096).expect("read") == [byte; 4096],
+            "at {at}"
+        );
     }
-    assert!(place.len_beside("") < 1 << 20, "what was never written takes no place");
+    assert!(
+        place.len_beside("") < 1 << 20,
+        "what was never written takes no place"
+    );
 }
 
 /// Rule 17: "A callback never panics across FFI."
@@ -424,8 +503,16 @@ fn rule_17_no_panic_crosses() {
         ("DELETE", "before-sync", write),
         ("DELETE", "closing-locked", "close a"),
         ("WAL", "shm-lock-read-taken", read),
-        ("WAL", "checkpoint-done", "sql a UPDATE t SET v = v + 1; PRAGMA wal_checkpoint(TRUNCATE)"),
-        ("WAL", "before-publish", "sql a UPDATE t SET v = v + 1; PRAGMA wal_checkpoint(TRUNCATE)"),
+        (
+            "WAL",
+            "checkpoint-done",
+            "sql a UPDATE t SET v = v + 1; PRAGMA wal_checkpoint(TRUNCATE)",
+        ),
+        (
+            "WAL",
+            "before-publish",
+            "sql a UPDATE t SET v = v + 1; PRAGMA wal_checkpoint(TRUNCATE)",
+        ),
     ] {
         let what = format!("{mode} {point}");
         let place = Place::new();

@@ -30,7 +30,9 @@ struct Place {
 
 impl Place {
     fn new() -> Place {
-        Place { dir: tempfile::tempdir().expect("directory") }
+        Place {
+            dir: tempfile::tempdir().expect("directory"),
+        }
     }
 
     fn db(&self) -> PathBuf {
@@ -99,7 +101,12 @@ const PAGE: usize = 4096;
 /// Writes pages 1 to `pages`, all with the same mark. Not published.
 fn write_all(handle: &mut Handle, pages: u32, mark: u32) {
     for number in 1..=pages {
-        handle.write_at(&page(number, mark, PAGE), u64::from(number - 1) * PAGE as u64).expect("write");
+        handle
+            .write_at(
+                &page(number, mark, PAGE),
+                u64::from(number - 1) * PAGE as u64,
+            )
+            .expect("write");
     }
 }
 
@@ -108,9 +115,14 @@ fn read_all(handle: &mut Handle, pages: u32) -> u32 {
     let mut marks = std::collections::BTreeSet::new();
     for number in 1..=pages {
         let mut got = vec![0; PAGE];
-        handle.read_at(&mut got, u64::from(number - 1) * PAGE as u64).expect("read");
+        handle
+            .read_at(&mut got, u64::from(number - 1) * PAGE as u64)
+            .expect("read");
         let mark = u32::from_le_bytes(got[4..8].try_into().expect("4 bytes"));
-        assert!(got == page(number, mark, PAGE), "page {number} is not what was written");
+        assert!(
+            got == page(number, mark, PAGE),
+            "page {number} is not what was written"
+        );
         marks.insert(mark);
     }
     assert_eq!(marks.len(), 1, "a mixture of states: {marks:?}");

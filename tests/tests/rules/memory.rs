@@ -17,13 +17,19 @@ pub(crate) struct Memory {
 
 impl Clone for Memory {
     fn clone(&self) -> Self {
-        Memory { bytes: self.bytes.clone(), hook: Mutex::default() }
+        Memory {
+            bytes: self.bytes.clone(),
+            hook: Mutex::default(),
+        }
     }
 }
 
 impl Memory {
     pub(crate) fn new(bytes: Vec<u8>) -> Memory {
-        Memory { bytes: Arc::new(Mutex::new(bytes)), hook: Mutex::default() }
+        Memory {
+            bytes: Arc::new(Mutex::new(bytes)),
+            hook: Mutex::default(),
+        }
     }
 
     /// The bytes as they are.
@@ -33,7 +39,10 @@ impl Memory {
 
     /// The same file, calling `hook` before each read.
     pub(crate) fn hooked(&self, hook: impl FnMut(u64, usize) + Send + 'static) -> Memory {
-        Memory { bytes: self.bytes.clone(), hook: Mutex::new(Some(Box::new(hook))) }
+        Memory {
+            bytes: self.bytes.clone(),
+            hook: Mutex::new(Some(Box::new(hook))),
+        }
     }
 }
 
@@ -97,7 +106,11 @@ enum Block {
 impl Block {
     fn of(bytes: &[u8]) -> Block {
         // Each byte is the one before it: a comparison of the two slices is as fast as memory.
-        if bytes[1..] == bytes[..bytes.len() - 1] { Block::Same(bytes[0]) } else { Block::Bytes(bytes.into()) }
+        if bytes[1..] == bytes[..bytes.len() - 1] {
+            Block::Same(bytes[0])
+        } else {
+            Block::Bytes(bytes.into())
+        }
     }
 }
 
@@ -109,7 +122,11 @@ impl Sparse {
 
     /// Whether any write touched the range.
     pub(crate) fn was_written(&self, range: std::ops::Range<u64>) -> bool {
-        self.0.lock().written.iter().any(|w| w.start < range.end && range.start < w.end)
+        self.0
+            .lock()
+            .written
+            .iter()
+            .any(|w| w.start < range.end && range.start < w.end)
     }
 }
 
@@ -169,7 +186,8 @@ impl File for Sparse {
     fn set_len(&self, len: u64) -> Result<()> {
         let mut file = self.0.lock();
         if len < file.len {
-            file.blocks.retain(|number, _| number * (BLOCK as u64) < len);
+            file.blocks
+                .retain(|number, _| number * (BLOCK as u64) < len);
         }
         file.len = len;
         Ok(())

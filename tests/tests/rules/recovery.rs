@@ -43,7 +43,10 @@ fn recover(bytes: Vec<u8>, pages: u32) -> (u32, Option<String>) {
 /// The place of a page's bytes as they were written.
 fn place_of(bytes: &[u8], number: u32, mark: u32) -> usize {
     let needle = page(number, mark, PAGE);
-    bytes.windows(PAGE).position(|w| w == needle).expect("a raw page")
+    bytes
+        .windows(PAGE)
+        .position(|w| w == needle)
+        .expect("a raw page")
 }
 
 /// Rule 8: "A trailer covers the checksums of all its pieces; recovery verifies every frame past the slot."
@@ -78,7 +81,11 @@ fn rule_08_a_stale_trailer_is_not_the_next_one() {
     let (_, [first, second, third]) = three_commits(PAGES);
     let mut chained = third.clone();
     chained[TIP].fill(0);
-    assert_eq!(recover(chained, PAGES).0, 3, "without a tip, what is whole counts");
+    assert_eq!(
+        recover(chained, PAGES).0,
+        3,
+        "without a tip, what is whole counts"
+    );
     for mark in [2, 20] {
         // The second commit is lost; the third lies behind the hole. The reserve of zeros is no part of a commit.
         let end_of_first = place_of(&second, 1, 2) - 36;
@@ -94,7 +101,11 @@ fn rule_08_a_stale_trailer_is_not_the_next_one() {
         writer.publish().expect("publish");
         drop(writer);
         let mut bytes = file.bytes();
-        assert_eq!(place_of(&bytes, 1, 3) - 36, end_of_second, "the stale commit is still there");
+        assert_eq!(
+            place_of(&bytes, 1, 3) - 36,
+            end_of_second,
+            "the stale commit is still there"
+        );
         bytes[TIP].fill(0);
         let (now, _) = recover(bytes, PAGES);
         assert_eq!(now, mark, "a commit of an earlier life came back");
@@ -130,7 +141,10 @@ fn rule_09_what_a_durable_slot_reaches_is_not_reused() {
                 let file = survivor.open("/app.db", OpenMode::Write).expect("open");
                 let mut reader = handle(file, &format!("r{mark} {seed}"), raw());
                 let found = read_all(&mut reader, PAGES);
-                assert!((durable..=mark).contains(&found), "{found} survived of {durable} to {mark}");
+                assert!(
+                    (durable..=mark).contains(&found),
+                    "{found} survived of {durable} to {mark}"
+                );
                 let report = reader.check(&mut |_, _| true).expect("check");
                 assert_eq!(report.problems, vec![], "after {mark}, seed {seed}");
             }
@@ -156,7 +170,10 @@ fn rule_09_writing_without_syncs_does_not_grow_for_ever() {
         writer.publish().expect("publish");
     }
     assert_eq!(read_all(&mut writer, PAGES), 200);
-    let (len, written) = (file.len().expect("len"), 200 * u64::from(PAGES) * PAGE as u64);
+    let (len, written) = (
+        file.len().expect("len"),
+        200 * u64::from(PAGES) * PAGE as u64,
+    );
     assert!(len < written / 2, "{len} bytes after writing {written}");
 }
 
@@ -178,7 +195,11 @@ fn rule_10_a_clean_close_is_durable() {
         writer.close_clean().expect("close");
         drop(writer);
         let disk = disk.power_cut(seed);
-        let mut reader = handle(disk.open("/app.db", OpenMode::Write).expect("open"), "r", raw());
+        let mut reader = handle(
+            disk.open("/app.db", OpenMode::Write).expect("open"),
+            "r",
+            raw(),
+        );
         assert_eq!(read_all(&mut reader, 20), 4, "seed {seed}");
         let report = reader.check(&mut |_, _| true).expect("check");
         assert_eq!((report.problems, report.cut), (vec![], None), "seed {seed}");
@@ -203,11 +224,18 @@ fn rule_10_the_last_close_names_the_tip() {
     ] {
         let place = Place::new();
         make_table(&place.db(), "DELETE");
-        let (first, second) = (Subject::Densite.open(&place.db()), Subject::Densite.open(&place.db()));
+        let (first, second) = (
+            Subject::Densite.open(&place.db()),
+            Subject::Densite.open(&place.db()),
+        );
         let (first, second) = (first.expect("open"), second.expect("open"));
-        first.execute_batch(&format!("{settings}; UPDATE t SET v = 1 WHERE id < 30")).expect("write");
+        first
+            .execute_batch(&format!("{settings}; UPDATE t SET v = 1 WHERE id < 30"))
+            .expect("write");
         if !settings.contains("EXCLUSIVE") {
-            second.execute_batch(&format!("{settings}; UPDATE t SET v = 2 WHERE id < 20")).expect("write");
+            second
+                .execute_batch(&format!("{settings}; UPDATE t SET v = 2 WHERE id < 20"))
+                .expect("write");
         }
         for db in [first, second] {
             db.close().map_err(|(_, e)| e).expect("close");
@@ -272,7 +300,12 @@ fn rule_10_a_file_that_was_not_closed_holds_an_earlier_state() {
         let mark = read_all(&mut reader, PAGES);
         let report = reader.check(&mut |_, _| true).expect("check");
         assert_eq!(report.problems, vec![], "end {end}");
-        assert_eq!(report.cut.is_some(), mark != 3, "end {end}, mark {mark}: {:?}", report.cut);
+        assert_eq!(
+            report.cut.is_some(),
+            mark != 3,
+            "end {end}, mark {mark}: {:?}",
+            report.cut
+        );
         assert!(file.bytes() == third[..end], "recovery wrote");
         seen.insert(mark);
         // The next writer goes on from there.
@@ -286,19 +319,29 @@ fn rule_10_a_file_that_was_not_closed_holds_an_earlier_state() {
 /// The dictionaries in a file, living and dead: number to the hashes of their contents. A dictionary's record is 36 bytes, of
 /// which the first four are 3, 0, 0, 0, then number, length, 0, version, 0, checksum (docs/FORMAT.md).
 fn dictionaries(bytes: &[u8]) -> BTreeMap<u32, BTreeSet<u64>> {
-    let word = |at: usize| bytes.get(at..at + 4).map_or(0, |b| u32::from_le_bytes(b.try_into().expect("4 bytes")));
+    let word = |at: usize| {
+        bytes
+            .get(at..at + 4)
+            .map_or(0, |b| u32::from_le_bytes(b.try_into().expect("4 bytes")))
+    };
     let long = |at: usize| u64::from(word(at)) | u64::from(word(at + 4)) << 32;
     let salt = long(24);
     let mut found: BTreeMap<u32, BTreeSet<u64>> = BTreeMap::new();
     for at in 16384..bytes.len().saturating_sub(36) {
         let len = word(at + 8) as usize;
-        if bytes[at..at + 4] != [3, 0, 0, 0] || len == 0 || word(at + 12) != 0 || word(at + 24) != 0 {
+        if bytes[at..at + 4] != [3, 0, 0, 0] || len == 0 || word(at + 12) != 0 || word(at + 24) != 0
+        {
             continue;
         }
-        let Some(payload) = bytes.get(at + 36..at + 36 + len) else { continue };
+        let Some(payload) = bytes.get(at + 36..at + 36 + len) else {
+            continue;
+        };
         let seed = xxh3_64_with_seed(&bytes[at..at + 28], salt ^ at as u64);
         if xxh3_64_with_seed(payload, seed) == long(at + 28) {
-            found.entry(word(at + 4)).or_default().insert(xxh3_64_with_seed(payload, 0));
+            found
+                .entry(word(at + 4))
+                .or_default()
+                .insert(xxh3_64_with_seed(payload, 0));
         }
     }
     found
@@ -316,8 +359,12 @@ fn rule_12_dictionary_numbers_are_never_reused() {
     densite_vfs::register(api(), c"rule-12", Some(c"rule-12-host"), false).expect("register");
     let open = || {
         let flags = READ_WRITE | OpenFlags::SQLITE_OPEN_URI;
-        let db = Connection::open_with_flags_and_vfs("file:/app.db?threads=0", flags, "rule-12").expect("open");
-        db.execute_batch("PRAGMA cache_size=20; PRAGMA synchronous=NORMAL; PRAGMA temp_store=MEMORY").expect("settings");
+        let db = Connection::open_with_flags_and_vfs("file:/app.db?threads=0", flags, "rule-12")
+            .expect("open");
+        db.execute_batch(
+            "PRAGMA cache_size=20; PRAGMA synchronous=NORMAL; PRAGMA temp_store=MEMORY",
+        )
+        .expect("settings");
         db
     };
     let mut seen: BTreeMap<u32, BTreeSet<u64>> = BTreeMap::new();
@@ -327,7 +374,9 @@ fn rule_12_dictionary_numbers_are_never_reused() {
         // Words of a table's own: a page alone cannot tell them, a dictionary can.
         let word = |c: u64| {
             let which = format!("((i * {} + {c}) % 61 + {round})", 7 + c);
-            format!("printf('%08x%08x', {which} * 2654435761 % 4294967291, {which} * 40503077 % 4294967279)")
+            format!(
+                "printf('%08x%08x', {which} * 2654435761 % 4294967291, {which} * 40503077 % 4294967279)"
+            )
         };
         let values: Vec<String> = (0..round + 2).map(word).collect();
         let end = if round % 4 == 1 { "ROLLBACK" } else { "COMMIT" };
@@ -355,7 +404,9 @@ fn rule_12_dictionary_numbers_are_never_reused() {
             4 => {
                 // Cut in the middle of a commit that brings a dictionary.
                 vfs.disk().cut_at_change(vfs.disk().changes() + 40);
-                let _ = db.execute_batch(&format!("CREATE TABLE cut AS SELECT *, 'cut' FROM t{round}"));
+                let _ = db.execute_batch(&format!(
+                    "CREATE TABLE cut AS SELECT *, 'cut' FROM t{round}"
+                ));
                 drop(db);
                 vfs.power_cut(round);
                 db = open();
@@ -364,7 +415,16 @@ fn rule_12_dictionary_numbers_are_never_reused() {
         }
     }
     for (number, contents) in &seen {
-        assert_eq!(contents.len(), 1, "dictionary number {number} stands for {} contents", contents.len());
+        assert_eq!(
+            contents.len(),
+            1,
+            "dictionary number {number} stands for {} contents",
+            contents.len()
+        );
     }
-    assert!(seen.len() >= 12, "hardly any dictionary was learned: {:?}", seen.keys());
+    assert!(
+        seen.len() >= 12,
+        "hardly any dictionary was learned: {:?}",
+        seen.keys()
+    );
 }

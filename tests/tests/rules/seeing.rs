@@ -21,7 +21,11 @@ use super::{PAGE, Place, handle, make_table, puppet, raw, read_all, write_all};
 /// Take out: FCNTL_SYNC from the arm that publishes, in `MainFile::control`.
 #[test]
 fn rule_04_publish_comes_before_the_journal_goes() {
-    for settings in ["PRAGMA locking_mode=EXCLUSIVE; PRAGMA synchronous=OFF", "PRAGMA synchronous=OFF", "PRAGMA synchronous=FULL"] {
+    for settings in [
+        "PRAGMA locking_mode=EXCLUSIVE; PRAGMA synchronous=OFF",
+        "PRAGMA synchronous=OFF",
+        "PRAGMA synchronous=FULL",
+    ] {
         for point in ["before-publish", "after-publish"] {
             let what = format!("{settings} {point}");
             let place = Place::new();
@@ -32,7 +36,10 @@ fn rule_04_publish_comes_before_the_journal_goes() {
             let stop = writer.stop_at(point, 0);
             writer.tell("sql w UPDATE t SET v = 1");
             assert!(writer.comes_to(&stop), "{what}");
-            assert!(place.len_beside("-journal") > 0, "{what}: the journal is gone");
+            assert!(
+                place.len_beside("-journal") > 0,
+                "{what}: the journal is gone"
+            );
             writer.kill();
             assert_eq!(sum(&place), 0, "{what}: rolled back");
         }
@@ -49,7 +56,8 @@ fn rule_04_publish_comes_before_the_journal_goes() {
 
 fn sum(place: &Place) -> i64 {
     let db = Subject::Densite.open(&place.db()).expect("open");
-    db.query_row("SELECT sum(v) FROM t", [], |r| r.get(0)).expect("sum")
+    db.query_row("SELECT sum(v) FROM t", [], |r| r.get(0))
+        .expect("sum")
 }
 
 /// `WalCkptInfo.nBackfill` of a WAL index: frames up to there are read from the database file.
@@ -79,19 +87,30 @@ fn rule_04_a_partial_checkpoint_is_published() {
     let stop = writer.stop_at("before-publish", 0);
     writer.tell("ask w PRAGMA wal_checkpoint(PASSIVE)");
     assert!(writer.comes_to(&stop), "the checkpoint published nothing");
-    assert_eq!(backfilled(&place), 0, "readers were sent to the database file before it was published");
+    assert_eq!(
+        backfilled(&place),
+        0,
+        "readers were sent to the database file before it was published"
+    );
     let mut third = puppet();
     third.open("t", Subject::Densite, &place.db());
     assert_eq!(third.must("ask t SELECT sum(v) FROM t"), "2010");
     writer.go_on(&stop);
     let answer = writer.answer().expect("checkpoint");
-    let [_, log, moved] = answer.split('|').collect::<Vec<_>>().try_into().expect("three numbers");
+    let [_, log, moved] = answer
+        .split('|')
+        .collect::<Vec<_>>()
+        .try_into()
+        .expect("three numbers");
     assert!(moved != "0" && moved != log, "not partial: {answer}");
     assert!(backfilled(&place) > 0);
     let mut fourth = puppet();
     fourth.open("f", Subject::Densite, &place.db());
     for (puppet, name) in [(&mut third, "t"), (&mut fourth, "f")] {
-        assert_eq!(puppet.must(&format!("ask {name} SELECT sum(v) FROM t")), "2010");
+        assert_eq!(
+            puppet.must(&format!("ask {name} SELECT sum(v) FROM t")),
+            "2010"
+        );
     }
     // The snapshot is as it was.
     assert_eq!(reader.must("ask r SELECT sum(v) FROM t"), "2000");
@@ -107,7 +126,9 @@ fn rule_04_the_truncation_of_a_checkpoint_is_published() {
     make_table(&place.db(), "WAL");
     let mut writer = puppet();
     writer.open("w", Subject::Densite, &place.db());
-    writer.must("sql w PRAGMA wal_autocheckpoint=0; PRAGMA synchronous=OFF; DELETE FROM t WHERE id > 100");
+    writer.must(
+        "sql w PRAGMA wal_autocheckpoint=0; PRAGMA synchronous=OFF; DELETE FROM t WHERE id > 100",
+    );
     let mut reader = puppet();
     reader.open("r", Subject::Densite, &place.db());
     reader.must("ask r SELECT sum(v) FROM t");
@@ -121,7 +142,12 @@ fn rule_04_the_truncation_of_a_checkpoint_is_published() {
             assert!(passing >= 2, "pages and length are published apart");
             break;
         }
-        assert_eq!(backfilled(&place), 0, "publish {} comes after readers were sent to the file", passing + 1);
+        assert_eq!(
+            backfilled(&place),
+            0,
+            "publish {} comes after readers were sent to the file",
+            passing + 1
+        );
         writer.go_on(&stop);
         writer.answer().expect("checkpoint");
         // The same again, for the next passing: the database file is long, and becomes short.
@@ -154,7 +180,11 @@ fn rule_05_a_checkpoint_between_a_readers_lock_and_its_first_read() {
     reader.tell("ask r SELECT sum(v) FROM t");
     assert!(reader.comes_to(&stop));
     let answer = writer.must("ask w PRAGMA wal_checkpoint(PASSIVE)");
-    let [_, log, moved] = answer.split('|').collect::<Vec<_>>().try_into().expect("three numbers");
+    let [_, log, moved] = answer
+        .split('|')
+        .collect::<Vec<_>>()
+        .try_into()
+        .expect("three numbers");
     assert_eq!(log, moved, "not complete: {answer}");
     reader.go_on(&stop);
     assert_eq!(reader.answer().as_deref(), Ok("2000"));
@@ -171,7 +201,14 @@ fn rule_05_every_read_and_every_length_is_fresh() {
         let pages = 10 + mark % 7;
         write_all(&mut a, pages, mark);
         a.set_len(u64::from(pages) * PAGE as u64).expect("set_len");
-        assert_eq!(b.len().expect("len"), if mark == 1 { 0 } else { (10 + u64::from(mark - 1) % 7) * PAGE as u64 });
+        assert_eq!(
+            b.len().expect("len"),
+            if mark == 1 {
+                0
+            } else {
+                (10 + u64::from(mark - 1) % 7) * PAGE as u64
+            }
+        );
         a.publish().expect("publish");
         if mark % 2 == 0 {
             assert_eq!(b.len().expect("len"), u64::from(pages) * PAGE as u64);
@@ -186,7 +223,10 @@ fn rule_05_every_read_and_every_length_is_fresh() {
 #[test]
 fn rule_06_the_cache_knows_versions() {
     let file = Memory::default();
-    let (mut a, mut b) = (handle(file.clone(), "same", raw()), handle(file, "same", raw()));
+    let (mut a, mut b) = (
+        handle(file.clone(), "same", raw()),
+        handle(file, "same", raw()),
+    );
     for mark in 1..50 {
         write_all(&mut a, 8, mark);
         if mark > 1 {
@@ -227,7 +267,10 @@ fn rule_06_a_place_that_was_used_again_is_no_damage() {
             writer.sync(SyncKind::Data).expect("sync");
         }
     });
-    let uncached = densite_store::Options { decoded_cache_bytes: 0, ..raw() };
+    let uncached = densite_store::Options {
+        decoded_cache_bytes: 0,
+        ..raw()
+    };
     let mut reader = handle(reading, "r", uncached);
     let mut got = vec![0; PAGE];
     // The first pages lie beside the preamble, in a place that is never used again.
@@ -237,7 +280,10 @@ fn rule_06_a_place_that_was_used_again_is_no_damage() {
         assert_eq!(read.expect("a moved page is no damage"), PAGE);
         assert!(!armed.load(Ordering::Relaxed), "the hook was not reached");
         let mark = u32::from_le_bytes(got[4..8].try_into().expect("4 bytes"));
-        assert!(mark > 1 && got == super::page(page, mark, PAGE), "page {page}, mark {mark}");
+        assert!(
+            mark > 1 && got == super::page(page, mark, PAGE),
+            "page {page}, mark {mark}"
+        );
     }
 }
 
@@ -251,14 +297,20 @@ fn rule_06_what_stays_wrong_is_damage() {
     drop(writer);
     let mut bytes = file.bytes();
     let needle = super::page(7, 1, PAGE);
-    let at = bytes.windows(PAGE).position(|w| w == needle).expect("a raw page");
+    let at = bytes
+        .windows(PAGE)
+        .position(|w| w == needle)
+        .expect("a raw page");
     bytes[at + 100] ^= 1;
     let mut reader = handle(Memory::new(bytes), "r", raw());
     let mut got = vec![0; PAGE];
     match reader.read_at(&mut got, 6 * PAGE as u64) {
         Err(Error::Corrupt(damage)) => {
             assert_eq!(damage.page, Some(7));
-            assert!(damage.offset < at as u64 && damage.offset > at as u64 - 100, "{damage}");
+            assert!(
+                damage.offset < at as u64 && damage.offset > at as u64 - 100,
+                "{damage}"
+            );
         }
         other => panic!("{other:?}"),
     }
@@ -298,19 +350,36 @@ fn rule_07_an_unreadable_file_keeps_its_journal_and_wal() {
                 // Nothing says any more that it was ours: SQLite itself says that it is no database.
                 assert_eq!((from, to), (0, 40), "{what}");
             }
-            for sql in ["SELECT * FROM t", "BEGIN IMMEDIATE", "PRAGMA journal_mode=DELETE", "VACUUM", "CREATE TABLE u(x)"] {
+            for sql in [
+                "SELECT * FROM t",
+                "BEGIN IMMEDIATE",
+                "PRAGMA journal_mode=DELETE",
+                "VACUUM",
+                "CREATE TABLE u(x)",
+            ] {
                 let db = Subject::Densite.open(&place.db());
                 let error = match &db {
                     Ok(db) => db.execute_batch(sql).expect_err(&what),
                     Err(_) => continue,
                 };
                 assert!(
-                    [ffi::SQLITE_CORRUPT, ffi::SQLITE_NOTADB, ffi::SQLITE_CANTOPEN].contains(&primary(&error)),
+                    [
+                        ffi::SQLITE_CORRUPT,
+                        ffi::SQLITE_NOTADB,
+                        ffi::SQLITE_CANTOPEN
+                    ]
+                    .contains(&primary(&error)),
                     "{what}, {sql}: {error}"
                 );
             }
-            assert!(std::fs::read(place.beside(suffix)).is_ok_and(|now| now == companion), "{what}: the {suffix} was touched");
-            assert!(std::fs::read(place.db()).is_ok_and(|now| now == damaged), "{what}: the file was touched");
+            assert!(
+                std::fs::read(place.beside(suffix)).is_ok_and(|now| now == companion),
+                "{what}: the {suffix} was touched"
+            );
+            assert!(
+                std::fs::read(place.db()).is_ok_and(|now| now == damaged),
+                "{what}: the file was touched"
+            );
             // Once it is readable again, nothing is lost.
             std::fs::write(place.db(), &whole).expect("mend");
             assert_eq!(sum(&place), if mode == "WAL" { 2000 } else { 0 }, "{what}");
@@ -327,8 +396,10 @@ fn rule_07_eio_keeps_the_journal() {
     densite_vfs::register(api(), c"rule-07", Some(c"rule-07-host"), false).expect("register");
     let open = || Connection::open_with_flags_and_vfs("/app.db", READ_WRITE, "rule-07");
     let db = open().expect("open");
-    db.execute_batch("CREATE TABLE t(v); INSERT INTO t VALUES (zeroblob(9000))").expect("make");
-    db.execute_batch("PRAGMA cache_size=1; BEGIN; UPDATE t SET v = zeroblob(90000)").expect("begin");
+    db.execute_batch("CREATE TABLE t(v); INSERT INTO t VALUES (zeroblob(9000))")
+        .expect("make");
+    db.execute_batch("PRAGMA cache_size=1; BEGIN; UPDATE t SET v = zeroblob(90000)")
+        .expect("begin");
     // As after a kill: the journal is there and nobody holds a lock.
     let disk = vfs.disk().snapshot();
     let mut journal = disk.contents("/app.db-journal").expect("a journal");
@@ -339,14 +410,22 @@ fn rule_07_eio_keeps_the_journal() {
     std::mem::forget(db);
     vfs.reboot(disk.clone());
     for op in [densite_disk::Op::Read, densite_disk::Op::Len] {
-        disk.fail(Fault::new(FaultKind::Io, OpSet::of(&[op])).on_path("app.db").forever());
+        disk.fail(
+            Fault::new(FaultKind::Io, OpSet::of(&[op]))
+                .on_path("app.db")
+                .forever(),
+        );
         for sql in ["SELECT * FROM t", "BEGIN IMMEDIATE", "CREATE TABLE u(x)"] {
             if let Ok(db) = open() {
                 db.execute_batch(sql).expect_err(sql);
             }
         }
         disk.clear_faults();
-        assert_eq!(disk.contents("/app.db-journal"), Some(journal.clone()), "the journal was touched");
+        assert_eq!(
+            disk.contents("/app.db-journal"),
+            Some(journal.clone()),
+            "the journal was touched"
+        );
     }
 }
 
@@ -367,7 +446,9 @@ fn rule_07_a_file_is_judged_again_under_its_first_lock() {
     ];
     for (what, half) in halves {
         std::fs::write(place.db(), half).expect("write");
-        let db = Subject::Densite.open(&place.db()).unwrap_or_else(|e| panic!("{what}: {e}"));
+        let db = Subject::Densite
+            .open(&place.db())
+            .unwrap_or_else(|e| panic!("{what}: {e}"));
         std::fs::write(place.db(), &whole).expect("write");
         let count: i64 = db
             .query_row("SELECT count(*) FROM t", [], |r| r.get(0))

@@ -51,7 +51,10 @@ impl Header {
 
     /// Whether the checksum is right.
     pub(crate) fn is_whole(bytes: &[u8]) -> bool {
-        let sum = bytes.get(32..HEADER_LEN).and_then(|b| b.try_into().ok()).map(u64::from_le_bytes);
+        let sum = bytes
+            .get(32..HEADER_LEN)
+            .and_then(|b| b.try_into().ok())
+            .map(u64::from_le_bytes);
         bytes.get(..32).is_some_and(|b| sum == Some(xxh3_64(b)))
     }
 
@@ -79,7 +82,10 @@ mod tests {
 
     #[test]
     fn round_trip_and_faults() {
-        let h = Header { version: 1, salt: 77 };
+        let h = Header {
+            version: 1,
+            salt: 77,
+        };
         let b = h.encode();
         assert_eq!(b.len(), HEADER_LEN);
         assert_eq!(Header::decode(&b), Ok(h));
@@ -88,8 +94,15 @@ mod tests {
             c[bit / 8] ^= 1 << (bit % 8);
             assert!(Header::decode(&c).is_err(), "bit {bit}");
         }
-        assert_eq!(Header::decode(b"SQLite format 3\0"), Err(HeaderFault::Foreign));
-        let newer = Header { version: 9, salt: 1 }.encode();
+        assert_eq!(
+            Header::decode(b"SQLite format 3\0"),
+            Err(HeaderFault::Foreign)
+        );
+        let newer = Header {
+            version: 9,
+            salt: 1,
+        }
+        .encode();
         assert_eq!(Header::decode(&newer), Err(HeaderFault::Newer(9)));
         assert_eq!(Header::decode(&b[..20]), Err(HeaderFault::Damaged));
     }

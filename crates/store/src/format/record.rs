@@ -71,7 +71,17 @@ pub(crate) struct Record {
 impl Record {
     /// A record of `kind` whose other fields are zero.
     pub(crate) fn plain(kind: Kind, number: u32, version: u64) -> Record {
-        Record { kind, codec: 0, page_log2: 0, run_log2: 0, number, stored_len: 0, model: 0, version, raw_check: 0 }
+        Record {
+            kind,
+            codec: 0,
+            page_log2: 0,
+            run_log2: 0,
+            number,
+            stored_len: 0,
+            model: 0,
+            version,
+            raw_check: 0,
+        }
     }
 
     /// Header and payload in one, and the checksum; `offset` is where the record will lie.
@@ -101,7 +111,17 @@ impl Record {
         let (version, raw_check, sum) = (f.u64()?, f.u32()?, f.u64()?);
         let page_ok = kind != Kind::Frame || ((9..=16).contains(&page_log2) && run_log2 <= 6);
         (stored_len <= MAX_PAYLOAD && page_ok).then_some((
-            Record { kind, codec, page_log2, run_log2, number, stored_len, model, version, raw_check },
+            Record {
+                kind,
+                codec,
+                page_log2,
+                run_log2,
+                number,
+                stored_len,
+                model,
+                version,
+                raw_check,
+            },
             sum,
         ))
     }
@@ -157,7 +177,14 @@ mod tests {
 
     #[test]
     fn every_bit_counts() {
-        let r = Record { codec: 1, page_log2: 12, number: 7, model: 3, raw_check: 9, ..Record::plain(Kind::Frame, 7, 11) };
+        let r = Record {
+            codec: 1,
+            page_log2: 12,
+            number: 7,
+            model: 3,
+            raw_check: 9,
+            ..Record::plain(Kind::Frame, 7, 11)
+        };
         let mut b = Vec::new();
         r.put(b"payload", 42, 1000, &mut b);
         let (got, _, payload) = Record::open(&b, 42, 1000).expect("valid");

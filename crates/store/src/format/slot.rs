@@ -60,25 +60,39 @@ impl Slot {
         let (version, seq, salt) = (f.u32()?, f.u64()?, f.u64()?);
         let tip = Tip::take(&mut f)?;
         let (flags, _, sum) = (f.u32()?, f.u32()?, f.u64()?);
-        (xxh3_64(bytes.get(..72)?) == sum && seq != 0 && seq < super::MAX_COMMIT).then_some(Slot { version, seq, salt, tip, flags })
+        (xxh3_64(bytes.get(..72)?) == sum && seq != 0 && seq < super::MAX_COMMIT).then_some(Slot {
+            version,
+            seq,
+            salt,
+            tip,
+            flags,
+        })
     }
 }
 
 /// The newest valid slot among the two blocks' four copies, and which block it is in.
 pub(crate) fn choose(preamble: &[u8]) -> Option<(usize, Slot)> {
-    let mut best: Option<(usize, Slot)> = None;
-    for (i, off) in super::SLOT_OFF.iter().enumerate() {
-        for copy in [0, super::SLOT_COPY] {
-            let at = (off + copy) as usize;
-            let slot = preamble.get(at..at + SLOT_LEN).and_then(Slot::decode);
-            if let Some(s) = slot
-                && best.is_none_or(|(_, b)| s.seq > b.seq)
-            {
-                best = Some((i, s));
-            }
-        }
-    }
-    best
+    // Of equals the first one counts: both copies of a block are the same slot.
+    valid(preamble).reduce(|best, next| if next.1.seq > best.1.seq { next } else { best })
+}
+
+/// The oldest valid slot.
+pub(crate) fn oldest(preamble: &[u8]) -> Option<Slot> {
+    valid(preamble)
+        .map(|(_, slot)| slot)
+        .min_by_key(|slot| slot.seq)
+}
+
+/// All valid copies, with their blocks.
+fn valid(preamble: &[u8]) -> impl Iterator<Item = (usize, Slot)> {
+    let places = super::SLOT_OFF
+        .iter()
+        .enumerate()
+        .flat_map(|(i, off)| [(i, *off), (i, off + super::SLOT_COPY)]);
+    places.filter_map(|(i, at)| {
+        let bytes = preamble.get(at as usize..at as usize + SLOT_LEN)?;
+        Some((i, Slot::decode(bytes)?))
+    })
 }
 
 #[cfg(test)]
@@ -89,14 +103,31 @@ mod tests {
     fn newest_valid_copy_wins() {
         let mut pre = vec![0u8; super::super::DATA_OFF as usize];
         assert!(choose(&pre).is_none());
-        let mk = |seq| Slot { version: 1, seq, salt: 5, tip: Tip { commit: seq, ..Tip::default() }, flags: 0 };
+        let mk = |seq| Slot {
+            version: 1,
+            seq,
+            salt: 5,
+            tip: Tip {
+                commit: seq,
+                ..Tip::default()
+            },
+            flags: 0,
+        };
         for (at, seq) in [(4096, 3), (6144, 3), (8192, 4), (10240, 4)] {
             pre[at..at + SLOT_LEN].copy_from_slice(&mk(seq).encode());
         }
         assert_eq!(choose(&pre).map(|x| (x.0, x.1.seq)), Some((1, 4)));
         pre[8192 + 30] ^= 1;
-        assert_eq!(choose(&pre).map(|x| (x.0, x.1.seq)), Some((1, 4)), "the second copy serves");
+        assert_eq!(
+            choose(&pre).map(|x| (x.0, x.1.seq)),
+            Some((1, 4)),
+            "the second copy serves"
+        );
         pre[10240 + 30] ^= 1;
-        assert_eq!(choose(&pre).map(|x| (x.0, x.1.seq)), Some((0, 3)), "then the older slot");
+        assert_eq!(
+            choose(&pre).map(|x| (x.0, x.1.seq)),
+            Some((0, 3)),
+            "then the older slot"
+        );
     }
 }

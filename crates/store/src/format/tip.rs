@@ -41,7 +41,12 @@ impl Tip {
     pub(crate) fn take(f: &mut Fields<'_>) -> Option<Tip> {
         let (commit, off, len, _) = (f.u64()?, f.u64()?, f.u32()?, f.u32()?);
         let hash = f.array()?;
-        (commit < super::MAX_COMMIT).then_some(Tip { commit, off, len, hash })
+        (commit < super::MAX_COMMIT).then_some(Tip {
+            commit,
+            off,
+            len,
+            hash,
+        })
     }
 
     pub(crate) fn encode(&self, salt: u64) -> [u8; TIP_LEN] {

@@ -79,7 +79,12 @@ pub(crate) struct Trailer {
 
 /// Bytes of the payload that these counts give; known before the contents are, so that the place of the
 /// trailer can be chosen first (it is part of its own `pieces`).
-pub(crate) fn payload_len(chunks: Option<usize>, pieces: usize, dicts: usize, deltas: usize) -> usize {
+pub(crate) fn payload_len(
+    chunks: Option<usize>,
+    pieces: usize,
+    dicts: usize,
+    deltas: usize,
+) -> usize {
     208 + chunks.map_or(0, |n| 40 + 24 * n) + 16 * pieces + 34 * dicts + 32 * deltas + 16
 }
 
@@ -135,43 +140,86 @@ impl Trailer {
         let (logical_len, next_off, room_end, tail_off) = (f.u64()?, f.u64()?, f.u64()?, f.u64()?);
         let prev = Tip::take(&mut f)?;
         let head = f.array()?;
-        let (n_pieces, n_dicts, n_deltas) = (f.u32()? as usize, f.u32()? as usize, f.u32()? as usize);
+        let (n_pieces, n_dicts, n_deltas) =
+            (f.u32()? as usize, f.u32()? as usize, f.u32()? as usize);
         if page_size != 0 && !(page_size.is_power_of_two() && (512..=65536).contains(&page_size)) {
             return None;
         }
         let root = if flags & ROOT != 0 {
-            let map = Root { node: NodeRef::take(&mut f)?, level: f.u32()? };
+            let map = Root {
+                node: NodeRef::take(&mut f)?,
+                level: f.u32()?,
+            };
             let (next_dict, units, n) = (f.u32()?, f.u64()?, f.u32()? as usize);
             if map.level > 3 || f.remaining() < n.checked_mul(24)? {
                 return None;
             }
-            let chunks = (0..n).map(|_| Some((NodeRef::take(&mut f)?, f.u32()?))).collect::<Option<_>>()?;
-            Some(RootSection { map, next_dict, units, chunks })
+            let chunks = (0..n)
+                .map(|_| Some((NodeRef::take(&mut f)?, f.u32()?)))
+                .collect::<Option<_>>()?;
+            Some(RootSection {
+                map,
+                next_dict,
+                units,
+                chunks,
+            })
         } else {
             None
         };
         // Counts are checked against the bytes there are before anything is allocated.
-        let want = n_pieces.checked_mul(16)?.checked_add(n_dicts.checked_mul(34)?)?.checked_add(n_deltas.checked_mul(32)?)?;
+        let want = n_pieces
+            .checked_mul(16)?
+            .checked_add(n_dicts.checked_mul(34)?)?
+            .checked_add(n_deltas.checked_mul(32)?)?;
         if f.remaining() != want.checked_add(16)? {
             return None;
         }
-        let pieces = (0..n_pieces).map(|_| Some((f.u64()?, f.u64()?))).collect::<Option<_>>()?;
+        let pieces = (0..n_pieces)
+            .map(|_| Some((f.u64()?, f.u64()?)))
+            .collect::<Option<_>>()?;
         let dict = |f: &mut Fields<'_>| {
             let (id, place, family, uses) = (f.u32()?, NodeRef::take(f)?, f.u16()?, f.u64()?);
-            Some(DictInfo { id, family, place, uses })
+            Some(DictInfo {
+                id,
+                family,
+                place,
+                uses,
+            })
         };
         let dicts = (0..n_dicts).map(|_| dict(&mut f)).collect::<Option<_>>()?;
-        let deltas = (0..n_deltas).map(|_| Some((f.u32()?, Entry::take(&mut f)?))).collect::<Option<_>>()?;
+        let deltas = (0..n_deltas)
+            .map(|_| Some((f.u32()?, Entry::take(&mut f)?)))
+            .collect::<Option<_>>()?;
         let hash = f.array()?;
-        let t = Trailer { commit, epoch, page_size, logical_len, next_off, room_end, tail_off, prev, head, root, pieces, dicts, deltas };
+        let t = Trailer {
+            commit,
+            epoch,
+            page_size,
+            logical_len,
+            next_off,
+            room_end,
+            tail_off,
+            prev,
+            head,
+            root,
+            pieces,
+            dicts,
+            deltas,
+        };
         t.plausible().then_some((t, hash))
     }
 
     /// Whether the fields are in range; what fails this never came from us. Lengths and places that pass can be computed with.
     fn plausible(&self) -> bool {
         let place = |off: u64| (DATA_OFF..=MAX_OFF).contains(&off);
-        let pieces = self.pieces.iter().all(|(start, end)| place(*start) && place(*end) && start <= end);
-        let dicts = self.dicts.iter().all(|d| d.id < MAX_DICT && d.uses <= u64::from(u32::MAX));
+        let pieces = self
+            .pieces
+            .iter()
+            .all(|(start, end)| place(*start) && place(*end) && start <= end);
+        let dicts = self
+            .dicts
+            .iter()
+            .all(|d| d.id < MAX_DICT && d.uses <= u64::from(u32::MAX));
         let root = self.root.as_ref().is_none_or(|r| {
             r.next_dict <= MAX_DICT && r.units <= (r.chunks.len() * CHUNK_UNITS) as u64
         });
@@ -179,7 +227,8 @@ impl Trailer {
             && self.logical_len <= u64::from(self.page_size) * u64::from(MAX_PAGE)
             && place(self.next_off)
             && place(self.tail_off)
-            && (self.room_end == OPEN_END || (self.next_off <= self.room_end && place(self.room_end)))
+            && (self.room_end == OPEN_END
+                || (self.next_off <= self.room_end && place(self.room_end)))
             && pieces
             && dicts
             && root
@@ -205,14 +254,43 @@ mod tests {
             head: [1; HEAD_LEN],
             root: None,
             pieces: vec![(20_001, 20_002), (30_003, 30_004)],
-            dicts: vec![DictInfo { id: 1, family: 13, place: NodeRef { off: 50, version: 1, len: 90 }, uses: 4 }],
-            deltas: vec![(1, Entry { off: 99, version: 1, len: 100, ..Entry::NONE }); 3],
+            dicts: vec![DictInfo {
+                id: 1,
+                family: 13,
+                place: NodeRef {
+                    off: 50,
+                    version: 1,
+                    len: 90,
+                },
+                uses: 4,
+            }],
+            deltas: vec![
+                (
+                    1,
+                    Entry {
+                        off: 99,
+                        version: 1,
+                        len: 100,
+                        ..Entry::NONE
+                    }
+                );
+                3
+            ],
         };
-        for root in [None, Some(RootSection { chunks: vec![(NodeRef::default(), 4); 2], ..RootSection::default() })] {
+        for root in [
+            None,
+            Some(RootSection {
+                chunks: vec![(NodeRef::default(), 4); 2],
+                ..RootSection::default()
+            }),
+        ] {
             t.root = root;
             let mut b = t.encode();
             b.extend_from_slice(&[7; 16]);
-            assert_eq!(b.len(), payload_len(t.root.as_ref().map(|r| r.chunks.len()), 2, 1, 3));
+            assert_eq!(
+                b.len(),
+                payload_len(t.root.as_ref().map(|r| r.chunks.len()), 2, 1, 3)
+            );
             assert_eq!(Trailer::decode(&b), Some((t.clone(), [7; 16])));
             for cut in 0..b.len() {
                 assert_eq!(Trailer::decode(&b[..cut]), None);

@@ -31,7 +31,15 @@ pub(crate) struct Entry {
 
 impl Entry {
     /// The entry of a page without a frame.
-    pub(crate) const NONE: Entry = Entry { off: 0, version: 0, len: 0, model: 0, codec: 0, run_log2: 0, slot: 0 };
+    pub(crate) const NONE: Entry = Entry {
+        off: 0,
+        version: 0,
+        len: 0,
+        model: 0,
+        codec: 0,
+        run_log2: 0,
+        slot: 0,
+    };
 
     pub(crate) fn is_none(&self) -> bool {
         self.off == 0
@@ -50,8 +58,12 @@ impl Entry {
     /// Whether this can be the entry of `page` (1 is the first) of `page_size` bytes: the run that it is in begins with a page and ends with one,
     /// and its frame is no longer than what it holds.
     pub(crate) fn fits(&self, page: u32, page_size: usize) -> bool {
-        let first = page.checked_sub(u32::from(self.slot)).filter(|first| *first > 0);
-        let ends = first.and_then(|first| first.checked_add(1 << self.run_log2)).is_some();
+        let first = page
+            .checked_sub(u32::from(self.slot))
+            .filter(|first| *first > 0);
+        let ends = first
+            .and_then(|first| first.checked_add(1 << self.run_log2))
+            .is_some();
         ends && self.len as usize <= RECORD_LEN + (page_size << self.run_log2)
     }
 
@@ -69,7 +81,15 @@ impl Entry {
     pub(crate) fn take(f: &mut Fields<'_>) -> Option<Entry> {
         let (off, version, len, model) = (f.u64()?, f.u64()?, f.u32()?, f.u32()?);
         let (codec, run_log2, slot, _) = (f.u8()?, f.u8()?, f.u8()?, f.u8()?);
-        let e = Entry { off, version, len, model, codec, run_log2, slot };
+        let e = Entry {
+            off,
+            version,
+            len,
+            model,
+            codec,
+            run_log2,
+            slot,
+        };
         e.plausible().then_some(e)
     }
 }
@@ -94,7 +114,11 @@ impl NodeRef {
     }
 
     pub(crate) fn take(f: &mut Fields<'_>) -> Option<NodeRef> {
-        let r = NodeRef { off: f.u64()?, version: f.u64()?, len: f.u32()? };
+        let r = NodeRef {
+            off: f.u64()?,
+            version: f.u64()?,
+            len: f.u32()?,
+        };
         let ok = r.off < MAX_OFF && r.len <= MAX_PAYLOAD + RECORD_LEN as u32;
         (ok && (r.is_none() || r.len >= RECORD_LEN as u32)).then_some(r)
     }

@@ -58,7 +58,11 @@ impl Node {
                 at = planes(&mut out, at, 8, entries.iter().map(|e| e.version));
                 at = planes(&mut out, at, 4, entries.iter().map(|e| u64::from(e.len)));
                 at = planes(&mut out, at, 4, entries.iter().map(|e| u64::from(e.model)));
-                for get in [|e: &Entry| e.codec, |e: &Entry| e.run_log2, |e: &Entry| e.slot] {
+                for get in [
+                    |e: &Entry| e.codec,
+                    |e: &Entry| e.run_log2,
+                    |e: &Entry| e.slot,
+                ] {
                     for (o, e) in out.iter_mut().skip(at).zip(entries.iter()) {
                         *o = get(e);
                     }
@@ -76,7 +80,9 @@ impl Node {
         }
         if level > 0 {
             let mut f = Fields::new(raw);
-            let refs = (0..INNER_FANOUT).map(|_| NodeRef::take(&mut f)).collect::<Option<_>>()?;
+            let refs = (0..INNER_FANOUT)
+                .map(|_| NodeRef::take(&mut f))
+                .collect::<Option<_>>()?;
             return Some(Node::Inner(refs));
         }
         let mut f = Fields::new(raw);
@@ -89,10 +95,20 @@ impl Node {
         let slot = f.bytes(LEAF_FANOUT)?;
         let small = codec.iter().zip(run).zip(slot);
         let wide = off.iter().zip(&version).zip(len.iter().zip(&model));
-        let entries = wide.zip(small).map(|(((&off, &version), (&len, &model)), ((&codec, &run_log2), &slot))| {
-            let e = Entry { off, version, len: u32::try_from(len).ok()?, model: u32::try_from(model).ok()?, codec, run_log2, slot };
-            e.plausible().then_some(e)
-        });
+        let entries = wide.zip(small).map(
+            |(((&off, &version), (&len, &model)), ((&codec, &run_log2), &slot))| {
+                let e = Entry {
+                    off,
+                    version,
+                    len: u32::try_from(len).ok()?,
+                    model: u32::try_from(model).ok()?,
+                    codec,
+                    run_log2,
+                    slot,
+                };
+                e.plausible().then_some(e)
+            },
+        );
         Some(Node::Leaf(entries.collect::<Option<_>>()?))
     }
 }

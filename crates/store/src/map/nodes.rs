@@ -47,25 +47,40 @@ impl NodeCache {
             inner.nodes.retain(|_, n| n.1 > median);
         }
         let now = inner.clock;
-        inner.nodes.insert((r.off, r.version), (Arc::clone(node), now));
+        inner
+            .nodes
+            .insert((r.off, r.version), (Arc::clone(node), now));
     }
 
     /// The node at `place`, which is of `level` and covers the pages from `first` (an index, 0 is page 1).
     ///
     /// # Errors
     /// I/O; [`Error::Corrupt`] if what lies there is not that node (a reader whose state is old sees this, refreshes and retries).
-    pub(crate) fn load(&self, file: &dyn File, salt: u64, place: NodeRef, level: u32, first: u64) -> Result<Arc<Node>> {
+    pub(crate) fn load(
+        &self,
+        file: &dyn File,
+        salt: u64,
+        place: NodeRef,
+        level: u32,
+        first: u64,
+    ) -> Result<Arc<Node>> {
         if let Some(n) = self.get(place) {
             return Ok(n);
         }
         let damage = |problem: &str| {
             let what = "map node".to_owned();
-            Error::Corrupt(Damage { what, offset: place.off, page: u32::try_from(first + 1).ok(), problem: problem.to_owned() })
+            Error::Corrupt(Damage {
+                what,
+                offset: place.off,
+                page: u32::try_from(first + 1).ok(),
+                problem: problem.to_owned(),
+            })
         };
         let mut bytes = vec![0; place.len as usize];
         let n = file.read_at(&mut bytes, place.off)?;
         let bytes = bytes.get(..n).unwrap_or_default();
-        let (record, _, payload) = Record::open(bytes, salt, place.off).ok_or_else(|| damage("checksum mismatch"))?;
+        let (record, _, payload) =
+            Record::open(bytes, salt, place.off).ok_or_else(|| damage("checksum mismatch"))?;
         if record.kind != Kind::Node
             || u64::from(record.number) != first
             || u32::from(record.page_log2) != level
@@ -75,11 +90,13 @@ impl NodeCache {
             return Err(damage("another record lies there"));
         }
         let mut raw = vec![0; Node::raw_len(level)];
-        codec::decode(codec::CodecId(record.codec), payload, None, &mut raw).map_err(|e| damage(&e))?;
+        codec::decode(codec::CodecId(record.codec), payload, None, &mut raw)
+            .map_err(|e| damage(&e))?;
         if raw_check(&raw) != record.raw_check {
             return Err(damage("decoded bytes do not match their checksum"));
         }
-        let node = Arc::new(Node::decode(level, &raw).ok_or_else(|| damage("an entry is out of range"))?);
+        let node =
+            Arc::new(Node::decode(level, &raw).ok_or_else(|| damage("an entry is out of range"))?);
         self.put(place, &node);
         Ok(node)
     }
@@ -94,7 +111,13 @@ pub(crate) fn encode(node: &Node, level: u32, first: u64, version: u64) -> (Reco
     let raw = node.encode();
     let mut payload = Vec::new();
     // Level 1: nodes are written on the committing path, and columns of differences are easy prey.
-    let coded = codec::encode(&raw, 1, None, crate::options::CodecChoice::Zstd, &mut payload);
+    let coded = codec::encode(
+        &raw,
+        1,
+        None,
+        crate::options::CodecChoice::Zstd,
+        &mut payload,
+    );
     let record = Record {
         codec: coded.codec.0,
         page_log2: level as u8,

@@ -52,7 +52,10 @@ pub(crate) fn leaf(src: Source<'_>, root: Root, index: u64) -> Result<Option<Arc
             Node::Leaf(_) => return Ok(Some(node)),
             Node::Inner(refs) => {
                 level -= 1;
-                place = refs.get(((index - first) / span(level)) as usize).copied().unwrap_or_default();
+                place = refs
+                    .get(((index - first) / span(level)) as usize)
+                    .copied()
+                    .unwrap_or_default();
             }
         }
     }
@@ -61,7 +64,10 @@ pub(crate) fn leaf(src: Source<'_>, root: Root, index: u64) -> Result<Option<Arc
 /// The entry in the leaf that covers its page.
 fn entry_in(leaf: &Node, index: u64) -> Entry {
     match leaf {
-        Node::Leaf(e) => e.get(index as usize % LEAF_FANOUT).copied().unwrap_or_default(),
+        Node::Leaf(e) => e
+            .get(index as usize % LEAF_FANOUT)
+            .copied()
+            .unwrap_or_default(),
         Node::Inner(_) => Entry::NONE,
     }
 }
@@ -91,7 +97,9 @@ impl LeafMemo {
         {
             return Ok(entry_in(leaf, index));
         }
-        let Some(leaf) = leaf(src, root, index)? else { return Ok(Entry::NONE) };
+        let Some(leaf) = leaf(src, root, index)? else {
+            return Ok(Entry::NONE);
+        };
         let entry = entry_in(&leaf, index);
         if let Some(place) = place {
             *place = Some((number, leaf));
@@ -112,21 +120,39 @@ pub(crate) trait Sink {
 ///
 /// # Errors
 /// What loading or appending gives; the old tree stays as it is.
-pub(crate) fn fold(src: Source<'_>, root: Root, changes: &[(u64, Entry)], version: u64, sink: &mut dyn Sink) -> Result<Root> {
-    let Some(&(last, _)) = changes.last() else { return Ok(root) };
+pub(crate) fn fold(
+    src: Source<'_>,
+    root: Root,
+    changes: &[(u64, Entry)],
+    version: u64,
+    sink: &mut dyn Sink,
+) -> Result<Root> {
+    let Some(&(last, _)) = changes.last() else {
+        return Ok(root);
+    };
     let mut walk = Fold { src, version, sink };
     if last < span(root.level) || root.node.is_none() {
         let mut level = root.level;
         while last >= span(level) {
             level += 1;
         }
-        return Ok(Root { node: walk.node(level, 0, root.node, changes)?, level });
+        return Ok(Root {
+            node: walk.node(level, 0, root.node, changes)?,
+            level,
+        });
     }
     // The tree grows by a level: the old root becomes the first child of a new one.
     let split = changes.partition_point(|c| c.0 < span(root.level));
     let (inside, outside) = changes.split_at(split);
-    let old = if inside.is_empty() { root.node } else { walk.node(root.level, 0, root.node, inside)? };
-    let mut root = Root { node: old, level: root.level };
+    let old = if inside.is_empty() {
+        root.node
+    } else {
+        walk.node(root.level, 0, root.node, inside)?
+    };
+    let mut root = Root {
+        node: old,
+        level: root.level,
+    };
     let mut outside = outside;
     while !outside.is_empty() {
         let level = root.level + 1;
@@ -140,7 +166,10 @@ pub(crate) fn fold(src: Source<'_>, root: Root, changes: &[(u64, Entry)], versio
         }
         walk.apply(&mut up, level, 0, now)?;
         let (record, payload) = nodes::encode(&up, level, 0, version);
-        root = Root { node: walk.sink.append(record, &payload)?, level };
+        root = Root {
+            node: walk.sink.append(record, &payload)?,
+            level,
+        };
         outside = later;
     }
     Ok(root)
@@ -153,11 +182,20 @@ struct Fold<'a> {
 }
 
 impl Fold<'_> {
-    fn node(&mut self, level: u32, first: u64, place: NodeRef, changes: &[(u64, Entry)]) -> Result<NodeRef> {
+    fn node(
+        &mut self,
+        level: u32,
+        first: u64,
+        place: NodeRef,
+        changes: &[(u64, Entry)],
+    ) -> Result<NodeRef> {
         let mut node = if place.is_none() {
             Node::empty(level)
         } else {
-            let node = self.src.cache.load(self.src.file, self.src.salt, place, level, first)?;
+            let node = self
+                .src
+                .cache
+                .load(self.src.file, self.src.salt, place, level, first)?;
             (*node).clone()
         };
         self.apply(&mut node, level, first, changes)?;
@@ -171,7 +209,13 @@ impl Fold<'_> {
         self.sink.append(record, &payload)
     }
 
-    fn apply(&mut self, node: &mut Node, level: u32, first: u64, changes: &[(u64, Entry)]) -> Result<()> {
+    fn apply(
+        &mut self,
+        node: &mut Node,
+        level: u32,
+        first: u64,
+        changes: &[(u64, Entry)],
+    ) -> Result<()> {
         match node {
             Node::Leaf(entries) => {
                 for (index, entry) in changes {
@@ -182,8 +226,11 @@ impl Fold<'_> {
             }
             Node::Inner(refs) => {
                 let below = span(level - 1);
-                for part in changes.chunk_by(|a, b| (a.0 - first) / below == (b.0 - first) / below) {
-                    let Some(&(index, _)) = part.first() else { continue };
+                for part in changes.chunk_by(|a, b| (a.0 - first) / below == (b.0 - first) / below)
+                {
+                    let Some(&(index, _)) = part.first() else {
+                        continue;
+                    };
                     let child = (index - first) / below;
                     if let Some(r) = refs.get_mut(child as usize) {
                         *r = self.node(level - 1, first + child * below, *r, part)?;
@@ -226,7 +273,14 @@ fn walk_node(
         }
         Node::Inner(refs) => {
             for (i, r) in refs.iter().enumerate() {
-                walk_node(src, level - 1, first + i as u64 * span(level - 1), *r, node_f, entry_f)?;
+                walk_node(
+                    src,
+                    level - 1,
+                    first + i as u64 * span(level - 1),
+                    *r,
+                    node_f,
+                    entry_f,
+                )?;
             }
         }
     }

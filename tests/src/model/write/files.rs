@@ -67,8 +67,17 @@ impl World {
             }
             Reopen => {
                 let check = self.dice.percent(30);
+                let keep_second = self.dice.percent(30);
                 let settings = self.settings();
-                Step::new(kind, Action::Reopen { settings, check }, Proof::Ok)
+                Step::new(
+                    kind,
+                    Action::Reopen {
+                        settings,
+                        keep_second,
+                        check,
+                    },
+                    Proof::Ok,
+                )
             }
             Digest => Step::new(kind, Action::Digest, Proof::Ok),
             _ => Step::sql(kind, "VACUUM"),

@@ -101,9 +101,14 @@ impl World {
             }
             SecondWrite => {
                 let n = self.dice.below(1000);
-                let sql = match self.dice.below(4) {
+                let sql = match self.dice.below(5) {
                     0 => format!("UPDATE keep_blobs SET note = 'second {n}' WHERE id = {} + 1", n % 4),
                     1 => format!("BEGIN; INSERT INTO keep_log VALUES ('second', blob_of({n}, {})); INSERT INTO keep_log VALUES ('more', {n}); COMMIT", self.page_size * 2),
+                    2 => {
+                        // In WAL mode this connection then checkpoints what the other one wrote.
+                        let pages = self.dice.below(3);
+                        format!("PRAGMA wal_autocheckpoint = {pages}; INSERT INTO keep_log VALUES ('second', {n})")
+                    }
                     _ => format!("INSERT INTO keep_log VALUES ('second', {n})"),
                 };
                 Step::new(kind, Action::Second(sql), Proof::Changes)

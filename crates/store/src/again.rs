@@ -1,0 +1,56 @@
+//! After a failed sync: what may not have reached the disk is written once more.
+//!
+//! An operating system drops the writes that a failed sync could not bring to the disk, goes on showing them to everyone, and does not
+//! bring them back with a later sync that succeeds. Others, connections and processes, see those commits and build upon
+//! them: what they are promised next would stand on nothing. So whoever meets the failure writes the same bytes again while he has the
+//! writer's right. Then the next sync that succeeds, whoever's it is, covers them.
+
+use crate::chain;
+use crate::error::Result;
+use crate::format::tip::Tip;
+use crate::format::{DATA_OFF, slot};
+use densite_disk::File;
+
+/// Bytes written at once.
+const PART: u64 = 256 << 10;
+
+/// Writes everything that was published since the older of the two slots again, as it is read: that one was durable before the newer
+/// one was written. The caller has the writer's right.
+///
+/// # Errors
+/// I/O: the disk is worse than it was.
+pub(crate) fn write_again(file: &dyn File, salt: u64, tip: &Tip) -> Result<()> {
+    let mut preamble = vec![0; DATA_OFF as usize];
+    let n = file.read_at(&mut preamble, 0)?;
+    preamble.truncate(n);
+    let durable = slot::oldest(&preamble).map_or(0, |slot| slot.tip.commit);
+    let mut at = *tip;
+    while at.commit > durable {
+        // What cannot be read any more was replaced since, and so lies before the newer slot, which is durable then.
+        let Ok(trailer) = chain::read_trailer(file, salt, &at) else {
+            break;
+        };
+        for (start, end) in &trailer.pieces {
+            write_range(file, *start, *end)?;
+        }
+        if trailer.prev.commit >= at.commit {
+            break;
+        }
+        at = trailer.prev;
+    }
+    Ok(file.write_at(&preamble, 0)?)
+}
+
+fn write_range(file: &dyn File, start: u64, end: u64) -> Result<()> {
+    let mut at = start;
+    while at < end {
+        let mut bytes = vec![0; (end - at).min(PART) as usize];
+        let n = file.read_at(&mut bytes, at)?;
+        let Some(read) = bytes.get(..n).filter(|read| !read.is_empty()) else {
+            break;
+        };
+        file.write_at(read, at)?;
+        at += n as u64;
+    }
+    Ok(())
+}
