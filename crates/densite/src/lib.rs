@@ -1,8 +1,8 @@
 //! Densite as a library: conversion, checking, figures.
 //!
 //! - [`compress`] and [`decompress`] turn one form of a database into the other;
-//! - [`info`] tells its figures;
-//! - [`check`] verifies it.
+//! - [`info()`] tells its figures;
+//! - [`check()`] verifies it.
 //!
 //! SQLite is called only through the [`Api`] that the caller hands in, with the VFS "densite" registered
 //! (`densite_vfs`): so the same code serves the command, which links a SQLite of its own, and the

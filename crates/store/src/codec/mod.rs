@@ -10,9 +10,9 @@
 //!      4  zero       nothing: every byte is zero
 //!
 //! A zstd frame begins with a header; it is not stored, for all of it follows from the raw length: see `frame_header`.
-//! Checksum and dictionary number are the store's own. [`encode`] strips it and [`decode`] puts it back.
+//! Checksum and dictionary number are the store's own. [`encode()`] strips it and [`decode()`] puts it back.
 //!
-//! Invariant: [`decode`] of hostile bytes is an error or some page, never a panic.
+//! Invariant: [`decode()`] of hostile bytes is an error or some page, never a panic.
 
 mod decode;
 mod dictionary;
