@@ -180,7 +180,8 @@ macro_rules! killed {
     ($($name:ident: $subject:ident $settings:ident;)*) => {
         $(#[test]
         fn $name() {
-            run(stringify!($name), Subject::$subject, $settings, Duration::from_secs(3), 10);
+            let millis = if Subject::$subject == Subject::Densite { 2500 } else { 1500 };
+            run(stringify!($name), Subject::$subject, $settings, Duration::from_millis(millis), 10);
         })*
 
         /// All of the above, for as long as `make crash` says.

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use densite_tests::procs::child::copy_database;
 use densite_tests::procs::crowd::{self, REPORT};
 use densite_tests::procs::{Child, Subject, long_run, seed, store};
 use rand::rngs::SmallRng;
@@ -65,6 +66,27 @@ impl Bench {
         }
     }
 
+    /// Stops all processes, wherever they are, and looks at a copy of the files: what an atomic snapshot would have.
+    fn snapshot(&mut self, children: &mut [Child], name: &str) {
+        for child in &mut *children {
+            assert!(
+                child.stop(),
+                "{name}: a process ended by itself: {}",
+                child.errors()
+            );
+        }
+        for child in &mut *children {
+            self.take_reports(child);
+        }
+        let dir = tempfile::tempdir().expect("directory");
+        let copy = dir.path().join("app.db");
+        copy_database(&self.path, &copy);
+        for child in children {
+            child.go_on();
+        }
+        verify(self, &copy, &format!("{name}, a copy"));
+    }
+
     /// Ends one process, by a kill or as it would end itself.
     fn end(&mut self, mut child: Child, kill: bool) {
         if kill {
@@ -101,7 +123,7 @@ fn run(name: &str, subject: Subject, settings: &'static str, time: Duration) {
         .collect();
     // One more that may only read, in the place of persons who never write.
     children.push(bench.start(PROCESSES, "ro"));
-    while begin.elapsed() < time {
+    while begin.elapsed() < time || bench.kills < 2 {
         let pause = bench.rng.random_range(50..500);
         for child in &mut children {
             let ended = child.run_for(Duration::from_millis(pause / u64::from(PROCESSES + 1)));
@@ -110,6 +132,9 @@ fn run(name: &str, subject: Subject, settings: &'static str, time: Duration) {
                 child.finish();
                 panic!("{name}: a process ended by itself: {}", child.errors());
             }
+        }
+        if bench.rng.random_range(0..3) == 0 {
+            bench.snapshot(&mut children, name);
         }
         let which = bench.rng.random_range(0..children.len());
         let kill = bench.rng.random_range(0..3) > 0;
@@ -126,18 +151,18 @@ fn run(name: &str, subject: Subject, settings: &'static str, time: Duration) {
     for child in children {
         bench.end(child, false);
     }
-    verify(&bench, name);
+    verify(&bench, &bench.path, name);
     println!("{name}: {} commits, {} kills", bench.commits, bench.kills);
     assert!(
-        bench.commits > 50 && bench.kills > 0,
+        bench.commits > 20,
         "{name}: {} commits, {} kills",
         bench.commits,
         bench.kills
     );
 }
 
-fn verify(bench: &Bench, name: &str) {
-    let path: &Path = &bench.path;
+/// Asserts that the database at `path` is whole and holds what was promised.
+fn verify(bench: &Bench, path: &Path, name: &str) {
     store::assert_whole(path, name);
     {
         let db = bench.subject.open(path).expect("open");
@@ -159,7 +184,7 @@ fn verify(bench: &Bench, name: &str) {
 
 #[test]
 fn wal() {
-    run("several wal", Subject::Densite, WAL, Duration::from_secs(8));
+    run("several wal", Subject::Densite, WAL, Duration::from_secs(6));
 }
 
 #[test]
@@ -168,7 +193,7 @@ fn delete() {
         "several delete",
         Subject::Densite,
         DELETE,
-        Duration::from_secs(8),
+        Duration::from_secs(6),
     );
 }
 
@@ -178,7 +203,7 @@ fn control_wal() {
         "several control_wal",
         Subject::Plain,
         WAL,
-        Duration::from_secs(4),
+        Duration::from_secs(3),
     );
 }
 
@@ -188,7 +213,7 @@ fn control_delete() {
         "several control_delete",
         Subject::Plain,
         DELETE,
-        Duration::from_secs(4),
+        Duration::from_secs(3),
     );
 }
 

@@ -92,7 +92,7 @@ impl Handle {
             let due = writer.since_sync >= self.options.tuning.self_sync_every_bytes;
             drop(writer);
             if due {
-                self.sync_now(SyncKind::Data)?;
+                self.sync_and_name(&shared)?;
             }
         }
         Ok(())
@@ -121,6 +121,27 @@ impl Handle {
             .sync(kind)
             .map_err(|e| self.sync_failed(&shared, e))?;
         shared.writer.lock().synced(tip, &shared);
+        Ok(())
+    }
+
+    /// Makes everything published durable and names it in a durable slot, so that what it freed can be written again at once
+    /// (rule 9). Two syncs, where nobody else does any.
+    fn sync_and_name(&mut self, shared: &Shared) -> Result<()> {
+        let tip = shared.state.read().tip;
+        for first in [true, false] {
+            self.file
+                .sync(SyncKind::Data)
+                .map_err(|e| self.sync_failed(shared, e))?;
+            let mut writer = shared.writer.lock();
+            writer.synced(tip, shared);
+            if first {
+                writer.reread_slot(&*self.file)?;
+                if !writer.slot_durable || writer.slot.1.tip == tip {
+                    break;
+                }
+                writer.write_slot(&*self.file, tip, 0)?;
+            }
+        }
         Ok(())
     }
 

@@ -2,9 +2,11 @@
 
 use std::time::Duration;
 
+use densite_disk::sim::SimDisk;
 use densite_tests::procs::Subject;
-use densite_tests::procs::subject::code;
-use rusqlite::ffi;
+use densite_tests::procs::subject::{READ_WRITE, api, code};
+use densite_tests::simvfs::SimVfs;
+use rusqlite::{Connection, ffi};
 
 use super::memory::Memory;
 use super::{Place, handle, make_table, puppet, raw, read_all, write_all};
@@ -263,6 +265,28 @@ fn rule_03_coming_and_going_makes_nobody_busy() {
             }
             churner.answer().expect("close");
         }
+    }
+}
+
+/// Rule 3: "it holds the lock for 10 ms at most": the close of what is durable already writes a slot and syncs nothing.
+///
+/// Take out: `durable` in `Handle::close_clean` (sync always).
+#[test]
+fn rule_03_a_close_of_what_is_durable_does_not_sync() {
+    let vfs = SimVfs::register("rule-03-host", SimDisk::new(3));
+    densite_vfs::register(api(), c"rule-03", Some(c"rule-03-host"), false).expect("register");
+    for (synchronous, syncs) in [("FULL", 0), ("OFF", 1)] {
+        let db =
+            Connection::open_with_flags_and_vfs("/app.db", READ_WRITE, "rule-03").expect("open");
+        db.execute_batch(&format!(
+            "PRAGMA synchronous={synchronous}; CREATE TABLE t_{synchronous}(v); INSERT INTO t_{synchronous} VALUES (1)"
+        ))
+        .expect("write");
+        let before = vfs.disk().counters("/app.db");
+        db.close().map_err(|(_, e)| e).expect("close");
+        let after = vfs.disk().counters("/app.db");
+        assert_eq!(after.syncs - before.syncs, syncs, "{synchronous}");
+        assert!(after.writes > before.writes, "{synchronous}: nothing to do");
     }
 }
 
