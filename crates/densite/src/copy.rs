@@ -17,6 +17,9 @@ const PUBLISH_EVERY: u64 = 32 << 20;
 
 /// Sample pages for dictionaries: a 64th of the database, within these bounds, in bytes.
 const SAMPLE_LEAST: u64 = 4 << 20;
+/// Larger databases learn while they are written, as any bulk load does. Measured on TPC-H, stored / plain: SF 0.1 (122 MB) 0.388 when
+/// learned beforehand and 0.400 while writing; SF 1 (1.2 GB) 0.455 and 0.404.
+const LEARN_BEFORE_MOST: u64 = 256 << 20;
 const SAMPLE_MOST: u64 = 32 << 20;
 
 /// A state of the source with what need not be copied.
@@ -111,9 +114,10 @@ pub(crate) fn to_compressed(
 ) -> Result<()> {
     let failed = |e| Error::from_store(path, "write", e);
     let mut store = open_store(path, OpenMode::Write, options.clone(), "copy")?;
-    let samples = input.samples()?;
-    store.learn(&samples, input.pages.len()).map_err(failed)?;
-    drop(samples);
+    if input.pages.len() <= LEARN_BEFORE_MOST {
+        let samples = input.samples()?;
+        store.learn(&samples, input.pages.len()).map_err(failed)?;
+    }
     let size = input.header.page_size as usize;
     let mut unpublished = 0u64;
     input.chunks("compressing", progress, |chunk, offset| {

@@ -21,7 +21,7 @@ const NEAR: u32 = 256;
 const GROWTH: u32 = 4;
 /// Bytes of decoded pages that are kept ahead.
 const AHEAD_BYTES: usize = 1 << 20;
-/// Bytes of decoded pages per job.
+/// Bytes of decoded pages per job at least.
 const JOB_BYTES: usize = 64 << 10;
 /// Stored bytes between two frames that are read along rather than with a call of their own.
 const GAP: u64 = 4096;
@@ -183,7 +183,10 @@ impl Handle {
             };
             stored.truncate(n);
             let stored = Arc::new(stored);
-            for part in cluster.chunks((JOB_BYTES / page_size).max(1)) {
+            // The pool takes a few jobs at a time: so few, but enough for all of its threads.
+            let each = (JOB_BYTES / page_size)
+                .max(cluster.len().div_ceil(2 * self.options.threads.max(1)));
+            for part in cluster.chunks(each.max(1)) {
                 let base = first.off;
                 let mut items: Vec<Item> = Vec::with_capacity(part.len());
                 for (page, entry) in part {

@@ -188,6 +188,8 @@ impl MainFile {
 
     /// CKPT_DONE: the pages must be visible before SQLite sends readers to them (rule 4).
     pub(crate) fn checkpoint_done(&mut self) -> Done {
+        // Not published until it is: should this panic, it has failed. SQLite ignores the answer either way.
+        self.checkpoint.phase = Phase::Failed(Code::IOERR);
         pause::at("checkpoint-done");
         let done = self.publish_or_discard();
         match done {

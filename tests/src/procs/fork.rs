@@ -4,7 +4,8 @@
 //!
 //! - `store`: one thread is stuck inside a publish, with all the locks that takes; others open and close the same file and keep the
 //!   pool busy. No SQLite is involved, whose own mutexes would not survive a fork either.
-//! - `sqlite`: a connection has read and written, so that there are threads and caches; another is stuck inside xLock with SHARED.
+//! - `sqlite`: a connection has read and written, so that there are threads and caches; another is stuck inside xLock with
+//!   SHARED, and one inside the close of a file, with EXCLUSIVE.
 //!
 //! Each child opens the same file and reads it, makes a file of its own with threads, and ends.
 
@@ -189,10 +190,16 @@ fn store(path: &Path) {
         });
         for n in 0..FORKS {
             in_child(&format!("fork {n} of the store"), || {
-                verify(&mut open(&shared), 200);
+                let mut same = open(&shared);
+                verify(&mut same, 200);
+                // Asked by every close; the parent's answer waits behind its stuck publish.
+                assert!(!same.unslotted());
                 let own = beside(path, &format!("own-{n}.store"));
                 let mut handle = open(&own);
                 fill(&mut handle, 400);
+                // The parent's threads stayed there.
+                let threads = std::fs::read_dir("/proc/self/task").expect("tasks").count();
+                assert!(threads > 1, "the child has no pool of its own");
                 verify(&mut handle, 400);
                 handle.close_clean().expect("close");
             });
@@ -207,8 +214,24 @@ fn sqlite(path: &Path) {
     static STICK: AtomicBool = AtomicBool::new(true);
     let db = Subject::Densite.open(path).expect("open");
     db.execute_batch("UPDATE t SET v = v + 1").expect("write");
+    let closing = beside(path, "closing.db");
+    let other = Subject::Densite.open(&closing).expect("open");
+    other.execute_batch("CREATE TABLE u(x)").expect("make");
     let (sender, stuck) = mpsc::channel();
+    let (closer_sender, closer_stuck) = mpsc::channel();
     std::thread::scope(|scope| {
+        let closer = scope.spawn(move || {
+            let me = std::thread::current().id();
+            pause::arm("closing-locked", move || {
+                while std::thread::current().id() == me && STICK.load(Ordering::Relaxed) {
+                    // Told once.
+                    let _ = closer_sender.send(());
+                    std::thread::sleep(Duration::from_millis(1));
+                }
+            });
+            other.close().map_err(|(_, e)| e).expect("close");
+        });
+        closer_stuck.recv().expect("the close gets stuck");
         let reader = scope.spawn(|| {
             let me = std::thread::current().id();
             pause::arm("shared-taken", move || {
@@ -243,6 +266,18 @@ fn sqlite(path: &Path) {
                     .expect("check");
                 assert_eq!(check, "ok");
                 own.close().map_err(|(_, e)| e).expect("close");
+                // The parent closes that one and has EXCLUSIVE. So it is busy; but the parent's close is not this process's, and
+                // nobody here waits for its end.
+                let begin = Instant::now();
+                let busy = Subject::Densite.open(&closing).and_then(|db| {
+                    db.busy_timeout(Duration::ZERO)?;
+                    db.query_row("SELECT count(*) FROM u", [], |r| r.get::<_, i64>(0))
+                });
+                assert!(
+                    busy.is_err() && begin.elapsed() < Duration::from_secs(3),
+                    "{:?}",
+                    begin.elapsed()
+                );
                 // A plain look at the file as bytes: it is the child's to see too.
                 let mut magic = [0; 7];
                 std::fs::File::open(beside(path, &format!("own-{n}.db")))
@@ -253,7 +288,9 @@ fn sqlite(path: &Path) {
         }
         STICK.store(false, Ordering::Relaxed);
         assert_eq!(reader.join().expect("no panic"), 2000);
+        closer.join().expect("no panic");
     });
+    pause::disarm("closing-locked");
     pause::disarm("shared-taken");
     db.execute_batch("UPDATE t SET v = v + 1")
         .expect("the parent works on");

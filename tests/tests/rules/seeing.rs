@@ -61,7 +61,7 @@ fn sum(place: &Place) -> i64 {
 }
 
 /// `WalCkptInfo.nBackfill` of a WAL index: frames up to there are read from the database file.
-fn backfilled(place: &Place) -> u32 {
+pub(crate) fn backfilled(place: &Place) -> u32 {
     let index = std::fs::read(place.beside("-shm")).expect("read the WAL index");
     u32::from_ne_bytes(index[96..100].try_into().expect("4 bytes"))
 }

@@ -14,7 +14,7 @@ const PAGES: u32 = 30;
 /// Rule 11: "After ENOSPC or EIO on a read or write the same connection works on".
 ///
 /// Every read and every write of a publish fails in turn: nobody sees any of it, and the same writes can be published.
-/// Take out: what `Handle::publish_as` does after a failure.
+/// Take out: the buffer that `Appender::flush` and `flush_with` keep after a failure (clear it).
 #[test]
 fn rule_11_a_failed_read_or_write_leaves_the_handle_working() {
     for kind in [FaultKind::Full, FaultKind::Io] {
