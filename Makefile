@@ -61,7 +61,7 @@ crash: need-build ext
 	DENSITE_MINUTES='$(MINUTES)' DENSITE_SEED='$(SEED)' cargo test --release --workspace --locked -- --ignored --nocapture --skip long_fuzz long_
 
 fuzz: need-build
-	DENSITE_MINUTES='$(MINUTES)' DENSITE_SEED='$(SEED)' cargo test --release --workspace --locked -- --ignored --nocapture long_fuzz
+	DENSITE_MINUTES='$(MINUTES)' DENSITE_SEED='$(SEED)' cargo test --release --config profile.release.overflow-checks=true -p densite-fuzz --locked -- --ignored --nocapture long_fuzz
 
 lint: need-build
 	cargo fmt --all --check
