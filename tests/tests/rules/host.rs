@@ -492,7 +492,8 @@ fn rule_16_the_logical_page_at_one_gib() {
 /// Rule 17: "A callback never panics across FFI."
 ///
 /// Each pause point lies inside a callback; told to panic there, the statement fails, the process lives and the database is whole.
-/// Take out: `catch_unwind` in `densite_sqlite`'s `guard` (the process then aborts).
+/// Take out: `catch_unwind` in `densite_sqlite`'s `guard` (the process then aborts); `Phase::Failed` at the begin of
+/// `MainFile::checkpoint_done` (a checkpoint then ends well that was not published).
 #[test]
 fn rule_17_no_panic_crosses() {
     let read = "ask a SELECT sum(v) FROM t";

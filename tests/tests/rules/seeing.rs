@@ -18,7 +18,7 @@ use super::{PAGE, Place, handle, make_table, puppet, raw, read_all, write_all};
 /// called) ... COMMIT_PHASETWO comes after the journal is gone".
 ///
 /// While the writer publishes, before and after, the journal must be there: killed at either point, it is rolled back.
-/// Take out: FCNTL_SYNC from the arm that publishes, in `MainFile::control`.
+/// Take out: the publish at FCNTL_SYNC in `MainFile::control`.
 #[test]
 fn rule_04_publish_comes_before_the_journal_goes() {
     for settings in [
@@ -164,7 +164,7 @@ fn rule_04_the_truncation_of_a_checkpoint_is_published() {
 /// its lock first and only then reads how far the log was backfilled".
 ///
 /// The reader stops between the two, and a checkpoint of another process completes there.
-/// Take out: `shared.refresh` in `Handle::read_at`.
+/// Take out: `self.refresh` in `Handle::read_at`, or the look at the journal mode in `Handle::refresh` (`Held::Shared`: true).
 #[test]
 fn rule_05_a_checkpoint_between_a_readers_lock_and_its_first_read() {
     let place = Place::new();
@@ -192,7 +192,7 @@ fn rule_05_a_checkpoint_between_a_readers_lock_and_its_first_read() {
 
 /// Rule 5 on the store alone, for reads and for lengths.
 ///
-/// Take out: `shared.refresh` in `Handle::read_at`, in `Handle::len`.
+/// Take out: `self.refresh` in `Handle::read_at`, in `Handle::len`.
 #[test]
 fn rule_05_every_read_and_every_length_is_fresh() {
     let file = Memory::default();
