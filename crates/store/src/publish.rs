@@ -5,7 +5,8 @@
 //! 3. The trailer is written behind them, and then the tip. Before the tip nobody sees the commit, after it everybody does.
 //!
 //! A failure before the tip leaves the published state as it was; the same writes may be published again.
-//! Nothing is synced here but by `maybe_sync_slot`: one data sync in [`Handle::sync`] makes the commit durable.
+//! One data sync in [`Handle::sync`] makes the commit durable. Publishing itself syncs only when nobody else did for long
+//! (`Handle::sync_and_name`).
 
 use crate::again;
 use crate::append::Appender;
@@ -295,7 +296,7 @@ fn commit(
     fold: bool,
     tuning: &Tuning,
 ) -> Result<bool> {
-    let mut state = shared.state.read().clone_for_commit();
+    let state = shared.state.read().clone_for_commit();
     let Some((_, mut space)) = writer.space.take() else {
         return Ok(false);
     };
@@ -334,7 +335,7 @@ fn commit(
         head: p.head,
         root: None,
         pieces: Vec::new(),
-        dicts: std::mem::take(&mut state.no_dicts),
+        dicts: Vec::new(),
         deltas,
     };
     let mut sums = None;
@@ -433,7 +434,6 @@ struct CommitBase {
     pages: u64,
     overlay_len: usize,
     trailer_bytes: u64,
-    no_dicts: Vec<crate::format::trailer::DictInfo>,
 }
 
 impl State {
@@ -446,7 +446,6 @@ impl State {
             pages: self.pages(),
             overlay_len: self.overlay.len(),
             trailer_bytes: self.trailer_bytes(),
-            no_dicts: Vec::new(),
         }
     }
 }
