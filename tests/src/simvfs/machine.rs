@@ -41,10 +41,15 @@ impl Machine {
         nodes.entry(path.to_owned()).or_default().clone()
     }
 
-    /// A name that no file has.
+    /// A name on the simulated disk that no file has, what a power cut left behind included.
     pub(super) fn temp_path(&self) -> String {
-        let n = self.temp_next.fetch_add(1, Ordering::Relaxed);
-        format!("/tmp/sqlite-temp-{n}")
+        loop {
+            let n = self.temp_next.fetch_add(1, Ordering::Relaxed);
+            let path = format!("/temporary/{n}");
+            if self.disk.contents(&path).is_none() {
+                return path;
+            }
+        }
     }
 }
 
