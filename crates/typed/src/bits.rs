@@ -1,0 +1,231 @@
+//! Bits, lowest first: the n-th bit of a stream is bit `n % 8` of byte `n / 8`.
+//!
+//! Fields of different widths follow each other without gaps. A field of up to [`WIDE`] bits is read by one load of eight
+//! bytes, so a reader's bytes are followed by [`PADDING`] bytes that do not belong to the stream.
+
+/// Widest field that one load is enough for: eight bytes less the seven bits that a field may begin late.
+pub const WIDE: u32 = 57;
+/// Bytes behind a stream that a reader may load, whatever they hold.
+pub const PADDING: usize = 8;
+
+/// The lowest `width` bits set; `width` is at most 64.
+#[inline]
+pub fn mask(width: u32) -> u64 {
+    u64::MAX.checked_shr(64 - width).unwrap_or(0)
+}
+
+/// Bits that `value` needs.
+#[inline]
+pub fn width_of(value: u64) -> u32 {
+    64 - value.leading_zeros()
+}
+
+/// Writes fields one behind the other.
+#[derive(Debug, Default)]
+pub struct BitWriter {
+    bytes: Vec<u8>,
+    held: u64,
+    held_bits: u32,
+}
+
+impl BitWriter {
+    /// Forgets what was written and keeps the memory.
+    pub fn clear(&mut self) {
+        self.bytes.clear();
+        self.held = 0;
+        self.held_bits = 0;
+    }
+
+    /// Writes the lowest `width` bits (at most 64) of `value`; the others must be zero.
+    #[inline]
+    pub fn put(&mut self, value: u64, width: u32) {
+        debug_assert!(value <= mask(width), "{value} in {width} bits");
+        self.held |= value << self.held_bits;
+        let bits = self.held_bits + width;
+        if bits < 64 {
+            self.held_bits = bits;
+            return;
+        }
+        self.bytes.extend_from_slice(&self.held.to_le_bytes());
+        self.held_bits = bits - 64;
+        self.held = value.checked_shr(width - self.held_bits).unwrap_or(0);
+    }
+
+    /// Bits written so far.
+    pub fn len(&self) -> usize {
+        self.bytes.len() * 8 + self.held_bits as usize
+    }
+
+    /// Whether nothing was written.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Appends the stream to `out`, its last byte filled with zero bits, and begins anew.
+    pub fn finish(&mut self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.bytes);
+        let rest = self.held_bits.div_ceil(8) as usize;
+        out.extend(self.held.to_le_bytes().iter().take(rest));
+        self.clear();
+    }
+}
+
+/// Reads fields one behind the other. Reading past the end gives `None`.
+#[derive(Debug, Clone)]
+pub struct BitReader<'a> {
+    bytes: &'a [u8],
+    at: usize,
+    end: usize,
+}
+
+impl<'a> BitReader<'a> {
+    /// Reads from `padded`, whose last [`PADDING`] bytes do not belong to the stream.
+    pub fn new(padded: &'a [u8]) -> BitReader<'a> {
+        BitReader {
+            bytes: padded,
+            at: 0,
+            end: padded.len().saturating_sub(PADDING) * 8,
+        }
+    }
+
+    /// The next `width` bits, at most 64.
+    #[inline]
+    pub fn get(&mut self, width: u32) -> Option<u64> {
+        if width <= WIDE {
+            let value = self.load()? & mask(width);
+            self.at += width as usize;
+            return (self.at <= self.end).then_some(value);
+        }
+        let low = self.get(32)?;
+        let high = self.get(width - 32)?;
+        Some(low | high << 32)
+    }
+
+    /// The next `width` bits, at most [`WIDE`], which stay there; if the stream ends before, bits of what is behind it.
+    #[inline]
+    pub fn peek(&self, width: u32) -> Option<u64> {
+        Some(self.load()? & mask(width))
+    }
+
+    /// Begins to read `count` fields of `width` bits, at most [`WIDE`]: if they are all there, each of them may be taken with
+    /// [`Run::next`] without a look at the end.
+    #[inline]
+    pub fn run(&mut self, count: usize, width: u32) -> Option<Run<'a>> {
+        let from = self.at;
+        let to = count.checked_mul(width as usize)?.checked_add(from)?;
+        if to > self.end || width > WIDE {
+            return None;
+        }
+        self.at = to;
+        Some(Run {
+            bytes: self.bytes,
+            at: from,
+            width: width as usize,
+            mask: mask(width),
+        })
+    }
+
+    /// Bits that are left.
+    pub fn left(&self) -> usize {
+        self.end.saturating_sub(self.at)
+    }
+
+    /// At least [`WIDE`] bits from here on, those behind the end included.
+    #[inline]
+    fn load(&self) -> Option<u64> {
+        let chunk = self.bytes.get(self.at >> 3..)?.first_chunk::<8>()?;
+        Some(u64::from_le_bytes(*chunk) >> (self.at & 7))
+    }
+}
+
+/// Fields of one width. See [`BitReader::run`].
+#[derive(Debug, Clone)]
+pub struct Run<'a> {
+    bytes: &'a [u8],
+    at: usize,
+    width: usize,
+    mask: u64,
+}
+
+impl Run<'_> {
+    /// Takes a field for each value of `out`, and adds `base`. The width must not be 0.
+    #[inline]
+    pub fn fill(&mut self, base: i64, out: &mut [i64]) {
+        let (width, mask) = (self.width.max(1), self.mask);
+        // As many fields as one load is sure to hold.
+        let each = WIDE as usize / width;
+        for values in out.chunks_mut(each.max(1)) {
+            let chunk = self.bytes.get(self.at >> 3..).and_then(<[u8]>::first_chunk);
+            let mut word = u64::from_le_bytes(chunk.copied().unwrap_or_default()) >> (self.at & 7);
+            for v in values.iter_mut() {
+                *v = base.wrapping_add((word & mask) as i64);
+                word >>= width;
+            }
+            self.at += width * values.len();
+        }
+    }
+
+    /// The next field; zero behind the end of the bytes.
+    #[inline]
+    #[expect(clippy::should_implement_trait, reason = "it has no end to tell")]
+    pub fn next(&mut self) -> u64 {
+        let at = self.at;
+        self.at += self.width;
+        match self.bytes.get(at >> 3..).and_then(<[u8]>::first_chunk::<8>) {
+            Some(chunk) => u64::from_le_bytes(*chunk) >> (at & 7) & self.mask,
+            None => 0,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn what_was_put_is_got(fields in prop::collection::vec((any::<u64>(), 0u32..=64), 0..200)) {
+            let mut w = BitWriter::default();
+            for (value, width) in &fields {
+                w.put(value & mask(*width), *width);
+            }
+            let mut bytes = Vec::new();
+            prop_assert_eq!(w.len(), fields.iter().map(|f| f.1 as usize).sum::<usize>());
+            w.finish(&mut bytes);
+            bytes.extend([0xff; PADDING]);
+            let mut r = BitReader::new(&bytes);
+            for (value, width) in &fields {
+                prop_assert_eq!(r.get(*width), Some(value & mask(*width)));
+            }
+            prop_assert!(r.left() < 8);
+            prop_assert_eq!(r.get(8), None);
+        }
+
+        #[test]
+        fn a_run_is_its_fields(fields in prop::collection::vec(any::<u64>(), 0..200), width in 0u32..=WIDE, before in 0u32..20) {
+            let mut w = BitWriter::default();
+            w.put(0, before);
+            for value in &fields {
+                w.put(value & mask(width), width);
+            }
+            let mut bytes = Vec::new();
+            w.finish(&mut bytes);
+            bytes.extend([0xff; PADDING]);
+            let mut r = BitReader::new(&bytes);
+            r.get(before);
+            let mut out = vec![0; fields.len()];
+            if width > 0 {
+                r.clone().run(fields.len(), width).expect("all there").fill(5, &mut out);
+                for (got, value) in out.iter().zip(&fields) {
+                    prop_assert_eq!(*got, ((value & mask(width)) as i64).wrapping_add(5));
+                }
+            }
+            let mut run = r.run(fields.len(), width).expect("all there");
+            for value in &fields {
+                prop_assert_eq!(run.next(), value & mask(width));
+            }
+            prop_assert!(width == 0 || r.run(9, width).is_none() || width == 1 && r.left() < 8);
+        }
+    }
+}

@@ -1,0 +1,373 @@
+//! Tests that docs/FORMAT.md and what is encoded say the same, and that numbers in files stay what they are.
+
+use crate::bits::{BitReader, PADDING};
+use crate::class::Class;
+use crate::ints::{Habit, Params, Shape};
+use crate::model::{
+    COLUMN_STREAMS, Column, ColumnStream, Dictionary, Form, Model, PAGE_STREAMS, PageStream,
+};
+use crate::page::{Kind, Page};
+use crate::symbols::{SYMBOL_MAX, Symbols};
+use crate::template::{FIELDS_MAX, TEXT_MAX, Template};
+use crate::{PageContext, encode};
+use rusqlite::Connection;
+use std::collections::BTreeMap;
+
+const DOC: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/FORMAT.md"));
+
+/// The rows of the table behind a mark, cell by cell.
+fn rows(mark: &str) -> Vec<Vec<&'static str>> {
+    let (_, behind) = DOC
+        .split_once(&format!("<!-- {mark} -->\n"))
+        .unwrap_or_else(|| panic!("FORMAT.md has no table {mark}"));
+    let lines = behind.lines().take_while(|l| l.starts_with('|')).skip(2);
+    lines
+        .map(|l| l.split('|').map(str::trim).skip(1).collect())
+        .collect()
+}
+
+/// A table of places: (place, size, field), which lie without gaps.
+fn places(mark: &str) -> Vec<(usize, usize, &'static str)> {
+    let mut at = 0;
+    let number = |cell: &str| cell.parse().unwrap_or_else(|_| panic!("{mark}: {cell}"));
+    let place = |row: Vec<&'static str>| {
+        let (from, size) = (number(row[0]), number(row[1]));
+        assert_eq!(from, at, "{mark}: {}", row[2]);
+        at += size;
+        (from, size, row[2])
+    };
+    rows(mark).into_iter().map(place).collect()
+}
+
+/// A table of numbers and names.
+fn numbers(mark: &str) -> Vec<(usize, &'static str)> {
+    let number = |row: Vec<&'static str>| (row[0].parse().expect("a number"), row[1]);
+    rows(mark).into_iter().map(number).collect()
+}
+
+fn named<T: std::fmt::Debug>(all: impl IntoIterator<Item = (usize, T)>) -> Vec<(usize, String)> {
+    let name = |(number, value): (usize, T)| (number, format!("{value:?}").to_lowercase());
+    all.into_iter().map(name).collect()
+}
+
+fn check_numbers(mark: &str, code: Vec<(usize, String)>) {
+    let doc: Vec<(usize, String)> = numbers(mark)
+        .into_iter()
+        .map(|(number, name)| (number, name.to_owned()))
+        .collect();
+    assert_eq!(doc, code, "{mark}");
+}
+
+fn context(number: u32, reserved: usize) -> PageContext {
+    PageContext {
+        number,
+        pages: 100,
+        reserved,
+    }
+}
+
+/// Pages of a database: (number, page).
+fn pages(page_size: usize, sql: &str) -> Vec<(u32, Vec<u8>)> {
+    let dir = tempfile::tempdir().expect("a directory");
+    let path = dir.path().join("a.db");
+    let db = Connection::open(&path).expect("opens");
+    db.execute_batch(&format!(
+        "PRAGMA page_size={page_size}; PRAGMA secure_delete=OFF; {sql}"
+    ))
+    .expect("sql");
+    db.close().expect("closes");
+    let bytes = std::fs::read(&path).expect("reads");
+    let pages = bytes.chunks(page_size).map(<[u8]>::to_vec);
+    (1..).zip(pages).collect()
+}
+
+/// The bits of the head are where the table says, and each of them was seen both ways.
+#[test]
+fn page_head() {
+    let mut all = pages(
+        2048,
+        "CREATE TABLE t(a INTEGER PRIMARY KEY, b, c); CREATE INDEX tb ON t(b, c);
+         WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 9000)
+           INSERT INTO t SELECT i, i % 100, 'text ' || i FROM n;
+         CREATE TABLE small(a);
+         WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 600) INSERT INTO small SELECT NULL FROM n;
+         DELETE FROM t WHERE a % 7 = 3 AND a > 4000;
+         UPDATE t SET c = c || c || c WHERE a % 5 = 2 AND a > 4000;",
+    );
+    // As files of schema format 1 have them: 0 and 1 take a byte.
+    let mut old = pages(
+        512,
+        "PRAGMA legacy_file_format=ON; CREATE TABLE t(a); INSERT INTO t VALUES (3), (4);",
+    );
+    for (_, page) in &mut old {
+        if page.ends_with(&[4, 1, 2, 1, 3, 4, 2, 2, 1, 3]) || page.first() == Some(&13) {
+            let len = page.len();
+            page[len - 1] = 1;
+        }
+    }
+    all.append(&mut old);
+    // Pages of the table, by which the model is learned.
+    let of_table: Vec<&[u8]> = all
+        .iter()
+        .filter(|(number, page)| *number > 1 && page.len() == 2048 && page.first() == Some(&13))
+        .map(|(_, page)| page.as_slice())
+        .collect();
+    let model = Model::learn(&of_table, 0, 1 << 20, crate::Outlook::Whole).expect("a model");
+    let doc = places("bits: page");
+    let mut seen: BTreeMap<&str, [bool; 4]> = BTreeMap::new();
+    let mut parsed = Page::new();
+    for (number, page) in &all {
+        for (model, number, reserved) in [
+            (&model, *number, 0),
+            (&Model::empty(), *number, 0),
+            (&model, 2, 0),
+            (&model, *number, 32),
+        ] {
+            let first = page.starts_with(b"SQLite format 3");
+            let number = if first { 1 } else { number.max(2) };
+            let (mut page, mut kept, mut payload) = (page.clone(), Vec::new(), Vec::new());
+            // The reserved bytes of a longer page.
+            page.resize(page.len() + reserved, 7);
+            let context = context(number, reserved);
+            if !encode(&page, &context, model, &mut kept, &mut payload) {
+                continue;
+            }
+            assert!(
+                parsed.parse(&page, page.len() - reserved, first),
+                "what was encoded is a page"
+            );
+            let cells = parsed.cells.len();
+            let mut rubbish = false;
+            let kind = parsed.kind;
+            parsed.unallocated(|from, to| rubbish |= page[from..to].iter().any(|b| *b != 0));
+            payload.extend([0; PADDING]);
+            let mut r = BitReader::new(&payload);
+            for (_, width, field) in &doc {
+                let bits = r.get(*width as u32).expect("a head") as usize;
+                let want = match *field {
+                    "kind" => Some(match kind {
+                        Kind::IndexInterior => 0,
+                        Kind::TableInterior => 1,
+                        Kind::IndexLeaf => 2,
+                        Kind::TableLeaf => 3,
+                    }),
+                    "irregular" => Some(usize::from(!parsed.layout.is_canonical())),
+                    // What the model is like is not told by the page.
+                    "deviant" | "columns" | "raw" => None,
+                    "long" => Some(usize::from(page.len() < 1024 && !first)),
+                    "first" => Some(usize::from(number == 1)),
+                    "residue" => Some(usize::from(rubbish && (number == 2 || reserved > 0))),
+                    "reserved" => Some(usize::from(reserved > 0)),
+                    "many" => Some(usize::from(cells > 255)),
+                    other => panic!("{other} is not known"),
+                };
+                assert_eq!(
+                    bits,
+                    want.unwrap_or(bits),
+                    "{field} of page {number}, reserved {reserved}"
+                );
+                if *field == "raw" && (number == 1 || reserved > 0 || rubbish && number == 2) {
+                    assert_eq!(bits, 1, "raw bytes");
+                }
+                seen.entry(field).or_default()[bits] = true;
+            }
+            let count = r.get(if cells > 255 { 16 } else { 8 });
+            assert_eq!(
+                count,
+                Some(cells as u64),
+                "the number of cells comes behind the head"
+            );
+        }
+    }
+    for (_, width, field) in doc {
+        let ways = seen[field].iter().filter(|seen| **seen).count();
+        assert_eq!(ways, 1 << width, "{field} was seen as {:?}", seen[field]);
+    }
+}
+
+#[test]
+fn model_head_and_bits() {
+    let date = Template::take(&[1, 4, b'-']).expect("a template").0;
+    let model = Model {
+        columns: vec![
+            Column {
+                scale: 2,
+                ..Column::default()
+            },
+            Column {
+                form: Form::Template(date),
+                ..Column::default()
+            },
+            Column {
+                form: Form::Dictionary(Dictionary::new([&b"one"[..], b"three"].into_iter())),
+                ..Column::default()
+            },
+        ],
+        habits: Vec::new(),
+    };
+    let bytes = model.to_bytes();
+    assert_eq!(places("bytes: model"), [(0, 1, "version"), (1, 3, "bits")]);
+    assert_eq!(bytes[0], 1);
+    let len = u32::from_le_bytes([bytes[1], bytes[2], bytes[3], 0]) as usize;
+    let forms = &bytes[4 + len..];
+    assert_eq!(forms, b"\x01\x04-\x02\0\0\0\x03\0one\x05\0three");
+    let padded = [&bytes[4..4 + len], &[0; PADDING]].concat();
+    let mut r = BitReader::new(&padded);
+    assert_eq!(r.get(16), Some(3));
+    let columns = [(2, 0, 0), (0, 1, 0), (0, 2, 0)];
+    for (scale, form, symbols) in columns {
+        let read = [r.get(5), r.get(2), r.get(1)];
+        assert_eq!(read, [Some(scale), Some(form), Some(symbols)]);
+    }
+    let names: Vec<&str> = numbers("numbers: forms").into_iter().map(|f| f.1).collect();
+    assert_eq!(names, ["free", "template", "dictionary"]);
+    // Every habit is the same: shape 0, width 0, anchor 0, and three bits that say no.
+    let habit_bits = 2 + 7 + 7 + 3;
+    let streams = PAGE_STREAMS + 3 * COLUMN_STREAMS + 2;
+    assert_eq!(len, (16 + 3 * 8 + streams * habit_bits).div_ceil(8));
+}
+
+/// A habit bit by bit.
+#[test]
+fn habit_bits() {
+    let habit = Habit {
+        params: Params {
+            shape: Shape::Runs,
+            anchor: -3,
+            step: 2,
+            low: 0,
+            width: 9,
+            len_width: 4,
+        },
+        anchor_width: Some(11),
+        own_widths: true,
+        relation: Some(2),
+    };
+    let mut w = crate::bits::BitWriter::default();
+    habit.put(&mut w);
+    let mut bytes = Vec::new();
+    w.finish(&mut bytes);
+    bytes.extend([0; PADDING]);
+    let mut r = BitReader::new(&bytes);
+    // Shape, width; anchor and step, each with its width before it; the width of lengths; anchor width, own widths, relation.
+    for (width, value) in [
+        (2, 3),
+        (7, 9),
+        (7, 3),
+        (3, 5),
+        (7, 3),
+        (3, 4),
+        (5, 4),
+        (1, 1),
+        (7, 11),
+        (1, 1),
+        (1, 1),
+        (16, 2),
+    ] {
+        assert_eq!(r.get(width), Some(value));
+    }
+    assert!(r.left() < 8);
+}
+
+#[test]
+fn symbol_table_head() {
+    assert_eq!(places("bytes: symbols"), [(0, 1, "width"), (1, 3, "len")]);
+    let texts: Vec<String> = (0..500)
+        .map(|i| format!("carefully ironic {i} deposits"))
+        .collect();
+    let texts: Vec<&[u8]> = texts.iter().map(String::as_bytes).collect();
+    let table = Symbols::train(&texts, 1 << 20).expect("a table");
+    let mut bytes = Vec::new();
+    table.put(&mut bytes);
+    assert_eq!(u32::from(bytes[0]), table.width());
+    let len = u32::from_le_bytes([bytes[1], bytes[2], bytes[3], 0]) as usize;
+    assert_eq!(bytes.len(), 4 + len);
+    for width in [3, 14] {
+        assert!(Symbols::take(&[width, 0, 0, 0]).is_none());
+    }
+}
+
+#[test]
+fn numbers_are_as_documented() {
+    let classes = (0..8).map(|n| (n, Class::of(n as i64).expect("a class")));
+    check_numbers("numbers: classes", named(classes));
+    assert_eq!(Class::of(8), None);
+    let shapes = (0..4).map(|n| (n, Shape::of(n as u64).expect("a shape")));
+    check_numbers("numbers: shapes", named(shapes));
+    assert_eq!(Shape::of(4), None);
+    use PageStream::{Child, Opaque, Overflow, Payload, Rowid};
+    let streams = [Opaque, Child, Rowid, Payload, Overflow];
+    check_numbers(
+        "numbers: page streams",
+        named(streams.map(|s| (s as usize, s))),
+    );
+    assert_eq!(PAGE_STREAMS, 5);
+    use ColumnStream::{Class as Classes, Formed, Integer, Length, Number, Real};
+    let streams = [Classes, Number, Integer, Real, Length, Formed];
+    check_numbers(
+        "numbers: column streams",
+        named(streams.map(|s| (s as usize, s))),
+    );
+    assert_eq!(COLUMN_STREAMS, 5);
+}
+
+/// Each kind of piece: what it is stored as, a text, and its field.
+#[test]
+fn pieces_are_as_documented() {
+    let pieces: [(&str, &[u8], &str, i64); 9] = [
+        // A template needs a field: a digit behind it.
+        ("literal", &[2, 0, 2, b'a', b'b', 1, 1], "ab7", 7),
+        ("digits", &[1, 1, 4], "0042", 42),
+        ("hex", &[1, 2, 3], "0af", 0xAF),
+        ("HEX", &[1, 3, 3], "0AF", 0xAF),
+        ("date", &[1, 4, b'/'], "1970/02/01", 31),
+        ("compact date", &[1, 5], "19700201", 31),
+        (
+            "date time",
+            &[1, 6, b'-', b'T', 1, b','],
+            "1970-01-02T00:00:01,5",
+            864_015,
+        ),
+        ("time", &[1, 7, 3, b'.'], "00:01:00.250", 60_250),
+        ("choice", &[1, 8, 3, b'A', b'N', b'R'], "R", 2),
+    ];
+    let doc = numbers("numbers: pieces");
+    assert_eq!(doc.len(), pieces.len());
+    for ((number, name), (piece, bytes, text, field)) in doc.into_iter().zip(pieces) {
+        assert_eq!((name, number), (piece, usize::from(bytes[1])));
+        let (template, len) = Template::take(bytes).expect(name);
+        assert_eq!(len, bytes.len());
+        let mut fields = [0; FIELDS_MAX];
+        assert!(template.parse(text.as_bytes(), &mut fields), "{name}");
+        assert_eq!(fields[0], field, "{name}");
+        let mut stored = Vec::new();
+        template.put(&mut stored);
+        assert_eq!(stored, bytes);
+    }
+    assert_eq!((FIELDS_MAX, TEXT_MAX, SYMBOL_MAX), (16, 255, 31));
+}
+
+/// Every table of FORMAT.md that is marked for this crate has a test here.
+#[test]
+fn all_tables_are_tested() {
+    let marks = ["bits: ", "bytes: ", "numbers: "];
+    let mut found: Vec<&str> = DOC
+        .split("<!-- ")
+        .skip(1)
+        .filter_map(|part| part.split_once(" -->").map(|m| m.0))
+        .filter(|mark| marks.iter().any(|m| mark.starts_with(m)))
+        .collect();
+    found.sort_unstable();
+    let tested = [
+        "bits: page",
+        "bytes: model",
+        "bytes: symbols",
+        "numbers: classes",
+        "numbers: column streams",
+        "numbers: forms",
+        "numbers: page streams",
+        "numbers: pieces",
+        "numbers: shapes",
+    ];
+    assert_eq!(found, tested);
+}

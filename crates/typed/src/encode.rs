@@ -1,0 +1,337 @@
+//! Encoding: the streams of a page, by habit or with parameters of their own.
+//!
+//! ```text
+//!   bits  field
+//!      2  kind       0 index interior, 1 table interior, 2 index leaf, 3 table leaf
+//!      1  irregular  the layout is stored
+//!      1  deviant    some stream does not keep to its habit: each has a bit that says so
+//!      1  long       0 and 1 take a byte in records
+//!      1  first      page 1
+//!      1  residue    unallocated bytes are stored
+//!      1  reserved   there are reserved bytes: their number follows in 8 bits
+//!      1  raw        there are raw bytes: their number follows in 17 bits
+//!      1  columns    the number of columns is not the model's: it follows in 15 bits
+//!      1  many       the number of cells takes 16 bits, else 8
+//! 8 / 16  cells
+//!     32  right      the right-most child, on interior pages
+//!         layout     if irregular
+//!         streams    in the order of `split`, each: [deviant: 1 bit, and if set [related: 1 bit where it could be] parameters]
+//!                    [what the habit leaves to the page] values, then codes or, of reals, 6 bits before the values
+//! ```
+//!
+//! The last byte is filled with zero bits; behind it lie the raw bytes: the database header of page 1, reserved bytes, opaque
+//! cells, text and blobs stored as they are, unallocated bytes.
+
+use crate::bits::BitWriter;
+use crate::ints::{Habit, Params, Stats};
+use crate::model::Model;
+use crate::page::{Kind, Page};
+use crate::scrub::may_scrub;
+use crate::split::{PageContext, Split, Stream, Tail};
+use std::cell::RefCell;
+
+/// What it costs, more or less, to write a stream's parameters out.
+const PARAMS_BITS: usize = 48;
+
+/// How a stream is written.
+#[derive(Debug, Clone, Copy)]
+struct Plan {
+    params: Params,
+    /// `None`: the parameters are written out.
+    habit: Option<Habit>,
+    /// The values are differences to another stream; `None`: they could not be.
+    related: Option<bool>,
+    /// Where the values lie in `Encoder::differences`, if they do.
+    from: usize,
+}
+
+/// What a thread keeps to encode with.
+#[derive(Default)]
+struct Encoder {
+    split: Split,
+    plans: Vec<Plan>,
+    differences: Vec<i64>,
+    places: Vec<(usize, usize)>,
+    bits: BitWriter,
+    check: Vec<u8>,
+}
+
+thread_local! {
+    static ENCODER: RefCell<Encoder> = RefCell::default();
+}
+
+/// Encodes a page of SQLite by a model, appending the payload to `out`; `decoded` becomes what decoding it gives: the page, but for
+/// unallocated bytes if they need not be kept. False, and nothing appended, if the page is none that this codec
+/// can code; everything it does code was decoded again and compared.
+pub fn encode(
+    page: &[u8],
+    context: &PageContext,
+    model: &Model,
+    decoded: &mut Vec<u8>,
+    out: &mut Vec<u8>,
+) -> bool {
+    let run = |encoder: &mut Encoder, decoded: &mut Vec<u8>, out: &mut Vec<u8>| {
+        encoder.encode(page, context, model, decoded, out)
+    };
+    let here = ENCODER.try_with(|cell| {
+        cell.try_borrow_mut()
+            .ok()
+            .map(|mut encoder| run(&mut encoder, decoded, out))
+    });
+    match here {
+        Ok(Some(done)) => done,
+        _ => run(&mut Encoder::default(), decoded, out),
+    }
+}
+
+/// Copies a page to `out` without its unallocated bytes, if it may lose them, else as it is.
+pub fn scrub(page: &[u8], context: &PageContext, out: &mut Vec<u8>) {
+    let run = |parsed: &mut Page, out: &mut Vec<u8>| {
+        out.clear();
+        out.extend_from_slice(page);
+        let usable = page.len().saturating_sub(context.reserved);
+        if parsed.parse(page, usable, context.number == 1) && may_scrub(context, page, parsed) {
+            parsed.unallocated(|from, to| {
+                if let Some(rubbish) = out.get_mut(from..to) {
+                    rubbish.fill(0);
+                }
+            });
+        }
+    };
+    let here = ENCODER.try_with(|cell| {
+        cell.try_borrow_mut()
+            .map(|mut encoder| run(&mut encoder.split.page, out))
+    });
+    if !matches!(here, Ok(Ok(()))) {
+        run(&mut Page::new(), out);
+    }
+}
+
+/// The number of a kind, as it is stored.
+pub(crate) fn kind_number(kind: Kind) -> u64 {
+    match kind {
+        Kind::IndexInterior => 0,
+        Kind::TableInterior => 1,
+        Kind::IndexLeaf => 2,
+        Kind::TableLeaf => 3,
+    }
+}
+
+impl Encoder {
+    fn encode(
+        &mut self,
+        page: &[u8],
+        context: &PageContext,
+        model: &Model,
+        decoded: &mut Vec<u8>,
+        out: &mut Vec<u8>,
+    ) -> bool {
+        if !self.split.split(page, context, model) {
+            return false;
+        }
+        self.plan(model);
+        let before = out.len();
+        if self.write(context, model, out).is_none() {
+            out.truncate(before);
+            return false;
+        }
+        self.check.clear();
+        self.check.extend_from_slice(page);
+        if self.split.scrub {
+            let check = &mut self.check;
+            self.split.page.unallocated(|from, to| {
+                if let Some(rubbish) = check.get_mut(from..to) {
+                    rubbish.fill(0);
+                }
+            });
+        }
+        decoded.resize(page.len(), 0);
+        let payload = out.get(before..).unwrap_or_default();
+        let right = crate::decode(payload, model, decoded).is_ok() && *decoded == self.check;
+        debug_assert!(right, "a page that does not come back as it was");
+        if !right {
+            out.truncate(before);
+        }
+        right
+    }
+
+    /// Decides about each stream.
+    fn plan(&mut self, model: &Model) {
+        let cells = self.split.page.cells.len();
+        self.plans.clear();
+        self.differences.clear();
+        self.places.clear();
+        for stream in &self.split.streams {
+            let values = self
+                .split
+                .ints
+                .get(stream.from..stream.to)
+                .unwrap_or_default();
+            if self.places.len() <= stream.number {
+                self.places.resize(stream.number + 1, (0, 0));
+            }
+            if let Some(place) = self.places.get_mut(stream.number) {
+                *place = (stream.from, stream.to);
+            }
+            let habit = model.habit(stream.number);
+            if let Some(constant) = habit.constant_value()
+                && values.iter().all(|v| *v == constant)
+            {
+                self.plans.push(Plan {
+                    params: habit.params,
+                    habit: Some(habit),
+                    related: None,
+                    from: 0,
+                });
+                continue;
+            }
+            let other = habit
+                .relation
+                .filter(|_| values.len() == cells)
+                .and_then(|r| self.places.get(usize::from(r)))
+                .filter(|(from, to)| to - from == cells)
+                .and_then(|(from, to)| self.split.ints.get(*from..*to));
+            let from = self.differences.len();
+            let plain = || Stats::of(values);
+            let plan = match other {
+                None => choose(&habit, &plain(), None, 0),
+                Some(other) => {
+                    let pairs = values.iter().zip(other);
+                    self.differences
+                        .extend(pairs.map(|(v, o)| v.wrapping_sub(*o)));
+                    let stats = Stats::of(self.differences.get(from..).unwrap_or_default());
+                    let related = choose(&habit, &stats, Some(true), from);
+                    if related.habit.is_some() {
+                        related
+                    } else {
+                        let stats_plain = plain();
+                        let best = stats_plain.best();
+                        if stats_plain.cost(&best) < stats.cost(&related.params) {
+                            self.differences.truncate(from);
+                            Plan {
+                                params: best,
+                                habit: None,
+                                related: Some(false),
+                                from: 0,
+                            }
+                        } else {
+                            related
+                        }
+                    }
+                }
+            };
+            self.plans.push(plan);
+        }
+    }
+
+    fn write(&mut self, context: &PageContext, model: &Model, out: &mut Vec<u8>) -> Option<()> {
+        let Encoder {
+            split,
+            plans,
+            differences,
+            bits: w,
+            ..
+        } = self;
+        w.clear();
+        let deviant = plans.iter().any(|p| p.habit.is_none());
+        let columns = split.columns != model.columns.len();
+        let cells = split.page.cells.len();
+        let flag = |w: &mut BitWriter, set: bool| w.put(u64::from(set), 1);
+        w.put(kind_number(split.page.kind), 2);
+        flag(w, !split.page.layout.is_canonical());
+        flag(w, deviant);
+        flag(w, split.long);
+        flag(w, context.number == 1);
+        flag(w, split.residue);
+        flag(w, context.reserved > 0);
+        flag(w, !split.raw.is_empty());
+        flag(w, columns);
+        flag(w, cells > 0xff);
+        w.put(cells as u64, if cells > 0xff { 16 } else { 8 });
+        if context.reserved > 0 {
+            w.put(
+                u64::try_from(context.reserved).ok().filter(|n| *n < 256)?,
+                8,
+            );
+        }
+        if !split.raw.is_empty() {
+            w.put(
+                u64::try_from(split.raw.len())
+                    .ok()
+                    .filter(|n| *n < 1 << 17)?,
+                17,
+            );
+        }
+        if columns {
+            w.put(
+                u64::try_from(split.columns).ok().filter(|n| *n < 1 << 15)?,
+                15,
+            );
+        }
+        if split.page.kind.has_child() {
+            w.put(u64::from(split.page.right), 32);
+        }
+        if !split.page.layout.is_canonical() {
+            split.page.layout.put(w);
+        }
+        for (stream, plan) in split.streams.iter().zip(plans.iter()) {
+            write_stream(split, differences, stream, plan, deviant, w)?;
+        }
+        w.finish(out);
+        out.extend_from_slice(&split.raw);
+        Some(())
+    }
+}
+
+fn write_stream(
+    split: &Split,
+    differences: &[i64],
+    stream: &Stream,
+    plan: &Plan,
+    deviant: bool,
+    w: &mut BitWriter,
+) -> Option<()> {
+    if deviant {
+        w.put(u64::from(plan.habit.is_none()), 1);
+    }
+    match &plan.habit {
+        Some(habit) => habit.put_own(&plan.params, w),
+        None => {
+            if let Some(related) = plan.related {
+                w.put(u64::from(related), 1);
+            }
+            plan.params.put(w);
+        }
+    }
+    if let Tail::Zeros(zeros) = stream.tail {
+        w.put(u64::from(zeros), 6);
+    }
+    let n = stream.to - stream.from;
+    let values = if plan.related == Some(true) {
+        differences.get(plan.from..plan.from + n)?
+    } else {
+        split.ints.get(stream.from..stream.to)?
+    };
+    plan.params.write(values, w);
+    if let Tail::Codes { from, to, width } = stream.tail {
+        for code in split.codes.get(from..to)? {
+            w.put(u64::from(*code), width);
+        }
+    }
+    Some(())
+}
+
+/// By habit if the stream keeps to it and the values take hardly more bits than in a frame of their own; else whatever is best.
+fn choose(habit: &Habit, stats: &Stats, related: Option<bool>, from: usize) -> Plan {
+    let params = habit.params_for(stats).filter(|p| {
+        let frame = stats.frame();
+        habit.own_bits() + p.value_bits(stats.n, stats.runs)
+            <= frame.value_bits(stats.n, stats.runs) + PARAMS_BITS
+    });
+    Plan {
+        params: params.unwrap_or_else(|| stats.best()),
+        habit: params.is_some().then_some(*habit),
+        related,
+        from,
+    }
+}

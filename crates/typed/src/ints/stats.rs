@@ -1,0 +1,159 @@
+//! One look at a stream, from which the cost of every shape follows.
+
+use super::{Params, Shape};
+use crate::bits::width_of;
+
+/// What the shapes need to know of a stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stats {
+    /// Values.
+    pub n: usize,
+    /// The first one.
+    pub first: i64,
+    /// The smallest.
+    pub min: i64,
+    /// The largest.
+    pub max: i64,
+    /// Smallest and largest difference of neighbours.
+    pub step: (i64, i64),
+    /// Runs of equal values.
+    pub runs: usize,
+    /// Smallest and largest difference of neighbouring runs.
+    pub run_step: (i64, i64),
+    /// Length of the longest run.
+    pub longest: usize,
+    /// Second value less the first.
+    pub first_step: i64,
+    /// Smallest and largest difference of neighbouring differences.
+    pub bend: (i64, i64),
+}
+
+impl Stats {
+    /// Looks at `values`.
+    pub fn of(values: &[i64]) -> Stats {
+        let first = values.first().copied().unwrap_or(0);
+        let mut s = Stats {
+            n: values.len(),
+            first,
+            min: first,
+            max: first,
+            step: (0, 0),
+            runs: usize::from(!values.is_empty()),
+            run_step: (0, 0),
+            longest: 0,
+            first_step: 0,
+            bend: (0, 0),
+        };
+        let Some(second) = values.get(1) else {
+            s.longest = s.n;
+            return s;
+        };
+        s.first_step = second.wrapping_sub(first);
+        s.step = (s.first_step, s.first_step);
+        s.run_step = (i64::MAX, i64::MIN);
+        s.bend = (i64::MAX, i64::MIN);
+        let mut run = 1;
+        let mut last_step = s.first_step;
+        for (a, &b) in values.iter().zip(values.iter().skip(1)) {
+            s.min = s.min.min(b);
+            s.max = s.max.max(b);
+            let d = b.wrapping_sub(*a);
+            s.step = (s.step.0.min(d), s.step.1.max(d));
+            let e = d.wrapping_sub(last_step);
+            s.bend = (s.bend.0.min(e), s.bend.1.max(e));
+            last_step = d;
+            if d == 0 {
+                run += 1;
+            } else {
+                s.run_step = (s.run_step.0.min(d), s.run_step.1.max(d));
+                s.longest = s.longest.max(run);
+                s.runs += 1;
+                run = 1;
+            }
+        }
+        s.longest = s.longest.max(run);
+        if s.runs == 1 {
+            s.run_step = (0, 0);
+        }
+        s
+    }
+
+    /// The parameters under which the stream takes the fewest bits, parameters included.
+    pub fn best(&self) -> Params {
+        let frame = self.frame();
+        let mut best = (self.cost(&frame), frame);
+        let mut offer = |params: Params| {
+            let cost = self.cost(&params);
+            if cost < best.0 {
+                best = (cost, params);
+            }
+        };
+        if frame.width > 0 && self.n > 1 {
+            offer(self.delta());
+            offer(self.by_runs());
+            if self.n > 3 {
+                offer(self.curve());
+            }
+        }
+        best.1
+    }
+
+    /// Bits of the stream written out under these parameters.
+    pub fn cost(&self, params: &Params) -> usize {
+        params.own_bits() + params.value_bits(self.n, self.runs)
+    }
+
+    /// The parameters of shape `Frame`.
+    pub fn frame(&self) -> Params {
+        Params {
+            shape: Shape::Frame,
+            anchor: self.min,
+            step: 0,
+            low: 0,
+            width: range_width((self.min, self.max)),
+            len_width: 0,
+        }
+    }
+
+    /// The parameters of shape `Delta`.
+    pub fn delta(&self) -> Params {
+        Params {
+            shape: Shape::Delta,
+            anchor: self.first,
+            step: self.step.0,
+            low: 0,
+            width: range_width(self.step),
+            len_width: 0,
+        }
+    }
+
+    /// The parameters of shape `Curve`.
+    pub fn curve(&self) -> Params {
+        let (low, high) = if self.n > 2 { self.bend } else { (0, 0) };
+        Params {
+            shape: Shape::Curve,
+            anchor: self.first,
+            step: self.first_step,
+            low,
+            width: range_width((low, high)),
+            len_width: 0,
+        }
+    }
+
+    /// The parameters of shape `Runs`.
+    pub fn by_runs(&self) -> Params {
+        Params {
+            shape: Shape::Runs,
+            anchor: self.first,
+            step: self.run_step.0,
+            low: 0,
+            width: range_width(self.run_step),
+            len_width: width_of(self.longest.saturating_sub(1) as u64),
+        }
+    }
+}
+
+/// Bits that the differences to the lower end of a range need.
+fn range_width((low, high): (i64, i64)) -> u32 {
+    width_of(high.wrapping_sub(low) as u64)
+}

@@ -1,0 +1,31 @@
+//! The typed page codec: a b-tree page of SQLite as columns, coded by what was learned about its table.
+//!
+//! [`encode()`] takes a page apart (`page`, `record`, `split`) into streams of integers, codes of text and raw bytes, writes
+//! them by the habits of a [`Model`] (`ints`), decodes the result and compares. [`decode()`] gives the page back, byte for byte but for
+//! unallocated bytes where those need not be kept ([`scrub()`]). [`Model::learn`] makes a model from pages of one table or index;
+//! [`Model::empty`] fits every page.
+//!
+//! A function of bytes: it knows no files and no SQLite. Any bytes may be given to anything here; none panics or allocates
+//! more than in proportion to the page. The bytes are in docs/FORMAT.md, the reasons in docs/decisions/typed-codec.md.
+#![forbid(unsafe_code)]
+
+pub mod bits;
+mod class;
+pub mod decimal;
+mod decode;
+#[cfg(test)]
+mod doc;
+mod encode;
+pub mod ints;
+mod model;
+pub mod page;
+mod record;
+mod scrub;
+mod split;
+pub mod symbols;
+pub mod template;
+
+pub use decode::{Undecodable, decode};
+pub use encode::{encode, scrub};
+pub use model::{ColumnDescription, Model, Outlook, Subject};
+pub use split::PageContext;

@@ -1,0 +1,265 @@
+//! A model in words, for people.
+
+use super::{COLUMN_STREAMS, Column, ColumnStream, Form, Model, PAGE_STREAMS, PageStream};
+use crate::class::Class;
+use crate::ints::{Habit, Shape};
+
+/// What a [`ColumnDescription`] is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Subject {
+    /// Child page numbers of interior pages.
+    Child,
+    /// Row ids of tables.
+    Rowid,
+    /// A column of the record; 1 is the first.
+    Column(usize),
+}
+
+/// How a model codes one column.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ColumnDescription {
+    /// Which one.
+    pub subject: Subject,
+    /// One phrase for each kind of value that it holds, such as "date: frame of reference, 12 bits, relative to
+    /// column 11". Empty when pages with this model have nothing of the sort.
+    pub encodings: Vec<String>,
+}
+
+impl Model {
+    /// How children, row ids and each column are coded, in this order. Columns are those of the record: a column that is an
+    /// alias of the row id is NULL there.
+    pub fn describe(&self) -> Vec<ColumnDescription> {
+        let mut all = Vec::with_capacity(2 + self.columns.len());
+        for (subject, stream) in [
+            (Subject::Child, PageStream::Child),
+            (Subject::Rowid, PageStream::Rowid),
+        ] {
+            let habit = self.habit(stream as usize);
+            // A stream that no sample page had is taken for zeros.
+            let encodings = if habit.constant_value() == Some(0) {
+                Vec::new()
+            } else {
+                vec![format!("integers: {}", self.in_words(&habit))]
+            };
+            all.push(ColumnDescription { subject, encodings });
+        }
+        let mut first = PAGE_STREAMS;
+        for (column, number) in self.columns.iter().zip(1..) {
+            all.push(ColumnDescription {
+                subject: Subject::Column(number),
+                encodings: self.column_in_words(column, first),
+            });
+            first += COLUMN_STREAMS + column.form.streams();
+        }
+        all
+    }
+
+    /// The phrases of a column whose streams begin at `first`.
+    fn column_in_words(&self, column: &Column, first: usize) -> Vec<String> {
+        let stream = |s: ColumnStream| self.habit(first + s as usize);
+        let classes = stream(ColumnStream::Class);
+        let only = classes.constant_value();
+        // Whether values of this class are to be told of: streams that were never seen are taken for zeros.
+        let told = |class: Class, habit: &Habit| match only {
+            Some(only) => only == class as i64,
+            None => may_be(&classes, class) && habit.constant_value() != Some(0),
+        };
+        let mut out = Vec::new();
+        match only.and_then(Class::of) {
+            Some(Class::Null) => out.push("NULL".to_owned()),
+            Some(Class::Absent) => out.push("not in the record".to_owned()),
+            Some(_) => {}
+            None => out.push(format!("types and NULLs: {}", self.in_words(&classes))),
+        }
+        for (class, s) in [
+            (Class::Number, ColumnStream::Number),
+            (Class::Integer, ColumnStream::Integer),
+            (Class::Real, ColumnStream::Real),
+        ] {
+            let habit = stream(s);
+            if told(class, &habit) {
+                let what = match (class, column.scale) {
+                    (Class::Number, 0) => "integers".to_owned(),
+                    (Class::Number, scale) => format!("decimals, scale {scale}"),
+                    (Class::Integer, _) => "large integers".to_owned(),
+                    _ => "REAL".to_owned(),
+                };
+                out.push(format!("{what}: {}", self.in_words(&habit)));
+            }
+        }
+        if let Some(phrase) = self.formed_in_words(column, first + ColumnStream::Formed as usize)
+            && may_be(&classes, Class::Formed)
+        {
+            out.push(phrase);
+        }
+        let length = stream(ColumnStream::Length);
+        let what = match (told(Class::Text, &length), told(Class::Blob, &length)) {
+            (false, false) => return out,
+            (true, false) => "text",
+            (false, true) => "blobs",
+            (true, true) => "text or blobs",
+        };
+        let how = match &column.symbols {
+            Some(s) => format!("symbols of {} bits ({})", s.width(), s.count()),
+            None => "as it is".to_owned(),
+        };
+        let length = self.in_words(&length);
+        out.push(format!("{what}: {how}; lengths: {length}"));
+        out
+    }
+
+    fn formed_in_words(&self, column: &Column, first: usize) -> Option<String> {
+        let what = match &column.form {
+            Form::Free => return None,
+            Form::Template(t) => t.describe(),
+            Form::Dictionary(d) => format!("dictionary of {} values", d.places.len()),
+        };
+        let fields: Vec<String> = (first..first + column.form.streams())
+            .map(|stream| self.in_words(&self.habit(stream)))
+            .collect();
+        Some(if fields.is_empty() {
+            what
+        } else {
+            format!("{what}: {}", fields.join("; "))
+        })
+    }
+
+    /// A habit, such as "delta, 5 bits".
+    fn in_words(&self, habit: &Habit) -> String {
+        if let Some(value) = habit.constant_value() {
+            return format!("constant {value}");
+        }
+        let p = &habit.params;
+        let width = match (habit.own_widths, p.shape, p.width) {
+            (true, ..) => "width by page".to_owned(),
+            (false, Shape::Frame, 0) if habit.anchor_width.is_some() => {
+                "constant in each page".to_owned()
+            }
+            (false, Shape::Frame, 0) => format!("constant {}", p.anchor),
+            (false, _, 0) => format!("steps of {}", p.step),
+            (false, _, 1) => "1 bit".to_owned(),
+            (false, _, n) => format!("{n} bits"),
+        };
+        let shape = match (p.shape, habit.anchor_width) {
+            (Shape::Frame, _) if p.width == 0 && !habit.own_widths => "",
+            (Shape::Frame, None) => "bit-packed, ",
+            (Shape::Frame, Some(_)) => "frame of reference, ",
+            (Shape::Delta, _) => "delta, ",
+            (Shape::Curve, _) => "delta of delta, ",
+            (Shape::Runs, _) => "runs, ",
+        };
+        let relation = habit
+            .relation
+            .map(|stream| {
+                format!(
+                    ", relative to {}",
+                    self.stream_in_words(usize::from(stream))
+                )
+            })
+            .unwrap_or_default();
+        format!("{shape}{width}{relation}")
+    }
+
+    /// Whose stream this is.
+    fn stream_in_words(&self, stream: usize) -> String {
+        let mut end = PAGE_STREAMS;
+        if stream == PageStream::Rowid as usize {
+            return "the row id".to_owned();
+        }
+        if stream == PageStream::Child as usize {
+            return "the child".to_owned();
+        }
+        for (column, number) in self.columns.iter().zip(1..) {
+            let first = end;
+            end += COLUMN_STREAMS + column.form.streams();
+            if (first..end).contains(&stream) {
+                let field = stream - first;
+                let formed = ColumnStream::Formed as usize;
+                return match &column.form {
+                    Form::Template(t) if field >= formed && t.fields() > 1 => {
+                        format!("field {} of column {number}", field - formed + 1)
+                    }
+                    _ => format!("column {number}"),
+                };
+            }
+        }
+        format!("stream {stream}")
+    }
+}
+
+/// Whether the habit of a column's classes has room for this one.
+fn may_be(classes: &Habit, class: Class) -> bool {
+    let p = &classes.params;
+    let open = p.shape != Shape::Frame
+        || classes.anchor_width.is_some()
+        || classes.own_widths
+        || classes.relation.is_some();
+    let class = class as i64;
+    let range = 1i64.checked_shl(p.width).unwrap_or(i64::MAX);
+    open || (class >= p.anchor && class < p.anchor.saturating_add(range))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Model, Subject};
+    use crate::Outlook;
+    use rusqlite::Connection;
+
+    /// The leaf pages of the only table of a database that this makes, but the first.
+    fn pages(sql: &str) -> Vec<Vec<u8>> {
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join("t.db");
+        let db = Connection::open(&path).expect("open");
+        db.execute_batch(sql).expect("fill");
+        drop(db);
+        let bytes = std::fs::read(&path).expect("read");
+        let pages = bytes.chunks(4096).skip(2);
+        pages.filter(|p| p[0] == 13).map(<[u8]>::to_vec).collect()
+    }
+
+    #[test]
+    fn columns_in_words() {
+        let pages = pages(
+            "CREATE TABLE t(id INTEGER PRIMARY KEY, day TEXT, price REAL, kind TEXT, one INTEGER, note TEXT, later TEXT);
+             WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 20000)
+             INSERT INTO t SELECT i, date('1992-01-01', (i * 37 % 2500) || ' days'), (i * 7919 % 100000) / 100.0,
+                char(65 + i * i / 5 % 11 % 7) || ' kind', 5,
+                CASE WHEN i % 3 > 0 THEN 'a note that is ' || (i * 7919 % 1000) || ' words long ' || hex(i * 31) END,
+                date('1992-01-01', (i * 37 % 2500 + i % 9) || ' days') FROM n",
+        );
+        let pages: Vec<&[u8]> = pages.iter().map(Vec::as_slice).collect();
+        let bytes = pages.len() as u64 * 4096;
+        let model = Model::learn(&pages, 0, bytes, Outlook::Whole).expect("a model");
+        let said = model.describe();
+        let of = |subject: Subject| {
+            let found = said.iter().find(|d| d.subject == subject);
+            found.map(|d| d.encodings.join(" | ")).unwrap_or_default()
+        };
+        assert_eq!(said.len(), 9, "{said:#?}");
+        assert_eq!(of(Subject::Child), "", "{said:#?}");
+        assert!(of(Subject::Rowid).starts_with("integers: "), "{said:#?}");
+        assert_eq!(of(Subject::Column(1)), "NULL");
+        assert!(of(Subject::Column(2)).starts_with("date: "), "{said:#?}");
+        let price = of(Subject::Column(3));
+        assert!(price.contains("decimals, scale 2: "), "{said:#?}");
+        let kind = of(Subject::Column(4));
+        assert!(
+            kind.ends_with("dictionary of 7 values: bit-packed, 3 bits"),
+            "{said:#?}"
+        );
+        assert_eq!(of(Subject::Column(5)), "integers: constant 5");
+        let note = of(Subject::Column(6));
+        assert!(
+            note.contains("types and NULLs: ") && note.contains("text or blobs: symbols of "),
+            "{said:#?}"
+        );
+        let later = of(Subject::Column(7));
+        assert!(later.contains("relative to column 2"), "{said:#?}");
+    }
+
+    #[test]
+    fn nothing_known_is_nothing_said() {
+        let said = Model::empty().describe();
+        assert!(said.iter().all(|d| d.encodings.is_empty()), "{said:?}");
+    }
+}

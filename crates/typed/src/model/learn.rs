@@ -1,0 +1,299 @@
+//! Learning a model from pages of one family.
+//!
+//! First each column by itself: the scale of its decimals, and whether its text is formed by a template, by few values, or not at all. What
+//! is cheapest for the sample, the model's own bytes included, is taken. Then the pages are split by what was
+//! found so far, and every stream gets the habit, perhaps with a relation to another stream, under which the pages take the fewest bits.
+
+use super::habits::learn_habits;
+use super::{Column, Dictionary, Form, Model};
+use crate::bits::width_of;
+use crate::decimal::scale_of;
+use crate::page::Page;
+use crate::record::{Raw, Small, body_len, int, take_apart};
+use crate::split::{PageContext, Split};
+use crate::symbols::Symbols;
+use crate::template::{FIELDS_MAX, Template};
+use std::collections::HashMap;
+
+/// Decimals must have the column's scale in this part of its values.
+const DECIMAL_PART: f64 = 0.9;
+/// Most values in a dictionary.
+const DICTIONARY_MAX: usize = 1 << 14;
+/// Longest value in a dictionary.
+const DICTIONARY_VALUE_MAX: usize = 1 << 10;
+/// A template must be smaller than a dictionary by one part in so many.
+const TEMPLATE_GAIN: u64 = 50;
+/// Bits of free text for each of its bytes, and for each value, where no symbols were trained to tell.
+const FREE_BITS: (u64, u64) = (3, 8);
+
+/// Values of one column over all sample pages.
+#[derive(Default)]
+struct Sample<'a> {
+    texts: Vec<&'a [u8]>,
+    blobs: Vec<&'a [u8]>,
+    reals: Vec<f64>,
+}
+
+/// What sample pages stand for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outlook {
+    /// All pages, from which they were drawn evenly.
+    Whole,
+    /// The first of many: there will be larger numbers.
+    Beginning,
+}
+
+impl Model {
+    /// Learns from sample pages (of one length, `reserved` bytes at the end of each left out) what a model is for: `bytes` of
+    /// pages. `None` if there is nothing to learn from. Deterministic.
+    pub fn learn(pages: &[&[u8]], reserved: usize, bytes: u64, outlook: Outlook) -> Option<Model> {
+        let context = PageContext {
+            number: 3,
+            pages: 0,
+            reserved,
+        };
+        let sampled: usize = pages.iter().map(|p| p.len()).sum();
+        // How often the sample goes into what it stands for.
+        let times = (bytes / sampled.max(1) as u64).max(1);
+        let columns = samples(pages, reserved)?;
+        let columns = columns.into_iter().map(|c| learn_column(&c, times));
+        let mut model = Model {
+            columns: columns.collect(),
+            habits: Vec::new(),
+        };
+        let mut split = Split::default();
+        let mut splits = Vec::new();
+        for page in pages {
+            if split.split(page, &context, &model) {
+                splits.push(std::mem::take(&mut split));
+            }
+        }
+        if splits.is_empty() {
+            return None;
+        }
+        model.habits = learn_habits(&splits, &model.valued(), outlook);
+        Some(model)
+    }
+}
+
+/// The values of each column. As many columns as most rows have.
+fn samples<'a>(pages: &[&'a [u8]], reserved: usize) -> Option<Vec<Sample<'a>>> {
+    let mut page = Page::new();
+    let mut parsed = false;
+    let mut values: Vec<Raw> = Vec::new();
+    let mut lengths: HashMap<usize, usize> = HashMap::new();
+    let mut columns: Vec<Sample<'a>> = Vec::new();
+    for bytes in pages {
+        if !page.parse(bytes, bytes.len().checked_sub(reserved)?, false) {
+            continue;
+        }
+        parsed = true;
+        if page.kind.is_table() && page.kind.has_child() {
+            continue;
+        }
+        for cell in page.cells.iter().filter(|c| c.overflow == 0) {
+            values.clear();
+            let at = cell.local_at as usize;
+            let record = bytes.get(at..at + cell.local_len as usize)?;
+            if !take_apart(record, at, &mut Small::default(), &mut values) {
+                continue;
+            }
+            *lengths.entry(values.len()).or_default() += 1;
+            if columns.len() < values.len() {
+                columns.resize_with(values.len(), Sample::default);
+            }
+            for (raw, column) in values.iter().zip(&mut columns) {
+                let at = raw.at as usize;
+                let body = bytes.get(at..at + body_len(raw.serial_type))?;
+                match raw.serial_type {
+                    7 => column.reals.push(f64::from_bits(int(body) as u64)),
+                    t if t < 12 => {}
+                    t if t % 2 == 1 => column.texts.push(body),
+                    _ => column.blobs.push(body),
+                }
+            }
+        }
+    }
+    let usual = lengths.iter().max_by_key(|(len, count)| (**count, **len));
+    columns.truncate(usual.map_or(0, |(len, _)| *len));
+    parsed.then_some(columns)
+}
+
+fn learn_column(sample: &Sample<'_>, times: u64) -> Column {
+    let scale = if sample.reals.is_empty() {
+        0
+    } else {
+        scale_of(&sample.reals, DECIMAL_PART).unwrap_or(0)
+    };
+    let mut column = Column {
+        scale,
+        ..Column::default()
+    };
+    if sample.texts.is_empty() && sample.blobs.is_empty() {
+        return column;
+    }
+    let counts = Counts::of(&sample.texts);
+    // Few values, often: symbols are not even tried.
+    let few = counts.values.len() <= 256 && counts.total >= 8 * counts.values.len() as u64;
+    let all: Vec<&[u8]> = sample.texts.iter().chain(&sample.blobs).copied().collect();
+    let text_bytes = |values: &[&[u8]]| values.iter().map(|v| v.len() as u64).sum::<u64>();
+    let symbols = if few && sample.blobs.is_empty() {
+        None
+    } else {
+        Symbols::train(&all, text_bytes(&all) * times)
+    };
+    let free = FreeCost::new(symbols.as_ref(), few);
+    let mut best = (counts.cost_of_free(&free) * times, Form::Free);
+    if let Some((cost, dictionary)) = counts.dictionary(&free, times)
+        && cost < best.0
+    {
+        best = (cost, Form::Dictionary(dictionary));
+    }
+    if let Some(template) = Template::learn(&sample.texts) {
+        let cost = template_cost(&template, &sample.texts, &free) * times;
+        // A dictionary is faster to decode: it stays unless the template is clearly smaller.
+        let limit = match best.1 {
+            Form::Dictionary(_) => best.0 - best.0 / TEMPLATE_GAIN,
+            _ => best.0,
+        };
+        if cost < limit {
+            best = (cost, Form::Template(template));
+        }
+    }
+    column.form = best.1;
+    column.symbols = match &column.form {
+        Form::Free => symbols,
+        form => {
+            // Symbols are for what is not formed.
+            let mut fields = [0; FIELDS_MAX];
+            let formed = |v: &[u8], fields: &mut [i64; FIELDS_MAX]| match form {
+                Form::Free => false,
+                Form::Template(t) => t.parse(v, fields),
+                Form::Dictionary(d) => d.number_of(v).is_some(),
+            };
+            let texts = sample.texts.iter().filter(|v| !formed(v, &mut fields));
+            let rest: Vec<&[u8]> = texts.chain(&sample.blobs).copied().collect();
+            if rest.is_empty() {
+                None
+            } else {
+                Symbols::train(&rest, text_bytes(&rest) * times)
+            }
+        }
+    };
+    column
+}
+
+/// What free text costs.
+struct FreeCost<'a> {
+    symbols: Option<&'a Symbols>,
+    estimated: bool,
+}
+
+impl<'a> FreeCost<'a> {
+    fn new(symbols: Option<&'a Symbols>, estimated: bool) -> FreeCost<'a> {
+        FreeCost { symbols, estimated }
+    }
+
+    /// Bits of one value.
+    fn of(&self, value: &[u8], codes: &mut Vec<u16>) -> u64 {
+        match self.symbols {
+            Some(symbols) => {
+                codes.clear();
+                symbols.encode(value, codes);
+                codes.len() as u64 * u64::from(symbols.width()) + 4
+            }
+            None if self.estimated => value.len() as u64 * FREE_BITS.0 + FREE_BITS.1,
+            None => value.len() as u64 * 8 + FREE_BITS.1,
+        }
+    }
+}
+
+/// How often each value occurs.
+struct Counts<'a> {
+    /// The most frequent first.
+    values: Vec<(&'a [u8], u64)>,
+    total: u64,
+}
+
+impl<'a> Counts<'a> {
+    fn of(texts: &[&'a [u8]]) -> Counts<'a> {
+        let mut map: HashMap<&[u8], u64> = HashMap::new();
+        for text in texts {
+            *map.entry(text).or_default() += 1;
+        }
+        let mut values: Vec<_> = map.into_iter().collect();
+        values.sort_unstable_by(|a, b| b.1.cmp(&a.1).then(a.0.cmp(b.0)));
+        Counts {
+            values,
+            total: texts.len() as u64,
+        }
+    }
+
+    fn cost_of_free(&self, free: &FreeCost<'_>) -> u64 {
+        let mut codes = Vec::new();
+        let each = self.values.iter();
+        each.map(|(v, n)| free.of(v, &mut codes) * n).sum()
+    }
+
+    /// The dictionary under which all values cost least, and that cost in bits, itself included, for `times` the sample.
+    fn dictionary(&self, free: &FreeCost<'_>, times: u64) -> Option<(u64, Dictionary)> {
+        let mut codes = Vec::new();
+        // What the values from each one on cost if they are free.
+        let mut rest: Vec<u64> = vec![0];
+        for (v, n) in self.values.iter().rev() {
+            let more = free.of(v, &mut codes) * n + rest.last().copied().unwrap_or(0);
+            rest.push(more);
+        }
+        rest.reverse();
+        let repeated = self.values.iter().take_while(|(_, n)| *n > 1).count();
+        let mut most = repeated.min(DICTIONARY_MAX);
+        let long = |(v, _): &(&[u8], u64)| v.len() > DICTIONARY_VALUE_MAX;
+        most = self.values.iter().take(most).position(long).unwrap_or(most);
+        let mut best: Option<(u64, usize)> = None;
+        let (mut stored, mut covered) = (32, 0);
+        for (k, (v, n)) in self.values.iter().enumerate().take(most) {
+            stored += (v.len() as u64 + 2) * 8;
+            covered += n;
+            let count = k + 1;
+            if count != most && !count.is_power_of_two() {
+                continue;
+            }
+            let width = u64::from(width_of(k as u64));
+            let outside = rest.get(count).copied().unwrap_or(0);
+            let flags = if outside > 0 { self.total } else { 0 };
+            let cost = stored + times * (covered * width + outside + flags);
+            if best.is_none_or(|(least, _)| cost < least) {
+                best = Some((cost, count));
+            }
+        }
+        let (cost, count) = best?;
+        // Sorted, so that neighbours in the index are neighbours in number.
+        let mut values: Vec<&[u8]> = self.values.iter().take(count).map(|v| v.0).collect();
+        values.sort_unstable();
+        Some((cost, Dictionary::new(values.into_iter())))
+    }
+}
+
+/// Bits of all values if the template's fields are packed by their range.
+fn template_cost(template: &Template, texts: &[&[u8]], free: &FreeCost<'_>) -> u64 {
+    let mut ranges = [(i64::MAX, i64::MIN); FIELDS_MAX];
+    let mut fields = [0; FIELDS_MAX];
+    let mut codes = Vec::new();
+    let (mut formed, mut cost) = (0, 0);
+    for text in texts {
+        if template.parse(text, &mut fields) {
+            formed += 1;
+            for (range, v) in ranges.iter_mut().zip(&fields).take(template.fields()) {
+                *range = (range.0.min(*v), range.1.max(*v));
+            }
+        } else {
+            cost += free.of(text, &mut codes) + 1;
+        }
+    }
+    let used = ranges.iter().take(template.fields());
+    let width: u32 = used
+        .filter(|(low, high)| low <= high)
+        .map(|(low, high)| width_of(high.wrapping_sub(*low) as u64))
+        .sum();
+    cost + formed * u64::from(width)
+}

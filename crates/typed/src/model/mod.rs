@@ -1,0 +1,227 @@
+//! Models: what was learned about the pages of one table or index.
+//!
+//! A model says, for each column, how its text is coded, at which scale its decimals are, and the habits of its integer
+//! streams. Pages are coded with a model and need it to be decoded; a page that keeps to no habit can still be coded with it, and a
+//! model without columns ([`Model::empty`]) says nothing and fits every page.
+//!
+//! Streams have numbers: five of the page itself (see [`PageStream`]), then for each column those of [`ColumnStream`], with as many
+//! streams of formed text as its form has.
+
+mod describe;
+mod habits;
+mod learn;
+mod stored;
+
+pub use describe::{ColumnDescription, Subject};
+pub use learn::Outlook;
+
+use crate::ints::Habit;
+use crate::symbols::Symbols;
+use crate::template::Template;
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+
+/// Streams of the page itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(usize)]
+pub(crate) enum PageStream {
+    /// Of each cell: 0 if its record is in the columns, 1 if it is stored as it is.
+    Opaque = 0,
+    /// Child page numbers (interior pages).
+    Child = 1,
+    /// Row ids, or keys (tables).
+    Rowid = 2,
+    /// Lengths of the payloads of opaque cells.
+    Payload = 3,
+    /// First overflow pages of those that have one.
+    Overflow = 4,
+}
+
+/// How many streams the page itself has.
+pub(crate) const PAGE_STREAMS: usize = 5;
+
+/// Streams of a column.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(usize)]
+pub(crate) enum ColumnStream {
+    /// The class of each value.
+    Class = 0,
+    /// Numbers times the scale.
+    Number = 1,
+    /// Integers that are too large for the scale.
+    Integer = 2,
+    /// Bits of REALs.
+    Real = 3,
+    /// Text and blobs by symbols: codes; as they are: bytes.
+    Length = 4,
+    /// The first of the streams of formed text.
+    Formed = 5,
+}
+
+/// How many streams a column has without those of formed text.
+pub(crate) const COLUMN_STREAMS: usize = 5;
+
+/// How the text of a column is formed.
+#[derive(Debug, Clone, Default)]
+pub(crate) enum Form {
+    /// It is not.
+    #[default]
+    Free,
+    /// By a template: one stream for each of its fields.
+    Template(Template),
+    /// One of these values: one stream of their numbers.
+    Dictionary(Dictionary),
+}
+
+impl Form {
+    /// Streams of formed text.
+    pub(crate) fn streams(&self) -> usize {
+        match self {
+            Form::Free => 0,
+            Form::Template(t) => t.fields(),
+            Form::Dictionary(_) => 1,
+        }
+    }
+}
+
+/// What was learned of a column.
+#[derive(Debug, Default)]
+pub(crate) struct Column {
+    /// Numbers are multiplied by ten to this power.
+    pub(crate) scale: u8,
+    pub(crate) form: Form,
+    /// How text is coded that is not formed; `None`: as it is.
+    pub(crate) symbols: Option<Symbols>,
+}
+
+/// Values that repeat, by number.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Dictionary {
+    /// All values one behind the other, and some zeros behind them, so that a fixed number of bytes can be copied.
+    pub(crate) bytes: Vec<u8>,
+    /// Where each begins, and how long it is.
+    pub(crate) places: Vec<(u32, u32)>,
+    numbers: HashMap<Box<[u8]>, u32, BuildHasherDefault<ByteHasher>>,
+}
+
+/// Zeros behind a dictionary's values.
+pub(crate) const SLACK: usize = 32;
+
+impl Dictionary {
+    pub(crate) fn new<'a>(values: impl Iterator<Item = &'a [u8]>) -> Dictionary {
+        let mut d = Dictionary::default();
+        for value in values {
+            d.numbers.insert(value.into(), d.places.len() as u32);
+            d.places.push((d.bytes.len() as u32, value.len() as u32));
+            d.bytes.extend_from_slice(value);
+        }
+        d.bytes.extend([0; SLACK]);
+        d
+    }
+
+    pub(crate) fn number_of(&self, value: &[u8]) -> Option<u32> {
+        self.numbers.get(value).copied()
+    }
+
+    /// The values in the order of their numbers.
+    pub(crate) fn values(&self) -> impl Iterator<Item = &[u8]> {
+        self.places.iter().map(|(at, len)| {
+            self.bytes
+                .get(*at as usize..(*at + *len) as usize)
+                .unwrap_or_default()
+        })
+    }
+}
+
+/// A quick hash for short values of our own choosing: eight bytes at a time, multiplied (as in FxHash).
+#[derive(Default)]
+pub(crate) struct ByteHasher(u64);
+
+impl Hasher for ByteHasher {
+    fn write(&mut self, bytes: &[u8]) {
+        for chunk in bytes.chunks(8) {
+            let mut word = [0; 8];
+            if let Some(to) = word.get_mut(..chunk.len()) {
+                to.copy_from_slice(chunk);
+            }
+            let mixed = (self.0.rotate_left(23) ^ u64::from_le_bytes(word))
+                .wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            self.0 = mixed ^ (mixed >> 29);
+        }
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}
+
+/// What was learned about the pages of one table or index.
+#[derive(Debug, Default)]
+pub struct Model {
+    pub(crate) columns: Vec<Column>,
+    /// By the number of the stream.
+    pub(crate) habits: Vec<Habit>,
+}
+
+/// A column, and a habit, of which nothing is known.
+pub(crate) static UNKNOWN: Column = Column {
+    scale: 0,
+    form: Form::Free,
+    symbols: None,
+};
+
+impl Model {
+    /// A model that knows nothing.
+    pub fn empty() -> Model {
+        Model::default()
+    }
+
+    pub(crate) fn column(&self, i: usize) -> &Column {
+        self.columns.get(i).unwrap_or(&UNKNOWN)
+    }
+
+    #[inline]
+    pub(crate) fn habit(&self, stream: usize) -> Habit {
+        self.habits.get(stream).copied().unwrap_or_default()
+    }
+
+    /// The value of a stream that is the same everywhere, by habit.
+    #[inline]
+    pub(crate) fn constant(&self, stream: usize) -> Option<i64> {
+        match self.habits.get(stream) {
+            Some(habit) => habit.constant_value(),
+            None => Some(0),
+        }
+    }
+
+    /// How many streams the model's columns and the page have.
+    pub(crate) fn streams(&self) -> usize {
+        let columns = self.columns.iter();
+        PAGE_STREAMS
+            + columns
+                .map(|c| COLUMN_STREAMS + c.form.streams())
+                .sum::<usize>()
+    }
+
+    /// Of each stream whether it may be related to another one, or another one to it: whether it holds integers by themselves, not classes or
+    /// lengths (which may not be kept), nor bits of REALs (which are divided).
+    pub(crate) fn valued(&self) -> Vec<bool> {
+        let mut valued = vec![false; PAGE_STREAMS];
+        for number in [PageStream::Child, PageStream::Rowid] {
+            if let Some(v) = valued.get_mut(number as usize) {
+                *v = true;
+            }
+        }
+        for c in &self.columns {
+            for stream in 0..COLUMN_STREAMS + c.form.streams() {
+                let other = [
+                    ColumnStream::Class,
+                    ColumnStream::Real,
+                    ColumnStream::Length,
+                ];
+                valued.push(other.iter().all(|s| *s as usize != stream));
+            }
+        }
+        valued
+    }
+}

@@ -1,0 +1,225 @@
+//! How a page's cells lie: all that their order, their sizes and the page's kind do not say.
+//!
+//! A layout is *canonical* if the cells lie back to back from the usable end downwards in the order of their keys, and nothing
+//! else lies between content start and usable end: so SQLite leaves pages that it rebuilds or appends to, and nothing needs
+//! to be said. Otherwise a layout says in which order the cells lie ([`super::order`]), and which *items* (freeblocks and
+//! fragments) lie between them. Addresses and content start follow, from the usable end downwards.
+//!
+//! | bits | what |
+//! |---|---|
+//! | 1 | 0: canonical, and nothing follows |
+//! | 1 | whether the cells lie in another order than that of their keys |
+//! | 1 | whether there are items |
+//! | | the order, as [`super::order`] writes it |
+//! | 5 + that many | number of items, which is not 0 |
+//! | 2 | 0: all of them fragments, 1: all freeblocks, 2: a bit for each one (1: freeblock) |
+//! | | how many cells lie between an item and the one above: a list ([`super::rice`]) |
+//! | | the fragments' sizes less 1: a list |
+//! | | the freeblocks' sizes less 4: a list |
+//!
+//! Order and items are written from the usable end downwards.
+
+use std::iter;
+
+use super::{BLOCK_MIN, USABLE_MAX, order, rice};
+use crate::bits::{BitReader, BitWriter, width_of};
+
+/// Most cells that a page has room for: a pointer of two bytes and four bytes each.
+pub(super) const CELLS_MAX: usize = USABLE_MAX / 6;
+/// Bits that tell how many bits the number of items takes.
+const COUNT_BITS: u32 = 5;
+/// Most bytes of fragments that a header counts.
+const FRAGMENTS_MAX: usize = 255;
+
+const FRAGMENTS: u64 = 0;
+const BLOCKS: u64 = 1;
+const BOTH: u64 = 2;
+
+/// A freeblock, or bytes that belong to nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Item {
+    /// How many cells lie above it.
+    pub(super) above: u16,
+    /// Its bytes.
+    pub(super) size: u16,
+    /// Whether it is a freeblock; a fragment otherwise.
+    pub(super) block: bool,
+}
+
+/// How a page's cells lie.
+#[derive(Debug, Clone, Default)]
+pub struct Layout {
+    /// Number of cells.
+    pub(super) cells: usize,
+    /// The cells from the usable end downwards; empty if that is the order of their keys.
+    pub(super) order: Vec<u16>,
+    /// What lies between them, from the usable end downwards.
+    pub(super) items: Vec<Item>,
+    /// Memory that reading needs.
+    work: order::Work,
+}
+
+impl Layout {
+    /// Whether the cells' sizes and order say it all.
+    #[inline]
+    pub fn is_canonical(&self) -> bool {
+        self.order.is_empty() && self.items.is_empty()
+    }
+
+    /// Becomes the canonical layout of `cells` cells.
+    #[inline]
+    pub(super) fn reset(&mut self, cells: usize) {
+        self.cells = cells;
+        self.order.clear();
+        self.items.clear();
+    }
+
+    /// The cell that lies at `rank` from the usable end downwards.
+    #[inline]
+    pub(super) fn cell_at(&self, rank: usize) -> usize {
+        match self.order.is_empty() {
+            true => rank,
+            false => self
+                .order
+                .get(rank)
+                .map_or(usize::MAX, |&cell| usize::from(cell)),
+        }
+    }
+
+    /// Writes it, in one bit if it is canonical.
+    pub fn put(&self, w: &mut BitWriter) {
+        w.put(u64::from(!self.is_canonical()), 1);
+        if self.is_canonical() {
+            return;
+        }
+        w.put(u64::from(!self.order.is_empty()), 1);
+        w.put(u64::from(!self.items.is_empty()), 1);
+        if !self.order.is_empty() {
+            order::put(&self.order, w);
+        }
+        if !self.items.is_empty() {
+            self.put_items(w);
+        }
+    }
+
+    fn put_items(&self, w: &mut BitWriter) {
+        let count = self.items.len() as u64;
+        w.put(u64::from(width_of(count)), COUNT_BITS);
+        w.put(count, width_of(count));
+        let blocks = self.items.iter().filter(|item| item.block).count() as u64;
+        let kinds = match blocks {
+            0 => FRAGMENTS,
+            all if all == count => BLOCKS,
+            _ => BOTH,
+        };
+        w.put(kinds, 2);
+        if kinds == BOTH {
+            for item in &self.items {
+                w.put(u64::from(item.block), 1);
+            }
+        }
+        let above = self.items.iter().map(|item| u32::from(item.above));
+        let before = iter::once(0).chain(above.clone());
+        rice::put(above.zip(before).map(|(above, before)| above - before), w);
+        let sizes = |block, least| {
+            let items = self.items.iter().filter(move |item| item.block == block);
+            items.map(move |item| u32::from(item.size) - least)
+        };
+        if kinds != BLOCKS {
+            rice::put(sizes(false, 1), w);
+        }
+        if kinds != FRAGMENTS {
+            rice::put(sizes(true, BLOCK_MIN as u32), w);
+        }
+    }
+
+    /// Reads the layout of a page of `cells` cells and `usable` usable bytes. `None` if no such layout was written there; then
+    /// it is canonical. Memory is reused and bounded by the page's size.
+    pub fn take(&mut self, r: &mut BitReader<'_>, cells: usize, usable: usize) -> Option<()> {
+        self.reset(cells);
+        if cells > CELLS_MAX || usable > USABLE_MAX {
+            return None;
+        }
+        if r.get(1)? == 0 {
+            return Some(());
+        }
+        let taken = self.take_irregular(r, usable);
+        if taken.is_none() {
+            self.reset(cells);
+        }
+        taken
+    }
+
+    fn take_irregular(&mut self, r: &mut BitReader<'_>, usable: usize) -> Option<()> {
+        let ordered = r.get(1)? == 1;
+        let has_items = r.get(1)? == 1;
+        if ordered {
+            order::take(r, self.cells, &mut self.order, &mut self.work)?;
+        }
+        if has_items {
+            self.take_items(r, usable)?;
+        }
+        Some(())
+    }
+
+    fn take_items(&mut self, r: &mut BitReader<'_>, usable: usize) -> Option<()> {
+        let width = r.get(COUNT_BITS)? as u32;
+        let count = r.get(width)? as usize;
+        if count == 0 || count > FRAGMENTS_MAX + usable / BLOCK_MIN {
+            return None;
+        }
+        let kinds = r.get(2)?;
+        if kinds > BOTH {
+            return None;
+        }
+        for _ in 0..count {
+            let block = if kinds == BOTH {
+                r.get(1)? == 1
+            } else {
+                kinds == BLOCKS
+            };
+            self.items.push(Item {
+                above: 0,
+                size: 0,
+                block,
+            });
+        }
+        let list = rice::Taker::new(r, self.cells as u32)?;
+        let mut above = 0;
+        for item in &mut self.items {
+            above += list.next(r)? as usize;
+            if above > self.cells {
+                return None;
+            }
+            item.above = above as u16;
+        }
+        if kinds != BLOCKS {
+            self.take_sizes(r, false, 1, FRAGMENTS_MAX)?;
+        }
+        if kinds != FRAGMENTS {
+            self.take_sizes(r, true, BLOCK_MIN, usable.min(usize::from(u16::MAX)))?;
+        }
+        Some(())
+    }
+
+    /// Reads the sizes of freeblocks or fragments, which are `least` or more and together at most `most` bytes.
+    fn take_sizes(
+        &mut self,
+        r: &mut BitReader<'_>,
+        block: bool,
+        least: usize,
+        most: usize,
+    ) -> Option<()> {
+        let list = rice::Taker::new(r, most as u32)?;
+        let mut sum = 0;
+        for item in self.items.iter_mut().filter(|item| item.block == block) {
+            let size = list.next(r)? as usize + least;
+            sum += size;
+            if sum > most {
+                return None;
+            }
+            item.size = size as u16;
+        }
+        Some(())
+    }
+}

@@ -1,0 +1,206 @@
+//! A SQLite b-tree page taken apart: its cells, and how they lie.
+//!
+//! A page, as SQLite's file format has it (<https://sqlite.org/fileformat2.html#b_tree_pages>), its addresses counted from
+//! the page's first byte. On page 1 the b-tree header begins at 100, behind the database header, elsewhere at 0:
+//!
+//! | from | bytes | what |
+//! |---|---|---|
+//! | header | 1 | kind: 2, 5, 10 or 13 |
+//! | + 1 | 2 | address of the first freeblock, or 0 |
+//! | + 3 | 2 | number of cells |
+//! | + 5 | 2 | content start: the lowest address that a cell or freeblock may have; 0 is 65536 |
+//! | + 7 | 1 | fragments: bytes behind the content start that belong neither to a cell nor to a freeblock |
+//! | + 8 | 4 | interior pages only: the rightmost child |
+//! | behind it | 2 per cell | the cells' addresses, in order of their keys |
+//! | behind it | | *unallocated*, up to the content start |
+//! | content start | | cells, freeblocks (address of the next or 0, size; 2 bytes each) and fragments, up to the usable end |
+//! | usable end | | reserved bytes, up to the page's end |
+//!
+//! All numbers are big-endian. A page is *well-formed* here if and only if
+//!
+//! 1. its kind is one of the four and the usable size is one that SQLite allows;
+//! 2. every cell lies between content start and usable end, its numbers are written in the shortest way, its payload is of at
+//!    most 2147483647 bytes, and its overflow page, where it must have one, is not 0;
+//! 3. freeblocks lie there too, each of at least 4 bytes, in ascending order and at least 4 bytes apart;
+//! 4. no two of these share a byte, and the bytes that belong to none of them are as many as the header's fragments.
+//!
+//! So kind, rightmost child, cells and [`Layout`] say all that the page says. The other bytes (unallocated, fragments,
+//! freeblocks behind their first four bytes, and what fills a cell of fewer than four bytes) mean nothing to SQLite.
+
+mod layout;
+mod order;
+mod parse;
+mod place;
+mod rice;
+#[cfg(test)]
+mod tests;
+mod varint;
+
+pub use layout::Layout;
+pub use parse::local_len;
+pub use varint::{put_varint, varint, varint_len};
+
+/// Where the b-tree header of page 1 begins: behind the database header.
+pub(crate) const FIRST_HEADER_AT: usize = 100;
+/// Fewest usable bytes of a page: SQLite refuses fewer.
+pub(crate) const USABLE_MIN: usize = 480;
+/// Most usable bytes of a page.
+pub(crate) const USABLE_MAX: usize = 65_536;
+/// A freeblock's own header, and the fewest bytes that a cell or a freeblock takes.
+pub(crate) const BLOCK_MIN: usize = 4;
+
+/// Kinds of b-tree pages; the numbers are those of the file format.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum Kind {
+    /// Children and keys of an index or a WITHOUT ROWID table.
+    IndexInterior = 2,
+    /// Children and row ids of a table.
+    TableInterior = 5,
+    /// Keys of an index, or rows of a WITHOUT ROWID table.
+    IndexLeaf = 10,
+    /// Rows of a table.
+    TableLeaf = 13,
+}
+
+impl Kind {
+    /// The kind that a page's first header byte names.
+    pub fn from_byte(byte: u8) -> Option<Kind> {
+        match byte {
+            2 => Some(Kind::IndexInterior),
+            5 => Some(Kind::TableInterior),
+            10 => Some(Kind::IndexLeaf),
+            13 => Some(Kind::TableLeaf),
+            _ => None,
+        }
+    }
+
+    /// Whether cells begin with a child's page number, and the header ends with one.
+    #[inline]
+    pub fn has_child(self) -> bool {
+        matches!(self, Kind::IndexInterior | Kind::TableInterior)
+    }
+
+    /// Whether cells have a row id.
+    #[inline]
+    pub fn is_table(self) -> bool {
+        matches!(self, Kind::TableInterior | Kind::TableLeaf)
+    }
+
+    /// Bytes of the b-tree header: 8, or 12 with the rightmost child.
+    #[inline]
+    pub fn header_len(self) -> usize {
+        if self.has_child() { 12 } else { 8 }
+    }
+}
+
+/// A cell. Addresses and sizes are bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Cell {
+    /// Its first byte's address in the page.
+    pub start: u32,
+    /// Bytes it takes in the page: overflow page number and what fills it up to four bytes included.
+    pub size: u32,
+    /// The child page; 0 in leaves.
+    pub child: u32,
+    /// The row id; 0 in indexes.
+    pub rowid: i64,
+    /// Bytes of the whole payload, those on overflow pages included; 0 in interior pages of tables.
+    pub payload: u64,
+    /// Address of the payload's first byte.
+    pub local_at: u32,
+    /// Bytes of the payload that lie in the page.
+    pub local_len: u32,
+    /// The first overflow page; 0 without.
+    pub overflow: u32,
+}
+
+impl Cell {
+    /// The address behind the cell.
+    #[inline]
+    pub fn end(&self) -> u32 {
+        self.start + self.size
+    }
+
+    /// The address behind its last byte that means something: what is left up to [`Cell::end`] fills it up to four bytes.
+    #[inline]
+    fn meaning_end(&self) -> u32 {
+        self.local_at + self.local_len + if self.overflow == 0 { 0 } else { 4 }
+    }
+}
+
+/// A page taken apart by [`Page::parse`].
+#[derive(Debug)]
+pub struct Page {
+    /// What it holds.
+    pub kind: Kind,
+    /// Where the b-tree header begins: 100 on page 1, else 0.
+    pub header_at: usize,
+    /// The rightmost child; 0 in leaves.
+    pub right: u32,
+    /// The cells in order of their keys.
+    pub cells: Vec<Cell>,
+    /// How they lie.
+    pub layout: Layout,
+    /// Address of the lowest cell, freeblock or fragment; the usable size when there is none, and 0 when no page was
+    /// found.
+    content_start: usize,
+    /// Whether a cell may be filled up to four bytes.
+    filled: bool,
+    work: parse::Work,
+}
+
+impl Default for Page {
+    fn default() -> Self {
+        Page::new()
+    }
+}
+
+impl Page {
+    /// A page to parse into: it holds nothing and keeps its memory from page to page.
+    pub fn new() -> Page {
+        Page {
+            kind: Kind::TableLeaf,
+            header_at: 0,
+            right: 0,
+            cells: Vec::new(),
+            layout: Layout::default(),
+            content_start: 0,
+            filled: false,
+            work: parse::Work::default(),
+        }
+    }
+
+    /// Calls `f(start, end)` for every region whose bytes mean nothing, in order of their addresses. Regions may touch.
+    pub fn unallocated(&self, mut f: impl FnMut(usize, usize)) {
+        let pointers_end = self.header_at + self.kind.header_len() + 2 * self.cells.len();
+        if pointers_end < self.content_start {
+            f(pointers_end, self.content_start);
+        }
+        if self.layout.is_canonical() && !self.filled {
+            return;
+        }
+        let mut at = self.content_start;
+        let mut items = self.layout.items.iter().rev().peekable();
+        for rank in (0..=self.cells.len()).rev() {
+            while let Some(item) = items.next_if(|i| usize::from(i.above) == rank) {
+                let meant = if item.block { BLOCK_MIN } else { 0 };
+                let end = at + usize::from(item.size);
+                if at + meant < end {
+                    f(at + meant, end);
+                }
+                at = end;
+            }
+            let Some(cell) = rank
+                .checked_sub(1)
+                .and_then(|rank| self.cells.get(self.layout.cell_at(rank)))
+            else {
+                return;
+            };
+            at = cell.end() as usize;
+            if cell.meaning_end() < cell.end() {
+                f(cell.meaning_end() as usize, at);
+            }
+        }
+    }
+}

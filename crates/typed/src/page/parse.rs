@@ -1,0 +1,338 @@
+//! Taking a page apart. See the module's beginning for what is well-formed.
+
+use super::layout::Item;
+use super::{BLOCK_MIN, Cell, FIRST_HEADER_AT, Kind, Page, USABLE_MAX, USABLE_MIN, varint};
+
+/// Most bytes of a payload: SQLite's own limit for a row.
+const PAYLOAD_MAX: u64 = i32::MAX as u64;
+
+/// Memory that is only of use while a page is parsed.
+#[derive(Debug, Default)]
+pub(super) struct Work {
+    /// One bit per four bytes of the page: a cell begins there.
+    begins: Vec<u64>,
+    /// Which one, where the bit is set.
+    owner: Vec<u16>,
+    /// Freeblocks, in ascending order.
+    blocks: Vec<Block>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Block {
+    start: usize,
+    end: usize,
+}
+
+/// How many bytes of a payload stay in the page: all up to `all_max`; of a longer one at least `part_min`.
+#[derive(Clone, Copy)]
+struct Rule {
+    all_max: usize,
+    part_min: usize,
+    overflow_page: usize,
+}
+
+impl Rule {
+    fn of(kind: Kind, usable: usize) -> Rule {
+        let share = |part: usize| (usable.saturating_sub(12) * part / 255).saturating_sub(23);
+        Rule {
+            all_max: match kind {
+                Kind::TableLeaf => usable.saturating_sub(35),
+                Kind::TableInterior => 0,
+                Kind::IndexInterior | Kind::IndexLeaf => share(64),
+            },
+            part_min: share(32),
+            overflow_page: usable.saturating_sub(4).max(1),
+        }
+    }
+
+    #[inline]
+    fn local(self, payload: u64) -> usize {
+        if payload <= self.all_max as u64 {
+            return payload as usize;
+        }
+        let behind = payload.saturating_sub(self.part_min as u64) % self.overflow_page as u64;
+        let fits = self.part_min + behind as usize;
+        if fits <= self.all_max {
+            fits
+        } else {
+            self.part_min
+        }
+    }
+}
+
+/// Bytes of a payload of `payload` bytes that lie in the page itself, the others being on overflow pages: SQLite fills the last
+/// overflow page if the page has room for the rest, else it leaves as few bytes as allowed. 0 for interior pages of tables.
+pub fn local_len(kind: Kind, usable: usize, payload: u64) -> usize {
+    if kind == Kind::TableInterior {
+        return 0;
+    }
+    Rule::of(kind, usable).local(payload)
+}
+
+#[inline]
+fn be16(bytes: &[u8], at: usize) -> Option<usize> {
+    let two = bytes.get(at..)?.first_chunk::<2>()?;
+    Some(usize::from(u16::from_be_bytes(*two)))
+}
+
+#[inline]
+fn be32(bytes: &[u8], at: usize) -> Option<u32> {
+    let four = bytes.get(at..)?.first_chunk::<4>()?;
+    Some(u32::from_be_bytes(*four))
+}
+
+/// The cell that begins at `start` and ends within `body`.
+#[inline]
+fn cell(body: &[u8], start: usize, kind: Kind, rule: Rule) -> Option<Cell> {
+    let mut cell = Cell {
+        start: start as u32,
+        ..Cell::default()
+    };
+    let mut at = start;
+    if kind.has_child() {
+        cell.child = be32(body, at)?;
+        at += 4;
+    }
+    if kind != Kind::TableInterior {
+        let (payload, len) = varint(body.get(at..)?)?;
+        if payload > PAYLOAD_MAX {
+            return None;
+        }
+        cell.payload = payload;
+        at += len;
+    }
+    if kind.is_table() {
+        let (rowid, len) = varint(body.get(at..)?)?;
+        cell.rowid = rowid.cast_signed();
+        at += len;
+    }
+    cell.local_at = at as u32;
+    let local = rule.local(cell.payload);
+    cell.local_len = local as u32;
+    at += local;
+    if local as u64 != cell.payload {
+        cell.overflow = be32(body, at)?;
+        if cell.overflow == 0 {
+            return None;
+        }
+        at += 4;
+    }
+    let size = (at - start).max(BLOCK_MIN);
+    cell.size = size as u32;
+    (start + size <= body.len()).then_some(cell)
+}
+
+impl Page {
+    /// Takes `page` apart, of which the first `usable` bytes are not reserved. `first` says that it is page 1, whose database
+    /// header is not looked at. False if it is no well-formed b-tree page; then it holds no cells. Memory is reused.
+    pub fn parse(&mut self, page: &[u8], usable: usize, first: bool) -> bool {
+        self.cells.clear();
+        self.layout.reset(0);
+        self.content_start = 0;
+        self.filled = false;
+        if self.take_apart(page, usable, first).is_some() {
+            return true;
+        }
+        self.cells.clear();
+        self.layout.reset(0);
+        self.content_start = 0;
+        false
+    }
+
+    fn take_apart(&mut self, page: &[u8], usable: usize, first: bool) -> Option<()> {
+        let body = page.get(..usable)?;
+        if !(USABLE_MIN..=USABLE_MAX).contains(&usable) {
+            return None;
+        }
+        let header_at = if first { FIRST_HEADER_AT } else { 0 };
+        self.header_at = header_at;
+        self.kind = Kind::from_byte(*body.get(header_at)?)?;
+        let first_block = be16(body, header_at + 1)?;
+        let cells = be16(body, header_at + 3)?;
+        let content_start = match be16(body, header_at + 5)? {
+            0 => USABLE_MAX,
+            start => start,
+        };
+        let fragments = usize::from(*body.get(header_at + 7)?);
+        self.right = match self.kind.has_child() {
+            true => be32(body, header_at + 8)?,
+            false => 0,
+        };
+        let pointers_at = header_at + self.kind.header_len();
+        let pointers_end = pointers_at + 2 * cells;
+        let pointers = body.get(pointers_at..pointers_end)?;
+        if content_start < pointers_end || content_start > usable {
+            return None;
+        }
+        self.content_start = content_start;
+        self.layout.reset(cells);
+
+        // Cells back to back, downwards from the usable end? Then nothing is left to account for but the content start.
+        let rule = Rule::of(self.kind, usable);
+        let (mut packed, mut descending) = (true, true);
+        let mut below = usable as u32;
+        self.cells.reserve(cells);
+        let mut meant = 0;
+        for pointer in pointers.as_chunks::<2>().0 {
+            let start = usize::from(u16::from_be_bytes(*pointer));
+            let cell = cell(body, start, self.kind, rule)?;
+            packed &= cell.end() == below;
+            descending &= cell.end() <= below;
+            below = cell.start;
+            meant |= cell.end() - cell.meaning_end();
+            self.cells.push(cell);
+        }
+        self.filled = meant != 0;
+        if packed && below as usize == content_start && first_block == 0 && fragments == 0 {
+            return Some(());
+        }
+
+        self.find_blocks(body, first_block)?;
+        let mut account = Account {
+            at: usable,
+            fragments: 0,
+            above: 0,
+            blocks: &mut self.work.blocks,
+            items: &mut self.layout.items,
+        };
+        if descending {
+            for cell in &self.cells {
+                account.cell(cell)?;
+            }
+        } else {
+            let order = &mut self.layout.order;
+            self.work.begins.clear();
+            self.work.begins.resize(usable.div_ceil(BLOCK_MIN * 64), 0);
+            self.work.owner.resize(usable.div_ceil(BLOCK_MIN), 0);
+            for (index, cell) in self.cells.iter().enumerate() {
+                let place = cell.start as usize / BLOCK_MIN;
+                let word = self.work.begins.get_mut(place / 64)?;
+                // No cell is of fewer than four bytes, so two that begin in the same four overlap.
+                if *word >> (place % 64) & 1 == 1 {
+                    return None;
+                }
+                *word |= 1 << (place % 64);
+                *self.work.owner.get_mut(place)? = index as u16;
+            }
+            for (at, &word) in self.work.begins.iter().enumerate().rev() {
+                let mut word = word;
+                while word != 0 {
+                    let bit = 63 - word.leading_zeros() as usize;
+                    word ^= 1 << bit;
+                    let index = *self.work.owner.get(at * 64 + bit)?;
+                    account.cell(self.cells.get(usize::from(index))?)?;
+                    order.push(index);
+                }
+            }
+        }
+        account.end(content_start, fragments)
+    }
+
+    /// Follows the chain of freeblocks.
+    fn find_blocks(&mut self, body: &[u8], first: usize) -> Option<()> {
+        let blocks = &mut self.work.blocks;
+        blocks.clear();
+        let mut start = first;
+        let mut lowest = self.content_start;
+        while start != 0 {
+            let end = start + be16(body, start + 2)?;
+            if start < lowest || end < start + BLOCK_MIN || end > body.len() {
+                return None;
+            }
+            blocks.push(Block { start, end });
+            start = be16(body, start)?;
+            lowest = end + BLOCK_MIN;
+        }
+        Some(())
+    }
+}
+
+/// Goes through a page's content from the usable end downwards, so that no byte is met twice or left out.
+struct Account<'a> {
+    /// All from here on is accounted for.
+    at: usize,
+    /// Bytes that belong to nothing, so far.
+    fragments: usize,
+    /// Cells so far.
+    above: u16,
+    /// Freeblocks that were not met yet.
+    blocks: &'a mut Vec<Block>,
+    items: &'a mut Vec<Item>,
+}
+
+impl Account<'_> {
+    #[inline]
+    fn cell(&mut self, cell: &Cell) -> Option<()> {
+        let end = cell.end() as usize;
+        if end != self.at {
+            self.gap(end)?;
+        }
+        self.at = cell.start as usize;
+        self.above += 1;
+        Some(())
+    }
+
+    /// Freeblocks and fragments from `from` up to where we are.
+    fn gap(&mut self, from: usize) -> Option<()> {
+        if from > self.at {
+            return None;
+        }
+        while let Some(block) = self.blocks.pop_if(|block| block.start >= from) {
+            self.fragment(block.end)?;
+            self.items.push(Item {
+                above: self.above,
+                size: (block.end - block.start) as u16,
+                block: true,
+            });
+            self.at = block.start;
+        }
+        self.fragment(from)
+    }
+
+    fn fragment(&mut self, from: usize) -> Option<()> {
+        let size = self.at.checked_sub(from)?;
+        if size != 0 {
+            self.fragments += size;
+            self.items.push(Item {
+                above: self.above,
+                // Too long a fragment fails at the end: a header counts no more than 255.
+                size: size.min(usize::from(u16::MAX)) as u16,
+                block: false,
+            });
+            self.at = from;
+        }
+        Some(())
+    }
+
+    fn end(mut self, content_start: usize, fragments: usize) -> Option<()> {
+        self.gap(content_start)?;
+        (self.blocks.is_empty() && self.fragments == fragments).then_some(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn local_bytes_are_those_of_the_file_format() {
+        // Usable 4096: X is 4061 for table leaves and 1002 for indexes, M is 489.
+        for (kind, payload, local) in [
+            (Kind::TableLeaf, 0, 0),
+            (Kind::TableLeaf, 4061, 4061),
+            (Kind::TableLeaf, 4062, 489),
+            (Kind::TableLeaf, 4581, 489),
+            (Kind::TableLeaf, 4582, 490),
+            (Kind::TableLeaf, 489 + 4092 + 3572, 4061),
+            (Kind::TableLeaf, 489 + 4092 + 3573, 489),
+            (Kind::IndexLeaf, 1002, 1002),
+            (Kind::IndexLeaf, 1003, 489),
+            (Kind::IndexInterior, 489 + 4092 + 513, 1002),
+            (Kind::IndexInterior, 489 + 4092 + 514, 489),
+            (Kind::TableInterior, 100, 0),
+        ] {
+            assert_eq!(local_len(kind, 4096, payload), local, "{kind:?} {payload}");
+        }
+        assert_eq!(local_len(Kind::TableLeaf, 0, u64::MAX), 0);
+    }
+}

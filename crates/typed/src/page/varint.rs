@@ -1,0 +1,130 @@
+//! SQLite's variable-length integers: groups of seven bits, highest first, the top bit of a byte saying that more follow; a
+//! ninth byte counts whole.
+
+/// Most bytes that a number takes.
+const LEN_MAX: usize = 9;
+
+/// The number at the beginning of `bytes` and how many of them it takes. `None` if it does not end there, or if it could be
+/// written in fewer bytes: SQLite always writes the shortest form.
+#[inline]
+pub fn varint(bytes: &[u8]) -> Option<(u64, usize)> {
+    match *bytes {
+        [a, ..] if a < 0x80 => Some((u64::from(a), 1)),
+        [a, b, ..] if b < 0x80 && a > 0x80 => Some((u64::from(a & 0x7f) << 7 | u64::from(b), 2)),
+        _ => long(bytes),
+    }
+}
+
+fn long(bytes: &[u8]) -> Option<(u64, usize)> {
+    let mut value = 0u64;
+    for (i, &byte) in bytes.iter().take(LEN_MAX).enumerate() {
+        if i == LEN_MAX - 1 {
+            value = value << 8 | u64::from(byte);
+            return (varint_len(value) == LEN_MAX).then_some((value, LEN_MAX));
+        }
+        value = value << 7 | u64::from(byte & 0x7f);
+        if byte < 0x80 {
+            return (varint_len(value) == i + 1).then_some((value, i + 1));
+        }
+    }
+    None
+}
+
+/// Bytes that `value` takes, 1 to 9.
+#[inline]
+pub fn varint_len(value: u64) -> usize {
+    let bits = (64 - (value | 1).leading_zeros()) as usize;
+    bits.div_ceil(7).min(LEN_MAX)
+}
+
+/// Writes `value` to the beginning of `out` and gives the bytes that it takes; 0 and nothing written if `out` is shorter.
+#[inline]
+pub fn put_varint(value: u64, out: &mut [u8]) -> usize {
+    let len = varint_len(value);
+    let Some(out) = out.get_mut(..len) else {
+        return 0;
+    };
+    let mut rest = value;
+    let mut bytes = out.iter_mut().rev();
+    if let Some(last) = bytes.next() {
+        if len == LEN_MAX {
+            *last = rest as u8;
+            rest >>= 8;
+        } else {
+            *last = rest as u8 & 0x7f;
+            rest >>= 7;
+        }
+    }
+    for byte in bytes {
+        *byte = rest as u8 | 0x80;
+        rest >>= 7;
+    }
+    len
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn bytes_are_those_of_the_file_format() {
+        let mut out = [0u8; LEN_MAX];
+        for (value, bytes) in [
+            (0, &[0][..]),
+            (127, &[0x7f]),
+            (128, &[0x81, 0]),
+            (16_383, &[0xff, 0x7f]),
+            (16_384, &[0x81, 0x80, 0]),
+            (
+                (1 << 56) - 1,
+                &[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f],
+            ),
+            (
+                1 << 56,
+                &[0x80, 0xc0, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0],
+            ),
+            (u64::MAX, &[0xff; 9]),
+        ] {
+            assert_eq!(put_varint(value, &mut out), bytes.len());
+            assert_eq!(out.get(..bytes.len()), Some(bytes));
+            assert_eq!(varint(bytes), Some((value, bytes.len())));
+            let cut = bytes.len() - 1;
+            assert_eq!(varint(bytes.get(..cut).expect("shorter")), None);
+            assert_eq!(put_varint(value, out.get_mut(..cut).expect("shorter")), 0);
+        }
+    }
+
+    #[test]
+    fn longer_forms_are_refused() {
+        for bytes in [
+            &[0x80, 0][..],
+            &[0x80, 0x7f],
+            &[0x80, 0x81, 0],
+            &[0x80; 9],
+            &[0x80, 0x80, 0x80, 1],
+        ] {
+            assert_eq!(varint(bytes), None, "{bytes:x?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_was_put_is_read(value: u64, shift in 0u32..64, behind: u8) {
+            let value = value >> shift;
+            let mut out = [behind; LEN_MAX + 1];
+            let len = put_varint(value, &mut out);
+            prop_assert_eq!(len, varint_len(value));
+            prop_assert_eq!(varint(&out), Some((value, len)));
+        }
+
+        #[test]
+        fn what_is_read_is_put(bytes in prop::collection::vec(any::<u8>(), 0..12)) {
+            if let Some((value, len)) = varint(&bytes) {
+                let mut out = [0; LEN_MAX];
+                prop_assert_eq!(put_varint(value, &mut out), len);
+                prop_assert_eq!(out.get(..len), bytes.get(..len));
+            }
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! Scrub: which pages may lose their unallocated bytes.
+//!
+//! A page that only looks like a b-tree page must keep every byte. What else a page can be, and how it is told:
+//!
+//! - An overflow page or a freelist trunk begins with the number of a page, or with 0; a b-tree page begins with 2, 5, 10 or 13, which
+//!   as the first byte of a page number means a page of 2^25 or more. [`PageContext::pages`] is a bound for numbers that can be meant: so a
+//!   page whose first four bytes are not above it is kept as it is. The bound must hold when the page is written, which can be before its
+//!   transaction has told how long the database is: [`MARGIN`] is added, more pages than a page cache can hold back.
+//! - A pointer map may begin with any of 1 to 5. They stand at fixed places, and only if auto_vacuum is set; a page at such a place is
+//!   kept as it is whether or not it is set, for the page that says so may be of another moment.
+//! - The page of the lock bytes is never used.
+//! - Whoever reserves bytes at the end of pages may do more with pages than SQLite: nothing is scrubbed there.
+//! - A page whose cells, freeblocks and fragments do not account for every byte is none ([`Page::parse`]), and an interior page without cells
+//!   is in transit.
+//!
+//! All this holds for pages of a checkpoint that is not complete, too: it speaks of the page, not of a state of the file.
+
+use crate::page::Page;
+use crate::split::PageContext;
+
+/// Pages that may have been allocated and not written yet: 64 GiB of pages of 4 KiB.
+const MARGIN: u32 = 1 << 24;
+/// Address of the lock bytes.
+const LOCK_AT: usize = 1 << 30;
+/// Bytes of a pointer map's entry.
+const MAP_ENTRY: usize = 5;
+
+/// Whether a page, taken apart as `parsed`, may lose its unallocated bytes.
+pub(crate) fn may_scrub(context: &PageContext, page: &[u8], parsed: &Page) -> bool {
+    let number = context.number as usize;
+    if context.reserved > 0 || number == 0 || parsed.kind.has_child() && parsed.cells.is_empty() {
+        return false;
+    }
+    if number == 1 {
+        return true;
+    }
+    let lock_page = LOCK_AT / page.len().max(1) + 1;
+    let mapped = page.len() / MAP_ENTRY + 1;
+    let is_map = |n: usize| n >= 2 && (n - 2).is_multiple_of(mapped);
+    // A map that would meet the lock page stands behind it.
+    if number == lock_page || is_map(number) || number == lock_page + 1 && is_map(lock_page) {
+        return false;
+    }
+    let first = page
+        .first_chunk()
+        .map_or(0, |four| u32::from_be_bytes(*four));
+    first > context.pages.saturating_add(MARGIN)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A leaf with one cell of three bytes' content and rubbish between.
+    fn leaf() -> Vec<u8> {
+        let mut page = vec![0xEE; 4096];
+        page[..10].copy_from_slice(&[13, 0, 0, 0, 1, 0x0f, 0xfb, 0, 0x0f, 0xfb]);
+        page[4091..].copy_from_slice(&[3, 1, 2, 1, 7]);
+        page
+    }
+
+    fn may(number: u32, pages: u32, reserved: usize, page: &[u8]) -> bool {
+        let mut parsed = Page::new();
+        assert!(parsed.parse(page, page.len() - reserved, false), "a page");
+        let context = PageContext {
+            number,
+            pages,
+            reserved,
+        };
+        may_scrub(&context, page, &parsed)
+    }
+
+    #[test]
+    fn what_may_be_another_page_is_kept() {
+        let page = leaf();
+        assert!(may(3, 100, 0, &page));
+        assert!(!may(2, 100, 0, &page), "a pointer map's place");
+        assert!(!may(2 + 820, 1000, 0, &page), "the next one");
+        assert!(may(3 + 820, 1000, 0, &page));
+        assert!(!may(262_145, 300_000, 0, &page), "the lock page");
+        let first = u32::from_be_bytes(*page.first_chunk().expect("long"));
+        assert!(may(3, first - MARGIN - 1, 0, &page));
+        assert!(
+            !may(3, first - MARGIN, 0, &page),
+            "an overflow page's next one"
+        );
+    }
+
+    #[test]
+    fn reserved_bytes_and_pages_in_transit_are_kept() {
+        let mut page = vec![0; 512];
+        page[0] = 13;
+        page[5..7].copy_from_slice(&500u16.to_be_bytes());
+        assert!(!may(3, 10, 12, &page));
+        page[0] = 5;
+        page[5..7].copy_from_slice(&512u16.to_be_bytes());
+        assert!(!may(3, 10, 0, &page));
+        page[0] = 13;
+        assert!(may(3, 10, 0, &page));
+    }
+}

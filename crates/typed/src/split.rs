@@ -1,0 +1,351 @@
+//! Splitting: a page becomes streams of integers, codes of text and raw bytes, in the order in which they are stored.
+
+use crate::class::Class;
+use crate::decimal::to_scaled;
+use crate::model::{COLUMN_STREAMS, ColumnStream, Form, Model, PAGE_STREAMS, PageStream};
+use crate::page::Page;
+use crate::record::{Raw, Small, body_len, int, take_apart};
+use crate::scrub::may_scrub;
+use crate::template::FIELDS_MAX;
+
+/// Where a page stands in its database.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PageContext {
+    /// Its number; page 1 begins with the database header.
+    pub number: u32,
+    /// Pages that the database has, or may have by the time this page counts; see [`crate::scrub()`].
+    pub pages: u32,
+    /// Bytes at the end of each page that SQLite leaves to others.
+    pub reserved: usize,
+}
+
+/// A stream of integers of a page.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Stream {
+    /// Its number in the model.
+    pub(crate) number: usize,
+    /// Where its values lie in [`Split::ints`].
+    pub(crate) from: usize,
+    pub(crate) to: usize,
+    /// What follows it.
+    pub(crate) tail: Tail,
+}
+
+/// What follows a stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Tail {
+    Nothing,
+    /// The codes of the values whose lengths it gives, of so many bits each: a part of [`Split::codes`].
+    Codes {
+        from: usize,
+        to: usize,
+        width: u32,
+    },
+    /// Its values were divided by two to this power.
+    Zeros(u32),
+}
+
+/// Most values of a page, rows times columns, in terms of its bytes: each takes a byte of a record's header at least, but
+/// for those of rows that end early.
+pub(crate) fn most_values(page_len: usize) -> usize {
+    2 * page_len
+}
+
+/// A page, split. Kept and used again for the next page.
+#[derive(Debug, Default)]
+pub(crate) struct Split {
+    pub(crate) page: Page,
+    /// The most columns that a row has.
+    pub(crate) columns: usize,
+    /// 0 and 1 take a byte.
+    pub(crate) long: bool,
+    pub(crate) ints: Vec<i64>,
+    pub(crate) streams: Vec<Stream>,
+    pub(crate) codes: Vec<u16>,
+    pub(crate) raw: Vec<u8>,
+    /// There are unallocated bytes to be kept: they end `raw`.
+    pub(crate) residue: bool,
+    /// Unallocated bytes need not be kept.
+    pub(crate) scrub: bool,
+    values: Vec<Raw>,
+    /// Where the values of each row that is not opaque begin, and those of the row after it.
+    rows: Vec<(u32, u32)>,
+    of_column: OfColumn,
+}
+
+/// The values of one column by class.
+#[derive(Debug, Default)]
+struct OfColumn {
+    classes: Vec<i64>,
+    numbers: Vec<i64>,
+    integers: Vec<i64>,
+    reals: Vec<i64>,
+    lengths: Vec<i64>,
+    formed: [Vec<i64>; FIELDS_MAX],
+}
+
+impl OfColumn {
+    fn clear(&mut self) {
+        self.classes.clear();
+        self.numbers.clear();
+        self.integers.clear();
+        self.reals.clear();
+        self.lengths.clear();
+        for f in &mut self.formed {
+            f.clear();
+        }
+    }
+}
+
+impl Split {
+    /// Splits `bytes` by a model. False if it is no page that this codec can code.
+    pub(crate) fn split(&mut self, bytes: &[u8], context: &PageContext, model: &Model) -> bool {
+        self.part(bytes, context, model).is_some()
+    }
+
+    fn part(&mut self, bytes: &[u8], context: &PageContext, model: &Model) -> Option<()> {
+        let usable = bytes.len().checked_sub(context.reserved)?;
+        if !self.page.parse(bytes, usable, context.number == 1) {
+            return None;
+        }
+        self.ints.clear();
+        self.streams.clear();
+        self.codes.clear();
+        self.raw.clear();
+        if context.number == 1 {
+            self.raw.extend_from_slice(bytes.get(..100)?);
+        }
+        self.raw.extend_from_slice(bytes.get(usable..)?);
+        self.part_cells(bytes)?;
+        let columns = self.columns;
+        if self.rows.len().checked_mul(columns)? > most_values(bytes.len()) {
+            return None;
+        }
+        let mut number = PAGE_STREAMS;
+        for c in 0..columns {
+            self.part_column(bytes, c, number, model)?;
+            number += COLUMN_STREAMS + model.column(c).form.streams();
+        }
+        self.residue = false;
+        self.scrub = may_scrub(context, bytes, &self.page);
+        if !self.scrub {
+            let before = self.raw.len();
+            let raw = &mut self.raw;
+            self.page.unallocated(|from, to| {
+                raw.extend_from_slice(bytes.get(from..to).unwrap_or_default());
+            });
+            let left = self.raw.get(before..).unwrap_or_default();
+            self.residue = left.iter().any(|b| *b != 0);
+            if !self.residue {
+                self.raw.truncate(before);
+            }
+        }
+        Some(())
+    }
+
+    /// What belongs to the cells as such, and the records of those that can be taken apart.
+    fn part_cells(&mut self, bytes: &[u8]) -> Option<()> {
+        let kind = self.page.kind;
+        self.values.clear();
+        self.rows.clear();
+        self.columns = 0;
+        let cells = self.page.cells.len();
+        let has_records = !kind.is_table() || !kind.has_child();
+        if has_records {
+            let mut small = Small::default();
+            let start = self.ints.len();
+            for cell in &self.page.cells {
+                let from = self.values.len();
+                let at = cell.local_at as usize;
+                let record = bytes.get(at..at + cell.local_len as usize)?;
+                let plain =
+                    cell.overflow == 0 && take_apart(record, at, &mut small, &mut self.values);
+                self.ints.push(i64::from(!plain));
+                if plain {
+                    self.rows.push((from as u32, self.values.len() as u32));
+                    self.columns = self.columns.max(self.values.len() - from);
+                }
+            }
+            if small.short && small.long {
+                return None;
+            }
+            self.long = small.long;
+            self.stream_from(PageStream::Opaque as usize, start);
+        } else {
+            self.long = false;
+        }
+        if kind.has_child() {
+            let start = self.ints.len();
+            self.ints
+                .extend(self.page.cells.iter().map(|c| i64::from(c.child)));
+            self.stream_from(PageStream::Child as usize, start);
+        }
+        if kind.is_table() {
+            let start = self.ints.len();
+            self.ints.extend(self.page.cells.iter().map(|c| c.rowid));
+            self.stream_from(PageStream::Rowid as usize, start);
+        }
+        if has_records && self.rows.len() < cells {
+            self.part_opaque(bytes)?;
+        }
+        Some(())
+    }
+
+    fn part_opaque(&mut self, bytes: &[u8]) -> Option<()> {
+        let opaque: Vec<_> = self
+            .page
+            .cells
+            .iter()
+            .zip(&self.ints)
+            .filter(|(_, kind)| **kind == 1)
+            .map(|(cell, _)| *cell)
+            .collect();
+        let start = self.ints.len();
+        for cell in &opaque {
+            self.ints.push(i64::try_from(cell.payload).ok()?);
+            let at = cell.local_at as usize;
+            let local = bytes.get(at..at + cell.local_len as usize)?;
+            self.raw.extend_from_slice(local);
+        }
+        self.stream_from(PageStream::Payload as usize, start);
+        let start = self.ints.len();
+        let chained = opaque.iter().filter(|c| c.overflow != 0);
+        self.ints.extend(chained.map(|c| i64::from(c.overflow)));
+        self.stream_from(PageStream::Overflow as usize, start);
+        Some(())
+    }
+
+    /// Takes the integers from `start` on as a stream; an empty one is not stored.
+    fn stream_from(&mut self, number: usize, start: usize) {
+        let to = self.ints.len();
+        if start < to {
+            self.streams.push(Stream {
+                number,
+                from: start,
+                to,
+                tail: Tail::Nothing,
+            });
+        }
+    }
+
+    fn stream_of(&mut self, number: usize, values: &[i64], tail: Tail) {
+        if !values.is_empty() {
+            let from = self.ints.len();
+            self.ints.extend_from_slice(values);
+            self.streams.push(Stream {
+                number,
+                from,
+                to: self.ints.len(),
+                tail,
+            });
+        }
+    }
+
+    fn part_column(&mut self, bytes: &[u8], c: usize, number: usize, model: &Model) -> Option<()> {
+        let column = model.column(c);
+        let mut of = std::mem::take(&mut self.of_column);
+        of.clear();
+        let power = 10i64.checked_pow(u32::from(column.scale))?;
+        let mut fields = [0; FIELDS_MAX];
+        let codes_from = self.codes.len();
+        for (from, to) in &self.rows {
+            let value = *from as usize + c;
+            let Some(raw) = self.values.get(value).filter(|_| value < *to as usize) else {
+                of.classes.push(Class::Absent as i64);
+                continue;
+            };
+            let at = raw.at as usize;
+            let body = bytes.get(at..at + body_len(raw.serial_type))?;
+            let class = match raw.serial_type {
+                0 => Class::Null,
+                7 => {
+                    let bits = int(body);
+                    match to_scaled(f64::from_bits(bits as u64), column.scale) {
+                        Some(m) if m % power != 0 => {
+                            of.numbers.push(m);
+                            Class::Number
+                        }
+                        _ => {
+                            of.reals.push(bits);
+                            Class::Real
+                        }
+                    }
+                }
+                t if t < 12 => {
+                    let v = if t < 8 { int(body) } else { i64::from(t - 8) };
+                    match v.checked_mul(power) {
+                        Some(m) => {
+                            of.numbers.push(m);
+                            Class::Number
+                        }
+                        None => {
+                            of.integers.push(v);
+                            Class::Integer
+                        }
+                    }
+                }
+                t => {
+                    let text = t % 2 == 1;
+                    let formed = text
+                        && match &column.form {
+                            Form::Free => false,
+                            Form::Template(template) => template.parse(body, &mut fields),
+                            Form::Dictionary(d) => d.number_of(body).is_some_and(|n| {
+                                fields = [i64::from(n); FIELDS_MAX];
+                                true
+                            }),
+                        };
+                    if formed {
+                        let used = column.form.streams();
+                        for (to, field) in of.formed.iter_mut().zip(&fields).take(used) {
+                            to.push(*field);
+                        }
+                        Class::Formed
+                    } else {
+                        match &column.symbols {
+                            Some(symbols) => {
+                                let before = self.codes.len();
+                                symbols.encode(body, &mut self.codes);
+                                of.lengths.push((self.codes.len() - before) as i64);
+                            }
+                            None => {
+                                self.raw.extend_from_slice(body);
+                                of.lengths.push(body.len() as i64);
+                            }
+                        }
+                        if text { Class::Text } else { Class::Blob }
+                    }
+                }
+            };
+            of.classes.push(class as i64);
+        }
+        let stream = |s: ColumnStream| number + s as usize;
+        self.stream_of(stream(ColumnStream::Class), &of.classes, Tail::Nothing);
+        self.stream_of(stream(ColumnStream::Number), &of.numbers, Tail::Nothing);
+        self.stream_of(stream(ColumnStream::Integer), &of.integers, Tail::Nothing);
+        let zeros = of
+            .reals
+            .iter()
+            .fold(0, |all, bits| all | bits)
+            .trailing_zeros()
+            .min(63);
+        for bits in &mut of.reals {
+            *bits >>= zeros;
+        }
+        self.stream_of(stream(ColumnStream::Real), &of.reals, Tail::Zeros(zeros));
+        let tail = match &column.symbols {
+            Some(symbols) => Tail::Codes {
+                from: codes_from,
+                to: self.codes.len(),
+                width: symbols.width(),
+            },
+            None => Tail::Nothing,
+        };
+        self.stream_of(stream(ColumnStream::Length), &of.lengths, tail);
+        for (i, values) in of.formed.iter().take(column.form.streams()).enumerate() {
+            self.stream_of(stream(ColumnStream::Formed) + i, values, Tail::Nothing);
+        }
+        self.of_column = of;
+        Some(())
+    }
+}

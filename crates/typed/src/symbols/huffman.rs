@@ -1,0 +1,251 @@
+//! Prefix codes for small numbers, as a table that is stored before what it codes.
+//!
+//! A stored code: how many lengths there are (9 bits), then a nibble for each: 0 to 11 is the length of the code of the next
+//! number (0: it does not stand), 12 to 15 are 2, 4, 8 or 16 numbers that do not stand. A number that stands alone takes no
+//! bits, whatever its length. Codes are canonical: shorter before longer, then in the order of the numbers; the first bit of a
+//! code is the lowest.
+//!
+//! Valid if and only if the lengths fill the code space, or at most one number stands.
+
+use crate::bits::{BitWriter, PADDING};
+
+/// Longest code in bits.
+const LONGEST: u32 = 11;
+/// Numbers that can be coded are below this.
+pub(super) const NUMBERS: usize = 258;
+/// Bits of the number of lengths.
+const COUNT_BITS: u32 = 9;
+
+/// Lengths of codes, by number.
+fn lengths(counts: &[u32; NUMBERS]) -> [u8; NUMBERS] {
+    let mut lengths = [0; NUMBERS];
+    let mut counts = *counts;
+    loop {
+        // Trees that are not joined yet: their count and the numbers in them.
+        let mut trees: Vec<(u64, Vec<u16>)> = (0..NUMBERS as u16)
+            .filter(|n| counts[usize::from(*n)] > 0)
+            .map(|n| (u64::from(counts[usize::from(n)]), vec![n]))
+            .collect();
+        lengths.fill(0);
+        if let [(_, only)] = &trees[..] {
+            lengths[usize::from(only[0])] = 1;
+        }
+        // The two smallest stand last.
+        trees.sort_by_key(|t| std::cmp::Reverse(t.0));
+        while let (Some(a), Some(b)) = (trees.pop(), trees.pop()) {
+            let count = a.0 + b.0;
+            let numbers = [a.1, b.1].concat();
+            for number in &numbers {
+                lengths[usize::from(*number)] += 1;
+            }
+            if trees.is_empty() {
+                break;
+            }
+            let at = trees.partition_point(|t| t.0 > count);
+            trees.insert(at, (count, numbers));
+        }
+        if lengths.iter().all(|l| u32::from(*l) <= LONGEST) {
+            return lengths;
+        }
+        for count in &mut counts {
+            *count = count.div_ceil(2);
+        }
+    }
+}
+
+/// Gives every number that stands its code: calls `each` with number, code (its first bit the lowest) and length.
+fn assign(lengths: &[u8], mut each: impl FnMut(usize, u32, u32)) {
+    let mut code = 0u32;
+    for len in 1..=LONGEST {
+        for (number, _) in lengths
+            .iter()
+            .enumerate()
+            .filter(|l| u32::from(*l.1) == len)
+        {
+            each(number, code.reverse_bits() >> (32 - len), len);
+            code += 1;
+        }
+        code <<= 1;
+    }
+}
+
+/// A code to write with.
+pub(super) struct Code {
+    /// By number: its code and length.
+    codes: [(u32, u32); NUMBERS],
+}
+
+impl Code {
+    /// The best code for numbers that stand so often; stores it.
+    pub(super) fn put(counts: &[u32; NUMBERS], out: &mut BitWriter) -> Code {
+        let lengths = lengths(counts);
+        let used = lengths.iter().rposition(|l| *l > 0).map_or(0, |n| n + 1);
+        out.put(used as u64, COUNT_BITS);
+        let mut rest = &lengths[..used];
+        while let Some(&len) = rest.first() {
+            let zeros = rest.iter().take_while(|l| **l == 0).count().min(16);
+            let (nibble, numbers) = match zeros {
+                0 | 1 => (u64::from(len), 1),
+                _ => (11 + u64::from(zeros.ilog2()), 1 << zeros.ilog2()),
+            };
+            out.put(nibble, 4);
+            rest = &rest[numbers..];
+        }
+        let mut codes = [(0, 0); NUMBERS];
+        if lengths.iter().filter(|l| **l > 0).count() > 1 {
+            assign(&lengths, |number, code, len| codes[number] = (code, len));
+        }
+        Code { codes }
+    }
+
+    /// Writes a number that was counted.
+    pub(super) fn write(&self, number: usize, out: &mut BitWriter) {
+        let (code, len) = self.codes[number];
+        out.put(u64::from(code), len);
+    }
+}
+
+/// Bits to read codes from.
+pub(super) struct Bits<'a> {
+    /// With [`PADDING`] bytes behind the end.
+    padded: &'a [u8],
+    at: usize,
+}
+
+impl<'a> Bits<'a> {
+    /// Reads from `padded`, whose last [`PADDING`] bytes do not belong to it.
+    pub(super) fn new(padded: &'a [u8]) -> Bits<'a> {
+        Bits { padded, at: 0 }
+    }
+
+    /// The next bits, at least 57; `None` a few bytes behind the end.
+    #[inline]
+    fn load(&self) -> Option<u64> {
+        let chunk = self.padded.get(self.at >> 3..)?.first_chunk::<8>()?;
+        Some(u64::from_le_bytes(*chunk) >> (self.at & 7))
+    }
+
+    /// The next `width` bits, at most 32.
+    #[inline]
+    pub(super) fn take(&mut self, width: u32) -> Option<usize> {
+        let bits = self.load()? & ((1 << width) - 1);
+        self.at += width as usize;
+        Some(bits as usize)
+    }
+
+    /// Whether all was read, the last byte's spare bits excepted.
+    pub(super) fn at_end(&self) -> bool {
+        self.at.div_ceil(8) + PADDING == self.padded.len()
+    }
+}
+
+/// A code to read with.
+pub(super) struct Numbers {
+    /// By the next bits: a number `<< 4 |` the length of its code. [`NONE`] if no number has such a code.
+    table: Vec<u16>,
+    mask: u64,
+}
+
+const NONE: u16 = u16::MAX;
+
+impl Numbers {
+    /// Reads what [`Code::put`] stored.
+    pub(super) fn take(bits: &mut Bits<'_>) -> Option<Numbers> {
+        let used = bits.take(COUNT_BITS)?;
+        let mut lengths = [0u8; NUMBERS];
+        let lengths = lengths.get_mut(..used)?;
+        let mut at = 0;
+        while at < used {
+            match bits.take(4)? {
+                len @ ..=11 => {
+                    *lengths.get_mut(at)? = len as u8;
+                    at += 1;
+                }
+                zeros => at += 2 << (zeros - 12),
+            }
+        }
+        let mut standing = lengths.iter().enumerate().filter(|l| *l.1 > 0);
+        let first = standing.next();
+        if standing.next().is_none() {
+            return Some(Numbers {
+                table: vec![first.map_or(NONE, |(number, _)| (number as u16) << 4)],
+                mask: 0,
+            });
+        }
+        let longest = lengths.iter().copied().max().map_or(0, u32::from);
+        let used = lengths.iter().filter(|l| **l > 0);
+        let space: u32 = used.map(|l| 1 << longest >> *l).sum();
+        if space != 1 << longest {
+            return None;
+        }
+        let mut table = vec![NONE; 1 << longest];
+        assign(lengths, |number, code, len| {
+            let entry = (number as u16) << 4 | len as u16;
+            let same = table.iter_mut().skip(code as usize);
+            same.step_by(1 << len).for_each(|place| *place = entry);
+        });
+        Some(Numbers {
+            table,
+            mask: (1 << longest) - 1,
+        })
+    }
+
+    /// The next number, below [`NUMBERS`].
+    #[inline]
+    pub(super) fn next(&self, bits: &mut Bits<'_>) -> Option<usize> {
+        let entry = *self.table.get((bits.load()? & self.mask) as usize)?;
+        if entry == NONE {
+            return None;
+        }
+        bits.at += usize::from(entry & 15);
+        Some(usize::from(entry >> 4))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn numbers_come_back(numbers in prop::collection::vec(prop_oneof![0usize..3, 0..NUMBERS, Just(70)], 0..400), power in 0u32..30) {
+            let mut counts = [0; NUMBERS];
+            for number in &numbers {
+                counts[*number] += 1;
+            }
+            // Counts that would give very long codes.
+            for (n, count) in counts.iter_mut().enumerate().take(power as usize) {
+                *count += 1 << n;
+            }
+            let mut out = BitWriter::default();
+            let code = Code::put(&counts, &mut out);
+            for number in &numbers {
+                code.write(*number, &mut out);
+            }
+            let mut bytes = Vec::new();
+            out.finish(&mut bytes);
+            bytes.extend([0xff; PADDING]);
+            let mut bits = Bits::new(&bytes);
+            let code = Numbers::take(&mut bits).expect("as it was put");
+            for number in &numbers {
+                prop_assert_eq!(code.next(&mut bits), Some(*number));
+            }
+            prop_assert!(bits.at_end());
+        }
+
+        #[test]
+        fn any_bits_do_no_harm(mut bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+            bytes.extend([0xff; PADDING]);
+            let mut bits = Bits::new(&bytes);
+            if let Some(code) = Numbers::take(&mut bits) {
+                while let Some(number) = code.next(&mut bits) {
+                    prop_assert!(number < NUMBERS);
+                    if code.mask == 0 {
+                        break;
+                    }
+                }
+            }
+        }
+    }
+}

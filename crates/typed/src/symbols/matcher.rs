@@ -1,0 +1,297 @@
+//! Finds the symbols that a text begins with.
+//!
+//! Symbols lie in the order of their bytes, so those that a text begins with all begin the last one that is not behind the text
+//! in this order: it is sought among the symbols that have the text's first two bytes, and of those that begin it the text
+//! has those that are no longer than what it shares with it. The search takes a quarter at a time, of what follows the first
+//! symbol with these bytes: what is behind their last one is behind the text too.
+
+use super::SYMBOL_MAX;
+use super::symbol::Symbol;
+
+/// Bytes that a search looks at.
+pub(super) const WINDOW: usize = SYMBOL_MAX + 1;
+
+/// The symbols that begin a text.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Found {
+    /// A symbol that all of them begin.
+    code: u16,
+    /// Bit `n` says that one of them has `n` bytes.
+    pub(super) lens: u32,
+}
+
+impl Found {
+    /// Bytes of the longest symbol, 0 if there is none.
+    #[inline]
+    pub(super) fn longest(self) -> usize {
+        longest(self.lens)
+    }
+}
+
+/// The greatest length of a set of lengths, 0 if there is none.
+#[inline]
+pub(super) fn longest(lens: u32) -> usize {
+    (31 - (lens | 1).leading_zeros()) as usize
+}
+
+/// Bits of a hash of three bytes.
+const MOST_BITS: u32 = 12;
+
+/// The symbols of two first bytes.
+#[derive(Debug, Clone, Copy, Default)]
+struct Pair {
+    /// The code before the first of them; the symbol of the first byte alone, or 0, if there are none.
+    before: u16,
+    /// The greatest power of four that is not above their number.
+    step: u16,
+}
+
+/// The symbols of a table, arranged for search. A code is a symbol's place plus one.
+#[derive(Debug)]
+pub(super) struct Matcher {
+    /// By code: the first sixteen bytes, the first one the highest, zeros behind the end.
+    heads: Box<[u128]>,
+    /// By code: the bytes behind these.
+    tails: Box<[u128]>,
+    /// By code: the lengths of the symbols that begin this one, its own among them.
+    lens: Box<[u32]>,
+    /// By code: where the codes of these symbols stand in `begins`, the shortest first.
+    begins_at: Box<[u32]>,
+    begins: Box<[u16]>,
+    /// By the first three bytes (hashed): bytes of the longest symbol that has them, 2 at least.
+    most: Box<[u8; 1 << MOST_BITS]>,
+    /// The row and column of a byte in `pairs`; 0 is for all bytes that no symbol has in its first two places.
+    class: Box<[u8; 256]>,
+    classes: usize,
+    pairs: Box<[Pair]>,
+}
+
+/// Bytes of a head.
+const HEAD: usize = 16;
+
+#[inline]
+fn head(window: &[u8; WINDOW]) -> u128 {
+    window.first_chunk().map_or(0, |h| u128::from_be_bytes(*h))
+}
+
+/// Without the last byte, which in a symbol is its length.
+#[inline]
+fn tail(window: &[u8; WINDOW]) -> u128 {
+    window
+        .last_chunk()
+        .map_or(0, |t| u128::from_be_bytes(*t) & !0xff)
+}
+
+/// A hash of the first three bytes.
+#[inline]
+fn three(window: &[u8; WINDOW]) -> usize {
+    let bytes = u32::from_le_bytes([0, window[0], window[1], window[2]]);
+    (bytes.wrapping_mul(0x9E37_79B1) >> (32 - MOST_BITS)) as usize
+}
+
+impl Matcher {
+    /// Arranges symbols: sorted, at most 65,534, none of them empty.
+    pub(super) fn new(symbols: &[Symbol]) -> Matcher {
+        let mut used = [false; 256];
+        for symbol in symbols {
+            for byte in symbol.text().iter().take(2) {
+                used[usize::from(*byte)] = true;
+            }
+        }
+        let mut class = Box::new([0u8; 256]);
+        let mut classes = 1;
+        for (class, used) in class.iter_mut().zip(used) {
+            if used {
+                // The 256th falls on 0, which is free then: there are no other bytes.
+                *class = classes as u8;
+                classes += 1;
+            }
+        }
+        let classes = classes.min(256);
+        let codes = symbols.len() + 1;
+        let mut heads = Vec::with_capacity(codes);
+        let mut tails = Vec::with_capacity(codes);
+        let mut lens = Vec::with_capacity(codes);
+        let mut begins_at = Vec::with_capacity(codes);
+        let mut begins = Vec::with_capacity(codes * 4);
+        let mut most = Box::new([2; 1 << MOST_BITS]);
+        heads.push(0);
+        tails.push(0);
+        lens.push(0u32);
+        begins_at.push(0u32);
+        let mut pairs = vec![Pair::default(); classes * classes];
+        let mut before = Symbol::EMPTY;
+        for (place, symbol) in symbols.iter().enumerate() {
+            heads.push(head(&symbol.0));
+            tails.push(tail(&symbol.0));
+            // Of the symbols that begin the one before, those that begin this one too.
+            let both = shared(&before, symbol);
+            let begin = lens[place] & ((2u32 << both) - 1);
+            let from = begins_at[place] as usize;
+            begins_at.push(begins.len() as u32);
+            begins.extend_from_within(from..from + begin.count_ones() as usize);
+            begins.push(place as u16 + 1);
+            lens.push(begin | 1 << symbol.len());
+            if symbol.len() > 2 {
+                let most = &mut most[three(&symbol.0)];
+                *most = (*most).max(symbol.len() as u8);
+            }
+            let row = usize::from(class[usize::from(symbol.0[0])]) * classes;
+            if symbol.len() == 1 {
+                pairs[row..row + classes].fill(Pair {
+                    before: place as u16 + 1,
+                    step: 0,
+                });
+            } else {
+                let pair = &mut pairs[row + usize::from(class[usize::from(symbol.0[1])])];
+                if pair.step == 0 {
+                    *pair = Pair {
+                        before: place as u16,
+                        step: 1,
+                    };
+                } else if usize::from(pair.before) + 4 * usize::from(pair.step) <= place + 1 {
+                    pair.step *= 4;
+                }
+            }
+            before = *symbol;
+        }
+        Matcher {
+            heads: heads.into(),
+            tails: tails.into(),
+            lens: lens.into(),
+            begins_at: begins_at.into(),
+            begins: begins.into(),
+            most,
+            class,
+            classes,
+            pairs: pairs.into(),
+        }
+    }
+
+    /// The symbols of at most `room` bytes that `window` begins with.
+    #[inline]
+    pub(super) fn find(&self, window: &[u8; WINDOW], room: usize) -> Found {
+        let row = usize::from(self.class[usize::from(window[0])]) * self.classes;
+        let column = usize::from(self.class[usize::from(window[1])]);
+        let Some(pair) = self.pairs.get(row + column) else {
+            return Found::default();
+        };
+        let wanted = head(window);
+        let mut code = usize::from(pair.before);
+        let heads = &*self.heads;
+        let le = |at: usize| usize::from(heads.get(at).is_some_and(|head| *head <= wanted));
+        let mut step = usize::from(pair.step);
+        while step > 0 {
+            let steps = le(code + step) + le(code + 2 * step) + le(code + 3 * step);
+            code += steps * step;
+            step >>= 2;
+        }
+        let differ = self.heads.get(code).map_or(0, |head| head ^ wanted);
+        let mut shared = (differ.leading_zeros() >> 3) as usize;
+        if differ == 0 {
+            (code, shared) = self.behind_head(code, window);
+        }
+        let most = shared.min(room) as u32;
+        let lens = self.lens.get(code).copied().unwrap_or(0);
+        Found {
+            code: code as u16,
+            lens: lens & ((2u32 << most).wrapping_sub(1)),
+        }
+    }
+
+    /// `code` is the last of the symbols that have the head of `window`. Of these, the last one that is not behind `window`, or
+    /// else the first, and how many bytes it shares with it.
+    fn behind_head(&self, mut code: usize, window: &[u8; WINDOW]) -> (usize, usize) {
+        let wanted = tail(window);
+        while let (Some(&tail), Some([before, head])) = (
+            self.tails.get(code),
+            self.heads.get(code.wrapping_sub(1)..=code),
+        ) && tail > wanted
+            && before == head
+        {
+            code -= 1;
+        }
+        let differ = self.tails.get(code).map_or(0, |tail| tail ^ wanted);
+        let shared = HEAD + (differ.leading_zeros() >> 3) as usize;
+        (code, shared.min(SYMBOL_MAX))
+    }
+
+    /// The code of the symbol of `len` bytes among those found; 0 for no bytes.
+    #[inline]
+    pub(super) fn code(&self, found: Found, len: usize) -> u16 {
+        let from = self.begins_at.get(usize::from(found.code));
+        let shorter = found.lens & ((1 << len) - 1);
+        let place = from.map_or(0, |at| *at + shorter.count_ones()) as usize;
+        match len {
+            0 => 0,
+            _ => self.begins.get(place).copied().unwrap_or(0),
+        }
+    }
+
+    /// Bytes that none of the symbols that `window` begins with has more of.
+    #[inline]
+    pub(super) fn at_most(&self, window: &[u8; WINDOW]) -> usize {
+        usize::from(self.most[three(window)])
+    }
+
+    /// The lengths of the symbols that begin the symbol of `code`, its own among them.
+    pub(super) fn lens(&self, code: u16) -> u32 {
+        self.lens.get(usize::from(code)).copied().unwrap_or(0)
+    }
+}
+
+/// How many first bytes both have.
+fn shared(a: &Symbol, b: &Symbol) -> usize {
+    let pairs = a.text().iter().zip(b.text());
+    pairs.take_while(|(a, b)| a == b).count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeSet;
+
+    fn check(symbols: &BTreeSet<Vec<u8>>, texts: &[Vec<u8>]) {
+        let symbols: Vec<Symbol> = symbols.iter().filter_map(|s| Symbol::new(s)).collect();
+        assert!(symbols.is_sorted());
+        let matcher = Matcher::new(&symbols);
+        for text in texts {
+            let mut padded = text.clone();
+            padded.resize(text.len() + WINDOW, 0);
+            for at in 0..text.len() {
+                let window = padded[at..].first_chunk().expect("padded");
+                let found = matcher.find(window, text.len() - at);
+                let expected = symbols.iter().filter(|s| text[at..].starts_with(s.text()));
+                assert_eq!(
+                    found.lens,
+                    expected.clone().map(|s| 1 << s.len()).sum::<u32>(),
+                    "{:?}",
+                    &text[at..]
+                );
+                let longest = expected.max_by_key(|s| s.len());
+                let place = usize::from(matcher.code(found, found.longest())).wrapping_sub(1);
+                assert_eq!(symbols.get(place), longest);
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn all_symbols_are_found(
+            symbols in prop::collection::btree_set(prop::collection::vec(b'a'..b'd', 1..12), 0..200),
+            texts in prop::collection::vec(prop::collection::vec(b'a'..b'e', 0..60), 1..5),
+        ) {
+            check(&symbols, &texts);
+        }
+
+        #[test]
+        fn all_parts_of_a_text_are_found(
+            text in prop::collection::vec(any::<u8>(), 100),
+            parts in prop::collection::vec((0usize..100, 1..=SYMBOL_MAX), 0..200),
+        ) {
+            let part = |(from, len)| text.get(from..from + len).map(<[u8]>::to_vec);
+            check(&parts.into_iter().filter_map(part).collect(), std::slice::from_ref(&text));
+        }
+    }
+}

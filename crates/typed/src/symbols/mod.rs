@@ -1,0 +1,190 @@
+//! Symbol tables for text: strings of up to [`SYMBOL_MAX`] bytes that stand often in the values of a column, each told by a
+//! code of fixed width.
+//!
+//! A successor of FSST (Boncz, Neumann, Leis: FSST: Fast Random Access String Compression, VLDB 2020): symbols grow from
+//! pairs of symbols over rounds, as there, but are longer, of a width chosen per table (as the wide codes of OnPair, Gargiulo
+//! and Venturini 2025), and a text is parsed with a look ahead.
+//!
+//! A text is a run of codes of `width` bits. Code 0 is the escape: the code behind it is a byte as it is, or, where that does not fit, its low bits
+//! and the code behind that its high bits. Code `n` is the
+//! `n`-th symbol in the order of their bytes. Nothing tells where a text ends: the number of its codes is kept elsewhere.
+//!
+//! A stored table:
+//!
+//! | offset | size | field |
+//! |---|---|---|
+//! | 0 | 1 | width of a code in bits, 4 to 13 |
+//! | 1 | 3 | `len`, little-endian |
+//! | 4 | `len` | the symbols, see stored.rs |
+//!
+//! Valid if and only if the width is in its range and there are at most `2^width - 1` symbols.
+
+mod huffman;
+mod matcher;
+mod parse;
+mod stored;
+mod symbol;
+#[cfg(test)]
+mod tests;
+mod train;
+
+use crate::bits::Run;
+use matcher::Matcher;
+use std::fmt;
+use std::sync::OnceLock;
+use symbol::Symbol;
+
+/// Longest symbol in bytes. A decoded value may be followed by so many bytes of rubbish.
+pub const SYMBOL_MAX: usize = 31;
+/// Widths of codes in bits.
+const WIDTHS: std::ops::RangeInclusive<u32> = 4..=13;
+/// Bytes before the stored symbols.
+const HEADER: usize = 4;
+
+/// A table of symbols for the values of one column. Never changes.
+pub struct Symbols {
+    width: u32,
+    /// By code less one, in the order of their bytes.
+    table: Box<[Symbol]>,
+    stored: Box<[u8]>,
+    /// Made when the first value is encoded: most tables are only read.
+    matcher: OnceLock<Matcher>,
+}
+
+impl Symbols {
+    /// Trains a table from sample values of one column.
+    ///
+    /// `usable` is how many bytes of text the table will be used for; the table must repay the bytes it is stored in. The same
+    /// samples give the same table. `None` if no table pays.
+    pub fn train(samples: &[&[u8]], usable: u64) -> Option<Symbols> {
+        train::train(samples, usable)
+    }
+
+    /// A table of these symbols; those beyond the greatest code are left out.
+    fn new(width: u32, mut table: Vec<Symbol>) -> Symbols {
+        table.sort_unstable();
+        table.dedup();
+        table.truncate((1 << width) - 1);
+        let mut stored = Vec::new();
+        stored::put(&table, &mut stored);
+        Symbols {
+            width,
+            table: table.into(),
+            stored: stored.into(),
+            matcher: OnceLock::new(),
+        }
+    }
+
+    /// Bits of a code, 4 to 13.
+    pub fn width(&self) -> u32 {
+        self.width
+    }
+
+    /// How many symbols there are.
+    pub fn count(&self) -> usize {
+        self.table.len()
+    }
+
+    /// Bytes that [`Symbols::put`] appends.
+    pub fn stored_len(&self) -> usize {
+        HEADER + self.stored.len()
+    }
+
+    /// Appends the table's stored form.
+    pub fn put(&self, out: &mut Vec<u8>) {
+        out.push(self.width as u8);
+        out.extend(self.stored.len().to_le_bytes().iter().take(HEADER - 1));
+        out.extend_from_slice(&self.stored);
+    }
+
+    /// Reads what [`Symbols::put`] appended from the start of `bytes`; also returns how many bytes it took. `None` if they are
+    /// not a table.
+    pub fn take(bytes: &[u8]) -> Option<(Symbols, usize)> {
+        let (head, rest) = bytes.split_first_chunk::<HEADER>()?;
+        let [width, a, b, c] = *head;
+        let width = u32::from(width);
+        if !WIDTHS.contains(&width) {
+            return None;
+        }
+        let stored = rest.get(..u32::from_le_bytes([a, b, c, 0]) as usize)?;
+        let table = stored::take(stored, (1 << width) - 1)?;
+        let symbols = Symbols {
+            width,
+            table: table.into(),
+            stored: stored.into(),
+            matcher: OnceLock::new(),
+        };
+        Some((symbols, HEADER + stored.len()))
+    }
+
+    /// Appends the codes of `value`. An escape and its byte are two codes; three if a code has less than eight bits.
+    pub fn encode(&self, value: &[u8], codes: &mut Vec<u16>) {
+        let matcher = self.matcher.get_or_init(|| Matcher::new(&self.table));
+        parse::parse(matcher, value, |code, byte| {
+            codes.push(code);
+            if code == 0 {
+                let byte = u16::from(byte);
+                codes.push(byte & ((1 << self.width) - 1));
+                if self.width < 8 {
+                    codes.push(byte >> self.width);
+                }
+            }
+        });
+    }
+
+    /// Decodes the next `codes` codes of `run` to `out[at..]` and returns where they end.
+    ///
+    /// `None` if they do not fit, or are no codes of this table. Up to [`SYMBOL_MAX`] bytes behind the end may be overwritten.
+    #[inline]
+    pub fn decode(
+        &self,
+        run: &mut Run<'_>,
+        codes: usize,
+        out: &mut [u8],
+        mut at: usize,
+    ) -> Option<usize> {
+        let mut left = codes;
+        while left > 0 {
+            left -= 1;
+            let code = run.next() as usize;
+            if let Some(symbol) = self.table.get(code.wrapping_sub(1)) {
+                let to = out.get_mut(at..)?;
+                match to.first_chunk_mut() {
+                    Some(to) => *to = symbol.0,
+                    None => {
+                        let text = symbol.text();
+                        to.get_mut(..text.len())?.copy_from_slice(text);
+                    }
+                }
+                at += symbol.len();
+            } else {
+                // An escape and the byte behind it.
+                left = left
+                    .checked_sub(escape_codes(self.width) - 1)
+                    .filter(|_| code == 0)?;
+                let mut byte = run.next();
+                if self.width < 8 {
+                    byte |= run.next() << self.width;
+                }
+                *out.get_mut(at)? = byte as u8;
+                at += 1;
+            }
+        }
+        Some(at)
+    }
+}
+
+/// Codes of an escape and its byte.
+const fn escape_codes(width: u32) -> usize {
+    if width < 8 { 3 } else { 2 }
+}
+
+impl fmt::Debug for Symbols {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Symbols")
+            .field("width", &self.width)
+            .field("count", &self.table.len())
+            .field("stored_len", &self.stored_len())
+            .finish()
+    }
+}

@@ -1,0 +1,270 @@
+//! A table's symbols as bytes: each told by how it differs from the one before it.
+//!
+//! A bit stream: the number of symbols (13 bits), five prefix codes (huffman.rs), then for each symbol, in order:
+//!
+//! 1. `drop`: how many bytes of the symbol before it are not its own first bytes;
+//! 2. `len`: how many bytes it has behind those it shares, less one; a code of its own for a drop of zero;
+//! 3. these bytes. The first of them, if something was dropped, is greater than the byte in its place: the difference less
+//!    one. Any other is a token: 0 is the byte that stood last behind the same two bytes, 1 is a byte that did not stand yet
+//!    (eight bits follow), `n + 2` is the `n`-th in the list of bytes behind the same one, and then moves half way to the front
+//!    of this list. A list begins as the bytes told by tokens so far, in the order of their coming.
+//!
+//! Valid if and only if it is read to its last byte and no symbol is longer than [`SYMBOL_MAX`]. Symbols cannot but be in
+//! order.
+
+use super::SYMBOL_MAX;
+use super::huffman::{Bits, Code, NUMBERS, Numbers};
+use super::symbol::Symbol;
+use crate::bits::{BitWriter, PADDING};
+
+/// Bits of the number of symbols.
+const COUNT_BITS: u32 = 13;
+/// The token of the byte that stood last behind the same two.
+const LIKELY: usize = 0;
+/// The token of a byte that no token told yet.
+const NEW: usize = 1;
+/// The token of the first byte in the list of those behind the same one.
+const LISTED: usize = 2;
+
+const LIKELY_BITS: u32 = 11;
+
+/// What bytes are expected behind others. A byte is told by a token.
+struct Guesser {
+    /// By two bytes (hashed): the byte that stood last behind them.
+    likely: [u8; 1 << LIKELY_BITS],
+    /// All bytes that tokens told, in the order of their coming.
+    all: [u8; 256],
+    known: usize,
+    /// By byte: the place of its list plus one; 0 if it has none yet.
+    list_of: [u16; 256],
+    /// The first `known` places of each hold all of them.
+    lists: Vec<[u8; 256]>,
+}
+
+impl Guesser {
+    fn new() -> Guesser {
+        Guesser {
+            likely: [0; 1 << LIKELY_BITS],
+            all: [0; 256],
+            known: 0,
+            list_of: [0; 256],
+            lists: Vec::new(),
+        }
+    }
+
+    /// The two bytes at the end of `path`, zeros where there is none.
+    #[inline]
+    fn likely_at(path: &[u8]) -> (usize, u8) {
+        let (last, before) = match path {
+            [.., before, last] => (*last, *before),
+            [last] => (*last, 0),
+            [] => (0, 0),
+        };
+        let both = u32::from(last) << 8 | u32::from(before);
+        let hash = both.wrapping_mul(0x9E37_79B1) >> (32 - LIKELY_BITS);
+        (hash as usize, last)
+    }
+
+    /// The list of the bytes behind `last`.
+    #[inline]
+    fn list(&mut self, last: u8) -> Option<&mut [u8; 256]> {
+        let place = &mut self.list_of[usize::from(last)];
+        if *place == 0 {
+            self.lists.push(self.all);
+            *place = self.lists.len() as u16;
+        }
+        self.lists.get_mut(usize::from(*place) - 1)
+    }
+
+    /// Where `byte` stands in the list; `known` if it is not known yet.
+    fn place(&mut self, last: u8, byte: u8) -> usize {
+        let known = self.known;
+        let listed = self.list(last).and_then(|l| l.get(..known));
+        listed
+            .and_then(|l| l.iter().position(|b| *b == byte))
+            .unwrap_or(known)
+    }
+
+    /// Takes note that `byte`, at `place` of the list, stands behind `path`.
+    #[inline]
+    fn learn(&mut self, hash: usize, last: u8, byte: u8, place: usize) {
+        self.likely[hash] = byte;
+        if place == self.known && self.known < 256 {
+            self.all[self.known] = byte;
+            for list in &mut self.lists {
+                list[self.known] = byte;
+            }
+            self.known += 1;
+        }
+        let to = place / 2;
+        if let Some(list) = self.list(last)
+            && place < list.len()
+        {
+            // Mostly a byte or two: a call to move them takes longer.
+            for at in (to..place).rev() {
+                list[at + 1] = list[at];
+            }
+            list[to] = byte;
+        }
+    }
+
+    /// The token of `byte` behind `path`.
+    fn token(&mut self, path: &[u8], byte: u8) -> usize {
+        let (hash, last) = Self::likely_at(path);
+        if self.likely[hash] == byte {
+            return LIKELY;
+        }
+        let place = self.place(last, byte);
+        let token = if place == self.known {
+            NEW
+        } else {
+            LISTED + place
+        };
+        self.learn(hash, last, byte, place);
+        token
+    }
+
+    /// The byte of a token behind `path`.
+    #[inline]
+    fn byte(&mut self, path: &[u8], token: usize, bits: &mut Bits<'_>) -> Option<u8> {
+        let (hash, last) = Self::likely_at(path);
+        let (byte, place) = match token {
+            LIKELY => return Some(self.likely[hash]),
+            NEW => {
+                let byte = bits.take(8)? as u8;
+                (byte, self.place(last, byte))
+            }
+            _ => {
+                let place = token - LISTED;
+                if place >= self.known {
+                    return None;
+                }
+                (*self.list(last)?.get(place)?, place)
+            }
+        };
+        self.learn(hash, last, byte, place);
+        Some(byte)
+    }
+
+    /// Takes note of a byte behind `path` that was told otherwise.
+    #[inline]
+    fn told(&mut self, path: &[u8], byte: u8) {
+        let (hash, _) = Self::likely_at(path);
+        self.likely[hash] = byte;
+    }
+}
+
+/// The codes, in the order in which they are stored.
+const DROP: usize = 0;
+const LEN: usize = 1;
+const DIFFERENCE: usize = 3;
+const TOKEN: usize = 4;
+const CODES: usize = 5;
+
+/// The code of a length behind so many dropped bytes.
+#[inline]
+fn len_code(drop: usize) -> usize {
+    LEN + usize::from(drop > 0)
+}
+
+/// Appends `symbols`: sorted, all different, none empty, none longer than [`SYMBOL_MAX`], less than 2^13.
+pub(super) fn put(symbols: &[Symbol], out: &mut Vec<u8>) {
+    let mut numbers = Vec::new();
+    let mut guesser = Guesser::new();
+    let mut before = Symbol::EMPTY;
+    for symbol in symbols {
+        let text = symbol.text();
+        let pairs = text.iter().zip(before.text());
+        let shared = pairs.take_while(|(a, b)| a == b).count();
+        let drop = before.len() - shared;
+        numbers.push((DROP, drop));
+        numbers.push((len_code(drop), text.len() - shared - 1));
+        for at in shared..text.len() {
+            if at == shared && drop > 0 {
+                let difference = text[at] - before.0[at] - 1;
+                numbers.push((DIFFERENCE, usize::from(difference)));
+                guesser.told(&text[..at], text[at]);
+                continue;
+            }
+            let token = guesser.token(&text[..at], text[at]);
+            numbers.push((TOKEN, token));
+            if token == NEW {
+                numbers.push((CODES, usize::from(text[at])));
+            }
+        }
+        before = *symbol;
+    }
+    let mut counts = [[0u32; NUMBERS]; CODES];
+    for (code, number) in &numbers {
+        if let Some(counts) = counts.get_mut(*code) {
+            counts[*number] += 1;
+        }
+    }
+    let mut bits = BitWriter::default();
+    bits.put(symbols.len() as u64, COUNT_BITS);
+    let codes = counts.map(|counts| Code::put(&counts, &mut bits));
+    for (code, number) in numbers {
+        match codes.get(code) {
+            Some(code) => code.write(number, &mut bits),
+            None => bits.put(number as u64, 8),
+        }
+    }
+    bits.finish(out);
+}
+
+/// Bytes that [`put`] appends.
+pub(super) fn len(symbols: &[Symbol]) -> usize {
+    let mut out = Vec::new();
+    put(symbols, &mut out);
+    out.len()
+}
+
+/// Reads what [`put`] wrote: at most `most` symbols, in order. `None` if there are more.
+pub(super) fn take(bytes: &[u8], most: usize) -> Option<Vec<Symbol>> {
+    let padded = [bytes, &[0; PADDING]].concat();
+    let mut bits = Bits::new(&padded);
+    let bits = &mut bits;
+    let count = bits.take(COUNT_BITS)?;
+    if count > most {
+        return None;
+    }
+    let [drops, lens, lens_dropped, differences, tokens] = [
+        Numbers::take(bits)?,
+        Numbers::take(bits)?,
+        Numbers::take(bits)?,
+        Numbers::take(bits)?,
+        Numbers::take(bits)?,
+    ];
+    let mut guesser = Guesser::new();
+    let mut symbols = Vec::with_capacity(count);
+    let mut symbol = Symbol::EMPTY;
+    for _ in 0..count {
+        let drop = drops.next(bits)?;
+        let lens = if drop > 0 { &lens_dropped } else { &lens };
+        let shared = symbol.len().checked_sub(drop)?;
+        let end = shared + lens.next(bits)? + 1;
+        if end > SYMBOL_MAX {
+            return None;
+        }
+        let mut text = symbol.0;
+        for byte in text.iter_mut().take(symbol.len()).skip(end) {
+            *byte = 0;
+        }
+        for at in shared..end {
+            let (path, rest) = text.split_at_mut(at);
+            let place = rest.first_mut()?;
+            if at == shared && drop > 0 {
+                let more = differences.next(bits)? + 1;
+                *place = u8::try_from(usize::from(*place) + more).ok()?;
+                guesser.told(path, *place);
+            } else {
+                let token = tokens.next(bits)?;
+                *place = guesser.byte(path, token, bits)?;
+            }
+        }
+        text[SYMBOL_MAX] = end as u8;
+        symbol = Symbol(text);
+        symbols.push(symbol);
+    }
+    bits.at_end().then_some(symbols)
+}

@@ -1,0 +1,74 @@
+//! One symbol.
+
+use super::SYMBOL_MAX;
+
+/// A string of up to [`SYMBOL_MAX`] bytes in the first bytes of an array, zeros behind it, its length in the last byte.
+/// Symbols compare as their strings do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Symbol(pub(super) [u8; SYMBOL_MAX + 1]);
+
+impl Symbol {
+    pub(super) const EMPTY: Symbol = Symbol([0; SYMBOL_MAX + 1]);
+
+    /// `None` if the text is too long.
+    pub(super) fn new(text: &[u8]) -> Option<Symbol> {
+        let mut symbol = Symbol::EMPTY;
+        symbol
+            .0
+            .get_mut(..SYMBOL_MAX)?
+            .get_mut(..text.len())?
+            .copy_from_slice(text);
+        symbol.0[SYMBOL_MAX] = text.len() as u8;
+        Some(symbol)
+    }
+
+    /// `None` if both together are too long.
+    pub(super) fn join(&self, next: &Symbol) -> Option<Symbol> {
+        let (from, to) = (self.len(), self.len() + next.len());
+        let mut joined = *self;
+        joined
+            .0
+            .get_mut(..SYMBOL_MAX)?
+            .get_mut(from..to)?
+            .copy_from_slice(next.text());
+        joined.0[SYMBOL_MAX] = to as u8;
+        Some(joined)
+    }
+
+    #[inline]
+    pub(super) fn len(&self) -> usize {
+        usize::from(self.0[SYMBOL_MAX])
+    }
+
+    #[inline]
+    pub(super) fn text(&self) -> &[u8] {
+        &self.0[..self.len().min(SYMBOL_MAX)]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn symbols_compare_as_their_texts(a in prop::collection::vec(0u8..3, 0..6), b in prop::collection::vec(0u8..3, 0..6)) {
+            let (x, y) = (Symbol::new(&a).expect("short"), Symbol::new(&b).expect("short"));
+            prop_assert_eq!(x.cmp(&y), a.cmp(&b));
+            let joined = x.join(&y).expect("short");
+            prop_assert_eq!(joined.text(), [a, b].concat());
+        }
+    }
+
+    #[test]
+    fn a_symbol_has_a_greatest_length() {
+        assert_eq!(
+            Symbol::new(&[7; SYMBOL_MAX]).map(|s| s.len()),
+            Some(SYMBOL_MAX)
+        );
+        assert_eq!(Symbol::new(&[7; SYMBOL_MAX + 1]), None);
+        let half = Symbol::new(&[7; SYMBOL_MAX / 2 + 1]).expect("short");
+        assert_eq!(half.join(&half), None);
+    }
+}

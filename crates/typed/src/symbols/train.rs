@@ -1,0 +1,406 @@
+//! Learns a table from samples.
+//!
+//! In cycles, much as FSST: the samples are parsed with the symbols there are; the pairs that stood together most often come
+//! as new symbols, as many as there are codes; then the samples are parsed again, and those that save least go. What a symbol
+//! saves is the number of times it was used times the codes that it would take to write it without itself, less one; that has
+//! to be more than its own stored bits.
+//!
+//! The number of symbols is doubled from width to width, with some cycles each on a part of the samples, for as long as the
+//! total falls; then the best width is learned further on all of them. Widths are judged by samples that were not learned
+//! from, unless the samples are all there is.
+
+use super::matcher::{Matcher, WINDOW, longest};
+use super::parse::parse;
+use super::stored;
+use super::symbol::Symbol;
+use super::{SYMBOL_MAX, Symbols, WIDTHS, escape_codes};
+
+/// Bytes of samples that are looked at, about.
+const SAMPLE: usize = 512 << 10;
+
+/// Bytes of one sample that are looked at.
+const LONGEST: usize = 16 << 10;
+/// Bytes of samples that are looked at for each symbol.
+const PART: usize = 128;
+
+/// Pairs of codes and how often they were seen.
+struct Pairs {
+    /// `(first << 16 | second, count)`; a count of 0 is a free place.
+    slots: Vec<(u32, u32)>,
+    used: usize,
+}
+
+impl Pairs {
+    fn new() -> Pairs {
+        Pairs {
+            slots: vec![(0, 0); 1 << 14],
+            used: 0,
+        }
+    }
+
+    #[inline]
+    fn add(&mut self, first: u16, second: u16) {
+        let key = u32::from(first) << 16 | u32::from(second);
+        let at = self.place(key);
+        let slot = &mut self.slots[at];
+        if slot.1 == 0 {
+            *slot = (key, 0);
+            self.used += 1;
+        }
+        slot.1 += 1;
+        if self.used * 2 > self.slots.len() {
+            self.grow();
+        }
+    }
+
+    #[inline]
+    fn place(&self, key: u32) -> usize {
+        let last = self.slots.len() - 1;
+        let mut at = (u64::from(key).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32) as usize & last;
+        while self.slots[at].1 != 0 && self.slots[at].0 != key {
+            at = (at + 1) & last;
+        }
+        at
+    }
+
+    fn grow(&mut self) {
+        let doubled = self.slots.len() * 2;
+        let old = std::mem::replace(&mut self.slots, vec![(0, 0); doubled]);
+        for slot in old.into_iter().filter(|s| s.1 != 0) {
+            let at = self.place(slot.0);
+            self.slots[at] = slot;
+        }
+    }
+}
+
+/// What a parse of the samples showed.
+struct Counts {
+    codes: u64,
+    /// By code; 0 is not counted.
+    singles: Vec<u32>,
+    pairs: Pairs,
+    escapes: [u32; 256],
+}
+
+/// Codes that it takes to write the symbol of `code` without itself.
+fn codes_without(matcher: &Matcher, symbol: &Symbol, code: u16, escape: usize) -> u32 {
+    let len = symbol.len();
+    let mut window = [0; 2 * WINDOW];
+    if let Some(head) = window.first_chunk_mut::<WINDOW>() {
+        *head = symbol.0;
+        head[SYMBOL_MAX] = 0;
+    }
+    let find = |at: usize| {
+        window[at..]
+            .first_chunk()
+            .map_or(0, |w| matcher.find(w, len - at).lens)
+    };
+    // Mostly it is made of two.
+    let begin = matcher.lens(code) & !(1 << len);
+    let mut lens = begin;
+    while lens != 0 {
+        let n = longest(lens);
+        lens ^= 1 << n;
+        if find(n) >> (len - n) & 1 == 1 {
+            return 2;
+        }
+    }
+    let mut codes = [0u32; SYMBOL_MAX + 1];
+    for at in (0..len).rev() {
+        codes[at] = codes[at + 1] + escape as u32;
+        let mut lens = if at == 0 { begin } else { find(at) };
+        while lens != 0 {
+            let n = longest(lens);
+            lens ^= 1 << n;
+            codes[at] = codes[at].min(codes[at + n] + 1);
+        }
+    }
+    codes[0]
+}
+
+/// Bits that a symbol adds to the stored table, about, if all but its last `fresh` bytes begin another symbol.
+fn stored_bits(fresh: usize) -> f64 {
+    6.0 + 2.6 * fresh as f64
+}
+
+/// What is learned from, and for what.
+struct Task<'a> {
+    samples: Vec<&'a [u8]>,
+    /// Bits of codes that a code less in the samples saves.
+    bits: f64,
+    width: u32,
+    /// Uses below which a symbol is left out.
+    least: u32,
+}
+
+impl Task<'_> {
+    /// Symbols that there are codes for.
+    fn most(&self) -> usize {
+        (1 << self.width) - 1
+    }
+}
+
+/// A set of symbols that changes.
+#[derive(Clone)]
+struct Learner {
+    /// Sorted.
+    symbols: Vec<Symbol>,
+}
+
+impl Learner {
+    fn new() -> Learner {
+        let symbols = (0..=u8::MAX).filter_map(|byte| Symbol::new(&[byte]));
+        Learner {
+            symbols: symbols.collect(),
+        }
+    }
+
+    /// Parses the samples; counts pairs only if asked.
+    fn count(&self, task: &Task<'_>, matcher: &Matcher, pairs: bool) -> Counts {
+        let mut counts = Counts {
+            codes: 0,
+            singles: vec![0; self.symbols.len() + 1],
+            pairs: Pairs::new(),
+            escapes: [0; 256],
+        };
+        for sample in &task.samples {
+            let mut before = 0;
+            let mut before_len = SYMBOL_MAX;
+            parse(matcher, sample, |code, byte| {
+                if code == 0 {
+                    counts.codes += escape_codes(task.width) as u64;
+                    counts.escapes[usize::from(byte)] += 1;
+                    before_len = SYMBOL_MAX;
+                    return;
+                }
+                counts.codes += 1;
+                counts.singles[usize::from(code)] += 1;
+                if pairs {
+                    let len = self.symbols[usize::from(code) - 1].len();
+                    if before_len + len <= SYMBOL_MAX {
+                        counts.pairs.add(before, code);
+                    }
+                    before = code;
+                    before_len = len;
+                }
+            });
+        }
+        counts
+    }
+
+    /// Codes that the samples take.
+    fn codes(&self, task: &Task<'_>) -> u64 {
+        self.count(task, &Matcher::new(&self.symbols), false).codes
+    }
+
+    /// Adds up to `room` of the pairs that are seen most often; returns how many codes the samples took before.
+    fn grow(&mut self, task: &Task<'_>, room: usize) -> u64 {
+        let matcher = Matcher::new(&self.symbols);
+        let counts = self.count(task, &matcher, true);
+        let mut fresh: Vec<(f64, Symbol)> = Vec::new();
+        for (byte, &uses) in counts.escapes.iter().enumerate() {
+            let worth = f64::from(uses) * (escape_codes(task.width) - 1) as f64;
+            if worth * task.bits > stored_bits(1) && uses >= task.least {
+                fresh.extend(Symbol::new(&[byte as u8]).map(|s| (worth, s)));
+            }
+        }
+        let mut pairs: Vec<(u32, u32)> = counts.pairs.slots;
+        pairs.retain(|p| p.1 >= task.least.max(2));
+        let order = |a: &(u32, u32), b: &(u32, u32)| b.1.cmp(&a.1).then(a.0.cmp(&b.0));
+        let enough = room * 3 / 2;
+        if pairs.len() > enough && enough > 0 {
+            pairs.select_nth_unstable_by(enough - 1, order);
+        }
+        pairs.truncate(enough);
+        for (key, uses) in pairs {
+            let part = |code: u32| self.symbols[code as usize - 1];
+            let (first, second) = (part(key >> 16), part(key & 0xffff));
+            if f64::from(uses) * task.bits <= stored_bits(second.len()) {
+                continue;
+            }
+            let Some(joined) = first.join(&second) else {
+                continue;
+            };
+            let mut window = joined.0;
+            window[SYMBOL_MAX] = 0;
+            if matcher.find(&window, joined.len()).longest() < joined.len() {
+                fresh.push((f64::from(uses), joined));
+            }
+        }
+        // The same text may come of different pairs.
+        fresh.sort_unstable_by_key(|f| f.1);
+        fresh.dedup_by(|b, a| {
+            let same = a.1 == b.1;
+            if same {
+                a.0 += b.0;
+            }
+            same
+        });
+        best(&mut fresh, room);
+        self.symbols.extend(fresh.iter().map(|f| f.1));
+        self.symbols.sort_unstable();
+        counts.codes
+    }
+
+    /// Leaves the `most` symbols that save most.
+    fn prune(&mut self, task: &Task<'_>, most: usize) {
+        let matcher = Matcher::new(&self.symbols);
+        let counts = self.count(task, &matcher, false);
+        let mut kept: Vec<(f64, Symbol)> = Vec::new();
+        for (number, symbol) in self.symbols.iter().enumerate() {
+            let uses = counts.singles[number + 1];
+            if uses < task.least {
+                continue;
+            }
+            let code = number as u16 + 1;
+            let prefix = longest(matcher.lens(code) & !(1 << symbol.len()));
+            let without = codes_without(&matcher, symbol, code, escape_codes(task.width));
+            let saved = f64::from(uses) * f64::from(without - 1) * task.bits;
+            let gain = saved - stored_bits(symbol.len() - prefix);
+            if gain > 0.0 {
+                kept.push((gain, *symbol));
+            }
+        }
+        best(&mut kept, most);
+        self.symbols = kept.into_iter().map(|k| k.1).collect();
+        self.symbols.sort_unstable();
+    }
+
+    /// Bits of the samples' codes, counted as often as the table is used, and of the table.
+    fn cost(&self, task: &Task<'_>, codes: u64) -> f64 {
+        codes as f64 * task.bits + 8.0 * stored::len(&self.symbols) as f64
+    }
+
+    /// Grows and prunes some times and keeps the best.
+    fn improve(&mut self, task: &Task<'_>, cycles: usize) {
+        let most = task.most();
+        if self.symbols.len() > most {
+            self.prune(task, most);
+        }
+        let mut best: Option<(f64, Vec<Symbol>)> = None;
+        for cycle in 0..=cycles {
+            let now = self.clone();
+            let codes = if cycle < cycles {
+                self.grow(task, most)
+            } else {
+                self.codes(task)
+            };
+            let cost = now.cost(task, codes);
+            if best.as_ref().is_none_or(|b| cost < b.0) {
+                best = Some((cost, now.symbols));
+            }
+            if cycle < cycles {
+                self.prune(task, most);
+            }
+        }
+        if let Some((_, symbols)) = best {
+            self.symbols = symbols;
+        }
+    }
+}
+
+/// Leaves the `most` greatest, in an order that does not depend on how they stood.
+fn best(ranked: &mut Vec<(f64, Symbol)>, most: usize) {
+    let order = |a: &(f64, Symbol), b: &(f64, Symbol)| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1));
+    if ranked.len() > most {
+        if most > 0 {
+            ranked.select_nth_unstable_by(most - 1, order);
+        }
+        ranked.truncate(most);
+    }
+    ranked.sort_unstable_by(order);
+}
+
+fn bytes(samples: &[&[u8]]) -> usize {
+    samples.iter().map(|s| s.len()).sum()
+}
+
+/// Values drawn evenly from `samples`, about `budget` bytes.
+fn evenly<'a>(samples: &[&'a [u8]], budget: usize) -> Vec<&'a [u8]> {
+    let total = bytes(samples);
+    if total <= budget {
+        return samples.to_vec();
+    }
+    let mut owed = 0;
+    let mut drawn = Vec::new();
+    let mut got = 0;
+    for sample in samples {
+        owed += sample.len() as u64 * budget as u64;
+        if owed >= total as u64 * got {
+            drawn.push(*sample);
+            got += sample.len() as u64;
+        }
+    }
+    drawn
+}
+
+/// Learns a table for `usable` bytes of text like `samples`. `None` if none pays.
+pub(super) fn train(samples: &[&[u8]], usable: u64) -> Option<Symbols> {
+    let begins: Vec<&[u8]> = samples.iter().map(|s| &s[..s.len().min(LONGEST)]).collect();
+    let drawn = evenly(&begins, SAMPLE);
+    // They are read many times: close together.
+    let together = drawn.concat();
+    let mut rest = &together[..];
+    let samples = drawn.iter().map(|sample| {
+        let (text, behind) = rest.split_at(sample.len());
+        rest = behind;
+        text
+    });
+    let samples: Vec<&[u8]> = samples.collect();
+    let total = together.len();
+    if total == 0 {
+        return None;
+    }
+    // With all there is at hand, nothing that was seen once can be seen again, and nothing has to be kept back.
+    let partial = usable as f64 > total as f64 * 1.2;
+    let (mut judge, mut learn) = (Vec::new(), Vec::new());
+    for (n, sample) in samples.iter().enumerate() {
+        if partial && n % 8 == 5 {
+            judge.push(*sample);
+        } else {
+            learn.push(*sample);
+        }
+    }
+    if judge.is_empty() {
+        judge.clone_from(&learn);
+    }
+    let task = |samples: Vec<_>, width| Task {
+        bits: f64::from(width) * usable as f64 / bytes(&samples).max(1) as f64,
+        samples,
+        width,
+        least: if partial { 2 } else { 1 },
+    };
+    let mut learner = Learner::new();
+    let mut best: Option<(f64, u32, Learner)> = None;
+    let mut disappointments = 0;
+    for width in WIDTHS {
+        let cycles = match width {
+            ..10 => 3,
+            10..12 => 2,
+            _ => 1,
+        };
+        learner.improve(&task(evenly(&learn, PART << width.max(8)), width), cycles);
+        let task = task(evenly(&judge, (PART / 2) << width.max(8)), width);
+        let cost = learner.cost(&task, learner.codes(&task));
+        let lowest = best.as_ref().map_or(f64::INFINITY, |b| b.0);
+        // Beyond 12 bits a table outgrows the faster caches.
+        if cost < lowest * if width > 12 { 0.98 } else { 1.0 } {
+            best = Some((cost, width, learner.clone()));
+        }
+        if width >= 8 && cost > lowest * 0.96 {
+            disappointments += 1;
+            if disappointments == 2 || width >= 12 || cost > lowest * 1.2 {
+                break;
+            }
+        }
+    }
+    let (cost, width, mut learner) = best?;
+    if cost >= 8.0 * usable as f64 {
+        return None;
+    }
+    learner.improve(
+        &task(evenly(&samples, (4 * PART) << width.max(8)), width),
+        2,
+    );
+    Some(Symbols::new(width, learner.symbols))
+}

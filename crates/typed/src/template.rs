@@ -1,0 +1,481 @@
+//! Templates: formatted text as numbers.
+//!
+//! Many text columns hold values of one fixed form: `1996-03-13`, `Customer#000000001`, a UUID. A template is such a form. It is
+//! a row of pieces, each of a fixed length:
+//!
+//! | piece | text | field |
+//! |---|---|---|
+//! | literal | the same bytes in every value | none |
+//! | digits | 1 to 18 decimal digits, zeros before them | the number |
+//! | hex | 1 to 15 hexadecimal digits of one case | the number |
+//! | date | `YYYY-MM-DD`, `YYYY/MM/DD`, `YYYYMMDD` | days since 1970-01-01, proleptic Gregorian |
+//! | date time | a date, a space or `T`, a time | units since 1970-01-01 00:00:00 |
+//! | time | `HH:MM:SS`, or that and a fraction of k digits, 1 to 9, behind `.` or `,` | units since midnight |
+//! | choice | one byte out of a list of 2 to 64 | its index in the list, which ascends |
+//!
+//! A unit is 10^-k seconds; k is 0 without a fraction. A value that matches becomes one integer for each piece but the literals,
+//! in the order of the text.
+//!
+//! Invariant: a value matches if and only if the integers give back its very bytes. Every piece is a one to one relation between
+//! texts and integers, so that no value has two renderings and no rendering is refused by `parse`.
+
+mod calendar;
+mod describe;
+mod digits;
+mod format;
+mod learn;
+
+use calendar::{COMPACT_LEN, DATE_LEN, DAY_MIN, DAY_SECONDS, TIME_LEN};
+
+/// Most fields of a template.
+pub const FIELDS_MAX: usize = 16;
+/// Longest text of a template, in bytes.
+pub const TEXT_MAX: usize = 255;
+/// Most bytes that a choice may have.
+const CHOICES_MAX: usize = 64;
+/// Most digits of a fraction of a second.
+const FRACTION_MAX: u8 = 9;
+
+/// A form that all values of a column have. See the module's description.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Template {
+    pieces: Vec<Piece>,
+    /// As long as the text; holds the literals where they stand in it, and zeros elsewhere.
+    literals: Vec<u8>,
+    choices: Vec<Choice>,
+    /// The pieces that are no literals.
+    fields: Vec<Piece>,
+    /// The separator, if a date is all there is: the commonest template takes a short way.
+    date_alone: Option<u8>,
+    /// Hold all literals of a text of eight bytes or more; a shorter text is one window.
+    windows: Vec<Window>,
+}
+
+/// A part of the text.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Piece {
+    at: u8,
+    len: u8,
+    kind: Kind,
+}
+
+/// Eight bytes of the text, to compare and to write literals at once, however many lie there.
+#[derive(Debug, Clone, PartialEq)]
+struct Window {
+    at: u8,
+    /// All bits of each byte that belongs to a literal.
+    mask: u64,
+    /// The literals' bytes; zero elsewhere.
+    bytes: u64,
+}
+
+/// What a part of the text is.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Kind {
+    Literal,
+    Digits,
+    Hex {
+        upper: bool,
+    },
+    /// With dashes or slashes between the parts.
+    Date {
+        separator: u8,
+    },
+    CompactDate,
+    DateTime {
+        separator: u8,
+        between: u8,
+        fraction: Fraction,
+    },
+    Time {
+        fraction: Fraction,
+    },
+    /// The index of the list.
+    Choice(u8),
+}
+
+/// The fraction of a second; without digits there is no mark either.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Fraction {
+    digits: u8,
+    mark: u8,
+}
+
+/// The bytes that one place of the text may hold.
+#[derive(Debug, Clone, PartialEq)]
+struct Choice {
+    bytes: Vec<u8>,
+    /// For every byte, one more than its index; zero for those that are not in the list.
+    places: Vec<u8>,
+}
+
+impl Choice {
+    /// `bytes` ascends.
+    fn new(bytes: Vec<u8>) -> Choice {
+        let mut places = vec![0; 256];
+        for (place, &byte) in (1..).zip(&bytes) {
+            if let Some(slot) = places.get_mut(usize::from(byte)) {
+                *slot = place;
+            }
+        }
+        Choice { bytes, places }
+    }
+}
+
+impl Fraction {
+    const NONE: Fraction = Fraction { digits: 0, mark: 0 };
+
+    /// Bytes of the text, the mark included.
+    fn len(self) -> usize {
+        match self.digits {
+            0 => 0,
+            digits => usize::from(digits) + 1,
+        }
+    }
+
+    /// Seconds and the text behind them as units.
+    #[inline(always)]
+    fn read(self, seconds: i64, text: &[u8]) -> Option<i64> {
+        if self.digits == 0 {
+            return text.is_empty().then_some(seconds);
+        }
+        let (mark, rest) = text.split_first()?;
+        if *mark != self.mark {
+            return None;
+        }
+        // A long fraction and a distant year do not fit together. Before 1970, the product of the second behind the value is
+        // the one that fits whenever the sum does.
+        let power = digits::power(rest.len());
+        let fraction = digits::read_decimal(rest)?;
+        if seconds < 0 {
+            return (seconds + 1)
+                .checked_mul(power)?
+                .checked_sub(power - fraction);
+        }
+        seconds.checked_mul(power)?.checked_add(fraction)
+    }
+
+    /// Writes the fraction and returns the whole seconds from `origin` on. Those before it come out far beyond the year 9999.
+    #[inline(always)]
+    fn write(self, units: i64, origin: i64, text: &mut [u8]) -> Option<u64> {
+        // Up to seven digits, all units of ten thousand years fit into 64 bits: one division without a sign, and that by a
+        // constant where it is common.
+        let from_origin = |power: i64| units.wrapping_sub(origin * power) as u64;
+        let (seconds, rest) = match self.digits {
+            0 => return Some(from_origin(1)),
+            3 => split(from_origin(1_000), 1_000),
+            6 => split(from_origin(1_000_000), 1_000_000),
+            digits @ ..=7 => {
+                let power = digits::power(usize::from(digits));
+                split(from_origin(power), power as u64)
+            }
+            digits => {
+                let power = digits::power(usize::from(digits));
+                let seconds = units.div_euclid(power).wrapping_sub(origin) as u64;
+                (seconds, units.rem_euclid(power) as u64)
+            }
+        };
+        let (mark, behind) = text.split_first_mut()?;
+        *mark = self.mark;
+        digits::write_decimal(rest as i64, behind).then_some(seconds)
+    }
+}
+
+/// Quotient and remainder.
+#[inline(always)]
+fn split(value: u64, by: u64) -> (u64, u64) {
+    (value / by, value % by)
+}
+
+impl Template {
+    /// Learns from samples: the template that nearly all of them (98 %) match. `None` if there is none, or none that has a field.
+    pub fn learn(samples: &[&[u8]]) -> Option<Template> {
+        learn::learn(samples)
+    }
+
+    /// The template of these parts, or `None` if they break one of the rules in the module's description. A literal comes with
+    /// its text, a choice with its list.
+    fn new(parts: &[(Kind, usize, &[u8])]) -> Option<Template> {
+        let mut template = Template {
+            pieces: Vec::with_capacity(parts.len()),
+            literals: Vec::new(),
+            choices: Vec::new(),
+            fields: Vec::new(),
+            windows: Vec::new(),
+            date_alone: None,
+        };
+        let mut literal_before = false;
+        for &(mut kind, len, bytes) in parts {
+            let at = template.literals.len();
+            let literal = kind == Kind::Literal;
+            // Neighbouring literals would be one: every template has one form only.
+            if !kind.fits(len) || at + len > TEXT_MAX || literal && literal_before {
+                return None;
+            }
+            literal_before = literal;
+            if literal {
+                template.literals.extend_from_slice(bytes);
+            }
+            template.literals.resize(at + len, 0);
+            if let Kind::Choice(list) = &mut kind {
+                if !(2..=CHOICES_MAX).contains(&bytes.len()) || !bytes.is_sorted_by(|a, b| a < b) {
+                    return None;
+                }
+                *list = u8::try_from(template.choices.len()).ok()?;
+                template.choices.push(Choice::new(bytes.to_vec()));
+            }
+            let piece = Piece {
+                at: u8::try_from(at).ok()?,
+                len: u8::try_from(len).ok()?,
+                kind,
+            };
+            template.pieces.push(piece);
+            if !literal {
+                template.fields.push(piece);
+            }
+        }
+        template.find_windows()?;
+        if let [(Kind::Date { separator }, ..)] = *parts {
+            template.date_alone = Some(separator);
+        }
+        (1..=FIELDS_MAX)
+            .contains(&template.fields.len())
+            .then_some(template)
+    }
+
+    /// Covers the literals with windows.
+    fn find_windows(&mut self) -> Option<()> {
+        let mut fixed = vec![0u8; self.literals.len()];
+        for piece in &self.pieces {
+            if piece.kind == Kind::Literal {
+                let at = usize::from(piece.at);
+                fixed.get_mut(at..at + usize::from(piece.len))?.fill(0xff);
+            }
+        }
+        let mut next = 0;
+        while let Some(skipped) = fixed.get(next..)?.iter().position(|byte| *byte != 0) {
+            let at = (next + skipped).min(fixed.len().saturating_sub(8));
+            let end = fixed.len().min(at + 8);
+            let window = |bytes: &[u8]| {
+                let mut eight = [0; 8];
+                // Short texts are loaded to the high end of the register.
+                eight
+                    .get_mut(8 - (end - at)..)?
+                    .copy_from_slice(bytes.get(at..end)?);
+                Some(u64::from_le_bytes(eight))
+            };
+            self.windows.push(Window {
+                at: u8::try_from(at).ok()?,
+                mask: window(&fixed)?,
+                bytes: window(&self.literals)?,
+            });
+            next = end;
+        }
+        Some(())
+    }
+
+    /// Number of fields, 1 to [`FIELDS_MAX`].
+    pub fn fields(&self) -> usize {
+        self.fields.len()
+    }
+
+    /// Length of every text, in bytes, 1 to [`TEXT_MAX`].
+    pub fn text_len(&self) -> usize {
+        self.literals.len()
+    }
+
+    /// Fills `fields[..self.fields()]` and returns true if [`Template::render`] gives back the very bytes of `value` from them.
+    #[inline]
+    pub fn parse(&self, value: &[u8], fields: &mut [i64; FIELDS_MAX]) -> bool {
+        if let Some(separator) = self.date_alone {
+            let Ok(text) = value.try_into() else {
+                return false;
+            };
+            let days = calendar::read_date(text, separator);
+            fields[0] = days.unwrap_or(0);
+            return days.is_some();
+        }
+        self.parse_pieces(value, fields).is_some()
+    }
+
+    fn parse_pieces(&self, value: &[u8], fields: &mut [i64; FIELDS_MAX]) -> Option<()> {
+        if value.len() != self.literals.len() {
+            return None;
+        }
+        for window in &self.windows {
+            let found = if value.len() < 8 {
+                digits::load(value)?
+            } else {
+                u64::from_le_bytes(*value.get(usize::from(window.at)..)?.first_chunk()?)
+            };
+            if found & window.mask != window.bytes {
+                return None;
+            }
+        }
+        for (piece, slot) in self.fields.iter().zip(fields) {
+            let at = usize::from(piece.at);
+            let text = value.get(at..at + usize::from(piece.len))?;
+            *slot = match piece.kind {
+                Kind::Literal => return None,
+                Kind::Digits => digits::read_decimal(text)?,
+                Kind::Hex { upper } => digits::read_hex(text, upper)?,
+                Kind::Date { separator } => calendar::read_date(text.first_chunk()?, separator)?,
+                Kind::CompactDate => calendar::read_compact(text.first_chunk()?)?,
+                Kind::DateTime {
+                    separator,
+                    between,
+                    fraction,
+                } => {
+                    let (date, rest) = text.split_first_chunk::<DATE_LEN>()?;
+                    let (byte, rest) = rest.split_first()?;
+                    let (time, rest) = rest.split_first_chunk::<TIME_LEN>()?;
+                    if *byte != between {
+                        return None;
+                    }
+                    let days = calendar::read_date(date, separator)?;
+                    let seconds = days * DAY_SECONDS + calendar::read_time(time)?;
+                    fraction.read(seconds, rest)?
+                }
+                Kind::Time { fraction } => {
+                    let (time, rest) = text.split_first_chunk::<TIME_LEN>()?;
+                    fraction.read(calendar::read_time(time)?, rest)?
+                }
+                Kind::Choice(list) => {
+                    let places = &self.choices.get(usize::from(list))?.places;
+                    let place = *places.get(usize::from(*text.first()?))?;
+                    i64::from(place.checked_sub(1)?)
+                }
+            };
+        }
+        Some(())
+    }
+
+    /// Writes [`Template::text_len`] bytes to the start of `out`, which may be longer; the bytes behind them stay as they are.
+    /// False if `out` is too short or there are too few fields or one is out of range; `out` then holds anything in their place.
+    #[inline]
+    pub fn render(&self, fields: &[i64], out: &mut [u8]) -> bool {
+        if let Some(separator) = self.date_alone {
+            return match (fields, out.first_chunk_mut()) {
+                ([days, ..], Some(text)) => calendar::write_date(*days, text, separator),
+                _ => false,
+            };
+        }
+        self.render_pieces(fields, out).is_some()
+    }
+
+    /// Renders a template of one field for each of `values`, the text of each at its place in `out`, `skip` bytes behind what `at`
+    /// says. `None` as [`Template::render`] is false.
+    pub(crate) fn render_column(
+        &self,
+        values: &[i64],
+        at: &[u32],
+        skip: usize,
+        out: &mut [u8],
+    ) -> Option<()> {
+        if let Some(separator) = self.date_alone {
+            for (v, at) in values.iter().zip(at) {
+                let text = out.get_mut(*at as usize + skip..)?.first_chunk_mut()?;
+                if !calendar::write_date(*v, text, separator) {
+                    return None;
+                }
+            }
+            return Some(());
+        }
+        for (v, at) in values.iter().zip(at) {
+            let place = out.get_mut(*at as usize + skip..)?;
+            self.render_pieces(std::slice::from_ref(v), place)?;
+        }
+        Some(())
+    }
+
+    fn render_pieces(&self, fields: &[i64], out: &mut [u8]) -> Option<()> {
+        let out = out.get_mut(..self.literals.len())?;
+        if fields.len() < self.fields.len() {
+            return None;
+        }
+        // Before the fields: a window may reach over them.
+        for window in &self.windows {
+            if out.len() < 8 {
+                digits::store(window.bytes, out);
+            } else {
+                *out.get_mut(usize::from(window.at)..)?.first_chunk_mut()? =
+                    window.bytes.to_le_bytes();
+            }
+        }
+        for (piece, &field) in self.fields.iter().zip(fields) {
+            let at = usize::from(piece.at);
+            let text = out.get_mut(at..at + usize::from(piece.len))?;
+            let fits = match piece.kind {
+                Kind::Literal => false,
+                Kind::Digits => digits::write_decimal(field, text),
+                Kind::Hex { upper } => digits::write_hex(field, text, upper),
+                Kind::Date { separator } => {
+                    calendar::write_date(field, text.first_chunk_mut()?, separator)
+                }
+                Kind::CompactDate => calendar::write_compact(field, text.first_chunk_mut()?),
+                Kind::DateTime {
+                    separator,
+                    between,
+                    fraction,
+                } => {
+                    let (date, rest) = text.split_first_chunk_mut::<DATE_LEN>()?;
+                    let (byte, rest) = rest.split_first_mut()?;
+                    let (time, rest) = rest.split_first_chunk_mut::<TIME_LEN>()?;
+                    *byte = between;
+                    let seconds = fraction.write(field, DAY_MIN * DAY_SECONDS, rest)?;
+                    let (days, of_day) = split(seconds, DAY_SECONDS as u64);
+                    let days = days as i64 + DAY_MIN;
+                    calendar::write_date(days, date, separator)
+                        && calendar::write_time(of_day, time)
+                }
+                Kind::Time { fraction } => {
+                    let (time, rest) = text.split_first_chunk_mut::<TIME_LEN>()?;
+                    calendar::write_time(fraction.write(field, 0, rest)?, time)
+                }
+                Kind::Choice(list) => {
+                    let bytes = &self.choices.get(usize::from(list))?.bytes;
+                    *text.first_mut()? = *bytes.get(usize::try_from(field).ok()?)?;
+                    true
+                }
+            };
+            if !fits {
+                return None;
+            }
+        }
+        Some(())
+    }
+
+    /// Appends the stored form, which ends itself. See [`Template::take`].
+    pub fn put(&self, out: &mut Vec<u8>) {
+        format::put(self, out);
+    }
+
+    /// The template stored at the start of `bytes`, and how many of them it takes. `None` if there is none.
+    pub fn take(bytes: &[u8]) -> Option<(Template, usize)> {
+        format::take(bytes)
+    }
+
+    /// The form in words, for people: `date`, `Customer#{9}`, `uuid`, `hex 16`.
+    pub fn describe(&self) -> String {
+        describe::describe(self)
+    }
+}
+
+impl Kind {
+    /// Whether a piece of this kind may be of this length.
+    fn fits(self, len: usize) -> bool {
+        match self {
+            Kind::Literal => len > 0,
+            Kind::Digits => (1..=digits::DECIMAL_MAX).contains(&len),
+            Kind::Hex { .. } => (1..=digits::HEX_MAX).contains(&len),
+            Kind::Date { .. } => len == DATE_LEN,
+            Kind::CompactDate => len == COMPACT_LEN,
+            Kind::DateTime { fraction, .. } => len == DATE_LEN + 1 + TIME_LEN + fraction.len(),
+            Kind::Time { fraction } => len == TIME_LEN + fraction.len(),
+            Kind::Choice(_) => len == 1,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

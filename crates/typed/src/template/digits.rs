@@ -1,0 +1,274 @@
+//! Digits of fixed number, decimal and hexadecimal, eight characters at a time in one register.
+
+/// Eight times the digit zero.
+const ZEROS: u64 = 0x3030_3030_3030_3030;
+const ONES: u64 = 0x0101_0101_0101_0101;
+const HIGH: u64 = 0x8080_8080_8080_8080;
+
+/// Most decimal digits of one number.
+pub(super) const DECIMAL_MAX: usize = 18;
+/// Most hexadecimal digits of one number.
+pub(super) const HEX_MAX: usize = 15;
+
+/// 10^0 to 10^18.
+const POWERS: [u64; DECIMAL_MAX + 1] = {
+    let mut powers = [1; DECIMAL_MAX + 1];
+    let mut i = 1;
+    while i <= DECIMAL_MAX {
+        powers[i] = powers[i - 1] * 10;
+        i += 1;
+    }
+    powers
+};
+
+/// 10^`n` for `n` up to [`DECIMAL_MAX`], the largest of them beyond.
+#[inline(always)]
+pub(super) fn power(n: usize) -> i64 {
+    POWERS.get(n).map_or(POWERS[DECIMAL_MAX], |power| *power) as i64
+}
+
+/// 1 to 8 characters at the high end of a register, zeros (the digit) before them; the first character is the lowest.
+#[inline(always)]
+pub(super) fn load(text: &[u8]) -> Option<u64> {
+    let n = text.len() as u32;
+    if let Some(all) = text.first_chunk::<8>() {
+        return Some(u64::from_le_bytes(*all));
+    }
+    let shift = 64 - 8 * n;
+    let characters = if let (Some(first), Some(last)) =
+        (text.first_chunk::<4>(), text.last_chunk::<4>())
+    {
+        u64::from(u32::from_le_bytes(*first)) << shift | u64::from(u32::from_le_bytes(*last)) << 32
+    } else if let (Some(first), Some(last)) = (text.first_chunk::<2>(), text.last_chunk::<2>()) {
+        u64::from(u16::from_le_bytes(*first)) << shift | u64::from(u16::from_le_bytes(*last)) << 48
+    } else {
+        u64::from(*text.first()?) << 56
+    };
+    Some(characters | ZEROS >> (8 * n))
+}
+
+/// The inverse of [`load`]: as many characters as `text` is long, 1 to 8.
+#[inline(always)]
+pub(super) fn store(characters: u64, text: &mut [u8]) {
+    let n = text.len() as u32;
+    if let Some(all) = text.first_chunk_mut::<8>() {
+        *all = characters.to_le_bytes();
+        return;
+    }
+    let low = characters.checked_shr(64 - 8 * n).unwrap_or(0);
+    if let Some(first) = text.first_chunk_mut::<4>() {
+        *first = (low as u32).to_le_bytes();
+        if let Some(last) = text.last_chunk_mut::<4>() {
+            *last = ((characters >> 32) as u32).to_le_bytes();
+        }
+    } else if let Some(first) = text.first_chunk_mut::<2>() {
+        *first = (low as u16).to_le_bytes();
+        if let Some(last) = text.last_chunk_mut::<2>() {
+            *last = ((characters >> 48) as u16).to_le_bytes();
+        }
+    } else if let Some(only) = text.first_mut() {
+        *only = low as u8;
+    }
+}
+
+/// Eight characters, their zeros taken off, as a number, if all are digits.
+#[inline(always)]
+fn join_decimal(characters: u64) -> Option<u64> {
+    let x = characters ^ ZEROS;
+    // Above nine, adding 0x76 reaches the highest bit; a byte that carries into its neighbour has it set itself.
+    if (x | x.wrapping_add(ONES * 0x76)) & HIGH != 0 {
+        return None;
+    }
+    let x = (x * 10 + (x >> 8)) & 0x00ff_00ff_00ff_00ff;
+    let x = (x * 100 + (x >> 16)) & 0x0000_ffff_0000_ffff;
+    Some((x * 10_000 + (x >> 32)) & 0xffff_ffff)
+}
+
+/// The eight digits of a number below 10^8.
+#[inline(always)]
+fn split_decimal(value: u64) -> u64 {
+    let x = (value / 10_000) | ((value % 10_000) << 32);
+    let hundreds = ((x * 10_486) >> 20) & 0x0000_007f_0000_007f;
+    let x = hundreds | (x - hundreds * 100) << 16;
+    let tens = ((x * 103) >> 10) & 0x000f_000f_000f_000f;
+    (tens | (x - tens * 10) << 8) | ZEROS
+}
+
+/// Reads a number of as many digits as `text` has bytes, 1 to [`DECIMAL_MAX`]; `None` if there is anything else in it.
+#[inline(always)]
+pub(super) fn read_decimal(text: &[u8]) -> Option<i64> {
+    if text.len() > DECIMAL_MAX {
+        return None;
+    }
+    if text.len() <= 8 {
+        return Some(join_decimal(load(text)?)? as i64);
+    }
+    let (head, rest) = text.split_at_checked((text.len() - 1) % 8 + 1)?;
+    let mut value = join_decimal(load(head)?)?;
+    for eight in rest.chunks_exact(8) {
+        value = value * 100_000_000 + join_decimal(load(eight)?)?;
+    }
+    Some(value as i64)
+}
+
+/// Fills `text`, 1 to [`DECIMAL_MAX`] bytes, with the number's digits, zeros before them; false if it is negative or too large.
+#[inline(always)]
+pub(super) fn write_decimal(value: i64, text: &mut [u8]) -> bool {
+    let mut value = value as u64;
+    if POWERS.get(text.len()).is_none_or(|end| value >= *end) {
+        return false;
+    }
+    if text.len() <= 8 {
+        store(split_decimal(value), text);
+        return true;
+    }
+    for eight in text.rchunks_mut(8) {
+        store(split_decimal(value % 100_000_000), eight);
+        value /= 100_000_000;
+    }
+    true
+}
+
+/// What a hexadecimal digit above nine has to be added, beyond the distance to the digit zero.
+#[inline(always)]
+fn letter_gap(upper: bool) -> u64 {
+    if upper { 7 } else { 39 }
+}
+
+/// The characters of eight nibbles, each in a byte.
+#[inline(always)]
+fn hex_characters(nibbles: u64, gap: u64) -> u64 {
+    nibbles + ZEROS + ((nibbles + ONES * 6) >> 4 & ONES) * gap
+}
+
+/// As [`read_decimal`], for hexadecimal digits of one case, 1 to [`HEX_MAX`].
+#[inline]
+pub(super) fn read_hex(text: &[u8], upper: bool) -> Option<i64> {
+    if text.len() > HEX_MAX {
+        return None;
+    }
+    let gap = letter_gap(upper);
+    if text.len() <= 8 {
+        return Some(join_hex(load(text)?, gap)? as i64);
+    }
+    let (head, rest) = text.split_at_checked((text.len() - 1) % 8 + 1)?;
+    let mut value = join_hex(load(head)?, gap)?;
+    for eight in rest.chunks_exact(8) {
+        value = value << 32 | join_hex(load(eight)?, gap)?;
+    }
+    Some(value as i64)
+}
+
+#[inline(always)]
+fn join_hex(characters: u64, gap: u64) -> Option<u64> {
+    let nibbles = (characters & (ONES * 0x0f)) + ((characters >> 6) & ONES) * 9;
+    // Whatever was no digit of this case does not come back from its nibble.
+    if nibbles & (ONES * 0xf0) != 0 || hex_characters(nibbles, gap) != characters {
+        return None;
+    }
+    let x = nibbles.swap_bytes();
+    let x = (x | x >> 4) & 0x00ff_00ff_00ff_00ff;
+    let x = (x | x >> 8) & 0x0000_ffff_0000_ffff;
+    Some((x | x >> 16) & 0xffff_ffff)
+}
+
+/// As [`write_decimal`], for hexadecimal digits, 1 to [`HEX_MAX`].
+#[inline]
+pub(super) fn write_hex(value: i64, text: &mut [u8], upper: bool) -> bool {
+    let mut value = value as u64;
+    if text.len() > HEX_MAX || value >> (4 * text.len()) != 0 {
+        return false;
+    }
+    let gap = letter_gap(upper);
+    for eight in text.rchunks_mut(8) {
+        let x = value & 0xffff_ffff;
+        let x = (x | x << 16) & 0x0000_ffff_0000_ffff;
+        let x = (x | x << 8) & 0x00ff_00ff_00ff_00ff;
+        let x = (x | x << 4) & 0x0f0f_0f0f_0f0f_0f0f;
+        store(hex_characters(x.swap_bytes(), gap), eight);
+        value >>= 32;
+    }
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn all_numbers_of_eight_digits_in_steps() {
+        for value in (0..100_000_000u64)
+            .step_by(37)
+            .chain(99_990_000..100_000_000)
+        {
+            let mut text = [0; 8];
+            assert!(write_decimal(value as i64, &mut text));
+            if value % 101 == 0 {
+                assert_eq!(text, format!("{value:08}").as_bytes());
+            }
+            assert_eq!(read_decimal(&text), Some(value as i64));
+        }
+    }
+
+    #[test]
+    fn every_byte_at_every_place() {
+        for n in 1..=DECIMAL_MAX {
+            for at in 0..n {
+                for byte in 0..=255u8 {
+                    let mut text = vec![b'7'; n];
+                    text[at] = byte;
+                    assert_eq!(
+                        read_decimal(&text).is_some(),
+                        byte.is_ascii_digit(),
+                        "{text:?}"
+                    );
+                    if n <= HEX_MAX {
+                        let lower = matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+                        let upper = matches!(byte, b'0'..=b'9' | b'A'..=b'F');
+                        assert_eq!(read_hex(&text, false).is_some(), lower, "{text:?}");
+                        assert_eq!(read_hex(&text, true).is_some(), upper, "{text:?}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn lengths_out_of_range() {
+        assert_eq!(read_decimal(b""), None);
+        assert_eq!(read_decimal(&[b'1'; 19]), None);
+        assert_eq!(read_hex(b"", false), None);
+        assert_eq!(read_hex(&[b'1'; 16], false), None);
+        assert!(!write_decimal(1, &mut []));
+        assert!(!write_decimal(1, &mut [0; 19]));
+        assert!(!write_hex(1, &mut [], true));
+        assert!(!write_hex(1, &mut [0; 16], true));
+        assert!(!write_decimal(10, &mut [0]));
+        assert!(!write_decimal(-1, &mut [0; 18]));
+        assert!(!write_hex(16, &mut [0], true));
+        assert!(!write_hex(-1, &mut [0; 15], true));
+    }
+
+    proptest! {
+        #[test]
+        fn as_the_standard_library_writes_them(value in any::<u64>(), n in 1..=DECIMAL_MAX) {
+            let value = value % POWERS[n];
+            let mut text = vec![0; n];
+            prop_assert!(write_decimal(value as i64, &mut text));
+            let expected = format!("{value:0n$}");
+            prop_assert_eq!(&text, expected.as_bytes());
+            prop_assert_eq!(read_decimal(&text), Some(value as i64));
+        }
+
+        #[test]
+        fn hexadecimal_too(value in any::<u64>(), n in 1..=HEX_MAX, upper in any::<bool>()) {
+            let value = value % (1 << (4 * n));
+            let mut text = vec![0; n];
+            prop_assert!(write_hex(value as i64, &mut text, upper));
+            let expected = if upper { format!("{value:0n$X}") } else { format!("{value:0n$x}") };
+            prop_assert_eq!(&text, expected.as_bytes());
+            prop_assert_eq!(read_hex(&text, upper), Some(value as i64));
+        }
+    }
+}

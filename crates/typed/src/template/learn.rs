@@ -1,0 +1,539 @@
+//! Finds the template of a column from samples.
+//!
+//! The commonest length is the text's. For each place of the text the bytes that occur there are counted; runs of places with
+//! digits or hexadecimal digits become numbers, and dates and times where their separators stand between digits and the numbers
+//! are in range. A few samples of another form would blur this picture, so it is drawn from all samples, and again from those
+//! that look like the rest; of the templates that match enough samples the one that needs the fewest bits a value wins.
+
+use super::calendar::{COMPACT_LEN, DATE_LEN, TIME_LEN};
+use super::{
+    CHOICES_MAX, FIELDS_MAX, FRACTION_MAX, Fraction, Kind, TEXT_MAX, Template, calendar, digits,
+};
+
+/// The part of the samples that a template must match.
+const PART_PERCENT: usize = 98;
+/// Longer hexadecimal runs are cut into fields of at most this many digits: 56 bits, which one load of eight bytes holds.
+const HEX_FIELD_MAX: usize = 14;
+/// Longer runs of digits than one number may have are cut into fields of at most this many.
+const LONG_DIGITS_MAX: usize = 16;
+/// Most choices side by side: more of them are words.
+const CHOICES_TOGETHER_MAX: usize = 3;
+/// Eight digits are a date only between these days: 1900-01-01 and 2100-12-31.
+const COMPACT_DAYS: std::ops::RangeInclusive<i64> = -25_567..=47_846;
+/// A place inside a hexadecimal run that has held this many different digits and no letter is decimal.
+const DECIMAL_SEEN: usize = 9;
+/// Bits that a value which does not match costs beside its bytes.
+const MISS_BITS: f64 = 32.0;
+
+/// The bytes that occur at one place, with their numbers.
+type Counts = [u32; 256];
+
+pub(super) fn learn(samples: &[&[u8]]) -> Option<Template> {
+    let mut lens = [0usize; TEXT_MAX + 1];
+    for sample in samples {
+        if let Some(count) = lens.get_mut(sample.len()) {
+            *count += 1;
+        }
+    }
+    let (len, &count) = lens.iter().enumerate().max_by_key(|(_, count)| **count)?;
+    if len == 0 || !enough(count, samples.len()) {
+        return None;
+    }
+    let rows: Vec<&[u8]> = samples
+        .iter()
+        .copied()
+        .filter(|sample| sample.len() == len)
+        .collect();
+    let counts = count_bytes(&rows, len);
+    let mut best = price(build(&rows, &counts), samples);
+    for constants in [false, true] {
+        let classes: Vec<Class> = counts
+            .iter()
+            .map(|counts| Class::of(counts, rows.len(), constants))
+            .collect();
+        let alike: Vec<&[u8]> = rows
+            .iter()
+            .copied()
+            .filter(|row| {
+                row.iter()
+                    .zip(&classes)
+                    .all(|(byte, class)| class.holds(*byte))
+            })
+            .collect();
+        if alike.len() < rows.len() && enough(alike.len(), samples.len()) {
+            let other = price(build(&alike, &count_bytes(&alike, len)), samples);
+            best = match (best, other) {
+                (Some(a), Some(b)) => Some(if b.1 < a.1 { b } else { a }),
+                (a, b) => a.or(b),
+            };
+        }
+    }
+    Some(best?.0)
+}
+
+fn enough(part: usize, of: usize) -> bool {
+    part > 0 && part * 100 >= of * PART_PERCENT
+}
+
+fn count_bytes(rows: &[&[u8]], len: usize) -> Vec<Counts> {
+    let mut counts = vec![[0; 256]; len];
+    for row in rows {
+        for (counts, byte) in counts.iter_mut().zip(*row) {
+            if let Some(count) = counts.get_mut(usize::from(*byte)) {
+                *count += 1;
+            }
+        }
+    }
+    counts
+}
+
+/// The template and the bits that it needs for a value, if it matches enough samples.
+fn price(template: Option<Template>, samples: &[&[u8]]) -> Option<(Template, f64)> {
+    let template = template?;
+    let mut ranges = [(i64::MAX, i64::MIN); FIELDS_MAX];
+    let mut fields = [0; FIELDS_MAX];
+    let mut matches = 0;
+    for sample in samples {
+        if template.parse(sample, &mut fields) {
+            matches += 1;
+            for ((low, high), field) in ranges.iter_mut().zip(fields).take(template.fields()) {
+                *low = field.min(*low);
+                *high = field.max(*high);
+            }
+        }
+    }
+    if !enough(matches, samples.len()) {
+        return None;
+    }
+    let bits: u32 = ranges
+        .iter()
+        .take(template.fields())
+        .map(|(low, high)| 64 - high.abs_diff(*low).leading_zeros())
+        .sum();
+    let missed = (samples.len() - matches) as f64 / samples.len() as f64;
+    let bits = f64::from(bits) + missed * (8.0 * template.text_len() as f64 + MISS_BITS);
+    Some((template, bits))
+}
+
+/// What most samples have at one place.
+#[derive(Clone, Copy)]
+enum Class {
+    Byte(u8),
+    Digit,
+    HexLower,
+    HexUpper,
+    Any,
+}
+
+impl Class {
+    /// The narrowest class that enough of `rows` values fall into; a single digit counts as one only with `constants`.
+    fn of(counts: &Counts, rows: usize, constants: bool) -> Class {
+        let held = |class: Class| -> usize {
+            let bytes = (0..=255u8)
+                .zip(counts)
+                .filter(|(byte, _)| class.holds(*byte));
+            bytes.map(|(_, count)| *count as usize).sum()
+        };
+        let commonest = (0..=255u8).zip(counts).max_by_key(|(_, count)| **count);
+        let byte = commonest.map_or(0, |(byte, _)| byte);
+        let single = constants || !byte.is_ascii_hexdigit();
+        [
+            Class::Byte(byte),
+            Class::Digit,
+            Class::HexLower,
+            Class::HexUpper,
+        ]
+        .into_iter()
+        .filter(|class| single || !matches!(class, Class::Byte(_)))
+        .find(|class| enough(held(*class), rows))
+        .unwrap_or(Class::Any)
+    }
+
+    fn holds(self, byte: u8) -> bool {
+        match self {
+            Class::Byte(only) => byte == only,
+            Class::Digit => byte.is_ascii_digit(),
+            Class::HexLower => matches!(byte, b'0'..=b'9' | b'a'..=b'f'),
+            Class::HexUpper => matches!(byte, b'0'..=b'9' | b'A'..=b'F'),
+            Class::Any => true,
+        }
+    }
+}
+
+/// One place of the text, from the samples that the template is built of.
+struct Place {
+    /// Those that occur, ascending.
+    bytes: Vec<u8>,
+}
+
+impl Place {
+    fn of(counts: &Counts) -> Place {
+        let bytes = (0..=255u8).zip(counts).filter(|(_, count)| **count > 0);
+        Place {
+            bytes: bytes.map(|(byte, _)| byte).collect(),
+        }
+    }
+
+    fn constant(&self) -> Option<u8> {
+        match *self.bytes.as_slice() {
+            [byte] => Some(byte),
+            _ => None,
+        }
+    }
+
+    fn varies(&self) -> bool {
+        self.bytes.len() > 1
+    }
+
+    fn all(&self, class: Class) -> bool {
+        self.bytes.iter().all(|byte| class.holds(*byte))
+    }
+
+    fn digits(&self) -> bool {
+        self.all(Class::Digit)
+    }
+
+    fn constant_letter(&self) -> bool {
+        self.constant()
+            .is_some_and(|byte| byte.is_ascii_alphabetic())
+    }
+
+    /// Hexadecimal digits of one case, letters among them.
+    fn hex_case(&self) -> Option<Case> {
+        if self.digits() {
+            None
+        } else if self.all(Class::HexLower) {
+            Some(Case::Lower)
+        } else if self.all(Class::HexUpper) {
+            Some(Case::Upper)
+        } else {
+            None
+        }
+    }
+
+    /// Takes part in a number with its digits or its varying letters.
+    fn numeric(&self) -> bool {
+        self.digits() || self.varies() && self.hex_case().is_some()
+    }
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Case {
+    Lower,
+    Upper,
+}
+
+/// Builds the template of samples of one length.
+fn build(rows: &[&[u8]], counts: &[Counts]) -> Option<Template> {
+    let builder = Builder {
+        rows,
+        places: counts.iter().map(Place::of).collect(),
+    };
+    let mut parts = Vec::new();
+    let mut at = 0;
+    while at < builder.places.len() {
+        let last = builder.part(at, &mut parts)?;
+        parts.push(last);
+        at = parts.iter().map(|(_, len)| len).sum();
+    }
+    builder.finish(&parts)
+}
+
+struct Builder<'a> {
+    rows: &'a [&'a [u8]],
+    places: Vec<Place>,
+}
+
+impl Builder<'_> {
+    fn place(&self, at: usize) -> Option<&Place> {
+        self.places.get(at)
+    }
+
+    /// Length of the run of places from `at` on for which `test` holds.
+    fn run(&self, at: usize, mut test: impl FnMut(&Place) -> bool) -> usize {
+        let rest = self.places.get(at..).unwrap_or_default();
+        rest.iter().take_while(|place| test(place)).count()
+    }
+
+    /// Whether one of the places varies.
+    fn varies(&self, at: usize, len: usize) -> bool {
+        let places = self.places.get(at..at + len).unwrap_or_default();
+        places.iter().any(Place::varies)
+    }
+
+    /// Whether the place is the same byte in all samples, one of `bytes`.
+    fn constant(&self, at: usize, bytes: &[u8]) -> Option<u8> {
+        self.place(at)?
+            .constant()
+            .filter(|byte| bytes.contains(byte))
+    }
+
+    /// Whether a number ends before `at`, or begins there.
+    fn numeric(&self, at: Option<usize>) -> bool {
+        at.and_then(|at| self.place(at)).is_some_and(Place::numeric)
+    }
+
+    /// Whether enough samples have something at `at` that `read` takes.
+    fn most(&self, at: usize, len: usize, read: impl Fn(&[u8]) -> bool) -> bool {
+        let taken = self
+            .rows
+            .iter()
+            .filter(|row| row.get(at..at + len).is_some_and(&read));
+        enough(taken.count(), self.rows.len())
+    }
+
+    /// The part of the text that begins at `at`. Parts that are cut in pieces put all but the last into `parts`.
+    fn part(&self, at: usize, parts: &mut Vec<(Kind, usize)>) -> Option<(Kind, usize)> {
+        let place = self.place(at)?;
+        if place.digits() && !self.numeric(at.checked_sub(1)) {
+            let found = self
+                .date(at)
+                .or_else(|| self.time(at))
+                .or_else(|| self.compact_date(at));
+            if found.is_some() {
+                return found;
+            }
+        }
+        if let Some((case, len)) = self.hex(at) {
+            return self.hex_part(at, case, len, parts);
+        }
+        if place.digits() {
+            let len = self.run(at, Place::digits);
+            if !self.varies(at, len) {
+                return Some((Kind::Literal, len));
+            }
+            return Some(cut(
+                Kind::Digits,
+                len,
+                digits::DECIMAL_MAX,
+                LONG_DIGITS_MAX,
+                1,
+                parts,
+            ));
+        }
+        if place.varies() {
+            let together = self.run(at, |place| place.varies() && !place.numeric());
+            let before = parts
+                .iter()
+                .rev()
+                .take_while(|(kind, _)| matches!(kind, Kind::Choice(_)));
+            if together + before.count() > CHOICES_TOGETHER_MAX || place.bytes.len() > CHOICES_MAX {
+                return None;
+            }
+            return Some((Kind::Choice(0), 1));
+        }
+        Some((Kind::Literal, 1))
+    }
+
+    /// A date, or a date and time, that varies.
+    fn date(&self, at: usize) -> Option<(Kind, usize)> {
+        let separator = self.constant(at + 4, b"-/")?;
+        self.constant(at + 7, &[separator])?;
+        let numbers = self.run(at, Place::digits) == 4
+            && self.run(at + 5, Place::digits) == 2
+            && self.run(at + 8, Place::digits) >= 2;
+        let is_date = |text: &[u8]| {
+            let text = text.first_chunk();
+            text.is_some_and(|text| calendar::read_date(text, separator).is_some())
+        };
+        if !numbers || self.numeric(Some(at + DATE_LEN)) || !self.most(at, DATE_LEN, is_date) {
+            return None;
+        }
+        // A time that is always the same (midnight, mostly) is a literal.
+        if let Some(between) = self.constant(at + DATE_LEN, b" T")
+            && let Some((Kind::Time { fraction }, len)) = self.time(at + DATE_LEN + 1)
+        {
+            let kind = Kind::DateTime {
+                separator,
+                between,
+                fraction,
+            };
+            return Some((kind, DATE_LEN + 1 + len));
+        }
+        self.varies(at, DATE_LEN)
+            .then_some((Kind::Date { separator }, DATE_LEN))
+    }
+
+    /// A time of day that varies.
+    fn time(&self, at: usize) -> Option<(Kind, usize)> {
+        self.constant(at + 2, b":")?;
+        self.constant(at + 5, b":")?;
+        let numbers = self.run(at, Place::digits) == 2
+            && self.run(at + 3, Place::digits) == 2
+            && self.run(at + 6, Place::digits) == 2;
+        // Hexadecimal pairs between colons go on: they are an address, as is what comes behind such a pair.
+        let alone = !self.numeric(Some(at + TIME_LEN))
+            && self.constant(at + TIME_LEN, b":").is_none()
+            && at
+                .checked_sub(1)
+                .is_none_or(|before| self.constant(before, b":").is_none());
+        let is_time = |text: &[u8]| {
+            let text = text.first_chunk();
+            text.is_some_and(|text| calendar::read_time(text).is_some())
+        };
+        if !numbers || !alone || !self.most(at, TIME_LEN, is_time) {
+            return None;
+        }
+        let fraction = self.fraction(at + TIME_LEN).unwrap_or(Fraction::NONE);
+        let len = TIME_LEN + fraction.len();
+        self.varies(at, len)
+            .then_some((Kind::Time { fraction }, len))
+    }
+
+    /// The digits behind a time, but for zeros that stand at the end of all of them.
+    fn fraction(&self, at: usize) -> Option<Fraction> {
+        let mark = self.constant(at, b".,")?;
+        let mut len = self.run(at + 1, Place::digits);
+        if self.numeric(Some(at + 1 + len)) {
+            return None;
+        }
+        while len > 0 && self.constant(at + len, b"0").is_some() {
+            len -= 1;
+        }
+        let digits = u8::try_from(len).ok()?;
+        (1..=FRACTION_MAX)
+            .contains(&digits)
+            .then_some(Fraction { digits, mark })
+    }
+
+    /// Eight digits that are always a date of our times.
+    fn compact_date(&self, at: usize) -> Option<(Kind, usize)> {
+        let is_date = |row: &&[u8]| {
+            let text = row.get(at..).and_then(|rest| rest.first_chunk());
+            let days = text.and_then(calendar::read_compact);
+            days.is_some_and(|days| COMPACT_DAYS.contains(&days))
+        };
+        let found = self.run(at, Place::digits) == COMPACT_LEN
+            && !self.numeric(Some(at + COMPACT_LEN))
+            && self.varies(at, COMPACT_LEN)
+            && self.rows.iter().all(is_date);
+        found.then_some((Kind::CompactDate, COMPACT_LEN))
+    }
+
+    /// The hexadecimal number that begins at `at`, if letters vary in it.
+    fn hex(&self, at: usize) -> Option<(Case, usize)> {
+        let mut case = None;
+        let mut len = self.run(at, |place| {
+            if place.digits() {
+                return true;
+            }
+            let same = place
+                .hex_case()
+                .filter(|found| case.is_none_or(|case| case == *found));
+            case = case.or(same);
+            same.is_some()
+        });
+        // The letters at the end of a word before the number or behind it are none of its digits.
+        let letter = |at: usize| self.place(at).is_some_and(Place::constant_letter);
+        if letter(at) && at.checked_sub(1).is_some_and(letter) {
+            return None;
+        }
+        while len > 0 && letter(at + len) && letter(at + len - 1) {
+            len -= 1;
+        }
+        let places = self.places.get(at..at + len)?;
+        let varying = places
+            .iter()
+            .any(|place| place.varies() && place.hex_case().is_some());
+        Some((case.filter(|_| varying)?, len))
+    }
+
+    /// A hexadecimal run, or the part of it before the decimal digits that stand in it.
+    fn hex_part(
+        &self,
+        at: usize,
+        case: Case,
+        mut len: usize,
+        parts: &mut Vec<(Kind, usize)>,
+    ) -> Option<(Kind, usize)> {
+        let mut from = at;
+        while from < at + len {
+            let digits = self.run(from, Place::digits);
+            let places = self.places.get(from..from + digits)?;
+            let decimal = |place: &&Place| place.bytes.len() >= DECIMAL_SEEN;
+            if places.iter().filter(decimal).count() >= 2 {
+                if from == at {
+                    let most = digits::DECIMAL_MAX;
+                    return Some(cut(Kind::Digits, digits, most, LONG_DIGITS_MAX, 1, parts));
+                }
+                len = from - at;
+                break;
+            }
+            from += digits.max(1);
+        }
+        if !self.varies(at, len) {
+            return Some((Kind::Literal, len));
+        }
+        if len == 1 && !self.place(at)?.bytes.iter().any(u8::is_ascii_digit) {
+            return Some((Kind::Choice(0), 1));
+        }
+        let upper = case == Case::Upper;
+        Some(cut(
+            Kind::Hex { upper },
+            len,
+            HEX_FIELD_MAX,
+            HEX_FIELD_MAX,
+            2,
+            parts,
+        ))
+    }
+
+    /// The template of these parts, neighbouring literals joined.
+    fn finish(&self, parts: &[(Kind, usize)]) -> Option<Template> {
+        let text: Vec<u8> = self
+            .places
+            .iter()
+            .map(|place| place.constant().unwrap_or(0))
+            .collect();
+        let mut at = 0;
+        let mut joined: Vec<(Kind, usize, usize)> = Vec::new();
+        for &(kind, len) in parts {
+            match joined.last_mut() {
+                Some((Kind::Literal, _, total)) if kind == Kind::Literal => *total += len,
+                _ => joined.push((kind, at, len)),
+            }
+            at += len;
+        }
+        // Choices alone are short words, which a dictionary holds as well.
+        let numbers = joined
+            .iter()
+            .any(|(kind, ..)| !matches!(kind, Kind::Literal | Kind::Choice(_)));
+        if !numbers && text.len() > 1 {
+            return None;
+        }
+        let with_bytes: Option<Vec<_>> = joined
+            .iter()
+            .map(|&(kind, at, len)| {
+                let bytes = match kind {
+                    Kind::Choice(_) => &self.place(at)?.bytes,
+                    Kind::Literal => text.get(at..at + len)?,
+                    _ => &[],
+                };
+                Some((kind, len, bytes))
+            })
+            .collect();
+        Template::new(&with_bytes?)
+    }
+}
+
+/// A run of `len` places as one field if they are at most `most`, or else as equal fields of at most `piece` places, each but
+/// the last a multiple of `step`. The last one is returned, the others put into `parts`.
+fn cut(
+    kind: Kind,
+    len: usize,
+    most: usize,
+    piece: usize,
+    step: usize,
+    parts: &mut Vec<(Kind, usize)>,
+) -> (Kind, usize) {
+    if len <= most {
+        return (kind, len);
+    }
+    let each = len.div_ceil(len.div_ceil(piece)).next_multiple_of(step);
+    let mut rest = len;
+    while rest > each {
+        parts.push((kind, each));
+        rest -= each;
+    }
+    (kind, rest)
+}
