@@ -43,7 +43,7 @@ pub(crate) enum Verb {
     /// Turn a compressed database into a plain SQLite one
     Decompress(DecompressArgs),
     /// Tell how large a database is and what is in its file
-    Info(DbArg),
+    Info(InfoArgs),
     /// Verify every stored page, the map and SQLite's own integrity check
     Check(DbArg),
     /// Run SQL on a database, compressed or plain
@@ -56,7 +56,7 @@ pub(crate) struct CompressArgs {
     pub(crate) src: PathBuf,
     /// The compressed database to create; without it SRC is replaced once its copy has been verified
     pub(crate) dst: Option<PathBuf>,
-    /// Compress for keeping rather than for use: smallest size, slower reads (not in this version)
+    /// Compress for keeping rather than for use: smallest size, slower reads
     #[arg(long)]
     pub(crate) archive: bool,
     /// Compression level, -7 (fastest) to 22 (smallest)
@@ -85,6 +85,15 @@ pub(crate) struct DecompressArgs {
 pub(crate) struct DbArg {
     /// The database, compressed or plain
     pub(crate) db: PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct InfoArgs {
+    /// The database, compressed or plain
+    pub(crate) db: PathBuf,
+    /// Show all tables and indexes, and the encodings of their columns
+    #[arg(long)]
+    pub(crate) columns: bool,
 }
 
 #[derive(Debug, Args)]

@@ -185,14 +185,6 @@ fn usage() {
 }
 
 #[test]
-fn an_archive_is_for_later() {
-    let dir = temp();
-    let a = at(&dir, "a.db");
-    plain(&a, 4096, 100);
-    refused(&dir, &["compress", &a, "--archive"], 1, "no archive codec");
-}
-
-#[test]
 fn a_newer_format() {
     let dir = temp();
     let (a, b) = (at(&dir, "a.db"), at(&dir, "b.db"));

@@ -23,7 +23,7 @@ use crate::source::Source;
 use crate::temp::Temp;
 use densite_disk::{Dir, RealDir};
 use densite_sqlite::Api;
-use densite_store::Options;
+use densite_store::{CodecChoice, Options};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -32,7 +32,7 @@ use std::time::{Duration, Instant};
 pub struct ConvertOptions {
     /// Settings of the compressed file's frames, threads and cache.
     pub store: Options,
-    /// Smallest size rather than fast reads (needs a codec that this version lacks).
+    /// Smallest size rather than fast reads.
     pub archive: bool,
     /// Rewrite the database with pages of this many bytes.
     pub page_size: Option<u32>,
@@ -47,6 +47,26 @@ impl Default for ConvertOptions {
             archive: false,
             page_size: None,
             wait: Duration::from_secs(1),
+        }
+    }
+}
+
+/// Pages of a frame in an archive: 128 KiB of them if they are of 4 KiB.
+const ARCHIVE_RUN: u32 = 32;
+/// The least zstd level of an archive.
+const ARCHIVE_LEVEL: i32 = 19;
+
+impl ConvertOptions {
+    /// The same for an archive: long runs, at a high level.
+    fn for_archive(&self) -> ConvertOptions {
+        ConvertOptions {
+            store: Options {
+                codec: CodecChoice::Archive,
+                run_pages: ARCHIVE_RUN,
+                level: self.store.level.max(ARCHIVE_LEVEL),
+                ..self.store.clone()
+            },
+            ..self.clone()
         }
     }
 }
@@ -92,9 +112,14 @@ pub fn compress(
     progress: &mut dyn Progress,
 ) -> Result<ConvertReport> {
     if options.archive {
-        return Err(Error::Unsupported(
-            "this version has no archive codec yet; leave --archive out, or ask for a higher --level".into(),
-        ));
+        return convert(
+            api,
+            To::Compressed,
+            src,
+            dst,
+            &options.for_archive(),
+            progress,
+        );
     }
     convert(api, To::Compressed, src, dst, options, progress)
 }
@@ -166,6 +191,7 @@ fn convert(
         pages: &mut source,
         header,
         zero,
+        scrub: to == To::Compressed,
         path: &target.given,
     };
 

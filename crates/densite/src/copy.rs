@@ -6,7 +6,7 @@ use crate::header::Header;
 use crate::pages::Pages;
 use crate::progress::Progress;
 use densite_disk::{File, OpenMode, RealFile, SyncKind};
-use densite_store::{Handle, Options};
+use densite_store::{Handle, Options, PageContext};
 use std::path::Path;
 
 /// Bytes read and written at a time: a multiple of every page size.
@@ -17,9 +17,6 @@ const PUBLISH_EVERY: u64 = 32 << 20;
 
 /// Sample pages for dictionaries: a 64th of the database, within these bounds, in bytes.
 const SAMPLE_LEAST: u64 = 4 << 20;
-/// Larger databases learn while they are written, as any bulk load does. Measured on TPC-H, stored / plain: SF 0.1 (122 MB) 0.388 when
-/// learned beforehand and 0.400 while writing; SF 1 (1.2 GB) 0.455 and 0.404.
-const LEARN_BEFORE_MOST: u64 = 256 << 20;
 const SAMPLE_MOST: u64 = 32 << 20;
 
 /// A state of the source with what need not be copied.
@@ -28,6 +25,8 @@ pub(crate) struct Input<'a> {
     pub(crate) header: Header,
     /// Pages that the copy holds as zeros.
     pub(crate) zero: PageSet,
+    /// The copy does without the unallocated bytes of pages that may lose them.
+    pub(crate) scrub: bool,
     /// The source, for messages.
     pub(crate) path: &'a Path,
 }
@@ -36,15 +35,22 @@ impl Input<'_> {
     /// Fills `buf` with what the copy has at `offset`.
     fn read(&mut self, buf: &mut [u8], offset: u64) -> Result<()> {
         self.pages.read(buf, offset)?;
-        if self.zero.len() == 0 {
-            return Ok(());
-        }
         let size = self.header.page_size as usize;
-        for (i, page) in buf.chunks_mut(size).enumerate() {
-            let number = u32::try_from((offset / size as u64) + i as u64 + 1).unwrap_or(u32::MAX);
-            if self.zero.contains(number) {
+        let number_at = |at: u64| u32::try_from(at / size as u64 + 1).unwrap_or(u32::MAX);
+        let mut context = PageContext {
+            number: number_at(offset),
+            pages: number_at(self.pages.len()),
+            reserved: size.saturating_sub(self.header.usable as usize),
+        };
+        let mut kept = Vec::new();
+        for page in buf.chunks_mut(size) {
+            if self.zero.contains(context.number) {
                 page.fill(0);
+            } else if self.scrub && page.len() == size {
+                densite_store::scrub(page, &context, &mut kept);
+                page.copy_from_slice(&kept);
             }
+            context.number = context.number.saturating_add(1);
         }
         Ok(())
     }
@@ -114,10 +120,8 @@ pub(crate) fn to_compressed(
 ) -> Result<()> {
     let failed = |e| Error::from_store(path, "write", e);
     let mut store = open_store(path, OpenMode::Write, options.clone(), "copy")?;
-    if input.pages.len() <= LEARN_BEFORE_MOST {
-        let samples = input.samples()?;
-        store.learn(&samples, input.pages.len()).map_err(failed)?;
-    }
+    let samples = input.samples()?;
+    store.learn(&samples, input.pages.len()).map_err(failed)?;
     let size = input.header.page_size as usize;
     let mut unpublished = 0u64;
     input.chunks("compressing", progress, |chunk, offset| {
@@ -268,6 +272,7 @@ mod tests {
             pages: data,
             header: header(),
             zero: PageSet::default(),
+            scrub: true,
             path: Path::new("source.db"),
         }
     }

@@ -6,7 +6,7 @@ use crate::header::is_sqlite;
 use crate::paths::{Target, beside, len_or_zero};
 use densite_disk::File;
 use densite_sqlite::{Api, HostFile};
-use densite_store::{self as store, Handle, Options};
+use densite_store::{self as store, Handle, Options, Readahead};
 
 /// The form in which a database is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,6 +49,8 @@ pub(crate) fn form(api: Api, target: &Target) -> Result<Form> {
 pub(crate) fn open_store(target: &Target, file: HostFile) -> store::Result<Handle> {
     let options = Options {
         read_only: true,
+        // What is looked at lies here and there.
+        readahead: Readahead::Off,
         ..Options::default()
     };
     let identity = format!("look:{}", target.path.display());

@@ -1,16 +1,16 @@
-//! Leaf pages of SQLite's freelist: never read by SQLite, so a copy may hold zeros in their place.
+//! Pages of SQLite's freelist. Its leaves are never read by SQLite, so a copy may hold zeros in their place.
 //!
 //! A trunk page holds the next trunk's number, a count of leaves and that many leaf numbers (all
 //! big-endian u32). The list is believed only as a whole: every number within the database, none
 //! twice, no pointer-map page, no lock page, and as many as the header says. Otherwise nothing is
-//! taken from it. Trunks are read by SQLite and are never in the answer.
+//! taken from it. Trunks are read by SQLite and are never among the leaves.
 
 use crate::error::Result;
 use crate::header::{Header, u32_at};
 use crate::pages::Pages;
 
 /// Byte at which SQLite's locks live; the page that holds it is never used.
-const LOCK_BYTE: u64 = 0x4000_0000;
+pub(crate) const LOCK_BYTE: u64 = 0x4000_0000;
 
 /// A set of page numbers.
 #[derive(Debug, Default)]
@@ -32,6 +32,15 @@ impl PageSet {
         self.count
     }
 
+    /// The pages in it, ascending.
+    pub(crate) fn pages(&self) -> impl Iterator<Item = u32> {
+        let words = self.bits.iter().zip(0u32..);
+        words.flat_map(|(word, i)| {
+            let set = (0..64u32).filter(move |bit| word & (1u64 << bit) != 0);
+            set.map(move |bit| i * 64 + bit)
+        })
+    }
+
     /// Adds `page`; whether it was new.
     fn insert(&mut self, page: u32) -> bool {
         let at = page as usize / 64;
@@ -51,6 +60,20 @@ impl PageSet {
 
 /// The freelist's leaves; `None` when the list is not well formed.
 pub(crate) fn leaves(pages: &mut dyn Pages, header: &Header) -> Result<Option<PageSet>> {
+    Ok(list(pages, header)?.map(|list| list.leaves))
+}
+
+/// A whole freelist.
+#[derive(Debug)]
+pub(crate) struct Freelist {
+    /// Trunks and leaves.
+    pub(crate) all: PageSet,
+    /// Leaves.
+    pub(crate) leaves: PageSet,
+}
+
+/// The freelist; `None` when it is not well formed.
+pub(crate) fn list(pages: &mut dyn Pages, header: &Header) -> Result<Option<Freelist>> {
     let size = u64::from(header.page_size);
     let count = u32::try_from(pages.len() / size).unwrap_or(u32::MAX);
     let lock_page = LOCK_BYTE / size + 1;
@@ -86,7 +109,8 @@ pub(crate) fn leaves(pages: &mut dyn Pages, header: &Header) -> Result<Option<Pa
         }
         trunk = next;
     }
-    Ok((seen.len() == u64::from(header.free_pages)).then_some(leaves))
+    let all = seen;
+    Ok((all.len() == u64::from(header.free_pages)).then_some(Freelist { all, leaves }))
 }
 
 #[cfg(test)]

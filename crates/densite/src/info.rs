@@ -5,7 +5,9 @@ use crate::error::{Error, Result};
 use crate::form::{self, Form};
 use crate::header::{HEADER_LEN, Header};
 use crate::holders::holders;
+use crate::objects::{self, Bytes, Objects};
 use crate::paths::{self, Target, beside, len_or_zero};
+use crate::schema;
 use densite_disk::File;
 use densite_sqlite::{Api, Code, HostFile, ffi};
 use std::os::unix::fs::MetadataExt;
@@ -53,6 +55,10 @@ pub struct Info {
     pub leftovers: Vec<PathBuf>,
     /// The store's figures by name, for a compressed file.
     pub store: Option<Vec<(String, u64)>>,
+    /// Tables and indexes in the file: what a WAL adds to them is not there yet.
+    pub objects: Objects,
+    /// Why `objects` is empty, where it could not be found out.
+    pub objects_problem: Option<String>,
 }
 
 impl Info {
@@ -85,16 +91,19 @@ pub fn info(api: Api, path: &Path) -> Result<Info> {
         wal_bytes: len_or_zero(&beside(&target.path, "-wal")),
         leftovers: paths::leftovers(&target.path),
         store: None,
+        objects: Objects::default(),
+        objects_problem: None,
     };
     let file = Through::Host.file(api, &target.path, Access::Read)?;
     lock_shared(api, &file, &target)?;
     let mut start = [0u8; HEADER_LEN];
-    match form {
+    let mut bytes = match form {
         Form::Empty => return Ok(info),
         Form::Plain => {
             let failed = |e| Error::from_disk(path, "read", &e);
             file.read_at(&mut start, 0).map_err(failed)?;
             info.logical_bytes = File::len(&file).map_err(failed)?;
+            Bytes::Plain(file.clone(), info.logical_bytes, path.to_path_buf())
         }
         Form::Compressed => {
             let failed = |e| Error::from_store(path, "read", e);
@@ -110,8 +119,9 @@ pub fn info(api: Api, path: &Path) -> Result<Info> {
                     .map(|(name, n)| (name.to_string(), n))
                     .collect(),
             );
+            Bytes::Stored(Box::new(store), info.logical_bytes, path.to_path_buf())
         }
-    }
+    };
     if let Some(header) = Header::parse(&start) {
         info.page_size = header.page_size;
         info.free_pages = u64::from(header.free_pages);
@@ -120,6 +130,17 @@ pub fn info(api: Api, path: &Path) -> Result<Info> {
         } else {
             JournalMode::Rollback
         };
+        let through = match form {
+            Form::Compressed => Through::Densite,
+            _ => Through::Host,
+        };
+        let found = schema::read(api, through, &target)
+            .and_then(|schema| objects::objects(&mut bytes, &header, &schema));
+        match found {
+            Ok(objects) => info.objects = objects,
+            // The figures above hold all the same; what is wrong is for `check` to find out.
+            Err(e) => info.objects_problem = Some(e.to_string()),
+        }
     }
     if info.page_size > 0 {
         info.pages = info.logical_bytes / u64::from(info.page_size);

@@ -14,6 +14,7 @@ mod check;
 pub mod codec;
 mod error;
 mod format;
+mod frames;
 #[cfg(any(test, feature = "fuzz"))]
 #[doc(hidden)]
 pub mod fuzz;
@@ -34,8 +35,10 @@ mod train;
 mod write;
 
 pub use check::CheckReport;
+pub use densite_typed::{ColumnDescription, PageContext, Subject, scrub};
 pub use error::{Damage, Error, Result};
 pub use format::FORMAT_VERSION;
+pub use frames::FrameInfo;
 pub use handle::{Handle, Held};
 pub use options::{CodecChoice, Options, Readahead, Tuning};
 pub use recover::{Kind, probe};

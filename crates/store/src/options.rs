@@ -6,6 +6,10 @@ pub enum CodecChoice {
     /// The best of those there are.
     #[default]
     Auto,
+    /// The typed codec wherever it can code the page; zstd elsewhere.
+    Typed,
+    /// The smallest: runs of pages, typed, and by zstd on top of it.
+    Archive,
     /// zstd, with a dictionary where one was learned.
     Zstd,
     /// As they are.

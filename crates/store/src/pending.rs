@@ -5,12 +5,13 @@
 
 use crate::append::Appender;
 use crate::codec::family::Family;
-use crate::codec::{self, Dictionary};
+use crate::codec::{self, Dictionary, PageSettings};
 use crate::format::record::{Kind, RECORD_LEN, Record, raw_check};
 use crate::format::trailer::{DictInfo, HEAD_LEN};
 use crate::map::Entry;
 use crate::options::CodecChoice;
 use crate::pool::Task;
+use densite_typed::PageContext;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
@@ -68,12 +69,17 @@ pub(crate) struct EncodeSettings {
     pub(crate) run_pages: u32,
     pub(crate) dicts: Arc<HashMap<Family, Arc<Dictionary>>>,
     pub(crate) version: u64,
+    /// Pages that the database has, or is about to have.
+    pub(crate) pages: u32,
+    /// Bytes at the end of each page that SQLite leaves to others.
+    pub(crate) reserved: usize,
 }
 
 /// Encodes a batch: runs where adjacent, aligned pages allow it, single pages otherwise.
 pub(crate) fn encode_batch(jobs: Vec<Job>, set: &EncodeSettings) -> Vec<Frame> {
     let mut frames = Vec::with_capacity(jobs.len());
     let mut rest = jobs.as_slice();
+    let mut kept = Vec::new();
     while let Some(first) = rest.first() {
         let run = run_len(rest, set.run_pages);
         let (now, later) = rest.split_at(run.min(rest.len()));
@@ -86,19 +92,28 @@ pub(crate) fn encode_batch(jobs: Vec<Job>, set: &EncodeSettings) -> Vec<Frame> {
             &joined
         };
         let family = Family::of(raw);
-        let dict = set
-            .dicts
-            .get(&family)
-            .or_else(|| set.dicts.get(&Family::OTHER));
+        let settings = PageSettings {
+            level: set.level,
+            choice: set.choice,
+            family: set.dicts.get(&family).map(|d| &**d),
+            other: set.dicts.get(&Family::OTHER).map(|d| &**d),
+        };
+        let context = PageContext {
+            number: first.page,
+            pages: set.pages,
+            reserved: set.reserved,
+        };
         let mut payload = Vec::with_capacity(raw.len() / 2);
-        let coded = codec::encode(raw, set.level, dict.map(|d| &**d), set.choice, &mut payload);
+        let page_size = first.bytes.len();
+        let coded =
+            codec::encode_pages(raw, page_size, &context, &settings, &mut kept, &mut payload);
         let record = Record {
             codec: coded.codec.0,
             page_log2: first.bytes.len().trailing_zeros() as u8,
             run_log2: run.trailing_zeros() as u8,
             stored_len: payload.len() as u32,
             model: coded.dict_id,
-            raw_check: raw_check(raw),
+            raw_check: raw_check(&kept),
             ..Record::plain(Kind::Frame, first.page, set.version)
         };
         frames.push(Frame {
@@ -111,20 +126,33 @@ pub(crate) fn encode_batch(jobs: Vec<Job>, set: &EncodeSettings) -> Vec<Frame> {
     frames
 }
 
-/// How many of the first jobs make one frame: `run_pages` if that many adjacent pages follow, aligned to it; else 1.
+/// How many of the first jobs make one frame: as many adjacent pages of one family as follow, up to `run_pages`, a power of
+/// two and aligned to it.
 fn run_len(jobs: &[Job], run_pages: u32) -> usize {
-    let n = run_pages as usize;
     let Some(first) = jobs.first() else { return 1 };
-    let aligned = n > 1 && (first.page - 1).is_multiple_of(run_pages);
-    let adjacent = |run: &[Job]| run.iter().zip(first.page..).all(|(j, page)| j.page == page);
-    if aligned && jobs.get(..n).is_some_and(adjacent) {
-        n
-    } else {
-        1
+    let mut n = run_pages.max(1) as usize;
+    let mut family = None;
+    while n > 1 {
+        let aligned = (first.page as usize - 1).is_multiple_of(n);
+        if aligned && let Some(run) = jobs.get(..n) {
+            let family = *family.get_or_insert_with(|| Family::of(&first.bytes));
+            let alike =
+                |(job, page): (&Job, u32)| job.page == page && Family::of(&job.bytes) == family;
+            if run.iter().zip(first.page..).all(alike) {
+                return n;
+            }
+        }
+        n /= 2;
     }
+    1
 }
 
 impl Pending {
+    /// Pages of the database as it is about to be.
+    pub(crate) fn page_count(&self) -> u32 {
+        u32::try_from(self.logical_len.div_ceil(u64::from(self.page_size))).unwrap_or(u32::MAX)
+    }
+
     /// Places encoded frames: what was overwritten or cut off meanwhile is dropped.
     pub(crate) fn place(
         &mut self,

@@ -71,22 +71,8 @@ impl Handle {
                 let stored = p.appender.read(&*self.file, entry.off, entry.len)?;
                 let page_size = p.page_size as usize;
                 let shared = self.shared()?;
-                let mut raw = vec![0; page_size << entry.run_log2];
-                decode_frame(
-                    &shared,
-                    &*self.file,
-                    page,
-                    &entry,
-                    page_size,
-                    &stored,
-                    &mut raw,
-                )?;
-                copy_part(
-                    raw.get(page_size * usize::from(entry.slot)..)
-                        .unwrap_or_default(),
-                    at,
-                    out,
-                );
+                let raw = decode_run(&shared, &*self.file, page, &entry, page_size, &stored)?;
+                copy_part(page_of(&raw, &entry, page_size), at, out);
                 Ok(())
             }
             None if u64::from(page) > p.visible => {
@@ -185,22 +171,8 @@ impl Handle {
                 shared.cache.insert_copy(page, entry.version, out);
                 return Ok(());
             }
-            let mut raw = vec![0; page_size << entry.run_log2];
-            decode_frame(
-                shared,
-                &*self.file,
-                page,
-                entry,
-                page_size,
-                &stored,
-                &mut raw,
-            )?;
-            copy_part(
-                raw.get(page_size * usize::from(entry.slot)..)
-                    .unwrap_or_default(),
-                at,
-                out,
-            );
+            let raw = decode_run(shared, &*self.file, page, entry, page_size, &stored)?;
+            copy_part(page_of(&raw, entry, page_size), at, out);
             let first = page - u32::from(entry.slot);
             // A page of the run may have been written again within the same commit, and so have the same version: only pages
             // whose newest frame this is may be kept.
@@ -215,6 +187,29 @@ impl Handle {
         self.scratch = stored;
         result
     }
+}
+
+/// Verifies and decodes the stored bytes of a frame: all pages of its run.
+///
+/// # Errors
+/// As [`decode_frame`].
+fn decode_run(
+    shared: &Shared,
+    file: &dyn densite_disk::File,
+    page: u32,
+    entry: &Entry,
+    page_size: usize,
+    stored: &[u8],
+) -> Result<Vec<u8>> {
+    let mut raw = vec![0; page_size << entry.run_log2];
+    decode_frame(shared, file, page, entry, page_size, stored, &mut raw)?;
+    Ok(raw)
+}
+
+/// The page of `entry` and what follows it in its run.
+fn page_of<'a>(raw: &'a [u8], entry: &Entry, page_size: usize) -> &'a [u8] {
+    raw.get(page_size * usize::from(entry.slot)..)
+        .unwrap_or_default()
 }
 
 /// Verifies and decodes the stored bytes of a frame into `out`, which is as long as its run.

@@ -8,7 +8,7 @@
 
 use crate::cache::Cache;
 use crate::chain;
-use crate::codec::{Dictionary, learn::Learner};
+use crate::codec::{CodecId, Dictionary, learn::Learner};
 use crate::error::{Damage, Error, Result};
 use crate::format::TIP_OFF;
 use crate::format::record::{Kind, Record};
@@ -319,7 +319,7 @@ impl Shared {
         if record.kind != Kind::Dictionary || record.number != id {
             return Err(damage(info.place.off, "another record lies there"));
         }
-        let dict = Arc::new(Dictionary::new(id, payload.to_vec()));
+        let dict = Arc::new(Dictionary::new(id, CodecId(record.codec), payload.to_vec()));
         self.dicts.lock().insert(id, Arc::clone(&dict));
         Ok(dict)
     }

@@ -34,6 +34,8 @@ pub struct Stats {
     pub pages_zstd: u64,
     /// Pages stored with zstd and a dictionary.
     pub pages_zstd_dict: u64,
+    /// Pages stored as columns.
+    pub pages_typed: u64,
     /// Pages of zeros.
     pub pages_zero: u64,
     /// Dictionaries in use.
@@ -69,6 +71,7 @@ impl Stats {
             ("pages_raw", self.pages_raw),
             ("pages_zstd", self.pages_zstd),
             ("pages_zstd_dict", self.pages_zstd_dict),
+            ("pages_typed", self.pages_typed),
             ("pages_zero", self.pages_zero),
             ("dictionaries", self.dictionaries),
             ("dictionary_bytes", self.dictionary_bytes),
@@ -119,6 +122,7 @@ impl Handle {
                 CodecId::RAW => s.pages_raw += 1,
                 CodecId::ZSTD => s.pages_zstd += 1,
                 CodecId::ZSTD_DICT => s.pages_zstd_dict += 1,
+                CodecId::TYPED | CodecId::TYPED_RUN | CodecId::ARCHIVE => s.pages_typed += 1,
                 CodecId::ZERO => s.pages_zero += 1,
                 _ => {}
             }

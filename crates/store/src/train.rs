@@ -97,14 +97,18 @@ impl Handle {
         let Some((_, space)) = writer.space.as_mut().filter(|_| id < MAX_DICT) else {
             return;
         };
-        let dict = Arc::new(Dictionary::new(id, trained.bytes));
+        let dict = Arc::new(Dictionary::new(id, trained.codec, trained.bytes));
         let len = (RECORD_LEN + dict.bytes().len()) as u64;
         if p.appender.make_room(space, len, p.commit).is_err() {
             return;
         }
-        let place: NodeRef = p
-            .appender
-            .push(Record::plain(Kind::Dictionary, id, p.commit), dict.bytes());
+        let place: NodeRef = p.appender.push(
+            Record {
+                codec: trained.codec.0,
+                ..Record::plain(Kind::Dictionary, id, p.commit)
+            },
+            dict.bytes(),
+        );
         writer.last_dict = id;
         p.new_dicts.push(DictInfo {
             id,

@@ -19,8 +19,12 @@ use crate::shared::Shared;
 use crate::space::{self, Space};
 use crate::state::{State, first_hash};
 use densite_disk::SyncKind;
+use densite_typed::PageContext;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
+
+/// Where page 1 says how many bytes are reserved at the end of each page.
+const RESERVED_AT: usize = 20;
 
 /// A batch of fewer pages is not worth a trip through the pool.
 const INLINE_PAGES: usize = 4;
@@ -153,6 +157,10 @@ impl Handle {
         }
         writer.learner.set_database_bytes(state.logical_len);
         writer.learner.set_level(self.options.level);
+        writer.learner.set_choice(self.options.codec);
+        writer
+            .learner
+            .set_reserved(usize::from(state.head[RESERVED_AT]));
         if !std::mem::replace(&mut writer.taught, true) {
             for d in &state.dicts {
                 writer.learner.installed(
@@ -314,8 +322,15 @@ impl Handle {
         if !same_grain || u64::from(page) > p.visible {
             return Ok(false);
         }
-        let mut old = vec![0; bytes.len()];
-        Ok(self.read_published(page, 0, &mut old).is_ok() && old == bytes)
+        // What is stored lacks unallocated bytes; what SQLite writes back may still have them, from its cache.
+        let context = PageContext {
+            number: page,
+            pages: p.page_count(),
+            reserved: usize::from(p.head[RESERVED_AT]),
+        };
+        let (mut old, mut kept) = (vec![0; bytes.len()], Vec::new());
+        densite_typed::scrub(bytes, &context, &mut kept);
+        Ok(self.read_published(page, 0, &mut old).is_ok() && old == kept)
     }
 
     /// Hands the batch to the pool, and places what came back.
@@ -473,6 +488,8 @@ impl Handle {
             run_pages,
             dicts,
             version: p.commit,
+            pages: p.page_count(),
+            reserved: usize::from(p.head[RESERVED_AT]),
         })
     }
 }

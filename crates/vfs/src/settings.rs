@@ -113,10 +113,8 @@ fn codec(value: &str) -> Result<CodecChoice, String> {
         "auto" => Ok(CodecChoice::Auto),
         "zstd" => Ok(CodecChoice::Zstd),
         "raw" => Ok(CodecChoice::Raw),
-        "typed" => {
-            Err("codec=typed is not part of this version; use auto, zstd or raw".to_string())
-        }
-        _ => Err(format!("codec={value}: use auto, zstd or raw")),
+        "typed" => Ok(CodecChoice::Typed),
+        _ => Err(format!("codec={value}: use auto, typed, zstd or raw")),
     }
 }
 
@@ -167,11 +165,7 @@ mod tests {
         ] {
             assert!(error.contains("use "), "{error}");
         }
-        assert!(
-            codec("typed")
-                .expect_err("not yet")
-                .contains("not part of this version")
-        );
+        assert_eq!(codec("typed"), Ok(CodecChoice::Typed));
         assert!(codec("lz4").is_err());
         assert!(readahead("maybe").is_err());
         assert!(on_off("maintain", "1").is_err());

@@ -33,7 +33,6 @@ fn wrong_parameters_are_refused_with_the_reason_and_touch_nothing() {
         ("threads=-1", "threads=-1"),
         ("decoded_cache=lots", "decoded_cache=lots"),
         ("run_pages=3", "run_pages=3"),
-        ("codec=typed", "codec=typed"),
         ("codec=lz4", "codec=lz4"),
         ("readahead=sometimes", "readahead=sometimes"),
         ("maintain=2", "maintain=2"),

@@ -317,7 +317,7 @@ fn rule_10_a_file_that_was_not_closed_holds_an_earlier_state() {
 }
 
 /// The dictionaries in a file, living and dead: number to the hashes of their contents. A dictionary's record is 36 bytes, of
-/// which the first four are 3, 0, 0, 0, then number, length, 0, version, 0, checksum (docs/FORMAT.md).
+/// which the first four are 3, the codec it is for (2 or 3), 0, 0, then number, length, 0, version, 0, checksum (docs/FORMAT.md).
 fn dictionaries(bytes: &[u8]) -> BTreeMap<u32, BTreeSet<u64>> {
     let word = |at: usize| {
         bytes
@@ -329,8 +329,13 @@ fn dictionaries(bytes: &[u8]) -> BTreeMap<u32, BTreeSet<u64>> {
     let mut found: BTreeMap<u32, BTreeSet<u64>> = BTreeMap::new();
     for at in 16384..bytes.len().saturating_sub(36) {
         let len = word(at + 8) as usize;
-        if bytes[at..at + 4] != [3, 0, 0, 0] || len == 0 || word(at + 12) != 0 || word(at + 24) != 0
-        {
+        let begins = [[3, 2, 0, 0], [3, 3, 0, 0]].contains(&[
+            bytes[at],
+            bytes[at + 1],
+            bytes[at + 2],
+            bytes[at + 3],
+        ]);
+        if !begins || len == 0 || word(at + 12) != 0 || word(at + 24) != 0 {
             continue;
         }
         let Some(payload) = bytes.get(at + 36..at + 36 + len) else {

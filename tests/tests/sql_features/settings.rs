@@ -64,7 +64,6 @@ fn a_wrong_uri_value_is_refused_with_the_value_and_what_to_use() {
         ("run_pages=3", "power of two"),
         ("run_pages=4096", "power of two"),
         ("codec=lz4", "use auto"),
-        ("codec=typed", "not part of this version"),
         ("readahead=maybe", "on, off or auto"),
         ("maintain=1", "on or off"),
         ("densite=no", "on or off"),

@@ -1,6 +1,7 @@
 //! `densite info DB`
 
-use crate::args::{Common, DbArg};
+use super::objects;
+use crate::args::{Common, InfoArgs};
 use crate::failure::Outcome;
 use crate::{out, sqlite};
 use densite::{Form, Info, JournalMode};
@@ -9,7 +10,7 @@ use serde_json::{Map, json};
 /// Figures of the store that the lines above them tell already.
 const SAID: [&str; 4] = ["page_size", "pages", "logical_bytes", "stored_bytes"];
 
-pub(crate) fn run(common: Common, args: &DbArg) -> Outcome {
+pub(crate) fn run(common: Common, args: &InfoArgs) -> Outcome {
     let info = densite::info(sqlite::api()?, &args.db)?;
     for path in &info.leftovers {
         out::message(
@@ -41,8 +42,12 @@ pub(crate) fn run(common: Common, args: &DbArg) -> Outcome {
         "wal_bytes": info.wal_bytes,
         "leftovers": info.leftovers.iter().map(|p| p.to_string_lossy()).collect::<Vec<_>>(),
         "store": store,
+        "objects": objects::json(&info.objects),
+        "objects_broken_pages": info.objects.broken,
+        "objects_problem": info.objects_problem,
     });
-    out::result(common, &object, &text(&info))?;
+    let text = text(&info) + &objects::text(&info, args.columns);
+    out::result(common, &object, &text)?;
     Ok(0)
 }
 

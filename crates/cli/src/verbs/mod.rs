@@ -5,4 +5,5 @@ pub(crate) mod compress;
 mod converted;
 pub(crate) mod decompress;
 pub(crate) mod info;
+mod objects;
 pub(crate) mod sql;

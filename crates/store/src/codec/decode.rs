@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use zstd::zstd_safe::{self, DCtx};
 
 use super::frame_header::FrameHeader;
-use super::{CodecId, Dictionary};
+use super::{CodecId, Dictionary, typed};
 
 /// What a thread keeps to decode with.
 struct Decoder {
@@ -48,6 +48,9 @@ pub fn decode(
             Some(dict) => with_decoder(|decoder| decoder.run(payload, Some(dict), out)),
             None => Err("the payload needs a dictionary and none is known".to_owned()),
         },
+        CodecId::TYPED => typed::decode_page(payload, dict, out),
+        CodecId::TYPED_RUN => typed::decode_run(payload, dict, out),
+        CodecId::ARCHIVE => typed::decode_archive(payload, dict, out),
         CodecId(number) => Err(format!("codec {number} is not known to this program")),
     }
 }

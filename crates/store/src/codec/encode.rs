@@ -32,7 +32,7 @@ thread_local! {
     static ENCODER: RefCell<Option<Encoder>> = const { RefCell::new(None) };
 }
 
-/// Encodes `raw`, appending the payload to `out`. `level` is zstd's, -7 to 22 (out of range: the nearest). Never fails:
+/// Encodes `raw` by one of the general codecs, appending the payload to `out`. `level` is zstd's, -7 to 22 (out of range: the nearest). Never fails:
 /// what cannot be made smaller is stored as it is.
 pub fn encode(
     raw: &[u8],
@@ -43,13 +43,13 @@ pub fn encode(
 ) -> Encoded {
     let codec = match choice {
         CodecChoice::Raw => CodecId::RAW,
-        CodecChoice::Auto | CodecChoice::Zstd if is_zero(raw) => {
+        _ if is_zero(raw) => {
             return Encoded {
                 codec: CodecId::ZERO,
                 dict_id: 0,
             };
         }
-        CodecChoice::Auto | CodecChoice::Zstd => {
+        _ => {
             let (low, high) = dictionary::LEVELS;
             let level = level.clamp(low, high);
             let here = ENCODER.try_with(|cell| match cell.try_borrow_mut() {
@@ -113,7 +113,7 @@ fn zstd(
 }
 
 /// Whether every byte is zero.
-fn is_zero(bytes: &[u8]) -> bool {
+pub(super) fn is_zero(bytes: &[u8]) -> bool {
     bytes
         .chunks(64)
         .all(|chunk| chunk.iter().fold(0, |all, byte| all | byte) == 0)

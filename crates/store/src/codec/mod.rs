@@ -6,8 +6,10 @@
 //!      0  raw        the bytes as they are
 //!      1  zstd       the blocks of one zstd frame (see below)
 //!      2  zstd+dict  the same, coded with the dictionary whose number the frame carries
-//!      3  typed      reserved
+//!      3  typed      a b-tree page as columns: see `densite_typed`
 //!      4  zero       nothing: every byte is zero
+//!      5  typed run  the same as typed, for a run of pages
+//!      6  archive    a typed run, coded by zstd
 //!
 //! A zstd frame begins with a header; it is not stored, for all of it follows from the raw length: see `frame_header`.
 //! Checksum and dictionary number are the store's own. [`encode()`] strips it and [`decode()`] puts it back.
@@ -20,10 +22,13 @@ mod encode;
 pub mod family;
 mod frame_header;
 pub mod learn;
+mod page;
+mod typed;
 
 pub use decode::decode;
 pub use dictionary::Dictionary;
 pub use encode::{Encoded, HURRY_LEVEL, encode};
+pub use page::{PageSettings, encode_pages};
 
 /// The number of a codec, as frames carry it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -36,10 +41,14 @@ impl CodecId {
     pub const ZSTD: CodecId = CodecId(1);
     /// zstd with a dictionary.
     pub const ZSTD_DICT: CodecId = CodecId(2);
-    /// Reserved for the typed page codec; not written or read yet.
+    /// Pages as columns, with a model or without.
     pub const TYPED: CodecId = CodecId(3);
     /// All bytes zero; the payload is empty.
     pub const ZERO: CodecId = CodecId(4);
+    /// A run of pages, each as by [`CodecId::TYPED`].
+    pub const TYPED_RUN: CodecId = CodecId(5);
+    /// A typed run, coded by zstd.
+    pub const ARCHIVE: CodecId = CodecId(6);
 
     /// Its name, for people; "unknown" when this program does not know the number.
     pub fn name(self) -> &'static str {
@@ -49,6 +58,8 @@ impl CodecId {
             CodecId::ZSTD_DICT => "zstd+dict",
             CodecId::TYPED => "typed",
             CodecId::ZERO => "zero",
+            CodecId::TYPED_RUN => "typed run",
+            CodecId::ARCHIVE => "archive",
             _ => "unknown",
         }
     }

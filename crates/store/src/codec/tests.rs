@@ -41,7 +41,7 @@ fn dictionary(id: u32) -> Dictionary {
         .expect("200 pages are enough")
         .train()
         .expect("the pages are alike");
-    Dictionary::new(id, trained.bytes)
+    Dictionary::new(id, trained.codec, trained.bytes)
 }
 
 fn round_trip(
@@ -174,7 +174,16 @@ fn what_is_wrong_is_said() {
         decode(CodecId(codec), payload, dict, &mut [0; 512]).expect_err("must fail")
     };
     assert_eq!(say(77, &[], None), "codec 77 is not known to this program");
-    assert_eq!(say(3, &[], None), "codec 3 is not known to this program");
+    assert_eq!(say(3, &[], None), "typed payload that no page has");
+    assert_eq!(
+        say(5, &[12], None),
+        "typed payload that no run of pages has"
+    );
+    assert_eq!(say(6, &[1, 2], None), "archive payload without its length");
+    assert_eq!(
+        say(6, &[0, 0, 0, 1], None),
+        "archive payload of 16777216 bytes"
+    );
     assert_eq!(
         say(0, &[0; 511], None),
         "raw payload of 511 bytes for 512 bytes of page"
@@ -189,7 +198,11 @@ fn what_is_wrong_is_said() {
     );
     assert!(say(1, &[1, 2, 3], None).starts_with("zstd"));
     assert!(say(1, &[], None).starts_with("zstd"));
-    let broken = Dictionary::new(5, [&[0x37, 0xa4, 0x30, 0xec][..], &[0xff; 100]].concat());
+    let broken = Dictionary::new(
+        5,
+        CodecId::ZSTD_DICT,
+        [&[0x37, 0xa4, 0x30, 0xec][..], &[0xff; 100]].concat(),
+    );
     assert_eq!(say(2, &[1], Some(&broken)), "dictionary 5 is no dictionary");
 
     // A broken dictionary does not stop a page from being stored.
@@ -276,7 +289,7 @@ proptest! {
 
     #[test]
     fn hostile_bytes_never_panic(
-        codec in 0u8..6,
+        codec in 0u8..9,
         payload in proptest::collection::vec(any::<u8>(), 0..600),
         dict in proptest::option::of(proptest::collection::vec(any::<u8>(), 0..400)),
         magic in any::<bool>(),
@@ -286,7 +299,7 @@ proptest! {
             if magic {
                 bytes.splice(..0, [0x37, 0xa4, 0x30, 0xec]);
             }
-            Dictionary::new(1, bytes)
+            Dictionary::new(1, CodecId(codec), bytes)
         });
         let mut out = vec![0; len];
         if decode(CodecId(codec), &payload, dict.as_ref(), &mut out).is_ok() && codec == 0 {

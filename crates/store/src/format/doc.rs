@@ -5,10 +5,12 @@ use super::record::{self, Chain, JUMP_LEN, Kind, MAX_PAYLOAD, RECORD_LEN, Record
 use super::slot::{self, Slot};
 use super::tip::{TIP_LEN, Tip};
 use super::trailer::{DictInfo, HEAD_LEN, OPEN_END, RootSection, Trailer, payload_len};
-use crate::codec::CodecId;
+use crate::CodecChoice;
+use crate::codec::{self, CodecId, Dictionary, PageSettings, encode_pages};
 use crate::map::node::{INNER_FANOUT, LEAF_FANOUT, Node};
 use crate::map::{Entry, NodeRef, Root};
 use crate::space::Space;
+use densite_typed::PageContext;
 use std::collections::BTreeMap;
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed, xxh3_128, xxh3_128_with_seed};
 
@@ -538,8 +540,8 @@ fn modules_say_the_same() {
     }
     let known: Vec<&str> = tables.keys().copied().collect();
     let tested = [
-        "chunk", "delta", "dict", "entry", "header", "jump", "leaf", "piece", "place", "record",
-        "root", "slot", "tip", "trailer",
+        "archive", "chunk", "delta", "dict", "entry", "header", "jump", "leaf", "piece", "place",
+        "record", "root", "run", "slot", "tip", "trailer",
     ];
     assert_eq!(known, tested, "every table of FORMAT.md has a test here");
 }
@@ -565,11 +567,82 @@ fn codecs_are_as_documented() {
             (1, "zstd"),
             (2, "zstd+dict"),
             (3, "typed"),
-            (4, "zero")
+            (4, "zero"),
+            (5, "typed run"),
+            (6, "archive"),
         ]
     );
     for (number, name) in numbers {
         assert_eq!(CodecId(number).name(), name);
+    }
+}
+
+/// Pages of a table, as a run.
+fn a_run() -> Vec<u8> {
+    let rows = |i| crate::fuzz::sample_rows(1024, i);
+    (0..4).flat_map(rows).collect()
+}
+
+fn encode_run(raw: &[u8], page_size: usize, choice: CodecChoice) -> (CodecId, Vec<u8>) {
+    let settings = PageSettings {
+        level: 3,
+        choice,
+        family: None,
+        other: None,
+    };
+    let context = PageContext {
+        number: 5,
+        pages: 100,
+        reserved: 0,
+    };
+    let (mut kept, mut payload) = (Vec::new(), Vec::new());
+    let coded = encode_pages(raw, page_size, &context, &settings, &mut kept, &mut payload);
+    (coded.codec, payload)
+}
+
+#[test]
+fn run_and_archive_bytes() {
+    let raw = a_run();
+    let pages: Vec<Vec<u8>> = raw
+        .chunks(1024)
+        .map(|page| encode_run(page, 1024, CodecChoice::Typed))
+        .map(|(codec, payload)| {
+            assert_eq!(codec, CodecId::TYPED);
+            payload
+        })
+        .collect();
+    let (codec, run) = encode_run(&raw, 1024, CodecChoice::Typed);
+    assert_eq!(codec, CodecId::TYPED_RUN);
+    let le3 = |len: usize| le4(len as u32)[..3].to_vec();
+    check(
+        "run",
+        &run[..4],
+        &[("page_log2", vec![10]), ("len", le3(pages[0].len()))],
+    );
+    let others: Vec<u8> = pages[1..].iter().flat_map(|page| le3(page.len())).collect();
+    assert_eq!(&run[4..], [others, pages.concat()].concat());
+
+    let (codec, archive) = encode_run(&raw, 1024, CodecChoice::Archive);
+    assert_eq!(codec, CodecId::ARCHIVE);
+    check("archive", &archive[..4], &[("len", le4(run.len() as u32))]);
+    let mut inner = vec![0; run.len()];
+    codec::decode(CodecId::ZSTD, &archive[4..], None, &mut inner).expect("as codec 1");
+    assert_eq!(inner, run);
+}
+
+/// A dictionary's record says what it is for; 0 stands in early files, and any number but 3 means zstd.
+#[test]
+fn dictionary_codecs() {
+    for (byte, codec) in [
+        (0, CodecId::ZSTD_DICT),
+        (2, CodecId::ZSTD_DICT),
+        (3, CodecId::TYPED),
+        (255, CodecId::ZSTD_DICT),
+    ] {
+        assert_eq!(
+            Dictionary::new(1, CodecId(byte), vec![1, 2, 3]).codec(),
+            codec
+        );
     }
 }
 
@@ -592,6 +665,8 @@ fn constants_are_pinned() {
         CodecId::ZSTD_DICT,
         CodecId::TYPED,
         CodecId::ZERO,
+        CodecId::TYPED_RUN,
+        CodecId::ARCHIVE,
     ]
     .map(|c| c.0);
     let now = format!(
@@ -618,7 +693,7 @@ fn constants_are_pinned() {
     );
     let pinned = "version 1\nmagic \"Densite format\\r\\n\"\noffsets 0 [4096, 8192] 2048 12288 16384\nunit 65536 lock unit 16384 max \
                   0x1000000000000\nlengths header 40 slot 80 tip 48 record 36 jump 44 head 100 payload 8388608\nkinds [1, 2, 3, 4, 5, 6]\n\
-                  codecs [0, 1, 2, 3, 4]\nfanout 512 256 raw 13824 5120 chunk 1024 4096\nopen end 0xffffffffffffffff clean 1\n";
+                  codecs [0, 1, 2, 3, 4, 5, 6]\nfanout 512 256 raw 13824 5120 chunk 1024 4096\nopen end 0xffffffffffffffff clean 1\n";
     assert_eq!(now, pinned);
 }
 

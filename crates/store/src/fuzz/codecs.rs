@@ -1,9 +1,11 @@
 //! Frames, dictionaries and pages.
 
 use super::outcome;
+use super::sample::{self, Tidy};
 use crate::CodecChoice;
 use crate::codec::family::Family;
-use crate::codec::{self, CodecId, Dictionary};
+use crate::codec::{self, CodecId, Dictionary, PageSettings};
+use densite_typed::PageContext;
 
 /// The input: codec, log2 of the page size, log2 of the run, length of the dictionary (2 bytes), dictionary, payload.
 ///
@@ -15,7 +17,8 @@ pub(super) fn frame(bytes: &[u8]) -> u64 {
     let dict_len = usize::from(u16::from_le_bytes([*lo, *hi])).min(rest.len());
     let (dict, payload) = rest.split_at(dict_len);
     let len = 1usize << (9 + page % 8) << (run % 3);
-    let dict = (dict_len > 0).then(|| Dictionary::new(7, dict.to_vec()));
+    let dict =
+        (dict_len > 0).then(|| Dictionary::new(7, dict_codec(CodecId(*codec)), dict.to_vec()));
     let (mut a, mut b) = (vec![0xAA; len], vec![0x55; len]);
     let first = codec::decode(CodecId(*codec), payload, dict.as_ref(), &mut a);
     let second = codec::decode(CodecId(*codec), payload, dict.as_ref(), &mut b);
@@ -25,15 +28,39 @@ pub(super) fn frame(bytes: &[u8]) -> u64 {
         return outcome(&e);
     }
     assert!(a == b, "a page that depends on what was in the buffer");
+    let page_size = 1usize << (9 + page % 8);
+    let again = pages_round_trip(&a, page_size, CodecChoice::Auto, dict.as_ref());
+    let dict = dict.filter(|d| d.codec() == CodecId::ZSTD_DICT);
     round_trip(&a, 1, dict.as_ref());
-    1 + u64::from(*codec)
+    1 + u64::from(*codec) + 16 * again
 }
 
-/// The input is a dictionary. Invariant: what is encoded with it, or without it where it is none, comes back.
+/// What a frame of this codec needs.
+fn dict_codec(codec: CodecId) -> CodecId {
+    if matches!(
+        codec,
+        CodecId::TYPED | CodecId::TYPED_RUN | CodecId::ARCHIVE
+    ) {
+        CodecId::TYPED
+    } else {
+        CodecId::ZSTD_DICT
+    }
+}
+
+/// The input is a dictionary, or a model. Invariant: what is encoded with it, or without it where it is none, comes back.
 pub(super) fn dictionary(bytes: &[u8]) -> u64 {
-    let dict = Dictionary::new(3, bytes.to_vec());
+    let model = Dictionary::new(5, CodecId::TYPED, bytes.to_vec());
+    assert_eq!(model.bytes(), bytes);
+    assert!(model.codec() == CodecId::TYPED);
+    let rows = sample::rows(1024, false, Tidy::No, 3);
+    if model.model().is_some() {
+        return 100
+            + pages_round_trip(&rows, 1024, CodecChoice::Auto, Some(&model))
+            + 16 * pages_round_trip(&rows, 512, CodecChoice::Archive, Some(&model));
+    }
+    let dict = Dictionary::new(3, CodecId::ZSTD_DICT, bytes.to_vec());
     assert_eq!(dict.bytes().len(), bytes.len());
-    let again = Dictionary::new(4, dict.bytes().to_vec());
+    let again = Dictionary::new(4, CodecId::ZSTD_DICT, dict.bytes().to_vec());
     assert_eq!(again.bytes(), dict.bytes());
     // A page that has something in common with it.
     let page: Vec<u8> = bytes
@@ -46,19 +73,65 @@ pub(super) fn dictionary(bytes: &[u8]) -> u64 {
         .take(1024)
         .collect();
     round_trip(&page, 3, Some(&dict))
+        + pages_round_trip(&rows, 1024, CodecChoice::Auto, Some(&dict))
 }
 
-/// The input: level, page. Invariants: its family is a function of its bytes; it comes back from being encoded.
+/// The input: level, page. Invariants: its family is a function of its bytes; it comes back from being encoded, but for its unallocated
+/// bytes where it is encoded as a page.
 pub(super) fn page(bytes: &[u8]) -> u64 {
     let [level, page @ ..] = bytes else { return 0 };
     let family = Family::of(page);
     assert_eq!(family, Family::of(page));
     let level = i32::from(level % 30) - 7;
     let (half, _) = page.split_at(page.len() / 2);
-    let dict = Dictionary::new(5, half.to_vec());
+    let dict = Dictionary::new(5, CodecId::ZSTD_DICT, half.to_vec());
+    let typed = if page.is_empty() {
+        0
+    } else {
+        pages_round_trip(page, page.len(), CodecChoice::Typed, None)
+            + 8 * pages_round_trip(page, page.len(), CodecChoice::Auto, Some(&dict))
+    };
     round_trip(page, level, None) * 31
+        + 71 * typed
         + round_trip(page, level, Some(&dict))
         + 997 * u64::from(family.0 >> 12)
+}
+
+/// Encodes pages as the store does, and decodes them. Returns the codec that was chosen.
+fn pages_round_trip(
+    raw: &[u8],
+    page_size: usize,
+    choice: CodecChoice,
+    dict: Option<&Dictionary>,
+) -> u64 {
+    let settings = PageSettings {
+        level: 1,
+        choice,
+        family: dict,
+        other: None,
+    };
+    let context = PageContext {
+        number: 3,
+        pages: 9,
+        reserved: 0,
+    };
+    let (mut kept, mut payload) = (Vec::new(), Vec::new());
+    let coded = codec::encode_pages(raw, page_size, &context, &settings, &mut kept, &mut payload);
+    assert_eq!(kept.len(), raw.len());
+    assert!(payload.len() <= raw.len());
+    let mut expected = Vec::new();
+    for (page, number) in raw.chunks(page_size).zip(context.number..) {
+        let mut scrubbed = Vec::new();
+        densite_typed::scrub(page, &PageContext { number, ..context }, &mut scrubbed);
+        expected.extend_from_slice(&scrubbed);
+    }
+    assert!(kept == expected, "not the pages");
+    let needed = dict.filter(|_| coded.dict_id != 0);
+    let mut out = vec![0xEE; raw.len()];
+    codec::decode(coded.codec, &payload, needed, &mut out)
+        .expect("what was encoded can be decoded");
+    assert!(out == expected, "what was encoded came back different");
+    u64::from(coded.codec.0)
 }
 
 /// Encodes and decodes. Returns the codec that was chosen.

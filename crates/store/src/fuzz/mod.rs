@@ -10,7 +10,9 @@ mod file;
 mod mem;
 mod parts;
 mod repair;
+mod sample;
 mod seeds;
+mod typed;
 
 pub use mem::MemFile;
 
@@ -102,6 +104,41 @@ pub const TARGETS: &[Target] = &[
         seeds: seeds::page,
     },
     Target {
+        name: "btree",
+        run: typed::btree,
+        repair: repair::btree,
+        fields: fields::btree,
+        seeds: seeds::btree,
+    },
+    Target {
+        name: "model",
+        run: typed::model,
+        repair: repair::none,
+        fields: fields::model,
+        seeds: seeds::model,
+    },
+    Target {
+        name: "habits",
+        run: typed::habits,
+        repair: repair::none,
+        fields: fields::habits,
+        seeds: seeds::habits,
+    },
+    Target {
+        name: "typed",
+        run: typed::typed,
+        repair: repair::none,
+        fields: fields::typed,
+        seeds: seeds::typed,
+    },
+    Target {
+        name: "symbols",
+        run: typed::symbols,
+        repair: repair::none,
+        fields: fields::symbols,
+        seeds: seeds::symbols,
+    },
+    Target {
         name: "file",
         run: file::file,
         repair: repair::file,
@@ -119,6 +156,12 @@ const OFFSET: u64 = 65536;
 fn outcome(text: &str) -> u64 {
     let plain: String = text.chars().filter(|c| !c.is_ascii_digit()).collect();
     xxhash_rust::xxh3::xxh3_64(plain.as_bytes())
+}
+
+/// A page of a table, for other tests.
+#[cfg(test)]
+pub(crate) fn sample_rows(len: usize, salt: u64) -> Vec<u8> {
+    sample::rows(len, false, sample::Tidy::Yes, salt)
 }
 
 #[cfg(test)]

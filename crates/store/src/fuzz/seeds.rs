@@ -1,7 +1,8 @@
 //! Valid inputs of each target. Files are made by the store itself, with random salts: they differ from run to run.
 
+use super::sample::{self, Tidy};
 use super::{MemFile, OFFSET, SALT};
-use crate::codec::{self, CodecId};
+use crate::codec::{self, CodecId, Dictionary, PageSettings};
 use crate::format::header::Header;
 use crate::format::record::{Kind, Record};
 use crate::format::slot::Slot;
@@ -11,6 +12,9 @@ use crate::map::node::{INNER_FANOUT, LEAF_FANOUT, Node};
 use crate::map::{Entry, NodeRef, Root};
 use crate::{CodecChoice, Handle, Options, Readahead};
 use densite_disk::SyncKind;
+use densite_typed::page::{Kind as Btree, Page};
+use densite_typed::symbols::Symbols;
+use densite_typed::{Model, PageContext};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 type Seeds = Vec<(&'static str, Vec<u8>)>;
@@ -233,7 +237,7 @@ fn trained() -> Vec<u8> {
 
 pub(super) fn frame() -> Seeds {
     let page = sqlite_page(4096, 3);
-    let dict = codec::Dictionary::new(7, trained());
+    let dict = codec::Dictionary::new(7, CodecId::ZSTD_DICT, trained());
     let frame = |codec: CodecId, dict: &[u8], payload: &[u8]| {
         [
             &[codec.0, 3, 0],
@@ -256,6 +260,250 @@ pub(super) fn frame() -> Seeds {
             [&[0, 0, 0, 0, 0], sqlite_page(512, 5).as_slice()].concat(),
         ),
         ("zero", frame(CodecId::ZERO, b"", b"")),
+        ("typed", typed_frame(3, 0, CodecChoice::Typed, None)),
+        (
+            "typed-model",
+            typed_frame(3, 0, CodecChoice::Typed, Some(&rows_model())),
+        ),
+        (
+            "typed-run",
+            typed_frame(1, 2, CodecChoice::Typed, Some(&rows_model())),
+        ),
+        (
+            "archive",
+            typed_frame(1, 2, CodecChoice::Archive, Some(&rows_model())),
+        ),
+    ]
+}
+
+/// A frame of a run of `1 << run` pages of `512 << size` bytes, as the frame target takes it.
+fn typed_frame(size: u8, run: u8, choice: CodecChoice, model: Option<&[u8]>) -> Vec<u8> {
+    let page_size = 512 << size;
+    let dict = model.map(|model| Dictionary::new(7, CodecId::TYPED, model.to_vec()));
+    let settings = PageSettings {
+        level: 3,
+        choice,
+        family: dict.as_ref(),
+        other: None,
+    };
+    let raw: Vec<u8> = (0..1 << run)
+        .flat_map(|i| sample::rows(page_size, false, Tidy::No, 50 + i))
+        .collect();
+    let (mut kept, mut payload) = (Vec::new(), Vec::new());
+    let coded = codec::encode_pages(&raw, page_size, &AT_3, &settings, &mut kept, &mut payload);
+    let model = model.unwrap_or_default();
+    let head = [coded.codec.0, size, run];
+    [
+        &head,
+        (model.len() as u16).to_le_bytes().as_slice(),
+        model,
+        &payload,
+    ]
+    .concat()
+}
+
+const AT_3: PageContext = PageContext {
+    number: 3,
+    pages: 90,
+    reserved: 0,
+};
+
+fn rows_model() -> Vec<u8> {
+    sample::model_of((0..40).map(|i| sample::rows(2048, false, Tidy::Yes, i)))
+}
+
+fn mixed_model() -> Vec<u8> {
+    sample::model_of((0..20).map(|i| sample::mixed(2048, Tidy::Yes, i)))
+}
+
+/// Pages of every kind.
+fn btree_pages() -> Seeds {
+    let len = 1024;
+    vec![
+        ("rows", sample::rows(len, false, Tidy::Yes, 3)),
+        ("rows-untidy", sample::rows(2048, false, Tidy::No, 3)),
+        ("first", sample::rows(len, true, Tidy::Yes, 3)),
+        ("mixed", sample::mixed(len, Tidy::Yes, 4)),
+        ("mixed-untidy", sample::mixed(len, Tidy::No, 4)),
+        (
+            "index-leaf",
+            sample::keys(len, Btree::IndexLeaf, Tidy::No, 5),
+        ),
+        (
+            "index-interior",
+            sample::keys(len, Btree::IndexInterior, Tidy::Yes, 5),
+        ),
+        ("table-interior", sample::children(512, 6)),
+        ("reals", sample::reals(1024)),
+    ]
+}
+
+pub(super) fn btree() -> Seeds {
+    let mut seeds: Seeds = btree_pages()
+        .into_iter()
+        .map(|(name, page)| {
+            (
+                name,
+                [&[u8::from(name == "first"), 0, 0, 0], page.as_slice()].concat(),
+            )
+        })
+        .collect();
+    let mut parsed = Page::new();
+    let untidy = sample::rows(4096, false, Tidy::No, 3);
+    assert!(parsed.parse(&untidy, untidy.len(), false), "a page");
+    let mut w = densite_typed::bits::BitWriter::default();
+    parsed.layout.put(&mut w);
+    let cells = parsed.cells.len() as u16;
+    let mut bits = vec![2, 0];
+    bits.extend_from_slice(&cells.to_le_bytes());
+    w.finish(&mut bits);
+    seeds.push(("layout", bits));
+    seeds
+}
+
+/// Its length in three bytes, and it.
+fn told(bytes: &[u8]) -> Vec<u8> {
+    [&(bytes.len() as u32).to_le_bytes()[..3], bytes].concat()
+}
+
+pub(super) fn model() -> Seeds {
+    let (rows, mixed, empty) = (rows_model(), mixed_model(), Model::empty().to_bytes());
+    let with = |model: &[u8], page: Vec<u8>| [told(model), page].concat();
+    vec![
+        (
+            "rows",
+            with(&rows, sample::rows(1024, false, Tidy::Yes, 70)),
+        ),
+        ("first", with(&rows, sample::rows(1024, true, Tidy::No, 70))),
+        ("mixed", with(&mixed, sample::mixed(1024, Tidy::No, 70))),
+        ("other", with(&rows, sample::mixed(1024, Tidy::Yes, 70))),
+        (
+            "index",
+            with(&mixed, sample::keys(1024, Btree::IndexLeaf, Tidy::No, 70)),
+        ),
+        ("empty", with(&empty, sample::children(512, 70))),
+    ]
+}
+
+/// A model of so many habits, each the same, and a page.
+pub(super) fn habits() -> Seeds {
+    let of = |columns: &[u8], habit: [u8; 8], page: Vec<u8>| {
+        let more = columns.iter().filter(|c| **c >> 5 & 3 > 0).count();
+        let streams = 5 + 5 * columns.len() + more;
+        [
+            &[columns.len() as u8],
+            columns,
+            &habit.repeat(streams),
+            &page,
+        ]
+        .concat()
+    };
+    let rows = sample::rows(1024, false, Tidy::Yes, 3);
+    // Two columns of REALs; `related`: the second as differences to the first, which no model may say: they are divided.
+    let reals = |related: u8| {
+        let mut reals = vec![2, 0, 0];
+        for stream in 0..15 {
+            reals.extend(match stream {
+                5 | 10 => [0, 0, 6, 0, 0, 0, 0, 0],
+                13 => [4 | 8 | related, 0, 0, 0, 0, 0, 64, 8],
+                _ => [4 | 8, 0, 0, 0, 0, 0, 64, 0],
+            });
+        }
+        reals.extend(sample::reals(1024));
+        reals
+    };
+    vec![
+        ("reals", reals(0)),
+        ("reals-related", reals(16)),
+        // Frames with an anchor and a width of the page's own; scale 2, dates, a dictionary.
+        (
+            "rows",
+            of(
+                &[0, 1 << 5, 2, 2 << 5, 0, 0, 0],
+                [4 | 8, 0, 0, 0, 0, 0, 40, 0],
+                rows,
+            ),
+        ),
+        // Deltas to the first stream.
+        (
+            "keys",
+            of(
+                &[1 << 5, 0],
+                [1 | 4 | 8 | 16, 0, 0, 0, 0, 0, 64, 0],
+                sample::keys(1024, Btree::IndexInterior, Tidy::No, 3),
+            ),
+        ),
+        // Runs.
+        (
+            "mixed",
+            of(
+                &[0, 0],
+                [3 | 4 | 8, 0, 0, 0, 1, 3, 64, 0],
+                sample::mixed(1024, Tidy::No, 3),
+            ),
+        ),
+        (
+            "none",
+            of(&[], [4, 20, 0, 0, 0, 0, 20, 0], sample::children(512, 3)),
+        ),
+    ]
+}
+
+pub(super) fn typed() -> Seeds {
+    let mut seeds = Seeds::new();
+    let (rows, mixed, empty) = (rows_model(), mixed_model(), Model::empty().to_bytes());
+    for (name, page) in btree_pages() {
+        let mut of = |name, model: &[u8]| {
+            let context = PageContext {
+                number: if name == "first" { 1 } else { 3 },
+                ..AT_3
+            };
+            let learned = Model::from_bytes(model).expect("it was learned");
+            let (mut kept, mut payload) = (Vec::new(), Vec::new());
+            let coded = densite_typed::encode(&page, &context, &learned, &mut kept, &mut payload);
+            assert!(coded, "{name} is a page");
+            let size = [(page.len() / 512).trailing_zeros() as u8];
+            seeds.push((name, [&size, told(model).as_slice(), &payload].concat()));
+        };
+        match name {
+            "rows" => {
+                of("rows-model", &rows);
+                of("rows-other", &mixed);
+            }
+            "rows-untidy" => of("untidy-model", &rows),
+            "mixed" => of("mixed-model", &mixed),
+            _ => {}
+        }
+        of(name, &empty);
+    }
+    seeds
+}
+
+pub(super) fn symbols() -> Seeds {
+    let text = b"carefully ironic deposits sleep furiously above the packages";
+    let texts: Vec<Vec<u8>> = (0..400u32)
+        .map(|i| {
+            let from = (i as usize * 7) % 30;
+            [
+                &text[from..from + 12 + i as usize % 18],
+                i.to_string().as_bytes(),
+            ]
+            .concat()
+        })
+        .collect();
+    let texts: Vec<&[u8]> = texts.iter().map(Vec::as_slice).collect();
+    let of = |texts: &[&[u8]], usable| {
+        let mut out = Vec::new();
+        let table = Symbols::train(texts, usable).expect("a table");
+        table.put(&mut out);
+        out.extend_from_slice(b"deposits sleep ironically. \xff\x00 above ");
+        out
+    };
+    vec![
+        ("words", of(&texts, 16 << 20)),
+        ("few", of(&texts[..60], 1 << 14)),
+        // The narrowest codes, no symbols: every byte takes three codes.
+        ("none", vec![4, 0, 0, 0, b'a', 200, 0, b'c']),
     ]
 }
 
@@ -263,6 +511,7 @@ pub(super) fn dictionary() -> Seeds {
     vec![
         ("trained", trained()),
         ("content", sqlite_page(600, 3)),
+        ("model", rows_model()),
         ("none", Vec::new()),
     ]
 }
@@ -276,6 +525,11 @@ pub(super) fn page() -> Seeds {
         ("leaf", first(&sqlite_page(1024, 3))),
         ("page-1", first(&one)),
         ("zeros", first(&[0; 512])),
+        ("rows", first(&sample::rows(1024, false, Tidy::No, 9))),
+        (
+            "keys",
+            first(&sample::keys(1024, Btree::IndexInterior, Tidy::Yes, 9)),
+        ),
     ]
 }
 
@@ -344,13 +598,44 @@ pub(super) fn file() -> Seeds {
         h.set_len(512 * 2000 + 100).expect("set_len");
         h.publish().expect("publish");
     });
-    let dict = made(true, &small, |h| {
+    let zstd = Options {
+        codec: CodecChoice::Zstd,
+        ..small.clone()
+    };
+    let dict = made(true, &zstd, |h| {
         let samples: Vec<Vec<u8>> = (0..200).map(|i| sqlite_page(2048, i * 31)).collect();
         h.learn(&samples, 1 << 20).expect("learn");
         put(h, 2048, 0..30, 77);
         h.sync(SyncKind::Data).expect("sync");
     });
+    let typed = |choice, run_pages| {
+        let options = Options {
+            codec: choice,
+            run_pages,
+            ..small.clone()
+        };
+        made(true, &options, |h| {
+            let first = sample::rows(1024, true, Tidy::Yes, 1);
+            h.write_at(&first, 0).expect("write");
+            let samples: Vec<Vec<u8>> = (0..60)
+                .map(|i| sample::rows(1024, false, Tidy::Yes, i))
+                .collect();
+            h.learn(&samples, 1 << 20).expect("learn");
+            for n in 1..24 {
+                let page = match n % 8 {
+                    6 => sample::mixed(1024, Tidy::No, n),
+                    7 => sample::keys(1024, Btree::IndexLeaf, Tidy::No, n),
+                    _ => sample::rows(1024, false, Tidy::No, n),
+                };
+                h.write_at(&page, n * 1024).expect("write");
+            }
+            h.sync(SyncKind::Data).expect("sync");
+        })
+    };
     vec![
+        ("typed", typed(CodecChoice::Auto, 1)),
+        ("typed-run", typed(CodecChoice::Typed, 4)),
+        ("typed-archive", typed(CodecChoice::Archive, 8)),
         ("unborn", unborn),
         ("one", one),
         ("open-end", open_end),

@@ -1,11 +1,12 @@
-//! A lesson: from samples of one family to a dictionary that is proven to help.
+//! A lesson: from samples of one family to a model or dictionary that is proven to help.
 
 use std::sync::Arc;
 
 use super::super::family::Family;
-use super::super::{Dictionary, encode};
+use super::super::{CodecId, Dictionary, PageSettings, encode_pages};
 use super::LESSON_PAGES;
 use crate::CodecChoice;
+use densite_typed::{Model, Outlook, PageContext};
 
 /// One sample in this many is held out, to judge the dictionary by.
 const HELD_OUT: usize = 5;
@@ -15,6 +16,10 @@ const JUDGED_BYTES: usize = 256 << 10;
 const SAMPLE_MAX: usize = 8 << 10;
 /// A dictionary must make held-out pages smaller by this part.
 const BETTER: f64 = 0.02;
+/// A dictionary must make pages smaller than a model does by this part.
+const SLOWER: f64 = 0.01;
+/// A model that takes less than this part of what zstd takes without a dictionary is not to be reached by one with a dictionary.
+const HOPELESS: f64 = 0.5;
 /// Most bytes to train on.
 const TRAINED_BYTES: usize = 3 << 20;
 
@@ -29,12 +34,25 @@ pub struct Lesson {
     pub(super) max_bytes: usize,
     /// Bytes that the dictionary would be used for.
     pub(super) bytes: u64,
-    /// The level it would be used at.
-    pub(super) level: i32,
+    /// How it would be used.
+    pub(super) terms: Terms,
     /// What the family has now.
     pub(super) current: Option<Arc<Dictionary>>,
     /// While it exists the learner knows that the lesson does.
     pub(super) _token: Arc<()>,
+}
+
+/// How pages are encoded.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Terms {
+    /// zstd level.
+    pub(super) level: i32,
+    /// Which codecs may be used.
+    pub(super) choice: CodecChoice,
+    /// Bytes at the end of each page that are not SQLite's.
+    pub(super) reserved: usize,
+    /// The samples stand for the whole database, and not for its beginning.
+    pub(super) even: bool,
 }
 
 /// What a lesson brought.
@@ -42,7 +60,9 @@ pub struct Lesson {
 pub struct Trained {
     /// Whose dictionary it is.
     pub family: Family,
-    /// The dictionary.
+    /// What it is for: zstd with dictionary, or typed.
+    pub codec: CodecId,
+    /// The dictionary or model.
     pub bytes: Vec<u8>,
     /// Stored / raw of the pages it was judged by.
     pub ratio: f64,
@@ -54,8 +74,9 @@ impl Lesson {
         self.current.is_none()
     }
 
-    /// Trains a dictionary and judges it by samples it has not seen, at the level it will be used at. `None` unless it makes them
-    /// smaller by 2 % than the family's dictionary (or none) does, and repays its own bytes. Takes 0.02 to 0.1 s.
+    /// Trains a model and a dictionary and judges them by samples they have not seen, at the level they will be used at. `None` unless the better
+    /// one makes them smaller by 2 % than what the family has (or nothing) does, and repays its own bytes. A model is better unless the dictionary is
+    /// smaller by more than 1 %, for it decodes faster. Takes 0.02 to 0.5 s.
     pub fn train(self) -> Option<Trained> {
         if self.samples.len() < LESSON_PAGES {
             return None;
@@ -69,33 +90,100 @@ impl Lesson {
             .into_iter()
             .map(|(_, page)| page.as_slice())
             .collect();
-        let new = Dictionary::new(0, train(&taught, self.max_bytes)?);
-        let (mut raw, mut before, mut after) = (0, 0, 0);
-        let mut out = Vec::new();
-        for (_, page) in held_out {
-            if raw >= JUDGED_BYTES {
-                break;
-            }
+        let mut held_out: Vec<&[u8]> = held_out
+            .into_iter()
+            .map(|(_, page)| page.as_slice())
+            .collect();
+        let mut raw = 0;
+        held_out.retain(|page| {
             raw += page.len();
-            for (dict, sum) in [
-                (self.current.as_deref(), &mut before),
-                (Some(&new), &mut after),
-            ] {
-                out.clear();
-                encode(page, self.level, dict, CodecChoice::Zstd, &mut out);
-                *sum += out.len();
+            raw <= JUDGED_BYTES + page.len()
+        });
+        let raw: usize = held_out.iter().map(|page| page.len()).sum();
+        let choice = self.terms.choice;
+        let before = self.judge(&held_out, self.current.as_deref(), choice);
+        let judged = |codec: CodecId, bytes: Vec<u8>| {
+            let new = Dictionary::new(0, codec, bytes);
+            let after = self.judge(&held_out, Some(&new), choice);
+            // Its own bytes, as a part of what they are for.
+            let own = new.bytes().len() as f64 / self.bytes.max(1) as f64 * raw as f64;
+            (new, after, after as f64 + own)
+        };
+        let model = self.model(&taught).map(|m| judged(CodecId::TYPED, m));
+        let may_help = match (&model, choice) {
+            (_, CodecChoice::Typed) => false,
+            (None, _) => true,
+            (Some(model), _) => {
+                let plain = self.judge(&held_out, None, CodecChoice::Zstd);
+                model.2 > plain as f64 * HOPELESS
             }
-        }
+        };
+        let dictionary = if may_help {
+            train(&taught, self.max_bytes).map(|d| judged(CodecId::ZSTD_DICT, d))
+        } else {
+            None
+        };
+        // The model comes first, and stays unless the dictionary is that much better.
+        let best = model.into_iter().chain(dictionary).reduce(|best, next| {
+            if next.2 < best.2 * (1.0 - SLOWER) {
+                next
+            } else {
+                best
+            }
+        });
+        let (new, after, with_own) = best?;
         let saved = before as f64 - after as f64;
-        let repaid = saved / raw.max(1) as f64 * self.bytes as f64;
-        if saved <= 0.0 || saved < before as f64 * BETTER || repaid < new.bytes().len() as f64 {
+        if with_own >= before as f64 || saved < before as f64 * BETTER {
             return None;
         }
         Some(Trained {
             family: self.family,
+            codec: new.codec(),
             ratio: after as f64 / raw as f64,
             bytes: new.into_bytes(),
         })
+    }
+
+    /// Learns a model, if pages may be typed and the family is one of b-tree pages.
+    fn model(&self, taught: &[&[u8]]) -> Option<Vec<u8>> {
+        if self.family == Family::OTHER
+            || matches!(self.terms.choice, CodecChoice::Zstd | CodecChoice::Raw)
+        {
+            return None;
+        }
+        let outlook = if self.terms.even {
+            Outlook::Whole
+        } else {
+            Outlook::Beginning
+        };
+        let model = Model::learn(taught, self.terms.reserved, self.bytes, outlook)?;
+        Some(model.to_bytes())
+    }
+
+    /// Bytes that pages take with a dictionary.
+    fn judge(
+        &self,
+        pages: &[&[u8]],
+        dictionary: Option<&Dictionary>,
+        choice: CodecChoice,
+    ) -> usize {
+        let settings = PageSettings {
+            level: self.terms.level,
+            choice,
+            family: dictionary,
+            other: None,
+        };
+        let (mut kept, mut out) = (Vec::new(), Vec::new());
+        for page in pages {
+            // Any place where pages may be scrubbed: samples do not know theirs.
+            let context = PageContext {
+                number: 3,
+                pages: 0,
+                reserved: self.terms.reserved,
+            };
+            encode_pages(page, page.len(), &context, &settings, &mut kept, &mut out);
+        }
+        out.len()
     }
 }
 

@@ -1,4 +1,4 @@
-//! Learning dictionaries from the pages that are written.
+//! Learning dictionaries and models from the pages that are written.
 //!
 //! A [`Learner`] is shown every page that is written ([`Learner::observe`]) and told what became of it
 //! ([`Learner::coded`]). It keeps a bounded sample of each family and says with [`Learner::due`] when one is worth a lesson:
@@ -7,6 +7,7 @@
 //! - it has been seen [`GROWTH`] times as much as at its last lesson, and a dictionary twice as large would now pay for itself;
 //! - its frames have become larger than they were after its last lesson (drift).
 //!
+//! What is taught is a model of the typed codec or a zstd dictionary, whichever makes the family smaller.
 //! A [`Lesson`] is self-contained, so that it can run on the pool ([`Lesson::train`]). If it brings a dictionary, the store
 //! stores it and tells the learner ([`Learner::installed`]); if not, the family is not tried again before it has grown or drifted.
 //! Pages of families too rare for a dictionary of their own are learned together, as family OTHER: a page whose family
@@ -23,6 +24,8 @@ use std::sync::Arc;
 
 use super::Dictionary;
 use super::family::Family;
+use crate::CodecChoice;
+use lesson::Terms;
 pub use lesson::{Lesson, Trained};
 use pupil::Pupil;
 
@@ -58,6 +61,10 @@ pub struct Learner {
     /// Bytes of all pages seen.
     seen: u64,
     level: i32,
+    choice: CodecChoice,
+    reserved: usize,
+    /// The samples stand for the whole database.
+    even: bool,
 }
 
 impl Default for Learner {
@@ -76,6 +83,9 @@ impl Learner {
             database: 0,
             seen: 0,
             level: 3,
+            choice: CodecChoice::Auto,
+            reserved: 0,
+            even: false,
         }
     }
 
@@ -88,6 +98,16 @@ impl Learner {
     /// Tells at which level pages are encoded (3 unless told): dictionaries are judged at it.
     pub fn set_level(&mut self, level: i32) {
         self.level = level;
+    }
+
+    /// Tells which codecs pages get: only those are taught.
+    pub fn set_choice(&mut self, choice: CodecChoice) {
+        self.choice = choice;
+    }
+
+    /// Tells how many bytes at the end of each page are not SQLite's.
+    pub fn set_reserved(&mut self, bytes: usize) {
+        self.reserved = bytes;
     }
 
     /// Shows a page (or a run of pages) of a family.
@@ -119,6 +139,7 @@ impl Learner {
             pupil.scale(self.database, self.seen);
         }
         self.seen = self.database;
+        self.even = true;
     }
 
     /// The next lesson that is worth while. Its family is not named again as long as the lesson exists.
@@ -143,7 +164,13 @@ impl Learner {
             due.max_by_key(|(family, pupil)| (**family != Family::OTHER, pupil.last_seen))?;
         let pupil = self.pupils.get_mut(&family)?;
         self.held -= pupil.samples.bytes();
-        let mut lesson = pupil.lesson(family, database, self.level);
+        let terms = Terms {
+            level: self.level,
+            choice: self.choice,
+            reserved: self.reserved,
+            even: self.even,
+        };
+        let mut lesson = pupil.lesson(family, database, terms);
         if family == Family::OTHER {
             lesson.samples.retain(|page| {
                 let of = Family::of(page);

@@ -2,8 +2,9 @@
 
 use std::sync::{Arc, Weak};
 
-use super::super::Dictionary;
 use super::super::family::Family;
+use super::super::{CodecId, Dictionary};
+use super::lesson::Terms;
 use super::reservoir::Reservoir;
 use super::{DICTIONARY_BYTES, FIRST_BYTES, FIRST_PAGES, GROWTH, LESSON_PAGES, Lesson, PART};
 
@@ -13,6 +14,11 @@ const MEMORY: f64 = 96.0;
 const SETTLING: u64 = 96;
 /// Frames larger than that by this factor have drifted.
 const DRIFT: f64 = 1.08;
+
+/// A model is learned again when its family has been seen so many times as much as would do for a dictionary,
+const MODEL_GROWTH: u64 = 4;
+/// and only if it was learned from less than this many bytes.
+const MODEL_TAUGHT: u64 = 4 << 20;
 
 /// A family's record.
 #[derive(Default)]
@@ -71,7 +77,7 @@ impl Pupil {
     }
 
     /// Begins a lesson with the samples that there are.
-    pub(super) fn lesson(&mut self, family: Family, database: u64, level: i32) -> Lesson {
+    pub(super) fn lesson(&mut self, family: Family, database: u64, terms: Terms) -> Lesson {
         let token = Arc::new(());
         self.lesson = Arc::downgrade(&token);
         self.taught_bytes = self.seen_bytes;
@@ -82,7 +88,7 @@ impl Pupil {
             samples: std::mem::take(&mut self.samples).into_pages(),
             max_bytes: self.worth(database),
             bytes: self.usable(database),
-            level,
+            terms,
             current: self.dictionary.clone(),
             _token: token,
         }
@@ -152,6 +158,14 @@ impl Pupil {
 
     /// Whether it has been seen `growth` times as much as at the last lesson, and a dictionary twice as large (or the first one) would pay.
     fn outgrown(&self, database: u64, growth: u64) -> bool {
+        if let Some(model) = &self.dictionary
+            && model.codec() == CodecId::TYPED
+        {
+            // A model that was learned from a full sample has learned what there is, but for drift.
+            let growth = growth * MODEL_GROWTH;
+            return self.taught_bytes < MODEL_TAUGHT
+                && self.seen_bytes >= self.taught_bytes.saturating_mul(growth);
+        }
         let has = self
             .dictionary
             .as_ref()

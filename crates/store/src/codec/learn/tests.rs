@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use super::super::family::Family;
 use super::super::tests::page;
-use super::super::{Dictionary, encode};
+use super::super::{CodecId, Dictionary, encode};
 use super::*;
 use crate::CodecChoice;
 
@@ -27,7 +27,7 @@ fn teach(learner: &mut Learner, id: u32) -> Vec<(Family, Arc<Dictionary>)> {
     let mut out = Vec::new();
     while let Some(lesson) = learner.due() {
         if let Some(trained) = lesson.train() {
-            let dict = Arc::new(Dictionary::new(id, trained.bytes));
+            let dict = Arc::new(Dictionary::new(id, trained.codec, trained.bytes));
             learner.installed(trained.family, &dict);
             out.push((trained.family, dict));
         }
@@ -64,7 +64,7 @@ fn a_family_is_taught_when_enough_was_seen_and_again_when_it_has_grown() {
     );
     let trained = lesson.train().expect("the pages are alike");
     assert!(trained.bytes.len() <= DICTIONARY_BYTES.0);
-    let dict = Arc::new(Dictionary::new(1, trained.bytes));
+    let dict = Arc::new(Dictionary::new(1, trained.codec, trained.bytes));
     learner.installed(A, &dict);
     let (with, without) = (
         stored((5000..5050).map(|n| page(n, 4096)), Some(&dict)),
@@ -225,6 +225,7 @@ fn a_dictionary_found_in_the_file_counts() {
     let mut learner = Learner::new();
     let old = Arc::new(Dictionary::new(
         3,
+        CodecId::ZSTD_DICT,
         lesson::train(
             &(0..100)
                 .map(|n| page(n, 4096))

@@ -1,0 +1,259 @@
+//! Which page belongs to which b-tree, read off interior pages alone.
+//!
+//! All leaves of a b-tree lie at one depth (SQLite keeps it so), so that depth is found once, down one edge of the tree; then
+//! interior pages are read and leaves are only counted. Nothing is believed: a page number that is out of
+//! range, or that has an owner already, is passed over, so every page is met once at most and a circle ends.
+
+use crate::error::{Error, Result};
+use crate::header::Header;
+use crate::pages::Pages;
+use densite_typed::page::{Kind, Page};
+
+/// SQLite goes no deeper.
+const DEPTH_MAX: usize = 20;
+/// Pages that owners are kept for together.
+const CHUNK: usize = 4096;
+
+/// Who owns each page: numbers from 1; 0 is nobody.
+#[derive(Debug)]
+pub(crate) struct Owners {
+    chunks: Vec<Option<Box<[u32; CHUNK]>>>,
+    count: u32,
+}
+
+impl Owners {
+    /// Of a database of `count` pages.
+    pub(crate) fn new(count: u32) -> Owners {
+        let mut chunks = Vec::new();
+        chunks.resize_with(count as usize / CHUNK + 1, || None);
+        Owners { chunks, count }
+    }
+
+    /// The owner of a page; 1 is the first page.
+    pub(crate) fn of(&self, page: u32) -> u32 {
+        let chunk = self.chunks.get(page as usize / CHUNK);
+        let chunk = chunk.and_then(Option::as_ref);
+        chunk
+            .and_then(|c| c.get(page as usize % CHUNK))
+            .copied()
+            .unwrap_or(0)
+    }
+
+    /// Gives a page to `owner`, unless it is no page of the database or has an owner.
+    pub(crate) fn give(&mut self, page: u32, owner: u32) -> bool {
+        if page == 0 || page > self.count {
+            return false;
+        }
+        let Some(chunk) = self.chunks.get_mut(page as usize / CHUNK) else {
+            return false;
+        };
+        let chunk = chunk.get_or_insert_with(|| Box::new([0; CHUNK]));
+        match chunk.get_mut(page as usize % CHUNK) {
+            Some(place) if *place == 0 => {
+                *place = owner;
+                true
+            }
+            _ => false,
+        }
+    }
+}
+
+/// What a page is to the walk.
+enum Look {
+    Leaf,
+    /// Its children are in `Walk::children`.
+    Interior,
+    /// Not to be read, or no page of a b-tree.
+    Broken,
+}
+
+/// Walks b-trees.
+pub(crate) struct Walk<'a> {
+    pages: &'a mut dyn Pages,
+    header: &'a Header,
+    page: Page,
+    bytes: Vec<u8>,
+    children: Vec<u32>,
+    /// Interior pages and roots that could not be read.
+    pub(crate) broken: u64,
+}
+
+impl<'a> Walk<'a> {
+    pub(crate) fn new(pages: &'a mut dyn Pages, header: &'a Header) -> Walk<'a> {
+        Walk {
+            pages,
+            header,
+            page: Page::new(),
+            bytes: vec![0; header.page_size as usize],
+            children: Vec::new(),
+            broken: 0,
+        }
+    }
+
+    /// Gives every page of the tree at `root` to `owner`; how many that were.
+    ///
+    /// # Errors
+    /// I/O. Damage is counted.
+    pub(crate) fn tree(&mut self, root: u32, owner: u32, owners: &mut Owners) -> Result<u64> {
+        if !owners.give(root, owner) {
+            self.broken += 1;
+            return Ok(0);
+        }
+        let mut given = 1;
+        // A tree whose edges are both damaged is read whole.
+        let leaves_at = match self.depth(root, false, owners.count)? {
+            Some(depth) => depth,
+            None => self.depth(root, true, owners.count)?.unwrap_or(DEPTH_MAX),
+        };
+        let mut todo = if leaves_at > 0 {
+            vec![(root, 0)]
+        } else {
+            Vec::new()
+        };
+        while let Some((page, level)) = todo.pop() {
+            match self.look(page)? {
+                Look::Leaf => {}
+                Look::Broken => self.broken += 1,
+                Look::Interior => {
+                    for &child in &self.children {
+                        if owners.give(child, owner) {
+                            given += 1;
+                            if level + 1 < leaves_at {
+                                todo.push((child, level + 1));
+                            }
+                        }
+                    }
+                }
+            }
+        }
+        Ok(given)
+    }
+
+    /// Interior levels of the tree, down its left or its right edge; `None` if that ends in damage.
+    fn depth(&mut self, root: u32, right: bool, count: u32) -> Result<Option<usize>> {
+        let mut page = root;
+        for depth in 0..DEPTH_MAX {
+            match self.look(page)? {
+                Look::Leaf => return Ok(Some(depth)),
+                Look::Broken => return Ok(None),
+                Look::Interior => {}
+            }
+            let edge = if right {
+                self.children.last()
+            } else {
+                self.children.first()
+            };
+            match edge {
+                Some(&child) if (1..=count).contains(&child) => page = child,
+                _ => return Ok(None),
+            }
+        }
+        Ok(None)
+    }
+
+    fn look(&mut self, number: u32) -> Result<Look> {
+        self.children.clear();
+        let offset = u64::from(number.saturating_sub(1)) * u64::from(self.header.page_size);
+        match self.pages.read(&mut self.bytes, offset) {
+            Ok(()) => {}
+            Err(Error::Damaged { .. }) => return Ok(Look::Broken),
+            Err(e) => return Err(e),
+        }
+        let first = number == 1;
+        let kind = self.bytes.get(if first { 100 } else { 0 });
+        match kind.copied().and_then(Kind::from_byte) {
+            None => return Ok(Look::Broken),
+            Some(kind) if !kind.has_child() => return Ok(Look::Leaf),
+            Some(_) => {}
+        }
+        let usable = self.header.usable as usize;
+        if !self.page.parse(&self.bytes, usable, first) {
+            return Ok(Look::Broken);
+        }
+        self.children
+            .extend(self.page.cells.iter().map(|c| c.child));
+        self.children.push(self.page.right);
+        Ok(Look::Interior)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SIZE: usize = 512;
+    const HEADER: Header = Header {
+        page_size: SIZE as u32,
+        usable: SIZE as u32,
+        wal: false,
+        free_trunk: 0,
+        free_pages: 0,
+        auto_vacuum: false,
+    };
+
+    /// A page of a table: with children it is interior.
+    fn page(children: &[u32]) -> Vec<u8> {
+        let mut page = vec![0; SIZE];
+        let Some((right, cells)) = children.split_last() else {
+            page[0] = 13;
+            page[5..7].copy_from_slice(&(SIZE as u16).to_be_bytes());
+            return page;
+        };
+        page[0] = 5;
+        page[4] = cells.len() as u8;
+        page[8..12].copy_from_slice(&right.to_be_bytes());
+        let mut start = SIZE;
+        for (i, child) in cells.iter().enumerate() {
+            start -= 5;
+            page[start..start + 4].copy_from_slice(&child.to_be_bytes());
+            page[start + 4] = i as u8;
+            page[12 + 2 * i..14 + 2 * i].copy_from_slice(&(start as u16).to_be_bytes());
+        }
+        page[5..7].copy_from_slice(&(start as u16).to_be_bytes());
+        page
+    }
+
+    /// A database whose page 1 is not looked at; the others have these children. Walks the tree at page 2.
+    fn walk(children: &[&[u32]]) -> (u64, u64, Vec<u32>) {
+        let mut bytes = vec![0; SIZE];
+        bytes.extend(children.iter().flat_map(|c| page(c)));
+        let count = children.len() as u32 + 1;
+        let mut owners = Owners::new(count);
+        let mut walk = Walk::new(&mut bytes, &HEADER);
+        let given = walk.tree(2, 7, &mut owners).expect("memory does not fail");
+        let broken = walk.broken;
+        let owned = (1..=count).filter(|p| owners.of(*p) == 7).collect();
+        (given, broken, owned)
+    }
+
+    #[test]
+    fn all_levels_are_met() {
+        let (given, broken, owned) = walk(&[&[3, 4], &[5, 6], &[7, 8], &[], &[], &[], &[], &[]]);
+        assert_eq!((given, broken), (7, 0));
+        assert_eq!(owned, [2, 3, 4, 5, 6, 7, 8]);
+        assert_eq!(walk(&[&[]]), (1, 0, vec![2]));
+    }
+
+    #[test]
+    fn circles_and_wild_numbers_end() {
+        assert_eq!(walk(&[&[2, 2]]).2, [2]);
+        assert_eq!(walk(&[&[3, 2], &[2, 3]]).2, [2, 3]);
+        assert_eq!(walk(&[&[3, 99, 0], &[]]).2, [2, 3]);
+        assert_eq!(walk(&[&[99, 3], &[]]).2, [2, 3], "down the other edge");
+    }
+
+    #[test]
+    fn leaves_are_not_read() {
+        let mut bytes = vec![0; SIZE];
+        for p in [page(&[3, 4]), page(&[]), vec![0xff; SIZE]] {
+            bytes.extend(p);
+        }
+        let mut owners = Owners::new(4);
+        let mut walk = Walk::new(&mut bytes, &HEADER);
+        assert_eq!(
+            walk.tree(2, 1, &mut owners).expect("memory does not fail"),
+            3
+        );
+        assert_eq!(walk.broken, 0);
+    }
+}

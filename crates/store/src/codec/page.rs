@@ -1,0 +1,114 @@
+//! Which codec a page gets.
+//!
+//! The rule, which weighs size against the cost of decoding:
+//!
+//! 1. All zeros: `zero`.
+//! 2. A family that was taught a model, or nothing: `typed` is tried first. It decodes faster than zstd and is nearly always
+//!    smaller: what it makes smaller than [`GOOD`] of the page is taken without trying more (without a model:
+//!    than [`GOOD_UNTAUGHT`]).
+//! 3. Otherwise zstd is tried too, with the family's dictionary, or that of OTHER, or none; it is taken if it saves more than
+//!    one part in [`SLOWER`] of the page.
+//! 4. What does not shrink: `raw`.
+//!
+//! Unallocated bytes are not stored, whichever it is: see `densite_typed::scrub`.
+
+use super::encode::{Encoded, encode, is_zero};
+use super::{CodecId, Dictionary, typed};
+use crate::CodecChoice;
+use densite_typed::PageContext;
+
+/// Typed payloads up to a half of the page are good.
+const GOOD: usize = 2;
+/// Without a model: up to a quarter.
+const GOOD_UNTAUGHT: usize = 4;
+/// zstd takes longer to decode; it must save one part in so many of the page.
+const SLOWER: usize = 128;
+
+/// What pages are encoded by.
+#[derive(Debug, Clone, Copy)]
+pub struct PageSettings<'a> {
+    /// zstd level, -7 to 22.
+    pub level: i32,
+    /// Which codecs may be used.
+    pub choice: CodecChoice,
+    /// What the pages' family was taught.
+    pub family: Option<&'a Dictionary>,
+    /// What all families without a dictionary of their own were taught.
+    pub other: Option<&'a Dictionary>,
+}
+
+/// Encodes `raw`, a page or a run of pages of `page_size` bytes, the first of which is at `context`, appending the payload to `out`. `kept`
+/// becomes what decoding it gives: `raw` without unallocated bytes. Never fails: what cannot be made smaller is stored as it is.
+pub fn encode_pages(
+    raw: &[u8],
+    page_size: usize,
+    context: &PageContext,
+    settings: &PageSettings<'_>,
+    kept: &mut Vec<u8>,
+    out: &mut Vec<u8>,
+) -> Encoded {
+    let choice = settings.choice;
+    if choice == CodecChoice::Raw || is_zero(raw) {
+        scrub(raw, page_size, context, kept);
+        return encode(kept, settings.level, None, choice, out);
+    }
+    let taught = settings.family.map(Dictionary::codec);
+    let model = settings.family.filter(|d| d.codec() == CodecId::TYPED);
+    let try_typed = match choice {
+        CodecChoice::Zstd | CodecChoice::Raw => false,
+        CodecChoice::Typed => true,
+        CodecChoice::Auto | CodecChoice::Archive => taught != Some(CodecId::ZSTD_DICT),
+    };
+    let before = out.len();
+    let mut done = None;
+    if try_typed
+        && let Some(codec) = typed::encode_typed(raw, page_size, context, model, kept, out)
+        && out.len() - before < raw.len()
+    {
+        let mut coded = Encoded {
+            codec,
+            dict_id: model.map_or(0, Dictionary::id),
+        };
+        if choice == CodecChoice::Archive && codec == CodecId::TYPED_RUN {
+            let run = out.split_off(before);
+            if typed::pack(&run, settings.level, out) {
+                coded.codec = CodecId::ARCHIVE;
+            } else {
+                out.extend_from_slice(&run);
+            }
+        }
+        let len = out.len() - before;
+        let good = if model.is_some() { GOOD } else { GOOD_UNTAUGHT };
+        if len * good <= raw.len() || choice == CodecChoice::Typed {
+            return coded;
+        }
+        done = Some((coded, len));
+    } else {
+        out.truncate(before);
+        scrub(raw, page_size, context, kept);
+    }
+    let dictionary = |d: &&Dictionary| d.codec() == CodecId::ZSTD_DICT;
+    let dict = settings.family.filter(dictionary);
+    let dict = dict.or(settings.other.filter(dictionary));
+    let zstd = encode(kept, settings.level, dict, CodecChoice::Zstd, out);
+    let Some((typed, len)) = done else {
+        return zstd;
+    };
+    let zstd_len = out.len() - before - len;
+    if zstd_len + raw.len() / SLOWER < len {
+        out.drain(before..before + len);
+        return zstd;
+    }
+    out.truncate(before + len);
+    typed
+}
+
+fn scrub(raw: &[u8], page_size: usize, context: &PageContext, kept: &mut Vec<u8>) {
+    kept.clear();
+    let mut page_kept = Vec::new();
+    for (page, number) in raw.chunks(page_size.max(1)).zip(context.number..) {
+        let context = PageContext { number, ..*context };
+        densite_typed::scrub(page, &context, &mut page_kept);
+        kept.extend_from_slice(&page_kept);
+    }
+}

@@ -1,0 +1,390 @@
+//! The typed codec: pages, layouts, models, symbol tables, payloads.
+
+use densite_typed::bits::{BitReader, BitWriter, PADDING};
+use densite_typed::page::{Layout, Page};
+use densite_typed::symbols::Symbols;
+use densite_typed::{Model, PageContext, decode, encode, scrub};
+
+/// Most bytes of a page.
+const PAGE_MAX: usize = 65_536;
+
+/// The input: flags (1: page 1, 2: a layout's bits and not a page), reserved bytes, cells (2 bytes), page or bits.
+///
+/// Invariants: what is well-formed is put together again from its cells, sizes and layout, but for its unallocated bytes, as often as
+/// one likes; a layout that is read is written and read again as the same; what it lays out is a page of that layout, or not well-formed.
+pub(super) fn btree(bytes: &[u8]) -> u64 {
+    let [flags, reserved, lo, hi, rest @ ..] = bytes else {
+        return 0;
+    };
+    let first = flags & 1 != 0;
+    if flags & 2 != 0 {
+        return layout(rest, usize::from(u16::from_le_bytes([*lo, *hi])));
+    }
+    let rest = &rest[..rest.len().min(PAGE_MAX)];
+    let Some(usable) = rest.len().checked_sub(usize::from(*reserved)) else {
+        return 0;
+    };
+    let mut page = Page::new();
+    let fits = page.parse(rest, usable, first);
+    let mut again = Page::new();
+    assert_eq!(again.parse(rest, usable, first), fits);
+    assert_eq!(again.cells, page.cells);
+    if !fits {
+        assert!(page.cells.is_empty());
+        return 1;
+    }
+    let scrubbed = scrubbed(rest, &page);
+    let header_len = page.kind.header_len();
+    let (packed, sizes) = pack(rest, &page, usable);
+    let layout = put_and_take(&page.layout, sizes.len(), usable);
+    for layout in [&page.layout, &layout] {
+        let mut out = scrubbed[..page.header_at + header_len].to_vec();
+        out.resize(rest.len(), 0xA5);
+        out[usable..].copy_from_slice(&rest[usable..]);
+        layout
+            .scatter(
+                &packed,
+                &sizes,
+                page.header_at,
+                header_len,
+                usable,
+                &mut out,
+            )
+            .expect("it came from a page");
+        // What fills a small cell up is the cell's: it is scrubbed with the page.
+        assert!(again.parse(&out, usable, first), "no page any more");
+        assert!(self::scrubbed(&out, &again) == scrubbed, "another page");
+    }
+    let (items, cells) = (!page.layout.is_canonical(), page.cells.len());
+    2 + u64::from(page.kind as u8) * 64 + 2048 * u64::from(items) + log2(cells) * 4096
+}
+
+fn log2(n: usize) -> u64 {
+    n.checked_ilog2().map_or(0, u64::from)
+}
+
+/// A page without its unallocated bytes.
+fn scrubbed(bytes: &[u8], page: &Page) -> Vec<u8> {
+    let mut out = bytes.to_vec();
+    let mut behind = 0;
+    page.unallocated(|from, to| {
+        assert!(behind <= from && from < to, "regions in order");
+        behind = to;
+        out[from..to].fill(0);
+    });
+    out
+}
+
+/// A page's cells back to back from the usable end downwards, and their sizes.
+fn pack(bytes: &[u8], page: &Page, usable: usize) -> (Vec<u8>, Vec<u32>) {
+    let mut packed = vec![0; usable];
+    let mut at = usable;
+    let sizes: Vec<u32> = page.cells.iter().map(|c| c.size).collect();
+    for cell in &page.cells {
+        let (from, to) = (cell.start as usize, cell.end() as usize);
+        at -= to - from;
+        packed[at..at + (to - from)].copy_from_slice(&bytes[from..to]);
+    }
+    (packed, sizes)
+}
+
+/// The layout, written and read again.
+fn put_and_take(layout: &Layout, cells: usize, usable: usize) -> Layout {
+    let bits = |layout: &Layout| {
+        let mut w = BitWriter::default();
+        layout.put(&mut w);
+        let mut bits = Vec::new();
+        w.finish(&mut bits);
+        bits.extend([0xFF; PADDING]);
+        bits
+    };
+    let before = bits(layout);
+    let mut again = Layout::default();
+    again
+        .take(&mut BitReader::new(&before), cells, usable)
+        .expect("what was put is taken");
+    assert_eq!(bits(&again), before);
+    again
+}
+
+fn layout(bits: &[u8], cells: usize) -> u64 {
+    let usable = 4096;
+    let padded = [bits, &[0; PADDING]].concat();
+    let mut layout = Layout::default();
+    if layout
+        .take(&mut BitReader::new(&padded), cells, usable)
+        .is_none()
+    {
+        assert!(layout.is_canonical());
+        return 1 << 20;
+    }
+    // Cells of a table's leaf, of 5 to 8 bytes.
+    let mut packed = vec![0; usable];
+    let mut sizes = Vec::with_capacity(cells);
+    let mut at = usable;
+    for i in 0..cells {
+        let size = 5 + i % 4;
+        sizes.push(size as u32);
+        let Some(start) = at.checked_sub(size) else {
+            break;
+        };
+        packed[start..at].fill(i as u8);
+        packed[start] = size as u8 - 2;
+        packed[start + 1] = i as u8 & 0x7F;
+        at = start;
+    }
+    sizes.resize(cells, 5);
+    let lay = |layout: &Layout, fill: u8| {
+        let mut out = vec![fill; usable];
+        out[0] = 13;
+        layout
+            .scatter(&packed, &sizes, 0, 8, usable, &mut out)
+            .map(|()| out)
+    };
+    let again = match lay(&layout, 0xA5) {
+        // A layout that no page has can be written in more than one way.
+        None => return 2 << 20,
+        Some(_) if layout.is_canonical() => return 3 << 20,
+        Some(out) => {
+            assert_eq!(
+                lay(&layout, 0x5A).as_ref(),
+                Some(&out),
+                "bytes that nobody wrote"
+            );
+            out
+        }
+    };
+    let mut page = Page::new();
+    if !page.parse(&again, usable, false) {
+        return 4 << 20;
+    }
+    let taken = put_and_take(&page.layout, cells, usable);
+    assert_eq!(lay(&taken, 0).as_ref(), Some(&again), "another layout");
+    (5 << 20) + log2(cells)
+}
+
+/// Two numbers in front: the length of what comes first, and the rest.
+fn halves(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+    let ([lo, mid, hi], rest) = bytes.split_first_chunk()?;
+    let len = u32::from_le_bytes([*lo, *mid, *hi, 0]) as usize;
+    Some(rest.split_at(len.min(rest.len())))
+}
+
+/// The input: length of a model (3 bytes), model, page.
+///
+/// Invariants: a model that is read is written to bytes that are read as the same; the page is encoded with it if and only if it is
+/// without it, and comes back without its unallocated bytes, or with them, as the page's number asks for.
+pub(super) fn model(bytes: &[u8]) -> u64 {
+    let Some((model, page)) = halves(bytes) else {
+        return 0;
+    };
+    let Some(model) = Model::from_bytes(model) else {
+        return 1;
+    };
+    let stored = model.to_bytes();
+    let again = Model::from_bytes(&stored).expect("its own bytes");
+    assert_eq!(again.to_bytes(), stored);
+    assert_eq!(again.describe(), model.describe());
+    let page = &page[..page.len().min(PAGE_MAX)];
+    let coded = round_trip(page, &model);
+    // Not the length: what a text costs differs with every change of a table.
+    2 + coded.map_or(0, |len| 1 + len as u64 / 64) + 4096 * log2(stored.len())
+}
+
+/// Bytes of a column and of a stream in the input of [`habits`].
+const COLUMN: usize = 1;
+const STREAM: usize = 8;
+
+/// The input: number of columns, a byte for each of them (scale in 5 bits, form), eight for each of their streams (shape and what is told, width,
+/// anchor, step, and so on), page. The model is put together from that, so that what is in it is not left to chance bits.
+///
+/// Invariants: those of [`model`].
+pub(super) fn habits(bytes: &[u8]) -> u64 {
+    let [count, rest @ ..] = bytes else { return 0 };
+    let (columns, rest) = rest.split_at(usize::from(count % 9).min(rest.len()) * COLUMN);
+    let form = |column: &u8| column >> 5 & 3;
+    let streams = 5 + columns
+        .iter()
+        .map(|c| 5 + usize::from(form(c) > 0))
+        .sum::<usize>();
+    let (habits, page) = rest.split_at((streams * STREAM).min(rest.len()));
+    let mut w = BitWriter::default();
+    w.put(columns.len() as u64, 16);
+    let mut forms = Vec::new();
+    for column in columns {
+        w.put(u64::from(column & 0x1F), 5);
+        w.put(u64::from(form(column)), 2);
+        w.put(0, 1);
+        match form(column) {
+            1 => forms.extend([1, 4, b'-']),
+            2 => {
+                forms.extend(3u32.to_le_bytes());
+                for value in ["filled", "open", "x"] {
+                    forms.extend((value.len() as u16).to_le_bytes());
+                    forms.extend(value.as_bytes());
+                }
+            }
+            _ => {}
+        }
+    }
+    for i in 0..streams {
+        let of = |at: usize| habits.get(i * STREAM + at).copied().unwrap_or(0);
+        let flags = of(0);
+        let shape = u64::from(flags & 3);
+        w.put(shape, 2);
+        w.put(u64::from(of(1) % 65), 7);
+        number(of(2), of(3), &mut w);
+        if shape != 0 {
+            number(of(4), 0, &mut w);
+        }
+        if shape == 2 {
+            number(of(4), 0, &mut w);
+        }
+        if shape == 3 {
+            w.put(u64::from(of(5) % 32), 5);
+        }
+        w.put(u64::from(flags >> 2 & 1), 1);
+        if flags & 4 != 0 {
+            w.put(u64::from(of(6) % 65), 7);
+        }
+        w.put(u64::from(flags >> 3 & 1), 1);
+        w.put(u64::from(flags >> 4 & 1), 1);
+        if flags & 16 != 0 {
+            w.put(u64::from(of(7)), 16);
+        }
+    }
+    let mut bits = Vec::new();
+    w.finish(&mut bits);
+    let stored = [&[1], &(bits.len() as u32).to_le_bytes()[..3], &bits, &forms].concat();
+    let Some(model) = Model::from_bytes(&stored) else {
+        return 1;
+    };
+    assert_eq!(model.to_bytes(), stored);
+    let page = &page[..page.len().min(PAGE_MAX)];
+    let len = round_trip(page, &model);
+    2 + len.map_or(0, |len| 1 + len as u64 / 64)
+}
+
+/// A number as the model's bits have it: zigzag coded, its width before it; shifted, so that large ones come too.
+fn number(low: u8, shift: u8, w: &mut BitWriter) {
+    let value = u64::from(low) << (shift % 57);
+    let width = 64 - value.leading_zeros();
+    w.put(u64::from(width), 7);
+    w.put(value, width);
+}
+
+/// Encodes and decodes `page` as each of some pages it may be. The bytes it takes as one of them.
+fn round_trip(page: &[u8], model: &Model) -> Option<usize> {
+    let first = page.starts_with(b"SQLite format 3\0");
+    let mut len = None;
+    // A pointer map may stand at 2: nothing is scrubbed there. Reserved bytes: the same.
+    for (number, reserved) in [(3, 0), (2, 0), (3, 7)] {
+        let context = PageContext {
+            number: if first { 1 } else { number },
+            pages: 9,
+            reserved,
+        };
+        let mut expected = Vec::new();
+        scrub(page, &context, &mut expected);
+        let (mut kept, mut payload) = (Vec::new(), b"before".to_vec());
+        let coded = encode(page, &context, model, &mut kept, &mut payload);
+        assert!(payload.starts_with(b"before"));
+        let payload = &payload[6..];
+        if coded {
+            assert!(kept == expected, "not the page");
+            let mut out = vec![0xEE; page.len()];
+            decode(payload, model, &mut out).expect("what was encoded can be decoded");
+            assert!(out == expected, "what was encoded came back different");
+            len = Some(payload.len());
+        } else {
+            assert!(payload.is_empty());
+        }
+        let (mut kept, mut payload) = (Vec::new(), Vec::new());
+        let without = encode(page, &context, &Model::empty(), &mut kept, &mut payload);
+        assert_eq!(coded, without, "it depends on the model");
+    }
+    len
+}
+
+/// The input: log2 of the page's length less 9, and in the higher bits how many bytes less it is; length of a model (3 bytes), model,
+/// payload.
+///
+/// Invariants: an error, or a page that is the same whatever the buffer held and whatever was decoded before; if it is a page of SQLite, it can be
+/// encoded, with the model and without, and comes back.
+pub(super) fn typed(bytes: &[u8]) -> u64 {
+    let [size, rest @ ..] = bytes else { return 0 };
+    let len = (512usize << (size % 8)) - usize::from(size / 8);
+    let Some((model, payload)) = halves(rest) else {
+        return 0;
+    };
+    let Some(model) = Model::from_bytes(model) else {
+        return 1;
+    };
+    let (mut a, mut b) = (vec![0xAA; len], vec![0x55; len]);
+    let first = decode(payload, &model, &mut a);
+    // Another page between, whose streams and texts stay in the decoder's memory.
+    let _ = decode(&[0xFF; 300], &model, &mut vec![0; 4096]);
+    let second = decode(payload, &model, &mut b);
+    assert_eq!(first, second);
+    let other = std::thread::scope(|s| {
+        s.spawn(|| decode(payload, &model, &mut vec![0; len]))
+            .join()
+    });
+    assert!(other.is_ok_and(|other| other == first), "another thread");
+    if first.is_err() {
+        return 2;
+    }
+    assert!(a == b, "a page that depends on what was in the buffer");
+    let coded = round_trip(&a, &model);
+    round_trip(&a, &Model::empty());
+    let head = payload
+        .first_chunk()
+        .map_or(0, |head| u64::from(u16::from_le_bytes(*head) & 0x7FF));
+    3 + head * 16 + 2 * u64::from(coded.is_some()) + u64::from(len > 4096)
+}
+
+/// The input: a table of symbols, then text.
+///
+/// Invariants: a table that is read is written to the same bytes; text comes back from its codes, where there is room
+/// for it; any bytes are codes, or refused.
+pub(super) fn symbols(bytes: &[u8]) -> u64 {
+    let Some((symbols, len)) = Symbols::take(bytes) else {
+        return 0;
+    };
+    let mut stored = Vec::new();
+    symbols.put(&mut stored);
+    assert_eq!(stored, bytes[..len]);
+    assert_eq!(stored.len(), symbols.stored_len());
+    let text = &bytes[len..];
+    let mut codes = Vec::new();
+    symbols.encode(text, &mut codes);
+    let mut w = BitWriter::default();
+    for code in &codes {
+        w.put(u64::from(*code), symbols.width());
+    }
+    let mut bits = Vec::new();
+    w.finish(&mut bits);
+    bits.extend([0xFF; PADDING]);
+    let take = |codes: usize, out: &mut [u8]| {
+        let mut reader = BitReader::new(&bits);
+        let mut run = reader.run(codes, symbols.width())?;
+        symbols.decode(&mut run, codes, out, 0)
+    };
+    // With room behind it, and without.
+    for room in [0, 64] {
+        let mut out = vec![0xA5; text.len() + room];
+        assert_eq!(take(codes.len(), &mut out), Some(text.len()));
+        assert!(&out[..text.len()] == text, "another text");
+    }
+    if let Some(less) = text.len().checked_sub(1) {
+        assert_eq!(take(codes.len(), &mut vec![0; less]), None);
+    }
+    // The text's own bytes as codes.
+    let padded = [text, &[0; PADDING]].concat();
+    let all = text.len() * 8 / symbols.width() as usize;
+    let mut reader = BitReader::new(&padded);
+    let decoded = reader
+        .run(all, symbols.width())
+        .and_then(|mut run| symbols.decode(&mut run, all, &mut vec![0; 4096], 0));
+    1 + log2(symbols.count()) * 64 + 4 * u64::from(symbols.width()) + u64::from(decoded.is_some())
+}
