@@ -50,7 +50,7 @@ pub(crate) fn run(dir: &Path) -> Result<()> {
         densite.display()
     );
     let start = Instant::now();
-    stored::compress(&plain, &densite)?;
+    stored::compress(stored::Setting::Default, &plain, &densite)?;
     let compressed_in = start.elapsed().as_secs_f64();
 
     println!("3. the same queries on both, each in a process of its own");

@@ -3,18 +3,23 @@
 //! Every measurement is taken in a process of its own: the suite re-executes this program with the hidden subcommand `run-one`, which opens a
 //! database through the SQLite compiled in here, plainly or through the loadable extension, does one piece of work and prints a [`work::Sample`].
 
+mod codec;
 mod connect;
 mod demo;
+mod library;
 mod machine;
+mod measure;
 mod outcome;
 mod report;
 mod result;
+mod sizes;
 mod statements;
 mod stored;
 mod suite;
 mod syncs;
 mod tpch;
 mod work;
+mod workloads;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -59,6 +64,17 @@ enum Command {
     /// One measurement in this process; prints a sample as JSON
     #[command(hide = true)]
     RunOne(work::Job),
+    /// Compress with a codec of choice, in this process
+    #[command(hide = true)]
+    CompressWith {
+        /// What new frames are coded with
+        #[arg(long)]
+        codec: library::Codec,
+        /// The plain database
+        source: PathBuf,
+        /// The compressed database to create
+        target: PathBuf,
+    },
 }
 
 fn main() -> ExitCode {
@@ -81,5 +97,10 @@ fn run(command: Command) -> Result<()> {
             println!("{}", serde_json::to_string(&work::run(&job)?)?);
             Ok(())
         }
+        Command::CompressWith {
+            codec,
+            source,
+            target,
+        } => library::compress(codec, &source, &target),
     }
 }

@@ -18,9 +18,14 @@ pub(crate) enum Compare {
     Ratio,
     /// Ours less the base
     Difference,
+    /// Ours by itself
+    Ours,
+    /// Ours by itself, which is to be at least the target
+    #[serde(rename = "ours at least")]
+    AtLeast,
 }
 
-/// One number that is compared, with the limit that it is to stay within.
+/// One number that is compared, with the limit that it is to keep to.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Figure {
     /// What was measured, with its unit
@@ -29,7 +34,7 @@ pub(crate) struct Figure {
     pub(crate) ours: f64,
     pub(crate) compare: Compare,
     pub(crate) value: f64,
-    /// The largest value wanted; none for what is only told
+    /// The largest value wanted (the smallest, of [`Compare::AtLeast`]); none for what is only told
     pub(crate) target: Option<f64>,
     pub(crate) met: Option<bool>,
 }
@@ -46,6 +51,7 @@ impl Figure {
         let value = match compare {
             Compare::Ratio => ours / base,
             Compare::Difference => ours - base,
+            Compare::Ours | Compare::AtLeast => ours,
         };
         Figure {
             name: name.to_owned(),
@@ -54,7 +60,10 @@ impl Figure {
             compare,
             value,
             target,
-            met: target.map(|t| value <= t),
+            met: target.map(|t| match compare {
+                Compare::AtLeast => value >= t,
+                _ => value <= t,
+            }),
         }
     }
 
@@ -170,6 +179,18 @@ mod tests {
         assert_eq!(
             Figure::new("x", Compare::Difference, 5.0, 6.0, None).met,
             None
+        );
+        assert_eq!(
+            Figure::new("x", Compare::Ours, 5.0, 6.0, Some(6.0)).met,
+            Some(true)
+        );
+        assert_eq!(
+            Figure::new("x", Compare::AtLeast, 5.0, 6.0, Some(7.0)).met,
+            Some(false)
+        );
+        assert_eq!(
+            Figure::new("x", Compare::Ours, 5.0, f64::NAN, Some(7.0)).met,
+            Some(false)
         );
     }
 }

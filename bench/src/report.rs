@@ -7,12 +7,22 @@ use clap::ValueEnum as _;
 use comfy_table::presets::UTF8_FULL_CONDENSED;
 use comfy_table::{ContentArrangement, Table};
 
+use crate::measure::Measure;
 use crate::outcome::{Compare, Figure, Outcome};
 use crate::result::{About as _, Result};
-use crate::suite::Measure;
+use crate::sizes;
 use crate::work::name;
 
 const HEAD: [&str; 6] = ["what", "base", "Densite", "figure", "target", ""];
+const OTHERS_HEAD: [&str; 7] = [
+    "database",
+    "plain, MiB",
+    "Densite, MiB",
+    "codec=zstd, MiB",
+    "Densite / plain",
+    "Densite / codec=zstd",
+    "both ≤ 1.01 ×",
+];
 
 /// The cells of a figure: what, base, ours, figure, target, verdict.
 fn cells(outcome: &Outcome, figure: &Figure) -> [String; 6] {
@@ -32,19 +42,16 @@ fn cells(outcome: &Outcome, figure: &Figure) -> [String; 6] {
             ),
             "",
         ),
+        Compare::Ours | Compare::AtLeast => (number(figure.value), ""),
+    };
+    let limit = match figure.compare {
+        Compare::Difference => "≤ +",
+        Compare::AtLeast => "≥ ",
+        Compare::Ratio | Compare::Ours => "≤ ",
     };
     let target = figure
         .target
-        .map(|t| {
-            format!(
-                "≤ {}{t}{sign}",
-                if figure.compare == Compare::Difference {
-                    "+"
-                } else {
-                    ""
-                }
-            )
-        })
+        .map(|t| format!("{limit}{t}{sign}"))
         .unwrap_or_default();
     let verdict = match figure.met {
         Some(true) => "met",
@@ -75,19 +82,48 @@ fn number(v: f64) -> String {
     format!("{v:.digits$}")
 }
 
-/// A table for a person at a terminal.
+/// A table for a person at a terminal, or two: databases of which only the size is measured have one of their own.
 pub(crate) fn terminal(outcomes: &[Outcome]) -> String {
-    let mut table = Table::new();
-    table
-        .load_style(UTF8_FULL_CONDENSED)
-        .set_content_arrangement(ContentArrangement::Dynamic)
-        .set_header(HEAD);
-    for outcome in outcomes {
-        for figure in &outcome.figures {
-            table.add_row(cells(outcome, figure));
-        }
-    }
-    table.to_string()
+    let table = |head: &[&str], rows: Vec<Vec<String>>| {
+        let mut table = Table::new();
+        table
+            .load_style(UTF8_FULL_CONDENSED)
+            .set_content_arrangement(ContentArrangement::Dynamic)
+            .set_header(head)
+            .add_rows(rows);
+        table.to_string()
+    };
+    let (others, main): (Vec<&Outcome>, Vec<&Outcome>) =
+        outcomes.iter().partition(|o| sizes::is_comparison(o));
+    let main: Vec<Vec<String>> = main
+        .iter()
+        .flat_map(|o| o.figures.iter().map(|f| cells(o, f).to_vec()))
+        .collect();
+    let others: Vec<Vec<String>> = others.iter().map(|o| other(o).to_vec()).collect();
+    [(&HEAD[..], main), (&OTHERS_HEAD[..], others)]
+        .into_iter()
+        .filter(|(_, rows)| !rows.is_empty())
+        .map(|(head, rows)| table(head, rows))
+        .collect::<Vec<_>>()
+        .join("\n")
+}
+
+/// The row of a database of which only the size was measured.
+fn other(outcome: &Outcome) -> [String; 7] {
+    let of_plain = outcome.figures.first();
+    let of_zstd = outcome.figures.get(1);
+    let cell =
+        |figure: Option<&Figure>, of: fn(&Figure) -> String| figure.map(of).unwrap_or_default();
+    let met = outcome.figures.iter().all(|f| f.met != Some(false));
+    [
+        outcome.data.clone(),
+        cell(of_plain, |f| number(f.base)),
+        cell(of_plain, |f| number(f.ours)),
+        cell(of_zstd, |f| number(f.base)),
+        cell(of_plain, |f| format!("{:.3} ×", f.value)),
+        cell(of_zstd, |f| format!("{:.3} ×", f.value)),
+        if met { "met" } else { "missed" }.to_owned(),
+    ]
 }
 
 /// Where a measure stands in the report.
@@ -113,7 +149,10 @@ pub(crate) fn write(dir: &Path) -> Result<()> {
     Ok(())
 }
 
-fn markdown(mut outcomes: Vec<Outcome>, notes: &str) -> String {
+fn markdown(outcomes: Vec<Outcome>, notes: &str) -> String {
+    let (mut others, mut outcomes): (Vec<Outcome>, Vec<Outcome>) =
+        outcomes.into_iter().partition(sizes::is_comparison);
+    others.sort_by_key(|o| (sizes::place(o), o.data.clone()));
     outcomes.sort_by(|a, b| (&a.data, place(a)).cmp(&(&b.data, place(b))));
     let mut out = String::from(
         "# Measured results\n\n\
@@ -123,34 +162,53 @@ fn markdown(mut outcomes: Vec<Outcome>, notes: &str) -> String {
          and statements: bench/tpch.sql.\n",
     );
     for group in outcomes.chunk_by(|a, b| a.data == b.data) {
-        let mut machines: Vec<String> = group.iter().map(|o| o.machine.line()).collect();
-        machines.dedup();
-        let mut dates: Vec<&str> = group.iter().map(|o| o.machine.date.as_str()).collect();
-        dates.sort_unstable();
-        dates.dedup();
-        let sync = group.iter().map(|o| o.machine.sync_ms).fold(0.0, f64::max);
         let data = group.first().map_or("", |o| o.data.as_str());
-        let _ = write!(
-            out,
-            "\n## {data}\n\nMachine: {}; a sync takes up to {sync:.2} ms. Taken on {}.\n\n",
-            machines.join("; and "),
-            dates.join(", ")
-        );
-        let _ = writeln!(
-            out,
-            "| {} |\n|---|---:|---:|---:|---:|---|",
-            HEAD.join(" | ")
-        );
+        let _ = write!(out, "\n## {data}\n\n{}\n\n", taken(group));
+        head(&mut out, &HEAD);
         for outcome in group {
             for figure in &outcome.figures {
                 let _ = writeln!(out, "| {} |", cells(outcome, figure).join(" | "));
             }
         }
     }
+    if !others.is_empty() {
+        let _ = write!(
+            out,
+            "\n## Stored size of other databases\n\n\
+             After `densite compress` with default settings, and with the library's codec=zstd (zstd, dictionaries where they pay); disk space, everything\n\
+             included. The generators are in bench/src/workloads; databases they did not make were measured with `make bench DB=path`. {}\n\n",
+            taken(&others)
+        );
+        head(&mut out, &OTHERS_HEAD);
+        for outcome in &others {
+            let _ = writeln!(out, "| {} |", other(outcome).join(" | "));
+        }
+    }
     if !notes.trim().is_empty() {
         let _ = write!(out, "\n{}", notes.trim_start());
     }
     out
+}
+
+/// Where and when outcomes were taken, in a sentence or two.
+fn taken(group: &[Outcome]) -> String {
+    let mut machines: Vec<String> = group.iter().map(|o| o.machine.line()).collect();
+    machines.dedup();
+    let mut dates: Vec<&str> = group.iter().map(|o| o.machine.date.as_str()).collect();
+    dates.sort_unstable();
+    dates.dedup();
+    let sync = group.iter().map(|o| o.machine.sync_ms).fold(0.0, f64::max);
+    format!(
+        "Machine: {}; a sync takes up to {sync:.2} ms. Taken on {}.",
+        machines.join("; and "),
+        dates.join(", ")
+    )
+}
+
+/// The head of a table: names to the left, numbers to the right, the verdict to the left.
+fn head(out: &mut String, head: &[&str]) {
+    let numbers = "---:|".repeat(head.len().saturating_sub(2));
+    let _ = writeln!(out, "| {} |\n|---|{numbers}---|", head.join(" | "));
 }
 
 #[cfg(test)]

@@ -40,12 +40,26 @@ pub(crate) fn densite<S: AsRef<std::ffi::OsStr>>(arguments: &[S]) -> Result<Vec<
     }
 }
 
+/// How the command compresses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Setting {
+    /// By its default settings
+    Default,
+    /// With `--archive`
+    Archive,
+}
+
 /// Compresses `source` into `target`, replacing an earlier one.
-pub(crate) fn compress(source: &Path, target: &Path) -> Result<()> {
+pub(crate) fn compress(setting: Setting, source: &Path, target: &Path) -> Result<()> {
     if target.exists() {
         std::fs::remove_file(target).about("remove", target)?;
     }
-    densite(&[Path::new("compress"), Path::new("--quiet"), source, target]).map(|_| ())
+    let mut arguments = vec![Path::new("compress"), Path::new("--quiet")];
+    if setting == Setting::Archive {
+        arguments.push(Path::new("--archive"));
+    }
+    arguments.extend([source, target]);
+    densite(&arguments).map(|_| ())
 }
 
 /// The integer figures of `densite_info` for a stored database.

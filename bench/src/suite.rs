@@ -4,14 +4,16 @@ use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
-use clap::{Args, ValueEnum};
+use clap::{Args, ValueEnum as _};
 
 use crate::connect::Vfs;
 use crate::machine::{self, Machine};
+use crate::measure::Measure;
 use crate::outcome::{Compare, Figure, Outcome};
 use crate::result::{About as _, Failure, Result};
+use crate::stored::Setting;
 use crate::work::{Job, Sample, What, name};
-use crate::{report, stored, tpch};
+use crate::{codec, report, sizes, stored, tpch, workloads};
 
 /// What to measure.
 #[derive(Debug, Args)]
@@ -33,63 +35,6 @@ pub(crate) struct Choice {
     dir: PathBuf,
 }
 
-/// The measures, in the order of the report.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Measure {
-    Size,
-    VacuumInto,
-    CompressInto,
-    Q1,
-    Q8,
-    Lookups,
-    UpdatesWal,
-    UpdatesDelete,
-    Open,
-    BulkLoad,
-    BulkLoadWal,
-}
-
-impl Measure {
-    /// What it measures.
-    fn title(self) -> &'static str {
-        match self {
-            Measure::Size => "stored size after `densite compress`, level 3, 4 KiB pages",
-            Measure::VacuumInto => "VACUUM INTO a Densite file from a Densite file",
-            Measure::CompressInto => "VACUUM INTO a Densite file from a plain file",
-            Measure::Q1 => "Q1 (scan), default settings",
-            Measure::Q8 => "Q8 (eight-way join), default settings",
-            Measure::Lookups => "100,000 random point lookups, autocommit",
-            Measure::UpdatesWal => {
-                "10,000 small update transactions, WAL, synchronous=NORMAL, checkpoints included"
-            }
-            Measure::UpdatesDelete => {
-                "10,000 small update transactions, journal_mode=DELETE, synchronous=FULL"
-            }
-            Measure::Open => "open, first query, close, as the database grows",
-            Measure::BulkLoad => "bulk load in one transaction, journal_mode=DELETE",
-            Measure::BulkLoadWal => "bulk load in one transaction, WAL",
-        }
-    }
-
-    fn rounds(self) -> u64 {
-        match self {
-            Measure::Size => 1,
-            Measure::VacuumInto
-            | Measure::CompressInto
-            | Measure::BulkLoad
-            | Measure::BulkLoadWal => 3,
-            Measure::Q1
-            | Measure::Q8
-            | Measure::Lookups
-            | Measure::UpdatesWal
-            | Measure::UpdatesDelete => 5,
-            Measure::Open => 21,
-        }
-    }
-}
-
-const MIB: f64 = 1024.0 * 1024.0;
-
 /// A scale factor's plain database and its stored form.
 struct Data {
     sf: f64,
@@ -109,13 +54,19 @@ impl Data {
             eprintln!("generating TPC-H, scale factor {sf}");
             tpch::generate(sf, &data.plain)?;
         }
-        let age = |p: &Path| fs::metadata(p).and_then(|m| m.modified()).ok();
-        let newest = age(&crate::connect::sibling("densite", "make ext")?).max(age(&data.plain));
-        if age(&data.densite) < newest {
-            eprintln!("compressing it");
-            stored::compress(&data.plain, &data.densite)?;
-        }
+        data.compress(Setting::Default, &data.densite)?;
         Ok(data)
+    }
+
+    /// Compresses into `target`, unless that is newer than the plain database and the command that compresses.
+    fn compress(&self, setting: Setting, target: &Path) -> Result<()> {
+        let age = |p: &Path| fs::metadata(p).and_then(|m| m.modified()).ok();
+        let newest = age(&crate::connect::sibling("densite", "make ext")?).max(age(&self.plain));
+        if age(target) < newest {
+            eprintln!("compressing {}", self.plain.display());
+            stored::compress(setting, &self.plain, target)?;
+        }
+        Ok(())
     }
 
     fn label(&self) -> String {
@@ -145,7 +96,10 @@ pub(crate) fn run(choice: &Choice) -> Result<()> {
         );
     }
     if let Some(db) = &choice.db {
-        size_of_other(db, &choice.dir, machine)?;
+        let label = db.file_stem().unwrap_or(db.as_os_str()).to_string_lossy();
+        let outcome = sizes::compare(db, &label, &data_dir, machine)?;
+        outcome.save(&choice.dir)?;
+        println!("{}", report::terminal(&[outcome]));
         return report::write(&choice.dir);
     }
     let sf = if choice.quick { 0.1 } else { 1.0 };
@@ -159,16 +113,39 @@ pub(crate) fn run(choice: &Choice) -> Result<()> {
         small: Data::prepare(&data_dir, sf / 10.0)?,
     };
     let mut outcomes = Vec::new();
+    let mut failed = Vec::new();
     for measure in Measure::value_variants() {
         if choice.only.is_empty() || choice.only.contains(measure) {
             eprintln!("{}: {}", name(*measure), measure.title());
-            let outcome = suite.measure(*measure)?;
-            outcome.save(&choice.dir)?;
-            outcomes.push(outcome);
+            let taken = match measure {
+                Measure::Workloads => {
+                    workloads::measure(&data_dir, choice.quick, &suite.machine, &choice.dir)
+                }
+                _ => suite.measure(*measure).and_then(|outcome| {
+                    outcome.save(&choice.dir)?;
+                    Ok(vec![outcome])
+                }),
+            };
+            match taken {
+                Ok(taken) => outcomes.extend(taken),
+                // The others are worth having nevertheless.
+                Err(failure) => {
+                    eprintln!("{}: {failure}", name(*measure));
+                    failed.push(name(*measure));
+                }
+            }
         }
     }
     println!("{}", report::terminal(&outcomes));
-    report::write(&choice.dir)
+    report::write(&choice.dir)?;
+    if failed.is_empty() {
+        Ok(())
+    } else {
+        Err(Failure(format!(
+            "these measures could not be taken, for the reasons above: {}",
+            failed.join(", ")
+        )))
+    }
 }
 
 /// The first samples are the base's, the second ours.
@@ -197,14 +174,14 @@ impl Suite {
                 Some(target),
             )
         };
-        let cpu = |samples: &Samples| {
+        let cpu = |samples: &Samples, target| {
             Figure::medians(
                 "CPU time, s",
                 Compare::Ratio,
                 &samples.0,
                 &samples.1,
                 |s| s.cpu_s,
-                None,
+                target,
             )
         };
         let memory = |samples: &Samples| {
@@ -220,14 +197,17 @@ impl Suite {
         let (samples, figures) = match measure {
             Measure::Size => {
                 info = stored::info(&self.data.densite)?;
-                (
-                    (vec![], vec![]),
-                    vec![size_figure(
-                        &self.data.plain,
-                        &self.data.densite,
-                        Some(0.42),
-                    )?],
-                )
+                let (plain, densite) = (&self.data.plain, &self.data.densite);
+                let figure = sizes::figure("disk space, MiB", plain, densite, Some(0.23))?;
+                ((vec![], vec![]), vec![figure])
+            }
+            Measure::Archive => {
+                let archive = self.data.plain.with_extension("archive.densite");
+                self.data.compress(Setting::Archive, &archive)?;
+                info = stored::info(&archive)?;
+                let plain = &self.data.plain;
+                let figure = sizes::figure("disk space, MiB", plain, &archive, Some(0.19))?;
+                ((vec![], vec![]), vec![figure])
             }
             Measure::VacuumInto | Measure::CompressInto => {
                 let source = if measure == Measure::VacuumInto {
@@ -250,20 +230,24 @@ impl Suite {
                     }
                     .in_new_process()
                 })?;
-                let figures = vec![wall(&samples, 2.6), cpu(&samples), memory(&samples)];
+                let figures = vec![wall(&samples, 2.2), cpu(&samples, None), memory(&samples)];
                 (samples, figures)
             }
             Measure::Q1 | Measure::Q8 => {
-                let (what, target) = if measure == Measure::Q1 {
-                    (What::Q1, 1.25)
+                let (what, wall_most, cpu_most) = if measure == Measure::Q1 {
+                    (What::Q1, 1.05, Some(1.25))
                 } else {
-                    (What::Q8, 1.5)
+                    (What::Q8, 1.2, None)
                 };
                 let samples = self.alternate(rounds, true, |base, _| {
                     let (file, vfs) = self.side(base);
                     Job::new(what, file, vfs).in_new_process()
                 })?;
-                let figures = vec![wall(&samples, target), cpu(&samples), memory(&samples)];
+                let figures = vec![
+                    wall(&samples, wall_most),
+                    cpu(&samples, cpu_most),
+                    memory(&samples),
+                ];
                 (samples, figures)
             }
             Measure::Lookups => {
@@ -272,14 +256,14 @@ impl Suite {
                     let (file, vfs) = self.side(base);
                     job(What::Lookups, file, vfs, round).in_new_process()
                 })?;
-                let figures = vec![wall(&samples, 2.0), cpu(&samples), memory(&samples)];
+                let figures = vec![wall(&samples, 1.4), cpu(&samples, None), memory(&samples)];
                 (samples, figures)
             }
             Measure::UpdatesWal | Measure::UpdatesDelete => {
-                let what = if measure == Measure::UpdatesWal {
-                    What::UpdatesWal
+                let (what, wall_most, syncs_most) = if measure == Measure::UpdatesWal {
+                    (What::UpdatesWal, 1.2, None)
                 } else {
-                    What::UpdatesDelete
+                    (What::UpdatesDelete, 1.3, Some(0.0))
                 };
                 let job = lookups(10_000);
                 let samples = self.alternate(rounds, true, |base, round| {
@@ -287,16 +271,20 @@ impl Suite {
                     let copy = self.copy(file, "updates.db")?;
                     job(what, &copy, vfs, round).in_new_process()
                 })?;
-                let limit = (measure == Measure::UpdatesDelete).then_some(0.0);
                 let syncs = Figure::medians(
                     "syncs",
                     Compare::Difference,
                     &samples.0,
                     &samples.1,
                     |s| s.syncs as f64,
-                    limit,
+                    syncs_most,
                 );
-                let figures = vec![wall(&samples, 1.3), syncs, cpu(&samples)];
+                let figures = vec![
+                    wall(&samples, wall_most),
+                    syncs,
+                    cpu(&samples, None),
+                    memory(&samples),
+                ];
                 (samples, figures)
             }
             Measure::Open => {
@@ -359,8 +347,28 @@ impl Suite {
                     |s| s.wall_s,
                     None,
                 );
-                let figures = vec![memory, time, cpu(&samples)];
+                let figures = vec![memory, time, cpu(&samples, None)];
                 (samples, figures)
+            }
+            Measure::Codec => {
+                labels = ("zstd level 3 with dictionary", "typed");
+                let samples = self.alternate(rounds, false, |base, round| {
+                    let what = if base {
+                        What::CodecZstd
+                    } else {
+                        What::CodecTyped
+                    };
+                    Job {
+                        seed: round,
+                        ..Job::new(what, &self.data.plain, Vfs::Plain)
+                    }
+                    .in_new_process()
+                })?;
+                let figures = codec_figures(&samples);
+                (samples, figures)
+            }
+            Measure::Workloads => {
+                return Err(Failure("these databases have a module of their own".into()));
             }
         };
         self.clear()?;
@@ -457,40 +465,49 @@ fn rss_mib(sample: &Sample) -> f64 {
     sample.peak_rss_kib as f64 / 1024.0
 }
 
-fn size_figure(plain: &Path, densite: &Path, target: Option<f64>) -> Result<Figure> {
-    let mib = |path| Ok::<f64, Failure>(stored::allocated(path)? as f64 / MIB);
-    Ok(Figure::new(
-        "disk space, MiB",
-        Compare::Ratio,
-        mib(plain)?,
-        mib(densite)?,
-        target,
-    ))
-}
-
-fn size_of_other(db: &Path, dir: &Path, machine: Machine) -> Result<()> {
-    let stem = db
-        .file_stem()
-        .map(|s| s.to_string_lossy().into_owned())
-        .unwrap_or_default();
-    let target = dir.join("data").join(format!("{stem}.densite"));
-    stored::compress(db, &target)?;
-    let figure = size_figure(db, &target, None)?;
-    let info = stored::info(&target)?;
-    fs::remove_file(&target).about("remove", &target)?;
-    let outcome = Outcome {
-        measure: name(Measure::Size),
-        title: Measure::Size.title().to_owned(),
-        data: stem,
-        base_label: "plain SQLite".to_owned(),
-        ours_label: "Densite".to_owned(),
-        figures: vec![figure],
-        base: vec![],
-        ours: vec![],
-        info,
-        machine,
+fn codec_figures(samples: &Samples) -> Vec<Figure> {
+    let figure = |title, compare, name: &'static str, target| {
+        Figure::medians(
+            title,
+            compare,
+            &samples.0,
+            &samples.1,
+            |s| s.figure(name),
+            target,
+        )
     };
-    outcome.save(dir)?;
-    println!("{}", report::terminal(&[outcome]));
-    Ok(())
+    let at_most = Compare::Ours;
+    vec![
+        figure(
+            "checksums and decoding of a page, random order, median, µs",
+            at_most,
+            codec::MEDIAN_US,
+            Some(4.0),
+        ),
+        figure(
+            "checksums and decoding of a page, random order, 99th percentile, µs",
+            at_most,
+            codec::P99_US,
+            Some(8.0),
+        ),
+        figure(
+            "of that reading the clock, median, µs",
+            at_most,
+            codec::CLOCK_US,
+            None,
+        ),
+        figure(
+            "encoding, verification included, MB/s of CPU time",
+            Compare::AtLeast,
+            codec::ENCODE_MB_S,
+            Some(140.0),
+        ),
+        figure(
+            "payloads without frame headers, MiB",
+            Compare::Ratio,
+            codec::PAYLOAD_MIB,
+            None,
+        ),
+        figure("pages refused", at_most, codec::REFUSED, Some(0.0)),
+    ]
 }

@@ -1,5 +1,6 @@
 //! One measurement: what a job is, doing it in this process, and having it done in a process of its own.
 
+use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -13,6 +14,7 @@ use rusqlite::{Connection, Statement, ToSql};
 use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 
+use crate::codec;
 use crate::connect::{self, Vfs};
 use crate::result::{About as _, Failure, Result};
 use crate::statements::{order_key, statement};
@@ -39,6 +41,10 @@ pub(crate) enum What {
     BulkLoad,
     /// The same in WAL mode
     BulkLoadWal,
+    /// Leaf pages encoded and decoded by the typed codec, without SQLite
+    CodecTyped,
+    /// The same by zstd with a dictionary
+    CodecZstd,
 }
 
 /// One measurement to take.
@@ -83,6 +89,16 @@ pub(crate) struct Sample {
     pub(crate) rows: u64,
     /// Hash of all result rows, to tell whether two runs gave the same answer
     pub(crate) digest: String,
+    /// What else the job tells, by name
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) figures: BTreeMap<String, f64>,
+}
+
+impl Sample {
+    /// What else the job told; not a number if it did not.
+    pub(crate) fn figure(&self, name: &str) -> f64 {
+        self.figures.get(name).copied().unwrap_or(f64::NAN)
+    }
 }
 
 impl Job {
@@ -210,9 +226,16 @@ pub(crate) fn run(job: &Job) -> Result<Sample> {
     let cpu = cpu_time();
     let start = Instant::now();
     let mut answer = Answer::default();
-    let con = job.vfs.open(&job.file)?;
-    perform(job, &con, &mut answer)?;
-    con.close().map_err(|(_, e)| e).about("close", &job.file)?;
+    let mut figures = BTreeMap::new();
+    if matches!(job.what, What::CodecTyped | What::CodecZstd) {
+        let typed = job.what == What::CodecTyped;
+        let done = codec::run(&job.file, typed, job.seed, cpu_time)?;
+        (answer.rows, figures) = (done.pages, done.figures);
+    } else {
+        let con = job.vfs.open(&job.file)?;
+        perform(job, &con, &mut answer)?;
+        con.close().map_err(|(_, e)| e).about("close", &job.file)?;
+    }
     Ok(Sample {
         wall_s: start.elapsed().as_secs_f64(),
         cpu_s: cpu_time().saturating_sub(cpu).as_secs_f64(),
@@ -220,6 +243,7 @@ pub(crate) fn run(job: &Job) -> Result<Sample> {
         syncs: syncs::count() - syncs,
         rows: answer.rows,
         digest: format!("{:016x}", answer.hasher.finish()),
+        figures,
     })
 }
 
@@ -276,6 +300,9 @@ fn perform(job: &Job, con: &Connection, answer: &mut Answer) -> Result<()> {
             con.execute_batch("COMMIT; DETACH source")?;
             Ok(())
         }
+        What::CodecTyped | What::CodecZstd => Err(Failure(
+            "the codecs are measured without a connection".into(),
+        )),
     }
 }
 

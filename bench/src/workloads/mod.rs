@@ -1,0 +1,166 @@
+//! Databases of other kinds than TPC-H, of which the stored size is measured: one generator each, deterministic, some tens of MB.
+
+mod blobs;
+mod fts;
+mod json;
+mod logs;
+mod mixed;
+mod series;
+mod uuids;
+mod words;
+
+use std::path::{Path, PathBuf};
+
+use clap::ValueEnum;
+use rand::SeedableRng as _;
+use rand::rngs::Xoshiro256PlusPlus;
+use rusqlite::Connection;
+
+use crate::machine::Machine;
+use crate::outcome::Outcome;
+use crate::result::{About as _, Result};
+use crate::sizes;
+use crate::work::name;
+
+/// What the generators draw from.
+type Random = Xoshiro256PlusPlus;
+
+/// Raised when a generator changes: databases of an earlier version are not used again.
+const VERSION: u32 = 1;
+
+/// The kinds, in the order of the report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Workload {
+    /// Orders and events
+    Json,
+    /// Full-text index over prose
+    Fts,
+    /// Measurements with REALs
+    Series,
+    /// Lines of a log
+    Logs,
+    /// Random keys, inserted in random order
+    Uuids,
+    /// All types in one column, columns added later
+    Mixed,
+    /// Blobs that do not compress
+    Blobs,
+}
+
+impl Workload {
+    /// What the report calls it.
+    pub(crate) fn title(self) -> &'static str {
+        match self {
+            Workload::Json => "JSON documents",
+            Workload::Fts => "FTS5 index over prose",
+            Workload::Series => "time series with REAL",
+            Workload::Logs => "log lines",
+            Workload::Uuids => "UUID keys, inserted in random order, never vacuumed",
+            Workload::Mixed => "all types in one column, columns added later",
+            Workload::Blobs => "blobs that do not compress",
+        }
+    }
+
+    /// Rows of the full-sized database.
+    fn rows(self) -> u64 {
+        match self {
+            Workload::Json => 100_000,
+            Workload::Fts => 20_000,
+            Workload::Series => 700_000,
+            Workload::Logs => 250_000,
+            Workload::Uuids => 200_000,
+            Workload::Mixed => 1_000_000,
+            Workload::Blobs => 4_000,
+        }
+    }
+
+    /// Creates the schema and fills it with `rows` rows.
+    fn fill(self, con: &Connection, rows: u64, random: &mut Random) -> Result<()> {
+        match self {
+            Workload::Json => json::fill(con, rows, random),
+            Workload::Fts => fts::fill(con, rows, random),
+            Workload::Series => series::fill(con, rows, random),
+            Workload::Logs => logs::fill(con, rows, random),
+            Workload::Uuids => uuids::fill(con, rows, random),
+            Workload::Mixed => mixed::fill(con, rows, random),
+            Workload::Blobs => blobs::fill(con, rows, random),
+        }
+    }
+
+    /// Generates the database with `rows` rows at `path`, which appears only when it is complete.
+    fn generate(self, rows: u64, path: &Path) -> Result<()> {
+        let part = path.with_extension("part");
+        if part.exists() {
+            std::fs::remove_file(&part).about("remove", &part)?;
+        }
+        let con = Connection::open(&part).about("create", &part)?;
+        // The file is thrown away if anything fails, so nothing needs a journal or a sync.
+        con.execute_batch("PRAGMA page_size=4096; PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; PRAGMA locking_mode=EXCLUSIVE; PRAGMA cache_size=-262144; BEGIN")?;
+        self.fill(&con, rows, &mut Random::seed_from_u64(1 + self as u64))?;
+        con.execute_batch("COMMIT")?;
+        if self != Workload::Uuids {
+            con.execute_batch("VACUUM")?;
+        }
+        con.close().map_err(|(_, e)| e)?;
+        std::fs::rename(&part, path).about("rename a finished file to", path)
+    }
+
+    /// The database below `dir`, generated if it is missing.
+    fn prepare(self, rows: u64, dir: &Path) -> Result<PathBuf> {
+        let path = dir.join(format!("{}-{rows}-v{VERSION}.db", name(self)));
+        if !path.exists() {
+            eprintln!("generating {}", self.title());
+            self.generate(rows, &path)?;
+        }
+        Ok(path)
+    }
+}
+
+/// Measures every kind (with `quick` a tenth of each), the data in `data`, each result saved below `results` as soon as there is one.
+pub(crate) fn measure(
+    data: &Path,
+    quick: bool,
+    machine: &Machine,
+    results: &Path,
+) -> Result<Vec<Outcome>> {
+    let mut outcomes = Vec::new();
+    for kind in Workload::value_variants() {
+        let (rows, label) = if quick {
+            (kind.rows() / 10, format!("{} (small)", kind.title()))
+        } else {
+            (kind.rows(), kind.title().to_owned())
+        };
+        let path = kind.prepare(rows, data)?;
+        eprintln!("  {label}");
+        let outcome = sizes::compare(&path, &label, data, machine.clone())?;
+        outcome.save(results)?;
+        outcomes.push(outcome);
+    }
+    Ok(outcomes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_generator_gives_the_same_sound_database_again() {
+        let dir = tempfile::tempdir().expect("a temporary folder");
+        for kind in Workload::value_variants() {
+            let paths = ["a.db", "b.db"].map(|n| dir.path().join(n));
+            for path in &paths {
+                kind.generate(kind.rows() / 200, path).expect("a database");
+            }
+            let [a, b] = paths.map(|path| {
+                let con = Connection::open(&path).expect("it opens");
+                let check: String = con
+                    .query_row("PRAGMA integrity_check", [], |r| r.get(0))
+                    .expect("a check");
+                assert_eq!(check, "ok", "{kind:?}");
+                std::fs::read(&path).expect("its bytes")
+            });
+            assert!(a.len() > 50_000, "{kind:?} has {} bytes", a.len());
+            assert!(a == b, "{kind:?} differs");
+        }
+    }
+}
