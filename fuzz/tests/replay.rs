@@ -40,11 +40,13 @@ fn corpus_replays() {
 fn saved_files_are_read() {
     let dir = std::path::Path::new(CORPUS).join("file");
     let mut found = Vec::new();
-    for name in ["one", "open-end", "folded", "dict"] {
+    for (name, ..) in SAVED {
         let file = MemFile::new(std::fs::read(dir.join(name)).expect("a saved file"));
         let mut handle = Handle::open(Box::new(file), name, Options::default()).expect("it opens");
         let report = handle.check(&mut |_, _| true).expect("a check");
         assert_eq!((report.problems, report.cut), (vec![], None), "{name}");
+        let stats = handle.stats().expect("figures");
+        assert_eq!(stats.pages_typed > 10, name.starts_with("typed"), "{name}");
         let mut content = vec![0; handle.len().expect("a length") as usize];
         handle.read_at(&mut content, 0).expect("all of it");
         found.push((name, content.len(), xxhash_rust::xxh3::xxh3_64(&content)));
@@ -53,11 +55,14 @@ fn saved_files_are_read() {
 }
 
 /// Length and hash of what the saved files hold.
-const SAVED: [(&str, usize, u64); 4] = [
+const SAVED: [(&str, usize, u64); 7] = [
     ("one", 2560, 0xA244_A7F1_02CE_DE7C),
     ("open-end", 3584, 0x95C3_1631_A106_E7B6),
     ("folded", 1024100, 0xF6BA_0E5C_1C64_680B),
     ("dict", 61440, 0xE916_BAC1_96EE_B5B6),
+    ("typed", 24576, 0xD020_5FB2_DF6B_5684),
+    ("typed-run", 24576, 0xD020_5FB2_DF6B_5684),
+    ("typed-archive", 24576, 0xD020_5FB2_DF6B_5684),
 ];
 
 /// A short run, so that what is plainly wrong is seen before the long one.
