@@ -15,7 +15,7 @@ use crate::error::{Error, Result};
 use crate::format::record::{Kind, RECORD_LEN, Record};
 use crate::format::slot::{CLEAN, Slot};
 use crate::format::tip::Tip;
-use crate::format::trailer::{OPEN_END, RootSection, Trailer, payload_len};
+use crate::format::trailer::{DictInfo, OPEN_END, RootSection, Trailer, payload_len};
 use crate::format::{FORMAT_VERSION, SLOT_COPY, SLOT_OFF, TIP_OFF};
 use crate::handle::Handle;
 use crate::map::tree::{self, Sink};
@@ -503,11 +503,14 @@ fn fold_map(
     for (off, len) in &now.trailers {
         space.sub(*off, u64::from(*len), commit);
     }
-    // Dictionaries that no frame uses retire; their numbers are not used again.
-    for d in now.dicts.iter().chain(&p.new_dicts) {
+    // Dictionaries that no frame uses retire; their numbers are not used again. What this process has learned may wait for its family's
+    // first page, as in a copy of a database whose tables come one after the other.
+    let all: Vec<DictInfo> = now.dicts.iter().chain(&p.new_dicts).copied().collect();
+    for d in &all {
         let uses = space.dict_uses.get(&d.id).copied().unwrap_or(0);
-        if uses > 0 || p.new_dicts.iter().any(|n| n.id == d.id) {
-            trailer.dicts.push(crate::format::trailer::DictInfo {
+        let newest = all.iter().all(|n| n.family != d.family || n.id <= d.id);
+        if uses > 0 || newest && d.id >= writer.first_dict {
+            trailer.dicts.push(DictInfo {
                 uses: u64::try_from(uses).unwrap_or(0),
                 ..*d
             });

@@ -60,6 +60,8 @@ pub(crate) struct Writer {
     pub(crate) wrote: bool,
     /// The highest dictionary number that was ever given.
     pub(crate) last_dict: u32,
+    /// The first dictionary number that this process gave.
+    pub(crate) first_dict: u32,
     /// End of what is known to have been written to the file, the reserve included.
     pub(crate) physical_len: u64,
     /// Hashes of the space chunks as the last fold stored them; empty when unknown.
@@ -100,6 +102,7 @@ impl Shared {
             header_lost: found.header_lost,
             wrote: false,
             last_dict: 0,
+            first_dict: u32::MAX,
             physical_len: 0,
             chunk_sums: Vec::new(),
             learner: Learner::new(),

@@ -50,6 +50,8 @@ impl Handle {
                     map.insert(Family(info.family), d);
                 }
             }
+            drop(state);
+            shared.writer.lock().learner.keep(|family| map.contains_key(&family));
             self.training.current = Arc::new(map);
             self.training.made_for = key;
         }
@@ -110,6 +112,7 @@ impl Handle {
             dict.bytes(),
         );
         writer.last_dict = id;
+        writer.first_dict = writer.first_dict.min(id);
         p.new_dicts.push(DictInfo {
             id,
             family: trained.family.0,

@@ -188,6 +188,13 @@ impl Learner {
         }
     }
 
+    /// Tells which families still have a dictionary: the others are taught anew, as if never seen.
+    pub fn keep(&mut self, has_dictionary: impl Fn(Family) -> bool) {
+        self.pupils
+            .retain(|family, pupil| !pupil.has_dictionary() || has_dictionary(*family));
+        self.held = self.pupils.values().map(|p| p.samples.bytes()).sum();
+    }
+
     /// Bytes of samples held now.
     pub fn sample_bytes(&self) -> usize {
         self.held

@@ -116,6 +116,11 @@ impl Pupil {
         self.dictionary.is_none() && self.seen_pages <= FIRST_PAGES
     }
 
+    /// Whether it has a dictionary of its own.
+    pub(super) fn has_dictionary(&self) -> bool {
+        self.dictionary.is_some()
+    }
+
     /// Whether it has a dictionary of its own, or is about to.
     pub(super) fn has_own(&self) -> bool {
         self.dictionary.is_some() || self.lesson.strong_count() > 0

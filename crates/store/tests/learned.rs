@@ -1,0 +1,100 @@
+//! What was learned is there when it is needed.
+//!
+//! A copy of a large database learns all its tables beforehand and then writes them one after the other. The map was folded
+//! in between, and with it went every dictionary that no frame used yet: the last tables of TPC-H, half of its bytes, were stored three
+//! times as large as need be.
+
+use densite_disk::{OpenMode, RealFile};
+use densite_store::{Handle, Options, Tuning};
+
+const PAGE: usize = 4096;
+
+/// A leaf of rows of `columns` numbers and a text, the `n`-th of its table.
+fn leaf(columns: u64, n: u64) -> Vec<u8> {
+    let mut page = vec![0; PAGE];
+    let mut end = PAGE;
+    let mut cells = Vec::new();
+    for row in 0..40 {
+        let x = (n * 40 + row).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 20;
+        let words = ["carefully", "final", "deposits", "sleep", "quickly", "among", "the", "accounts"];
+        let text: Vec<&str> = (0..4).map(|i| words[(x >> (3 * i)) as usize % 8]).collect();
+        let text = text.join(" ");
+        let mut record = vec![columns as u8 + 2 + u8::from(13 + 2 * text.len() > 127)];
+        record.extend((0..columns).map(|_| 2));
+        let kind = 13 + 2 * text.len();
+        if kind > 127 {
+            record.extend([0x80 | (kind >> 7) as u8, (kind & 127) as u8]);
+        } else {
+            record.push(kind as u8);
+        }
+        for c in 0..columns {
+            record.extend((300 + (x >> c) % 5000).to_be_bytes().iter().skip(6));
+        }
+        record.extend(text.bytes());
+        let mut cell = vec![record.len() as u8, 0x80 | (row + 1) as u8];
+        cell[1] = (row + 1) as u8;
+        cell.extend(record);
+        end -= cell.len();
+        page[end..end + cell.len()].copy_from_slice(&cell);
+        cells.push(end as u16);
+    }
+    page[0] = 13;
+    page[3..5].copy_from_slice(&(cells.len() as u16).to_be_bytes());
+    page[5..7].copy_from_slice(&(end as u16).to_be_bytes());
+    for (i, cell) in cells.iter().enumerate() {
+        page[8 + 2 * i..10 + 2 * i].copy_from_slice(&cell.to_be_bytes());
+    }
+    page
+}
+
+#[test]
+fn what_was_learned_beforehand_waits_for_its_first_page() {
+    let dir = tempfile::tempdir().expect("dir");
+    let path = dir.path().join("a.db");
+    let options = Options {
+        tuning: Tuning::eager(),
+        ..Options::default()
+    };
+    let file = RealFile::open(&path, OpenMode::Create).expect("open");
+    let mut handle = Handle::open(Box::new(file), "learned", options.clone()).expect("open");
+    let tables = 4u64;
+    let each = 150;
+    let samples: Vec<Vec<u8>> = (0..each)
+        .step_by(2)
+        .flat_map(|n| (1..=tables).map(move |t| leaf(t, n)))
+        .collect();
+    handle.learn(&samples, 64 << 20).expect("learn");
+    let mut at = PAGE as u64 * 2;
+    for table in 1..=tables {
+        for n in 0..each {
+            handle.write_at(&leaf(table, n), at).expect("write");
+            at += PAGE as u64;
+            if n % 20 == 0 {
+                handle.publish().expect("publish");
+            }
+        }
+    }
+    handle.close_clean().expect("close");
+    let stats = handle.stats().expect("stats");
+    assert_eq!(stats.dictionaries, tables, "{stats:?}");
+    let each_frame = stats.frame_bytes / stats.framed_pages;
+    assert!(each_frame < 900, "{stats:?}");
+    drop(handle);
+
+    // Who did not learn it does not keep it: pages of one table only are left.
+    let file = RealFile::open(&path, OpenMode::Write).expect("open");
+    let mut handle = Handle::open(Box::new(file), "another", options).expect("open");
+    handle
+        .set_len((2 + each) * PAGE as u64)
+        .expect("shorter");
+    handle.publish().expect("publish");
+    for n in 0..60 {
+        handle
+            .write_at(&leaf(1, n), (2 + n) * PAGE as u64)
+            .expect("write");
+        handle.publish().expect("publish");
+    }
+    handle.close_clean().expect("close");
+    let stats = handle.stats().expect("stats");
+    assert_eq!(stats.dictionaries, 1, "{stats:?}");
+}
