@@ -51,7 +51,11 @@ impl Handle {
                 }
             }
             drop(state);
-            shared.writer.lock().learner.keep(|family| map.contains_key(&family));
+            shared
+                .writer
+                .lock()
+                .learner
+                .keep(|family| map.contains_key(&family));
             self.training.current = Arc::new(map);
             self.training.made_for = key;
         }

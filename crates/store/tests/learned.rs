@@ -16,7 +16,16 @@ fn leaf(columns: u64, n: u64) -> Vec<u8> {
     let mut cells = Vec::new();
     for row in 0..40 {
         let x = (n * 40 + row).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 20;
-        let words = ["carefully", "final", "deposits", "sleep", "quickly", "among", "the", "accounts"];
+        let words = [
+            "carefully",
+            "final",
+            "deposits",
+            "sleep",
+            "quickly",
+            "among",
+            "the",
+            "accounts",
+        ];
         let text: Vec<&str> = (0..4).map(|i| words[(x >> (3 * i)) as usize % 8]).collect();
         let text = text.join(" ");
         let mut record = vec![columns as u8 + 2 + u8::from(13 + 2 * text.len() > 127)];
@@ -84,9 +93,7 @@ fn what_was_learned_beforehand_waits_for_its_first_page() {
     // Who did not learn it does not keep it: pages of one table only are left.
     let file = RealFile::open(&path, OpenMode::Write).expect("open");
     let mut handle = Handle::open(Box::new(file), "another", options).expect("open");
-    handle
-        .set_len((2 + each) * PAGE as u64)
-        .expect("shorter");
+    handle.set_len((2 + each) * PAGE as u64).expect("shorter");
     handle.publish().expect("publish");
     for n in 0..60 {
         handle

@@ -128,7 +128,7 @@ impl Cells {
         &self.sizes
     }
 
-    /// Writes the cells, back to back from the end of the usable area.
+    /// Writes the cells, back to back from the end of the usable area. Returns where the last one begins.
     pub(super) fn write(
         &mut self,
         head: &Head,
@@ -136,16 +136,16 @@ impl Cells {
         streams: &Streams,
         columns: &Columns,
         out: &mut [u8],
-    ) -> Option<()> {
-        self.write_heads(head, streams, columns, out)?;
+    ) -> Option<usize> {
+        let content = self.write_heads(head, streams, columns, out)?;
         if columns.ready.is_empty() {
-            return Some(());
+            return Some(content);
         }
         self.write_types(columns, out)?;
         for (c, column) in columns.ready.iter().enumerate() {
             self.write_values(c, column.types, column.body, model, streams, columns, out)?;
         }
-        Some(())
+        Some(content)
     }
 
     /// Writes the serial types of all records. The types of one byte that come first in every record are the same in most places: they are
@@ -217,7 +217,7 @@ impl Cells {
         streams: &Streams,
         columns: &Columns,
         out: &mut [u8],
-    ) -> Option<()> {
+    ) -> Option<usize> {
         let (has_child, is_table) = (head.kind.has_child(), head.kind.is_table());
         let mut end = head.usable;
         let mut lens = columns.lens.iter();
@@ -311,7 +311,7 @@ impl Cells {
             self.sizes.push(len.max(4) as u32);
             end = start;
         }
-        Some(())
+        Some(end)
     }
 
     /// Writes the values of one column. A row's bytes are written from left to right, so a copy may reach into what comes next in the
@@ -357,9 +357,13 @@ impl Cells {
                 }
                 Some(())
             }
-            Body::Bytes { from } => self.bytes(columns.places.get(from..)?, &columns.text, out),
+            Body::Bytes { from } => {
+                self.bytes(columns.places.get(from..)?, types, &columns.text, out)
+            }
             Body::Listed { from } => match &model.column(c).form {
-                Form::Dictionary(d) => self.bytes(columns.places.get(from..)?, &d.bytes, out),
+                Form::Dictionary(d) => {
+                    self.bytes(columns.places.get(from..)?, types, &d.bytes, out)
+                }
                 _ => None,
             },
             Body::Template { from } => {
@@ -425,7 +429,23 @@ impl Cells {
     }
 
     #[inline]
-    fn bytes(&mut self, places: &[(u32, u32)], source: &[u8], out: &mut [u8]) -> Option<()> {
+    fn bytes(
+        &mut self,
+        places: &[(u32, u32)],
+        types: Types,
+        source: &[u8],
+        out: &mut [u8],
+    ) -> Option<()> {
+        if let Types::Same(_) = types {
+            let skip = self.skip;
+            let mut len = 0;
+            for ((at, end), place) in self.at.iter().zip(&self.ends).zip(places) {
+                put_bytes(*place, source, (*at + skip) as usize, *end as usize, out)?;
+                len = place.1;
+            }
+            self.skip += len;
+            return Some(());
+        }
         let skip = std::mem::take(&mut self.skip);
         for ((at, end), place) in self.at.iter_mut().zip(&self.ends).zip(places) {
             *at += skip;

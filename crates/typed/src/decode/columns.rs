@@ -176,6 +176,21 @@ impl Columns {
                 Form::Dictionary(d) => {
                     let number = stream(ColumnStream::Formed);
                     let read = streams.read(r, model, number, rows, false)?;
+                    if let Some((words, len)) = &d.words {
+                        for v in streams.ints.get_mut(read.from..read.to)? {
+                            *v = *words.get(usize::try_from(*v).ok()?)?;
+                        }
+                        let serial_type = bytes_type(*len, true);
+                        self.same.0 += type_len(serial_type) as u32;
+                        self.same.1 += *len as u32;
+                        return Some(Ready {
+                            types: Types::Same(serial_type),
+                            body: Body::Fixed {
+                                from: read.from,
+                                len: *len,
+                            },
+                        });
+                    }
                     let from = self.places.len();
                     for code in streams.values(read)? {
                         self.places
@@ -354,7 +369,7 @@ impl Columns {
             raw,
         )?;
         let formed_count = count(Class::Formed);
-        let mut formed = streams.ints.len();
+        let mut formed = streams.used;
         for i in 0..column.form.streams() {
             let number = stream(ColumnStream::Formed) + i;
             streams.read(r, model, number, formed_count, false)?;

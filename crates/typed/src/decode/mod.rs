@@ -68,8 +68,9 @@ pub fn decode(payload: &[u8], model: &Model, out: &mut [u8]) -> Result<(), Undec
 /// Streams as they are read.
 #[derive(Default)]
 struct Streams {
-    /// Values of all of them.
+    /// Values of all of them; behind those that are used, what was there before.
     ints: Vec<i64>,
+    used: usize,
     /// Where those of each stream lie, by its number.
     places: Vec<(usize, usize)>,
     /// Streams have a bit that says whether they keep to their habit.
@@ -91,20 +92,23 @@ struct Read {
 
 impl Streams {
     fn begin(&mut self, deviant: bool, cells: usize, limit: usize) {
-        self.ints.clear();
+        self.used = 0;
         self.places.clear();
         self.deviant = deviant;
         self.cells = cells;
         self.limit = limit;
     }
 
-    /// Room for `n` values, which are zero or what was there before.
+    /// Room for `n` values, which are whatever was there before.
     fn room(&mut self, n: usize) -> Option<usize> {
-        let from = self.ints.len();
+        let from = self.used;
         if n > self.limit || from > 8 * self.limit {
             return None;
         }
-        self.ints.resize(from + n, 0);
+        self.used += n;
+        if self.ints.len() < self.used {
+            self.ints.resize(self.used, 0);
+        }
         Some(from)
     }
 
@@ -277,7 +281,6 @@ impl Decoder {
         if head.irregular {
             layout.take(&mut r, head.cells, head.usable)?;
         }
-        out.fill(0);
         let header_at = if head.first { 100 } else { 0 };
         if head.first {
             out.get_mut(..100)?.copy_from_slice(raw.take(100)?);
@@ -312,7 +315,9 @@ impl Decoder {
                 out,
             )?;
         } else {
-            cells.write(&head, model, streams, columns, out)?;
+            let content = cells.write(&head, model, streams, columns, out)?;
+            let pointers = header_at + head.kind.header_len() + 2 * head.cells;
+            out.get_mut(pointers..content)?.fill(0);
             Layout::finish_canonical(
                 cells.sizes(),
                 header_at,

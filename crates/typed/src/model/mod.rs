@@ -101,6 +101,8 @@ pub(crate) struct Dictionary {
     pub(crate) bytes: Vec<u8>,
     /// Where each begins, and how long it is.
     pub(crate) places: Vec<(u32, u32)>,
+    /// If all are of one length that numbers have, too: their bytes as numbers, and that length.
+    pub(crate) words: Option<(Vec<i64>, usize)>,
     numbers: HashMap<Box<[u8]>, u32, BuildHasherDefault<ByteHasher>>,
 }
 
@@ -115,8 +117,16 @@ impl Dictionary {
             d.places.push((d.bytes.len() as u32, value.len() as u32));
             d.bytes.extend_from_slice(value);
         }
+        d.words = d.as_words();
         d.bytes.extend([0; SLACK]);
         d
+    }
+
+    fn as_words(&self) -> Option<(Vec<i64>, usize)> {
+        let len = self.places.first()?.1;
+        let alike = self.places.iter().all(|p| p.1 == len);
+        let words = self.values().map(crate::record::int).collect();
+        (alike && matches!(len, 1..=4 | 6 | 8)).then_some((words, len as usize))
     }
 
     pub(crate) fn number_of(&self, value: &[u8]) -> Option<u32> {
@@ -204,7 +214,8 @@ impl Model {
     }
 
     /// Of each stream whether it may be related to another one, or another one to it: whether it holds integers by themselves, not classes or
-    /// lengths (which may not be kept), nor bits of REALs (which are divided).
+    /// lengths (which may not be kept), nor bits of REALs (which are divided), nor decimals and codes of a dictionary (which decoding
+    /// turns into what is stored, in place).
     pub(crate) fn valued(&self) -> Vec<bool> {
         let mut valued = vec![false; PAGE_STREAMS];
         for number in [PageStream::Child, PageStream::Rowid] {
@@ -219,7 +230,12 @@ impl Model {
                     ColumnStream::Real,
                     ColumnStream::Length,
                 ];
-                valued.push(other.iter().all(|s| *s as usize != stream));
+                let turned = match &c.form {
+                    _ if stream == ColumnStream::Number as usize => c.scale > 0,
+                    Form::Dictionary(_) => stream >= ColumnStream::Formed as usize,
+                    _ => false,
+                };
+                valued.push(!turned && other.iter().all(|s| *s as usize != stream));
             }
         }
         valued

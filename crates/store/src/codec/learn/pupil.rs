@@ -20,6 +20,9 @@ const MODEL_GROWTH: u64 = 4;
 /// and only if it was learned from less than this many bytes.
 const MODEL_TAUGHT: u64 = 4 << 20;
 
+/// A model found in the file that is at least so large was not learned from less.
+const MODEL_BYTES: u64 = 2 << 10;
+
 /// A family's record.
 #[derive(Default)]
 pub(super) struct Pupil {
@@ -97,8 +100,12 @@ impl Pupil {
     /// Has this dictionary from now on.
     pub(super) fn installed(&mut self, dictionary: &Arc<Dictionary>) {
         if self.taught_bytes == 0 {
-            // It was in the file: take it that it was worth its bytes.
-            self.taught_bytes = (dictionary.bytes().len() as u64 * PART).max(FIRST_BYTES);
+            // It was in the file: take it that it was worth its bytes, and that a model of some size has learned what there is.
+            let bytes = dictionary.bytes().len() as u64;
+            self.taught_bytes = match dictionary.codec() {
+                CodecId::TYPED if bytes >= MODEL_BYTES => MODEL_TAUGHT,
+                _ => (bytes * PART).max(FIRST_BYTES),
+            };
             self.seen_bytes += self.taught_bytes;
             self.seen_pages += FIRST_PAGES;
         }
