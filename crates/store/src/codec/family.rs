@@ -13,7 +13,7 @@ pub struct Family(pub u16);
 const COLUMNS_MAX: u16 = 63;
 
 /// Records that are looked at: a column that is NULL in one of them may hold text in the next.
-const RECORDS: usize = 4;
+const RECORDS: usize = 16;
 
 // The parts of a family's number: kind, shape of the columns, number of columns.
 const KIND_SHIFT: u32 = 12;

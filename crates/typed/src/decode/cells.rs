@@ -503,6 +503,10 @@ fn put_bytes(
         let to = out.get_mut(at..at + len)?;
         *to.first_chunk_mut::<16>()? = *source.first_chunk()?;
         *to.last_chunk_mut::<16>()? = *source.get(..len)?.last_chunk()?;
+    } else if (33..=64).contains(&len) {
+        let to = out.get_mut(at..at + len)?;
+        *to.first_chunk_mut::<32>()? = *source.first_chunk()?;
+        *to.last_chunk_mut::<32>()? = *source.get(..len)?.last_chunk()?;
     } else {
         out.get_mut(at..at + len)?
             .copy_from_slice(source.get(..len)?);

@@ -65,19 +65,39 @@ fn date_digits(days: i64) -> Option<u64> {
     let product = 2_939_745 * u64::from(of_years);
     let of_century = (product >> 32) as u32;
     let day_of_year = product as u32 / 2_939_745 / 4;
-    let of_months = 2141 * day_of_year + 197_913;
-    let late = day_of_year >= 306;
     // January and February belong to the year that follows.
+    let late = day_of_year >= 306;
     let year = 100 * century + of_century + u32::from(late) - ERA_YEARS;
-    let month = (of_months >> 16) - if late { 12 } else { 0 };
-    let day = (of_months & 0xffff) / 2141 + 1;
-    let pairs = u64::from(year / 100)
-        | u64::from(year % 100) << 16
-        | u64::from(month) << 32
-        | u64::from(day) << 48;
-    let tens = ((pairs * 103) >> 10) & 0x000f_000f_000f_000f;
-    Some((tens | (pairs - 10 * tens) << 8) | ZEROS)
+    let high = year / 100;
+    let pair = |n: u32| PAIRS.get(n as usize).copied().map(u64::from);
+    let month_and_day = MONTHS_AND_DAYS.get(day_of_year as usize)?;
+    Some(pair(high)? | pair(year - 100 * high)? << 16 | u64::from(*month_and_day) << 32)
 }
+
+/// The numbers below 100 as two digits, the first the lowest byte.
+const PAIRS: [u16; 100] = {
+    let mut pairs = [0; 100];
+    let mut n = 0;
+    while n < 100 {
+        pairs[n] = (n / 10 + 0x30) as u16 | ((n % 10 + 0x30) as u16) << 8;
+        n += 1;
+    }
+    pairs
+};
+
+/// Month and day as four digits, by the day of a year that begins in March.
+const MONTHS_AND_DAYS: [u32; 366] = {
+    let mut texts = [0; 366];
+    let mut n = 0;
+    while n < 366 {
+        let of_months = 2141 * n as u32 + 197_913;
+        let month = (of_months >> 16) - if n >= 306 { 12 } else { 0 };
+        let day = (of_months & 0xffff) / 2141 + 1;
+        texts[n] = PAIRS[month as usize] as u32 | (PAIRS[day as usize] as u32) << 16;
+        n += 1;
+    }
+    texts
+};
 
 /// Whether each byte is at most nine, where `limits` has 0x76, or zero, where it has 0x7f.
 #[inline(always)]
