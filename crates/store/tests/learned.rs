@@ -40,8 +40,7 @@ fn leaf(columns: u64, n: u64) -> Vec<u8> {
             record.extend((300 + (x >> c) % 5000).to_be_bytes().iter().skip(6));
         }
         record.extend(text.bytes());
-        let mut cell = vec![record.len() as u8, 0x80 | (row + 1) as u8];
-        cell[1] = (row + 1) as u8;
+        let mut cell = vec![record.len() as u8, (row + 1) as u8];
         cell.extend(record);
         end -= cell.len();
         page[end..end + cell.len()].copy_from_slice(&cell);
