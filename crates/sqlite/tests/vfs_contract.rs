@@ -46,12 +46,17 @@ struct ToyFile {
 
 impl Vfs for Toy {
     type File = ToyFile;
+    type Companion = ToyFile;
 
     fn host(&self) -> HostVfs {
         self.host
     }
 
-    fn open(&self, name: Option<FileName<'_>>, flags: i32) -> Result<Opened<ToyFile>, Code> {
+    fn open(
+        &self,
+        name: Option<FileName<'_>>,
+        flags: i32,
+    ) -> Result<Opened<ToyFile, ToyFile>, Code> {
         if flags & ffi::OPEN_MAIN_DB == 0 {
             return Ok(Opened::Host);
         }

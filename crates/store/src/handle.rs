@@ -1,5 +1,6 @@
 //! One connection's view of a stored file.
 
+use crate::early::Early;
 use crate::error::{Error, Result};
 use crate::map::tree::LeafMemo;
 use crate::options::Options;
@@ -177,6 +178,11 @@ impl Handle {
     /// Whether there are writes that nobody else sees yet.
     pub fn has_pending(&self) -> bool {
         self.pending.is_some()
+    }
+
+    /// Where pages that are being written to the WAL may be noted, to be encoded before the checkpoint; `None` while the file is empty.
+    pub fn early(&self) -> Option<Arc<Early>> {
+        self.shared.as_ref().map(|shared| Arc::clone(&shared.early))
     }
 
     /// Store new frames cheaply: a checkpoint on a committing connection's path.

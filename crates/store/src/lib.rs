@@ -12,6 +12,7 @@ pub mod cache;
 mod chain;
 mod check;
 pub mod codec;
+mod early;
 mod error;
 mod format;
 mod frames;
@@ -36,6 +37,7 @@ mod write;
 
 pub use check::CheckReport;
 pub use densite_typed::{ColumnDescription, PageContext, Subject, scrub};
+pub use early::Early;
 pub use error::{Damage, Error, Result};
 pub use format::FORMAT_VERSION;
 pub use frames::FrameInfo;

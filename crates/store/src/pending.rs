@@ -6,6 +6,7 @@
 use crate::append::Appender;
 use crate::codec::family::Family;
 use crate::codec::{self, Dictionary, PageSettings};
+use crate::early::EarlyFrame;
 use crate::format::record::{Kind, RECORD_LEN, Record, raw_check};
 use crate::format::trailer::{DictInfo, HEAD_LEN};
 use crate::map::Entry;
@@ -31,6 +32,8 @@ pub(crate) struct Job {
     pub(crate) page: u32,
     pub(crate) seq: u64,
     pub(crate) bytes: Arc<[u8]>,
+    /// It was encoded before.
+    pub(crate) early: Option<Arc<EarlyFrame>>,
 }
 
 /// An encoded frame, without a place yet.
@@ -84,6 +87,20 @@ pub(crate) fn encode_batch(jobs: Vec<Job>, set: &EncodeSettings) -> Vec<Frame> {
         let run = run_len(rest, set.run_pages);
         let (now, later) = rest.split_at(run.min(rest.len()));
         rest = later;
+        if run == 1
+            && let Some(early) = first.early.as_ref().filter(|early| early.holds(set))
+        {
+            frames.push(Frame {
+                record: Record {
+                    version: set.version,
+                    ..early.record
+                },
+                payload: early.payload.clone(),
+                seqs: vec![first.seq],
+                family: early.family,
+            });
+            continue;
+        }
         let joined: Vec<u8>;
         let raw: &[u8] = if run == 1 {
             &first.bytes

@@ -9,6 +9,7 @@
 use crate::cache::Cache;
 use crate::chain;
 use crate::codec::{CodecId, Dictionary, learn::Learner};
+use crate::early::Early;
 use crate::error::{Damage, Error, Result};
 use crate::format::TIP_OFF;
 use crate::format::record::{Kind, Record};
@@ -34,6 +35,8 @@ pub(crate) struct Shared {
     pub(crate) cache: Arc<Cache>,
     dicts: Mutex<HashMap<u32, Arc<Dictionary>>>,
     pub(crate) writer: Mutex<Writer>,
+    /// Pages on their way to the WAL.
+    pub(crate) early: Arc<Early>,
 }
 
 /// What whoever holds the writer's right keeps between commits. Nothing in it is needed for reading.
@@ -115,6 +118,7 @@ impl Shared {
             cache: Arc::new(Cache::new(cache_bytes)),
             dicts: Mutex::new(HashMap::new()),
             writer: Mutex::new(writer),
+            early: Arc::default(),
         })
     }
 

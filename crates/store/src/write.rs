@@ -3,6 +3,7 @@
 use crate::append::Appender;
 use crate::codec::HURRY_LEVEL;
 use crate::codec::family::Family;
+use crate::early::EarlyFrame;
 use crate::error::{Damage, Error, Result};
 use crate::format::header::Header;
 use crate::format::record::RECORD_LEN;
@@ -13,7 +14,7 @@ use crate::format::{DATA_OFF, FORMAT_VERSION, HEADER_OFF, MAX_COMMIT, SLOT_COPY,
 use crate::handle::Handle;
 use crate::map::Entry;
 use crate::pending::{BATCH_BYTES, EncodeSettings, Job, Pending, PendingPage, encode_batch};
-use crate::pool::Task;
+use crate::pool::{Pool, Task};
 use crate::read::{copy_part, page_at};
 use crate::shared::Shared;
 use crate::space::{self, Space};
@@ -50,14 +51,21 @@ impl Handle {
             let n = rest.len().min(page_size as usize - in_page);
             let (now, later) = rest.split_at(n);
             if n == page_size as usize {
-                self.put_page(page, now.into())?;
+                let noted = match &self.shared {
+                    Some(shared) => shared.early.take(page, now),
+                    None => None,
+                };
+                match noted {
+                    Some(noted) => self.put_page(page, noted.bytes, noted.frame)?,
+                    None => self.put_page(page, now.into(), None)?,
+                }
             } else {
                 let mut whole = vec![0; page_size as usize];
                 self.read_page(page, 0, &mut whole)?;
                 if let Some(part) = whole.get_mut(in_page..in_page + n) {
                     part.copy_from_slice(now);
                 }
-                self.put_page(page, whole.into())?;
+                self.put_page(page, whole.into(), None)?;
             }
             rest = later;
             at += n as u64;
@@ -99,7 +107,7 @@ impl Handle {
             let page = page_at(len, page_size as u32)?;
             let mut whole = vec![0; page_size as usize];
             self.read_page(page, 0, whole.get_mut(..cut).unwrap_or_default())?;
-            self.put_page(page, whole.into())?;
+            self.put_page(page, whole.into(), None)?;
         }
         Ok(())
     }
@@ -276,8 +284,13 @@ impl Handle {
         }))
     }
 
-    /// Takes a whole page.
-    pub(crate) fn put_page(&mut self, page: u32, bytes: Arc<[u8]>) -> Result<()> {
+    /// Takes a whole page, and its frame if it was encoded early.
+    fn put_page(
+        &mut self,
+        page: u32,
+        bytes: Arc<[u8]>,
+        early: Option<Arc<EarlyFrame>>,
+    ) -> Result<()> {
         if self.pending.as_ref().is_some_and(|p| p.pressed) && self.is_as_published(page, &bytes)? {
             if let Some(p) = &mut self.pending {
                 p.pages.remove(&page);
@@ -303,6 +316,7 @@ impl Handle {
             page,
             seq: p.seq,
             bytes: Arc::clone(&bytes),
+            early,
         });
         p.pages.insert(page, PendingPage::Raw { seq: p.seq, bytes });
         if p.batch_bytes >= BATCH_BYTES {
@@ -342,9 +356,9 @@ impl Handle {
         };
         let jobs = std::mem::take(&mut p.batch);
         p.batch_bytes = 0;
-        p.inflight.push_back(Task::spawn(&self.pool, move || {
-            encode_batch(jobs, &settings)
-        }));
+        let pool = pool_for(&jobs, &self.pool);
+        p.inflight
+            .push_back(Task::spawn(&pool, move || encode_batch(jobs, &settings)));
         let limit = if self.pool.is_none() {
             0
         } else {
@@ -395,11 +409,12 @@ impl Handle {
             // SQLite writes in order of pages; what it did not, is put in order here, for the sake of later reads.
             jobs.sort_by_key(|j| j.page);
             let settings = self.encode_settings()?;
-            let pool = if jobs.len() <= INLINE_PAGES {
-                None
-            } else {
-                self.pool.clone()
+            let next = EncodeSettings {
+                level: self.options.level,
+                ..settings.clone()
             };
+            self.shared()?.early.renew(&next, self.pool.as_ref());
+            let pool = pool_for(&jobs, &self.pool);
             let parts = if pool.is_some() {
                 self.options.threads + 1
             } else {
@@ -439,6 +454,7 @@ impl Handle {
             page,
             seq: 0,
             bytes: bytes.into(),
+            early: None,
         }];
         let frame = encode_batch(jobs, &settings)
             .into_iter()
@@ -492,6 +508,12 @@ impl Handle {
             reserved: usize::from(p.head[RESERVED_AT]),
         })
     }
+}
+
+/// The pool, if so many pages are still to be encoded that a trip through it pays.
+fn pool_for(jobs: &[Job], pool: &Option<Arc<Pool>>) -> Option<Arc<Pool>> {
+    let to_encode = jobs.iter().filter(|job| job.early.is_none()).count();
+    pool.clone().filter(|_| to_encode > INLINE_PAGES)
 }
 
 /// The accounting of the newest commit, from its root trailer and what came since.

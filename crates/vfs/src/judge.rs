@@ -3,6 +3,7 @@
 use crate::codes::code_of;
 use crate::main_file::{Done, MainFile, State};
 use crate::neighbours::Neighbours;
+use crate::wal_file;
 use densite_sqlite::{Code, ffi};
 use densite_store::{Error, Handle, Kind, probe};
 use std::ffi::c_void;
@@ -36,6 +37,7 @@ impl MainFile {
             }
         }
         self.state = state;
+        self.announce();
     }
 
     /// Judges the file again if it is still to be judged.
@@ -74,7 +76,19 @@ impl MainFile {
         let neighbours = Neighbours::on(&identity);
         neighbours.moved(ffi::LOCK_NONE, self.level);
         self.neighbours = Some(neighbours);
+        self.announced = false;
         Ok(Box::new(handle))
+    }
+
+    /// Makes the store known to its WAL, once there is one.
+    pub(crate) fn announce(&mut self) {
+        if !self.announced
+            && let State::Store(handle) = &self.state
+            && let Some(early) = handle.early()
+        {
+            wal_file::announce(&self.path, &early);
+            self.announced = true;
+        }
     }
 
     /// Equal for the connections of this process on the same file, and for no others.

@@ -2,7 +2,7 @@
 //!
 //! Registered over a host's VFS ([`register`]), it serves the main database file through
 //! the store and leaves everything else to the host: journals, WALs, shared memory,
-//! temporary files, locks. A plain SQLite file is passed through; an empty one becomes a
+//! temporary files, locks; of a WAL it sees the pages pass. A plain SQLite file is passed through; an empty one becomes a
 //! store at its first write, unless its URI says `densite=off`.
 //!
 //! [`densite_init`] is the entry point for `sqlite3_auto_extension`, [`load`] what the
@@ -28,6 +28,7 @@ mod process;
 mod settings;
 mod sql;
 mod vfs;
+mod wal_file;
 
 pub use entry::{densite_init, load};
 pub use last_error::take_last_error;

@@ -66,6 +66,8 @@ pub(crate) struct MainFile {
     pub(crate) checkpoint: Checkpoint,
     /// SQLite synced the file and did not write to it since.
     pub(crate) synced: bool,
+    /// The WAL knows the store.
+    pub(crate) announced: bool,
 }
 
 // SAFETY: `name` points to memory of SQLite's that is constant while the file is open; all
@@ -101,6 +103,7 @@ impl MainFile {
             neighbours: None,
             checkpoint: Checkpoint::default(),
             synced: false,
+            announced: false,
         };
         file.judge();
         file
@@ -123,6 +126,7 @@ impl MainFile {
             neighbours: None,
             checkpoint: Checkpoint::default(),
             synced: false,
+            announced: false,
         }
     }
 
@@ -175,6 +179,7 @@ impl MainFile {
         let done = self.in_store(Handle::publish).unwrap_or(Ok(()));
         if done.is_ok() {
             pause::at("after-publish");
+            self.announce();
         }
         done
     }

@@ -4,6 +4,7 @@ use crate::last_error::report;
 use crate::main_file::MainFile;
 use crate::pause;
 use crate::settings::Settings;
+use crate::wal_file::{self, WalFile};
 use densite_sqlite::{Api, Code, FileName, HostVfs, Opened, Registered, Result, Vfs, ffi};
 use std::ffi::CStr;
 
@@ -60,6 +61,7 @@ pub fn host_vfs(api: Api) -> Option<HostVfs> {
 
 impl Vfs for DensiteVfs {
     type File = MainFile;
+    type Companion = WalFile;
 
     fn host(&self) -> HostVfs {
         self.host
@@ -69,11 +71,20 @@ impl Vfs for DensiteVfs {
         &self,
         name: Option<FileName<'_>>,
         flags: i32,
-    ) -> std::result::Result<Opened<MainFile>, Code> {
-        // Journals, WALs and temporary files are the host's own, in SQLite's own memory.
-        let Some(name) = name.filter(|_| flags & ffi::OPEN_MAIN_DB != 0) else {
+    ) -> std::result::Result<Opened<MainFile, WalFile>, Code> {
+        // Journals, temporary files and the WALs of others are the host's own, in SQLite's own memory.
+        let Some(name) = name.filter(|_| flags & (ffi::OPEN_MAIN_DB | ffi::OPEN_WAL) != 0) else {
             return Ok(Opened::Host);
         };
+        if flags & ffi::OPEN_WAL != 0 {
+            let Some(early) = wal_file::desk_of(&name.path().to_string_lossy()) else {
+                return Ok(Opened::Host);
+            };
+            // SAFETY: SQLite keeps a WAL's name until after its xClose.
+            let (host, flags) = unsafe { self.host.open(Some(name), flags) }?;
+            let file = WalFile::new(host, early);
+            return Ok(Opened::Companion { file, flags });
+        }
         let api = self.host.api();
         let path = name.path().to_string_lossy();
         let settings = match Settings::from_name(name) {

@@ -12,12 +12,19 @@ use std::ffi::{CStr, CString, c_void};
 pub use shim::register_vfs;
 
 /// What [`Vfs::open`] decided.
-pub enum Opened<F> {
+pub enum Opened<F, C> {
     /// A file of this VFS.
     File {
         /// The file.
         file: F,
         /// The flags it was really opened with (`OPEN_READONLY` instead of `OPEN_READWRITE`).
+        flags: i32,
+    },
+    /// A companion of a database: a file of this VFS of the other type.
+    Companion {
+        /// The file.
+        file: C,
+        /// As for `File`.
         flags: i32,
     },
     /// The host's VFS is to open it, in SQLite's own memory: from then on its methods are
@@ -30,8 +37,10 @@ pub enum Opened<F> {
 /// Everything that is not a method here goes to the host's as it is: loading libraries,
 /// randomness, time, sleeping, system calls.
 pub trait Vfs: Send + Sync + 'static {
-    /// An open file.
+    /// An open database.
     type File: VfsFile;
+    /// An open journal or WAL, where this VFS has a hand in it.
+    type Companion: VfsFile;
 
     /// The VFS below. Always the same one.
     fn host(&self) -> HostVfs;
@@ -45,7 +54,7 @@ pub trait Vfs: Send + Sync + 'static {
         &self,
         name: Option<FileName<'_>>,
         flags: i32,
-    ) -> std::result::Result<Opened<Self::File>, Code>;
+    ) -> std::result::Result<Opened<Self::File, Self::Companion>, Code>;
 
     /// Deletes a file; with `sync_dir` durably.
     ///

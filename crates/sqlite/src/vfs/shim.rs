@@ -129,27 +129,37 @@ unsafe extern "C" fn open<V: Vfs>(
         };
         data.vfs.open(name, flags)
     });
-    match answer {
+    let flags = match answer {
         Ok(Opened::File {
             file: opened,
             flags,
         }) => {
-            // SAFETY: memory for a `Shell` at least; a place for the flags or null.
-            unsafe {
-                methods::install(data.api, file, opened);
-                if !out_flags.is_null() {
-                    *out_flags = flags;
-                }
-            }
-            Code::OK.0
+            // SAFETY: memory for a `Shell` at least.
+            unsafe { methods::install(data.api, file, opened) };
+            flags
         }
-        Ok(Opened::Host) => match data.host.raw().xOpen {
-            // SAFETY: the host's method with SQLite's own arguments and enough memory.
-            Some(call) => unsafe { call(data.host.as_ptr(), name, file, flags, out_flags) },
-            None => Code::CANTOPEN.0,
-        },
-        Err(code) => code.0,
+        Ok(Opened::Companion {
+            file: opened,
+            flags,
+        }) => {
+            // SAFETY: as above.
+            unsafe { methods::install(data.api, file, opened) };
+            flags
+        }
+        Ok(Opened::Host) => {
+            return match data.host.raw().xOpen {
+                // SAFETY: the host's method with SQLite's own arguments and enough memory.
+                Some(call) => unsafe { call(data.host.as_ptr(), name, file, flags, out_flags) },
+                None => Code::CANTOPEN.0,
+            };
+        }
+        Err(code) => return code.0,
+    };
+    if !out_flags.is_null() {
+        // SAFETY: a place for the flags.
+        unsafe { *out_flags = flags };
     }
+    Code::OK.0
 }
 
 unsafe extern "C" fn delete<V: Vfs>(

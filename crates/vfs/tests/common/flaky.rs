@@ -48,10 +48,15 @@ pub(crate) fn flaky(name: &str) -> (Arc<Faults>, String) {
 
 impl Vfs for Flaky {
     type File = FlakyFile;
+    type Companion = FlakyFile;
     fn host(&self) -> HostVfs {
         self.host
     }
-    fn open(&self, name: Option<FileName<'_>>, flags: i32) -> Result<Opened<FlakyFile>, Code> {
+    fn open(
+        &self,
+        name: Option<FileName<'_>>,
+        flags: i32,
+    ) -> Result<Opened<FlakyFile, FlakyFile>, Code> {
         if flags & ffi::OPEN_MAIN_DB == 0 {
             return Ok(Opened::Host);
         }

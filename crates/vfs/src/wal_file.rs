@@ -1,0 +1,133 @@
+//! The WAL of a database of the store: the host's file, whose pages are noted as they pass by.
+//!
+//! Every call goes to the host as it is. A page that SQLite writes here comes to the store at the next checkpoint; the store
+//! is told at once, so that its pool can encode the page until then (`densite_store::Early`). Nothing depends on it.
+//!
+//! SQLite (`walWriteOneFrame`) writes a frame's header of 24 bytes, which begins with the page's number, and then the page
+//! behind it. What does not come like that is not noted.
+
+use crate::main_file::Done;
+use crate::process::PerProcess;
+use densite_sqlite::{Code, HostFile, VfsFile};
+use densite_store::Early;
+use parking_lot::Mutex;
+use std::collections::HashMap;
+use std::ffi::c_void;
+use std::sync::{Arc, Weak};
+
+/// Bytes of a frame's header.
+const FRAME_HEADER: usize = 24;
+/// What SQLite appends to a database's name for its WAL.
+const SUFFIX: &str = "-wal";
+
+#[derive(Default)]
+struct Known(Mutex<HashMap<String, Weak<Early>>>);
+
+/// The databases of the store that this process has open, by path.
+static KNOWN: PerProcess<Known> = PerProcess::new();
+
+/// Makes a database known whose WAL may be opened.
+pub(crate) fn announce(path: &str, early: &Arc<Early>) {
+    let mut known = KNOWN.get().0.lock();
+    known.retain(|_, early| early.strong_count() > 0);
+    known.insert(path.to_owned(), Arc::downgrade(early));
+}
+
+/// Where the pages of a WAL are to be noted; `None` when its database is not known.
+pub(crate) fn desk_of(wal: &str) -> Option<Arc<Early>> {
+    let path = wal.strip_suffix(SUFFIX)?;
+    KNOWN.get().0.lock().get(path)?.upgrade()
+}
+
+/// An open WAL.
+pub(crate) struct WalFile {
+    host: HostFile,
+    early: Arc<Early>,
+    /// Where the page of the frame whose header came last will be, and its number.
+    expected: Option<(u64, u32)>,
+}
+
+impl WalFile {
+    pub(crate) fn new(host: HostFile, early: Arc<Early>) -> WalFile {
+        WalFile {
+            host,
+            early,
+            expected: None,
+        }
+    }
+
+    /// Looks at what was written.
+    fn watch(&mut self, buf: &[u8], offset: u64) {
+        let expected = self.expected.take();
+        match (expected, buf.first_chunk()) {
+            // The WAL's own header: it begins anew, all of it has been checkpointed.
+            _ if offset == 0 => self.early.forget(),
+            (None, Some(number)) if buf.len() == FRAME_HEADER => {
+                let number = u32::from_be_bytes(*number);
+                self.expected = Some((offset + FRAME_HEADER as u64, number));
+            }
+            (Some((at, number)), _) if at == offset && buf.len().is_power_of_two() => {
+                self.early.note(number, buf);
+            }
+            _ => {}
+        }
+    }
+}
+
+fn signed(n: u64, otherwise: Code) -> Result<i64, Code> {
+    i64::try_from(n).map_err(|_| otherwise)
+}
+
+impl VfsFile for WalFile {
+    fn close(&mut self) -> Done {
+        self.host.close()
+    }
+
+    fn read(&mut self, buf: &mut [u8], offset: u64) -> Result<usize, Code> {
+        self.host.read(buf, signed(offset, Code::IOERR_READ)?)?;
+        Ok(buf.len())
+    }
+
+    fn write(&mut self, buf: &[u8], offset: u64) -> Done {
+        self.host.write(buf, signed(offset, Code::IOERR_WRITE)?)?;
+        self.watch(buf, offset);
+        Ok(())
+    }
+
+    fn truncate(&mut self, len: u64) -> Done {
+        self.host.truncate(signed(len, Code::IOERR_TRUNCATE)?)
+    }
+
+    fn sync(&mut self, flags: i32) -> Done {
+        self.host.sync_with(flags)
+    }
+
+    fn file_size(&mut self) -> Result<u64, Code> {
+        u64::try_from(self.host.file_size()?).map_err(|_| Code::IOERR_FSTAT)
+    }
+
+    fn lock(&mut self, level: i32) -> Done {
+        self.host.lock(level)
+    }
+
+    fn unlock(&mut self, level: i32) -> Done {
+        self.host.unlock(level)
+    }
+
+    fn check_reserved(&mut self) -> Result<bool, Code> {
+        self.host.check_reserved()
+    }
+
+    unsafe fn file_control(&mut self, op: i32, arg: *mut c_void) -> Code {
+        // SAFETY: the argument of the same operation, as the caller vouches.
+        unsafe { self.host.file_control(op, arg) }
+    }
+
+    fn sector_size(&mut self) -> i32 {
+        self.host.sector_size()
+    }
+
+    fn device_characteristics(&mut self) -> i32 {
+        self.host.device_characteristics()
+    }
+}

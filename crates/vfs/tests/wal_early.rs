@@ -1,0 +1,94 @@
+//! Pages that SQLite writes to the WAL are encoded before the checkpoint asks for them.
+
+mod common;
+
+use common::{Place, assert_sound, densite, fill, int, run};
+use densite_sqlite::Connection as Wrapped;
+use densite_store::Early;
+use rusqlite::Connection;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+fn early_of(db: &Connection) -> Arc<Early> {
+    // SAFETY: an open connection of the linked library.
+    let wrapped = unsafe { Wrapped::borrow(densite(), db.handle().cast()) }.expect("not null");
+    densite_vfs::with_handle(&wrapped, c"main", |handle| handle.early())
+        .expect("answers")
+        .flatten()
+        .expect("a store")
+}
+
+#[test]
+fn pages_of_the_wal_are_ready_at_the_checkpoint() {
+    let place = Place::new();
+    let db = place.try_open("x.db", "&threads=1").expect("opens");
+    fill(&db, 50_000);
+    run(
+        &db,
+        "PRAGMA journal_mode=WAL; PRAGMA wal_autocheckpoint=0;
+         UPDATE t SET b = 'first ' || b WHERE a % 500 = 0; PRAGMA wal_checkpoint",
+    );
+    let early = early_of(&db);
+    let until = Instant::now() + Duration::from_secs(20);
+    let mut k = 0;
+    while early.ready() < 50 {
+        assert!(
+            Instant::now() < until,
+            "only {} pages are ready",
+            early.ready()
+        );
+        run(
+            &db,
+            &format!(
+                "UPDATE t SET b = 'then ' || a || 'x{k}' WHERE a = {}",
+                k * 97 % 50_000 + 1
+            ),
+        );
+        k += 1;
+    }
+    let ready = early.ready();
+    // A second connection checkpoints what the first wrote.
+    let other = place.try_open("x.db", "&threads=1").expect("opens");
+    run(&other, "PRAGMA wal_checkpoint");
+    assert!(
+        early.ready() < ready / 2,
+        "the checkpoint used {ready} of them"
+    );
+    let want = int(&db, "SELECT count(*) FROM t WHERE b LIKE 'then %'");
+    assert!(want > 50);
+    drop(db);
+    assert_eq!(
+        int(&other, "SELECT count(*) FROM t WHERE b LIKE 'then %'"),
+        want
+    );
+    assert_sound(&other);
+    drop(other);
+    let again = place.open("x.db");
+    assert_eq!(
+        int(&again, "SELECT count(*) FROM t WHERE b LIKE 'then %'"),
+        want
+    );
+    assert_sound(&again);
+}
+
+#[test]
+fn a_wal_that_begins_anew_forgets() {
+    let place = Place::new();
+    let db = place.try_open("x.db", "&threads=1").expect("opens");
+    fill(&db, 50_000);
+    run(
+        &db,
+        "PRAGMA journal_mode=WAL; PRAGMA cache_size=10; UPDATE t SET b = 'x' || b WHERE a = 1;
+         PRAGMA wal_checkpoint(TRUNCATE); BEGIN; UPDATE t SET b = 'never ' || b",
+    );
+    let early = early_of(&db);
+    let until = Instant::now() + Duration::from_secs(20);
+    while early.ready() == 0 {
+        assert!(Instant::now() < until, "pages that spilled are noted");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    run(&db, "ROLLBACK; UPDATE t SET b = 'w' WHERE a = 1");
+    assert_eq!(early.ready(), 0, "of what was rolled back nothing stays");
+    assert_eq!(int(&db, "SELECT count(*) FROM t WHERE b LIKE 'never%'"), 0);
+    assert_sound(&db);
+}
