@@ -210,7 +210,7 @@ mod tests {
     /// A store of 200 pages whose commits use a thread.
     fn store(run_pages: u32) -> (tempfile::TempDir, Handle, Arc<Early>) {
         let dir = tempfile::tempdir().expect("a directory");
-        let file = RealFile::open(&dir.path().join("x.db"), OpenMode::Create).expect("opens");
+        let file = RealFile::open(dir.path().join("x.db"), OpenMode::Create).expect("opens");
         let options = Options {
             threads: 1,
             run_pages,
