@@ -158,6 +158,7 @@ impl Early {
             let job = Job {
                 page,
                 seq,
+                family: Family::of(&bytes),
                 bytes,
                 early: None,
             };

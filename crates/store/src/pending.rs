@@ -32,6 +32,7 @@ pub(crate) struct Job {
     pub(crate) page: u32,
     pub(crate) seq: u64,
     pub(crate) bytes: Arc<[u8]>,
+    pub(crate) family: Family,
     /// It was encoded before.
     pub(crate) early: Option<Arc<EarlyFrame>>,
 }
@@ -108,7 +109,7 @@ pub(crate) fn encode_batch(jobs: Vec<Job>, set: &EncodeSettings) -> Vec<Frame> {
             joined = now.iter().flat_map(|j| j.bytes.iter().copied()).collect();
             &joined
         };
-        let family = Family::of(raw);
+        let family = first.family;
         let settings = PageSettings {
             level: set.level,
             choice: set.choice,
@@ -148,13 +149,10 @@ pub(crate) fn encode_batch(jobs: Vec<Job>, set: &EncodeSettings) -> Vec<Frame> {
 fn run_len(jobs: &[Job], run_pages: u32) -> usize {
     let Some(first) = jobs.first() else { return 1 };
     let mut n = run_pages.max(1) as usize;
-    let mut family = None;
     while n > 1 {
         let aligned = (first.page as usize - 1).is_multiple_of(n);
         if aligned && let Some(run) = jobs.get(..n) {
-            let family = *family.get_or_insert_with(|| Family::of(&first.bytes));
-            let alike =
-                |(job, page): (&Job, u32)| job.page == page && Family::of(&job.bytes) == family;
+            let alike = |(job, page): (&Job, u32)| job.page == page && job.family == first.family;
             if run.iter().zip(first.page..).all(alike) {
                 return n;
             }

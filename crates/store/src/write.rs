@@ -301,8 +301,11 @@ impl Handle {
             return Ok(());
         }
         let shared = self.shared()?;
+        let family = early
+            .as_ref()
+            .map_or_else(|| Family::of(&bytes), |early| early.family);
         if let Some(mut writer) = shared.writer.try_lock() {
-            writer.learner.observe(Family::of(&bytes), &bytes);
+            writer.learner.observe(family, &bytes);
         }
         let Some(p) = &mut self.pending else {
             return Err(Error::ReadOnly);
@@ -316,6 +319,7 @@ impl Handle {
             page,
             seq: p.seq,
             bytes: Arc::clone(&bytes),
+            family,
             early,
         });
         p.pages.insert(page, PendingPage::Raw { seq: p.seq, bytes });
@@ -359,10 +363,11 @@ impl Handle {
         let pool = pool_for(&jobs, &self.pool);
         p.inflight
             .push_back(Task::spawn(&pool, move || encode_batch(jobs, &settings)));
+        // More than the pool's queue holds: so this thread encodes, too, when the queue is full, and waits for others only in `finish_batches`.
         let limit = if self.pool.is_none() {
             0
         } else {
-            2 * self.options.threads + 2
+            4 * self.options.threads + 4
         };
         while let Some(p) = &self.pending
             && (p.inflight.len() > limit || p.inflight.front().is_some_and(Task::is_done))
@@ -454,6 +459,7 @@ impl Handle {
             page,
             seq: 0,
             bytes: bytes.into(),
+            family: Family::of(bytes),
             early: None,
         }];
         let frame = encode_batch(jobs, &settings)

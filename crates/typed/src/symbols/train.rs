@@ -383,8 +383,8 @@ pub(super) fn train(samples: &[&[u8]], usable: u64) -> Option<Symbols> {
         let task = task(evenly(&judge, (PART / 2) << width.max(8)), width);
         let cost = learner.cost(&task, learner.codes(&task));
         let lowest = best.as_ref().map_or(f64::INFINITY, |b| b.0);
-        // Beyond 12 bits a table outgrows the faster caches.
-        if cost < lowest * if width > 12 { 0.98 } else { 1.0 } {
+        // Beyond 11 bits a table outgrows the faster caches, and takes a tenth of a millisecond of whoever reads its first page.
+        if cost < lowest * if width > 11 { 0.96 } else { 1.0 } {
             best = Some((cost, width, learner.clone()));
         }
         if width >= 8 && cost > lowest * 0.96 {
