@@ -1,182 +1,23 @@
-//! Pages of SQLite's freelist. Its leaves are never read by SQLite, so a copy may hold zeros in their place.
-//!
-//! A trunk page holds the next trunk's number, a count of leaves and that many leaf numbers (all
-//! big-endian u32). The list is believed only as a whole: every number within the database, none
-//! twice, no pointer-map page, no lock page, and as many as the header says. Otherwise nothing is
-//! taken from it. Trunks are read by SQLite and are never among the leaves.
+//! SQLite's freelist in a state that is held still. Its leaves are never read by SQLite, so a copy may hold zeros in their place.
 
 use crate::error::Result;
-use crate::header::{Header, u32_at};
+use crate::header::Header;
 use crate::pages::Pages;
+use densite_sqlite::image::{Freelist, freelist};
 
-/// Byte at which SQLite's locks live; the page that holds it is never used.
-pub(crate) const LOCK_BYTE: u64 = 0x4000_0000;
-
-/// A set of page numbers.
-#[derive(Debug, Default)]
-pub(crate) struct PageSet {
-    bits: Vec<u64>,
-    count: u64,
-}
-
-impl PageSet {
-    /// Whether `page` is in it.
-    pub(crate) fn contains(&self, page: u32) -> bool {
-        self.bits
-            .get(page as usize / 64)
-            .is_some_and(|w| w & (1 << (page % 64)) != 0)
-    }
-
-    /// How many are in it.
-    pub(crate) fn len(&self) -> u64 {
-        self.count
-    }
-
-    /// The pages in it, ascending.
-    pub(crate) fn pages(&self) -> impl Iterator<Item = u32> {
-        let words = self.bits.iter().zip(0u32..);
-        words.flat_map(|(word, i)| {
-            let set = (0..64u32).filter(move |bit| word & (1u64 << bit) != 0);
-            set.map(move |bit| i * 64 + bit)
-        })
-    }
-
-    /// Adds `page`; whether it was new.
-    fn insert(&mut self, page: u32) -> bool {
-        let at = page as usize / 64;
-        if at >= self.bits.len() {
-            self.bits.resize(at + 1, 0);
-        }
-        let Some(word) = self.bits.get_mut(at) else {
-            return false;
-        };
-        let bit = 1u64 << (page % 64);
-        let new = *word & bit == 0;
-        *word |= bit;
-        self.count += u64::from(new);
-        new
-    }
-}
+pub(crate) use densite_sqlite::image::PageSet;
+pub(crate) use densite_sqlite::image::freelist::LOCK_BYTE;
 
 /// The freelist's leaves; `None` when the list is not well formed.
 pub(crate) fn leaves(pages: &mut dyn Pages, header: &Header) -> Result<Option<PageSet>> {
     Ok(list(pages, header)?.map(|list| list.leaves))
 }
 
-/// A whole freelist.
-#[derive(Debug)]
-pub(crate) struct Freelist {
-    /// Trunks and leaves.
-    pub(crate) all: PageSet,
-    /// Leaves.
-    pub(crate) leaves: PageSet,
-}
-
 /// The freelist; `None` when it is not well formed.
 pub(crate) fn list(pages: &mut dyn Pages, header: &Header) -> Result<Option<Freelist>> {
     let size = u64::from(header.page_size);
     let count = u32::try_from(pages.len() / size).unwrap_or(u32::MAX);
-    let lock_page = LOCK_BYTE / size + 1;
-    let map_every = u64::from(header.usable / 5) + 1;
-    let allowed = |page: u32| {
-        page >= 2
-            && page <= count
-            && u64::from(page) != lock_page
-            && !(header.auto_vacuum && (u64::from(page) - 2) % map_every == 0)
-    };
-    let mut seen = PageSet::default();
-    let mut leaves = PageSet::default();
-    let mut trunk = header.free_trunk;
-    let mut buf = vec![0u8; header.page_size as usize];
-    while trunk != 0 {
-        if !allowed(trunk) || !seen.insert(trunk) {
-            return Ok(None);
-        }
-        pages.read(&mut buf, (u64::from(trunk) - 1) * size)?;
-        let (Some(next), Some(n)) = (u32_at(&buf, 0), u32_at(&buf, 4)) else {
-            return Ok(None);
-        };
-        if n > header.usable / 4 - 2 {
-            return Ok(None);
-        }
-        for i in 0..n as usize {
-            match u32_at(&buf, 8 + 4 * i) {
-                Some(leaf) if allowed(leaf) && seen.insert(leaf) => {
-                    leaves.insert(leaf);
-                }
-                _ => return Ok(None),
-            }
-        }
-        trunk = next;
-    }
-    let all = seen;
-    Ok((all.len() == u64::from(header.free_pages)).then_some(Freelist { all, leaves }))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const SIZE: usize = 512;
-
-    fn header(free_trunk: u32, free_pages: u32) -> Header {
-        Header {
-            page_size: SIZE as u32,
-            usable: SIZE as u32,
-            wal: false,
-            free_trunk,
-            free_pages,
-            auto_vacuum: false,
-        }
-    }
-
-    /// Ten pages; `words` go to the start of the page given first.
-    fn file(trunks: &[(usize, &[u32])]) -> Vec<u8> {
-        let mut file = vec![0u8; SIZE * 10];
-        for (page, words) in trunks {
-            for (i, w) in words.iter().enumerate() {
-                let at = (page - 1) * SIZE + 4 * i;
-                file[at..at + 4].copy_from_slice(&w.to_be_bytes());
-            }
-        }
-        file
-    }
-
-    fn list(trunks: &[(usize, &[u32])], h: Header) -> Option<Vec<u32>> {
-        let set = leaves(&mut file(trunks), &h).expect("memory does not fail")?;
-        Some((0..=10).filter(|p| set.contains(*p)).collect())
-    }
-
-    #[test]
-    fn walks_trunks() {
-        assert_eq!(
-            list(&[(3, &[5, 2, 7, 8]), (5, &[0, 1, 2])], header(3, 5)),
-            Some(vec![2, 7, 8])
-        );
-        assert_eq!(list(&[], header(0, 0)), Some(vec![]));
-    }
-
-    #[test]
-    fn believes_nothing_of_a_bad_list() {
-        type Trunks<'a> = &'a [(usize, &'a [u32])];
-        let bad: &[(Trunks<'_>, Header)] = &[
-            (&[(3, &[0, 2, 7, 8])], header(3, 4)),  // count differs
-            (&[(3, &[0, 2, 7, 7])], header(3, 3)),  // twice
-            (&[(3, &[3, 1, 7])], header(3, 2)),     // a loop
-            (&[(3, &[0, 1, 11])], header(3, 2)),    // past the end
-            (&[(3, &[0, 1, 1])], header(3, 2)),     // page 1
-            (&[(3, &[0, 127, 4])], header(3, 128)), // more leaves than fit
-            (&[], header(11, 1)),                   // trunk past the end
-            (
-                &[(3, &[0, 1, 7])],
-                Header {
-                    auto_vacuum: true,
-                    ..header(2, 2)
-                },
-            ), // pointer map
-        ];
-        for (trunks, h) in bad {
-            assert_eq!(list(trunks, *h), None, "{trunks:?}");
-        }
-    }
+    freelist::list(count, header, |page, buf| {
+        pages.read(buf, u64::from(page.saturating_sub(1)) * size)
+    })
 }

@@ -6,6 +6,7 @@
 //! - [`Connection`], [`Statement`], [`Value`], [`Backup`]: using a database;
 //! - [`HostVfs`], [`HostFile`]: files through a VFS of the host;
 //! - [`Vfs`], [`VfsFile`], [`register_vfs`]: a VFS of one's own;
+//! - [`image`]: what is read of a database's bytes without SQLite;
 //! - [`create_function`], [`create_table_function`]: SQL functions.
 //!
 //! Callbacks catch panics: none crosses into C.
@@ -22,6 +23,7 @@ mod filename;
 mod function;
 mod host;
 mod hostfile;
+pub mod image;
 mod panic;
 pub mod routines;
 mod statement;

@@ -120,7 +120,7 @@ impl Handle {
             let shielded = match self.held {
                 Held::Exclusive => true,
                 // Whoever wants to change the mode needs EXCLUSIVE, so it cannot change under our SHARED.
-                Held::Shared => shared.state.read().head.get(18..20) == Some(&ROLLBACK_MODE),
+                Held::Shared => self.in_rollback_mode(),
                 Held::Nothing => false,
             };
             if shielded {
@@ -173,6 +173,37 @@ impl Handle {
         self.refresh(&shared)?;
         let size = shared.state.read().page_size;
         Ok(size)
+    }
+
+    /// The number of the newest commit; 0 while nothing was published.
+    ///
+    /// # Errors
+    /// I/O, damage.
+    pub fn newest_commit(&mut self) -> Result<u64> {
+        let shared = self.shared()?;
+        self.refresh(&shared)?;
+        let commit = shared.state.read().tip.commit;
+        Ok(commit)
+    }
+
+    /// The page size in bytes and the number of pages of the newest commit, whatever this handle has written since.
+    ///
+    /// # Errors
+    /// I/O, damage; [`Error::NotDensite`] while the file is empty.
+    pub fn committed_size(&mut self) -> Result<(u32, u32)> {
+        let shared = self.shared()?;
+        self.refresh(&shared)?;
+        let state = shared.state.read();
+        Ok((
+            state.page_size,
+            u32::try_from(state.pages()).unwrap_or(u32::MAX),
+        ))
+    }
+
+    /// Whether the newest known commit is of a database in a rollback mode: bytes 18 and 19 of page 1.
+    pub fn in_rollback_mode(&self) -> bool {
+        let shared = self.shared.as_ref();
+        shared.is_some_and(|s| s.state.read().head.get(18..20) == Some(&ROLLBACK_MODE))
     }
 
     /// Whether there are writes that nobody else sees yet.

@@ -66,6 +66,10 @@ impl Handle {
                 copy_part(bytes, at, out);
                 Ok(())
             }
+            Some(PendingPage::Stored(entry)) if entry.is_none() => {
+                out.fill(0);
+                Ok(())
+            }
             Some(PendingPage::Stored(entry)) => {
                 let entry = *entry;
                 let stored = p.appender.read(&*self.file, entry.off, entry.len)?;
@@ -81,6 +85,17 @@ impl Handle {
             }
             None => self.read_published(page, at, out),
         }
+    }
+
+    /// One page as the newest commit has it, without what this handle has written since. `out` has the size of a page.
+    ///
+    /// # Errors
+    /// As [`Handle::read_at`].
+    pub fn read_committed(&mut self, page: u32, out: &mut [u8]) -> Result<()> {
+        self.check_poison()?;
+        let shared = self.shared()?;
+        self.refresh(&shared)?;
+        self.read_published(page, 0, out)
     }
 
     /// Part of one page, as the newest known commit has it.

@@ -112,6 +112,46 @@ impl Handle {
         Ok(())
     }
 
+    /// Drops the frames of up to `most` published pages whose content nobody will ask for: they read as zeros from the next commit on. Pages that
+    /// this handle has written since it last published stay. Returns how many were dropped, and their share of the stored bytes.
+    ///
+    /// # Errors
+    /// As [`Handle::write_at`]; damage in the page map.
+    pub fn drop_pages(
+        &mut self,
+        pages: &mut dyn Iterator<Item = u32>,
+        most: u64,
+    ) -> Result<(u64, u64)> {
+        let (mut dropped, mut bytes) = (0, 0);
+        let shared = self.shared()?;
+        for page in pages {
+            if dropped >= most {
+                break;
+            }
+            let visible = self
+                .pending
+                .as_ref()
+                .is_none_or(|p| u64::from(page) <= p.visible && !p.pages.contains_key(&page));
+            if !visible {
+                continue;
+            }
+            let entry = {
+                let state = shared.state.read();
+                shared.lookup(&*self.file, &state, page)?
+            };
+            if entry.is_none() {
+                continue;
+            }
+            self.begin_write(0)?;
+            if let Some(p) = &mut self.pending {
+                p.pages.insert(page, PendingPage::Stored(Entry::NONE));
+            }
+            dropped += 1;
+            bytes += u64::from(entry.len) >> entry.run_log2;
+        }
+        Ok((dropped, bytes))
+    }
+
     /// Forgets what was written and not published.
     pub fn discard(&mut self) {
         let Some(p) = self.pending.take() else { return };

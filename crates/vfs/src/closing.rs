@@ -15,6 +15,7 @@
 
 use crate::main_file::{Done, MainFile, State};
 use crate::pause;
+use crate::trim::Reach;
 use densite_sqlite::{Code, ffi};
 use densite_store::{Error, Handle};
 
@@ -31,11 +32,29 @@ impl MainFile {
 
     /// Names the tip in a slot; the caller has the writer's right.
     pub(crate) fn close_clean(&mut self) {
-        if self.wants_slot()
-            && let State::Store(handle) = &mut self.state
+        if !self.wants_slot() {
+            return;
+        }
+        self.trim_at_rest();
+        if let State::Store(handle) = &mut self.state
             && let Err(error) = handle.close_clean()
         {
             self.log(&error);
+        }
+    }
+
+    /// Drops the frames of all free pages, to be published with what follows. In a rollback mode the end of the last
+    /// journal is made durable before (`trim`).
+    fn trim_at_rest(&mut self) {
+        if self.trim(Reach::All).pages == 0 {
+            return;
+        }
+        if let State::Store(handle) = &self.state
+            && handle.in_rollback_mode()
+            && self.settle_journal().is_err()
+            && let State::Store(handle) = &mut self.state
+        {
+            handle.discard();
         }
     }
 
@@ -55,6 +74,8 @@ impl MainFile {
         };
         if self.lock_alone() {
             pause::at("closing-locked");
+            // Nobody else is there and no journal is hot.
+            self.committed_without_wal();
             self.close_clean();
         }
         if self.host.unlock(ffi::LOCK_NONE).is_ok() {

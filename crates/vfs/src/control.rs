@@ -2,6 +2,7 @@
 
 use crate::main_file::{MainFile, State};
 use crate::private::{self, Query};
+use crate::trim::Reach;
 use densite_sqlite::{Code, ffi};
 use std::ffi::{CStr, c_char, c_void};
 
@@ -35,6 +36,7 @@ impl MainFile {
             }
             (_, ffi::FCNTL_SYNC) => {
                 self.checkpoint.is_over();
+                self.trim(Reach::Due);
                 Code::of(self.publish())
             }
             (_, ffi::FCNTL_COMMIT_PHASETWO) => Code::of(self.phase_two()),

@@ -30,11 +30,13 @@ impl MainFile {
             });
             return Err(code);
         }
-        self.publish()
+        self.publish()?;
+        self.committed_without_wal();
+        Ok(())
     }
 
     /// Makes the end of the journal durable: its new contents if it is still there, its deletion if it is not.
-    fn settle_journal(&self) -> Done {
+    pub(crate) fn settle_journal(&self) -> Done {
         let (Some(vfs), Some(journal)) = (self.host_vfs, self.name().and_then(|n| n.journal()))
         else {
             return Err(Code::IOERR_FSYNC);

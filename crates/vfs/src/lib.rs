@@ -27,6 +27,7 @@ mod private;
 mod process;
 mod settings;
 mod sql;
+mod trim;
 mod vfs;
 mod wal_file;
 

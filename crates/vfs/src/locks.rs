@@ -18,6 +18,10 @@ impl MainFile {
             pause::at("shared-taken");
             self.judge_under_lock();
         }
+        if level == ffi::LOCK_RESERVED {
+            // In a rollback mode SQLite has looked for a hot journal under SHARED.
+            self.committed_without_wal();
+        }
         Ok(())
     }
 

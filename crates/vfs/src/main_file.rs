@@ -22,6 +22,7 @@ use crate::last_error::report;
 use crate::neighbours::Neighbours;
 use crate::pause;
 use crate::settings::Settings;
+use crate::trim::{Reach, Trim};
 use densite_disk::SyncKind;
 use densite_sqlite::{Api, Code, FileName, HostFile, HostVfs, VfsFile, ffi};
 use densite_store::{Error, Handle};
@@ -68,6 +69,7 @@ pub(crate) struct MainFile {
     pub(crate) synced: bool,
     /// The WAL knows the store.
     pub(crate) announced: bool,
+    pub(crate) trim: Trim,
 }
 
 // SAFETY: `name` points to memory of SQLite's that is constant while the file is open; all
@@ -104,6 +106,7 @@ impl MainFile {
             checkpoint: Checkpoint::default(),
             synced: false,
             announced: false,
+            trim: Trim::default(),
         };
         file.judge();
         file
@@ -127,6 +130,7 @@ impl MainFile {
             checkpoint: Checkpoint::default(),
             synced: false,
             announced: false,
+            trim: Trim::default(),
         }
     }
 
@@ -232,6 +236,7 @@ impl VfsFile for MainFile {
             self.become_store()?;
         }
         if let Some(done) = self.in_store(|handle| handle.write_at(buf, offset)) {
+            self.trim.wrote();
             return done;
         }
         match &self.state {
@@ -256,6 +261,8 @@ impl VfsFile for MainFile {
             done?;
             // The end of a complete checkpoint: readers go to the database file next.
             return if self.checkpoint.is_done() {
+                self.is_committed();
+                self.trim(Reach::Due);
                 self.publish()
             } else {
                 Ok(())

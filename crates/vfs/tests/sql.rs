@@ -2,8 +2,7 @@
 
 mod common;
 
-use common::{Place, assert_sound, figure, fill, int, run, text};
-use densite_sqlite::{Backup, BackupStep};
+use common::{Place, assert_sound, copy, figure, fill, int, run, text, wrapped};
 
 #[test]
 fn every_journal_mode_and_page_size_survives_reopening() {
@@ -84,21 +83,6 @@ fn attached_databases_commit_together_in_any_mixture() {
     drop(db);
     assert!(place.is_plain("plain.db") && !place.is_plain("a.db") && !place.is_plain("b.db"));
     assert_eq!(int(&place.open("b.db"), "SELECT x FROM t"), 2);
-}
-
-/// Copies a database with the online backup, a few pages at a time.
-fn copy(from: &rusqlite::Connection, to: &rusqlite::Connection) {
-    let (from, to) = (wrapped(from), wrapped(to));
-    let mut backup = Backup::new(&to, c"main", &from, c"main").expect("begins");
-    while backup.step(7).expect("copies") == BackupStep::More {}
-    backup.finish().expect("ends");
-}
-
-fn wrapped(db: &rusqlite::Connection) -> densite_sqlite::Connection {
-    // SAFETY: an open connection of the linked library.
-    let wrapped =
-        unsafe { densite_sqlite::Connection::borrow(common::densite(), db.handle().cast()) };
-    wrapped.expect("not null")
 }
 
 #[test]

@@ -2,17 +2,14 @@
 
 mod common;
 
-use common::{Place, assert_sound, densite, fill, int, run};
-use densite_sqlite::Connection as Wrapped;
+use common::{Place, assert_sound, fill, int, run, wrapped};
 use densite_store::Early;
 use rusqlite::Connection;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 fn early_of(db: &Connection) -> Arc<Early> {
-    // SAFETY: an open connection of the linked library.
-    let wrapped = unsafe { Wrapped::borrow(densite(), db.handle().cast()) }.expect("not null");
-    densite_vfs::with_handle(&wrapped, c"main", |handle| handle.early())
+    densite_vfs::with_handle(&wrapped(db), c"main", |handle| handle.early())
         .expect("answers")
         .flatten()
         .expect("a store")

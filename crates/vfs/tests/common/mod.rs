@@ -3,7 +3,7 @@
 
 pub(crate) mod flaky;
 
-use densite_sqlite::{Api, EntryPoint};
+use densite_sqlite::{Api, Backup, BackupStep, EntryPoint};
 use rusqlite::auto_extension::{RawAutoExtension, register_auto_extension};
 use rusqlite::{Connection, OpenFlags};
 use std::path::{Path, PathBuf};
@@ -117,4 +117,19 @@ pub(crate) fn figure(db: &Connection, name: &str) -> String {
         db,
         &format!("SELECT CAST(value AS TEXT) FROM densite_info('main') WHERE name = '{name}'"),
     )
+}
+
+/// The connection for Densite's own wrapper.
+pub(crate) fn wrapped(db: &Connection) -> densite_sqlite::Connection {
+    // SAFETY: an open connection of the linked library.
+    let wrapped = unsafe { densite_sqlite::Connection::borrow(densite(), db.handle().cast()) };
+    wrapped.expect("not null")
+}
+
+/// Copies a database with the online backup, a few pages at a time.
+pub(crate) fn copy(from: &Connection, to: &Connection) {
+    let (from, to) = (wrapped(from), wrapped(to));
+    let mut backup = Backup::new(&to, c"main", &from, c"main").expect("begins");
+    while backup.step(7).expect("copies") == BackupStep::More {}
+    backup.finish().expect("ends");
 }

@@ -1,0 +1,7 @@
+//! The bytes of a SQLite database that Densite reads by itself: the header of page 1, and the freelist.
+
+pub mod freelist;
+pub mod header;
+
+pub use freelist::{Freelist, PageSet};
+pub use header::Header;

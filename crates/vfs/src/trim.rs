@@ -1,0 +1,136 @@
+//! Trim: leaf pages of SQLite's freelist are never read, so their frames are dropped.
+//!
+//! A page may be dropped when it is a leaf of the freelist in a state of the file that is *committed* and that no rollback can take
+//! back. What that means, clause by clause:
+//!
+//! - **Committed.** The newest commit of the store is not always one of SQLite's: a checkpoint that stopped half-way, a commit that failed
+//!   after its publish, a writer that was killed leave others, whose freelist can name live pages. So the number of a commit is kept that is known to be one
+//!   ([`Trim::committed`]), and trimming looks at no other. It is known
+//!   - when RESERVED was taken in a rollback mode: SQLite had SHARED before and looked for a hot journal under it;
+//!   - at COMMIT_PHASETWO, when the journal is gone;
+//!   - at the xTruncate that follows CKPT_DONE: SQLite sends it only when the WAL's end was reached, under the checkpoint lock;
+//!   - under an EXCLUSIVE lock of our own, when no journal is hot (`closing`).
+//! - **For good**, in a WAL: its frames are durable before a checkpoint begins, and readers of older snapshots keep a checkpoint from reaching the end.
+//! - **For good**, in a rollback mode: the pages that a transaction frees are not in its journal, and a journal that was unlinked without a sync of its directory
+//!   can come back. So a commit trims what was free *before* it: by then its own journal has taken the place of the one
+//!   before, durably, and rolling that back needs no page that was free before and was not written since. At rest the directory is synced first.
+//! - **Leaves only.** Trunks are read. A list that is not well formed is left alone (`densite_sqlite::image::freelist`).
+//!
+//! To look is to walk the whole list. So that a small transaction does not pay for a large one, a commit looks only when what it and those
+//! since the last look wrote and freed comes to a [`SHARE`]-th of the list, and drops only in proportion to that.
+
+use crate::main_file::{MainFile, State};
+use densite_sqlite::image::{Header, freelist, header::HEADER_LEN};
+use densite_store::{Error, Handle};
+
+/// A walk is paid for by changes to one page in so many of the list.
+const SHARE: u64 = 16;
+/// Pages dropped for each page written or freed.
+const EACH: u64 = 4;
+/// Pages dropped in any case.
+const LEAST: u64 = 1024;
+
+/// What a connection knows for trimming.
+#[derive(Debug, Default)]
+pub(crate) struct Trim {
+    /// A commit of the store that is a committed state of SQLite's.
+    committed: Option<u64>,
+    /// Pages written since the last look.
+    written: u64,
+    /// Pages that the freelist had at the last look; `None` before the first.
+    free: Option<u32>,
+    /// The last look left some.
+    left: bool,
+}
+
+/// What a step dropped.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Trimmed {
+    pub(crate) pages: u64,
+    /// Stored bytes.
+    pub(crate) bytes: u64,
+}
+
+/// How far a step goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Reach {
+    /// In proportion to what was written.
+    Due,
+    /// All there is.
+    All,
+}
+
+impl Trim {
+    /// Notes that a page was written.
+    pub(crate) fn wrote(&mut self) {
+        self.written += 1;
+    }
+}
+
+impl MainFile {
+    /// Notes that the newest commit is a committed state of SQLite's; the caller says why.
+    pub(crate) fn is_committed(&mut self) {
+        if let State::Store(handle) = &mut self.state {
+            self.trim.committed = handle.newest_commit().ok();
+        }
+    }
+
+    /// The same, if the database is in a rollback mode: in WAL mode the caller's reasons say nothing of the file.
+    pub(crate) fn committed_without_wal(&mut self) {
+        let before = self.trim.committed;
+        self.is_committed();
+        // Asked after the newest commit was, so it is that one's mode.
+        if !matches!(&self.state, State::Store(handle) if handle.in_rollback_mode()) {
+            self.trim.committed = before;
+        }
+    }
+
+    /// Drops what may be dropped, to be published with what else is pending. An error is logged: the frames stay, and nothing is lost.
+    pub(crate) fn trim(&mut self, reach: Reach) -> Trimmed {
+        let State::Store(handle) = &mut self.state else {
+            return Trimmed::default();
+        };
+        match step(handle, &mut self.trim, reach) {
+            Ok(trimmed) => trimmed,
+            Err(error) => {
+                self.report(crate::codes::code_of(&error), &format!("trimming: {error}"));
+                Trimmed::default()
+            }
+        }
+    }
+}
+
+fn step(handle: &mut Handle, trim: &mut Trim, reach: Reach) -> Result<Trimmed, Error> {
+    if trim.committed.is_none() || handle.newest_commit().ok() != trim.committed {
+        return Ok(Trimmed::default());
+    }
+    let (page_size, pages) = handle.committed_size()?;
+    let mut head = [0; HEADER_LEN];
+    handle.read_committed(1, &mut head)?;
+    let Some(header) = Header::parse(&head).filter(|h| h.page_size == page_size) else {
+        return Ok(Trimmed::default());
+    };
+    let looked = trim.free.is_some();
+    let before = *trim.free.get_or_insert(header.free_pages);
+    let changed = trim.written + u64::from(header.free_pages.abs_diff(before));
+    let most = match reach {
+        Reach::Due if changed * SHARE < u64::from(header.free_pages) => {
+            return Ok(Trimmed::default());
+        }
+        Reach::Due => LEAST + EACH * changed,
+        Reach::All if looked && changed == 0 && !trim.left => return Ok(Trimmed::default()),
+        Reach::All => u64::MAX,
+    };
+    trim.free = Some(header.free_pages);
+    trim.written = 0;
+    if header.free_trunk == 0 {
+        return Ok(Trimmed::default());
+    }
+    let list = freelist::list(pages, &header, |page, buf| handle.read_committed(page, buf))?;
+    let Some(list) = list else {
+        return Ok(Trimmed::default());
+    };
+    let (pages, bytes) = handle.drop_pages(&mut list.leaves.pages(), most)?;
+    trim.left = pages == most;
+    Ok(Trimmed { pages, bytes })
+}
