@@ -30,6 +30,10 @@ pub(crate) struct Appender {
     pieces: Vec<(u64, u64)>,
     /// Extents taken from the free ones, to be given back if the commit never is.
     taken: Vec<(u64, u64)>,
+    /// What was left unwritten of extents, to be given back with the commit.
+    left: Vec<(u64, u64)>,
+    /// Nothing is placed from here on where there is a free extent before it.
+    avoid: u64,
     chain: Chain,
     written: u64,
 }
@@ -54,8 +58,26 @@ impl Appender {
             piece_start: pos,
             pieces: Vec::new(),
             taken: Vec::new(),
+            left: Vec::new(),
+            avoid: u64::MAX,
             chain: Chain::after(prev),
             written: 0,
+        }
+    }
+
+    /// What is behind `end` is reusable and cut off: the open end begins there, or in the present extent if that is the last one. Before
+    /// anything is appended.
+    pub(crate) fn cut(&mut self, end: u64) {
+        let end = if self.room_end != OPEN_END && self.room_end >= end {
+            self.room_end = OPEN_END;
+            self.pos
+        } else {
+            end
+        };
+        if end < self.tail_off {
+            let up = |off: u64| off.next_multiple_of(UNIT_LEN);
+            self.taken.push((up(end), up(self.tail_off)));
+            self.tail_off = end;
         }
     }
 
@@ -77,6 +99,15 @@ impl Appender {
 
     pub(crate) fn taken(&self) -> &[(u64, u64)] {
         &self.taken
+    }
+
+    pub(crate) fn left(&self) -> &[(u64, u64)] {
+        &self.left
+    }
+
+    /// What is appended from now on goes before `off` as long as there is a free extent.
+    pub(crate) fn avoid_from(&mut self, off: u64) {
+        self.avoid = off;
     }
 
     /// Bytes appended so far.
@@ -101,19 +132,26 @@ impl Appender {
             self.room_end
         };
         // At the very start of a commit a free extent is better than the end of the file.
-        let prefer_free = self.room_end == OPEN_END && self.written == 0;
+        let prefer_free =
+            self.written == 0 && (self.room_end == OPEN_END || self.pos >= self.avoid);
         let fits = self.pos + need <= end;
         if fits && !prefer_free {
             return Ok(());
         }
-        let (target, room_end) = match space.take_run(need, EXTENT_UNITS) {
+        let free = space.take_run(need, EXTENT_UNITS, self.avoid);
+        if free.is_none() && fits {
+            return Ok(());
+        }
+        if self.room_end != OPEN_END {
+            self.left.push((self.pos + JUMP_LEN, self.room_end));
+        }
+        let (target, room_end) = match free {
             Some((start, end)) => {
                 self.taken.push((start, end));
                 // A free unit may be the one in which the open end began.
                 self.tail_off = self.tail_off.max(end);
                 (start, end)
             }
-            None if fits => return Ok(()),
             None => (self.tail_start(need), OPEN_END),
         };
         if target + need > MAX_OFF {

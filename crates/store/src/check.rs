@@ -138,7 +138,7 @@ impl Handle {
         for (off, len) in &state.trailers {
             counted.add(*off, u64::from(*len));
         }
-        match crate::write::load_space(&shared, self, &state) {
+        match crate::write::load_space(&shared, &*self.file, &state) {
             Err(Error::Corrupt(d)) => report.problems.push(d),
             Err(e) => return Err(e),
             Ok(kept) => {

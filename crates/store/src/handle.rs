@@ -200,6 +200,18 @@ impl Handle {
         ))
     }
 
+    /// Where the newest known commit ends in the file, in bytes; behind it is only the reserve.
+    pub fn end_bytes(&self) -> u64 {
+        let shared = self.shared.as_ref();
+        shared.map_or(0, |s| s.state.read().tail_off)
+    }
+
+    /// Whether this process published anything in the file.
+    pub fn has_written(&self) -> bool {
+        let shared = self.shared.as_ref();
+        shared.is_some_and(|s| s.writer.lock().wrote)
+    }
+
     /// Whether the newest known commit is of a database in a rollback mode: bytes 18 and 19 of page 1.
     pub fn in_rollback_mode(&self) -> bool {
         let shared = self.shared.as_ref();

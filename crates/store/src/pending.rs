@@ -61,6 +61,8 @@ pub(crate) struct Pending {
     pub(crate) commit: u64,
     pub(crate) seq: u64,
     pub(crate) new_dicts: Vec<DictInfo>,
+    /// Every byte of a page is kept: what is written was stored before, and is not known to be as SQLite wrote it just now.
+    pub(crate) keep_all: bool,
     /// Some write failed for lack of space: pages that are written back as they were are dropped rather than appended.
     pub(crate) pressed: bool,
 }

@@ -26,7 +26,7 @@ use crate::shared::{Shared, Writer};
 use crate::space::{CHUNK_UNITS, Space};
 use crate::state::State;
 use densite_disk::{File, SyncKind};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 impl Handle {
@@ -35,15 +35,16 @@ impl Handle {
     /// # Errors
     /// I/O, a full disk: nobody saw anything; the call may be made again or the writes [discarded](Handle::discard).
     pub fn publish(&mut self) -> Result<()> {
-        self.publish_as(false)
+        self.publish_with(&Besides::default()).map(drop)
     }
 
-    fn publish_as(&mut self, fold: bool) -> Result<()> {
+    /// Returns the bytes that were appended.
+    pub(crate) fn publish_with(&mut self, besides: &Besides) -> Result<u64> {
         self.check_poison()?;
         if self.pending.is_none() {
-            return Ok(());
+            return Ok(0);
         }
-        let done = self.try_publish(fold);
+        let done = self.try_publish(besides);
         if done.is_err() {
             if let Some(p) = &mut self.pending {
                 p.pressed = true;
@@ -61,42 +62,36 @@ impl Handle {
         done
     }
 
-    fn try_publish(&mut self, fold: bool) -> Result<()> {
+    fn try_publish(&mut self, besides: &Besides) -> Result<u64> {
         self.finish_batches()?;
         self.regrain()?;
         let shared = self.shared()?;
         {
             let mut writer = shared.writer.lock();
             let state = shared.state.read();
-            if writer
-                .space
-                .as_ref()
-                .is_none_or(|(tip, _)| *tip != state.tip)
-            {
-                writer.space = Some((state.tip, crate::write::load_space(&shared, self, &state)?));
-            }
+            writer.account(&shared, &*self.file, &state)?;
         }
         let Some(p) = &mut self.pending else {
-            return Ok(());
+            return Ok(0);
         };
         let mut writer = shared.writer.lock();
-        let committed = commit(
+        let written = commit(
             &shared,
             &mut writer,
             &*self.file,
             p,
-            fold,
+            besides,
             &self.options.tuning,
         )?;
         self.pending = None;
-        if committed {
+        if written > 0 {
             let due = writer.since_sync >= self.options.tuning.self_sync_every_bytes;
             drop(writer);
             if due {
                 self.sync_and_name(&shared)?;
             }
         }
-        Ok(())
+        Ok(written)
     }
 
     /// Publishes, then makes everything published durable.
@@ -108,7 +103,7 @@ impl Handle {
         self.sync_now(kind)
     }
 
-    fn sync_now(&mut self, kind: SyncKind) -> Result<()> {
+    pub(crate) fn sync_now(&mut self, kind: SyncKind) -> Result<()> {
         self.check_poison()?;
         let Some(shared) = self.shared.clone() else {
             return self.file.sync(kind).map_err(|e| self.poison(e));
@@ -127,8 +122,10 @@ impl Handle {
 
     /// Makes everything published durable and names it in a durable slot, so that what it freed can be written again at once
     /// (rule 9). Two syncs, where nobody else does any.
-    fn sync_and_name(&mut self, shared: &Shared) -> Result<()> {
+    pub(crate) fn sync_and_name(&mut self, shared: &Shared) -> Result<()> {
         let tip = shared.state.read().tip;
+        // A slot that another process wrote becomes durable with the first sync.
+        shared.writer.lock().reread_slot(&*self.file)?;
         for first in [true, false] {
             self.file
                 .sync(SyncKind::Data)
@@ -136,8 +133,7 @@ impl Handle {
             let mut writer = shared.writer.lock();
             writer.synced(tip, shared);
             if first {
-                writer.reread_slot(&*self.file)?;
-                if !writer.slot_durable || writer.slot.1.tip == tip {
+                if writer.slot.1.tip == tip {
                     break;
                 }
                 writer.write_slot(&*self.file, tip, 0)?;
@@ -195,7 +191,10 @@ impl Handle {
         let mut durable = shared.writer.lock().durable == Some(tip);
         if !durable && trailers > self.options.tuning.fold_trailer_bytes / 16 {
             self.begin_write(0)?;
-            self.publish_as(true)?;
+            self.publish_with(&Besides {
+                fold: true,
+                ..Besides::default()
+            })?;
         }
         let mut writer = shared.writer.lock();
         writer.reread_slot(&*self.file)?;
@@ -287,27 +286,45 @@ fn sqlite_page_size(head: &[u8]) -> u32 {
     }
 }
 
-/// Makes the commit. Returns whether there was anything to commit.
+/// What a commit does besides taking over what was written.
+#[derive(Default)]
+pub(crate) struct Besides {
+    /// Fold the map.
+    pub(crate) fold: bool,
+    /// Be a commit even if nothing changed: its trailer tells a new end of the file.
+    pub(crate) even_empty: bool,
+    /// Space is given back: what was written is what was there before, in other places.
+    pub(crate) merge: bool,
+    /// With a fold: the leaf of the page with this index (0 is page 1) is written anew, and all nodes above it.
+    pub(crate) leaves: BTreeSet<u64>,
+    /// With a fold: these dictionaries are written anew.
+    pub(crate) dicts: BTreeMap<u32, (Record, Vec<u8>)>,
+    /// With a fold: these chunks of the space table are written anew.
+    pub(crate) chunks: BTreeSet<usize>,
+}
+
+/// Makes the commit. Returns the bytes it has appended; 0 if there was nothing to commit.
 fn commit(
     shared: &Arc<Shared>,
     writer: &mut Writer,
     file: &dyn File,
     p: &mut Pending,
-    fold: bool,
+    besides: &Besides,
     tuning: &Tuning,
-) -> Result<bool> {
+) -> Result<u64> {
     let state = shared.state.read().clone_for_commit();
     let Some((_, mut space)) = writer.space.take() else {
-        return Ok(false);
+        return Ok(0);
     };
     let deltas = deltas(shared, file, &state, p)?;
     let same = p.logical_len == state.logical_len
         && p.page_size == state.page_size
         && p.head == state.head;
-    if deltas.is_empty() && p.new_dicts.is_empty() && same && !fold {
+    let nothing = deltas.is_empty() && p.new_dicts.is_empty() && same;
+    if nothing && !besides.fold && !besides.even_empty {
         space.give_back_extents(p.appender.taken(), p.commit);
         writer.space = Some((state.tip, space));
-        return Ok(false);
+        return Ok(0);
     }
     {
         let now = shared.state.read();
@@ -319,7 +336,7 @@ fn commit(
     for d in &p.new_dicts {
         space.add(d.place.off, u64::from(d.place.len));
     }
-    let fold = fold
+    let fold = besides.fold
         || deltas.len() > tuning.fold_deltas
         || state.overlay_len + deltas.len() > tuning.fold_entries
         || state.trailer_bytes > tuning.fold_trailer_bytes;
@@ -340,7 +357,15 @@ fn commit(
     };
     let mut sums = None;
     if fold {
-        sums = Some(fold_map(shared, writer, file, p, &mut space, &mut trailer)?);
+        sums = Some(fold_map(
+            shared,
+            writer,
+            file,
+            p,
+            &mut space,
+            &mut trailer,
+            besides,
+        )?);
     } else {
         trailer.dicts.clone_from(&p.new_dicts);
     }
@@ -385,6 +410,7 @@ fn commit(
     // From here on the commit is everybody's.
     space.add(off, len);
     space.written(&trailer.pieces, p.commit);
+    space.give_back_extents(appender.left(), p.commit);
     let written = appender.written() + len;
     {
         let mut now = shared.state.write();
@@ -399,7 +425,13 @@ fn commit(
     writer.since_slot += written;
     writer.since_sync += written;
     writer.physical_len = writer.physical_len.max(trailer.tail_off);
-    Ok(true)
+    writer.merging.committed(besides.merge);
+    Ok(written)
+}
+
+/// Bytes kept written behind the end.
+pub(crate) fn reserve_behind(tail: u64) -> u64 {
+    (tail / 8).clamp(16 << 10, 256 << 10)
 }
 
 /// The map's changes: written pages, and pages that were cut off.
@@ -479,6 +511,7 @@ fn fold_map(
     p: &mut Pending,
     space: &mut Space,
     trailer: &mut Trailer,
+    besides: &Besides,
 ) -> Result<Vec<u64>> {
     let now = shared.state.read();
     let mut changes: BTreeMap<u64, Entry> = now
@@ -492,6 +525,11 @@ fn fold_map(
             .drain(..)
             .map(|(page, e)| (u64::from(page) - 1, e)),
     );
+    for index in &besides.leaves {
+        if let std::collections::btree_map::Entry::Vacant(unchanged) = changes.entry(*index) {
+            unchanged.insert(tree::lookup(shared.source(file), now.root, *index)?);
+        }
+    }
     let changes: Vec<(u64, Entry)> = changes.into_iter().collect();
     let commit = p.commit;
     let mut sink = FoldSink {
@@ -510,8 +548,19 @@ fn fold_map(
         let uses = space.dict_uses.get(&d.id).copied().unwrap_or(0);
         let newest = all.iter().all(|n| n.family != d.family || n.id <= d.id);
         if uses > 0 || newest && d.id >= writer.first_dict {
+            let mut place = d.place;
+            if let Some((record, payload)) = besides.dicts.get(&d.id) {
+                let mut sink = FoldSink {
+                    appender: &mut p.appender,
+                    space,
+                    commit,
+                };
+                place = sink.append(*record, payload)?;
+                sink.drop_node(d.place);
+            }
             trailer.dicts.push(DictInfo {
                 uses: u64::try_from(uses).unwrap_or(0),
+                place,
                 ..*d
             });
         } else {
@@ -538,6 +587,7 @@ fn fold_map(
         let old = now.section.chunks.get(i);
         if let Some((place, _)) = old
             && writer.chunk_sums.get(i) == Some(&sum)
+            && !besides.chunks.contains(&i)
         {
             chunks.push((*place, table.chunk_free(i)));
             continue;
@@ -640,7 +690,7 @@ impl Writer {
     /// # Errors
     /// I/O; a disk that is full already is none.
     fn keep_reserve(&mut self, file: &dyn File, tail: u64) -> Result<()> {
-        let reserve = (tail / 8).clamp(16 << 10, 256 << 10);
+        let reserve = reserve_behind(tail);
         if self.physical_len >= tail + reserve / 2 {
             return Ok(());
         }

@@ -11,15 +11,16 @@ use crate::chain;
 use crate::codec::{CodecId, Dictionary, learn::Learner};
 use crate::early::Early;
 use crate::error::{Damage, Error, Result};
-use crate::format::TIP_OFF;
 use crate::format::record::{Kind, Record};
 use crate::format::slot::Slot;
 use crate::format::tip::{TIP_LEN, Tip};
 use crate::format::trailer::Trailer;
+use crate::format::{TIP_OFF, UNIT_LEN};
 use crate::map::tree::{self, Source};
 use crate::map::{Entry, NodeCache};
+use crate::merge::Merging;
 use crate::recover::{self, Found};
-use crate::space::Space;
+use crate::space::{Reuse, Space};
 use crate::state::State;
 use densite_disk::File;
 use parking_lot::{Mutex, RwLock};
@@ -43,6 +44,10 @@ pub(crate) struct Shared {
 pub(crate) struct Writer {
     /// The accounting, and the commit for which it holds.
     pub(crate) space: Option<(Tip, Space)>,
+    /// While the accounting has to be loaded anew for this commit: what is known of free units all the same.
+    pub(crate) known_free: Option<(Tip, Reuse)>,
+    /// What giving space back remembers.
+    pub(crate) merging: Merging,
     /// The newest commit that a sync of this process made durable.
     pub(crate) durable: Option<Tip>,
     /// The newest slot in the file, and its block.
@@ -88,6 +93,27 @@ impl Writer {
     }
 }
 
+impl Writer {
+    /// What was known of free units at the commit `at` holds, but for where commits since then wrote, at the last of them. The file is `len` bytes long.
+    fn keep_known_free(
+        &mut self,
+        mut known: Reuse,
+        at: &Tip,
+        since: &[(Tip, Vec<(u64, u64)>)],
+        len: u64,
+    ) {
+        let mut newest = *at;
+        for (tip, pieces) in since {
+            known.pass(pieces, len.div_ceil(UNIT_LEN));
+            newest = *tip;
+        }
+        self.known_free = Some((newest, known));
+    }
+}
+
+/// Commits of other processes that are gone through for what they wrote.
+const MAX_SINCE: usize = 4096;
+
 /// Tries to follow a tip that keeps moving before it counts as damage.
 const TRIES: u32 = 200;
 
@@ -95,6 +121,8 @@ impl Shared {
     fn new(found: Found, cache_bytes: usize) -> Result<Shared> {
         let writer = Writer {
             space: None,
+            known_free: None,
+            merging: Merging::default(),
             durable: None,
             slot: found.slot,
             slot_durable: false,
@@ -213,28 +241,37 @@ impl Shared {
         let mut back = Vec::new();
         let ours = state.tip;
         let met = recover::walk_back(file, self.salt, tip, &mut back, &mut |at| *at == ours)?;
-        if !met {
-            let highest = state.highest;
-            *state = State::empty(self.salt);
-            state.highest = highest;
+        if met {
+            for (tip, trailer) in back.iter().rev() {
+                self.account(file, state, tip, trailer)?;
+                state.apply(*tip, trailer);
+            }
+            return Ok(());
         }
+        self.account_over_fold(file, &ours, &back)?;
+        let highest = state.highest;
+        *state = State::empty(self.salt);
+        state.highest = highest;
         for (tip, trailer) in back.iter().rev() {
-            self.account(file, state, tip, trailer)?;
             state.apply(*tip, trailer);
         }
         Ok(())
     }
 
     /// Keeps the accounting in step with a commit of another process, so that places freed earlier can be used again although
-    /// several processes write by turns. A fold elsewhere cannot be followed; then it is loaded anew.
+    /// several processes write by turns.
     fn account(&self, file: &dyn File, state: &State, tip: &Tip, trailer: &Trailer) -> Result<()> {
         let Some(mut writer) = self.writer.try_lock() else {
             return Ok(());
         };
-        let Some((at, mut space)) = writer.space.take() else {
+        let end = file.len()?;
+        let since = [(*tip, trailer.pieces.clone())];
+        let Some((at, mut space)) = writer.space.take().filter(|(at, _)| *at == state.tip) else {
+            if let Some((at, known)) = writer.known_free.take().filter(|(at, _)| *at == state.tip) {
+                writer.keep_known_free(known, &at, &since, end);
+            }
             return Ok(());
         };
-        let end = file.len()?;
         let inside = trailer
             .deltas
             .iter()
@@ -244,7 +281,9 @@ impl Shared {
                 .iter()
                 .all(|d| d.place.off + u64::from(d.place.len) <= end)
             && trailer.pieces.iter().all(|p| p.1 <= end);
-        if at != state.tip || trailer.root.is_some() || !inside {
+        if !inside {
+            // Some of it was moved since, and the end of the file cut off.
+            writer.keep_known_free(space.into_reuse(), &at, &since, end);
             return Ok(());
         }
         for (page, new) in &trailer.deltas {
@@ -265,6 +304,42 @@ impl Shared {
         writer.since_slot += bytes;
         writer.since_sync += bytes;
         writer.space = Some((*tip, space));
+        Ok(())
+    }
+
+    /// A fold elsewhere cannot be followed: the accounting is loaded anew. But which units were free is known, and where was written since
+    /// stands in the trailers, those from before the fold included, as long as they can be read.
+    fn account_over_fold(
+        &self,
+        file: &dyn File,
+        ours: &Tip,
+        back: &[(Tip, Trailer)],
+    ) -> Result<()> {
+        let Some(mut writer) = self.writer.try_lock() else {
+            return Ok(());
+        };
+        let known = match (writer.space.take(), writer.known_free.take()) {
+            (Some((at, space)), _) if at == *ours => space.into_reuse(),
+            (_, Some((at, known))) if at == *ours => known,
+            _ => return Ok(()),
+        };
+        let mut since: Vec<(Tip, Vec<(u64, u64)>)> = Vec::new();
+        for (tip, trailer) in back.iter().rev() {
+            since.push((*tip, trailer.pieces.clone()));
+        }
+        let mut at = back.last().map_or(*ours, |(_, t)| t.prev);
+        while at != *ours {
+            let read = chain::read_trailer(file, self.salt, &at);
+            let Ok(trailer) = read else { return Ok(()) };
+            // It was written again, or is another history; or there is too much of it.
+            if at.commit <= ours.commit || since.len() > MAX_SINCE {
+                return Ok(());
+            }
+            since.push((at, trailer.pieces));
+            at = trailer.prev;
+        }
+        since.sort_by_key(|(tip, _)| tip.commit);
+        writer.keep_known_free(known, ours, &since, file.len()?);
         Ok(())
     }
 

@@ -7,7 +7,7 @@
 //!
 //! A unit is *free* when it has no live bytes, and *reusable* only once a durable slot names a commit in which it was free
 //! already and nothing was written to it since (rule 9): recovery may start from that slot and must find everything
-//! between it and the tip. So units wait in `freed`, with the commit that freed them, until such a slot is durable.
+//! between it and the tip. Until such a slot is durable, units wait (see `reuse`).
 //!
 //! Chunks of the table are stored at each fold (payload: 1024 u32, codec zstd where smaller). They do not count
 //! themselves nor trailers nor the preamble: who loads them adds those, whose places stand in the root trailer.
@@ -19,7 +19,11 @@ use crate::format::record::{Kind, Record};
 use crate::format::{DATA_OFF, LOCK_UNIT, UNIT_LEN};
 use crate::map::{Entry, NodeRef};
 use densite_disk::File;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::HashMap;
+
+mod reuse;
+
+pub(crate) use reuse::Reuse;
 
 /// Units of one stored chunk of the table.
 pub(crate) const CHUNK_UNITS: usize = 1024;
@@ -32,10 +36,7 @@ pub(crate) struct Space {
     live: Vec<u32>,
     /// Pages whose newest frame uses a dictionary, by its id.
     pub(crate) dict_uses: HashMap<u32, i64>,
-    reusable: BTreeSet<u64>,
-    /// Units that wait, and the newest commit that freed or wrote them. Of a unit that was freed, written and freed again
-    /// only the last time counts: an older one would let it be used too early.
-    freed: BTreeMap<u64, u64>,
+    reuse: Reuse,
     /// Something was removed that had not been added: the table on disk was wrong.
     pub(crate) inexact: bool,
 }
@@ -61,6 +62,7 @@ impl Space {
         self.live.iter().map(|b| u64::from(*b)).sum()
     }
 
+    #[cfg(any(test, feature = "fuzz"))]
     pub(crate) fn free_units(&self) -> u64 {
         self.live.iter().filter(|b| **b == 0).count() as u64
     }
@@ -113,7 +115,7 @@ impl Space {
         self.inexact |= !exact;
         for unit in off / UNIT_LEN..=(off + len.max(1) - 1) / UNIT_LEN {
             if self.live(unit) == 0 {
-                self.freed.insert(unit, commit);
+                self.reuse.free(unit, commit);
             }
         }
     }
@@ -129,7 +131,7 @@ impl Space {
         while at < end {
             let unit = at / UNIT_LEN;
             let stop = end.min((unit + 1) * UNIT_LEN);
-            let bytes = (stop - at).div_ceil(share) as u32;
+            let bytes = share_of(stop - at, share);
             if self.live.len() <= unit as usize {
                 self.live.resize(unit as usize + 1, 0);
             }
@@ -154,77 +156,6 @@ impl Space {
         if self.units() > LOCK_UNIT {
             self.sub(LOCK_UNIT * UNIT_LEN, UNIT_LEN, 0);
         }
-    }
-
-    /// All units without live bytes wait as freed by `commit`.
-    pub(crate) fn note_free(&mut self, commit: u64) {
-        self.freed = (0..self.units())
-            .filter(|u| self.live(*u) == 0 && *u != LOCK_UNIT)
-            .map(|u| (u, commit))
-            .collect();
-    }
-
-    /// Extents that were taken for writing and given up again wait as if freed by `commit`.
-    pub(crate) fn give_back_extents(&mut self, extents: &[(u64, u64)], commit: u64) {
-        for (start, end) in extents {
-            for unit in start / UNIT_LEN..end / UNIT_LEN {
-                if self.live(unit) == 0 {
-                    self.freed.insert(unit, commit);
-                }
-            }
-        }
-    }
-
-    /// A slot that names `commit` is durable: what was free then may be written again, but for units that
-    /// overlap `current`, the extent that is being appended to.
-    pub(crate) fn slot_durable(&mut self, commit: u64, current: (u64, u64)) {
-        let current = current.0 / UNIT_LEN..=current.1.saturating_sub(1) / UNIT_LEN;
-        let mut later = BTreeMap::new();
-        for (unit, freed_at) in std::mem::take(&mut self.freed) {
-            if self.live(unit) != 0 || unit >= self.units() || unit == LOCK_UNIT || unit == 0 {
-                continue;
-            }
-            if freed_at <= commit && !current.contains(&unit) {
-                self.reusable.insert(unit);
-            } else {
-                later.insert(unit, freed_at);
-            }
-        }
-        self.freed = later;
-    }
-
-    /// This commit wrote these ranges. Units in which nothing of it lives wait like those it freed: recovery passes through them.
-    pub(crate) fn written(&mut self, pieces: &[(u64, u64)], commit: u64) {
-        for (start, end) in pieces {
-            for unit in start / UNIT_LEN..=end.saturating_sub(1).max(*start) / UNIT_LEN {
-                // Another process may have taken a unit that we, too, knew to be reusable.
-                self.reusable.remove(&unit);
-                if self.live(unit) == 0 {
-                    self.freed.insert(unit, commit);
-                }
-            }
-        }
-    }
-
-    /// Takes a run of adjacent reusable units of at least `min_len` bytes, at most `max_units` of them.
-    pub(crate) fn take_run(&mut self, min_len: u64, max_units: u64) -> Option<(u64, u64)> {
-        let mut run: Option<(u64, u64)> = None;
-        for unit in &self.reusable {
-            let (start, end) = match run {
-                Some((s, e)) if e == *unit && e - s < max_units => (s, e + 1),
-                Some((s, e)) if (e - s) * UNIT_LEN >= min_len => {
-                    run = Some((s, e));
-                    break;
-                }
-                _ => (*unit, *unit + 1),
-            };
-            run = Some((start, end));
-        }
-        let (start, end) = run.filter(|(s, e)| (e - s) * UNIT_LEN >= min_len)?;
-        for unit in start..end {
-            self.reusable.remove(&unit);
-        }
-        Some((start * UNIT_LEN, end * UNIT_LEN))
     }
 
     /// A chunk of the table, undecoded.
@@ -252,6 +183,18 @@ impl Space {
             .filter(|(_, a, b)| a != b)
             .collect()
     }
+}
+
+/// What one of `share` pages counts of `bytes` of its run.
+fn share_of(bytes: u64, share: u64) -> u32 {
+    bytes.div_ceil(share) as u32
+}
+
+/// What `users` of the `share` pages of the record at `off` count in a unit.
+pub(crate) fn counted_in(unit: u64, off: u64, len: u64, share: u64, users: u64) -> u64 {
+    let start = off.max(unit * UNIT_LEN);
+    let end = (off + len).min((unit + 1) * UNIT_LEN);
+    u64::from(share_of(end.saturating_sub(start), share)) * users
 }
 
 /// The units of one stored chunk.
@@ -299,26 +242,6 @@ pub(crate) fn load_chunk(
 mod tests {
     use super::*;
     use proptest::prelude::*;
-
-    #[test]
-    fn reuse_waits_for_a_durable_slot() {
-        let mut s = Space::default();
-        s.add(UNIT_LEN * 3, UNIT_LEN * 2);
-        s.sub(UNIT_LEN * 3, UNIT_LEN, 7);
-        assert_eq!(s.take_run(100, 8), None);
-        s.slot_durable(6, (0, 1));
-        assert_eq!(
-            s.take_run(100, 8),
-            None,
-            "the slot names a commit from before"
-        );
-        s.slot_durable(7, (UNIT_LEN * 3 + 5, UNIT_LEN * 4));
-        assert_eq!(s.take_run(100, 8), None, "it is being appended to");
-        s.slot_durable(7, (0, 1));
-        assert_eq!(s.take_run(UNIT_LEN + 1, 8), None, "too small");
-        assert_eq!(s.take_run(UNIT_LEN, 8), Some((UNIT_LEN * 3, UNIT_LEN * 4)));
-        assert_eq!(s.take_run(100, 8), None);
-    }
 
     proptest! {
         #[test]

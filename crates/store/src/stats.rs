@@ -50,7 +50,7 @@ pub struct Stats {
     pub live_bytes: u64,
     /// Bytes that nothing reaches, in units that are partly live.
     pub dead_bytes: u64,
-    /// Bytes of units that nothing reaches: they are written again before the file grows.
+    /// Bytes of units that nothing reaches: they are written again before the file grows; and the reserve behind the end.
     pub free_bytes: u64,
     /// Bytes of the decoded-page cache in use in this process.
     pub cache_bytes: u64,
@@ -132,12 +132,34 @@ impl Handle {
         s.map_bytes += node_bytes;
         s.dictionaries = state.dicts.len() as u64;
         s.dictionary_bytes = state.dicts.iter().map(|d| u64::from(d.place.len)).sum();
-        let space = crate::write::load_space(&shared, self, &state)?;
-        s.live_bytes = space.live_bytes();
-        s.free_bytes = space.free_units() * UNIT_LEN;
-        s.dead_bytes = s.stored_bytes.saturating_sub(s.live_bytes + s.free_bytes);
+        let space = self.space()?;
+        s.stored_bytes = space.file_bytes;
+        s.live_bytes = space.live_bytes;
+        s.free_bytes = space.free_bytes + space.reserve_bytes;
+        s.dead_bytes = space.dead_bytes;
         s.cache_bytes = shared.cache.len_bytes() as u64;
         Ok(s)
+    }
+}
+
+impl Handle {
+    /// Live bytes of each unit of the file in order, and the bytes of a unit. What lies behind the last one holds nothing.
+    ///
+    /// # Errors
+    /// I/O, damage.
+    pub fn live_by_unit(&mut self) -> Result<(Vec<u32>, u64)> {
+        self.check_poison()?;
+        if !self.attach()? {
+            return Ok((Vec::new(), UNIT_LEN));
+        }
+        let shared = self.shared()?;
+        shared.refresh(&*self.file)?;
+        let state = shared.state.read().clone();
+        let space = crate::write::load_space(&shared, &*self.file, &state)?;
+        // The table may be longer than the file, whose end was cut off.
+        let units = space.units().min(self.file.len()?.div_ceil(UNIT_LEN));
+        let live = (0..units).map(|unit| space.live(unit)).collect();
+        Ok((live, UNIT_LEN))
     }
 }
 

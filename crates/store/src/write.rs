@@ -16,10 +16,10 @@ use crate::map::Entry;
 use crate::pending::{BATCH_BYTES, EncodeSettings, Job, Pending, PendingPage, encode_batch};
 use crate::pool::{Pool, Task};
 use crate::read::{copy_part, page_at};
-use crate::shared::Shared;
+use crate::shared::{Shared, Writer};
 use crate::space::{self, Space};
 use crate::state::{State, first_hash};
-use densite_disk::SyncKind;
+use densite_disk::{File, SyncKind};
 use densite_typed::PageContext;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -195,12 +195,7 @@ impl Handle {
             writer.header_lost = false;
         }
         let state = shared.state.read();
-        if writer
-            .space
-            .as_ref()
-            .is_none_or(|(tip, _)| *tip != state.tip)
-        {
-            writer.space = Some((state.tip, load_space(&shared, self, &state)?));
+        if writer.account(&shared, &*self.file, &state)? {
             writer.found_other_writer(&*self.file)?;
         }
         writer.learner.set_database_bytes(state.logical_len);
@@ -218,12 +213,13 @@ impl Handle {
             }
         }
         let commit = state.highest.max(writer.last_attempt) + 1;
+        let file_len = self.file.len()?;
         let problem = if commit >= MAX_COMMIT {
             Some(format!(
                 "its number, {}, leaves none for a next one",
                 commit - 1
             ))
-        } else if state.tail_off > self.file.len()? + TAIL_SLACK {
+        } else if state.tail_off > file_len + TAIL_SLACK {
             Some(format!(
                 "it says that the file reaches to {}",
                 state.tail_off
@@ -240,6 +236,20 @@ impl Handle {
             }));
         }
         writer.last_attempt = commit;
+        // Another process may have cut the file.
+        writer.physical_len = writer.physical_len.min(file_len);
+        let mut appender = Appender::new(
+            shared.salt,
+            state.next_off,
+            state.room_end,
+            state.tail_off,
+            &state.tip.hash,
+        );
+        if let Some((_, space)) = &mut writer.space {
+            space.hold(state.current_extent(), state.tip.commit);
+            appender.cut(space.end_after_cut(state.tail_off));
+            space.cut(appender.tail_off());
+        }
         let guess = if hint.is_power_of_two() && (512..=65536).contains(&hint) {
             hint
         } else {
@@ -259,16 +269,11 @@ impl Handle {
             batch: Vec::new(),
             batch_bytes: 0,
             inflight: VecDeque::new(),
-            appender: Appender::new(
-                shared.salt,
-                state.next_off,
-                state.room_end,
-                state.tail_off,
-                &state.tip.hash,
-            ),
+            appender,
             commit,
             seq: 0,
             new_dicts: Vec::new(),
+            keep_all: false,
             pressed: false,
         });
         Ok(())
@@ -325,7 +330,7 @@ impl Handle {
     }
 
     /// Takes a whole page, and its frame if it was encoded early.
-    fn put_page(
+    pub(crate) fn put_page(
         &mut self,
         page: u32,
         bytes: Arc<[u8]>,
@@ -550,7 +555,8 @@ impl Handle {
             run_pages,
             dicts,
             version: p.commit,
-            pages: p.page_count(),
+            // Nothing is scrubbed of a page that may begin with the number of another one.
+            pages: if p.keep_all { u32::MAX } else { p.page_count() },
             reserved: usize::from(p.head[RESERVED_AT]),
         })
     }
@@ -562,16 +568,40 @@ fn pool_for(jobs: &[Job], pool: &Option<Arc<Pool>>) -> Option<Arc<Pool>> {
     pool.clone().filter(|_| to_encode > INLINE_PAGES)
 }
 
+impl Writer {
+    /// Makes sure that the accounting is that of `state`. Returns whether it had to be loaded.
+    ///
+    /// # Errors
+    /// I/O, damage.
+    pub(crate) fn account(
+        &mut self,
+        shared: &Shared,
+        file: &dyn File,
+        state: &State,
+    ) -> Result<bool> {
+        if self
+            .space
+            .as_ref()
+            .is_some_and(|(tip, _)| *tip == state.tip)
+        {
+            return Ok(false);
+        }
+        let mut space = load_space(shared, file, state)?;
+        if let Some((tip, known)) = self.known_free.take()
+            && tip == state.tip
+        {
+            space.adopt(&known);
+        }
+        self.space = Some((state.tip, space));
+        Ok(true)
+    }
+}
+
 /// The accounting of the newest commit, from its root trailer and what came since.
-pub(crate) fn load_space(shared: &Shared, handle: &Handle, state: &State) -> Result<Space> {
+pub(crate) fn load_space(shared: &Shared, file: &dyn File, state: &State) -> Result<Space> {
     let mut live = Vec::new();
     for (i, (place, _)) in state.section.chunks.iter().enumerate() {
-        live.extend(space::load_chunk(
-            &*handle.file,
-            shared.salt,
-            *place,
-            i as u32,
-        )?);
+        live.extend(space::load_chunk(file, shared.salt, *place, i as u32)?);
     }
     live.truncate(state.section.units as usize);
     let mut space = Space::from_table(live);
@@ -583,7 +613,7 @@ pub(crate) fn load_space(shared: &Shared, handle: &Handle, state: &State) -> Res
         space.add(place.off, u64::from(place.len));
     }
     // The table grows with what is added: nothing may be that lies nowhere.
-    let end = handle.file.len()?;
+    let end = file.len()?;
     let beyond = |what: &str, page: Option<u32>, off: u64, len: u32| {
         let problem = "it lies beyond the end of the file".to_owned();
         let damage = Damage {
@@ -607,16 +637,13 @@ pub(crate) fn load_space(shared: &Shared, handle: &Handle, state: &State) -> Res
     }
     for (page, entry) in &state.overlay {
         if !state.root.node.is_none() {
-            let old = crate::map::tree::lookup(
-                shared.source(&*handle.file),
-                state.root,
-                u64::from(*page) - 1,
-            )?;
+            let old =
+                crate::map::tree::lookup(shared.source(file), state.root, u64::from(*page) - 1)?;
             space.sub_entry(&old, state.tip.commit);
         }
         beyond("frame", Some(*page), entry.off, entry.len)?;
         space.add_entry(entry);
     }
-    space.note_free(state.tip.commit);
+    space.note_free(state.tip.commit, state.tail_off.min(end));
     Ok(space)
 }

@@ -1,11 +1,12 @@
 //! Power cuts at every change of the disk (rules 8, 9, 10): what comes back is exactly an earlier published state,
-//! not older than the last one that was synced; all of it reads; the accounting is exact; and the store goes on from there.
+//! not older than the last one that was synced; all of it reads; the accounting is exact; and the store goes on from there. Space is given
+//! back all the while: merging, slots, cutting the end.
 //!
 //! `DENSITE_SEED=n` runs one seed, `DENSITE_CRASH_SEEDS=n` that many of them.
 
 use densite_disk::sim::{Capture, SimDisk};
 use densite_disk::{OpenMode, SyncKind};
-use densite_store::{Handle, Options, Tuning};
+use densite_store::{Handle, MergeBudget, MergeNext, Options, Tuning};
 use rand::rngs::SmallRng;
 use rand::{Rng, RngExt, SeedableRng};
 
@@ -97,10 +98,47 @@ impl Run {
         }
     }
 
+    /// Gives space back, a step or all of it. The contents stay as they are, so nothing new is published; but it syncs.
+    fn give_back(&mut self, handle: &mut Handle) {
+        let budget = MergeBudget {
+            bytes: 64 << self.rng.random_range(4..15),
+            dead_limit: [1, 5, 25][self.rng.random_range(0..3)],
+            stop: &|| false,
+        };
+        let synced = match self.rng.random_range(0..6) {
+            0 => {
+                handle.give_back(&budget).expect("give back");
+                false
+            }
+            1 => {
+                handle.cut_end().expect("cut");
+                true
+            }
+            _ => match handle.merge_step(&budget).expect("merge").next {
+                MergeNext::Slot => {
+                    handle.make_reusable().expect("slot");
+                    true
+                }
+                MergeNext::Cut => {
+                    handle.cut_end().expect("cut");
+                    true
+                }
+                MergeNext::Again | MergeNext::Done => false,
+            },
+        };
+        if synced && !self.published.is_empty() {
+            self.synced
+                .push((self.disk.changes(), self.published.len() - 1));
+        }
+    }
+
     /// Writes and publishes; syncs as seldom as `synchronous=OFF` or as often as FULL.
     fn steps(&mut self, handle: &mut Handle, n: usize) {
         let sync_one_in = [1, 2, 5, 50][self.rng.random_range(0..4)];
         for _ in 0..n {
+            if self.rng.random_range(0..3) == 0 {
+                self.give_back(handle);
+            }
             self.write(handle);
             if self.rng.random_range(0..20) == 0 {
                 handle.discard();

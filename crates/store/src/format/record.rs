@@ -9,7 +9,7 @@
 //!      4     4  number     frame: first page; map node: first page it covers; dictionary: its id; space chunk: its index
 //!      8     4  stored_len payload bytes that follow the header
 //!     12     4  model      dictionary or model the codec needs; 0 none
-//!     16     8  version    number of the commit it was written in
+//!     16     8  version    number of the commit it was written in; a frame that was moved keeps it
 //!     24     4  raw_check  low half of xxh3-64 of the decoded payload
 //!     28     8  checksum   xxh3-64 of the payload, seeded with the xxh3-64 of the 28 bytes above,
 //!                          which is seeded with salt XOR offset

@@ -10,7 +10,7 @@
 //!     24     8  logical_len  bytes of the database
 //!     32     8  next_off     where the next record goes
 //!     40     8  room_end     end of the extent it lies in; all ones: the open end of the file
-//!     48     8  tail_off     end of everything ever written
+//!     48     8  tail_off     where the open end begins: behind everything that is in use
 //!     56    40  prev         the trailer before (fields of a tip, without checksum)
 //!     96   100  head         the first 100 bytes of page 1
 //!    196     4  pieces       count of 16-byte pieces (start, end): where this commit wrote

@@ -5,7 +5,7 @@
 //! ```text
 //! offset  size  field
 //!      0     8  off        where the frame's record starts; 0: the page has no frame and reads as zeros
-//!      8     8  version    the commit the frame was written in
+//!      8     8  version    the version in its record: the commit its contents were written in
 //!     16     4  len        bytes of the frame's record
 //!     20     4  model      dictionary or model id; 0 none
 //!     24     1  codec      codec number

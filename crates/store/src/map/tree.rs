@@ -108,6 +108,50 @@ impl LeafMemo {
     }
 }
 
+/// The place of the node of `level` that covers the pages from index `first` on, and the index of a page of a leaf below it. All
+/// nodes on the way were loaded.
+///
+/// # Errors
+/// What loading gives.
+pub(crate) fn find_node(
+    src: Source<'_>,
+    root: Root,
+    level: u32,
+    first: u64,
+) -> Result<Option<(NodeRef, u64)>> {
+    let (mut at, mut place) = (root.level, root.node);
+    if level > at || first >= span(at) || !first.is_multiple_of(span(level)) {
+        return Ok(None);
+    }
+    let mut wanted = None;
+    let mut index = first;
+    while !place.is_none() {
+        let begin = index - index % span(at);
+        let node = src.cache.load(src.file, src.salt, place, at, begin)?;
+        if at == level {
+            wanted = Some(place);
+        }
+        let Node::Inner(refs) = &*node else {
+            return Ok(wanted.map(|place| (place, index)));
+        };
+        at -= 1;
+        let below = span(at);
+        let child = if at >= level {
+            (index - begin) / below
+        } else {
+            // Any leaf will do; an inner node has one.
+            refs.iter().position(|r| !r.is_none()).unwrap_or(0) as u64
+        };
+        index = if at >= level {
+            index
+        } else {
+            begin + child * below
+        };
+        place = refs.get(child as usize).copied().unwrap_or_default();
+    }
+    Ok(None)
+}
+
 /// Takes appended records during a fold.
 pub(crate) trait Sink {
     /// Appends a record and tells where it is.

@@ -1,0 +1,246 @@
+//! What lives in a unit.
+//!
+//! There is no map from places to pages. Records are found by their looks: at every byte that may be the first of one. Whether one lives is decided by
+//! the map alone: a frame lives if the entry of its page names just this place. So nothing can be found that is not there; and whether
+//! everything was found tells the accounting, which knows how many bytes live in the unit. What cannot be found (its header is
+//! damaged) or is not what its checksum says stays where it is.
+
+use crate::error::{Damage, Error, Result};
+use crate::format::UNIT_LEN;
+use crate::format::record::{Kind, RECORD_LEN, Record};
+use crate::map::node::Node;
+use crate::map::{Entry, tree};
+use crate::shared::Shared;
+use crate::space::counted_in;
+use crate::state::State;
+use densite_disk::File;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A frame that lives, as it is stored.
+pub(super) struct Frame {
+    pub(super) record: Record,
+    pub(super) payload: Vec<u8>,
+    /// The pages whose newest version it has, and their entries.
+    pub(super) pages: Vec<(u32, Entry)>,
+}
+
+impl Frame {
+    /// Whether more than a quarter of the run is dead: then its pages are worth frames of their own.
+    pub(super) fn is_loose(&self) -> bool {
+        self.pages.len() * 4 <= 3 << self.record.run_log2
+    }
+}
+
+/// What lives in a unit, as far as it was found.
+#[derive(Default)]
+pub(super) struct Found {
+    /// Frames by their places; those that only reach into the unit are among them.
+    pub(super) frames: BTreeMap<u64, Frame>,
+    /// For each map node the index of a page below it.
+    pub(super) leaves: BTreeSet<u64>,
+    pub(super) dicts: BTreeMap<u32, (Record, Vec<u8>)>,
+    pub(super) chunks: BTreeSet<usize>,
+    /// A trailer lies here.
+    pub(super) trailers: bool,
+    pub(super) damage: Vec<Damage>,
+    /// Bytes of all this in the unit, as the accounting counts them.
+    counted: u64,
+    /// Bytes that the frames will take elsewhere. Most of a run's pages live: then it is moved as a whole.
+    pub(super) taken: u64,
+}
+
+/// Where to look.
+pub(super) struct Look<'a> {
+    pub(super) shared: &'a Shared,
+    pub(super) file: &'a dyn File,
+    pub(super) state: &'a State,
+}
+
+impl Look<'_> {
+    /// What lives in `unit`, which has `live` bytes. `None` if not all of it was found.
+    ///
+    /// # Errors
+    /// I/O.
+    pub(super) fn unit(&self, unit: u64, live: u32) -> Result<Option<Found>> {
+        // What begins before the unit and reaches into it: a frame of one page or a map node is no longer than this; the longest is a run of
+        // 64 pages.
+        let page = self.state.page_size as usize;
+        for back in [page.max(Node::raw_len(0)), page << 6] {
+            let found = self.unit_from(unit, (back + RECORD_LEN) as u64)?;
+            if found.counted == u64::from(live) || !found.damage.is_empty() {
+                return Ok(Some(found));
+            }
+        }
+        Ok(None)
+    }
+
+    fn unit_from(&self, unit: u64, back: u64) -> Result<Found> {
+        let (start, end) = (unit * UNIT_LEN, (unit + 1) * UNIT_LEN);
+        let mut found = Found::default();
+        self.listed(unit, &mut found)?;
+        let from = start.saturating_sub(back);
+        let mut bytes = vec![0; (end - from) as usize + RECORD_LEN];
+        let n = self.file.read_at(&mut bytes, from)?;
+        bytes.truncate(n);
+        let mut at = 0;
+        while from + (at as u64) < end {
+            let Some(rest) = bytes.get(at..).filter(|rest| rest.len() >= RECORD_LEN) else {
+                break;
+            };
+            let len = self.record_at(unit, from + at as u64, rest, &mut found)?;
+            at += len.max(1);
+        }
+        Ok(found)
+    }
+
+    /// Records whose places are listed.
+    fn listed(&self, unit: u64, found: &mut Found) -> Result<()> {
+        let here = |off: u64, len: u32| counted_in(unit, off, u64::from(len), 1, 1);
+        for (off, len) in &self.state.trailers {
+            found.trailers |= here(*off, *len) > 0;
+            found.counted += here(*off, *len);
+        }
+        for (i, (place, _)) in self.state.section.chunks.iter().enumerate() {
+            if here(place.off, place.len) > 0 {
+                found.chunks.insert(i);
+                found.counted += here(place.off, place.len);
+            }
+        }
+        for dict in &self.state.dicts {
+            let place = dict.place;
+            if here(place.off, place.len) == 0 {
+                continue;
+            }
+            found.counted += here(place.off, place.len);
+            let mut bytes = vec![0; place.len as usize];
+            let n = self.file.read_at(&mut bytes, place.off)?;
+            bytes.truncate(n);
+            match Record::open(&bytes, self.shared.salt, place.off) {
+                Some((r, _, payload)) if r.kind == Kind::Dictionary && r.number == dict.id => {
+                    found.dicts.insert(dict.id, (r, payload.to_vec()));
+                }
+                _ => found.damage.push(Damage {
+                    what: format!("dictionary {}", dict.id),
+                    offset: place.off,
+                    page: None,
+                    problem: "checksum mismatch".to_owned(),
+                }),
+            }
+        }
+        Ok(())
+    }
+
+    /// If the record that seems to begin at `off` lives: takes it in, and returns its length. Otherwise 0.
+    fn record_at(&self, unit: u64, off: u64, bytes: &[u8], found: &mut Found) -> Result<usize> {
+        let page_log2 = self.state.page_size.trailing_zeros() as u8;
+        match bytes {
+            [1, _, log2, ..] if *log2 == page_log2 => {}
+            [2, _, 0..=3, ..] => {}
+            _ => return Ok(0),
+        }
+        let Some((record, _)) = Record::parse(bytes) else {
+            return Ok(0);
+        };
+        match record.kind {
+            Kind::Frame => self.frame_at(unit, off, record, bytes, found),
+            _ => self.node_at(unit, off, record, found),
+        }
+    }
+
+    fn frame_at(
+        &self,
+        unit: u64,
+        off: u64,
+        record: Record,
+        bytes: &[u8],
+        found: &mut Found,
+    ) -> Result<usize> {
+        let run = 1u32 << record.run_log2;
+        let last = record.number.checked_add(run - 1);
+        if record.number == 0 || last.is_none_or(|p| u64::from(p) > self.state.pages() + 64) {
+            return Ok(0);
+        }
+        let mut pages = Vec::new();
+        for (page, slot) in (record.number..).zip(0..).take(run as usize) {
+            let entry = match self.shared.lookup(self.file, self.state, page) {
+                Ok(entry) => entry,
+                Err(Error::Corrupt(damage)) => {
+                    found.damage.push(damage);
+                    return Ok(0);
+                }
+                Err(e) => return Err(e),
+            };
+            if !entry.is_none() && entry.off == off && entry.slot == slot {
+                pages.push((page, entry));
+            }
+        }
+        let Some((page, entry)) = pages.first().copied() else {
+            return Ok(0);
+        };
+        let share = 1 << entry.run_log2;
+        let counted = counted_in(unit, off, u64::from(entry.len), share, pages.len() as u64);
+        found.counted += counted;
+        let len = entry.len as usize;
+        if off + len as u64 <= unit * UNIT_LEN {
+            return Ok(len);
+        }
+        let mut longer = Vec::new();
+        let stored = match bytes.get(..len) {
+            Some(stored) => stored,
+            None => {
+                longer.resize(len, 0);
+                let n = self.file.read_at(&mut longer, off)?;
+                longer.get(..n).unwrap_or_default()
+            }
+        };
+        let opened = Record::open(stored, self.shared.salt, off).filter(|(r, _, _)| {
+            r.version == entry.version
+                && r.total_len() == entry.len
+                && r.run_log2 == entry.run_log2
+                && r.codec == entry.codec
+                && r.model == entry.model
+        });
+        if let Some((record, _, payload)) = opened {
+            let frame = Frame {
+                record,
+                payload: payload.to_vec(),
+                pages,
+            };
+            found.taken += if frame.is_loose() {
+                counted
+            } else {
+                counted_in(unit, off, u64::from(entry.len), 1, 1)
+            };
+            found.frames.insert(off, frame);
+        } else {
+            found.damage.push(Damage {
+                what: "frame".to_owned(),
+                offset: off,
+                page: Some(page),
+                problem: "checksum mismatch".to_owned(),
+            });
+        }
+        Ok(len)
+    }
+
+    fn node_at(&self, unit: u64, off: u64, record: Record, found: &mut Found) -> Result<usize> {
+        let (level, first) = (u32::from(record.page_log2), u64::from(record.number));
+        let src = self.shared.source(self.file);
+        let (place, leaf) = match tree::find_node(src, self.state.root, level, first) {
+            Ok(Some((place, leaf))) if place.off == off => (place, leaf),
+            Ok(_) => return Ok(0),
+            // It is damaged, or what leads to it is.
+            Err(Error::Corrupt(damage)) => {
+                found.damage.push(damage);
+                return Ok(0);
+            }
+            Err(e) => return Err(e),
+        };
+        let here = counted_in(unit, off, u64::from(place.len), 1, 1);
+        if here > 0 {
+            found.leaves.insert(leaf);
+        }
+        found.counted += here;
+        Ok(place.len as usize)
+    }
+}

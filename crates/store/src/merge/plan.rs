@@ -1,0 +1,280 @@
+//! What is due: which units to empty, or what has to happen before.
+//!
+//! Two things bring space back. *Merging* moves what lives in units that are mostly dead to one place, so that they become free and are
+//! written again. *Shortening* moves what lives at the end of the file into free units before it, so that the end can be cut off.
+//! Merging makes free units out of dead bytes, shortening takes them off the file.
+//!
+//! Merging follows DuckDB's rule: n units become at most n - 1, and only so many are moved for one that is won (3 with a limit
+//! of 25 %: DuckDB's 1, 2 or 3 targets). But where DuckDB takes neighbours, for its row groups have an order, the units with the least that
+//! lives are taken, wherever they are: nothing moves less for the same gain. If so much as the limit is dead in units that are partly live,
+//! then some n of them pay; so the limit can always be kept.
+//!
+//! Bounds: merging moves at most `targets` bytes for each byte that it wins; shortening at most one for each byte that is cut off.
+
+use super::Merging;
+use crate::format::{LOCK_UNIT, UNIT_LEN};
+use crate::space::Space;
+
+/// Bytes of a map node, roughly, for what a fold may need.
+const NODE_BYTES: u64 = 4 << 10;
+
+/// Besides twice what lives, this many bytes may be moved before a commit comes that is not ours: if the limit is not reached
+/// by then, it cannot be.
+const SPENT_MIN: u64 = 8 << 20;
+
+/// So many bytes may wait for a slot, and be missing meanwhile, in files however small.
+const WAITING_MIN: u64 = 4 << 20;
+
+/// What plans are made from. Sizes are in bytes.
+pub(super) struct Ground<'a> {
+    pub(super) space: &'a Space,
+    pub(super) merging: &'a Merging,
+    /// Where the open end begins.
+    pub(super) tail: u64,
+    /// Length of the file.
+    pub(super) file: u64,
+    /// What is kept written behind the end.
+    pub(super) reserve: u64,
+    /// The extent that is being appended to: the next record's place and its end; the same where it is the open end.
+    pub(super) current: (u64, u64),
+    /// Nodes that a fold would write at most, but for those of what is moved.
+    pub(super) fold_nodes: u64,
+    /// Leaves of the map.
+    pub(super) leaves: u64,
+    /// Bytes that may be moved.
+    pub(super) budget: u64,
+    /// Per cent of the file that may be dead or free.
+    pub(super) limit: u64,
+}
+
+/// What is due.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Plan {
+    /// Nothing.
+    Done,
+    /// A durable slot, so that what was freed can be used.
+    Slot,
+    /// Cutting off the end.
+    Cut,
+    /// These units are to be emptied (ascending), into what lies before `below`.
+    Empty { units: Vec<u64>, below: u64 },
+}
+
+/// How many units may be moved for one that is won.
+pub(super) fn targets(limit: u64) -> u64 {
+    let all = (100 - limit) / limit;
+    // At rest nothing is to be won by waiting, and the limit is for dead and free bytes together: half of it is left for those.
+    if limit < 10 { 2 * all } else { all.max(1) }
+}
+
+impl Ground<'_> {
+    /// Where the open end begins once what is reusable there is cut off.
+    fn end(&self) -> u64 {
+        let end = self.space.end_after_cut(self.tail);
+        // What is left of the last extent is cut off as well.
+        if self.current.1 > self.current.0 && self.current.1 >= end {
+            self.current.0
+        } else {
+            end
+        }
+    }
+
+    pub(super) fn plan(&self) -> Plan {
+        let end = self.end();
+        let locked = end > LOCK_UNIT * UNIT_LEN && self.space.live(LOCK_UNIT) == 0;
+        let live = self.space.live_bytes() + if locked { UNIT_LEN } else { 0 };
+        let allowed = end * self.limit / 100;
+        // What waits for a slot is on its way to be used.
+        let waiting = self.space.waiting_units(self.current) * UNIT_LEN;
+        let idle = end.saturating_sub(live + waiting);
+        // Whatever else is due: what can be cut off is no matter of it.
+        let behind = self.file.saturating_sub(self.tail + self.reserve);
+        let cut = self.tail - end;
+        let rest = if cut >= UNIT_LEN.min(self.tail / 64 + 1) || behind >= UNIT_LEN {
+            Plan::Cut
+        } else {
+            Plan::Done
+        };
+        let slot = (waiting > 0).then_some(Plan::Slot);
+        let Some(excess) = idle.checked_sub(allowed + 1) else {
+            return slot.filter(|_| idle + waiting > allowed).unwrap_or(rest);
+        };
+        if self.merging.spent > 2 * live + SPENT_MIN {
+            return rest;
+        }
+        let current = if self.current.0 < end {
+            self.current.1 - self.current.0
+        } else {
+            0
+        };
+        let room = self.space.reusable_below(end) * UNIT_LEN + current;
+        // A quarter of what is allowed is left to free units, to be written again.
+        let dead = idle.saturating_sub(room);
+        let wanted = dead.saturating_sub(allowed - allowed / 4);
+        let shorten = || self.shorten(end, room, excess);
+        if wanted == 0 {
+            return shorten()
+                .or(slot)
+                .or_else(|| self.merge(end, excess))
+                .unwrap_or(rest);
+        }
+        // Merging goes on without a slot, at the end of the file if need be, but not for long.
+        if waiting >= (allowed / 4).max(WAITING_MIN) {
+            return Plan::Slot;
+        }
+        self.merge(end, wanted)
+            .or_else(shorten)
+            .or(slot)
+            .unwrap_or(rest)
+    }
+
+    /// Empties units at the end into `room`, as far as they shorten the file by `excess`.
+    fn shorten(&self, end: u64, mut room: u64, excess: u64) -> Option<Plan> {
+        let (mut units, mut cost, mut below) = (Vec::new(), 0, 0);
+        let mut in_current = false;
+        for unit in (1..end.div_ceil(UNIT_LEN)).rev() {
+            let live = u64::from(self.space.live(unit));
+            if self.merging.is_stuck(unit, live as u32) {
+                break;
+            }
+            if self.space.is_reusable(unit) {
+                room -= UNIT_LEN.min(room);
+            }
+            let reaches = self.current.1 > unit * UNIT_LEN;
+            if reaches && !std::mem::replace(&mut in_current, true) {
+                room = room.saturating_sub(self.current.1 - self.current.0);
+            }
+            cost += live;
+            // What goes with it: the nodes of a fold, jumps and ends of extents, the trailer.
+            let nodes = (self.fold_nodes + cost / 512).min(self.leaves) * NODE_BYTES;
+            let besides = nodes + cost / 16 + UNIT_LEN / 4;
+            let dear = cost > self.budget && !units.is_empty();
+            let enough = end.saturating_sub((unit + 1) * UNIT_LEN) > excess;
+            if cost + besides > room || dear || enough {
+                break;
+            }
+            if live > 0 && unit != LOCK_UNIT {
+                units.push(unit);
+                below = unit * UNIT_LEN;
+            }
+        }
+        units.reverse();
+        (!units.is_empty()).then_some(Plan::Empty { units, below })
+    }
+
+    /// Empties those units with the least that lives, as far as it pays and wins `wanted`.
+    fn merge(&self, end: u64, wanted: u64) -> Option<Plan> {
+        let targets = targets(self.limit);
+        let current = self.current.0 / UNIT_LEN;
+        let mut partly: Vec<(u32, u64)> = (1..end / UNIT_LEN)
+            .map(|unit| (self.space.live(unit), unit))
+            .filter(|(live, unit)| {
+                let whole = *live == 0 || u64::from(*live) >= UNIT_LEN;
+                let stays = *unit == LOCK_UNIT || *unit == current;
+                let known =
+                    self.merging.is_stuck(*unit, *live) || self.merging.is_dense(*unit, *live);
+                !whole && !stays && !known
+            })
+            .collect();
+        let most = 2048.min(partly.len());
+        if let Some(last) = most.checked_sub(1) {
+            partly.select_nth_unstable(last);
+        }
+        partly.truncate(most);
+        partly.sort_unstable();
+        let (mut units, mut moved, mut won) = (Vec::new(), 0, 0);
+        for (count, (live, unit)) in (1..).zip(partly) {
+            let dead = UNIT_LEN - u64::from(live);
+            if (won + dead) * (targets + 1) < count * UNIT_LEN {
+                break;
+            }
+            let enough = won >= wanted;
+            won += dead;
+            moved += u64::from(live);
+            if units.is_empty() || (moved <= self.budget && !enough) {
+                units.push(unit);
+            } else if won >= UNIT_LEN {
+                break;
+            }
+        }
+        units.sort_unstable();
+        (won >= UNIT_LEN).then_some(Plan::Empty {
+            units,
+            below: u64::MAX,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const K: u64 = 1024;
+
+    /// What is due in a file whose units have these live bytes, in KiB; the last units may be reusable or wait.
+    fn due(live: &[u32], reusable: &[u64], waiting: &[u64], limit: u64) -> Plan {
+        let mut space = Space::from_table(live.iter().map(|k| k * 1024).collect());
+        for unit in reusable {
+            space.give_back_extents(&[(unit * UNIT_LEN, (unit + 1) * UNIT_LEN)], 1);
+        }
+        space.slot_durable(1, (0, 1));
+        for unit in waiting {
+            space.give_back_extents(&[(unit * UNIT_LEN, (unit + 1) * UNIT_LEN)], 2);
+        }
+        let tail = live.len() as u64 * UNIT_LEN;
+        let ground = Ground {
+            space: &space,
+            merging: &Merging::default(),
+            tail,
+            file: tail + 256 * K,
+            reserve: 256 * K,
+            current: (tail, tail),
+            fold_nodes: 0,
+            leaves: 1,
+            budget: 256 * K,
+            limit,
+        };
+        ground.plan()
+    }
+
+    #[test]
+    fn what_pays_is_moved_and_no_more() {
+        assert_eq!(targets(25), 3);
+        assert_eq!(targets(5), 38);
+        let full = [64; 20];
+        assert_eq!(due(&full, &[], &[], 5), Plan::Done);
+        // The least that lives is moved, wherever it is, and only within the budget.
+        let mut live = full;
+        (live[3], live[9], live[10], live[15]) = (10, 4, 60, 2);
+        let units = vec![3, 9, 15];
+        let below = u64::MAX;
+        assert_eq!(due(&live, &[], &[], 5), Plan::Empty { units, below });
+        assert_eq!(due(&live, &[], &[], 25), Plan::Done, "within the limit");
+        // A fifth of every unit is dead: at 25 % nothing is due; at rest it is.
+        let live = [52; 20];
+        assert_eq!(due(&live, &[], &[], 25), Plan::Done);
+        let Plan::Empty { units, below } = due(&live, &[], &[], 5) else {
+            panic!("nothing due");
+        };
+        assert_eq!((units.len(), below), (4, u64::MAX));
+    }
+
+    #[test]
+    fn the_end_goes_into_free_units_and_is_cut_off() {
+        let mut live = [64; 20];
+        live[4..10].fill(0);
+        let free: Vec<u64> = (4..10).collect();
+        assert_eq!(due(&live, &[], &free, 5), Plan::Slot);
+        let Plan::Empty { units, below } = due(&live, &free, &[], 5) else {
+            panic!("nothing due");
+        };
+        assert_eq!(units, [16, 17, 18, 19]);
+        assert_eq!(below, 16 * UNIT_LEN);
+        // Free at the end: nothing has to be moved.
+        let mut live = [64; 20];
+        live[14..].fill(0);
+        let free: Vec<u64> = (14..20).collect();
+        assert_eq!(due(&live, &[], &free, 5), Plan::Slot);
+        assert_eq!(due(&live, &free, &[], 5), Plan::Cut);
+    }
+}

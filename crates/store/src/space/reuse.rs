@@ -1,0 +1,284 @@
+//! Which units may be written again, and which have to wait for a slot (rule 9).
+//!
+//! Invariant: a *reusable* unit was free already in the commit that a durable slot names, and nothing was written to it since;
+//! so neither recovery nor a reader of the newest commit needs what is in it. Of a unit that *waits* the newest commit that freed or
+//! wrote it is known: a durable slot that names this one or a later one makes it reusable.
+//!
+//! Reusable units at the end of the file are cut off: they become part of the open end, which begins lower then. Writing
+//! there again is what reuse is, so the same rule makes it safe.
+
+use super::Space;
+use crate::format::{LOCK_UNIT, UNIT_LEN};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// See the module's documentation.
+#[derive(Debug, Default, Clone)]
+pub(crate) struct Reuse {
+    reusable: BTreeSet<u64>,
+    /// Units that wait, and the newest commit that freed or wrote them. Of a unit that was freed, written and freed again
+    /// only the last time counts: an older one would let it be used too early.
+    freed: BTreeMap<u64, u64>,
+}
+
+impl Reuse {
+    /// The unit has no live bytes from `commit` on.
+    pub(super) fn free(&mut self, unit: u64, commit: u64) {
+        self.freed.insert(unit, commit);
+    }
+
+    /// Somebody else wrote these ranges; the file has `units`. What lives there, and since when it is dead, is not known here.
+    pub(crate) fn pass(&mut self, pieces: &[(u64, u64)], units: u64) {
+        for unit in units_of(pieces, units) {
+            self.reusable.remove(&unit);
+            self.freed.remove(&unit);
+        }
+        self.cut(units);
+    }
+
+    /// Nothing from `unit` on is known any more.
+    fn cut(&mut self, unit: u64) {
+        self.reusable.split_off(&unit);
+        self.freed.split_off(&unit);
+    }
+}
+
+/// The units below `units` that these ranges touch. Ranges come from files: what lies beyond the end costs nothing.
+fn units_of(pieces: &[(u64, u64)], units: u64) -> impl Iterator<Item = u64> {
+    pieces.iter().flat_map(move |(start, end)| {
+        let last = end.saturating_sub(1).max(*start) / UNIT_LEN;
+        start / UNIT_LEN..(last + 1).min(units)
+    })
+}
+
+impl Space {
+    /// All units without live bytes before `tail`, the end of what was written, wait as freed by `commit`.
+    pub(crate) fn note_free(&mut self, commit: u64, tail: u64) {
+        self.reuse.freed = (0..self.units().max(tail.div_ceil(UNIT_LEN)))
+            .filter(|u| self.live(*u) == 0 && *u != LOCK_UNIT)
+            .map(|u| (u, commit))
+            .collect();
+    }
+
+    /// Extents that were taken for writing and given up again wait as if freed by `commit`.
+    pub(crate) fn give_back_extents(&mut self, extents: &[(u64, u64)], commit: u64) {
+        for (start, end) in extents {
+            for unit in start.div_ceil(UNIT_LEN)..end / UNIT_LEN {
+                if self.live(unit) == 0 {
+                    self.reuse.free(unit, commit);
+                }
+            }
+        }
+    }
+
+    /// A slot that names `commit` is durable: what was free then may be written again, but for units that
+    /// overlap `current`, the extent that is being appended to.
+    pub(crate) fn slot_durable(&mut self, commit: u64, current: (u64, u64)) {
+        let current = units_in(current);
+        let mut later = BTreeMap::new();
+        for (unit, freed_at) in std::mem::take(&mut self.reuse.freed) {
+            if self.live(unit) != 0 || unit == LOCK_UNIT || unit == 0 {
+                continue;
+            }
+            if freed_at <= commit && !current.contains(&unit) {
+                self.reuse.reusable.insert(unit);
+            } else {
+                later.insert(unit, freed_at);
+            }
+        }
+        self.reuse.freed = later;
+    }
+
+    /// This commit wrote these ranges. Units in which nothing of it lives wait like those it freed: recovery passes through them.
+    pub(crate) fn written(&mut self, pieces: &[(u64, u64)], commit: u64) {
+        for unit in units_of(pieces, u64::MAX) {
+            // Another process may have taken a unit that we, too, knew to be reusable.
+            self.reuse.reusable.remove(&unit);
+            if self.live(unit) == 0 {
+                self.reuse.free(unit, commit);
+            }
+        }
+    }
+
+    /// Appending goes on in `extent`, which another process may have taken: it is not taken a second time.
+    pub(crate) fn hold(&mut self, extent: (u64, u64), commit: u64) {
+        let units = units_in(extent);
+        let held: Vec<u64> = self.reuse.reusable.range(units).copied().collect();
+        for unit in held {
+            self.reuse.reusable.remove(&unit);
+            self.reuse.free(unit, commit);
+        }
+    }
+
+    /// Takes a run of adjacent reusable units of at least `min_len` bytes, at most `max_units` of them, that ends
+    /// at `below` or before.
+    pub(crate) fn take_run(
+        &mut self,
+        min_len: u64,
+        max_units: u64,
+        below: u64,
+    ) -> Option<(u64, u64)> {
+        let mut run: Option<(u64, u64)> = None;
+        for unit in self.reuse.reusable.range(..below / UNIT_LEN) {
+            let (start, end) = match run {
+                Some((s, e)) if e == *unit && e - s < max_units => (s, e + 1),
+                Some((s, e)) if (e - s) * UNIT_LEN >= min_len => {
+                    run = Some((s, e));
+                    break;
+                }
+                _ => (*unit, *unit + 1),
+            };
+            run = Some((start, end));
+        }
+        let (start, end) = run.filter(|(s, e)| (e - s) * UNIT_LEN >= min_len)?;
+        for unit in start..end {
+            self.reuse.reusable.remove(&unit);
+        }
+        Some((start * UNIT_LEN, end * UNIT_LEN))
+    }
+
+    /// Where the open end begins once the reusable units at the end of the file are cut off.
+    pub(crate) fn end_after_cut(&self, tail: u64) -> u64 {
+        let mut end = tail;
+        while let Some(unit) = end.checked_sub(1).map(|last| last / UNIT_LEN)
+            && (self.reuse.reusable.contains(&unit) || unit == LOCK_UNIT)
+        {
+            end = unit * UNIT_LEN;
+        }
+        // The unit that SQLite locks goes with what is before it, or stays.
+        if end == LOCK_UNIT * UNIT_LEN && end + UNIT_LEN == tail {
+            tail
+        } else {
+            end
+        }
+    }
+
+    /// The file ends at `end`: units behind it are none any more. Nothing lives there.
+    pub(crate) fn cut(&mut self, end: u64) {
+        let units = end.div_ceil(UNIT_LEN);
+        self.live.truncate(units as usize);
+        self.reuse.cut(units);
+    }
+
+    /// Whether the unit may be written now.
+    pub(crate) fn is_reusable(&self, unit: u64) -> bool {
+        self.reuse.reusable.contains(&unit)
+    }
+
+    /// How many units before `end` may be written now.
+    pub(crate) fn reusable_below(&self, end: u64) -> u64 {
+        self.reuse.reusable.range(..end / UNIT_LEN).count() as u64
+    }
+
+    /// How many units outside `current`, the extent that is being appended to, wait for a slot.
+    pub(crate) fn waiting_units(&self, current: (u64, u64)) -> u64 {
+        let current = units_in(current);
+        let waits = |unit: &&u64| self.live(**unit) == 0 && **unit != 0 && !current.contains(*unit);
+        self.reuse.freed.keys().filter(waits).count() as u64
+    }
+
+    /// What is known of free units, to outlive this accounting.
+    pub(crate) fn into_reuse(mut self) -> Reuse {
+        let mut reuse = std::mem::take(&mut self.reuse);
+        // A unit that was freed and written again may stand there still.
+        reuse.freed.retain(|unit, _| self.live(*unit) == 0);
+        reuse
+    }
+
+    /// Takes over what was known before the accounting was loaded anew; `note_free` came first. What is free now and was known to be
+    /// free then, and was not written since, was free all the time.
+    pub(crate) fn adopt(&mut self, known: &Reuse) {
+        for unit in &known.reusable {
+            if self.reuse.freed.remove(unit).is_some() {
+                self.reuse.reusable.insert(*unit);
+            }
+        }
+        for (unit, commit) in &known.freed {
+            if let Some(freed) = self.reuse.freed.get_mut(unit) {
+                *freed = (*freed).min(*commit);
+            }
+        }
+    }
+}
+
+fn units_in(extent: (u64, u64)) -> std::ops::RangeInclusive<u64> {
+    extent.0 / UNIT_LEN..=extent.1.saturating_sub(1) / UNIT_LEN
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ANYWHERE: u64 = u64::MAX;
+
+    #[test]
+    fn reuse_waits_for_a_durable_slot() {
+        let mut s = Space::default();
+        s.add(UNIT_LEN * 3, UNIT_LEN * 2);
+        s.sub(UNIT_LEN * 3, UNIT_LEN, 7);
+        assert_eq!(s.take_run(100, 8, ANYWHERE), None);
+        s.slot_durable(6, (0, 1));
+        assert_eq!(
+            s.take_run(100, 8, ANYWHERE),
+            None,
+            "the slot names a commit from before"
+        );
+        s.slot_durable(7, (UNIT_LEN * 3 + 5, UNIT_LEN * 4));
+        assert_eq!(
+            s.take_run(100, 8, ANYWHERE),
+            None,
+            "it is being appended to"
+        );
+        s.slot_durable(7, (0, 1));
+        assert_eq!(
+            s.take_run(UNIT_LEN + 1, 8, ANYWHERE),
+            None,
+            "it is too small"
+        );
+        assert_eq!(s.take_run(100, 8, UNIT_LEN * 3), None, "it lies behind");
+        let unit = (UNIT_LEN * 3, UNIT_LEN * 4);
+        assert_eq!(s.take_run(UNIT_LEN, 8, ANYWHERE), Some(unit));
+        assert_eq!(s.take_run(100, 8, ANYWHERE), None);
+    }
+
+    #[test]
+    fn the_end_is_cut_where_it_is_reusable() {
+        let mut s = Space::default();
+        s.add(0, UNIT_LEN * 6);
+        s.sub(UNIT_LEN * 3, UNIT_LEN * 3, 7);
+        let tail = UNIT_LEN * 5 + 9;
+        assert_eq!(s.end_after_cut(tail), tail, "no slot is durable");
+        s.slot_durable(7, (UNIT_LEN * 3, UNIT_LEN * 3 + 1));
+        assert_eq!(
+            s.end_after_cut(tail),
+            UNIT_LEN * 4,
+            "one is being appended to"
+        );
+        s.cut(UNIT_LEN * 4);
+        assert_eq!((s.units(), s.reusable_below(ANYWHERE)), (4, 0));
+    }
+
+    #[test]
+    fn what_is_known_of_units_outlives_the_accounting() {
+        let mut old = Space::default();
+        old.add(0, UNIT_LEN * 8);
+        old.sub(UNIT_LEN * 2, UNIT_LEN * 4, 5);
+        old.slot_durable(5, (0, 1));
+        // One was freed, written again, and is freed by the commit that is not followed.
+        old.sub(UNIT_LEN, UNIT_LEN, 6);
+        old.add(UNIT_LEN, 9);
+        let mut known = old.into_reuse();
+        // Somebody else wrote to one of them, and what it wrote is dead again.
+        known.pass(&[(UNIT_LEN * 3 + 7, UNIT_LEN * 3 + 8)], 8);
+        let mut new = Space::from_table(vec![9, 0, 0, 0, 9, 0, 0, 9]);
+        new.note_free(8, 0);
+        new.adopt(&known);
+        assert_eq!(
+            (2..7).map(|u| new.is_reusable(u)).collect::<Vec<_>>(),
+            [true, false, false, true, false]
+        );
+        new.slot_durable(7, (0, 1));
+        assert!([1, 3, 6].iter().all(|u| !new.is_reusable(*u)));
+        new.slot_durable(8, (0, 1));
+        assert!([1, 3, 6].iter().all(|u| new.is_reusable(*u)));
+    }
+}
