@@ -47,6 +47,10 @@ const INDEX_KNOWN: i32 = 136;
 const SECOND_CHECKSUM: usize = 92;
 /// `WalCkptInfo.nBackfill`.
 const BACKFILL: usize = 96;
+/// Bytes of one copy of the index's header, and two of its fields: `isInit`, and the number of frames (`mxFrame`).
+const HEADER_COPY: usize = 48;
+const IS_INIT: usize = 12;
+const MX_FRAME: usize = 16;
 
 /// How far the checkpoint under way has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -125,6 +129,21 @@ impl Checkpoint {
     /// Whether CKPT_DONE was published and the checkpoint is not over.
     pub(crate) fn is_done(&self) -> bool {
         self.phase == Phase::Done
+    }
+
+    /// Whether the database file is what the WAL's end says: all of it was backfilled. For whoever holds the checkpoint lock. Only of an
+    /// index that is whole: both copies of its header are the same, as `walIndexTryHdr` wants it.
+    pub(crate) fn is_complete(&self) -> bool {
+        let Some(index) = self.index else {
+            return false;
+        };
+        let load = |offset: usize| index.word(offset).load(Ordering::Acquire);
+        let whole = (0..HEADER_COPY)
+            .step_by(4)
+            .all(|at| load(at) == load(at + HEADER_COPY));
+        // The byte `isInit` is the first of its word in memory.
+        let init = load(IS_INIT).to_ne_bytes().first() == Some(&1);
+        whole && init && load(BACKFILL) == load(MX_FRAME)
     }
 
     /// The error of a checkpoint whose publish failed.
@@ -209,6 +228,7 @@ impl MainFile {
         let _ = self.publish_or_discard();
         self.checkpoint.release_readers();
         self.checkpoint.phase = Phase::None;
+        self.maintain_a_little();
         if let State::Store(handle) = &mut self.state {
             handle.set_hurry(false);
         }

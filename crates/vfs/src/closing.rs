@@ -24,6 +24,10 @@ impl MainFile {
     pub(crate) fn close_file(&mut self) -> Done {
         let _ = self.publish_or_discard();
         self.close_clean_alone();
+        if self.restless() {
+            self.rest_before_close();
+            self.close_clean_alone();
+        }
         // The store's clone of the file goes first.
         self.state = State::Refused(String::new());
         self.set_level(ffi::LOCK_NONE);
@@ -45,7 +49,7 @@ impl MainFile {
 
     /// Drops the frames of all free pages, to be published with what follows. In a rollback mode the end of the last
     /// journal is made durable before (`trim`).
-    fn trim_at_rest(&mut self) {
+    pub(crate) fn trim_at_rest(&mut self) {
         if self.trim(Reach::All).pages == 0 {
             return;
         }
@@ -91,7 +95,7 @@ impl MainFile {
 
     /// The three steps above; whether EXCLUSIVE is held. Level keeping is not told: this
     /// lock is not SQLite's.
-    fn lock_alone(&self) -> bool {
+    pub(crate) fn lock_alone(&self) -> bool {
         (self.level >= ffi::LOCK_SHARED || self.host.lock(ffi::LOCK_SHARED).is_ok())
             && !self.journal_may_be_hot()
             && self.host.lock(ffi::LOCK_RESERVED).is_ok()
@@ -100,7 +104,7 @@ impl MainFile {
 
     /// Whether a journal lies beside the file that SQLite might roll back: by its own rule
     /// one whose first byte is not zero. When in doubt, yes.
-    fn journal_may_be_hot(&self) -> bool {
+    pub(crate) fn journal_may_be_hot(&self) -> bool {
         let (Some(vfs), Some(journal)) = (self.host_vfs, self.name().and_then(|n| n.journal()))
         else {
             return true;

@@ -32,6 +32,10 @@ impl MainFile {
         }
         self.publish()?;
         self.committed_without_wal();
+        // In WAL mode the lock on the file is not the writer's right.
+        if self.level == ffi::LOCK_EXCLUSIVE {
+            self.maintain_a_little();
+        }
         Ok(())
     }
 

@@ -6,7 +6,8 @@
 //! store at its first write, unless its URI says `densite=off`.
 //!
 //! [`densite_init`] is the entry point for `sqlite3_auto_extension`, [`load`] what the
-//! loadable extension does; [`with_handle`] reaches the store behind an open connection.
+//! loadable extension does; [`with_handle`] reaches the store behind an open connection. [`Held`] shows SQLite a
+//! database that its caller holds.
 
 #![warn(missing_docs)]
 
@@ -15,11 +16,13 @@ mod closing;
 mod codes;
 mod control;
 mod entry;
+mod held;
 mod judge;
 mod last_error;
 mod late_truncate;
 mod locks;
 mod main_file;
+mod maintain;
 mod neighbours;
 pub mod pause;
 mod pragma;
@@ -32,6 +35,7 @@ mod vfs;
 mod wal_file;
 
 pub use entry::{densite_init, load};
+pub use held::{Held, HeldBytes};
 pub use last_error::take_last_error;
 pub use private::with_handle;
 pub use sql::create_functions;

@@ -19,6 +19,7 @@
 use crate::checkpoint::Checkpoint;
 use crate::codes::code_of;
 use crate::last_error::report;
+use crate::maintain::Maintenance;
 use crate::neighbours::Neighbours;
 use crate::pause;
 use crate::settings::Settings;
@@ -70,6 +71,7 @@ pub(crate) struct MainFile {
     /// The WAL knows the store.
     pub(crate) announced: bool,
     pub(crate) trim: Trim,
+    pub(crate) maintenance: Maintenance,
 }
 
 // SAFETY: `name` points to memory of SQLite's that is constant while the file is open; all
@@ -107,6 +109,7 @@ impl MainFile {
             synced: false,
             announced: false,
             trim: Trim::default(),
+            maintenance: Maintenance::default(),
         };
         file.judge();
         file
@@ -131,6 +134,7 @@ impl MainFile {
             synced: false,
             announced: false,
             trim: Trim::default(),
+            maintenance: Maintenance::default(),
         }
     }
 
@@ -237,6 +241,7 @@ impl VfsFile for MainFile {
         }
         if let Some(done) = self.in_store(|handle| handle.write_at(buf, offset)) {
             self.trim.wrote();
+            self.maintenance.wrote(buf.len());
             return done;
         }
         match &self.state {

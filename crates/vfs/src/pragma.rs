@@ -1,6 +1,7 @@
-//! PRAGMAs of the store: `densite_level`, `densite_threads`, `densite_decoded_cache`.
+//! PRAGMAs of the store: `densite_level`, `densite_threads`, `densite_decoded_cache`, `densite_dead_limit`, `densite_maintain`.
 
 use crate::main_file::{MainFile, State};
+use crate::maintain::dead_limit;
 use crate::settings::{cache_mib, level, threads};
 use densite_sqlite::Code;
 use std::ffi::{CStr, c_char};
@@ -55,6 +56,11 @@ impl MainFile {
                 }
                 Ok(())
             }),
+            "densite_dead_limit" => value.map_or(Ok(()), |v| {
+                self.maintenance.dead_limit = dead_limit(v)?;
+                Ok(())
+            }),
+            "densite_maintain" => return Some(self.maintain_now().map(|bytes| bytes.to_string())),
             _ => return None,
         };
         if let Err(message) = done {
@@ -65,6 +71,7 @@ impl MainFile {
             _ => &self.settings.options,
         };
         Some(Ok(match name {
+            "densite_dead_limit" => self.maintenance.dead_limit.to_string(),
             "densite_level" => options.level.to_string(),
             "densite_threads" => options.threads.to_string(),
             _ => (options.decoded_cache_bytes >> 20).to_string(),

@@ -18,6 +18,8 @@ pub(crate) struct Settings {
     pub(crate) options: Options,
     /// `densite=off`: a new or empty file stays plain.
     pub(crate) keep_plain: bool,
+    /// `maintain=off`: space is given back only when `densite_maintain` asks.
+    pub(crate) maintain_off: bool,
     /// `nolock` or `immutable`: SQLite takes no locks on this file.
     pub(crate) unlocked: bool,
 }
@@ -53,7 +55,7 @@ impl Settings {
             settings.options.tuning = tuning(&value)?;
         }
         if let Some(value) = text(c"maintain") {
-            on_off("maintain", &value)?;
+            settings.maintain_off = !on_off("maintain", &value)?;
         }
         if let Some(value) = text(c"densite") {
             settings.keep_plain = !on_off("densite", &value)?;

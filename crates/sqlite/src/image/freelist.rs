@@ -44,8 +44,22 @@ impl PageSet {
         })
     }
 
+    /// Adds all of `other`; whether none was there already.
+    pub fn merge(&mut self, other: &PageSet) -> bool {
+        if self.bits.len() < other.bits.len() {
+            self.bits.resize(other.bits.len(), 0);
+        }
+        let mut apart = true;
+        for (mine, others) in self.bits.iter_mut().zip(&other.bits) {
+            apart &= *mine & others == 0;
+            *mine |= others;
+        }
+        self.count = self.bits.iter().map(|w| u64::from(w.count_ones())).sum();
+        apart
+    }
+
     /// Adds `page`; whether it was new.
-    fn insert(&mut self, page: u32) -> bool {
+    pub fn insert(&mut self, page: u32) -> bool {
         let at = page as usize / 64;
         if at >= self.bits.len() {
             self.bits.resize(at + 1, 0);

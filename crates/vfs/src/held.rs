@@ -1,0 +1,234 @@
+//! A database held by its caller, as a main database file for SQLite: the VFS "densite-held".
+//!
+//! Who rewrites a database holds it by a lock of its own and hands it to SQLite as bytes, so that one connection can read it (and change
+//! what it sees) while the file itself is neither locked again nor written. Names are tokens that live as long as their [`Held`]. There
+//! are no locks, for the holder has them, and nothing beside the file: journals are to be `OFF` or `MEMORY`.
+//!
+//! A database in WAL mode is shown as one with a rollback journal: whoever holds it has brought its WAL in.
+
+use crate::process::PerProcess;
+use crate::vfs::host_vfs;
+use densite_sqlite::{Api, Code, Error, FileName, HostVfs, Opened, Result, Vfs, VfsFile, ffi};
+use parking_lot::Mutex;
+use std::collections::HashMap;
+use std::ffi::{CStr, CString, c_void};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// The name of the VFS.
+const HELD_VFS: &CStr = c"densite-held";
+/// Where a database's first page says how it keeps its transactions: two bytes, 2 for a WAL.
+const VERSIONS: std::ops::Range<u64> = 18..20;
+
+/// What SQLite reads and writes in place of the file.
+pub trait HeldBytes: Send + Sync {
+    /// Reads at `offset`; answers how many bytes lie before the end.
+    ///
+    /// # Errors
+    /// A code for SQLite.
+    fn read(&self, buf: &mut [u8], offset: u64) -> std::result::Result<usize, Code>;
+    /// Writes all of `buf` at `offset`.
+    ///
+    /// # Errors
+    /// A code for SQLite.
+    fn write(&self, buf: &[u8], offset: u64) -> std::result::Result<(), Code>;
+    /// Sets the length in bytes.
+    ///
+    /// # Errors
+    /// A code for SQLite.
+    fn truncate(&self, len: u64) -> std::result::Result<(), Code>;
+    /// The length in bytes.
+    fn len(&self) -> u64;
+    /// Whether there are no bytes.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+#[derive(Default)]
+struct Tokens {
+    next: AtomicU64,
+    held: Mutex<HashMap<String, Arc<dyn HeldBytes>>>,
+}
+
+static TOKENS: PerProcess<Tokens> = PerProcess::new();
+
+/// A held database that SQLite can open; dropped, its name means nothing any more.
+pub struct Held {
+    token: String,
+}
+
+impl Held {
+    /// Makes `bytes` a database that SQLite can open by [`Held::uri`].
+    ///
+    /// # Errors
+    /// SQLite's, and when the VFS "densite" is not registered by this build.
+    pub fn new(api: Api, bytes: Arc<dyn HeldBytes>) -> Result<Held> {
+        let host = host_vfs(api).ok_or_else(|| {
+            Error::new(
+                Code::ERROR,
+                "the VFS \"densite\" is not registered with this SQLite",
+            )
+        })?;
+        if HostVfs::find(api, Some(HELD_VFS)).is_none() {
+            densite_sqlite::register_vfs(api, HELD_VFS, HeldVfs { host }, false)?;
+        }
+        let tokens = TOKENS.get();
+        let token = format!("held-{}", tokens.next.fetch_add(1, Ordering::Relaxed));
+        tokens.held.lock().insert(token.clone(), bytes);
+        Ok(Held { token })
+    }
+
+    /// The name to open it by.
+    pub fn uri(&self) -> String {
+        format!("file:{}?vfs={}", self.token, HELD_VFS.to_string_lossy())
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        TOKENS.get().held.lock().remove(&self.token);
+    }
+}
+
+struct HeldVfs {
+    host: HostVfs,
+}
+
+impl Vfs for HeldVfs {
+    type File = HeldFile;
+    type Companion = HeldFile;
+
+    fn host(&self) -> HostVfs {
+        self.host
+    }
+
+    fn open(
+        &self,
+        name: Option<FileName<'_>>,
+        flags: i32,
+    ) -> std::result::Result<Opened<HeldFile, HeldFile>, Code> {
+        let Some(name) = name.filter(|_| flags & ffi::OPEN_MAIN_DB != 0) else {
+            // Temporary files; a journal has no place here.
+            let beside = ffi::OPEN_MAIN_JOURNAL | ffi::OPEN_WAL;
+            return match flags & beside {
+                0 => Ok(Opened::Host),
+                _ => Err(Code::CANTOPEN),
+            };
+        };
+        let token = name.path().to_string_lossy();
+        let held = TOKENS.get().held.lock().get(&*token).cloned();
+        let file = HeldFile(held.ok_or(Code::CANTOPEN)?);
+        Ok(Opened::File { file, flags })
+    }
+
+    fn delete(&self, path: &CStr, sync_dir: bool) -> std::result::Result<(), Code> {
+        match is_token(path) {
+            true => Err(Code::IOERR_DELETE_NOENT),
+            false => self.host.delete(path, sync_dir),
+        }
+    }
+
+    fn access(&self, path: &CStr, flags: i32) -> std::result::Result<bool, Code> {
+        match is_token(path) {
+            true => Ok(false),
+            false => self.host.access(path, flags),
+        }
+    }
+
+    fn full_pathname(&self, path: &CStr) -> std::result::Result<Option<CString>, Code> {
+        Ok(is_token(path).then(|| path.into()))
+    }
+}
+
+/// Whether a path is a held database or what would lie beside it.
+fn is_token(path: &CStr) -> bool {
+    let path = path.to_string_lossy();
+    let name = path.trim_end_matches("-journal").trim_end_matches("-wal");
+    TOKENS.get().held.lock().contains_key(name)
+}
+
+/// An open held database.
+struct HeldFile(Arc<dyn HeldBytes>);
+
+impl VfsFile for HeldFile {
+    fn close(&mut self) -> std::result::Result<(), Code> {
+        Ok(())
+    }
+
+    fn read(&mut self, buf: &mut [u8], offset: u64) -> std::result::Result<usize, Code> {
+        let n = self.0.read(buf, offset)?;
+        let end = offset + n as u64;
+        for at in VERSIONS.filter(|at| (offset..end).contains(at)) {
+            let byte = usize::try_from(at - offset)
+                .ok()
+                .and_then(|i| buf.get_mut(i));
+            if let Some(version) = byte.filter(|v| **v == 2) {
+                *version = 1;
+            }
+        }
+        Ok(n)
+    }
+
+    fn write(&mut self, buf: &[u8], offset: u64) -> std::result::Result<(), Code> {
+        self.0.write(buf, offset)
+    }
+
+    fn truncate(&mut self, len: u64) -> std::result::Result<(), Code> {
+        self.0.truncate(len)
+    }
+
+    fn sync(&mut self, _flags: i32) -> std::result::Result<(), Code> {
+        Ok(())
+    }
+
+    fn file_size(&mut self) -> std::result::Result<u64, Code> {
+        Ok(self.0.len())
+    }
+
+    fn lock(&mut self, _level: i32) -> std::result::Result<(), Code> {
+        Ok(())
+    }
+
+    fn unlock(&mut self, _level: i32) -> std::result::Result<(), Code> {
+        Ok(())
+    }
+
+    fn check_reserved(&mut self) -> std::result::Result<bool, Code> {
+        Ok(false)
+    }
+
+    unsafe fn file_control(&mut self, _op: i32, _arg: *mut c_void) -> Code {
+        Code::NOTFOUND
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_held_databases_alone_are_tokens() {
+        struct Nothing;
+        impl HeldBytes for Nothing {
+            fn read(&self, _: &mut [u8], _: u64) -> std::result::Result<usize, Code> {
+                Ok(0)
+            }
+            fn write(&self, _: &[u8], _: u64) -> std::result::Result<(), Code> {
+                Ok(())
+            }
+            fn truncate(&self, _: u64) -> std::result::Result<(), Code> {
+                Ok(())
+            }
+            fn len(&self) -> u64 {
+                0
+            }
+        }
+        let tokens = &TOKENS.get().held;
+        tokens.lock().insert("held-x".into(), Arc::new(Nothing));
+        assert!(is_token(c"held-x") && is_token(c"held-x-journal") && is_token(c"held-x-wal"));
+        assert!(!is_token(c"held-y") && !is_token(c"/tmp/held-x"));
+        tokens.lock().remove("held-x");
+        assert!(!is_token(c"held-x"));
+    }
+}

@@ -1,0 +1,296 @@
+//! Maintenance: free pages are dropped, dead bytes become free units, free units leave the file. `trim` says which pages, the store
+//! which units; this module says when, under which locks, and how much at once.
+//!
+//! - **While writing.** Whoever commits in a rollback mode, or checkpoints, has the writer's right anyway. When more of the file than
+//!   `densite_dead_limit` is dead or free, each such transaction moves a part in proportion to what it wrote, for [`COMMIT_TIME`] at most, until the limit is
+//!   kept. Nothing is synced for it.
+//! - **At rest**: the last close, and `PRAGMA densite_maintain`. Down to [`REST_LIMIT`], in slices of [`SLICE`], each under locks of its own, so
+//!   that nobody waits longer than that (rule 3); a close gives up after [`CLOSE_TIME`].
+//!
+//! Locks of a slice (rule 2):
+//!
+//! 1. SHARED, if SQLite does not hold it. Under it bytes 18 and 19 of page 1 tell the mode.
+//! 2. In a rollback mode no journal may be hot; then RESERVED, without SHARED having gone: nobody becomes the writer meanwhile, and
+//!    readers go on.
+//! 3. In WAL mode the checkpoint lock. Writers and readers go on.
+//! 4. With a WAL that this connection has not looked at yet, EXCLUSIVE, which proves that nobody uses it.
+
+use crate::checkpoint::CHECKPOINT_LOCK;
+use crate::main_file::{MainFile, State};
+use crate::pause;
+use densite_sqlite::ffi;
+use densite_store::{Error, Handle, MergeBudget, MergeNext};
+use std::time::{Duration, Instant};
+
+/// Per cent of the file that may be dead or free at rest.
+const REST_LIMIT: u8 = 5;
+/// The same while writing, unless `densite_dead_limit` says otherwise.
+pub(crate) const DEAD_LIMIT: u8 = 25;
+/// How long a slice holds its locks; a sync within it may take longer.
+const SLICE: Duration = Duration::from_millis(10);
+/// How long a commit or checkpoint moves what others left.
+const COMMIT_TIME: Duration = Duration::from_millis(2);
+/// How long the last close goes on.
+const CLOSE_TIME: Duration = Duration::from_secs(2);
+/// How long `densite_maintain` waits for a lock.
+const LOCK_WAIT: Duration = Duration::from_millis(250);
+/// Bytes that a slice moves at most.
+const SLICE_BYTES: u64 = 1 << 20;
+/// Whether something is due is asked when so much was written, and a part of the file: asking takes a look at every unit.
+const ASK_BYTES: u64 = 256 << 10;
+const ASK_PART: u64 = 512;
+/// Bytes of pages written for one byte of records moved: pages are stored in about a quarter of their bytes, so that
+/// is two bytes moved for one stored.
+const WRITTEN_FOR_MOVED: u64 = 2;
+
+/// What a connection knows of the maintenance that is due.
+#[derive(Debug)]
+pub(crate) struct Maintenance {
+    /// Per cent of the file that may be dead or free while writing.
+    pub(crate) dead_limit: u8,
+    /// Bytes of pages written since it was last asked whether something is due.
+    written: u64,
+    /// More was due than the last step did.
+    due: bool,
+}
+
+impl Default for Maintenance {
+    fn default() -> Self {
+        Maintenance {
+            dead_limit: DEAD_LIMIT,
+            written: 0,
+            due: false,
+        }
+    }
+}
+
+impl Maintenance {
+    /// Notes bytes of pages that were written.
+    pub(crate) fn wrote(&mut self, bytes: usize) {
+        self.written += bytes as u64;
+    }
+}
+
+/// Which lock of a slice is held besides SHARED.
+enum Slice {
+    Reserved,
+    Checkpoint,
+    Exclusive,
+}
+
+impl MainFile {
+    /// A commit of rollback mode is over, or a checkpoint; the writer's right is still held. An error is logged, and nothing has changed.
+    pub(crate) fn maintain_a_little(&mut self) {
+        if self.settings.maintain_off || self.settings.options.read_only {
+            return;
+        }
+        let State::Store(handle) = &mut self.state else {
+            return;
+        };
+        // In WAL mode whoever commits has no right to write here; who checkpoints has.
+        if self.level < ffi::LOCK_EXCLUSIVE && !self.checkpoint.uses_wal() {
+            return;
+        }
+        let m = &mut self.maintenance;
+        if !m.due && m.written < ASK_BYTES.max(handle.end_bytes() / ASK_PART) {
+            return;
+        }
+        let until = Instant::now() + COMMIT_TIME;
+        let budget = MergeBudget {
+            bytes: m.written / WRITTEN_FOR_MOVED,
+            dead_limit: m.dead_limit,
+            stop: &|| Instant::now() >= until,
+        };
+        m.written = 0;
+        match handle.merge_step(&budget) {
+            Ok(step) => m.due = step.next == MergeNext::Again,
+            Err(error) => {
+                m.due = false;
+                self.report(
+                    crate::codes::code_of(&error),
+                    &format!("giving space back: {error}"),
+                );
+            }
+        }
+    }
+
+    /// Whether the last close has something to give back.
+    pub(crate) fn restless(&mut self) -> bool {
+        if self.settings.maintain_off || self.settings.options.read_only {
+            return false;
+        }
+        let State::Store(handle) = &mut self.state else {
+            return false;
+        };
+        handle.has_written() && handle.space().is_ok_and(|space| space.over(REST_LIMIT))
+    }
+
+    /// The last close, after what it must do: slices, until nothing is left to give back or somebody comes.
+    pub(crate) fn rest_before_close(&mut self) {
+        let Some(neighbours) = self.neighbours.clone() else {
+            return;
+        };
+        let until = Instant::now() + CLOSE_TIME;
+        while Instant::now() < until && !neighbours.others_hold(self.level) && self.restless() {
+            let Some(closing) = neighbours.begin_closing() else {
+                return;
+            };
+            let alone = self.lock_alone();
+            if alone {
+                self.committed_without_wal();
+            }
+            let more = alone && self.slice();
+            if self.host.unlock(ffi::LOCK_NONE).is_ok() {
+                self.set_level(ffi::LOCK_NONE);
+            }
+            drop(closing);
+            if !more {
+                return;
+            }
+        }
+    }
+
+    /// `PRAGMA densite_maintain`: the steps that are due now. Answers by how many bytes the file is shorter.
+    ///
+    /// # Errors
+    /// A sentence: a transaction is open, or the database is locked.
+    pub(crate) fn maintain_now(&mut self) -> Result<u64, String> {
+        if !matches!(self.state, State::Store(_)) {
+            return Ok(0);
+        }
+        if self.settings.options.read_only || self.settings.unlocked {
+            return Err("densite_maintain: the database is open for reading only".into());
+        }
+        if self.level > ffi::LOCK_SHARED || self.has_pending() {
+            return Err("densite_maintain: a transaction is open; end it first".into());
+        }
+        let before = self.file_bytes();
+        loop {
+            let Some(neighbours) = self.neighbours.clone() else {
+                return Ok(0);
+            };
+            let until = Instant::now() + LOCK_WAIT;
+            let (lock, closing) = loop {
+                let closing = neighbours.begin_closing();
+                if closing.is_some()
+                    && let Some(lock) = self.lock_slice()
+                {
+                    break (lock, closing);
+                }
+                drop(closing);
+                if Instant::now() >= until {
+                    return Err("densite_maintain: the database is locked; try again later".into());
+                }
+                std::thread::sleep(Duration::from_millis(1));
+            };
+            pause::at("maintaining");
+            let more = self.slice();
+            self.unlock_slice(&lock);
+            drop(closing);
+            if !more {
+                break;
+            }
+        }
+        Ok(before.saturating_sub(self.file_bytes()))
+    }
+
+    fn has_pending(&self) -> bool {
+        matches!(&self.state, State::Store(handle) if handle.has_pending())
+    }
+
+    fn file_bytes(&self) -> u64 {
+        match &self.state {
+            State::Store(handle) => handle.end_bytes(),
+            _ => 0,
+        }
+    }
+
+    /// Takes the locks of a slice, or none.
+    fn lock_slice(&mut self) -> Option<Slice> {
+        if self.level < ffi::LOCK_SHARED && self.host.lock(ffi::LOCK_SHARED).is_err() {
+            return None;
+        }
+        let rollback = self.in_store(|handle| {
+            handle.newest_commit()?;
+            Ok(handle.in_rollback_mode())
+        });
+        let slice = match rollback {
+            Some(Ok(true)) if !self.journal_may_be_hot() => self
+                .host
+                .lock(ffi::LOCK_RESERVED)
+                .is_ok()
+                .then_some(Slice::Reserved),
+            Some(Ok(false)) if self.checkpoint.uses_wal() => self
+                .host
+                .shm_lock(CHECKPOINT_LOCK, 1, ffi::SHM_LOCK | ffi::SHM_EXCLUSIVE)
+                .is_ok()
+                .then_some(Slice::Checkpoint),
+            Some(Ok(false)) => (self.host.lock(ffi::LOCK_RESERVED).is_ok()
+                && self.host.lock(ffi::LOCK_EXCLUSIVE).is_ok())
+            .then_some(Slice::Exclusive),
+            _ => None,
+        };
+        match &slice {
+            Some(Slice::Reserved) => self.committed_without_wal(),
+            Some(Slice::Checkpoint) if self.checkpoint.is_complete() => self.is_committed(),
+            Some(_) => {}
+            None => self.back_to_level(),
+        }
+        slice
+    }
+
+    fn unlock_slice(&mut self, slice: &Slice) {
+        if matches!(slice, Slice::Checkpoint) {
+            let flags = ffi::SHM_UNLOCK | ffi::SHM_EXCLUSIVE;
+            // Nothing can be done about a lock that stays; SQLite ignores the same.
+            let _ = self.host.shm_lock(CHECKPOINT_LOCK, 1, flags);
+        }
+        self.back_to_level();
+    }
+
+    /// Gives back what a slice took beyond SQLite's own lock.
+    fn back_to_level(&mut self) {
+        let _ = self.host.unlock(self.level);
+    }
+
+    /// What fits into [`SLICE`], under the locks that it needs. Returns whether there is more; an error is logged and ends it.
+    fn slice(&mut self) -> bool {
+        match self.try_slice() {
+            Ok(more) => more,
+            Err(error) => {
+                self.in_store(|handle| {
+                    Handle::discard(handle);
+                    Ok(())
+                });
+                self.report(
+                    crate::codes::code_of(&error),
+                    &format!("giving space back: {error}"),
+                );
+                false
+            }
+        }
+    }
+
+    fn try_slice(&mut self) -> Result<bool, Error> {
+        let until = Instant::now() + SLICE;
+        self.trim_at_rest();
+        let State::Store(handle) = &mut self.state else {
+            return Ok(false);
+        };
+        handle.publish()?;
+        let budget = MergeBudget {
+            bytes: SLICE_BYTES,
+            dead_limit: REST_LIMIT,
+            stop: &|| Instant::now() >= until,
+        };
+        Ok(!handle.give_back(&budget)?.done)
+    }
+}
+
+/// Reads `densite_dead_limit`.
+pub(crate) fn dead_limit(value: &str) -> Result<u8, String> {
+    let parsed = value.trim().parse().ok();
+    parsed.filter(|n: &u8| (1..=90).contains(n)).ok_or_else(|| {
+        format!("densite_dead_limit={value}: use a whole number of per cent from 1 to 90")
+    })
+}

@@ -1,0 +1,229 @@
+//! Space comes back: while writing, when asked, and at the last close.
+
+mod common;
+
+use common::{Place, assert_sound, int, run, text};
+use rusqlite::Connection;
+
+/// Fills `t` with `n` rows of about 300 bytes that do not compress well.
+fn rows(db: &Connection, n: u32) {
+    run(
+        db,
+        &format!(
+            "CREATE TABLE IF NOT EXISTS t(a INTEGER PRIMARY KEY, b TEXT);
+             WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {n})
+             INSERT INTO t SELECT NULL, hex(randomblob(150)) FROM n;"
+        ),
+    );
+}
+
+fn size(place: &Place, name: &str) -> u64 {
+    std::fs::metadata(place.path(name)).expect("is there").len()
+}
+
+fn content(db: &Connection) -> String {
+    text(
+        db,
+        "SELECT count(*) || ' ' || sum(a) || ' ' || total(length(b)) || ' ' || group_concat(substr(b, 1, 4), '') FROM t",
+    )
+}
+
+/// Bytes of a fresh compressed copy.
+fn fresh(place: &Place, db: &Connection) -> u64 {
+    let copy = place.path("fresh.db");
+    let _ = std::fs::remove_file(&copy);
+    run(
+        db,
+        &format!("VACUUM INTO 'file:{}?vfs=densite'", copy.display()),
+    );
+    drop(place.open("fresh.db"));
+    size(place, "fresh.db")
+}
+
+fn open(place: &Place, journal: &str, parameters: &str) -> Connection {
+    let db = place.try_open("x.db", parameters).expect("opens");
+    run(
+        &db,
+        &format!("PRAGMA journal_mode={journal}; PRAGMA secure_delete=OFF"),
+    );
+    db
+}
+
+#[test]
+fn asked_for_it_gives_back_what_was_deleted() {
+    for journal in ["DELETE", "WAL"] {
+        let place = Place::new();
+        let db = open(&place, journal, "");
+        rows(&db, 40_000);
+        run(
+            &db,
+            "PRAGMA wal_checkpoint; DELETE FROM t WHERE a BETWEEN 10000 AND 30000; PRAGMA wal_checkpoint",
+        );
+        let left = content(&db);
+        let (before, reader) = (size(&place, "x.db"), place.open("x.db"));
+        assert_eq!(content(&reader), left);
+        let gained: u64 = text(&db, "PRAGMA densite_maintain")
+            .parse()
+            .expect("a number");
+        assert!(gained > before / 4, "{journal}: {gained} of {before}");
+        assert!(size(&place, "x.db") < before - before / 4);
+        assert_eq!(content(&reader), left);
+        assert_sound(&reader);
+        assert_eq!(
+            text(&db, "PRAGMA densite_maintain"),
+            "0",
+            "nothing is left to do"
+        );
+        drop((db, reader));
+        let db = place.open("x.db");
+        assert_eq!(content(&db), left);
+        assert_sound(&db);
+        let best = fresh(&place, &db);
+        let is = size(&place, "x.db");
+        assert!(
+            is * 100 <= best * 113 + (100 << 12),
+            "{journal}: {is}, a fresh copy has {best}"
+        );
+    }
+}
+
+#[test]
+fn the_last_close_gives_back_unless_it_is_off() {
+    for (journal, parameters) in [("DELETE", ""), ("WAL", ""), ("DELETE", "&maintain=off")] {
+        let place = Place::new();
+        let db = open(&place, journal, parameters);
+        rows(&db, 30_000);
+        run(&db, "PRAGMA wal_checkpoint");
+        let full = size(&place, "x.db");
+        run(&db, "DELETE FROM t WHERE a % 2 = 0 OR a > 20000");
+        let left = content(&db);
+        drop(db);
+        let is = size(&place, "x.db");
+        if parameters.is_empty() {
+            assert!(is < full * 2 / 3, "{journal}: {is} of {full}");
+        } else {
+            assert!(is > full * 9 / 10, "{journal}{parameters}: {is} of {full}");
+        }
+        let db = place.open("x.db");
+        assert_eq!(content(&db), left);
+        assert_sound(&db);
+    }
+}
+
+#[test]
+fn while_writing_the_limit_is_kept() {
+    for journal in ["DELETE", "WAL"] {
+        let place = Place::new();
+        let db = open(&place, journal, "");
+        run(&db, "PRAGMA wal_autocheckpoint=200");
+        rows(&db, 20_000);
+        let bytes = |name: &str| -> u64 { common::figure(&db, name).parse().expect("a number") };
+        for round in 0..300 {
+            // Rows here and there, each in a page of its own: every page is written anew every 15 rounds.
+            run(
+                &db,
+                &format!(
+                    "UPDATE t SET b = hex(randomblob(150)) WHERE a % 199 = {}",
+                    round % 199
+                ),
+            );
+            if round > 100 {
+                let (live, dead, stored) = (
+                    bytes("live_bytes"),
+                    bytes("dead_bytes"),
+                    bytes("stored_bytes"),
+                );
+                assert!(
+                    dead * 100 <= stored * 30,
+                    "{journal} {round}: {dead} of {stored} are dead"
+                );
+                // What waits for a slot, two times a mebibyte, and the reserve come on top.
+                assert!(
+                    stored * 100 <= live * 140 + (300 << 20),
+                    "{journal} {round}: {stored} for {live}"
+                );
+            }
+        }
+        assert_sound(&db);
+    }
+}
+
+#[test]
+fn a_transaction_a_lock_and_a_hot_journal_are_left_alone() {
+    let place = Place::new();
+    let db = open(&place, "DELETE", "");
+    rows(&db, 5_000);
+    run(&db, "BEGIN IMMEDIATE; DELETE FROM t WHERE a > 100");
+    let error = db
+        .execute_batch("PRAGMA densite_maintain")
+        .expect_err("a transaction is open");
+    assert!(error.to_string().contains("end it first"), "{error}");
+    let other = place.open("x.db");
+    let error = other
+        .execute_batch("PRAGMA densite_maintain")
+        .expect_err("it is locked");
+    assert!(error.to_string().contains("locked"), "{error}");
+    run(&db, "ROLLBACK");
+    let was = content(&db);
+    // A journal that is hot: RESERVED would hide it from readers.
+    run(
+        &db,
+        "PRAGMA cache_size=1; BEGIN; UPDATE t SET b = b || 'x'; DELETE FROM t WHERE a > 100",
+    );
+    for (from, to) in [("x.db", "y.db"), ("x.db-journal", "y.db-journal")] {
+        std::fs::copy(place.path(from), place.path(to)).expect("copies");
+    }
+    let back = place.open("y.db");
+    let error = back
+        .execute_batch("PRAGMA densite_maintain")
+        .expect_err("a journal is hot");
+    assert!(error.to_string().contains("locked"), "{error}");
+    assert!(
+        place.path("y.db-journal").exists(),
+        "it is SQLite's to roll back"
+    );
+    assert_eq!(content(&back), was);
+    assert_sound(&back);
+    run(&back, "PRAGMA densite_maintain");
+    assert_eq!(content(&back), was);
+}
+
+#[test]
+fn a_reader_in_a_transaction_goes_on() {
+    for journal in ["DELETE", "WAL"] {
+        let place = Place::new();
+        let db = open(&place, journal, "");
+        rows(&db, 20_000);
+        run(
+            &db,
+            "PRAGMA wal_checkpoint; DELETE FROM t WHERE a > 4000; PRAGMA wal_checkpoint; DELETE FROM t WHERE a = 1; PRAGMA wal_checkpoint",
+        );
+        let reader = place.open("x.db");
+        run(&reader, "BEGIN");
+        let was = content(&reader);
+        run(&db, "PRAGMA densite_maintain");
+        assert_eq!(content(&reader), was, "{journal}");
+        run(&reader, "COMMIT");
+        assert_eq!(int(&db, "SELECT count(*) FROM t"), 3999);
+        assert_sound(&reader);
+    }
+}
+
+#[test]
+fn the_limit_is_a_pragma() {
+    let place = Place::new();
+    let db = open(&place, "DELETE", "");
+    assert_eq!(text(&db, "PRAGMA densite_dead_limit"), "25");
+    assert_eq!(text(&db, "PRAGMA densite_dead_limit=40"), "40");
+    assert_eq!(text(&db, "PRAGMA densite_dead_limit"), "40");
+    for wrong in ["0", "91", "many", "-3"] {
+        let error = db
+            .execute_batch(&format!("PRAGMA densite_dead_limit='{wrong}'"))
+            .expect_err("out of range");
+        let message = error.to_string();
+        assert!(
+            message.contains(wrong) && message.contains("1 to 90"),
+            "{message}"
+        );
+    }
+}
