@@ -6,6 +6,7 @@
 #                        QUICK=1     small data (scale factor 0.1), a few minutes
 #                        ONLY=q1,q8  these measures only        ROUNDS=9   how often each is taken
 #                        DB=path     the stored size of any SQLite database instead
+#   make chroma        two releases of Chroma, for the tests of its directories: target/chroma-venvs
 #   make sqlite-suite  SQLite's own tests with Densite as the default VFS
 #   make crash         crash and model tests, each for MINUTES=60, from SEED if given
 #   make fuzz          the decoders' fuzzer for MINUTES=60, from SEED if given
@@ -25,7 +26,7 @@ MINUTES ?= 60
 RELEASE := cargo build --release --locked
 BENCH := target/release/densite-bench
 
-.PHONY: help demo test cargo-test bench crash fuzz lint ext sqlite-suite need-build need-test
+.PHONY: help demo test cargo-test chroma bench crash fuzz lint ext sqlite-suite need-build need-test
 
 help:
 	@sed -n '2,/^$$/s/^# \{0,1\}//p' Makefile
@@ -45,8 +46,11 @@ demo: need-build
 
 test: need-test ext cargo-test sqlite-suite
 
-cargo-test: need-test ext
+cargo-test: need-test ext chroma
 	cargo test --workspace --locked
+
+chroma: need-test
+	crates/cli/tests/chroma/setup.sh target/chroma-venvs
 
 sqlite-suite: need-test ext
 	tests/sqlite-suite/setup.sh target/sqlite-suite

@@ -24,7 +24,9 @@ if [ "${1:-}" = test ]; then
   want tcl-dev "Tcl's C headers" test -f /usr/include/tcl8.6/tcl.h
   want dpkg-dev dpkg-source has dpkg-source
   want python3 python3 has python3
+  want python3-venv "Python's venv" python3 -c 'import ensurepip, venv'
   want util-linux setpriv has setpriv
+  want chromium chromium has chromium
 fi
 
 # Rust: rustup's, for Debian's own is older than what the code needs.

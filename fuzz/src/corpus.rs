@@ -1,7 +1,7 @@
 //! Saved inputs: files in a folder for each target.
 
 use crate::targets;
-use densite_store::fuzz::{TARGETS, Target};
+use densite_store::fuzz::Target;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -29,7 +29,7 @@ fn why(what: &str, path: &Path, e: &std::io::Error) -> String {
 
 /// Writes every target's valid inputs.
 pub(crate) fn write_seeds(dir: &Path) -> Result<(), String> {
-    for target in TARGETS {
+    for target in targets::all() {
         let dir = dir.join(target.name);
         fs::create_dir_all(&dir).map_err(|e| why("make", &dir, &e))?;
         for (name, bytes) in (target.seeds)().iter().filter(|s| s.1.len() <= KEPT) {
@@ -90,7 +90,7 @@ pub(crate) fn inputs(path: &Path, target: Option<&str>) -> Result<Vec<Input>, St
         return Ok(vec![one(path, target)?]);
     }
     let mut all = Vec::new();
-    for target in TARGETS {
+    for target in targets::all() {
         all.extend(of(target, path)?);
         let seeds = (target.seeds)().into_iter();
         all.extend(seeds.map(|(name, bytes)| Input {

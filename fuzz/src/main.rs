@@ -12,6 +12,7 @@
 
 mod corpus;
 mod mutate;
+mod pickle;
 mod targets;
 mod watch;
 mod worker;

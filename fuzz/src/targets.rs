@@ -1,5 +1,6 @@
 //! The targets by name, and a canary: a target that must fail, so that a fuzzer that finds nothing is known to look.
 
+use crate::pickle::PICKLE;
 use densite_store::fuzz::{TARGETS, Target};
 
 /// Fails when the third byte is 0x7B and there are no more than 32: soon, but not at the first try.
@@ -46,10 +47,14 @@ const SLEEPER: Target = Target {
     seeds: || vec![("sleeper", b"a sleeper".to_vec())],
 };
 
+/// All targets that must not fail.
+pub(crate) fn all() -> impl Iterator<Item = &'static Target> {
+    TARGETS.iter().chain(&[PICKLE])
+}
+
 /// The target of a name; those that must fail are found only by name.
 pub(crate) fn find(name: &str) -> Option<Target> {
-    TARGETS
-        .iter()
+    all()
         .chain(&[CANARY, GLUTTON, SLEEPER])
         .find(|t| t.name == name)
         .copied()
@@ -58,10 +63,10 @@ pub(crate) fn find(name: &str) -> Option<Target> {
 /// The targets of these names; without any, all that must not fail.
 pub(crate) fn named(names: &[String]) -> Result<Vec<Target>, String> {
     if names.is_empty() {
-        return Ok(TARGETS.to_vec());
+        return Ok(all().copied().collect());
     }
     let unknown = |name: &String| {
-        let known: Vec<&str> = TARGETS.iter().map(|t| t.name).collect();
+        let known: Vec<&str> = all().map(|t| t.name).collect();
         format!("there is no target {name}; there are {}", known.join(", "))
     };
     names

@@ -2,6 +2,7 @@
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// Stores SQLite databases compressed, and turns either form into the other.
 #[derive(Debug, Parser)]
@@ -46,6 +47,10 @@ pub(crate) enum Verb {
     Info(InfoArgs),
     /// Verify every stored page, the map and SQLite's own integrity check
     Check(DbArg),
+    /// Write a database anew without what was deleted from it
+    Vacuum(VacuumArgs),
+    /// Draw where the space of a database is, and what would bring it back
+    Report(ReportArgs),
     /// Run SQL on a database, compressed or plain
     Sql(SqlArgs),
 }
@@ -97,6 +102,27 @@ pub(crate) struct InfoArgs {
 }
 
 #[derive(Debug, Args)]
+pub(crate) struct VacuumArgs {
+    /// The database, compressed or plain
+    pub(crate) path: PathBuf,
+    /// Say what it would give back and need, and do nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// How long another connection's lock is waited for, in seconds
+    #[arg(long, value_name = "SECONDS", default_value = "5", value_parser = timeout)]
+    pub(crate) timeout: Duration,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ReportArgs {
+    /// The database, compressed or plain
+    pub(crate) db: PathBuf,
+    /// The page to write; an existing file is left as it is, unless --yes is given
+    #[arg(long, short, value_name = "FILE.html")]
+    pub(crate) output: PathBuf,
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct SqlArgs {
     /// The database, compressed or plain, or a file: URI; a missing file becomes a compressed database
     pub(crate) db: String,
@@ -140,6 +166,15 @@ fn cache_size(text: &str) -> Result<usize, String> {
     usize::try_from(mib << 20).map_err(|e| e.to_string())
 }
 
+/// Seconds, a fraction allowed.
+fn timeout(text: &str) -> Result<Duration, String> {
+    let seconds = text.parse::<f64>().ok();
+    seconds
+        .filter(|s| (0.0..=86400.0).contains(s))
+        .map(Duration::from_secs_f64)
+        .ok_or_else(|| "the timeout goes from 0 to 86400 seconds".to_string())
+}
+
 fn page_size(text: &str) -> Result<u32, String> {
     match text.parse::<u32>() {
         Ok(n) if n.is_power_of_two() && (512..=65536).contains(&n) => Ok(n),
@@ -167,5 +202,7 @@ mod tests {
             page_size("0").is_err() && page_size("3000").is_err() && page_size("131072").is_err()
         );
         assert_eq!(cache_size("1"), Ok(1 << 20));
+        assert_eq!(timeout("0.5"), Ok(Duration::from_millis(500)));
+        assert!(timeout("-1").is_err() && timeout("NaN").is_err() && timeout("x").is_err());
     }
 }

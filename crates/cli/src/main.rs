@@ -1,9 +1,12 @@
 //! The `densite` command. What it prints with `--json` is a contract: docs/CLI.md.
 
 mod args;
+mod ask;
+mod chroma;
 mod failure;
 mod out;
 mod progress;
+mod report;
 mod sql;
 mod sqlite;
 mod verbs;
@@ -24,6 +27,8 @@ fn main() -> ExitCode {
         Verb::Decompress(args) => verbs::decompress::run(cli.common, args),
         Verb::Info(args) => verbs::info::run(cli.common, args),
         Verb::Check(args) => verbs::check::run(cli.common, args),
+        Verb::Vacuum(args) => verbs::vacuum::run(cli.common, args),
+        Verb::Report(args) => verbs::report::run(cli.common, args),
         Verb::Sql(args) => verbs::sql::run(cli.common, args),
     };
     match done {

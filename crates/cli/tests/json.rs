@@ -65,6 +65,20 @@ fn matches(object: &Value, fields: &BTreeMap<String, String>, optional: &[&str])
     }
 }
 
+/// What `vacuum` says only with `--dry-run`.
+const ONLY_PLANNED: [&str; 10] = [
+    "live_bytes",
+    "dead_bytes",
+    "free_bytes",
+    "unallocated_bytes",
+    "unallocated_estimated",
+    "vacuumed_bytes",
+    "gives_back_bytes",
+    "needed_bytes",
+    "vacuum_seconds",
+    "available_bytes",
+];
+
 #[test]
 fn every_verb_prints_what_is_documented() {
     let dir = temp();
@@ -92,6 +106,33 @@ fn every_verb_prints_what_is_documented() {
         let checked = densite(&["check", db, "--json"]).expect(0).json();
         matches(&checked, &check, &[]);
         assert_eq!(checked["integrity_check"], serde_json::json!(["ok"]));
+    }
+    let page = at(&dir, "page.html");
+    matches(
+        &densite(&["report", &b, "-o", &page, "--json"])
+            .expect(0)
+            .json(),
+        &documented("report"),
+        &[],
+    );
+    let vacuum = documented("vacuum");
+    let fields = |object: &Value| -> Vec<String> {
+        let object = object.as_object().expect("an object");
+        object.keys().cloned().collect()
+    };
+    for db in [&a, &b] {
+        let plan = densite(&["vacuum", db, "--dry-run", "--json"]);
+        let done = densite(&["vacuum", db, "--yes", "--json"]);
+        let (plan, done) = (plan.expect(0).json(), done.expect(0).json());
+        matches(&done, &vacuum, &ONLY_PLANNED);
+        let planned = fields(&plan);
+        let others: Vec<&str> = vacuum
+            .keys()
+            .map(String::as_str)
+            .filter(|n| !planned.iter().any(|p| p == n))
+            .collect();
+        matches(&plan, &vacuum, &others);
+        assert!(ONLY_PLANNED.iter().all(|n| plan.get(n).is_some()));
     }
     let store = densite(&["info", &b, "--json"]).json()["store"].clone();
     assert!(

@@ -124,6 +124,39 @@ fn agrees(info: &Value, path: &str) {
 }
 
 #[test]
+fn unallocated_bytes_are_those_that_sqlite_counts() {
+    let dir = temp();
+    let a = at(&dir, "a.db");
+    every_sort(&a, 4096, "");
+    let told = info(&a);
+    let db = Connection::open(&a).expect("open");
+    let mut stmt = db
+        .prepare("SELECT name, sum(unused), count(*) FROM dbstat WHERE pagetype <> 'overflow' GROUP BY name")
+        .expect("dbstat");
+    let mut rows = stmt.query([]).expect("rows");
+    let mut unallocated = 0;
+    while let Some(row) = rows.next().expect("a row") {
+        let name: String = row.get(0).expect("a name");
+        let (unused, pages): (u64, u64) = (
+            row.get::<_, i64>(1).expect("bytes") as u64,
+            row.get::<_, i64>(2).expect("pages") as u64,
+        );
+        let name = name.replace("sqlite_master", "sqlite_schema");
+        let ours = object(&told, &name)["unallocated_bytes"]
+            .as_u64()
+            .expect("bytes");
+        unallocated += ours;
+        // Of a freeblock SQLite counts the first four bytes too.
+        assert!(
+            ours <= unused && unused - ours <= pages * 64,
+            "{name}: {ours}, {unused}"
+        );
+    }
+    assert_eq!(told["vacuum"]["unallocated_bytes"], unallocated);
+    assert_eq!(told["vacuum"]["unallocated_estimated"], false);
+}
+
+#[test]
 fn every_page_is_somebodys() {
     let dir = temp();
     for (i, (page_size, before)) in [

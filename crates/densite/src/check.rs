@@ -65,7 +65,7 @@ pub fn check(api: Api, path: &Path, progress: &mut dyn Progress) -> Result<Check
         Form::Compressed => {
             // Before SQLite opens it: a connection could write, and with that forget a cut.
             let file = Through::Host.file(api, &target.path, Access::Read)?;
-            lock_shared(api, &file, &target)?;
+            lock_shared(api, &file, &target, WAIT)?;
             match form::open_store(&target, file) {
                 Ok(mut store) => look(&mut store, path, &mut checked, progress)?,
                 Err(store::Error::Corrupt(damage)) => {
@@ -86,14 +86,16 @@ pub fn check(api: Api, path: &Path, progress: &mut dyn Progress) -> Result<Check
         through.connect(api, &target.path, Access::Read, BUSY_MS)
     };
     match db {
-        Ok(db) => checked.integrity_check = lines(&db, path)?,
+        Ok(db) => {
+            checked.integrity_check = lines(&db, path)?;
+            if form == Form::Plain {
+                let pages = db.query_i64("PRAGMA page_count").ok().flatten();
+                checked.pages = pages.and_then(|n| u64::try_from(n).ok()).unwrap_or(0);
+            }
+        }
         Err(Error::Damaged { what, .. }) => checked.integrity_check.push(what),
         Err(_) if !checked.problems.is_empty() => {}
         Err(e) => return Err(e),
-    }
-    if form == Form::Plain {
-        let pages = db_pages(api, &target.path).unwrap_or(0);
-        checked.pages = pages;
     }
     Ok(checked)
 }
@@ -156,17 +158,21 @@ fn lines(db: &Connection, path: &Path) -> Result<Vec<String>> {
     Ok(lines)
 }
 
-fn db_pages(api: Api, path: &Path) -> Option<u64> {
-    let db = Through::Host
-        .connect(api, path, Access::Read, BUSY_MS)
-        .ok()?;
-    let pages = db.query_i64("PRAGMA page_count").ok()??;
-    u64::try_from(pages).ok()
-}
-
 /// SQLite's integrity check of a database that we just wrote.
 pub(crate) fn integrity(db: &Connection, path: &Path) -> Result<()> {
     let lines = lines(db, path)?;
+    said_ok(&lines, path)
+}
+
+/// SQLite's quick check, which is the integrity check without a comparison of indexes with their tables.
+pub(crate) fn quick(db: &Connection, path: &Path) -> Result<()> {
+    let said = db
+        .query_string("PRAGMA quick_check(1)")
+        .map_err(|e| from_sqlite(path, e))?;
+    said_ok(&said.into_iter().collect::<Vec<_>>(), path)
+}
+
+fn said_ok(lines: &[String], path: &Path) -> Result<()> {
     match lines.first().map(String::as_str) {
         Some("ok") => Ok(()),
         first => Err(Error::Io {

@@ -58,7 +58,7 @@ const ARCHIVE_LEVEL: i32 = 19;
 
 impl ConvertOptions {
     /// The same for an archive: long runs, at a high level.
-    fn for_archive(&self) -> ConvertOptions {
+    pub(crate) fn for_archive(&self) -> ConvertOptions {
         ConvertOptions {
             store: Options {
                 codec: CodecChoice::Archive,
@@ -167,7 +167,12 @@ fn convert(
         ));
     }
     if to == To::Compressed {
-        check_space(wanted, target.len, options)?;
+        let copies = if options.page_size.is_some() && options.archive {
+            2
+        } else {
+            1
+        };
+        check_space(wanted, target.len.saturating_mul(copies))?;
     }
 
     let (temp, file) = Temp::create(wanted, &target.path, dst.is_none())?;
@@ -178,7 +183,7 @@ fn convert(
     };
     let header = source.header();
     if to == To::Plain {
-        check_space(wanted, source.len(), options)?;
+        check_space(wanted, source.len())?;
     }
     let source_bytes = paths::len_or_zero(&target.path);
     let zero = match to {
@@ -197,9 +202,17 @@ fn convert(
 
     let (temp, page_size, pages) = match options.page_size {
         Some(size) if to == To::Compressed && size != header.page_size => {
-            let new = rewrite::with_page_size(
-                api, &mut input, temp, wanted, &target, size, options, progress,
-            )?;
+            let job = rewrite::Job {
+                api,
+                state: source.state(),
+                through,
+                temp,
+                to: Through::Densite,
+                options,
+                page_size: Some(size),
+                prune: None,
+            };
+            let new = rewrite::rewrite(job, progress)?;
             (new.temp, size, new.pages)
         }
         _ => {
@@ -274,11 +287,19 @@ fn look(api: Api, to: To, target: &Target) -> Result<Through> {
 const OVERHEAD_BYTES: u64 = 256 << 10;
 const OVERHEAD_PART: u64 = 64;
 
-/// Refuses when the copy might not fit if nothing shrinks; a rewriting takes two copies.
-fn check_space(wanted: &Path, bytes: u64, options: &ConvertOptions) -> Result<()> {
+/// Bytes that a copy may take if nothing shrinks.
+pub(crate) fn at_most(bytes: u64) -> u64 {
+    bytes + bytes / OVERHEAD_PART + OVERHEAD_BYTES
+}
+
+/// Refuses when the copy might not fit if nothing shrinks.
+fn check_space(wanted: &Path, bytes: u64) -> Result<()> {
+    require_space(wanted, at_most(bytes))
+}
+
+/// Refuses when there is not so much space beside `wanted`.
+pub(crate) fn require_space(wanted: &Path, needed: u64) -> Result<()> {
     let dir = parent_of(wanted);
-    let copies = if options.page_size.is_some() { 2 } else { 1 };
-    let needed = (bytes + bytes / OVERHEAD_PART + OVERHEAD_BYTES).saturating_mul(copies);
     let available = RealDir::new(&dir)
         .free_space()
         .map_err(|e| Error::from_disk(&dir, "look at", &e))?;

@@ -39,6 +39,11 @@ pub enum Error {
         /// Whether that is because it holds no bytes at all.
         empty: bool,
     },
+    /// A directory whose `chroma.sqlite3` has not Chroma's tables.
+    NotChroma {
+        /// That file.
+        path: PathBuf,
+    },
     /// Stored compressed already.
     AlreadyCompressed {
         /// The path as given.
@@ -130,7 +135,10 @@ impl Error {
         match self {
             Error::Locked { .. } => 3,
             Error::NoSpace { .. } => 4,
-            Error::IsDirectory { .. } | Error::NotADatabase { .. } | Error::Damaged { .. } => 5,
+            Error::IsDirectory { .. }
+            | Error::NotADatabase { .. }
+            | Error::NotChroma { .. }
+            | Error::Damaged { .. } => 5,
             Error::Interrupted { .. } => 130,
             Error::NotFound { .. }
             | Error::Permission { .. }
@@ -153,6 +161,7 @@ impl Error {
             Error::IsDirectory { .. } => "is_directory",
             Error::Permission { .. } => "permission",
             Error::NotADatabase { .. } => "not_a_database",
+            Error::NotChroma { .. } => "not_chroma",
             Error::AlreadyCompressed { .. } => "already_compressed",
             Error::AlreadyPlain { .. } => "already_plain",
             Error::Exists { .. } => "exists",
@@ -176,6 +185,7 @@ impl Error {
             | Error::IsDirectory { path }
             | Error::Permission { path, .. }
             | Error::NotADatabase { path, .. }
+            | Error::NotChroma { path }
             | Error::AlreadyCompressed { path }
             | Error::AlreadyPlain { path }
             | Error::Exists { path }
@@ -340,6 +350,13 @@ impl fmt::Display for Error {
                     path.display()
                 )
             }
+            Error::NotChroma { path } => {
+                write!(
+                    f,
+                    "{} has not the tables of Chroma, so that its directory is none of Chroma's; check the path, or name the file to have it treated as any database",
+                    path.display()
+                )
+            }
             Error::AlreadyCompressed { path } => {
                 write!(
                     f,
@@ -361,7 +378,7 @@ impl fmt::Display for Error {
             ),
             Error::SeveralLinks { path, links } => write!(
                 f,
-                "{} has {links} names (hard links) and replacing one would part them; give a destination, or remove the other names first",
+                "{} has {links} names (hard links) and replacing one would part them; remove the other names first, or (compress, decompress) give a destination",
                 path.display()
             ),
             Error::Locked { path, by } => {

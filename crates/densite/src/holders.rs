@@ -26,8 +26,16 @@ impl fmt::Display for Holder {
     }
 }
 
+/// How often the list is read: entries may be missing of one that changes while it is read.
+const TRIES: usize = 4;
+
 /// The other processes that hold locks on the database or its shared memory; empty when that cannot be known.
 pub(crate) fn holders(db: &Path) -> Vec<Holder> {
+    let mut tries = (0..TRIES).map(|_| listed(db));
+    tries.find(|found| !found.is_empty()).unwrap_or_default()
+}
+
+fn listed(db: &Path) -> Vec<Holder> {
     let Ok(list) = std::fs::read_to_string("/proc/locks") else {
         return Vec::new();
     };
@@ -52,7 +60,38 @@ pub(crate) fn holders(db: &Path) -> Vec<Holder> {
         .collect()
 }
 
-fn name_of(pid: u32) -> Option<String> {
+/// The other processes that have a file open, with a lock or without, as far as this one may know; `file` is its device and inode.
+///
+/// `/proc` tells the files of processes of the same user, and root those of all.
+pub(crate) fn openers(file: (u64, u64)) -> Vec<Holder> {
+    let me = std::process::id();
+    let Ok(processes) = std::fs::read_dir("/proc") else {
+        return Vec::new();
+    };
+    let pids = processes
+        .flatten()
+        .filter_map(|p| p.file_name().to_str()?.parse::<u32>().ok());
+    let has_it = |pid: &u32| {
+        let fds = std::fs::read_dir(format!("/proc/{pid}/fd"));
+        fds.is_ok_and(|mut fds| {
+            fds.any(|fd| {
+                // The entry stands for the open file, whatever its name is now.
+                let meta = fd.and_then(|fd| std::fs::metadata(fd.path()));
+                meta.is_ok_and(|meta| (meta.dev(), meta.ino()) == file)
+            })
+        })
+    };
+    pids.filter(|pid| *pid != me)
+        .filter(has_it)
+        .map(|pid| Holder {
+            pid,
+            name: name_of(pid),
+        })
+        .collect()
+}
+
+/// The name of a process, where it can be read.
+pub(crate) fn name_of(pid: u32) -> Option<String> {
     let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).ok()?;
     let name = name.trim();
     (!name.is_empty()).then(|| name.to_string())
@@ -107,6 +146,27 @@ fn minor_of(dev: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn another_process_is_seen_by_the_file_it_has_open() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join("a");
+        std::fs::write(&path, b"x").expect("write");
+        let meta = std::fs::metadata(&path).expect("metadata");
+        let file = (meta.dev(), meta.ino());
+        assert_eq!(openers(file), []);
+        let mine = std::fs::File::open(&path).expect("open");
+        assert_eq!(openers(file), [], "this process does not count");
+        let mut other = std::process::Command::new("sleep")
+            .arg("60")
+            .stdin(mine)
+            .spawn()
+            .expect("sleep runs");
+        let pids: Vec<u32> = openers(file).iter().map(|h| h.pid).collect();
+        other.kill().expect("kill");
+        other.wait().expect("wait");
+        assert_eq!(pids, [other.id()]);
+    }
 
     #[test]
     fn takes_holders_and_not_waiters_of_the_named_file() {

@@ -3,6 +3,7 @@
 use crate::db::{Access, Through, from_sqlite};
 use crate::error::{Error, Result};
 use crate::form::{self, Form};
+use crate::gain::{self, Figures, Gain};
 use crate::header::{HEADER_LEN, Header};
 use crate::holders::holders;
 use crate::objects::{self, Bytes, Objects};
@@ -59,6 +60,12 @@ pub struct Info {
     pub objects: Objects,
     /// Why `objects` is empty, where it could not be found out.
     pub objects_problem: Option<String>,
+    /// Live bytes of each unit of a compressed file, in the order of the file. Empty for a plain one, of which `objects` tells.
+    pub units: Vec<u32>,
+    /// Bytes of a unit; 0 for a plain file.
+    pub unit_bytes: u64,
+    /// What a vacuum would give back; `None` where there is no database yet, or `objects` is empty.
+    pub gain: Option<Gain>,
 }
 
 impl Info {
@@ -73,6 +80,11 @@ impl Info {
 /// # Errors
 /// See [`Error`]; [`Error::Locked`] while another connection writes to it.
 pub fn info(api: Api, path: &Path) -> Result<Info> {
+    info_within(api, path, WAIT)
+}
+
+/// The same; a lock is waited for so long.
+pub(crate) fn info_within(api: Api, path: &Path, wait: Duration) -> Result<Info> {
     let target = paths::resolve(path)?;
     let form = form::form(api, &target)?;
     let meta =
@@ -93,9 +105,12 @@ pub fn info(api: Api, path: &Path) -> Result<Info> {
         store: None,
         objects: Objects::default(),
         objects_problem: None,
+        units: Vec::new(),
+        unit_bytes: 0,
+        gain: None,
     };
     let file = Through::Host.file(api, &target.path, Access::Read)?;
-    lock_shared(api, &file, &target)?;
+    lock_shared(api, &file, &target, wait)?;
     let mut start = [0u8; HEADER_LEN];
     let mut bytes = match form {
         Form::Empty => return Ok(info),
@@ -112,6 +127,7 @@ pub fn info(api: Api, path: &Path) -> Result<Info> {
             info.page_size = store.page_size().map_err(failed)?;
             store.read_at(&mut start, 0).map_err(failed)?;
             let stats = store.stats().map_err(failed)?;
+            (info.units, info.unit_bytes) = store.live_by_unit().map_err(failed)?;
             info.store = Some(
                 stats
                     .figures()
@@ -145,12 +161,28 @@ pub fn info(api: Api, path: &Path) -> Result<Info> {
     if info.page_size > 0 {
         info.pages = info.logical_bytes / u64::from(info.page_size);
     }
+    if !info.objects.all.is_empty() {
+        info.gain = Some(gain::gain(&Figures {
+            form,
+            file_bytes: info.stored_bytes,
+            logical_bytes: info.logical_bytes,
+            page_size: info.page_size,
+            free_pages: info.free_pages,
+            objects: &info.objects,
+            store: info.store.as_deref().unwrap_or_default(),
+        }));
+    }
     Ok(info)
 }
 
 /// Takes SHARED; it goes with the file.
-pub(crate) fn lock_shared(api: Api, file: &HostFile, target: &Target) -> Result<()> {
-    let deadline = Instant::now() + WAIT;
+pub(crate) fn lock_shared(
+    api: Api,
+    file: &HostFile,
+    target: &Target,
+    wait: Duration,
+) -> Result<()> {
+    let deadline = Instant::now() + wait;
     loop {
         match file.lock(ffi::LOCK_SHARED) {
             Ok(()) => return Ok(()),

@@ -1,6 +1,7 @@
 //! Densite as a library: conversion, checking, figures.
 //!
 //! - [`compress`] and [`decompress`] turn one form of a database into the other;
+//! - [`vacuum()`] writes it anew without what it does not need;
 //! - [`info()`] tells its figures;
 //! - [`check()`] verifies it.
 //!
@@ -12,12 +13,15 @@
 #![warn(missing_docs)]
 
 mod check;
+pub mod chroma;
 mod convert;
 mod copy;
 mod db;
+mod digest;
 mod error;
 mod form;
 mod freelist;
+mod gain;
 mod header;
 mod holders;
 mod info;
@@ -25,21 +29,28 @@ mod objects;
 mod pages;
 mod paths;
 mod progress;
+mod proof;
 mod rewrite;
 mod same;
 mod schema;
+mod slack;
 mod source;
 mod temp;
 mod trees;
+mod vacuum;
+mod view;
 mod wal;
 
 pub use check::{Checked, check};
 pub use convert::{ConvertOptions, ConvertReport, compress, decompress};
-pub use densite_sqlite::Api;
+pub use densite_sqlite::{Api, Connection};
 pub use densite_store::{Damage, Options as StoreOptions};
 pub use error::{Error, Result};
 pub use form::Form;
+pub use gain::Gain;
 pub use holders::Holder;
 pub use info::{Info, JournalMode, info};
 pub use objects::{Object, ObjectColumn, ObjectKind, Objects};
 pub use progress::{Progress, Silent};
+pub use rewrite::Prune;
+pub use vacuum::{VacuumOptions, VacuumPlan, VacuumReport, vacuum};

@@ -5,6 +5,7 @@ use crate::freelist::{self, LOCK_BYTE};
 use crate::header::Header;
 use crate::pages::Pages;
 use crate::schema::Entry;
+use crate::slack;
 use crate::trees::{Owners, Walk};
 use densite_disk::File;
 use densite_sqlite::HostFile;
@@ -44,6 +45,10 @@ pub struct Object {
     pub raw_bytes: u64,
     /// Bytes of their frames; of a frame of several pages, their share. `None` in a plain file.
     pub stored_bytes: Option<u64>,
+    /// Bytes in its pages that hold nothing; see [`Objects::exact`]. 0 for what is no table or index.
+    pub unallocated_bytes: u64,
+    /// Pages that a rewriting would need, estimated.
+    pub packed_pages: u64,
     /// Pages by name of their codec, "none" where there is no frame (all zeros). Empty in a plain file.
     pub codecs: BTreeMap<&'static str, u64>,
     /// Pages that are coded by the model that `columns` tells of: the one that is used most.
@@ -68,7 +73,17 @@ pub struct Objects {
     pub all: Vec<Object>,
     /// Pages of b-trees that could not be read: what lies below them is counted as overflow.
     pub broken: u64,
+    /// Whether unallocated bytes were counted in every page; otherwise a sample was taken.
+    pub exact: bool,
+    /// Whose pages lie where, for parts of equal length that make up the database: for each the objects that have pages in it, by their place
+    /// in `all`, and how many. The last part may be shorter.
+    pub parts: Vec<Vec<(usize, u64)>>,
+    /// Pages of each part.
+    pub part_pages: u64,
 }
+
+/// At most so many parts of a database are told apart.
+const PARTS: u64 = 1600;
 
 /// A database's bytes, under the caller's lock.
 pub(crate) enum Bytes {
@@ -140,6 +155,9 @@ pub(crate) fn objects(bytes: &mut Bytes, header: &Header, schema: &[Entry]) -> R
         *nobodys = total.saturating_sub(owned);
     }
 
+    let slack = slack::slack(bytes, header, &owners, &pages, schema.len() as u32)?;
+    let exact = slack.iter().all(|s| s.exact);
+
     let mut tallies: Vec<Tally> = Vec::new();
     let mut said = HashMap::new();
     if let Bytes::Stored(store, _, path) = bytes {
@@ -180,6 +198,7 @@ pub(crate) fn objects(bytes: &mut Bytes, header: &Header, schema: &[Entry]) -> R
             codecs.insert("none", bare);
         }
         let model = entry.and(tally).and_then(most_used);
+        let slack = entry.and(slack.get(owner));
         Object {
             kind,
             name: entry.map(|e| e.name.clone()),
@@ -187,6 +206,8 @@ pub(crate) fn objects(bytes: &mut Bytes, header: &Header, schema: &[Entry]) -> R
             pages: n,
             raw_bytes: n * size,
             stored_bytes: tally.map(|t| t.stored),
+            unallocated_bytes: slack.map_or(0, |s| s.unallocated),
+            packed_pages: slack.map_or(n, |s| s.packed_pages(n, u64::from(header.usable))),
             codecs,
             model_pages: model.map_or(0, |(_, n)| n),
             columns: entry
@@ -194,22 +215,55 @@ pub(crate) fn objects(bytes: &mut Bytes, header: &Header, schema: &[Entry]) -> R
                 .unwrap_or_default(),
         }
     };
-    let mut all: Vec<Object> = schema
+    let mut all: Vec<(usize, Object)> = schema
         .iter()
         .zip(1..)
-        .map(|(e, owner)| object(kind(e), Some(e), owner))
+        .map(|(e, owner)| (owner, object(kind(e), Some(e), owner)))
         .collect();
-    all.sort_by(|a, b| {
+    all.sort_by(|(_, a), (_, b)| {
         let size = |o: &Object| (o.stored_bytes, o.raw_bytes);
         size(b).cmp(&size(a)).then_with(|| a.name.cmp(&b.name))
     });
-    all.push(object(ObjectKind::Overflow, None, 0));
-    all.push(object(ObjectKind::Free, None, free_owner as usize));
-    Ok(Objects { all, broken })
+    all.push((0, object(ObjectKind::Overflow, None, 0)));
+    let free = free_owner as usize;
+    all.push((free, object(ObjectKind::Free, None, free)));
+    let mut place = vec![0; pages.len()];
+    for (i, (owner, _)) in all.iter().enumerate() {
+        if let Some(place) = place.get_mut(*owner) {
+            *place = i;
+        }
+    }
+    let all = all.into_iter().map(|(_, object)| object).collect();
+    let part_pages = total.div_ceil(PARTS).max(1);
+    let parts = parts(&owners, count, part_pages, &place);
+    Ok(Objects {
+        all,
+        broken,
+        exact,
+        parts,
+        part_pages,
+    })
+}
+
+/// Whose pages lie in each part; `place` says where in the list of objects an owner is.
+fn parts(owners: &Owners, count: u32, part_pages: u64, place: &[usize]) -> Vec<Vec<(usize, u64)>> {
+    let mut parts: Vec<Vec<(usize, u64)>> = Vec::new();
+    for page in 1..=count {
+        let object = place.get(owners.of(page) as usize).copied().unwrap_or(0);
+        if u64::from(page - 1) % part_pages == 0 {
+            parts.push(Vec::new());
+        }
+        let Some(part) = parts.last_mut() else { break };
+        match part.iter_mut().find(|(o, _)| *o == object) {
+            Some((_, n)) => *n += 1,
+            None => part.push((object, 1)),
+        }
+    }
+    parts
 }
 
 /// Pages on the freelist, pointer maps and the lock page. A freelist that is not well formed counts as `broken`.
-fn not_in_trees(
+pub(crate) fn not_in_trees(
     pages: &mut dyn Pages,
     header: &Header,
     count: u32,

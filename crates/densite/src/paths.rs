@@ -26,6 +26,8 @@ pub(crate) struct Target {
     pub(crate) len: u64,
     /// Names (hard links) it has.
     pub(crate) links: u64,
+    /// Which file it is, as long as one is kept: device and number.
+    pub(crate) inode: (u64, u64),
 }
 
 /// Resolves a database that must exist and be an ordinary file.
@@ -48,6 +50,7 @@ pub(crate) fn resolve(given: &Path) -> Result<Target> {
         path,
         len: meta.len(),
         links: meta.nlink(),
+        inode: (meta.dev(), meta.ino()),
     })
 }
 

@@ -12,8 +12,8 @@ const SETTINGS: [&str; 4] = ["encoding", "user_version", "application_id", "auto
 /// Rows between two looks at whether to stop.
 const LOOK_EVERY: u64 = 1000;
 
-/// Compares `old` and `new`; `path` is the database, for messages.
-pub(crate) fn prove(
+/// Compares settings and schema of `old` and `new`; `path` is the database, for messages.
+pub(crate) fn settings_and_schema(
     old: &Connection,
     new: &Connection,
     path: &Path,
@@ -37,12 +37,23 @@ pub(crate) fn prove(
         "the schema",
         progress,
     )?;
+    Ok(())
+}
+
+/// Compares all rows of `old` and `new`, and says how many there are.
+pub(crate) fn rows(
+    old: &Connection,
+    new: &Connection,
+    path: &Path,
+    progress: &mut dyn Progress,
+) -> Result<u64> {
+    let mut rows = 0;
     for table in stored_tables(old, path)? {
         let quoted = table.replace('"', "\"\"");
         let sql = format!("SELECT * FROM \"{quoted}\" NOT INDEXED");
-        compare(old, new, &sql, path, &format!("table {table}"), progress)?;
+        rows += compare(old, new, &sql, path, &format!("table {table}"), progress)?;
     }
-    Ok(())
+    Ok(rows)
 }
 
 /// Tables with a b-tree of their own; those of virtual tables are among them.
@@ -65,7 +76,7 @@ fn compare(
     path: &Path,
     what: &str,
     progress: &mut dyn Progress,
-) -> Result<()> {
+) -> Result<u64> {
     let failed = |e| from_sqlite(path, e);
     let mut a = old.prepare(sql).map_err(failed)?;
     let mut b = new.prepare(sql).map_err(failed)?;
@@ -87,7 +98,7 @@ fn compare(
             });
         }
         if !more {
-            return Ok(());
+            return Ok(rows);
         }
         rows += 1;
         if rows.is_multiple_of(LOOK_EVERY) && progress.cancelled() {

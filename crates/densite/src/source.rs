@@ -22,19 +22,27 @@ use crate::wal::Wal;
 use densite_disk::{File, OpenMode, RealFile};
 use densite_sqlite::{Api, Code, Connection, HostFile, ffi};
 use std::path::Path;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Between two tries for a lock.
-const PAUSE_MS: i32 = 10;
+/// Between two tries for a lock: longer than others take to see that the file is not open now.
+pub(crate) const PAUSE_MS: i32 = 100;
+/// How long one try waits: our VFS waits on its own, for a connection that closes.
+pub(crate) const STEP: Duration = Duration::ZERO;
 
 /// A database held still.
 pub(crate) struct Source {
-    // Closed before the connection that keeps the state still.
-    file: HostFile,
-    overlay: Option<(Wal, RealFile)>,
+    // Closed before the connection that keeps the state still, unless somebody else reads it still.
+    state: Arc<State>,
     _held: Option<Connection>,
     /// Nothing but the promise of a read-only place keeps the state still.
     on_trust: bool,
+}
+
+/// What is read of a database that is held still: by several threads, one at a time.
+pub(crate) struct State {
+    file: HostFile,
+    overlay: Option<(Wal, RealFile)>,
     target: Target,
     len: u64,
     header: Header,
@@ -50,28 +58,37 @@ impl Source {
     ) -> Result<Source> {
         let deadline = Instant::now() + wait;
         loop {
-            let left = deadline.saturating_duration_since(Instant::now());
-            drop(recover(api, through, target, Access::Write, left)?);
-            let file = through.file(api, &target.path, Access::Write)?;
-            let locked = [ffi::LOCK_SHARED, ffi::LOCK_RESERVED, ffi::LOCK_EXCLUSIVE]
-                .into_iter()
-                .try_for_each(|level| file.lock(level));
-            match locked {
-                Ok(()) if is_settled(&target.path)? => {
-                    return Source::new(target, file, None, None);
+            // A short wait each time: who has the file open while another replaces it is in that one's way.
+            let file = match recover(api, through, target, Access::Write, STEP) {
+                Ok(db) => {
+                    drop(db);
+                    Some(through.file(api, &target.path, Access::Write)?)
                 }
-                Ok(()) | Err(Code::BUSY) => {}
-                Err(code) => return Err(from_sqlite(&target.path, code.into())),
+                Err(Error::Locked { .. }) => None,
+                Err(e) => return Err(e),
+            };
+            if let Some(file) = file {
+                let locked = [ffi::LOCK_SHARED, ffi::LOCK_RESERVED, ffi::LOCK_EXCLUSIVE]
+                    .into_iter()
+                    .try_for_each(|level| file.lock(level));
+                match locked {
+                    Ok(()) if is_settled(&target.path)? => {
+                        still_there(target)?;
+                        return Source::new(target, file, None, None);
+                    }
+                    Ok(()) | Err(Code::BUSY) => {}
+                    Err(code) => return Err(from_sqlite(&target.path, code.into())),
+                }
+                // The lock must not stay half taken; the holders are asked for after ours are gone.
+                let closed = file.close();
+                closed.map_err(|code| from_sqlite(&target.path, code.into()))?;
             }
-            // The caller's lock must not stay half taken; the holders are asked for after ours are gone.
-            let closed = file.close();
             if Instant::now() >= deadline {
                 return Err(Error::Locked {
                     path: target.given.clone(),
                     by: holders(&target.path),
                 });
             }
-            closed.map_err(|code| from_sqlite(&target.path, code.into()))?;
             api.sleep_ms(PAUSE_MS);
         }
     }
@@ -88,7 +105,7 @@ impl Source {
         let file = through.file(api, &target.path, Access::Read)?;
         let wal_path = beside(&target.path, "-wal");
         if access == Access::Immutable {
-            lock_shared(api, &file, target)?;
+            lock_shared(api, &file, target, wait)?;
             let mut source = Source::new(target, file, None, Some(db))?;
             source.on_trust = true;
             return Ok(source);
@@ -130,27 +147,50 @@ impl Source {
             Some((wal, _)) => u64::from(wal.page_count) * u64::from(header.page_size),
             None => File::len(&file).map_err(|e| Error::from_disk(&target.path, "read", &e))?,
         };
-        let mut source = Source {
+        let mut state = State {
             file,
             overlay,
-            _held: held,
-            on_trust: false,
             target: target.clone(),
             len,
             header,
         };
         let mut start = [0u8; HEADER_LEN];
-        source.read(&mut start, 0)?;
-        source.header = Header::parse(&start).ok_or_else(|| not_a_database(target))?;
-        Ok(source)
+        state.read(&mut start, 0)?;
+        state.header = Header::parse(&start).ok_or_else(|| not_a_database(target))?;
+        Ok(Source {
+            state: Arc::new(state),
+            _held: held,
+            on_trust: false,
+        })
+    }
+
+    /// The state itself, for other threads. It is to be let go before the source is.
+    pub(crate) fn state(&self) -> Arc<State> {
+        Arc::clone(&self.state)
+    }
+
+    /// Makes the file, which another has replaced, harmless: held alone it says from now on that it keeps its transactions in a
+    /// rollback journal. A connection that was opened before and begins only now has the old file; in WAL mode it would mix what it writes
+    /// with the WAL of the new file, for that has the old one's name. With a journal SQLite sees that its file was moved, and refuses to
+    /// write.
+    pub(crate) fn retire(&self) -> Result<()> {
+        if !self.state.header.wal {
+            return Ok(());
+        }
+        let file = &self.state.file;
+        let done = file
+            .write(&[1, 1], 18)
+            .and_then(|()| file.sync_with(ffi::SYNC_NORMAL));
+        done.map_err(|code| from_sqlite(&self.state.target.path, code.into()))
     }
 
     /// Whether the state that was read was one state, where that could not be made sure of beforehand.
     pub(crate) fn confirm(&self) -> Result<()> {
-        if self.on_trust && !is_settled(&self.target.path)? {
+        let target = &self.state.target;
+        if self.on_trust && !is_settled(&target.path)? {
             return Err(Error::Locked {
-                path: self.target.given.clone(),
-                by: holders(&self.target.path),
+                path: target.given.clone(),
+                by: holders(&target.path),
             });
         }
         Ok(())
@@ -158,7 +198,39 @@ impl Source {
 
     /// What its first page says.
     pub(crate) fn header(&self) -> Header {
+        self.state.header
+    }
+}
+
+impl State {
+    /// Logical length in bytes.
+    pub(crate) fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// What its first page says.
+    pub(crate) fn header(&self) -> Header {
         self.header
+    }
+
+    /// What it is the state of.
+    pub(crate) fn target(&self) -> &Target {
+        &self.target
+    }
+
+    /// The same by another open file, so that two threads can read at once; `None` where it is more than a file. The lock is the first
+    /// one's.
+    pub(crate) fn again(&self, api: Api, through: Through) -> Result<Option<State>> {
+        if self.overlay.is_some() {
+            return Ok(None);
+        }
+        Ok(Some(State {
+            file: through.file(api, &self.target.path, Access::Read)?,
+            overlay: None,
+            target: self.target.clone(),
+            len: self.len,
+            header: self.header,
+        }))
     }
 
     fn read_file(&self, buf: &mut [u8], offset: u64) -> Result<()> {
@@ -187,10 +259,17 @@ impl Source {
 
 impl Pages for Source {
     fn len(&self) -> u64 {
-        self.len
+        self.state.len
     }
 
     fn read(&mut self, buf: &mut [u8], offset: u64) -> Result<()> {
+        self.state.read(buf, offset)
+    }
+}
+
+impl State {
+    /// Fills `buf` from `offset`; what lies past the end is zeros.
+    pub(crate) fn read(&self, buf: &mut [u8], offset: u64) -> Result<()> {
         self.read_file(buf, offset)?;
         let Some((wal, file)) = &self.overlay else {
             return Ok(());
@@ -257,7 +336,7 @@ fn recover(
     access: Access,
     wait: Duration,
 ) -> Result<Connection> {
-    let ms = i32::try_from(wait.as_millis()).unwrap_or(i32::MAX).max(1);
+    let ms = i32::try_from(wait.as_millis()).unwrap_or(i32::MAX);
     let db = through.connect(api, &target.path, access, ms)?;
     read_state(&db, target)?;
     if access == Access::Write && len_or_zero(&beside(&target.path, "-wal")) > 0 {
@@ -299,6 +378,20 @@ fn is_settled(db: &Path) -> Result<bool> {
     let mut first = [0u8];
     let file = RealFile::open(&journal, OpenMode::Read).map_err(failed)?;
     Ok(file.read_at(&mut first, 0).map_err(failed)? == 0 || first == [0])
+}
+
+/// Refuses a file that is not that of the name any more: who waited for the lock of another vacuum or conversion has the old one.
+pub(crate) fn still_there(target: &Target) -> Result<()> {
+    use std::os::unix::fs::MetadataExt;
+    let now = std::fs::metadata(&target.path);
+    if now.is_ok_and(|now| (now.dev(), now.ino()) == target.inode) {
+        return Ok(());
+    }
+    Err(Error::Io {
+        path: target.given.clone(),
+        doing: "replace".into(),
+        message: "it was replaced or renamed meanwhile; try again".into(),
+    })
 }
 
 fn header_of(file: &HostFile, target: &Target) -> Result<Header> {

@@ -1,33 +1,13 @@
 //! The library in a process that uses SQLite itself: the locks of its connections survive whatever the
 //! library does (POSIX locks go when any descriptor of the file is closed), and are respected.
 
-use densite::{Api, ConvertOptions, Error, Silent};
+mod common;
+
+use common::api;
+use densite::{ConvertOptions, Error, Silent};
 use rusqlite::Connection;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
-
-/// The linked SQLite with the VFS registered.
-fn api() -> Api {
-    static API: OnceLock<Api> = OnceLock::new();
-    *API.get_or_init(|| {
-        // SAFETY: the entry point goes to the linked SQLite alone, which is never unloaded.
-        let api = unsafe {
-            Api::capture(|entry| {
-                let entry = std::mem::transmute::<
-                    densite_sqlite::EntryPoint,
-                    rusqlite::auto_extension::RawAutoExtension,
-                >(entry);
-                rusqlite::auto_extension::register_auto_extension(entry).expect("registered");
-                drop(Connection::open_in_memory().expect("open"));
-                rusqlite::auto_extension::cancel_auto_extension(entry);
-            })
-        };
-        let api = api.expect("a table");
-        densite_vfs::register(api, densite_vfs::NAME, None, false).expect("registered");
-        api
-    })
-}
 
 fn options() -> ConvertOptions {
     ConvertOptions {

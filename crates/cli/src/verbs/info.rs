@@ -1,6 +1,6 @@
 //! `densite info DB`
 
-use super::objects;
+use super::{gain, objects};
 use crate::args::{Common, InfoArgs};
 use crate::failure::Outcome;
 use crate::{out, sqlite};
@@ -8,7 +8,15 @@ use densite::{Form, Info, JournalMode};
 use serde_json::{Map, json};
 
 /// Figures of the store that the lines above them tell already.
-const SAID: [&str; 4] = ["page_size", "pages", "logical_bytes", "stored_bytes"];
+const SAID: [&str; 7] = [
+    "page_size",
+    "pages",
+    "logical_bytes",
+    "stored_bytes",
+    "live_bytes",
+    "dead_bytes",
+    "free_bytes",
+];
 
 pub(crate) fn run(common: Common, args: &InfoArgs) -> Outcome {
     let info = densite::info(sqlite::api()?, &args.db)?;
@@ -42,6 +50,7 @@ pub(crate) fn run(common: Common, args: &InfoArgs) -> Outcome {
         "wal_bytes": info.wal_bytes,
         "leftovers": info.leftovers.iter().map(|p| p.to_string_lossy()).collect::<Vec<_>>(),
         "store": store,
+        "vacuum": info.gain.as_ref().map(gain::json),
         "objects": objects::json(&info.objects),
         "objects_broken_pages": info.objects.broken,
         "objects_problem": info.objects_problem,
@@ -102,6 +111,13 @@ fn text(info: &Info) -> String {
     }
     if info.wal_bytes > 0 {
         row("WAL", out::bytes(info.wal_bytes));
+    }
+    for (name, value) in info
+        .gain
+        .iter()
+        .flat_map(|g| gain::lines(g, info.store.is_some()))
+    {
+        row(name, value);
     }
     let more = info
         .store

@@ -20,6 +20,7 @@ pub(super) fn json(objects: &Objects) -> Vec<Value> {
             "raw_bytes": o.raw_bytes,
             "stored_bytes": o.stored_bytes,
             "ratio": ratio(o),
+            "unallocated_bytes": o.unallocated_bytes,
             "codecs": o.codecs.iter().map(|(name, n)| (codec(name), json!(n))).collect::<serde_json::Map<_, _>>(),
             "model_pages": o.model_pages,
             "columns": o.columns.iter().map(|c| json!({ "name": c.name, "encodings": c.encodings })).collect::<Vec<_>>(),
@@ -167,7 +168,7 @@ fn ratio(o: &Object) -> Option<f64> {
     (o.raw_bytes > 0).then(|| stored as f64 / o.raw_bytes as f64)
 }
 
-fn kind(kind: ObjectKind) -> &'static str {
+pub(crate) fn kind(kind: ObjectKind) -> &'static str {
     match kind {
         ObjectKind::Table => "table",
         ObjectKind::WithoutRowid => "WITHOUT ROWID table",

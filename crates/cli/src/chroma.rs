@@ -1,0 +1,302 @@
+//! What `vacuum` says of a Chroma directory: the plan of `--dry-run`, and the same when it is done.
+
+use crate::out;
+use densite::chroma::{AutoPurge, CollectionPlan, Hold, PrunePlan, PurgeChange, SegmentPlan};
+use serde_json::{Value, json};
+
+/// The object `chroma` of the JSON output.
+pub(crate) fn json(plan: &PrunePlan) -> Value {
+    json!({
+        "directory": plan.dir.to_string_lossy(),
+        "schema": {
+            "sysdb": plan.schema.sysdb,
+            "metadb": plan.schema.metadb,
+            "embeddings_queue": plan.schema.embeddings_queue,
+            "releases": plan.schema.releases(),
+        },
+        "queue_rows": plan.queue_rows,
+        "prune_rows": plan.rows,
+        "prune_bytes": plan.bytes,
+        "gone_collections": plan.gone.collections,
+        "gone_rows": plan.gone.queue_rows,
+        "gone_prune_rows": plan.gone.rows,
+        "foreign_rows": plan.foreign_rows,
+        "automatically_purge": match plan.automatically_purge {
+            AutoPurge::On => Some(true),
+            AutoPurge::Off => Some(false),
+            AutoPurge::Unset | AutoPurge::NoPlace => None,
+        },
+        "automatically_purge_change": match plan.change {
+            PurgeChange::None => "none",
+            PurgeChange::TurnOn => "turn_on",
+            PurgeChange::LeftOff => "left_off",
+        },
+        "collections": plan.collections.iter().map(collection).collect::<Vec<_>>(),
+    })
+}
+
+fn collection(of: &CollectionPlan) -> Value {
+    json!({
+        "tenant": of.tenant,
+        "database": of.database,
+        "name": of.name,
+        "id": of.id,
+        "queue_rows": of.queue_rows,
+        "first_row": of.first_row,
+        "last_row": of.last_row,
+        "position": of.position,
+        "prune_rows": of.rows,
+        "prune_bytes": of.bytes,
+        "only_copies": of.only_copies,
+        "hold": of.hold.as_ref().map(hold),
+        "segments": of.segments.iter().map(segment).collect::<Vec<_>>(),
+    })
+}
+
+fn segment(of: &SegmentPlan) -> Value {
+    json!({
+        "id": of.id,
+        "scope": of.scope,
+        "position": of.position,
+        "hold": of.hold.as_ref().map(hold),
+    })
+}
+
+fn hold(hold: &Hold) -> Value {
+    json!({ "kind": hold.kind(), "why": hold.to_string() })
+}
+
+/// The same for people: a line for each collection that has rows in the queue, and what becomes of the rest.
+pub(crate) fn text(plan: &PrunePlan) -> String {
+    use comfy_table::{Cell, CellAlignment, ContentArrangement, Table, presets};
+    let mut table = Table::new();
+    table
+        .load_style(presets::NOTHING)
+        .set_content_arrangement(ContentArrangement::Disabled)
+        .set_header(["collection", "log rows", "can go", "what stays, and why"]);
+    let mut row = |name: String, rows: u64, go: u64, why: String| {
+        let number = |n| Cell::new(out::thousands(n)).set_alignment(CellAlignment::Right);
+        table.add_row(vec![
+            Cell::new(name),
+            number(rows),
+            number(go),
+            Cell::new(why),
+        ]);
+    };
+    let mut idle = 0;
+    for of in &plan.collections {
+        if of.queue_rows == 0 {
+            idle += 1;
+            continue;
+        }
+        row(name(of), of.queue_rows, of.rows, why(of));
+    }
+    let gone = &plan.gone;
+    if gone.collections > 0 {
+        let name = format!("({} that are gone)", gone.collections);
+        let why = if gone.rows < gone.queue_rows {
+            "the newest row of the log"
+        } else {
+            ""
+        };
+        row(name, gone.queue_rows, gone.rows, why.to_string());
+    }
+    if plan.foreign_rows > 0 {
+        let why = "rows that cannot be assigned to a collection".to_string();
+        row("(unknown)".to_string(), plan.foreign_rows, 0, why);
+    }
+    let mut text = format!(
+        "Chroma directory {}, schema {}\n",
+        plan.dir.display(),
+        plan.schema
+    );
+    if plan.queue_rows > 0 {
+        text += &format!("{}\n", table.trim_fmt());
+    }
+    if idle > 0 {
+        text += &format!("{idle} collections without rows in the log\n");
+    }
+    text += &format!(
+        "log: {} of {} rows can go, about {}\n",
+        out::thousands(plan.rows),
+        out::thousands(plan.queue_rows),
+        out::bytes(plan.bytes)
+    );
+    text += match (plan.change, plan.automatically_purge) {
+        (PurgeChange::TurnOn, _) => "automatically_purge: becomes true\n",
+        (PurgeChange::LeftOff, _) => {
+            "automatically_purge: stays off, for Chroma's own purge would delete rows that are held back above\n"
+        }
+        (PurgeChange::None, AutoPurge::NoPlace) => {
+            "automatically_purge: this version of Chroma has no such setting\n"
+        }
+        (PurgeChange::None, _) => "automatically_purge: is true\n",
+    };
+    text
+}
+
+/// Where it is, with what could be taken for something else escaped: names are the application's.
+fn name(of: &CollectionPlan) -> String {
+    let part = |s: &Option<String>| s.as_deref().unwrap_or("?").escape_debug().to_string();
+    let name = of.name.escape_debug();
+    format!("{}/{}/{name}", part(&of.tenant), part(&of.database))
+}
+
+fn why(of: &CollectionPlan) -> String {
+    if let Some(hold) = &of.hold {
+        return format!("all: {hold}");
+    }
+    let Some(slowest) = of.slowest() else {
+        return String::new();
+    };
+    if let Some(hold) = &slowest.hold {
+        return format!("all: of the {} segment, {hold}", slowest.scope);
+    }
+    let mut why = format!(
+        "from row {} on, where the {} segment is",
+        slowest.position.unwrap_or(0),
+        slowest.scope
+    );
+    if of.only_copies > 0 {
+        why += &format!(
+            ", and {} before it that are the only copy of a record",
+            out::thousands(of.only_copies)
+        );
+    }
+    why
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use densite::chroma::{GonePlan, Schema};
+
+    fn of(name: &str, queue_rows: u64, segments: Vec<SegmentPlan>) -> CollectionPlan {
+        CollectionPlan {
+            tenant: Some("acme".into()),
+            database: Some("shop".into()),
+            name: name.into(),
+            id: "93e4bf37-215d-4dd1-9fbf-bdf2f81d36ba".into(),
+            queue_rows,
+            first_row: (queue_rows > 0).then_some(1),
+            last_row: (queue_rows > 0).then_some(2600),
+            segments,
+            position: None,
+            hold: None,
+            rows: 0,
+            bytes: 0,
+            only_copies: 0,
+        }
+    }
+
+    fn at(scope: &str, position: Option<i64>, hold: Option<Hold>) -> SegmentPlan {
+        SegmentPlan {
+            id: "c4c10acd-5c63-4d84-a8f8-96c371e4268f".into(),
+            scope: scope.into(),
+            position,
+            hold,
+        }
+    }
+
+    fn plan() -> PrunePlan {
+        let mut big = of(
+            "big",
+            2504,
+            vec![
+                at("METADATA", Some(2504), None),
+                at("VECTOR", Some(2000), None),
+            ],
+        );
+        (big.position, big.rows, big.bytes, big.only_copies) = (Some(2000), 1998, 450_000, 1);
+        let mut lost = of("lost\u{1b}[2J", 7, Vec::new());
+        lost.hold = Some(Hold::MissingSegment { scope: "VECTOR" });
+        PrunePlan {
+            dir: "data".into(),
+            schema: Schema {
+                sysdb: 9,
+                metadb: 4,
+                embeddings_queue: 2,
+            },
+            queue_rows: 2600,
+            rows: 2027,
+            bytes: 456_000,
+            collections: vec![
+                big,
+                lost,
+                of(
+                    "small",
+                    50,
+                    vec![
+                        at("METADATA", Some(2554), None),
+                        at("VECTOR", None, Some(Hold::NoPosition)),
+                    ],
+                ),
+                of("empty", 0, vec![at("VECTOR", None, None)]),
+            ],
+            gone: GonePlan {
+                collections: 1,
+                queue_rows: 30,
+                rows: 29,
+                bytes: 6_000,
+            },
+            foreign_rows: 9,
+            automatically_purge: AutoPurge::Off,
+            change: PurgeChange::LeftOff,
+        }
+    }
+
+    #[test]
+    fn every_collection_says_why_its_rows_stay() {
+        let text = text(&plan());
+        for line in [
+            "Chroma directory data, schema sysdb 9, metadb 4, embeddings_queue 2 (Chroma 0.5.6 to 0.6)",
+            "from row 2000 on, where the VECTOR segment is, and 1 before it that are the only copy of a record",
+            "all: there is no VECTOR segment",
+            "all: of the VECTOR segment, it has stored no position yet",
+            "(1 that are gone)",
+            "the newest row of the log",
+            "rows that cannot be assigned to a collection",
+            "1 collections without rows in the log",
+            "log: 2,027 of 2,600 rows can go, about 445.31 KiB (456,000 bytes)",
+            "automatically_purge: stays off",
+        ] {
+            assert!(text.contains(line), "no {line:?} in:\n{text}");
+        }
+        assert!(!text.contains('\u{1b}'), "{text:?}");
+    }
+
+    #[test]
+    fn the_object_has_the_fields_of_the_contract() {
+        let object = json(&plan());
+        let contract = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/CLI.md"));
+        let start = contract.find("### chroma").expect("the section");
+        let contract = contract.get(start..).unwrap_or_default();
+        let documented = |object: &Value| {
+            for name in object.as_object().expect("an object").keys() {
+                assert!(contract.contains(&format!("`{name}`")), "{name}");
+            }
+        };
+        documented(&object);
+        documented(&object["schema"]);
+        documented(&object["collections"][0]);
+        documented(&object["collections"][2]["segments"][1]);
+        documented(&object["collections"][2]["segments"][1]["hold"]);
+        assert_eq!(object["automatically_purge"], false);
+        assert_eq!(object["collections"][0]["position"], 2000);
+        assert_eq!(object["collections"][1]["hold"]["kind"], "missing_segment");
+        for kind in [
+            "no_position",
+            "empty_index",
+            "index_missing",
+            "index_damaged",
+            "bad_position",
+            "position_beyond_end",
+            "unknown_segment",
+            "missing_segment",
+            "several_topics",
+            "unknown_operation",
+        ] {
+            assert!(contract.contains(&format!("`{kind}`")), "{kind}");
+        }
+    }
+}

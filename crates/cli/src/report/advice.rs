@@ -1,0 +1,61 @@
+//! What would bring space back, with the command to type.
+
+use super::text::{escaped, quoted, share, size};
+use crate::verbs::gain::time;
+use densite::{Form, Info};
+use std::fmt::Write as _;
+use std::path::Path;
+
+/// Below this part of the file a vacuum is not worth its time.
+const WORTH: u64 = 20;
+
+pub(super) fn section(info: &Info, page: &mut String) {
+    let Some(gain) = &info.gain else { return };
+    let path = quoted(&info.path.to_string_lossy());
+    page.push_str("<section>\n<h2>What would bring it back</h2>\n<table class=\"advice\">\n<thead><tr><th>brings back</th><th>by</th><th></th></tr></thead>\n<tbody>\n");
+    let mut row = |bytes: String, command: &str, what: &str| {
+        let _ = writeln!(
+            page,
+            "<tr><td class=\"n\">{bytes}</td><td><code>{}</code></td><td>{what}</td></tr>",
+            escaped(command)
+        );
+    };
+    let worth = match gain.gives_back_bytes * WORTH < info.stored_bytes {
+        true => " Hardly worth it.",
+        false => "",
+    };
+    row(
+        format!("about {}", size(gain.gives_back_bytes),),
+        &format!("densite vacuum {path}"),
+        &format!(
+            "{} of the file. It takes about {} and needs up to {} beside the file; meanwhile nobody else can use the database.{worth}",
+            share(gain.gives_back_bytes, info.stored_bytes),
+            time(gain.seconds),
+            size(gain.needed_bytes),
+        ),
+    );
+    if info.form == Form::Plain {
+        row(
+            "most of the rest".into(),
+            &format!("densite compress {path}"),
+            "stores it compressed, typically in a third to a seventh; programs then open it through Densite.",
+        );
+    }
+    if info.wal_bytes > 0 {
+        row(
+            size(info.wal_bytes),
+            &format!("densite sql {path} 'PRAGMA wal_checkpoint(TRUNCATE)'"),
+            "brings the WAL into the file and empties it, if no reader needs it.",
+        );
+    }
+    for left in &info.leftovers {
+        let bytes = std::fs::metadata(left).map_or(0, |m| m.len());
+        let name: &Path = left;
+        row(
+            size(bytes),
+            &format!("rm {}", quoted(&name.to_string_lossy())),
+            "was left by an interrupted run, unless one is going on.",
+        );
+    }
+    page.push_str("</tbody>\n</table>\n</section>\n");
+}

@@ -1,0 +1,155 @@
+//! The page of `densite report`: one file without scripts and without anything from elsewhere.
+//!
+//! What comes from the database or the command line is text to it: [`text::escaped`] stands between, and a policy in the page's head forbids
+//! the browser to load or run anything.
+
+mod advice;
+mod objects;
+mod strip;
+mod text;
+
+use densite::{Form, Info};
+use std::fmt::Write as _;
+use text::{escaped, share, size};
+
+/// Colours of both schemes, told apart by people who see few of them (Okabe and Ito), and by brightness; hatching for what holds nothing.
+const STYLE: &str = include_str!("style.css");
+
+/// The whole page.
+pub(crate) fn page(info: &Info) -> String {
+    let name = info
+        .path
+        .file_name()
+        .map_or_else(|| info.path.to_string_lossy(), |n| n.to_string_lossy());
+    let mut page = String::new();
+    let _ = write!(
+        page,
+        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <meta name=\"color-scheme\" content=\"light dark\">\n\
+         <title>{} - where its space is</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<main>\n",
+        escaped(&name)
+    );
+    head(info, &name, &mut page);
+    if info.gain.is_some() {
+        split(info, &mut page);
+        advice::section(info, &mut page);
+        strip::section(info, &mut page);
+        objects::section(info, &mut page);
+    } else if let Some(problem) = &info.objects_problem {
+        let _ = writeln!(
+            page,
+            "<p class=\"warn\">Tables and indexes could not be told: {}</p>",
+            escaped(problem)
+        );
+    }
+    let _ = write!(
+        page,
+        "<footer>densite {}. Figures are those of <code>densite info</code>; sizes are in units of 1024.</footer>\n</main>\n</body>\n</html>\n",
+        env!("CARGO_PKG_VERSION")
+    );
+    page
+}
+
+fn head(info: &Info, name: &str, page: &mut String) {
+    let form = match info.form {
+        Form::Compressed => "compressed (Densite)",
+        Form::Plain => "plain SQLite",
+        Form::Empty => "empty",
+    };
+    let _ = write!(
+        page,
+        "<header>\n<h1>{}</h1>\n{}<p>{form}, {} pages of {} bytes",
+        escaped(name),
+        match info.path.to_string_lossy() {
+            path if path == name => String::new(),
+            path => format!("<p class=\"path\">{}</p>\n", escaped(&path)),
+        },
+        crate::out::thousands(info.pages),
+        info.page_size,
+    );
+    if info.form == Form::Compressed {
+        let _ = write!(
+            page,
+            ": {} stored in {} ({})",
+            size(info.logical_bytes),
+            size(info.stored_bytes),
+            share(info.stored_bytes, info.logical_bytes)
+        );
+    } else {
+        let _ = write!(page, ": {}", size(info.stored_bytes));
+    }
+    page.push_str("</p>\n");
+    if info.wal_bytes > 0 {
+        let _ = writeln!(
+            page,
+            "<p class=\"warn\">A WAL of {} lies beside it; what is in it is not in these figures.</p>",
+            size(info.wal_bytes)
+        );
+    }
+    page.push_str("</header>\n");
+}
+
+/// The file's bytes by what they are.
+fn split(info: &Info, page: &mut String) {
+    let Some(gain) = &info.gain else { return };
+    let stored = info.form == Form::Compressed;
+    let about = if gain.estimated { "about " } else { "" };
+    let mut parts = vec![("live", "live", gain.live_bytes, "holds tables and indexes")];
+    if stored {
+        parts.push((
+            "dead",
+            "dead",
+            gain.dead_bytes,
+            "replaced pages among live ones",
+        ));
+        parts.push((
+            "free",
+            "free",
+            gain.free_bytes,
+            "is written again before the file grows",
+        ));
+    } else {
+        parts.push((
+            "slack",
+            "unallocated",
+            gain.unallocated_bytes,
+            "empty parts of pages in use",
+        ));
+        parts.push((
+            "free",
+            "free",
+            gain.free_bytes,
+            "pages on SQLite's freelist",
+        ));
+    }
+    let whole: u64 = parts.iter().map(|p| p.2).sum();
+    page.push_str("<section>\n<h2>The file</h2>\n<div class=\"split\" role=\"img\" aria-label=\"the file by what its bytes are\">");
+    for (class, _, bytes, _) in parts.iter().filter(|p| p.2 > 0) {
+        let _ = write!(
+            page,
+            "<span class=\"{class}\" style=\"flex-grow:{}\"></span>",
+            // No part is too small to be seen.
+            (bytes * 1000 / whole.max(1)).max(3)
+        );
+    }
+    page.push_str("</div>\n<dl class=\"cards\">\n");
+    for (class, name, bytes, what) in parts {
+        let _ = writeln!(
+            page,
+            "<div><dt><i class=\"key {class}\"></i>{name}</dt><dd>{}{}<small>{} of the file; {what}</small></dd></div>",
+            if class == "slack" { about } else { "" },
+            size(bytes),
+            share(bytes, whole)
+        );
+    }
+    if stored {
+        let _ = writeln!(
+            page,
+            "<div><dt><i class=\"key slack\"></i>unallocated</dt><dd>{about}{}<small>empty parts of pages in use, which are not stored</small></dd></div>",
+            size(gain.unallocated_bytes)
+        );
+    }
+    page.push_str("</dl>\n</section>\n");
+}

@@ -1,0 +1,73 @@
+//! Text for the page.
+
+/// Text as HTML shows it, in elements and in attributes: markup is not markup, and control characters, those that turn the direction of writing
+/// included, are shown as a sign.
+pub(super) fn escaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            '\'' => out.push_str("&#39;"),
+            '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {
+                out.push('\u{fffd}');
+            }
+            c if c.is_control() => out.push('\u{fffd}'),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+/// A word for the shell.
+pub(super) fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+,:@".contains(c);
+    if !word.is_empty() && !word.starts_with('-') && word.chars().all(plain) {
+        return word.to_string();
+    }
+    let word = word.replace('\'', "'\\''");
+    match word.starts_with('-') {
+        true => format!("'./{word}'"),
+        false => format!("'{word}'"),
+    }
+}
+
+/// "1.4 MiB".
+pub(super) fn size(bytes: u64) -> String {
+    match bytes {
+        0..1024 => format!("{bytes} bytes"),
+        _ => indicatif::BinaryBytes(bytes).to_string(),
+    }
+}
+
+/// "12.3 %".
+pub(super) fn share(part: u64, whole: u64) -> String {
+    match whole {
+        0 => "-".into(),
+        _ => format!("{:.1} %", 100.0 * part as f64 / whole as f64),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn markup_is_text() {
+        assert_eq!(
+            escaped("<script>\"a\" & 'b'\n\u{202e}</script>"),
+            "&lt;script&gt;&quot;a&quot; &amp; &#39;b&#39;\u{fffd}\u{fffd}&lt;/script&gt;"
+        );
+    }
+
+    #[test]
+    fn words_stay_words() {
+        assert_eq!(quoted("/a/b-c.db"), "/a/b-c.db");
+        assert_eq!(quoted("a b.db"), "'a b.db'");
+        assert_eq!(quoted("it's $HOME"), "'it'\\''s $HOME'");
+        assert_eq!(quoted("-rf"), "'./-rf'");
+        assert_eq!(quoted(""), "''");
+    }
+}

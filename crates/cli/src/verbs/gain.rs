@@ -1,0 +1,69 @@
+//! Live, dead, free and unallocated bytes, and what a vacuum would give back: in `info` and `vacuum`.
+
+use crate::out;
+use densite::Gain;
+use serde_json::{Map, Value, json};
+
+/// The fields that `info` and `vacuum --dry-run` have in common.
+pub(super) fn json(gain: &Gain) -> Map<String, Value> {
+    let fields = json!({
+        "live_bytes": gain.live_bytes,
+        "dead_bytes": gain.dead_bytes,
+        "free_bytes": gain.free_bytes,
+        "unallocated_bytes": gain.unallocated_bytes,
+        "unallocated_estimated": gain.estimated,
+        "vacuumed_bytes": gain.vacuumed_bytes,
+        "gives_back_bytes": gain.gives_back_bytes,
+        "needed_bytes": gain.needed_bytes,
+        "vacuum_seconds": round(gain.seconds),
+    });
+    match fields {
+        Value::Object(fields) => fields,
+        _ => Map::new(),
+    }
+}
+
+/// Lines of name and value.
+pub(super) fn lines(gain: &Gain, stored: bool) -> Vec<(&'static str, String)> {
+    let about = if gain.estimated { "about " } else { "" };
+    let where_ = if stored {
+        " in pages, not stored"
+    } else {
+        " in pages"
+    };
+    let mut lines = vec![("live", out::bytes(gain.live_bytes))];
+    if stored {
+        lines.push(("dead", out::bytes(gain.dead_bytes)));
+    }
+    lines.push(("free", out::bytes(gain.free_bytes)));
+    lines.push((
+        "unallocated",
+        format!("{about}{}{where_}", out::bytes(gain.unallocated_bytes)),
+    ));
+    lines.push(("a vacuum gives back", sentence(gain)));
+    lines
+}
+
+/// What a vacuum gives back and needs, in words.
+pub(super) fn sentence(gain: &Gain) -> String {
+    format!(
+        "about {} of {}; it needs up to {} beside the file, and about {}",
+        indicatif::BinaryBytes(gain.gives_back_bytes),
+        indicatif::BinaryBytes(gain.vacuumed_bytes + gain.gives_back_bytes),
+        indicatif::BinaryBytes(gain.needed_bytes),
+        time(gain.seconds),
+    )
+}
+
+pub(crate) fn time(seconds: f64) -> String {
+    match seconds {
+        s if s < 1.0 => "a second".to_string(),
+        s if s < 90.0 => format!("{s:.0} s"),
+        s => format!("{:.0} min", s / 60.0),
+    }
+}
+
+/// To tenths: it is an estimate.
+fn round(seconds: f64) -> f64 {
+    (seconds * 10.0).round() / 10.0
+}

@@ -1,0 +1,178 @@
+//! `densite vacuum PATH`
+
+use super::gain;
+use crate::args::{Common, VacuumArgs};
+use crate::ask;
+use crate::failure::Outcome;
+use crate::progress::Bar;
+use crate::{chroma, out, sqlite};
+use densite::chroma::{ChromaVacuum, PrunePlan};
+use densite::{Form, VacuumOptions, VacuumPlan, VacuumReport};
+use serde_json::{Value, json};
+use std::fmt::Write as _;
+
+pub(crate) fn run(common: Common, args: &VacuumArgs) -> Outcome {
+    let api = sqlite::api()?;
+    let options = VacuumOptions {
+        wait: args.timeout,
+        ..VacuumOptions::default()
+    };
+    if let Some(directory) = ChromaVacuum::look(api, &args.path, &options)? {
+        return of_chroma(common, args, &options, &directory);
+    }
+    let plan = VacuumPlan::look(api, &args.path, &options)?;
+    if args.dry_run {
+        out::result(common, &planned_json(&plan)?, &planned_text(&plan)?)?;
+        return Ok(0);
+    }
+    plan.check()?;
+    if !common.yes {
+        let given = args.path.display();
+        out::message(
+            common,
+            &format!(
+                "{given}: a vacuum gives back {}",
+                gain::sentence(plan.gain())
+            ),
+        );
+        ask::consent(common, &format!("Vacuum {given} now?"))?;
+    }
+    let mut bar = Bar::interruptible(common)?;
+    let report = plan.run(&options, None, &mut bar);
+    drop(bar);
+    let (object, text) = done(common, &report?);
+    out::result(common, &object, &text)?;
+    Ok(0)
+}
+
+/// The same for a Chroma directory: its log is pruned, too.
+fn of_chroma(
+    common: Common,
+    args: &VacuumArgs,
+    options: &VacuumOptions,
+    directory: &ChromaVacuum,
+) -> Outcome {
+    let plan = directory.vacuum();
+    let with_plan = |mut object: Value, plan: &PrunePlan| {
+        if let Value::Object(object) = &mut object {
+            object.insert("chroma".into(), chroma::json(plan));
+        }
+        object
+    };
+    if args.dry_run {
+        let object = with_plan(planned_json(plan)?, directory.plan());
+        let text = format!("{}{}", chroma::text(directory.plan()), planned_text(plan)?);
+        out::result(common, &object, &text)?;
+        return Ok(0);
+    }
+    directory.check()?;
+    if !common.yes {
+        let given = args.path.display();
+        out::message(common, chroma::text(directory.plan()).trim_end());
+        let gives = gain::sentence(plan.gain());
+        out::message(
+            common,
+            &format!("{given}: a vacuum gives back {gives}, and what the rows of the log take"),
+        );
+        ask::consent(common, &format!("Prune and vacuum {given} now?"))?;
+    }
+    let mut bar = Bar::interruptible(common)?;
+    let report = directory.run(options, &mut bar);
+    drop(bar);
+    let (pruned, report) = report?;
+    let (object, text) = done(common, &report);
+    let text = if common.quiet {
+        text
+    } else {
+        format!(
+            "{}: {} of {} rows of the log pruned\n{text}",
+            pruned.dir.display(),
+            out::thousands(pruned.rows),
+            out::thousands(pruned.queue_rows),
+        )
+    };
+    out::result(common, &with_plan(object, &pruned), &text)?;
+    Ok(0)
+}
+
+fn planned_json(plan: &VacuumPlan) -> Result<Value, densite::Error> {
+    let info = plan.info();
+    let mut object = json!({
+        "verb": "vacuum",
+        "path": info.path.to_string_lossy(),
+        "dry_run": true,
+        "form": super::info::form(info.form),
+        "chroma": null,
+        "bytes_before": info.stored_bytes,
+        "available_bytes": plan.available_bytes()?,
+    });
+    if let Value::Object(object) = &mut object {
+        object.extend(gain::json(plan.gain()));
+    }
+    Ok(object)
+}
+
+fn planned_text(plan: &VacuumPlan) -> Result<String, densite::Error> {
+    let info = plan.info();
+    let mut text = format!(
+        "{}: {}\n",
+        info.path.display(),
+        out::bytes(info.stored_bytes)
+    );
+    for (name, value) in gain::lines(plan.gain(), info.form == Form::Compressed) {
+        let _ = writeln!(text, "  {name}: {value}");
+    }
+    let available = out::bytes(plan.available_bytes()?);
+    let _ = writeln!(text, "  available: {available}");
+    Ok(text)
+}
+
+/// What was done, as JSON and for people.
+fn done(common: Common, report: &VacuumReport) -> (Value, String) {
+    let signed = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
+    let freed = signed(report.allocated_before) - signed(report.allocated_after);
+    let object = json!({
+        "verb": "vacuum",
+        "path": report.path.to_string_lossy(),
+        "dry_run": false,
+        "form": super::info::form(report.form),
+        "chroma": null,
+        "page_size": report.page_size,
+        "pages_before": report.pages_before,
+        "pages_after": report.pages_after,
+        "bytes_before": report.bytes_before,
+        "bytes_after": report.bytes_after,
+        "allocated_before_bytes": report.allocated_before,
+        "allocated_after_bytes": report.allocated_after,
+        "freed_bytes": freed,
+        "tables": report.tables,
+        "indexes": report.indexes,
+        "rows": report.rows,
+        "seconds": report.elapsed.as_secs_f64(),
+    });
+    let change = match freed {
+        0.. => format!(
+            "{} given back",
+            indicatif::BinaryBytes(freed.unsigned_abs())
+        ),
+        _ => format!(
+            "{} more than before, for it was as small as it gets",
+            indicatif::BinaryBytes(freed.unsigned_abs())
+        ),
+    };
+    let text = if common.quiet {
+        String::new()
+    } else {
+        format!(
+            "{}: {} to {} on the disk, {change}; {} rows of {} tables and {} indexes compared, {:.1} s\n",
+            report.path.display(),
+            indicatif::BinaryBytes(report.allocated_before),
+            indicatif::BinaryBytes(report.allocated_after),
+            out::thousands(report.rows),
+            report.tables,
+            report.indexes,
+            report.elapsed.as_secs_f64(),
+        )
+    };
+    (object, text)
+}

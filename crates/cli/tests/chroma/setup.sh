@@ -1,0 +1,34 @@
+#!/bin/bash
+# setup.sh DIR
+#
+# Makes a Python environment in DIR for each Chroma that the tests use: DIR/0.5.4 (the last but one with positions in the pickle) and DIR/1.5.9
+# (the newest). About a minute and 130 MB of downloads for both, 430 MB on the disk; does nothing for one that is up to date. Nothing outside
+# DIR is touched. Only what opening a directory needs is installed, at fixed versions, without Chroma's other dependencies.
+set -euo pipefail
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+[ $# = 1 ] || { sed -n 2,6p "$0" >&2; exit 2; }
+mkdir -p "$1"; cd "$1"
+exec 9>lock; flock 9
+
+again() { # again COMMAND...: a download may fail for a while
+  local n=1
+  until "$@"; do
+    [ $n -lt 4 ] || { echo "gave up after $n tries: $*" >&2; return 1; }
+    echo "try $n of 4 failed: $*" >&2; sleep $((n * 5)); n=$((n + 1))
+  done
+}
+
+for list in "$here"/requirements-*.txt; do
+  version=${list##*/requirements-}; version=${version%.txt}
+  # Up to date if and only if the stamp, written last, names the same list and the same Python.
+  stamp="$(python3 -c 'import sys; print(sys.version)') $(cksum <"$list")"
+  if [ "$(cat "$version/built" 2>/dev/null)" = "$stamp" ]; then
+    echo "chromadb $version: up to date"; continue
+  fi
+  rm -rf "$version"
+  python3 -m venv "$version"
+  again "$version/bin/pip" install --quiet --disable-pip-version-check --no-cache-dir --no-deps --only-binary :all: -r "$list"
+  "$version/bin/python" -c 'import chromadb' >/dev/null
+  echo "$stamp" >"$version/built"
+  echo "chromadb $version: installed"
+done

@@ -1,0 +1,194 @@
+//! `densite report`: the page, as Chromium shows it.
+
+mod common;
+
+use common::*;
+use rusqlite::Connection;
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// Names that would be markup, or break out of it.
+const NASTY: [&str; 4] = [
+    "<script>document.title='run'</script>",
+    "\"><img src=x onerror=\"document.title='run'\">",
+    "</title></style><b id='out'>&amp;",
+    "tür \u{202e}\n'; DROP",
+];
+
+/// A database with such tables, of several kinds of objects, and with space of every sort.
+fn nasty(path: &str) {
+    plain(path, 4096, 6000);
+    let db = Connection::open(path).expect("open");
+    for name in NASTY {
+        let quoted = name.replace('"', "\"\"");
+        db.execute_batch(&format!(
+            "CREATE TABLE \"{quoted}\"(a, b); CREATE INDEX \"i{quoted}\" ON \"{quoted}\"(a);
+             INSERT INTO \"{quoted}\" SELECT id, name FROM t LIMIT 500;"
+        ))
+        .expect("fill");
+    }
+}
+
+/// Chromium on a page; `None` where there is none.
+fn chromium(page: &str, arguments: &[&str]) -> Option<Vec<u8>> {
+    let profile = temp();
+    let out = Command::new("chromium")
+        .args([
+            "--headless=new",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--hide-scrollbars",
+        ])
+        // Nothing is to be fetched; should the page try, it fails at once.
+        .args([
+            "--host-resolver-rules=MAP * ~NOTFOUND",
+            "--virtual-time-budget=2000",
+        ])
+        .arg(format!("--user-data-dir={}", profile.path().display()))
+        .args(arguments)
+        .arg(format!("file://{page}"))
+        .env("HOME", profile.path())
+        .stdin(Stdio::null())
+        .stderr(Stdio::null())
+        .output();
+    match out {
+        Ok(out) => {
+            assert!(out.status.success(), "{out:?}");
+            Some(out.stdout)
+        }
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
+            skip("chromium is not installed");
+            None
+        }
+        Err(e) => panic!("{e}"),
+    }
+}
+
+#[test]
+fn the_page_shows_the_figures_and_runs_nothing() {
+    let dir = temp();
+    let (a, b) = (at(&dir, "a&b <i>.db"), at(&dir, "b.db"));
+    nasty(&a);
+    densite(&["compress", &a, &b]).expect(0);
+    densite(&["sql", &b, "UPDATE t SET score=score+1"]).expect(0);
+    for db in [&a, &b] {
+        let page = at(&dir, "page.html");
+        densite(&["report", db, "-o", &page, "--yes"]).expect(0);
+        let source = fs::read_to_string(&page).expect("UTF-8");
+        for foreign in ["http:", "https:", "<script", "<img", "@import", "<link"] {
+            assert!(!source.contains(foreign), "{foreign}");
+        }
+        let Some(dom) = chromium(&page, &["--dump-dom"]) else {
+            return;
+        };
+        let dom = String::from_utf8(dom).expect("UTF-8");
+        assert!(dom.contains("where its space is</title>"), "{dom}");
+        for element in ["<script", "<img", "id=\"out\"", "<b "] {
+            assert!(!dom.contains(element), "{element} became markup");
+        }
+        // Each name is there as text; tables and indexes are as many as there are.
+        assert!(dom.contains("&lt;script&gt;document.title='run'&lt;/script&gt;"));
+        assert!(dom.contains("t\u{fc}r \u{fffd}\u{fffd}'; DROP"));
+        let info = densite(&["info", db, "--json"]).expect(0).json();
+        let named = info["objects"].as_array().expect("objects").iter();
+        let named = named.filter(|o| o["name"].is_string()).count();
+        assert!(dom.matches("<th scope=\"row\">").count() >= named);
+        assert!(dom.matches("<rect class=").count() > 10);
+        assert!(dom.contains("densite vacuum "));
+        // The figure of what comes back is that of info, as people read it.
+        let said = densite(&["vacuum", db, "--dry-run"]).expect(0).out;
+        let gives = said
+            .split("gives back: about ")
+            .nth(1)
+            .and_then(|s| s.split(" of").next())
+            .expect("a figure");
+        assert!(dom.contains(&format!("about {gives}")), "{gives}");
+    }
+}
+
+#[test]
+fn it_looks_different_in_the_dark() {
+    let dir = temp();
+    let (a, page) = (at(&dir, "a.db"), at(&dir, "page.html"));
+    nasty(&a);
+    densite(&["report", &a, "-o", &page]).expect(0);
+    let mut shots = Vec::new();
+    for scheme in ["1", "0"] {
+        let shot = at(&dir, &format!("{scheme}.png"));
+        let drawn = chromium(
+            &page,
+            &[
+                &format!("--screenshot={shot}"),
+                &format!("--blink-settings=preferredColorScheme={scheme}"),
+                "--window-size=1000,1200",
+            ],
+        );
+        if drawn.is_none() {
+            return;
+        }
+        let bytes = fs::read(&shot).expect("a picture");
+        assert!(bytes.starts_with(b"\x89PNG") && bytes.len() > 20_000);
+        shots.push(bytes);
+    }
+    assert!(shots[0] != shots[1]);
+}
+
+#[test]
+fn an_existing_file_is_left_and_the_database_always() {
+    let dir = temp();
+    let (a, page) = (at(&dir, "a.db"), at(&dir, "page.html"));
+    plain(&a, 4096, 300);
+    fs::write(&page, b"precious").expect("write");
+    std::os::unix::fs::symlink("a.db", at(&dir, "link.html")).expect("symlink");
+    fs::write(at(&dir, "a.db-wal"), b"").expect("write");
+    let before = snapshot(dir.path());
+    let link = at(&dir, "link.html");
+    let wal = at(&dir, "a.db-wal");
+    for (output, yes) in [
+        (&page, false),
+        (&a, false),
+        (&a, true),
+        (&link, true),
+        (&wal, true),
+    ] {
+        let mut args = vec!["report", &a, "-o", output, "--json"];
+        args.extend(yes.then_some("--yes"));
+        let ran = densite(&args).expect(1).says("exists already");
+        assert_eq!(ran.json()["error"]["kind"], "exists");
+        assert!(snapshot(dir.path()) == before, "{output}");
+    }
+    densite(&["report", &a, "-o", &page, "--yes"]).expect(0);
+    assert!(
+        fs::read(&page)
+            .expect("read")
+            .starts_with(b"<!doctype html>")
+    );
+    assert_eq!(fs::read(&a).expect("read"), before[0].1);
+    // A directory that is not there, and a database that is none.
+    let nowhere = at(&dir, "no/page.html");
+    densite(&["report", &a, "-o", &nowhere])
+        .expect(1)
+        .says("no such file");
+    let new = at(&dir, "new.html");
+    densite(&["report", &at(&dir, "x.db"), "-o", &new]).expect(1);
+    fs::write(at(&dir, "x.db"), b"a,b\n1,2\n".repeat(2000)).expect("write");
+    densite(&["report", &at(&dir, "x.db"), "-o", &new]).expect(5);
+    assert!(!Path::new(&new).exists());
+}
+
+#[test]
+fn an_empty_database_and_a_damaged_one_have_a_page() {
+    let dir = temp();
+    let (a, page) = (at(&dir, "a.db"), at(&dir, "page.html"));
+    fs::write(&a, b"").expect("write");
+    densite(&["report", &a, "-o", &page]).expect(0);
+    assert!(fs::read_to_string(&page).expect("UTF-8").contains("empty"));
+    plain(&a, 4096, 3000);
+    let mut bytes = fs::read(&a).expect("read");
+    bytes[110..1000].fill(0xff);
+    fs::write(&a, bytes).expect("write");
+    densite(&["report", &a, "-o", &page, "--yes"]).expect(0);
+    let text = fs::read_to_string(&page).expect("UTF-8");
+    assert!(text.contains("could not be"), "{text}");
+}

@@ -1,0 +1,341 @@
+//! `densite vacuum`: what it gives back, and what it keeps.
+
+mod common;
+
+use common::*;
+use rusqlite::Connection;
+use std::fs;
+use std::process::Command;
+
+/// A database of some megabytes, most of which was deleted again.
+fn mostly_deleted(path: &str, journal: &str, settings: &str) {
+    let db = Connection::open(path).expect("open");
+    db.execute_batch(&format!(
+        "{settings}; PRAGMA journal_mode={journal};
+         PRAGMA user_version=42; PRAGMA application_id=4711;"
+    ))
+    .expect("settings");
+    fill(&db, 4096, 20_000);
+    db.execute_batch(
+        "CREATE TABLE lines(a INTEGER, b INTEGER, c TEXT, PRIMARY KEY(a, b)) WITHOUT ROWID;
+         CREATE TABLE seq(id INTEGER PRIMARY KEY AUTOINCREMENT, g TEXT AS (id || 'x') STORED);
+         CREATE TABLE bare(x);
+         CREATE INDEX some ON t(score) WHERE id > 100;
+         CREATE INDEX lower_name ON t(lower(name));
+         CREATE TRIGGER tr AFTER DELETE ON bare BEGIN SELECT 1; END;
+         CREATE VIRTUAL TABLE words USING fts5(body);
+         CREATE VIRTUAL TABLE boxes USING rtree(id, x0, x1);
+         WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM n WHERE i<20000)
+           INSERT INTO lines SELECT i/4, i%4, 'line ' || i FROM n;
+         INSERT INTO seq(id) VALUES (7), (9);
+         INSERT INTO bare SELECT name FROM t LIMIT 3000;
+         INSERT INTO words SELECT name FROM t LIMIT 2000;
+         INSERT INTO boxes SELECT id, id, id+1 FROM t LIMIT 2000;
+         DELETE FROM bare WHERE rowid%3=0;
+         DELETE FROM lines WHERE a%2=1;
+         DELETE FROM t WHERE id > 7000;
+         ANALYZE;",
+    )
+    .expect("fill");
+}
+
+/// Everything that a person could ask of it, row ids included.
+fn all(path: &str) -> String {
+    let sql = [
+        "SELECT id, name, score, hex(body) FROM t ORDER BY id",
+        "SELECT * FROM lines",
+        "SELECT id, g FROM seq",
+        "SELECT seq FROM sqlite_sequence",
+        "SELECT rowid, x FROM bare",
+        "SELECT count(*) FROM words WHERE words MATCH 'name'",
+        "SELECT count(*) FROM boxes WHERE x0 > 50",
+        "SELECT type, name, tbl_name, sql FROM sqlite_schema ORDER BY 1, 2",
+        "SELECT * FROM sqlite_stat1 ORDER BY 1, 2",
+        "PRAGMA user_version",
+        "PRAGMA application_id",
+        "PRAGMA encoding",
+        "PRAGMA auto_vacuum",
+        "PRAGMA page_size",
+        "PRAGMA journal_mode",
+        "SELECT id FROM t INDEXED BY by_name WHERE name > 'name 5' ORDER BY name, id",
+    ];
+    densite(&["sql", path, &sql.join(";"), "--format", "csv"])
+        .expect(0)
+        .out
+}
+
+fn number(path: &str, sql: &str) -> i64 {
+    let out = densite(&["sql", path, sql, "--format", "csv"])
+        .expect(0)
+        .out;
+    let line = out.lines().nth(1).expect("a row");
+    line.parse().expect("a number")
+}
+
+#[test]
+fn space_comes_back_and_everything_else_stays() {
+    for (journal, settings) in [
+        ("DELETE", "PRAGMA encoding='UTF-8'"),
+        (
+            "WAL",
+            "PRAGMA encoding='UTF-16le'; PRAGMA auto_vacuum=INCREMENTAL",
+        ),
+        ("WAL", "PRAGMA auto_vacuum=FULL"),
+    ] {
+        let dir = temp();
+        let (a, b) = (at(&dir, "a.db"), at(&dir, "b.db"));
+        mostly_deleted(&a, journal, settings);
+        densite(&["compress", &a, &b]).expect(0);
+        for (db, form) in [(&a, "plain"), (&b, "compressed")] {
+            let (before, cookie) = (all(db), number(db, "PRAGMA schema_version"));
+            let length = fs::metadata(db).expect("metadata").len();
+            let ran = densite(&["vacuum", db, "--yes", "--json"]).expect(0);
+            let said = ran.json();
+            assert_eq!(said["form"], form);
+            assert!(ran.err.is_empty(), "{ran:?}");
+            assert_eq!(all(db), before, "{journal} {settings} {form}");
+            assert_eq!(number(db, "PRAGMA freelist_count"), 0);
+            assert!(number(db, "PRAGMA schema_version") > cookie);
+            let after = fs::metadata(db).expect("metadata").len();
+            assert_eq!(said["bytes_before"], length);
+            assert_eq!(said["bytes_after"], after);
+            // Compressed, what was deleted took next to nothing before.
+            let most = if form == "plain" {
+                length * 4 / 5
+            } else {
+                length * 21 / 20
+            };
+            assert!(after < most, "{form}: {length} to {after}");
+            let checked = densite(&["check", db, "--json"]).expect(0).json();
+            assert_eq!(checked["ok"], true);
+            assert_eq!(is_compressed(db), form == "compressed");
+        }
+        assert_eq!(names(dir.path()), ["a.db", "b.db"]);
+    }
+}
+
+#[test]
+fn the_report_counts_rows_tables_and_indexes() {
+    let dir = temp();
+    let a = at(&dir, "a.db");
+    plain(&a, 1024, 3000);
+    let rows = number(&a, "SELECT count(*) FROM t");
+    let said = densite(&["vacuum", &a, "--yes", "--json"]).expect(0).json();
+    assert_eq!(said["rows"], rows);
+    assert_eq!((&said["tables"], &said["indexes"]), (&1.into(), &1.into()));
+    assert_eq!(said["page_size"], 1024);
+    let text = densite(&["vacuum", &a, "--yes"]).expect(0).out;
+    assert!(text.contains(&format!("{} rows", "2,000")), "{text}");
+    let text = densite(&["vacuum", &a, "--yes", "--quiet"]).expect(0);
+    assert!(text.out.is_empty() && text.err.is_empty(), "{text:?}");
+}
+
+#[test]
+fn a_dry_run_comes_close_and_touches_nothing() {
+    for rows in [500, 20_000] {
+        let dir = temp();
+        let (a, b) = (at(&dir, "a.db"), at(&dir, "b.db"));
+        mostly_deleted(&a, "DELETE", "");
+        if rows == 500 {
+            densite(&["sql", &a, "DELETE FROM t WHERE id>500"]).expect(0);
+        }
+        densite(&["compress", &a, &b]).expect(0);
+        // Dead bytes too: the same pages stored again and again.
+        let again = "UPDATE t SET score=score+1; PRAGMA densite_level=1; UPDATE lines SET c=c||'.'";
+        densite(&["sql", &b, again]).expect(0);
+        for db in [&a, &b] {
+            let before = snapshot(dir.path());
+            let plan = densite(&["vacuum", db, "--dry-run", "--json"])
+                .expect(0)
+                .json();
+            densite(&["vacuum", db, "--dry-run"]).expect(0);
+            assert!(snapshot(dir.path()) == before);
+            let of = |name: &str| plan[name].as_u64().expect(name) as f64;
+            let live = of("live_bytes") + of("dead_bytes") + of("free_bytes");
+            let length = of("bytes_before");
+            if db == &a {
+                assert_eq!(live + of("unallocated_bytes"), length);
+            } else {
+                assert_eq!(live, length);
+            }
+            assert_eq!(of("gives_back_bytes") + of("vacuumed_bytes"), length);
+            let done = densite(&["vacuum", db, "--yes", "--json"]).expect(0).json();
+            let after = done["bytes_after"].as_f64().expect("a number");
+            assert!(after <= of("needed_bytes"), "{plan} {done}");
+            let off = (of("vacuumed_bytes") - after).abs() / length;
+            assert!(off < 0.15, "{off}: {plan} {done}");
+        }
+    }
+}
+
+#[test]
+fn info_tells_what_a_vacuum_would_give_back() {
+    let dir = temp();
+    let (a, b) = (at(&dir, "a.db"), at(&dir, "b.db"));
+    mostly_deleted(&a, "DELETE", "");
+    densite(&["compress", &a, &b]).expect(0);
+    for db in [&a, &b] {
+        let info = densite(&["info", db, "--json"]).expect(0).json();
+        let plan = densite(&["vacuum", db, "--dry-run", "--json"])
+            .expect(0)
+            .json();
+        for (name, value) in info["vacuum"].as_object().expect("an object") {
+            assert_eq!(&plan[name], value, "{name}");
+        }
+        let text = densite(&["info", db]).expect(0).out;
+        for word in ["live", "free", "unallocated", "a vacuum gives back"] {
+            assert!(text.contains(word), "{word}: {text}");
+        }
+    }
+}
+
+#[test]
+fn an_archive_stays_one() {
+    let dir = temp();
+    let (a, b) = (at(&dir, "a.db"), at(&dir, "b.db"));
+    Connection::open(&a)
+        .expect("open")
+        .execute_batch(
+            "CREATE TABLE t(id INTEGER PRIMARY KEY, name TEXT, score REAL, body BLOB);
+             WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM n WHERE i<20000)
+               INSERT INTO t SELECT i, 'name ' || (i*7919 % 1000), i/3.0, NULL FROM n;",
+        )
+        .expect("fill");
+    densite(&["compress", "--archive", &a, &b]).expect(0);
+    let archived = || -> (u64, u64) {
+        let info = densite(&["info", &b, "--json"]).expect(0).json();
+        let pages = |codec: &str| -> u64 {
+            let objects = info["objects"].as_array().expect("an array").iter();
+            objects.filter_map(|o| o["codecs"][codec].as_u64()).sum()
+        };
+        (pages("archive"), pages("typed"))
+    };
+    let (archive, typed) = archived();
+    assert!(archive > 20 * typed, "{archive} {typed}");
+    let before = dump(&b);
+    let done = densite(&["vacuum", &b, "--yes", "--json"]).expect(0).json();
+    assert_eq!(dump(&b), before);
+    let (archive, typed) = archived();
+    assert!(archive > 20 * typed, "{archive} {typed}");
+    let (was, is) = (done["bytes_before"].as_u64(), done["bytes_after"].as_u64());
+    assert!(is <= was.map(|n| n + n / 10), "{done}");
+    assert_eq!(names(dir.path()), ["a.db", "b.db"]);
+}
+
+#[test]
+fn hot_journals_and_wals_are_brought_in_first() {
+    for (compressed, sql, want) in [
+        (
+            false,
+            "PRAGMA cache_size=5; BEGIN; UPDATE t SET name='half done'",
+            "name",
+        ),
+        (
+            true,
+            "PRAGMA cache_size=5; BEGIN; UPDATE t SET name='half done'",
+            "name",
+        ),
+        (
+            false,
+            "PRAGMA journal_mode=WAL; UPDATE t SET name='in the log'",
+            "in the log",
+        ),
+        (
+            true,
+            "PRAGMA journal_mode=WAL; UPDATE t SET name='in the log'",
+            "in the log",
+        ),
+    ] {
+        let dir = temp();
+        let a = at(&dir, "a.db");
+        plain(&a, 4096, 3000);
+        if compressed {
+            densite(&["compress", &a]).expect(0);
+        }
+        let mut other = Other::on(&a);
+        other.run(sql);
+        other.kill();
+        assert!(names(dir.path()).len() > 1, "nothing was left");
+        densite(&["vacuum", &a, "--yes"]).expect(0);
+        let rows = dump(&a);
+        assert!(rows.contains(want) && !rows.contains("half done"));
+        assert_eq!(names(dir.path()), ["a.db"]);
+    }
+}
+
+#[test]
+fn owner_mode_and_symbolic_links_are_kept() {
+    use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
+    let dir = temp();
+    fs::create_dir(dir.path().join("real")).expect("mkdir");
+    let (real, link) = (at(&dir, "real/a.db"), at(&dir, "link.db"));
+    plain(&real, 4096, 3000);
+    std::os::unix::fs::symlink("real/a.db", &link).expect("symlink");
+    chmod(&real, 0o640);
+    if fs::metadata(&real).expect("metadata").uid() == 0 {
+        chown(&real, Some(12345), Some(23456)).expect("chown");
+    }
+    let owner = |path: &str| {
+        let m = fs::metadata(path).expect("metadata");
+        (m.uid(), m.gid(), m.permissions().mode() & 0o7777)
+    };
+    let before = owner(&real);
+    densite(&["vacuum", &link, "--yes"]).expect(0);
+    assert_eq!(owner(&real), before);
+    assert!(fs::symlink_metadata(&link).expect("metadata").is_symlink());
+    assert_eq!(names(dir.path()), ["link.db", "real"]);
+    assert_eq!(names(&dir.path().join("real")), ["a.db"]);
+    // A relative name in the current directory.
+    let mut here = Command::new(DENSITE);
+    here.args(["vacuum", "a.db", "--yes"]);
+    run(here.current_dir(dir.path().join("real"))).expect(0);
+}
+
+#[test]
+fn it_asks_and_takes_no_for_an_answer() {
+    let dir = temp();
+    let a = at(&dir, "a.db");
+    plain(&a, 4096, 3000);
+    let before = snapshot(dir.path());
+    let ran = densite(&["vacuum", &a, "--quiet", "--json"]).expect(6);
+    assert!(ran.err.contains("give --yes"), "{ran:?}");
+    assert_eq!(ran.json()["error"]["kind"], "declined");
+    // On a terminal: util-linux's script makes one.
+    let answered = |answer: &str| {
+        let command = format!("{DENSITE} vacuum {a}");
+        let shell = format!("printf '{answer}\\n' | script -qec '{command}' /dev/null");
+        run(Command::new("sh").args(["-c", &shell]))
+    };
+    for no in ["n", "", "maybe"] {
+        let ran = answered(no);
+        assert_eq!(ran.code, 6, "{ran:?}");
+        assert!(ran.out.contains("a vacuum gives back about"), "{ran:?}");
+        assert!(ran.out.contains("now? [y/N]"), "{ran:?}");
+    }
+    assert!(snapshot(dir.path()) == before);
+    let ran = answered("y");
+    assert_eq!(ran.code, 0, "{ran:?}");
+    assert!(snapshot(dir.path()) != before);
+}
+
+#[test]
+fn what_sqlite_finds_by_itself_is_damage_here_too() {
+    // A table whose pages SQLite would read, but which lacks a row that its index has: digests do not see it, and need not.
+    let dir = temp();
+    let a = at(&dir, "a.db");
+    plain(&a, 4096, 3000);
+    let bytes = fs::read(&a).expect("read");
+    // A leaf of t becomes no page at all.
+    let victim = bytes
+        .chunks(4096)
+        .position(|p| p[0] == 13 && p.windows(5).any(|w| w == b"name "))
+        .expect("a leaf");
+    let mut broken = bytes.clone();
+    broken[victim * 4096] = 0x77;
+    fs::write(&a, &broken).expect("write");
+    let ran = densite(&["vacuum", &a, "--yes"]);
+    assert_eq!(ran.code, 5, "{ran:?}");
+    assert!(ran.err.contains("a.db is damaged"), "{ran:?}");
+    assert!(fs::read(&a).expect("read") == broken);
+    assert_eq!(names(dir.path()), ["a.db"]);
+}

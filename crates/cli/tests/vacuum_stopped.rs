@@ -1,0 +1,372 @@
+//! A vacuum that is stopped at its worst moments: others meanwhile, a kill, an interruption, a full disk.
+
+mod common;
+
+use common::*;
+use rusqlite::Connection;
+use std::fs;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// The moments between lock and end; up to the third the database must be as it was.
+const MOMENTS: [&str; 4] = [
+    "vacuum-locked",
+    "vacuum-rewriting",
+    "vacuum-verified",
+    "vacuum-replaced",
+];
+
+/// A vacuum that waits at a point.
+struct Stopped {
+    child: Option<Child>,
+    go: String,
+    // Files that the point makes: not beside the database, whose directory is compared.
+    _dir: tempfile::TempDir,
+}
+
+impl Stopped {
+    fn at_point(point: &str, db: &str) -> Stopped {
+        let dir = temp();
+        let go = at(&dir, "go");
+        let child = Command::new(DENSITE)
+            .args(["vacuum", db, "--yes", "--json", "--timeout", "1"])
+            .env("DENSITE_PAUSE", format!("{point}:{go}"))
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the command runs");
+        let reached = format!("{go}.reached");
+        let started = Instant::now();
+        while !Path::new(&reached).exists() {
+            assert!(
+                started.elapsed() < Duration::from_secs(60),
+                "{point} was never reached"
+            );
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        Stopped {
+            child: Some(child),
+            go,
+            _dir: dir,
+        }
+    }
+
+    fn pid(&self) -> u32 {
+        self.child.as_ref().expect("it runs").id()
+    }
+
+    fn signal(&self, name: &str) {
+        run(Command::new("kill").args([&format!("-{name}"), &self.pid().to_string()])).expect(0);
+    }
+
+    /// Lets it go on to its end.
+    fn finish(mut self) -> Ran {
+        fs::write(&self.go, b"").expect("write");
+        let out = self.child.take().expect("it runs").wait_with_output();
+        let out = out.expect("it ends");
+        Ran {
+            code: out.status.code().unwrap_or(-1),
+            out: String::from_utf8(out.stdout).expect("UTF-8"),
+            err: String::from_utf8(out.stderr).expect("UTF-8"),
+        }
+    }
+
+    fn kill(mut self) {
+        let mut child = self.child.take().expect("it runs");
+        child.kill().expect("kill");
+        child.wait().expect("wait");
+    }
+}
+
+impl Drop for Stopped {
+    fn drop(&mut self) {
+        if let Some(child) = &mut self.child {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+/// Databases of some megabytes in every form and journal mode.
+fn each(mut f: impl FnMut(&tempfile::TempDir, &str)) {
+    for compressed in [false, true] {
+        for mode in ["DELETE", "WAL"] {
+            let dir = temp();
+            let a = at(&dir, "a.db");
+            plain(&a, 4096, 20_000);
+            if compressed {
+                densite(&["compress", &a]).expect(0);
+            }
+            densite(&["sql", &a, &format!("PRAGMA journal_mode={mode}")]).expect(0);
+            f(&dir, &a);
+        }
+    }
+}
+
+#[test]
+fn a_killed_vacuum_leaves_the_file_as_it_was() {
+    each(|dir, a| {
+        let rows = dump(a);
+        for moment in MOMENTS {
+            let before = fs::read(a).expect("read");
+            Stopped::at_point(moment, a).kill();
+            let left: Vec<String> = names(dir.path())
+                .into_iter()
+                .filter(|n| n.contains("-densite-tmp-"))
+                .collect();
+            if moment == "vacuum-replaced" {
+                assert!(left.is_empty(), "{left:?}");
+            } else {
+                assert!(fs::read(a).expect("read") == before, "{moment}");
+                assert_eq!(!left.is_empty(), moment != "vacuum-locked", "{left:?}");
+            }
+            assert_eq!(dump(a), rows, "{moment}");
+            densite(&["check", a]).expect(0);
+            // The next run names what was left, and does its work.
+            if moment == "vacuum-verified" {
+                let ran = densite(&["vacuum", a, "--yes"]).expect(0);
+                assert!(
+                    ran.err.contains("was left by an interrupted run"),
+                    "{ran:?}"
+                );
+                assert_eq!(dump(a), rows);
+            }
+            for name in left {
+                fs::remove_file(dir.path().join(name)).expect("remove");
+            }
+        }
+    });
+}
+
+#[test]
+fn an_interrupted_vacuum_undoes_what_it_began() {
+    each(|dir, a| {
+        for (moment, signal) in MOMENTS.into_iter().zip(["INT", "TERM", "HUP"]) {
+            let before = snapshot(dir.path());
+            let stopped = Stopped::at_point(moment, a);
+            stopped.signal(signal);
+            // It has the signal before it goes on.
+            std::thread::sleep(Duration::from_millis(100));
+            let ran = stopped.finish();
+            assert_eq!(ran.code, 130, "{moment}: {ran:?}");
+            assert_eq!(ran.json()["error"]["kind"], "interrupted");
+            // A WAL's shared memory may have come and gone.
+            assert!(
+                snapshot(dir.path()) == before,
+                "{moment}: {:?}",
+                names(dir.path())
+            );
+        }
+    });
+}
+
+#[test]
+fn while_it_runs_others_are_busy_and_nothing_is_lost() {
+    each(|dir, a| {
+        let rows = dump(a);
+        for moment in ["vacuum-rewriting", "vacuum-verified"] {
+            let stopped = Stopped::at_point(moment, a);
+            for sql in [
+                "PRAGMA busy_timeout=20; UPDATE t SET name='lost'",
+                "PRAGMA busy_timeout=20; SELECT count(*) FROM t",
+                "PRAGMA busy_timeout=20; PRAGMA wal_checkpoint; INSERT INTO t(name) VALUES('lost')",
+            ] {
+                densite(&["sql", a, sql])
+                    .expect(3)
+                    .says("database is locked");
+            }
+            let second = densite(&["vacuum", a, "--yes", "--json", "--timeout", "0.2"])
+                .expect(3)
+                .says("a.db is locked by process");
+            assert_eq!(second.json()["error"]["by"][0]["pid"], stopped.pid());
+            densite(&["compress", a]).says("");
+            let ran = stopped.finish();
+            assert_eq!(ran.code, 0, "{ran:?}");
+            assert_eq!(dump(a), rows, "{moment}");
+            densite(&["check", a]).expect(0);
+            assert_eq!(names(dir.path()), ["a.db"]);
+        }
+    });
+}
+
+#[test]
+fn a_second_vacuum_that_waits_for_the_first_never_brings_old_rows_back() {
+    each(|_, a| {
+        let first = Stopped::at_point("vacuum-verified", a);
+        let second = std::thread::scope(|scope| {
+            let second = scope.spawn(|| densite(&["vacuum", a, "--yes", "--timeout", "20"]));
+            std::thread::sleep(Duration::from_millis(300));
+            assert_eq!(first.finish().code, 0);
+            // Whatever the second does now, this stays, or it was refused because the second is at work.
+            let update = densite(&["sql", a, "UPDATE t SET name='new' WHERE id=1"]);
+            (second.join().expect("no panic"), update)
+        });
+        let (second, update) = second;
+        assert!(
+            second.code == 0 || second.code == 3,
+            "the update may be in its way: {second:?}"
+        );
+        let there = dump(a).lines().any(|l| l.starts_with("1,new,"));
+        assert_eq!(there, update.code == 0, "{update:?} {second:?}");
+        densite(&["check", a]).expect(0);
+    });
+}
+
+#[test]
+fn an_idle_connection_of_another_process_is_seen_at_the_beginning_and_at_the_end() {
+    each(|dir, a| {
+        let rows = dump(a);
+        // It has begun and ended a transaction, or none yet; in rollback mode neither holds a lock.
+        let mut idle = Other::on(a);
+        idle.run("SELECT 1");
+        let ran = densite(&["vacuum", a, "--yes", "--json", "--timeout", "0.2"]).expect(3);
+        assert_eq!(ran.json()["error"]["by"][0]["pid"], idle.pid(), "{ran:?}");
+        drop(idle);
+        // One that comes while the new file is written, and waits.
+        let stopped = Stopped::at_point("vacuum-verified", a);
+        let mut late = Other::on(a);
+        std::thread::scope(|scope| {
+            let waiting = scope.spawn(|| {
+                densite(&[
+                    "sql",
+                    a,
+                    "PRAGMA busy_timeout=1500; UPDATE t SET name='waited' WHERE id=1",
+                ])
+            });
+            std::thread::sleep(Duration::from_millis(200));
+            let ran = stopped.finish();
+            let waited = waiting.join().expect("no panic");
+            // Either is right; what must not be is that the update goes to a file without a name.
+            assert!([0, 3].contains(&ran.code), "{ran:?}");
+            assert!([0, 3].contains(&waited.code), "{waited:?}");
+            let there = dump(a).lines().any(|l| l.starts_with("1,waited,"));
+            assert_eq!(there, waited.code == 0, "{ran:?} {waited:?}");
+        });
+        late.run("SELECT count(*) FROM t");
+        drop(late);
+        densite(&["check", a]).expect(0);
+        assert_eq!(dump(a).lines().count(), rows.lines().count());
+        assert!(names(dir.path()).iter().all(|n| !n.contains("tmp")));
+    });
+}
+
+#[test]
+fn a_connection_that_was_opened_before_is_refused_to_write_to_the_old_file() {
+    // One that the command cannot see: as another user it may not look at this process.
+    let dir = temp();
+    let a = at(&dir, "a.db");
+    for mode in ["DELETE", "WAL"] {
+        let _ = fs::remove_file(&a);
+        plain(&a, 4096, 3000);
+        densite(&["sql", &a, &format!("PRAGMA journal_mode={mode}")]).expect(0);
+        chmod(dir.path(), 0o777);
+        chmod(&a, 0o666);
+        let owner = fs::metadata(&a).expect("metadata");
+        if std::os::unix::fs::MetadataExt::uid(&owner) != 0 {
+            // Only root can become somebody else; whoever runs this as another user sees all that there is to see.
+            return;
+        }
+        std::os::unix::fs::chown(&a, Some(NOBODY), Some(NOBODY)).expect("chown");
+        let db = Connection::open(&a).expect("open");
+        unprivileged(&dir, &["vacuum", &a, "--yes"]).expect(0);
+        // Reading gives the old rows, which are the same; a write would go to a file without a name.
+        let n: i64 = db
+            .query_row("SELECT count(*) FROM t", [], |r| r.get(0))
+            .expect("reads");
+        assert_eq!(n, 2000);
+        let refused = db.execute("UPDATE t SET name='lost'", []);
+        let refused = refused.expect_err("refused").to_string();
+        assert!(refused.contains("readonly"), "{mode}: {refused}");
+        drop(db);
+        densite(&["check", &a]).expect(0);
+        assert!(!dump(&a).contains("lost"));
+    }
+}
+
+#[test]
+fn a_disk_that_becomes_full_leaves_everything_as_it_was() {
+    each(|dir, a| {
+        let before = snapshot(dir.path());
+        // A limit on the length of files acts as a full disk in the middle of a write. Shared memory takes 32 KiB.
+        for bytes in [40_000, 200_000] {
+            let limited = run(Command::new("env")
+                .args(["--ignore-signal=XFSZ", "prlimit"])
+                .arg(format!("--fsize={bytes}"))
+                .args([DENSITE, "vacuum", a, "--yes"]));
+            limited.expect(4).says("not enough disk space");
+            assert!(
+                snapshot(dir.path()) == before,
+                "{bytes}: {:?}",
+                names(dir.path())
+            );
+        }
+    });
+}
+
+#[test]
+fn a_copy_that_differs_is_found_out() {
+    for compressed in [false, true] {
+        // A value in a table, a value in an index, the row id of a leaf's last cell, the kind of a page.
+        for what in ["name 7", "index", "half"] {
+            let dir = temp();
+            let a = at(&dir, "a.db");
+            plain(&a, 4096, 6000);
+            if compressed {
+                densite(&["compress", &a]).expect(0);
+            }
+            let before = fs::read(&a).expect("read");
+            let stopped = Stopped::at_point("vacuum-written", &a);
+            let copy = names(dir.path())
+                .into_iter()
+                .find(|n| n.contains("-densite-tmp-"))
+                .expect("a copy");
+            let copy = dir.path().join(copy);
+            let mut bytes = fs::read(&copy).expect("read");
+            let kind = if what == "index" { 10 } else { 13 };
+            let leaf = bytes
+                .chunks(4096)
+                .rposition(|p| p[0] == kind && p.windows(5).any(|w| w == b"name "));
+            match leaf {
+                Some(leaf) if what == "half" => bytes[leaf * 4096 + 2048..][..2048].fill(0),
+                Some(leaf) => {
+                    let page = &mut bytes[leaf * 4096..][..4096];
+                    let at = page.windows(5).position(|w| w == b"name ");
+                    page[at.expect("a name")] ^= 1;
+                }
+                // A compressed file shows no pages: any byte of a frame will do.
+                None => {
+                    let middle = bytes.len() / 2;
+                    bytes[middle] ^= 1;
+                }
+            }
+            fs::write(&copy, bytes).expect("write");
+            let ran = stopped.finish();
+            assert_eq!(ran.code, 1, "{what}: {ran:?}");
+            assert!(ran.err.contains("cannot verify"), "{what}: {ran:?}");
+            assert!(fs::read(&a).expect("read") == before);
+            assert_eq!(names(dir.path()), ["a.db"]);
+        }
+    }
+}
+
+#[test]
+fn what_sqlite_reads_though_it_is_not_as_sqlite_writes_it_is_compared_row_by_row() {
+    let dir = temp();
+    let a = at(&dir, "a.db");
+    plain(&a, 4096, 6000);
+    let rows = dump(&a);
+    let mut bytes = fs::read(&a).expect("read");
+    let leaf = bytes
+        .chunks(4096)
+        .position(|p| p[0] == 13 && p.windows(5).any(|w| w == b"name "))
+        .expect("a leaf");
+    // More fragments than there are: SQLite looks at that only when it needs space in the page.
+    bytes[leaf * 4096 + 7] += 9;
+    fs::write(&a, bytes).expect("write");
+    let said = densite(&["vacuum", &a, "--yes", "--json"]).expect(0).json();
+    assert_eq!(said["rows"], 4000);
+    assert_eq!(dump(&a), rows);
+    densite(&["check", &a]).expect(0);
+}

@@ -1,0 +1,481 @@
+//! The proof that a rewritten database holds what its source holds.
+//!
+//! For every table and index the digests of both b-trees are compared: every record's bytes, row ids and their order. The digest of the source
+//! is taken by reading it a second time, beside the rewriting; that of the copy by reading the file back, every page through its
+//! checksums. Along the way every page of the copy must be met exactly once, all leaves of a tree must lie at one depth, and the row ids
+//! below an interior page must keep within its bounds: with equal records in equal order that is what SQLite's integrity check would look for.
+//! (A pointer map, of auto_vacuum, it does not see; SQLite's quick check does.) Schema and settings are compared by SQL.
+//!
+//! Where digests differ the copy may still be right: a SQLite may number rows anew that have no INTEGER PRIMARY KEY. Then, and for pages that
+//! SQLite reads though they are not as it writes them, tables are compared row by row, and SQLite's own integrity check decides.
+
+use crate::check;
+use crate::db::{Access, Through, from_sqlite};
+use crate::digest::{Digest, Digester, Key, Odd, Piece};
+use crate::error::{Error, Result};
+use crate::freelist::PageSet;
+use crate::header::{HEADER_LEN, Header};
+use crate::objects::not_in_trees;
+use crate::pages::Pages;
+use crate::progress::Progress;
+use crate::rewrite::{open, panicked};
+use crate::same;
+use crate::view::{Reader, View, given};
+use densite_disk::{File, OpenMode, RealFile};
+use densite_sqlite::{self as sqlite, Api, Connection};
+use densite_store::{Handle, Options, Readahead};
+use densite_vfs::Held;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
+
+/// Between two looks at how far it is.
+const TICK: Duration = Duration::from_millis(20);
+/// How long who is ahead waits before it looks again.
+const PACE: Duration = Duration::from_millis(1);
+/// Each page is read once: what was decoded is of no further use.
+const CACHE_BYTES: usize = 1 << 20;
+
+/// A table's or index's b-tree.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Tree {
+    name: String,
+    table: bool,
+    root: u32,
+    /// When VACUUM comes to it: tables in the order of the schema, each with its indexes.
+    turn: (i64, i64),
+}
+
+/// So many bytes the digest of the source keeps before VACUUM at most: what it decodes is then in the cache that both share.
+const LEAD_BYTES: u64 = 16 << 20;
+
+/// What was proven.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Proven {
+    /// Tables compared.
+    pub(crate) tables: u64,
+    /// Indexes compared.
+    pub(crate) indexes: u64,
+    /// Rows of all tables.
+    pub(crate) rows: u64,
+}
+
+/// The source.
+pub(crate) struct OldSide<'a> {
+    pub(crate) api: Api,
+    pub(crate) through: Through,
+    pub(crate) view: &'a View,
+    /// Its digests are of no use any more.
+    pub(crate) stop: AtomicBool,
+    /// VACUUM has read what it reads.
+    pub(crate) alone: AtomicBool,
+}
+
+impl OldSide<'_> {
+    /// Ends what reads it, SQLite included.
+    pub(crate) fn give_up(&self) {
+        self.stop.store(true, Ordering::Relaxed);
+        self.view.stop();
+    }
+}
+
+/// The copy, which nobody else has.
+pub(crate) struct NewSide<'a> {
+    pub(crate) api: Api,
+    pub(crate) through: Through,
+    pub(crate) path: &'a Path,
+}
+
+/// What the source holds.
+pub(crate) struct Old {
+    pub(crate) trees: Vec<Tree>,
+    /// `None` where a page is not as SQLite writes it.
+    pub(crate) digests: Option<Vec<Digest>>,
+}
+
+/// Where pages are read from, by each thread for itself.
+pub(crate) trait Side: Sync {
+    fn reader(&self) -> Result<Box<dyn Pages + '_>>;
+}
+
+impl Side for OldSide<'_> {
+    fn reader(&self) -> Result<Box<dyn Pages + '_>> {
+        let own = self.view.base().again(self.api, self.through)?;
+        Ok(Box::new(Reader::new(self.view, own)))
+    }
+}
+
+impl Side for NewSide<'_> {
+    fn reader(&self) -> Result<Box<dyn Pages + '_>> {
+        let file = RealFile::open(self.path, OpenMode::Read)
+            .map_err(|e| Error::from_disk(self.path, "open", &e))?;
+        if self.through == Through::Host {
+            let len = File::len(&file).map_err(|e| Error::from_disk(self.path, "read", &e))?;
+            return Ok(Box::new(Copy::Plain(file, len, self.path)));
+        }
+        let options = Options {
+            read_only: true,
+            threads: 0,
+            decoded_cache_bytes: CACHE_BYTES,
+            readahead: Readahead::Off,
+            ..Options::default()
+        };
+        let failed = |e| Error::from_store(self.path, "verify", e);
+        let identity = format!("proof:{}", self.path.display());
+        let mut store = Handle::open(Box::new(file), &identity, options).map_err(failed)?;
+        let len = store.len().map_err(failed)?;
+        Ok(Box::new(Copy::Stored(Box::new(store), len, self.path)))
+    }
+}
+
+/// The copy's bytes.
+enum Copy<'a> {
+    Plain(RealFile, u64, &'a Path),
+    Stored(Box<Handle>, u64, &'a Path),
+}
+
+impl Pages for Copy<'_> {
+    fn len(&self) -> u64 {
+        match self {
+            Copy::Plain(_, len, _) | Copy::Stored(_, len, _) => *len,
+        }
+    }
+
+    fn read(&mut self, buf: &mut [u8], offset: u64) -> Result<()> {
+        let n = match self {
+            Copy::Plain(file, _, path) => file
+                .read_at(buf, offset)
+                .map_err(|e| Error::from_disk(path, "read", &e))?,
+            Copy::Stored(store, _, path) => store
+                .read_at(buf, offset)
+                .map_err(|e| Error::from_store(path, "read", e))?,
+        };
+        if let Some(rest) = buf.get_mut(n..) {
+            rest.fill(0);
+        }
+        Ok(())
+    }
+}
+
+/// The b-trees of a database but for that of its schema, in an order that a rewriting keeps.
+pub(crate) fn trees(db: &Connection) -> sqlite::Result<Vec<Tree>> {
+    let mut found = db.prepare(
+        "SELECT name, type='table', rootpage,
+           (SELECT min(t.rowid) FROM main.sqlite_master AS t WHERE t.type='table' AND t.name=m.tbl_name),
+           m.type='index', m.rowid
+         FROM main.sqlite_master AS m WHERE rootpage>0 ORDER BY type, name",
+    )?;
+    let mut trees = Vec::new();
+    while found.step()? {
+        let name = found.column(0).as_bytes().unwrap_or_default();
+        trees.push(Tree {
+            name: String::from_utf8_lossy(name).into_owned(),
+            table: found.column(1).as_i64() == Some(1),
+            root: found
+                .column(2)
+                .as_i64()
+                .and_then(|n| u32::try_from(n).ok())
+                .unwrap_or(0),
+            turn: (
+                found.column(3).as_i64().unwrap_or(0),
+                // The table itself comes first.
+                found.column(4).as_i64().unwrap_or(0) * found.column(5).as_i64().unwrap_or(0),
+            ),
+        });
+    }
+    Ok(trees)
+}
+
+/// The digests of the source's trees, on this thread; `None` where there are none. What is stopped has none of use.
+pub(crate) fn digest_old(side: &OldSide<'_>, trees: &[Tree]) -> Result<Option<Vec<Digest>>> {
+    let mut first = side.reader()?;
+    let header = header(&mut *first, given(side.view))?;
+    let mut order: Vec<usize> = (0..trees.len()).collect();
+    order.sort_by_key(|i| trees.get(*i).map(|t| t.turn));
+    let roots: Vec<u32> = order
+        .iter()
+        .filter_map(|i| trees.get(*i))
+        .map(|t| t.root)
+        .collect();
+    let size = u64::from(header.page_size);
+    let ahead = |pages: u64| {
+        !side.alone.load(Ordering::Relaxed) && pages * size > side.view.bytes_read() + LEAD_BYTES
+    };
+    let watch = Watch {
+        stop: &side.stop,
+        pages: AtomicU64::new(0),
+        ahead: &ahead,
+    };
+    match digest(side, &roots, &header, side_key(side.view), 1, &watch) {
+        Ok(found) => {
+            let mut digests = vec![Digest::default(); trees.len()];
+            for (i, digest) in order.iter().zip(found.trees) {
+                if let Some(place) = digests.get_mut(*i) {
+                    *place = digest;
+                }
+            }
+            Ok(Some(digests))
+        }
+        Err(Odd::NotATree) => Ok(None),
+        Err(Odd::Error(e)) => Err(e),
+    }
+}
+
+/// What is random in the digests of one comparison: the same for both sides.
+fn side_key(view: &View) -> Key {
+    let (a, b) = view.random();
+    Key::new(a, b)
+}
+
+/// Compares the copy with what the source holds.
+pub(crate) fn prove(
+    old_side: &OldSide<'_>,
+    held: &Held,
+    old: Old,
+    new_side: &NewSide<'_>,
+    progress: &mut dyn Progress,
+) -> Result<Proven> {
+    let path = given(old_side.view);
+    let failed = |e| from_sqlite(path, e);
+    let before = open(old_side.api, held).map_err(failed)?;
+    // By a connection that puts nothing beside it, in WAL mode either.
+    let after = new_side
+        .through
+        .connect(new_side.api, new_side.path, Access::Immutable, 0)?;
+    same::settings_and_schema(&before, &after, path, progress)?;
+    let trees = trees(&after).map_err(|e| from_sqlite(new_side.path, e))?;
+    let names = |trees: &[Tree]| -> Vec<(String, bool)> {
+        trees.iter().map(|t| (t.name.clone(), t.table)).collect()
+    };
+    if names(&trees) != names(&old.trees) {
+        return Err(differs(path, "its tables and indexes"));
+    }
+    let mut roots: Vec<u32> = trees.iter().map(|t| t.root).collect();
+    // The schema's own tree holds other roots than the source's: it is walked, and was compared by SQL.
+    roots.push(1);
+    let whole = walk_copy(new_side, &roots, side_key(old_side.view), path, progress)?;
+    let digests = whole.map(|mut digests| {
+        digests.pop();
+        digests
+    });
+    let proven = |records: &[Digest]| Proven {
+        tables: trees.iter().filter(|t| t.table).count() as u64,
+        indexes: trees.iter().filter(|t| !t.table).count() as u64,
+        rows: trees
+            .iter()
+            .zip(records)
+            .filter(|(t, _)| t.table)
+            .map(|(_, d)| d.records)
+            .sum(),
+    };
+    match (&old.digests, &digests) {
+        (Some(old), Some(new)) if old == new => {
+            if after.query_i64("PRAGMA auto_vacuum").map_err(failed)? != Some(0) {
+                check::quick(&after, new_side.path)?;
+            }
+            Ok(proven(new))
+        }
+        _ => {
+            progress.phase("comparing", 0);
+            let rows = same::rows(&before, &after, path, progress)?;
+            check::integrity(&after, new_side.path)?;
+            after.close().map_err(failed)?;
+            if new_side.through == Through::Densite {
+                check::frames(new_side.path, progress)?;
+            }
+            Ok(Proven {
+                rows,
+                ..proven(&[])
+            })
+        }
+    }
+}
+
+/// Digests of the copy's trees by all cores; `None` where it is not as SQLite writes databases.
+fn walk_copy(
+    side: &NewSide<'_>,
+    roots: &[u32],
+    key: Key,
+    path: &Path,
+    progress: &mut dyn Progress,
+) -> Result<Option<Vec<Digest>>> {
+    let unreadable = |e: Error| Error::Io {
+        path: path.to_path_buf(),
+        doing: "verify the copy of".into(),
+        message: e.to_string(),
+    };
+    let mut first = side.reader().map_err(unreadable)?;
+    let header = header(&mut *first, side.path).map_err(unreadable)?;
+    let size = u64::from(header.page_size);
+    progress.phase("verifying", first.len());
+    let stop = AtomicBool::new(false);
+    let watch = Watch {
+        stop: &stop,
+        pages: AtomicU64::new(0),
+        ahead: &|_| false,
+    };
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let found = std::thread::scope(|scope| {
+        let work = scope.spawn(|| digest(side, roots, &header, key, threads, &watch));
+        while !work.is_finished() {
+            std::thread::park_timeout(TICK);
+            progress.done(watch.pages.load(Ordering::Relaxed) * size);
+            if progress.cancelled() {
+                stop.store(true, Ordering::Relaxed);
+            }
+        }
+        work.join()
+            .unwrap_or_else(|_| Err(Odd::Error(panicked(path))))
+    });
+    if stop.load(Ordering::Relaxed) {
+        return Err(Error::Interrupted {
+            path: path.to_path_buf(),
+        });
+    }
+    let mut found = match found {
+        Ok(found) => found,
+        Err(Odd::NotATree) => return Ok(None),
+        Err(Odd::Error(e)) => return Err(unreadable(e)),
+    };
+    let count = u32::try_from(first.len() / size).unwrap_or(u32::MAX);
+    let mut broken = 0;
+    let others = not_in_trees(&mut *first, &header, count, &mut broken).map_err(unreadable)?;
+    let mut apart = broken == 0;
+    for page in others.into_iter().filter(|p| *p <= count) {
+        apart &= found.seen.insert(page);
+    }
+    // Every page belongs to exactly one tree, or to none for a reason.
+    Ok((apart && found.seen.len() == u64::from(count)).then_some(found.trees))
+}
+
+/// How far a walk is, and whether it is to end.
+struct Watch<'a> {
+    stop: &'a AtomicBool,
+    pages: AtomicU64,
+    /// Whether who has met so many pages is to wait for others.
+    ahead: &'a (dyn Fn(u64) -> bool + Sync),
+}
+
+/// What a walk found.
+struct Walked {
+    /// In the order of the roots.
+    trees: Vec<Digest>,
+    seen: PageSet,
+}
+
+/// Walks the trees at `roots` by so many threads.
+fn digest(
+    side: &dyn Side,
+    roots: &[u32],
+    header: &Header,
+    key: Key,
+    threads: usize,
+    watch: &Watch<'_>,
+) -> std::result::Result<Walked, Odd> {
+    let mut reader = side.reader()?;
+    let mut above = Digester::new(&mut *reader, header, key);
+    let mut pieces: Vec<(usize, Piece)> = Vec::new();
+    for (tree, root) in roots.iter().enumerate() {
+        pieces.extend(above.pieces(*root)?.into_iter().map(|p| (tree, p)));
+    }
+    let mut seen = std::mem::take(&mut above.seen);
+    drop(reader);
+
+    let next = AtomicUsize::new(0);
+    let work = || worker(side, header, key, &pieces, &next, watch);
+    let parts = std::thread::scope(|scope| {
+        let running: Vec<_> = (0..threads.max(1)).map(|_| scope.spawn(work)).collect();
+        let parts = running.into_iter().map(|thread| thread.join());
+        parts.collect::<Vec<_>>()
+    });
+    let mut done = vec![Digest::default(); pieces.len()];
+    for part in parts {
+        let part = part.map_err(|_| Odd::Error(panicked(Path::new(""))))??;
+        if !seen.merge(&part.seen) {
+            return Err(Odd::NotATree);
+        }
+        for (i, digest) in part.digests {
+            if let Some(place) = done.get_mut(i) {
+                *place = digest;
+            }
+        }
+    }
+    let mut trees = vec![Digest::default(); roots.len()];
+    for ((tree, _), digest) in pieces.iter().zip(&done) {
+        if let Some(whole) = trees.get_mut(*tree) {
+            whole.append(key, digest);
+        }
+    }
+    Ok(Walked { trees, seen })
+}
+
+/// What one thread found.
+struct Part {
+    digests: Vec<(usize, Digest)>,
+    seen: PageSet,
+}
+
+fn worker(
+    side: &dyn Side,
+    header: &Header,
+    key: Key,
+    pieces: &[(usize, Piece)],
+    next: &AtomicUsize,
+    watch: &Watch<'_>,
+) -> std::result::Result<Part, Odd> {
+    let mut reader = side.reader()?;
+    let mut digester = Digester::new(&mut *reader, header, key);
+    let mut digests = Vec::new();
+    loop {
+        let i = next.fetch_add(1, Ordering::Relaxed);
+        let Some((_, piece)) = pieces.get(i) else {
+            break;
+        };
+        while (watch.ahead)(watch.pages.load(Ordering::Relaxed))
+            && !watch.stop.load(Ordering::Relaxed)
+        {
+            std::thread::sleep(PACE);
+        }
+        if watch.stop.load(Ordering::Relaxed) {
+            break;
+        }
+        let digest = match *piece {
+            Piece::Record(digest) => digest,
+            Piece::Subtree {
+                root,
+                depth,
+                above,
+                up_to,
+            } => {
+                let before = digester.seen.len();
+                let digest = digester.subtree(root, depth, above, up_to)?;
+                let met = digester.seen.len() - before;
+                watch.pages.fetch_add(met, Ordering::Relaxed);
+                digest
+            }
+        };
+        digests.push((i, digest));
+    }
+    Ok(Part {
+        digests,
+        seen: digester.seen,
+    })
+}
+
+/// What the first page says.
+pub(crate) fn header(pages: &mut dyn Pages, path: &Path) -> Result<Header> {
+    let mut start = [0u8; HEADER_LEN];
+    pages.read(&mut start, 0)?;
+    Header::parse(&start).ok_or_else(|| Error::Damaged {
+        path: path.to_path_buf(),
+        what: "its first page is no database's".into(),
+    })
+}
+
+fn differs(path: &Path, what: &str) -> Error {
+    Error::Io {
+        path: path.to_path_buf(),
+        doing: "verify".into(),
+        message: format!("the copy differs in {what}; try again, and check disk and memory"),
+    }
+}

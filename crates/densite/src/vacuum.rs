@@ -1,0 +1,324 @@
+//! Writing a database anew, in the place of its file: what was deleted is gone, and what is left lies together.
+//!
+//! 1. Look: it is a database, it has one name; figures of what a vacuum would give back ([`VacuumPlan::look`]).
+//! 2. See that there is space, and that a file can be made beside it ([`VacuumPlan::check`]). A person may be asked now.
+//! 3. Have SQLite recover it, and take it alone: EXCLUSIVE, in WAL mode too ([`crate::source`]).
+//! 4. Prune, in a view of it that no file knows of; write the new file; prove it ([`crate::rewrite`]).
+//! 5. Remove what SQLite left beside it, sync the directory, rename, sync again; all under EXCLUSIVE ([`crate::temp`]).
+//!
+//! Until the rename the database holds what it held (SQLite's own recovery aside), whatever happens. A process that has the file open
+//! without a lock would keep the old one: where the system tells of it, it counts as one that holds a lock, at the beginning and before the
+//! rename. Others (of other users, connections of this process) are for the documentation: they read the old file, and SQLite refuses
+//! them to write as long as nobody has begun a journal or WAL of the new one.
+
+use crate::convert::{self, ConvertOptions};
+use crate::db::Through;
+use crate::error::{Error, Result, parent_of};
+use crate::form::{self, Form};
+use crate::gain::{self, Gain};
+use crate::holders::openers;
+use crate::info::{self, Info};
+use crate::paths::{self, Target};
+use crate::progress::Progress;
+use crate::rewrite::{self, Prune};
+use crate::source::{self, PAUSE_MS, STEP, Source};
+use crate::temp::Temp;
+use densite_disk::{Dir, RealDir};
+use densite_sqlite::Api;
+use densite_store::Options;
+use densite_vfs::pause;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// Between two looks at who has the file open.
+const LOOK_MS: i32 = 10;
+
+/// How to vacuum.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct VacuumOptions {
+    /// Settings of a compressed file's new frames, threads and cache.
+    pub store: Options,
+    /// How long another connection's lock is waited for.
+    pub wait: Duration,
+}
+
+impl Default for VacuumOptions {
+    fn default() -> Self {
+        VacuumOptions {
+            store: Options::default(),
+            wait: Duration::from_secs(5),
+        }
+    }
+}
+
+/// What was vacuumed.
+#[derive(Debug, Clone, PartialEq)]
+pub struct VacuumReport {
+    /// As given.
+    pub path: PathBuf,
+    /// How it is stored, before and after.
+    pub form: Form,
+    /// Bytes per page.
+    pub page_size: u32,
+    /// Pages before.
+    pub pages_before: u64,
+    /// Pages after.
+    pub pages_after: u64,
+    /// Length of the file in bytes before.
+    pub bytes_before: u64,
+    /// Length of the file in bytes after.
+    pub bytes_after: u64,
+    /// What the file took on the disk before, in bytes.
+    pub allocated_before: u64,
+    /// What the file takes on the disk after, in bytes.
+    pub allocated_after: u64,
+    /// Tables that were compared with the old ones.
+    pub tables: u64,
+    /// Indexes that were compared.
+    pub indexes: u64,
+    /// Rows of the tables.
+    pub rows: u64,
+    /// Wall time, without that for which a person was asked.
+    pub elapsed: Duration,
+}
+
+/// Writes a database anew in its place, compressed or plain as it is. Nobody is asked.
+///
+/// # Errors
+/// See [`Error`]; whatever it is, the database holds what it held.
+pub fn vacuum(
+    api: Api,
+    path: &Path,
+    options: &VacuumOptions,
+    progress: &mut dyn Progress,
+) -> Result<VacuumReport> {
+    let plan = VacuumPlan::look(api, path, options)?;
+    plan.check()?;
+    plan.run(options, None, progress)
+}
+
+/// A vacuum that has not begun: what it would give back and need.
+#[derive(Debug, Clone)]
+pub struct VacuumPlan {
+    api: Api,
+    target: Target,
+    info: Info,
+    gain: Gain,
+    looked: Duration,
+}
+
+impl VacuumPlan {
+    /// Looks at a database. SQLite rolls back a hot journal and brings a WAL in, as far as it may.
+    ///
+    /// # Errors
+    /// See [`Error`]: what keeps it from being vacuumed, space and permission aside.
+    pub fn look(api: Api, path: &Path, options: &VacuumOptions) -> Result<VacuumPlan> {
+        let started = Instant::now();
+        loop {
+            let plan = VacuumPlan::look_once(api, path, options)?;
+            // Who waited for another vacuum looked at the file that it replaced.
+            if source::still_there(&plan.target).is_ok() {
+                return Ok(VacuumPlan {
+                    looked: started.elapsed(),
+                    ..plan
+                });
+            }
+        }
+    }
+
+    fn look_once(api: Api, path: &Path, options: &VacuumOptions) -> Result<VacuumPlan> {
+        let target = paths::resolve(path)?;
+        let through = through(form::form(api, &target)?);
+        if target.links > 1 {
+            return Err(Error::SeveralLinks {
+                path: target.given,
+                links: target.links,
+            });
+        }
+        if through == Through::Densite {
+            // Damage and newer formats are told here in full; the VFS could only give SQLite a number.
+            let file = Through::Host.file(api, &target.path, crate::db::Access::Read)?;
+            let opened = form::open_store(&target, file);
+            drop(opened.map_err(|e| Error::from_store(&target.given, "open", e))?);
+        }
+        let info = patiently(api, options.wait, PAUSE_MS, || {
+            drop(source::open_reading(api, through, &target, STEP)?);
+            info::info_within(api, path, STEP)
+        })?;
+        if info.form == Form::Empty {
+            return Err(Error::NotADatabase {
+                path: target.given,
+                empty: true,
+            });
+        }
+        let Some(gain) = info.gain else {
+            return Err(Error::Damaged {
+                path: target.given,
+                what: info
+                    .objects_problem
+                    .unwrap_or_else(|| "its schema cannot be read".into()),
+            });
+        };
+        Ok(VacuumPlan {
+            api,
+            target,
+            info,
+            gain,
+            looked: Duration::ZERO,
+        })
+    }
+
+    /// The database's figures.
+    pub fn info(&self) -> &Info {
+        &self.info
+    }
+
+    /// What a vacuum would give back and need.
+    pub fn gain(&self) -> &Gain {
+        &self.gain
+    }
+
+    /// Free bytes in the file system of the database.
+    ///
+    /// # Errors
+    /// I/O.
+    pub fn available_bytes(&self) -> Result<u64> {
+        let dir = parent_of(&self.target.path);
+        let free = RealDir::new(&dir).free_space();
+        free.map_err(|e| Error::from_disk(&dir, "look at", &e))
+    }
+
+    /// Whether there is space for the new file beside the old one, and whether it may be made there.
+    ///
+    /// # Errors
+    /// [`Error::NoSpace`], [`Error::Permission`].
+    pub fn check(&self) -> Result<()> {
+        let path = &self.target.path;
+        drop(Temp::create(path, path, true)?);
+        convert::require_space(path, self.gain.needed_bytes)
+    }
+
+    /// Does it; `prune` may delete what need not be kept.
+    ///
+    /// # Errors
+    /// See [`Error`]; whatever it is, the database holds what it held.
+    pub fn run(
+        &self,
+        options: &VacuumOptions,
+        prune: Option<&mut Prune<'_>>,
+        progress: &mut dyn Progress,
+    ) -> Result<VacuumReport> {
+        let started = Instant::now();
+        let target = &self.target;
+        for left in paths::leftovers(&target.path) {
+            progress.message(&format!(
+                "{} was left by an interrupted run, unless one is going on; remove it if not",
+                left.display()
+            ));
+        }
+        let through = through(self.info.form);
+        let source = Source::alone(self.api, through, target, options.wait)?;
+        alone_with_it(self.api, target, options.wait)?;
+        pause::at("vacuum-locked");
+        let (temp, file) = Temp::create(&target.path, &target.path, true)?;
+        drop(file);
+        let before = sizes(&target.path)?;
+        let store = ConvertOptions {
+            store: options.store.clone(),
+            ..ConvertOptions::default()
+        };
+        let store = if gain::is_archive(&self.info.objects) {
+            store.for_archive()
+        } else {
+            store
+        };
+        let pages_before = source.state().len() / u64::from(source.header().page_size);
+        let job = rewrite::Job {
+            api: self.api,
+            state: source.state(),
+            through,
+            temp,
+            to: through,
+            options: &store,
+            page_size: None,
+            prune,
+        };
+        let new = rewrite::rewrite(job, progress)?;
+        pause::at("vacuum-verified");
+        if progress.cancelled() {
+            return Err(Error::Interrupted {
+                path: target.given.clone(),
+            });
+        }
+        let after = sizes(new.temp.path())?;
+        // Who came while it was written waits for our lock, with the old file open.
+        alone_with_it(self.api, target, options.wait)?;
+        new.temp.replace(&target.path)?;
+        pause::at("vacuum-replaced");
+        // One that came just now is to give up waiting before the lock goes.
+        let _ = alone_with_it(self.api, target, options.wait);
+        if source.retire().is_err() {
+            progress.message(&format!(
+                "programs that opened {} before and begin to write only now must be closed first",
+                target.given.display()
+            ));
+        }
+        Ok(VacuumReport {
+            path: target.given.clone(),
+            form: self.info.form,
+            page_size: new.page_size,
+            pages_before,
+            pages_after: new.pages,
+            bytes_before: before.0,
+            bytes_after: after.0,
+            allocated_before: before.1,
+            allocated_after: after.1,
+            tables: new.proven.tables,
+            indexes: new.proven.indexes,
+            rows: new.proven.rows,
+            elapsed: self.looked + started.elapsed(),
+        })
+    }
+}
+
+/// Waits until no other process has the file open that may be known of. One that has, and holds no lock, would go on with the old file and
+/// take the new one's journal or WAL for its own, by their names.
+fn alone_with_it(api: Api, target: &Target, wait: Duration) -> Result<()> {
+    patiently(api, wait, LOOK_MS, || match openers(target.inode) {
+        by if by.is_empty() => Ok(()),
+        by => Err(Error::Locked {
+            path: target.given.clone(),
+            by,
+        }),
+    })
+}
+
+/// Tries again for so long what finds the database locked.
+fn patiently<T>(
+    api: Api,
+    wait: Duration,
+    pause_ms: i32,
+    mut f: impl FnMut() -> Result<T>,
+) -> Result<T> {
+    let deadline = Instant::now() + wait;
+    loop {
+        match f() {
+            Err(Error::Locked { .. }) if Instant::now() < deadline => api.sleep_ms(pause_ms),
+            done => return done,
+        }
+    }
+}
+
+fn through(form: Form) -> Through {
+    match form {
+        Form::Compressed => Through::Densite,
+        Form::Plain | Form::Empty => Through::Host,
+    }
+}
+
+/// Length and allocated bytes.
+fn sizes(path: &Path) -> Result<(u64, u64)> {
+    let meta = std::fs::metadata(path).map_err(|e| Error::from_std(path, "look at it", &e))?;
+    Ok((meta.len(), meta.blocks() * 512))
+}

@@ -1,0 +1,62 @@
+//! The reader of Chroma's `index_metadata.pickle` as a target.
+
+use densite::chroma::pickle::IndexMetadata;
+use densite_store::fuzz::Target;
+
+/// Invariants: an error lies within the input; no more records than the input has bytes for.
+pub(crate) const PICKLE: Target = Target {
+    name: "pickle",
+    run,
+    repair: |_| {},
+    fields: |_| Vec::new(),
+    seeds,
+};
+
+fn run(bytes: &[u8]) -> u64 {
+    let len = bytes.len() as u64;
+    match IndexMetadata::read(bytes, len) {
+        Ok(index) => {
+            assert!(
+                index.records() as u64 <= len / 4,
+                "{} records",
+                index.records()
+            );
+            u64::from(index.max_seq_id.is_some()) << 32 | index.records() as u64
+        }
+        Err(e) => {
+            assert!(e.offset <= len, "{e}");
+            // What is wrong, and how far it came.
+            let what = e
+                .what
+                .bytes()
+                .take(12)
+                .fold(0u64, |sum, b| sum * 31 + u64::from(b));
+            what << 8 | u64::from(e.offset.checked_ilog2().unwrap_or(0))
+        }
+    }
+}
+
+fn seeds() -> Vec<(&'static str, Vec<u8>)> {
+    macro_rules! fixture {
+        ($name:literal) => {
+            (
+                $name,
+                include_bytes!(concat!(
+                    "../../crates/densite/tests/chroma/pickles/",
+                    $name,
+                    ".pickle"
+                ))
+                .to_vec(),
+            )
+        };
+    }
+    vec![
+        fixture!("small-0"),
+        fixture!("small-1"),
+        fixture!("small-2"),
+        fixture!("small-3"),
+        fixture!("small-4"),
+        fixture!("small-5"),
+        fixture!("call"),
+    ]
+}
