@@ -13,6 +13,7 @@ mod outcome;
 mod report;
 mod result;
 mod sizes;
+mod space;
 mod statements;
 mod stored;
 mod suite;

@@ -17,6 +17,9 @@ pub(crate) enum Measure {
     Open,
     BulkLoad,
     BulkLoadWal,
+    Halves,
+    Chain,
+    Vacuum,
     Codec,
     Workloads,
 }
@@ -41,6 +44,15 @@ impl Measure {
             Measure::Open => "open, first query, close, as the database grows",
             Measure::BulkLoad => "bulk load in one transaction, journal_mode=DELETE",
             Measure::BulkLoadWal => "bulk load in one transaction, WAL",
+            Measure::Halves => {
+                "half of LINEITEM deleted, checkpoint, closed, no vacuum; against a fresh copy"
+            }
+            Measure::Chain => {
+                "load and delete in turn, checkpoint, closed after each step; against a fresh copy"
+            }
+            Measure::Vacuum => {
+                "`densite vacuum` of a Densite file; against VACUUM INTO of plain SQLite"
+            }
             Measure::Codec => {
                 "typed codec (densite-typed called directly) on LINEITEM's leaf pages, one core"
             }
@@ -51,11 +63,16 @@ impl Measure {
     /// How often it is taken unless told.
     pub(crate) fn rounds(self) -> u64 {
         match self {
-            Measure::Size | Measure::Archive | Measure::Workloads => 1,
+            Measure::Size
+            | Measure::Archive
+            | Measure::Halves
+            | Measure::Chain
+            | Measure::Workloads => 1,
             Measure::VacuumInto
             | Measure::CompressInto
             | Measure::BulkLoad
             | Measure::BulkLoadWal
+            | Measure::Vacuum
             | Measure::Codec => 3,
             Measure::Q1
             | Measure::Q8

@@ -3,8 +3,10 @@
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 use clap::{Args, ValueEnum as _};
+use statrs::statistics::Median as _;
 
 use crate::connect::Vfs;
 use crate::machine::{self, Machine};
@@ -13,7 +15,7 @@ use crate::outcome::{Compare, Figure, Outcome};
 use crate::result::{About as _, Failure, Result};
 use crate::stored::Setting;
 use crate::work::{Job, Sample, What, name};
-use crate::{codec, report, sizes, stored, tpch, workloads};
+use crate::{codec, report, sizes, space, stored, tpch, workloads};
 
 /// What to measure.
 #[derive(Debug, Args)]
@@ -367,6 +369,50 @@ impl Suite {
                 let figures = codec_figures(&samples);
                 (samples, figures)
             }
+            Measure::Halves => {
+                labels = ("a fresh copy", "Densite");
+                let largest = crate::statements::order_key(tpch::orders(self.data.sf));
+                let figures = space::halves(&self.data.densite, &self.work, largest)?;
+                ((vec![], vec![]), figures)
+            }
+            Measure::Chain => {
+                labels = ("a fresh copy", "Densite");
+                // The figures are for a scale factor of 0.1.
+                let data = if self.data.sf > 0.1 {
+                    &self.small
+                } else {
+                    &self.data
+                };
+                return self.outcome(
+                    measure,
+                    data,
+                    labels,
+                    space::chain(&data.plain, &self.work)?,
+                );
+            }
+            Measure::Vacuum => {
+                let mut times = (Vec::new(), Vec::new());
+                for _ in 0..rounds {
+                    let into = Job {
+                        other: Some(self.fresh("vacuum.db")?),
+                        ..Job::new(What::VacuumInto, &self.data.plain, Vfs::Plain)
+                    };
+                    times.0.push(into.in_new_process()?.wall_s);
+                    let copy = self.copy(&self.data.densite, "vacuumed.db")?;
+                    let start = Instant::now();
+                    stored::densite(&[
+                        Path::new("vacuum"),
+                        Path::new("--yes"),
+                        Path::new("--quiet"),
+                        &copy,
+                    ])?;
+                    times.1.push(start.elapsed().as_secs_f64());
+                }
+                let median = |times: Vec<f64>| statrs::statistics::Data::new(times).median();
+                let (base, ours) = (median(times.0), median(times.1));
+                let figure = Figure::new("wall time, s", Compare::Ratio, base, ours, Some(3.0));
+                ((vec![], vec![]), vec![figure])
+            }
             Measure::Workloads => {
                 return Err(Failure("these databases have a module of their own".into()));
             }
@@ -382,6 +428,29 @@ impl Suite {
             base: samples.0,
             ours: samples.1,
             info,
+            machine: self.machine.clone(),
+        })
+    }
+
+    /// An outcome without samples, on other data than the suite's.
+    fn outcome(
+        &self,
+        measure: Measure,
+        data: &Data,
+        labels: (&str, &str),
+        figures: Vec<Figure>,
+    ) -> Result<Outcome> {
+        self.clear()?;
+        Ok(Outcome {
+            measure: name(measure),
+            title: measure.title().to_owned(),
+            data: data.label(),
+            base_label: labels.0.to_owned(),
+            ours_label: labels.1.to_owned(),
+            figures,
+            base: vec![],
+            ours: vec![],
+            info: BTreeMap::new(),
             machine: self.machine.clone(),
         })
     }
