@@ -48,7 +48,7 @@ impl Measure {
                 "half of LINEITEM deleted, checkpoint, closed, no vacuum; against a fresh copy"
             }
             Measure::Chain => {
-                "load and delete in turn, checkpoint, closed after each step; against a fresh copy"
+                "load and delete in turn, checkpoint and densite_maintain after each step; against a fresh copy"
             }
             Measure::Vacuum => {
                 "`densite vacuum` of a Densite file; against VACUUM INTO of plain SQLite"
