@@ -4,7 +4,7 @@
 //! - **While writing.** Whoever commits in a rollback mode, or checkpoints, has the writer's right anyway. When more of the file than
 //!   `densite_dead_limit` is dead or free, each such transaction moves a part in proportion to what it wrote, for [`COMMIT_TIME`] at most, until the limit is
 //!   kept. Nothing is synced for it.
-//! - **At rest**: `PRAGMA densite_maintain`, and the last close from [`CLOSE_LIMIT`] on. Down to [`REST_LIMIT`], in slices of [`SLICE`], each under locks of its own, so
+//! - **At rest**: `PRAGMA densite_maintain`, and the last close from half of the dead limit on. Down to [`REST_LIMIT`], in slices of [`SLICE`], each under locks of its own, so
 //!   that nobody waits longer than that (rule 3); a close gives up after [`CLOSE_TIME`].
 //!
 //! Locks of a slice (rule 2):
@@ -24,9 +24,9 @@ use std::time::{Duration, Instant};
 
 /// Per cent of the file that may be dead or free at rest.
 const REST_LIMIT: u8 = 5;
-/// From how much on the last close begins. Not from [`REST_LIMIT`] on: programs that open, write a little and close would pay at each close
-/// for keeping the file within its last per cent.
-const CLOSE_LIMIT: u8 = 10;
+/// The last close begins at the dead limit divided by this. Not at [`REST_LIMIT`]: programs that open, write a little and close would pay
+/// at each close for keeping the file within its last per cent.
+const CLOSE_PART: u8 = 2;
 /// The same while writing, unless `densite_dead_limit` says otherwise.
 pub(crate) const DEAD_LIMIT: u8 = 25;
 /// How long a slice holds its locks; a sync within it may take longer.
@@ -125,7 +125,8 @@ impl MainFile {
         let State::Store(handle) = &mut self.state else {
             return false;
         };
-        handle.has_written() && handle.space().is_ok_and(|space| space.over(CLOSE_LIMIT))
+        let limit = (self.maintenance.dead_limit / CLOSE_PART).max(REST_LIMIT);
+        handle.has_written() && handle.space().is_ok_and(|space| space.over(limit))
     }
 
     /// The last close, after what it must do: slices, until nothing is left to give back or somebody comes.
