@@ -19,7 +19,7 @@ use crate::checkpoint::CHECKPOINT_LOCK;
 use crate::main_file::{MainFile, State};
 use crate::pause;
 use densite_sqlite::ffi;
-use densite_store::{Error, Handle, MergeBudget, MergeNext};
+use densite_store::{Error, MergeBudget, MergeNext};
 use std::time::{Duration, Instant};
 
 /// Per cent of the file that may be dead or free at rest.
@@ -143,7 +143,8 @@ impl MainFile {
             if alone {
                 self.committed_without_wal();
             }
-            let more = alone && self.slice();
+            // An error was logged; it ends the giving back, not the closing.
+            let more = alone && self.slice().unwrap_or(false);
             if self.host.unlock(ffi::LOCK_NONE).is_ok() {
                 self.set_level(ffi::LOCK_NONE);
             }
@@ -157,7 +158,8 @@ impl MainFile {
     /// `PRAGMA densite_maintain`: the steps that are due now. Answers by how many bytes the file is shorter.
     ///
     /// # Errors
-    /// A sentence: a transaction is open, or the database is locked.
+    /// A sentence: a transaction is open, the database is locked, or the store's own (a full disk, a failed read); what was given back until
+    /// then stays given back.
     pub(crate) fn maintain_now(&mut self) -> Result<u64, String> {
         if !matches!(self.state, State::Store(_)) {
             return Ok(0);
@@ -188,11 +190,13 @@ impl MainFile {
                 std::thread::sleep(Duration::from_millis(1));
             };
             pause::at("maintaining");
-            let more = self.slice();
+            let done = self.slice();
             self.unlock_slice(&lock);
             drop(closing);
-            if !more {
-                break;
+            match done {
+                Ok(true) => {}
+                Ok(false) => break,
+                Err(error) => return Err(format!("densite_maintain: {error}")),
             }
         }
         Ok(before.saturating_sub(self.file_bytes()))
@@ -257,22 +261,20 @@ impl MainFile {
         let _ = self.host.unlock(self.level);
     }
 
-    /// What fits into [`SLICE`], under the locks that it needs. Returns whether there is more; an error is logged and ends it.
-    fn slice(&mut self) -> bool {
-        match self.try_slice() {
-            Ok(more) => more,
-            Err(error) => {
-                self.in_store(|handle| {
-                    Handle::discard(handle);
-                    Ok(())
-                });
-                self.report(
-                    crate::codes::code_of(&error),
-                    &format!("giving space back: {error}"),
-                );
-                false
+    /// What fits into [`SLICE`], under the locks that it needs. Returns whether there is more; an error is logged, too, and what it
+    /// left pending is forgotten.
+    fn slice(&mut self) -> Result<bool, Error> {
+        let done = self.try_slice();
+        if let Err(error) = &done {
+            if let State::Store(handle) = &mut self.state {
+                handle.discard();
             }
+            self.report(
+                crate::codes::code_of(error),
+                &format!("giving space back: {error}"),
+            );
         }
+        done
     }
 
     fn try_slice(&mut self) -> Result<bool, Error> {

@@ -195,3 +195,27 @@ fn a_failed_read_is_an_error_and_passes() {
     assert_eq!(int(&db, "SELECT count(*) FROM t"), 2000);
     assert_eq!(int(&early.expect("opens"), "SELECT count(*) FROM t"), 2000);
 }
+
+/// `densite_maintain` answers how much it gave back; a disk that fails is an error and not "nothing".
+#[test]
+fn maintenance_that_fails_says_so_and_loses_nothing() {
+    let (faults, vfs) = flaky("maintain");
+    let place = Place::new();
+    let db = place.try_open_over(&vfs, "x.db", "").expect("opens");
+    fill(&db, 20_000);
+    run(&db, "DELETE FROM t WHERE a % 2 = 0");
+    let left = text(&db, "SELECT count(*) || ' ' || sum(a) || max(b) FROM t");
+    faults.writes.store(true, Relaxed);
+    let error = db
+        .execute_batch("PRAGMA densite_maintain")
+        .expect_err("the disk fails");
+    assert!(error.to_string().contains("densite_maintain"), "{error}");
+    faults.writes.store(false, Relaxed);
+    assert_eq!(
+        text(&db, "SELECT count(*) || ' ' || sum(a) || max(b) FROM t"),
+        left
+    );
+    let gained: u64 = text(&db, "PRAGMA densite_maintain").parse().expect("bytes");
+    assert!(gained > 0);
+    assert_sound(&db);
+}
