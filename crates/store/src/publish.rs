@@ -414,7 +414,10 @@ fn commit(
     let written = appender.written() + len;
     {
         let mut now = shared.state.write();
-        now.apply(tip, &trailer);
+        // Another thread may have seen the tip already, and followed.
+        if now.tip != tip {
+            now.apply(tip, &trailer);
+        }
         now.tip_raw = raw;
     }
     writer.space = Some((tip, space));

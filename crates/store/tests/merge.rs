@@ -1,7 +1,10 @@
 //! Giving space back, clause by clause: each rule is provoked.
 
-use densite_disk::sim::{Capture, Fault, FaultKind, MetadataOrder, SimDisk, SimFile};
-use densite_disk::{File, Op, OpenMode, Result, SyncKind};
+mod common;
+
+use common::{Interrupted, Moment};
+use densite_disk::sim::{Capture, Fault, FaultKind, MetadataOrder, SimDisk};
+use densite_disk::{File, Op, OpenMode, SyncKind};
 use densite_store::{Error, Handle, MergeBudget, MergeNext, Options, Tuning};
 use parking_lot::Mutex;
 use rand::rngs::SmallRng;
@@ -248,42 +251,8 @@ fn a_cut_is_named_by_a_durable_commit() {
     assert!(cut > 1 && whole > 1, "{cut} {whole}");
 }
 
-/// What comes before a read.
-type Before = Box<dyn FnOnce() + Send>;
-
-/// A file whose reads of frames something comes before.
-struct Interrupted {
-    file: SimFile,
-    first: Arc<Mutex<Option<Before>>>,
-}
-
-impl File for Interrupted {
-    fn read_at(&self, buf: &mut [u8], offset: u64) -> Result<usize> {
-        if offset >= DATA {
-            let first = self.first.lock().take();
-            if let Some(first) = first {
-                first();
-            }
-        }
-        self.file.read_at(buf, offset)
-    }
-
-    fn write_at(&self, buf: &[u8], offset: u64) -> Result<()> {
-        self.file.write_at(buf, offset)
-    }
-
-    fn set_len(&self, len: u64) -> Result<()> {
-        self.file.set_len(len)
-    }
-
-    fn sync(&self, kind: SyncKind) -> Result<()> {
-        self.file.sync(kind)
-    }
-
-    fn len(&self) -> Result<u64> {
-        self.file.len()
-    }
-}
+/// What comes between.
+type Guest = Box<dyn FnOnce() + Send>;
 
 /// Rule 6: a reader that has looked a page up and not yet read its frame, while another process moves it, and then writes over the old
 /// place, or cuts it off.
@@ -294,16 +263,23 @@ fn a_reader_with_an_old_entry() {
             let disk = SimDisk::new(1);
             let mut writer = open(&disk, "writer");
             let mut rounds = scattered(&mut writer, 2000, 4);
-            let first = Arc::new(Mutex::new(None::<Before>));
+            let guest = Arc::new(Mutex::new(None::<Guest>));
+            let takes = Arc::clone(&guest);
             let file = Interrupted {
                 file: disk.open(PATH, OpenMode::Write).expect("open"),
-                first: Arc::clone(&first),
+                guest: Box::new(move |moment| {
+                    if matches!(moment, Moment::BeforeRead(offset) if offset >= DATA)
+                        && let Some(guest) = { takes.lock().take() }
+                    {
+                        guest();
+                    }
+                }),
             };
             let mut reader = process(file, "reader", Tuning::default());
             read(&mut reader, number / 97).expect("read");
             let want = rounds[number as usize];
             let after = if number % 2 == 0 { want } else { 9 };
-            *first.lock() = Some(Box::new(move || {
+            *guest.lock() = Some(Box::new(move || {
                 let step = writer.merge_step(&REST).expect("merge");
                 assert!(step.moved_bytes > 0);
                 if !written_over {
@@ -318,7 +294,7 @@ fn a_reader_with_an_old_entry() {
                 writer.sync(SyncKind::Data).expect("sync");
             }));
             let got = read(&mut reader, number).expect("read");
-            assert!(first.lock().is_none(), "nothing came between");
+            assert!(guest.lock().is_none(), "nothing came between");
             // What was written while it was reading may be seen or not.
             let new = written_over && got == page(number, after);
             assert!(new || got == page(number, want), "page {}", number + 1);

@@ -1,0 +1,42 @@
+//! A file in whose use something comes between.
+
+use densite_disk::sim::SimFile;
+use densite_disk::{File, Result, SyncKind};
+
+/// When something may come between; with the offset.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Moment {
+    BeforeRead(u64),
+    AfterWrite(u64),
+}
+
+/// A file that tells before what and after what it is used.
+pub(crate) struct Interrupted {
+    pub(crate) file: SimFile,
+    pub(crate) guest: Box<dyn Fn(Moment) + Send + Sync>,
+}
+
+impl File for Interrupted {
+    fn read_at(&self, buf: &mut [u8], offset: u64) -> Result<usize> {
+        (self.guest)(Moment::BeforeRead(offset));
+        self.file.read_at(buf, offset)
+    }
+
+    fn write_at(&self, buf: &[u8], offset: u64) -> Result<()> {
+        self.file.write_at(buf, offset)?;
+        (self.guest)(Moment::AfterWrite(offset));
+        Ok(())
+    }
+
+    fn set_len(&self, len: u64) -> Result<()> {
+        self.file.set_len(len)
+    }
+
+    fn sync(&self, kind: SyncKind) -> Result<()> {
+        self.file.sync(kind)
+    }
+
+    fn len(&self) -> Result<u64> {
+        self.file.len()
+    }
+}
