@@ -272,7 +272,7 @@ impl Error {
                 doing: doing.to_string(),
             },
             store::Error::Setting(s) => Error::Setting(s),
-            store::Error::Poisoned => Error::Io {
+            store::Error::Poisoned | store::Error::Overtaken => Error::Io {
                 path: p,
                 doing: doing.to_string(),
                 message: e.to_string(),

@@ -41,6 +41,11 @@ pub enum Error {
     /// A sync failed: nothing more may be believed until the file is opened again.
     #[error("an earlier sync failed; close and reopen the database")]
     Poisoned,
+    /// Somebody else published while this commit was made, which the locks are there to rule out. Nothing of it was published.
+    #[error(
+        "another writer published at the same time: locks do not work on this file (nolock=1, or a file system without them); nothing was written"
+    )]
+    Overtaken,
     /// The file is damaged: restore it from a backup.
     #[error("damaged: {0}")]
     Corrupt(Damage),

@@ -8,6 +8,7 @@ use crate::codec::family::Family;
 use crate::codec::{self, Dictionary, PageSettings};
 use crate::early::EarlyFrame;
 use crate::format::record::{Kind, RECORD_LEN, Record, raw_check};
+use crate::format::tip::TIP_LEN;
 use crate::format::trailer::{DictInfo, HEAD_LEN};
 use crate::map::Entry;
 use crate::options::CodecChoice;
@@ -48,6 +49,8 @@ pub(crate) struct Frame {
 /// The writes of one handle since it last published.
 pub(crate) struct Pending {
     pub(crate) pages: HashMap<u32, PendingPage>,
+    /// The tip block when this was begun.
+    pub(crate) tip_before: [u8; TIP_LEN],
     pub(crate) page_size: u32,
     pub(crate) logical_len: u64,
     /// Of the published pages, only those up to this number may still be seen: the database was at times no longer than that.

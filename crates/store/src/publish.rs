@@ -14,7 +14,7 @@ use crate::codec;
 use crate::error::{Error, Result};
 use crate::format::record::{Kind, RECORD_LEN, Record};
 use crate::format::slot::{CLEAN, Slot};
-use crate::format::tip::Tip;
+use crate::format::tip::{TIP_LEN, Tip};
 use crate::format::trailer::{DictInfo, OPEN_END, RootSection, Trailer, payload_len};
 use crate::format::{FORMAT_VERSION, SLOT_COPY, SLOT_OFF, TIP_OFF};
 use crate::handle::Handle;
@@ -22,7 +22,7 @@ use crate::map::tree::{self, Sink};
 use crate::map::{Entry, NodeRef, Root};
 use crate::options::{CodecChoice, Tuning};
 use crate::pending::{Pending, PendingPage};
-use crate::shared::{Shared, Writer};
+use crate::shared::{Shared, Writer, read_tip};
 use crate::space::{CHUNK_UNITS, Space};
 use crate::state::State;
 use densite_disk::{File, SyncKind};
@@ -397,6 +397,7 @@ fn commit(
     let mut record = Vec::new();
     Record::plain(Kind::Trailer, 0, p.commit).put(&payload, shared.salt, off, &mut record);
     debug_assert_eq!(record.len() as u64, len);
+    let now = not_overtaken(file, shared.salt, &p.tip_before)?;
     writer.keep_reserve(file, trailer.tail_off)?;
     appender.flush_with(file, &record)?;
     let tip = Tip {
@@ -406,7 +407,7 @@ fn commit(
         hash,
     };
     let raw = tip.encode(shared.salt);
-    file.write_at(&raw, TIP_OFF)?;
+    write_tip(file, &now, &raw)?;
     // From here on the commit is everybody's.
     space.add(off, len);
     space.written(&trailer.pieces, p.commit);
@@ -430,6 +431,31 @@ fn commit(
     writer.physical_len = writer.physical_len.max(trailer.tail_off);
     writer.merging.committed(besides.merge);
     Ok(written)
+}
+
+/// Rule 1 is the caller's; where locks do not hold, this keeps one writer from building upon a commit that is not the newest any more.
+/// Returns the tip block.
+fn not_overtaken(file: &dyn File, salt: u64, before: &[u8; TIP_LEN]) -> Result<[u8; TIP_LEN]> {
+    let now = read_tip(file)?;
+    // One that is not whole was torn by a write of our own that failed.
+    if now != *before && Tip::decode(&now, salt).is_some() {
+        return Err(Error::Overtaken);
+    }
+    Ok(now)
+}
+
+/// Publishes. A write that fails may have written nevertheless: what everybody sees is published; what nobody can read
+/// is put back as it was.
+fn write_tip(file: &dyn File, before: &[u8; TIP_LEN], raw: &[u8; TIP_LEN]) -> Result<()> {
+    let Err(e) = file.write_at(raw, TIP_OFF) else {
+        return Ok(());
+    };
+    if read_tip(file).is_ok_and(|now| now == *raw) {
+        return Ok(());
+    }
+    // If that fails as well, recovery goes by what is whole.
+    let _ = file.write_at(before, TIP_OFF);
+    Err(e.into())
 }
 
 /// Bytes kept written behind the end.

@@ -262,6 +262,7 @@ impl Handle {
         };
         self.pending = Some(Pending {
             pages: HashMap::new(),
+            tip_before: state.tip_raw,
             page_size,
             logical_len: state.logical_len,
             visible: state.pages(),

@@ -31,6 +31,7 @@ pub(crate) fn code_of(error: &Error) -> Code {
             }
         }
         Error::Poisoned => Code::IOERR,
+        Error::Overtaken => Code::PROTOCOL,
         Error::Corrupt(_) => Code::CORRUPT,
         Error::NewerFormat { .. } => Code::CANTOPEN,
         Error::NotDensite => Code::NOTADB,

@@ -7,6 +7,7 @@ use densite_disk::{File, Result, SyncKind};
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Moment {
     BeforeRead(u64),
+    BeforeWrite(u64),
     AfterWrite(u64),
 }
 
@@ -23,6 +24,7 @@ impl File for Interrupted {
     }
 
     fn write_at(&self, buf: &[u8], offset: u64) -> Result<()> {
+        (self.guest)(Moment::BeforeWrite(offset));
         self.file.write_at(buf, offset)?;
         (self.guest)(Moment::AfterWrite(offset));
         Ok(())

@@ -1,0 +1,137 @@
+//! Several handles on one file, of one process, which share what they know of it, and of others; and the moment of publishing.
+
+mod common;
+
+use common::{Interrupted, Moment};
+use densite_disk::sim::{Fault, FaultKind, SimDisk, SimFile};
+use densite_disk::{Op, OpenMode};
+use densite_store::{Error, Handle, Options, Tuning};
+use parking_lot::Mutex;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+const PATH: &str = "/a.db";
+const PAGE: usize = 4096;
+/// Where the tip lies, which publishes a commit.
+const TIP: u64 = 12288;
+
+fn file(disk: &SimDisk) -> SimFile {
+    disk.open(PATH, OpenMode::Create).expect("open")
+}
+
+fn handle(file: impl densite_disk::File + 'static, identity: &str) -> Handle {
+    let options = Options {
+        threads: 0,
+        tuning: Tuning::eager(),
+        ..Options::default()
+    };
+    Handle::open(Box::new(file), identity, options).expect("open")
+}
+
+/// A page of which little can be made smaller.
+fn page(number: u64, round: u64) -> Vec<u8> {
+    let mut hash = xxhash_rust::xxh3::xxh3_64(&(number << 32 | round).to_le_bytes());
+    let mut bytes = Vec::with_capacity(PAGE);
+    while bytes.len() < PAGE {
+        hash = xxhash_rust::xxh3::xxh3_64(&hash.to_le_bytes());
+        bytes.extend_from_slice(&hash.to_le_bytes());
+    }
+    bytes
+}
+
+fn whole(disk: &SimDisk, when: &str) {
+    let report = handle(file(disk), "check")
+        .check(&mut |_, _| true)
+        .expect("check");
+    assert_eq!(report.problems, vec![], "{when}");
+}
+
+/// A reader finds the commit that another thread is publishing before that thread comes back from writing the tip. The commit counts once
+/// all the same: its trailer was counted twice, and taken back twice with the next fold. Then a unit seemed free in which something lives.
+#[test]
+fn a_reader_follows_a_commit_before_its_writer_does() {
+    let disk = SimDisk::new(1);
+    let reader = Mutex::new(handle(file(&disk), "one process"));
+    let came = Arc::new(AtomicU64::new(0));
+    let comes = Arc::clone(&came);
+    let interrupted = Interrupted {
+        file: file(&disk),
+        guest: Box::new(move |moment| {
+            if moment == Moment::AfterWrite(TIP) {
+                assert!(reader.lock().len().expect("len") >= PAGE as u64);
+                comes.fetch_add(1, Ordering::Relaxed);
+            }
+        }),
+    };
+    let mut writer = handle(interrupted, "one process");
+    for round in 0..100 {
+        for number in 0..round % 7 + 1 {
+            let at = (number * 5 + round) % 40;
+            writer
+                .write_at(&page(at, round), at * PAGE as u64)
+                .expect("write");
+        }
+        writer.publish().expect("publish");
+        assert_eq!(came.load(Ordering::Relaxed), round + 1);
+        whole(&disk, &format!("after round {round}"));
+    }
+}
+
+/// Rule 1, breached: where locks do not hold, a second writer notices that it was overtaken, and nothing that was published is lost.
+#[test]
+fn a_writer_that_was_overtaken_publishes_nothing() {
+    let disk = SimDisk::new(1);
+    let mut first = handle(file(&disk), "one process");
+    let mut second = handle(file(&disk), "another process");
+    first.write_at(&page(0, 0), 0).expect("write");
+    first.publish().expect("publish");
+    second.write_at(&page(0, 1), 0).expect("write");
+    first.write_at(&page(1, 2), PAGE as u64).expect("write");
+    first.publish().expect("publish");
+    let refused = second.publish();
+    assert!(matches!(refused, Err(Error::Overtaken)), "{refused:?}");
+    second.discard();
+    let mut read = vec![0; 2 * PAGE];
+    second.read_at(&mut read, 0).expect("read");
+    assert!(read == [page(0, 0), page(1, 2)].concat());
+    second.write_at(&page(0, 3), 0).expect("write");
+    second.publish().expect("it works on");
+    whole(&disk, "in the end");
+}
+
+/// A write of the tip that fails and has written all the same: what everybody sees is published. One that has written a part is
+/// none, and can be made again.
+#[test]
+fn a_tip_that_was_written_though_the_write_failed() {
+    for prefix in 0..=48 {
+        let disk = SimDisk::new(1);
+        let fails = Arc::new(AtomicBool::new(false));
+        let (now, on) = (Arc::clone(&fails), disk.clone());
+        let interrupted = Interrupted {
+            file: file(&disk),
+            guest: Box::new(move |moment| {
+                if moment == Moment::BeforeWrite(TIP) && now.swap(false, Ordering::Relaxed) {
+                    on.fail(Fault::new(FaultKind::Io, Op::Write).with_prefix(prefix));
+                }
+            }),
+        };
+        let mut writer = handle(interrupted, "one process");
+        let mut reader = handle(file(&disk), "another process");
+        writer.write_at(&page(0, 2), 0).expect("write");
+        writer.publish().expect("publish");
+        writer.write_at(&page(0, 3), 0).expect("write");
+        fails.store(true, Ordering::Relaxed);
+        let done = writer.publish();
+        assert_eq!(done.is_ok(), prefix == 48, "{prefix}: {done:?}");
+        let mut read = vec![0; PAGE];
+        reader.read_at(&mut read, 0).expect("read");
+        assert!(
+            read == page(0, if prefix == 48 { 3 } else { 2 }),
+            "{prefix}"
+        );
+        writer.publish().expect("again");
+        reader.read_at(&mut read, 0).expect("read");
+        assert!(read == page(0, 3), "{prefix}");
+        whole(&disk, "in the end");
+    }
+}
