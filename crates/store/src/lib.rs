@@ -12,6 +12,7 @@ pub mod cache;
 mod chain;
 mod check;
 pub mod codec;
+mod durable;
 mod early;
 mod error;
 mod format;

@@ -88,7 +88,6 @@ impl Writer {
             self.slot = slot;
             self.slot_durable = false;
         }
-        self.chunk_sums.clear();
         Ok(())
     }
 }

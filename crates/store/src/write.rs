@@ -587,6 +587,8 @@ impl Writer {
         {
             return Ok(false);
         }
+        // The last fold may have been another process's.
+        self.chunk_sums.clear();
         let mut space = load_space(shared, file, state)?;
         if let Some((tip, known)) = self.known_free.take()
             && tip == state.tip

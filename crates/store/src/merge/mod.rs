@@ -20,6 +20,7 @@ mod plan;
 pub use figures::SpaceFigures;
 
 use crate::codec::{self, CodecId};
+use crate::durable::reserve_behind;
 use crate::error::{Damage, Error, Result};
 use crate::format::UNIT_LEN;
 use crate::format::record::{RECORD_LEN, raw_check};
@@ -28,7 +29,7 @@ use crate::handle::Handle;
 use crate::map::Entry;
 use crate::map::node::LEAF_FANOUT;
 use crate::pending::PendingPage;
-use crate::publish::{Besides, reserve_behind};
+use crate::publish::Besides;
 use crate::shared::Shared;
 use densite_disk::SyncKind;
 use look::{Found, Frame, Look};

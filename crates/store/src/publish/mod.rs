@@ -1,0 +1,84 @@
+//! Publishing: the pending writes become one commit, seen by everyone.
+//!
+//! 1. All pages are encoded and appended as frames.
+//! 2. The accounting goes on to this commit; from time to time the map is folded into new nodes.
+//! 3. The trailer is written behind them, and then the tip. Before the tip nobody sees the commit, after it everybody does.
+//!
+//! A failure before the tip leaves the published state as it was; the same writes may be published again.
+//! One data sync makes the commit durable (see `durable`). Publishing itself syncs only when nobody else did for long
+//! (`Handle::sync_and_name`).
+
+mod commit;
+mod fold;
+mod regrain;
+
+pub(crate) use commit::Besides;
+
+use crate::error::Result;
+use crate::handle::Handle;
+
+impl Handle {
+    /// All pending writes become visible to everyone, at once and together.
+    ///
+    /// # Errors
+    /// I/O, a full disk: nobody saw anything; the call may be made again or the writes [discarded](Handle::discard).
+    pub fn publish(&mut self) -> Result<()> {
+        self.publish_with(&Besides::default()).map(drop)
+    }
+
+    /// Returns the bytes that were appended.
+    pub(crate) fn publish_with(&mut self, besides: &Besides) -> Result<u64> {
+        self.check_poison()?;
+        if self.pending.is_none() {
+            return Ok(0);
+        }
+        let done = self.try_publish(besides);
+        if done.is_err() {
+            if let Some(p) = &mut self.pending {
+                p.pressed = true;
+            }
+            if let Some(shared) = &self.shared {
+                let mut writer = shared.writer.lock();
+                // It may have gone on to a commit that is none.
+                writer.space = None;
+                writer.chunk_sums.clear();
+                writer.epoch = writer
+                    .epoch
+                    .wrapping_add(densite_disk::random::random_u64().unwrap_or(1) | 1);
+            }
+        }
+        done
+    }
+
+    fn try_publish(&mut self, besides: &Besides) -> Result<u64> {
+        self.finish_batches()?;
+        self.regrain()?;
+        let shared = self.shared()?;
+        {
+            let mut writer = shared.writer.lock();
+            let state = shared.state.read();
+            writer.account(&shared, &*self.file, &state)?;
+        }
+        let Some(p) = &mut self.pending else {
+            return Ok(0);
+        };
+        let mut writer = shared.writer.lock();
+        let written = commit::commit(
+            &shared,
+            &mut writer,
+            &*self.file,
+            p,
+            besides,
+            &self.options.tuning,
+        )?;
+        self.pending = None;
+        if written > 0 {
+            let due = writer.since_sync >= self.options.tuning.self_sync_every_bytes;
+            drop(writer);
+            if due {
+                self.sync_and_name(&shared)?;
+            }
+        }
+        Ok(written)
+    }
+}
