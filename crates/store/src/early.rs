@@ -229,11 +229,24 @@ mod tests {
         (dir, handle, early)
     }
 
+    /// Notes a page whatever the pool does meanwhile.
+    fn note(early: &Arc<Early>, n: u32, bytes: &[u8]) {
+        while early
+            .desk
+            .lock()
+            .pages
+            .get(&n)
+            .is_none_or(|noted| *noted.bytes != *bytes)
+        {
+            early.note(n, bytes);
+        }
+    }
+
     #[test]
     fn what_was_noted_is_encoded_and_used_and_what_changed_is_not() {
         let (_dir, mut handle, early) = store(1);
         for n in 1..=100 {
-            early.note(n, &page(n + 1000));
+            note(&early, n, &page(n + 1000));
         }
         // A worker may have stopped between two notes; the next note sends it on.
         let until = Instant::now() + Duration::from_secs(20);
@@ -243,6 +256,10 @@ mod tests {
                 break;
             }
             assert!(Instant::now() < until, "{} are ready", early.ready());
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        // Who writes does not wait for the worker, and then encodes himself.
+        while early.desk.lock().running {
             std::thread::sleep(Duration::from_millis(1));
         }
         for n in 1..=60 {
@@ -293,8 +310,11 @@ mod tests {
     #[test]
     fn memory_is_bounded_and_runs_are_not_foreseen() {
         let (_dir, _handle, early) = store(1);
-        for n in 0..5000 {
-            early.note(n, &page(n));
+        for n in 0..BUDGET_BYTES as u32 / 4096 {
+            note(&early, n, &page(n));
+        }
+        for n in 0..1000 {
+            early.note(n + 4000, &page(n));
         }
         assert!(early.desk.lock().bytes <= BUDGET_BYTES);
         assert!(early.desk.lock().pages.len() * 4096 > BUDGET_BYTES - 4096);
