@@ -39,13 +39,13 @@ pub(crate) struct EarlyFrame {
 }
 
 impl EarlyFrame {
-    /// Whether a commit with these settings may use it: its dictionary is still the one its family gets, and the database is, for
+    /// Whether a commit with these settings may use it: its dictionary is still one that its family gets, and the database is, for
     /// scrubbing, what it was.
     pub(crate) fn holds(&self, set: &EncodeSettings) -> bool {
         let known = |family| {
             set.dicts
                 .get(&family)
-                .is_some_and(|d| d.id() == self.record.model)
+                .is_some_and(|all| all.iter().any(|d| d.id() == self.record.model))
         };
         self.reserved == set.reserved
             && set.pages <= self.pages.saturating_add(GROWTH_PAGES)

@@ -4,8 +4,8 @@
 //! takes little memory, however large: what stays is the entry of each page.
 
 use crate::append::Appender;
+use crate::codec::choice::{Chooser, Pages, Taught};
 use crate::codec::family::Family;
-use crate::codec::{self, Dictionary, PageSettings};
 use crate::early::EarlyFrame;
 use crate::format::record::{Kind, RECORD_LEN, Record, raw_check};
 use crate::format::tip::TIP_LEN;
@@ -76,7 +76,7 @@ pub(crate) struct EncodeSettings {
     pub(crate) level: i32,
     pub(crate) choice: CodecChoice,
     pub(crate) run_pages: u32,
-    pub(crate) dicts: Arc<HashMap<Family, Arc<Dictionary>>>,
+    pub(crate) dicts: Arc<Taught>,
     pub(crate) version: u64,
     /// Pages that the database has, or is about to have.
     pub(crate) pages: u32,
@@ -89,6 +89,7 @@ pub(crate) fn encode_batch(jobs: Vec<Job>, set: &EncodeSettings) -> Vec<Frame> {
     let mut frames = Vec::with_capacity(jobs.len());
     let mut rest = jobs.as_slice();
     let mut kept = Vec::new();
+    let mut chooser = Chooser::new(set.level, set.choice, &set.dicts);
     while let Some(first) = rest.first() {
         let run = run_len(rest, set.run_pages);
         let (now, later) = rest.split_at(run.min(rest.len()));
@@ -115,21 +116,18 @@ pub(crate) fn encode_batch(jobs: Vec<Job>, set: &EncodeSettings) -> Vec<Frame> {
             &joined
         };
         let family = first.family;
-        let settings = PageSettings {
-            level: set.level,
-            choice: set.choice,
-            family: set.dicts.get(&family).map(|d| &**d),
-            other: set.dicts.get(&Family::OTHER).map(|d| &**d),
-        };
-        let context = PageContext {
-            number: first.page,
-            pages: set.pages,
-            reserved: set.reserved,
+        let pages = Pages {
+            raw,
+            page_size: first.bytes.len(),
+            context: PageContext {
+                number: first.page,
+                pages: set.pages,
+                reserved: set.reserved,
+            },
+            family,
         };
         let mut payload = Vec::with_capacity(raw.len() / 2);
-        let page_size = first.bytes.len();
-        let coded =
-            codec::encode_pages(raw, page_size, &context, &settings, &mut kept, &mut payload);
+        let coded = chooser.encode(&pages, &mut kept, &mut payload);
         let record = Record {
             codec: coded.codec.0,
             page_log2: first.bytes.len().trailing_zeros() as u8,

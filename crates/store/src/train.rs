@@ -5,6 +5,7 @@
 //! made takes its dictionaries with it; numbers are not used again (rule 12).
 
 use crate::codec::Dictionary;
+use crate::codec::choice::{CANDIDATES, Taught};
 use crate::codec::family::Family;
 use crate::codec::learn::Trained;
 use crate::error::Result;
@@ -18,45 +19,53 @@ use crate::shared::Shared;
 use std::collections::HashMap;
 use std::sync::Arc;
 
+/// An older dictionary is tried while it serves one in so many of its family's pages.
+const PART: i64 = 16;
+
 /// A training under way.
 #[derive(Default)]
 pub(crate) struct Training {
-    running: Option<Task<Option<Trained>>>,
-    /// The newest dictionary of each family that the present commit may use.
-    current: Arc<HashMap<Family, Arc<Dictionary>>>,
+    running: Option<Task<Vec<Trained>>>,
+    /// What the present commit may use.
+    current: Arc<Taught>,
     /// The commit whose dictionaries `current` was made from, and how many of its own it has added.
     made_for: (u64, usize),
 }
 
 impl Handle {
-    /// Dictionaries for new frames, by family: those of the published state and of the pending commit.
-    pub(crate) fn dictionaries(&mut self) -> Result<Arc<HashMap<Family, Arc<Dictionary>>>> {
+    /// Dictionaries for new frames, by family: those of the published state and of the pending commit. Of each family the newest, and
+    /// older ones that suit a part of it.
+    pub(crate) fn dictionaries(&mut self) -> Result<Arc<Taught>> {
         let shared = self.shared()?;
         let Some(p) = &self.pending else {
             return Ok(Arc::default());
         };
         let key = (p.commit, p.new_dicts.len());
         if self.training.made_for != key {
-            let mut map = HashMap::new();
+            let uses = {
+                let writer = shared.writer.lock();
+                let space = writer.space.as_ref();
+                space.map_or_else(HashMap::new, |(_, space)| space.dict_uses.clone())
+            };
+            let mut taught = Taught::new();
             let state = shared.state.read();
-            for info in &state.dicts {
-                map.insert(
-                    Family(info.family),
-                    shared.dictionary(&*self.file, &state, info.id)?,
-                );
-            }
-            for info in &p.new_dicts {
-                if let Some(d) = shared.known_dictionary(info.id) {
-                    map.insert(Family(info.family), d);
-                }
+            for info in suitable(state.dicts.iter().chain(&p.new_dicts), &uses) {
+                let dictionary = match shared.known_dictionary(info.id) {
+                    Some(known) => known,
+                    None => shared.dictionary(&*self.file, &state, info.id)?,
+                };
+                taught
+                    .entry(Family(info.family))
+                    .or_default()
+                    .push(dictionary);
             }
             drop(state);
             shared
                 .writer
                 .lock()
                 .learner
-                .keep(|family| map.contains_key(&family));
-            self.training.current = Arc::new(map);
+                .keep(|family| taught.contains_key(&family));
+            self.training.current = Arc::new(taught);
             self.training.made_for = key;
         }
         Ok(Arc::clone(&self.training.current))
@@ -93,21 +102,23 @@ impl Handle {
         Ok(())
     }
 
-    /// Appends a trained dictionary to the pending commit, if the training brought one.
-    fn install(&mut self, shared: &Arc<Shared>, task: Task<Option<Trained>>) {
-        let (Some(trained), Some(p)) = (task.wait().flatten(), &mut self.pending) else {
-            return;
-        };
+    /// Appends what a lesson brought to the pending commit.
+    fn install(&mut self, shared: &Arc<Shared>, task: Task<Vec<Trained>>) {
+        for trained in task.wait().into_iter().flatten() {
+            if self.install_one(shared, trained).is_none() {
+                return;
+            }
+        }
+    }
+
+    fn install_one(&mut self, shared: &Arc<Shared>, trained: Trained) -> Option<()> {
+        let p = self.pending.as_mut()?;
         let mut writer = shared.writer.lock();
         let id = shared.state.read().next_dict().max(writer.last_dict + 1);
-        let Some((_, space)) = writer.space.as_mut().filter(|_| id < MAX_DICT) else {
-            return;
-        };
+        let (_, space) = writer.space.as_mut().filter(|_| id < MAX_DICT)?;
         let dict = Arc::new(Dictionary::new(id, trained.codec, trained.bytes));
         let len = (RECORD_LEN + dict.bytes().len()) as u64;
-        if p.appender.make_room(space, len, p.commit).is_err() {
-            return;
-        }
+        p.appender.make_room(space, len, p.commit).ok()?;
         let place: NodeRef = p.appender.push(
             Record {
                 codec: trained.codec.0,
@@ -125,6 +136,7 @@ impl Handle {
         });
         shared.add_dictionary(&dict);
         writer.learner.installed(trained.family, &dict);
+        Some(())
     }
 
     /// Trains dictionaries from sample pages drawn evenly from a database of `database` bytes that is about to be written.
@@ -153,4 +165,29 @@ impl Handle {
         }
         Ok(())
     }
+}
+
+/// Of each family what pages are tried with, the newest first: what the last lesson brought, and what serves a good part of its pages.
+fn suitable<'a>(
+    all: impl Iterator<Item = &'a DictInfo>,
+    uses: &HashMap<u32, i64>,
+) -> Vec<&'a DictInfo> {
+    let mut all: Vec<&DictInfo> = all.collect();
+    all.sort_unstable_by_key(|info| std::cmp::Reverse(info.id));
+    let used = |info: &DictInfo| uses.get(&info.id).copied().unwrap_or(0);
+    let mut served: HashMap<u16, (i64, usize)> = HashMap::new();
+    for info in &all {
+        served.entry(info.family).or_default().0 += used(info);
+    }
+    let mut newer: HashMap<u16, u32> = HashMap::new();
+    all.retain(|info| {
+        let (in_all, taken) = served.entry(info.family).or_default();
+        let of_one_lesson = newer.insert(info.family, info.id) == Some(info.id + 1);
+        let unused = used(info) == 0;
+        let suits = used(info) * PART >= (*in_all).max(1) || unused && of_one_lesson;
+        let tried = *taken == 0 || *taken < CANDIDATES && suits;
+        *taken += usize::from(tried);
+        tried
+    });
+    all
 }

@@ -16,6 +16,7 @@
 //!
 //! Invariant: [`decode()`] of hostile bytes is an error or some page, never a panic.
 
+pub(crate) mod choice;
 mod decode;
 mod dictionary;
 mod encode;

@@ -40,6 +40,7 @@ fn dictionary(id: u32) -> Dictionary {
         .due()
         .expect("200 pages are enough")
         .train()
+        .pop()
         .expect("the pages are alike");
     Dictionary::new(id, trained.codec, trained.bytes)
 }

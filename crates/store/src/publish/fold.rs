@@ -79,7 +79,7 @@ pub(super) fn fold_map(
     let all: Vec<DictInfo> = now.dicts.iter().chain(&p.new_dicts).copied().collect();
     for d in &all {
         let uses = space.dict_uses.get(&d.id).copied().unwrap_or(0);
-        let newest = all.iter().all(|n| n.family != d.family || n.id <= d.id);
+        let newest = all.iter().all(|n| n.family != d.family || n.id <= d.id + 1);
         if uses > 0 || newest && d.id >= writer.first_dict {
             let mut place = d.place;
             if let Some((record, payload)) = besides.dicts.get(&d.id) {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::super::family::Family;
 use super::super::{CodecId, Dictionary, PageSettings, encode_pages};
-use super::LESSON_PAGES;
+use super::{DICTIONARY_BYTES, LESSON_PAGES, PART, clusters};
 use crate::CodecChoice;
 use densite_typed::{Model, Outlook, PageContext};
 
@@ -37,7 +37,7 @@ pub struct Lesson {
     /// How it would be used.
     pub(super) terms: Terms,
     /// What the family has now.
-    pub(super) current: Option<Arc<Dictionary>>,
+    pub(super) current: Vec<Arc<Dictionary>>,
     /// While it exists the learner knows that the lesson does.
     pub(super) _token: Arc<()>,
 }
@@ -69,17 +69,25 @@ pub struct Trained {
 }
 
 impl Lesson {
-    /// Whether the family has no dictionary yet, so that pages are stored the larger way until the lesson ends.
-    pub fn is_first(&self) -> bool {
-        self.current.is_none()
+    /// Leaves samples out that turned out to be none, and with them what they stand for.
+    pub(super) fn leave_out(&mut self, which: impl Fn(&[u8]) -> bool) {
+        let before = self.samples.len().max(1) as u64;
+        self.samples.retain(|page| !which(page));
+        self.bytes = self.bytes * self.samples.len() as u64 / before;
+        self.max_bytes = self.max_bytes.min(worth(self.bytes));
     }
 
-    /// Trains a model and a dictionary and judges them by samples they have not seen, at the level they will be used at. `None` unless the better
+    /// Whether the family has no dictionary yet, so that pages are stored the larger way until the lesson ends.
+    pub fn is_first(&self) -> bool {
+        self.current.is_empty()
+    }
+
+    /// Trains a model and a dictionary and judges them by samples they have not seen, at the level they will be used at. Nothing unless the better
     /// one makes them smaller by 2 % than what the family has (or nothing) does, and repays its own bytes. A model is better unless the dictionary is
-    /// smaller by more than 1 %, for it decodes faster. Takes 0.02 to 0.5 s.
-    pub fn train(self) -> Option<Trained> {
+    /// smaller by more than 1 %, for it decodes faster. Two models, if the samples are of two kinds (see `clusters`). Takes 0.02 to 0.5 s.
+    pub fn train(self) -> Vec<Trained> {
         if self.samples.len() < LESSON_PAGES {
-            return None;
+            return Vec::new();
         }
         let (held_out, taught): (Vec<_>, Vec<_>) = self
             .samples
@@ -101,51 +109,68 @@ impl Lesson {
         });
         let raw: usize = held_out.iter().map(|page| page.len()).sum();
         let choice = self.terms.choice;
-        let before = self.judge(&held_out, self.current.as_deref(), choice);
-        let judged = |codec: CodecId, bytes: Vec<u8>| {
-            let new = Dictionary::new(0, codec, bytes);
-            let after = self.judge(&held_out, Some(&new), choice);
+        let before = self.judge(&held_out, &[], choice);
+        let judged = |codec: CodecId, bytes: Vec<Vec<u8>>| {
+            let new = bytes.into_iter().map(|b| Dictionary::new(0, codec, b));
+            let new: Vec<Dictionary> = new.collect();
+            let after = self.judge(&held_out, &new, choice);
             // Its own bytes, as a part of what they are for.
-            let own = new.bytes().len() as f64 / self.bytes.max(1) as f64 * raw as f64;
+            let own: usize = new.iter().map(|d| d.bytes().len()).sum();
+            let own = own as f64 / self.bytes.max(1) as f64 * raw as f64;
             (new, after, after as f64 + own)
         };
-        let model = self.model(&taught).map(|m| judged(CodecId::TYPED, m));
+        let model = self
+            .model(&taught)
+            .map(|m| judged(CodecId::TYPED, vec![m.to_bytes()]));
         let may_help = match (&model, choice) {
             (_, CodecChoice::Typed) => false,
             (None, _) => true,
             (Some(model), _) => {
-                let plain = self.judge(&held_out, None, CodecChoice::Zstd);
+                let plain = self.judge_alone(&held_out, CodecChoice::Zstd);
                 model.2 > plain as f64 * HOPELESS
             }
         };
         let dictionary = if may_help {
-            train(&taught, self.max_bytes).map(|d| judged(CodecId::ZSTD_DICT, d))
+            train(&taught, self.max_bytes).map(|d| judged(CodecId::ZSTD_DICT, vec![d]))
         } else {
             None
         };
-        // The model comes first, and stays unless the dictionary is that much better.
-        let best = model.into_iter().chain(dictionary).reduce(|best, next| {
+        let two = match &model {
+            Some(_) if self.terms.even || !self.is_first() => {
+                clusters::two_kinds(&taught, self.terms.reserved, &|pages| self.model(pages))
+                    .map(|two| judged(CodecId::TYPED, two.map(|m| m.to_bytes()).to_vec()))
+            }
+            _ => None,
+        };
+        // The model comes first, and stays unless another is that much better.
+        let all = model.into_iter().chain(dictionary).chain(two);
+        let best = all.reduce(|best, next| {
             if next.2 < best.2 * (1.0 - SLOWER) {
                 next
             } else {
                 best
             }
         });
-        let (new, after, with_own) = best?;
+        let Some((new, after, with_own)) = best else {
+            return Vec::new();
+        };
         let saved = before as f64 - after as f64;
         if with_own >= before as f64 || saved < before as f64 * BETTER {
-            return None;
+            return Vec::new();
         }
-        Some(Trained {
-            family: self.family,
-            codec: new.codec(),
-            ratio: after as f64 / raw as f64,
-            bytes: new.into_bytes(),
-        })
+        let ratio = after as f64 / raw as f64;
+        new.into_iter()
+            .map(|new| Trained {
+                family: self.family,
+                codec: new.codec(),
+                ratio,
+                bytes: new.into_bytes(),
+            })
+            .collect()
     }
 
     /// Learns a model, if pages may be typed and the family is one of b-tree pages.
-    fn model(&self, taught: &[&[u8]]) -> Option<Vec<u8>> {
+    fn model(&self, taught: &[&[u8]]) -> Option<Model> {
         if self.family == Family::OTHER
             || matches!(self.terms.choice, CodecChoice::Zstd | CodecChoice::Raw)
         {
@@ -156,35 +181,52 @@ impl Lesson {
         } else {
             Outlook::Beginning
         };
-        let model = Model::learn(taught, self.terms.reserved, self.bytes, outlook)?;
-        Some(model.to_bytes())
+        Model::learn(taught, self.terms.reserved, self.bytes, outlook)
     }
 
-    /// Bytes that pages take with a dictionary.
-    fn judge(
-        &self,
-        pages: &[&[u8]],
-        dictionary: Option<&Dictionary>,
-        choice: CodecChoice,
-    ) -> usize {
+    /// Bytes that pages take when each gets what suits it best of what the family has and of what is `new`.
+    fn judge(&self, pages: &[&[u8]], new: &[Dictionary], choice: CodecChoice) -> usize {
+        let all: Vec<&Dictionary> = self.current.iter().map(|d| &**d).chain(new).collect();
+        if all.is_empty() {
+            return self.judge_alone(pages, choice);
+        }
+        let best = |page: &&[u8]| {
+            let all = all.iter().map(|d| self.cost(page, Some(d), choice));
+            all.min().unwrap_or(0)
+        };
+        pages.iter().map(best).sum()
+    }
+
+    /// Bytes that pages take without a dictionary.
+    fn judge_alone(&self, pages: &[&[u8]], choice: CodecChoice) -> usize {
+        pages.iter().map(|page| self.cost(page, None, choice)).sum()
+    }
+
+    fn cost(&self, page: &[u8], dictionary: Option<&Dictionary>, choice: CodecChoice) -> usize {
         let settings = PageSettings {
             level: self.terms.level,
             choice,
             family: dictionary,
             other: None,
         };
+        // Any place where pages may be scrubbed: samples do not know theirs.
+        let context = PageContext {
+            number: 3,
+            pages: 0,
+            reserved: self.terms.reserved,
+        };
         let (mut kept, mut out) = (Vec::new(), Vec::new());
-        for page in pages {
-            // Any place where pages may be scrubbed: samples do not know theirs.
-            let context = PageContext {
-                number: 3,
-                pages: 0,
-                reserved: self.terms.reserved,
-            };
-            encode_pages(page, page.len(), &context, &settings, &mut kept, &mut out);
-        }
+        encode_pages(page, page.len(), &context, &settings, &mut kept, &mut out);
         out.len()
     }
+}
+
+/// The size of a dictionary that pays for itself with so many bytes.
+pub(super) fn worth(bytes: u64) -> usize {
+    let (low, high) = DICTIONARY_BYTES;
+    usize::try_from(bytes / PART)
+        .unwrap_or(high)
+        .clamp(low, high)
 }
 
 /// Makes a dictionary of at most `max_bytes` from samples of what it is for; `None` when there are too few. Deterministic.

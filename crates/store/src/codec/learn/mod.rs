@@ -15,6 +15,7 @@
 //!
 //! Invariants: samples weigh at most [`SAMPLE_BYTES`] in all; the same pages in the same order give the same lessons.
 
+mod clusters;
 mod lesson;
 mod pupil;
 mod reservoir;
@@ -172,9 +173,9 @@ impl Learner {
         };
         let mut lesson = pupil.lesson(family, database, terms);
         if family == Family::OTHER {
-            lesson.samples.retain(|page| {
+            lesson.leave_out(|page| {
                 let of = Family::of(page);
-                of == Family::OTHER || self.pupils.get(&of).is_none_or(|pupil| !pupil.has_own())
+                of != Family::OTHER && self.pupils.get(&of).is_some_and(Pupil::has_own)
             });
         }
         Some(lesson)

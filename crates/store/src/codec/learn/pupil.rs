@@ -2,11 +2,12 @@
 
 use std::sync::{Arc, Weak};
 
+use super::super::choice::CANDIDATES;
 use super::super::family::Family;
 use super::super::{CodecId, Dictionary};
-use super::lesson::Terms;
+use super::lesson::{Terms, worth};
 use super::reservoir::Reservoir;
-use super::{DICTIONARY_BYTES, FIRST_BYTES, FIRST_PAGES, GROWTH, LESSON_PAGES, Lesson, PART};
+use super::{FIRST_BYTES, FIRST_PAGES, GROWTH, LESSON_PAGES, Lesson, PART};
 
 /// The weight of one frame in the running mean of a family's ratio is one part in this many.
 const MEMORY: f64 = 96.0;
@@ -32,7 +33,8 @@ pub(super) struct Pupil {
     pub(super) last_seen: u64,
     /// `seen_bytes` at the last lesson, or what a dictionary found in the file stands for; 0: never taught.
     taught_bytes: u64,
-    dictionary: Option<Arc<Dictionary>>,
+    /// What it was taught, the newest last; at most [`CANDIDATES`].
+    dictionaries: Vec<Arc<Dictionary>>,
     /// Upgrades while a lesson exists.
     lesson: Weak<()>,
     /// Frames coded since the last lesson.
@@ -92,12 +94,12 @@ impl Pupil {
             max_bytes: self.worth(database),
             bytes: self.usable(database),
             terms,
-            current: self.dictionary.clone(),
+            current: self.dictionaries.clone(),
             _token: token,
         }
     }
 
-    /// Has this dictionary from now on.
+    /// Has this dictionary, too, from now on.
     pub(super) fn installed(&mut self, dictionary: &Arc<Dictionary>) {
         if self.taught_bytes == 0 {
             // It was in the file: take it that it was worth its bytes, and that a model of some size has learned what there is.
@@ -110,7 +112,10 @@ impl Pupil {
             self.seen_pages += FIRST_PAGES;
         }
         (self.coded, self.ratio, self.settled) = (0, 0.0, 0.0);
-        self.dictionary = Some(Arc::clone(dictionary));
+        if self.dictionaries.len() == CANDIDATES {
+            self.dictionaries.remove(0);
+        }
+        self.dictionaries.push(Arc::clone(dictionary));
     }
 
     /// Whether it was never taught and has no dictionary.
@@ -120,17 +125,17 @@ impl Pupil {
 
     /// Whether its pages may have to make do with the dictionary of OTHER.
     pub(super) fn is_rare(&self) -> bool {
-        self.dictionary.is_none() && self.seen_pages <= FIRST_PAGES
+        self.dictionaries.is_empty() && self.seen_pages <= FIRST_PAGES
     }
 
     /// Whether it has a dictionary of its own.
     pub(super) fn has_dictionary(&self) -> bool {
-        self.dictionary.is_some()
+        !self.dictionaries.is_empty()
     }
 
     /// Whether it has a dictionary of its own, or is about to.
     pub(super) fn has_own(&self) -> bool {
-        self.dictionary.is_some() || self.lesson.strong_count() > 0
+        !self.dictionaries.is_empty() || self.lesson.strong_count() > 0
     }
 
     /// Whether a lesson is worth while now.
@@ -158,10 +163,7 @@ impl Pupil {
 
     /// The size of a dictionary that would pay for itself.
     fn worth(&self, database: u64) -> usize {
-        let (low, high) = DICTIONARY_BYTES;
-        usize::try_from(self.usable(database) / PART)
-            .unwrap_or(high)
-            .clamp(low, high)
+        worth(self.usable(database))
     }
 
     fn drifted(&self) -> bool {
@@ -170,7 +172,7 @@ impl Pupil {
 
     /// Whether it has been seen `growth` times as much as at the last lesson, and a dictionary twice as large (or the first one) would pay.
     fn outgrown(&self, database: u64, growth: u64) -> bool {
-        if let Some(model) = &self.dictionary
+        if let Some(model) = self.dictionaries.last()
             && model.codec() == CodecId::TYPED
         {
             // A model that was learned from a full sample has learned what there is, but for drift.
@@ -179,8 +181,8 @@ impl Pupil {
                 && self.seen_bytes >= self.taught_bytes.saturating_mul(growth);
         }
         let has = self
-            .dictionary
-            .as_ref()
+            .dictionaries
+            .last()
             .map_or(0, |dictionary| dictionary.bytes().len());
         self.seen_bytes >= self.taught_bytes.saturating_mul(growth)
             && self.worth(database) >= has * 2

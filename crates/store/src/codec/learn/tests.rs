@@ -26,7 +26,7 @@ fn noise(n: u64) -> Vec<u8> {
 fn teach(learner: &mut Learner, id: u32) -> Vec<(Family, Arc<Dictionary>)> {
     let mut out = Vec::new();
     while let Some(lesson) = learner.due() {
-        if let Some(trained) = lesson.train() {
+        for trained in lesson.train() {
             let dict = Arc::new(Dictionary::new(id, trained.codec, trained.bytes));
             learner.installed(trained.family, &dict);
             out.push((trained.family, dict));
@@ -62,7 +62,7 @@ fn a_family_is_taught_when_enough_was_seen_and_again_when_it_has_grown() {
         learner.due().is_none_or(|l| l.family == Family::OTHER),
         "not while the lesson exists"
     );
-    let trained = lesson.train().expect("the pages are alike");
+    let trained = lesson.train().pop().expect("the pages are alike");
     assert!(trained.bytes.len() <= DICTIONARY_BYTES.0);
     let dict = Arc::new(Dictionary::new(1, trained.codec, trained.bytes));
     learner.installed(A, &dict);
@@ -115,7 +115,7 @@ fn what_does_not_shrink_gets_no_dictionary_and_costs_few_lessons() {
         learner.coded(A, 4096, 4096);
         while let Some(lesson) = learner.due() {
             lessons += 1;
-            assert_eq!(lesson.train(), None);
+            assert_eq!(lesson.train(), vec![]);
         }
     }
     assert!(lessons <= 5, "{lessons}");
@@ -258,4 +258,102 @@ fn hostile_samples_do_no_harm() {
         learner.flush();
         teach(&mut learner, 1);
     }
+}
+
+/// What the dictionary for the rest costs is set against what is left for it, not against all that was seen before families had their own.
+#[test]
+fn the_rest_is_what_got_no_dictionary_of_its_own() {
+    let mut learner = Learner::new();
+    learner.set_database_bytes(64 << 20);
+    for n in 0..FIRST_PAGES * 8 {
+        learner.observe(Family::of(&leaf(n % 8, n)), &leaf(n % 8, n));
+    }
+    for n in 0..LESSON_PAGES as u64 {
+        learner.observe(Family::OTHER, &page(n, 4096));
+    }
+    learner.flush();
+    let mut rest = None;
+    while let Some(lesson) = learner.due() {
+        if lesson.family == Family::OTHER {
+            rest = Some(lesson);
+        } else {
+            // Its family has its own from now on.
+            let dict = Arc::new(Dictionary::new(1, CodecId::ZSTD_DICT, vec![7; 300]));
+            learner.installed(lesson.family, &dict);
+        }
+    }
+    let rest = rest.expect("the rest is taught, too");
+    assert!((1..=LESSON_PAGES).contains(&rest.samples.len()));
+    assert!(rest.bytes < 8 << 20, "{}", rest.bytes);
+    assert!(rest.max_bytes < DICTIONARY_BYTES.1, "{}", rest.max_bytes);
+}
+
+/// A table leaf whose family is told by its number of columns.
+fn leaf(columns: u64, n: u64) -> Vec<u8> {
+    let mut page = noise(n);
+    let cell = 4000u16;
+    page[..10].copy_from_slice(&[13, 0, 0, 0, 1, 0x0f, 0xa0, 0, 0x0f, 0xa0]);
+    let header = columns as u8 + 3;
+    page[usize::from(cell)..][..3].copy_from_slice(&[90, 1, header]);
+    page[usize::from(cell) + 3..][..usize::from(header) - 1].fill(1);
+    page
+}
+
+/// A page of a table of two columns, text and number, with rows of one of two kinds.
+fn rows(kind: u64, n: u64) -> Vec<u8> {
+    const CELL: usize = 57;
+    let (mut page, cells) = (vec![0; 4096], 60);
+    page[..8].copy_from_slice(&[13, 0, 0, 0, cells as u8, 0, 0, 0]);
+    for row in 0..cells {
+        let (id, at) = (n * 60 + row as u64, 4096 - CELL * (row + 1));
+        let x = xxhash_rust::xxh3::xxh3_64(&id.to_le_bytes());
+        let words = if kind == 0 {
+            [
+                "amber..", "beryl..", "coral..", "diamond", "emerald", "fluorit", "garnet.",
+                "hematit",
+            ]
+        } else {
+            [
+                "Antwerp", "Bergen.", "Cadiz..", "Dublin.", "Exeter.", "Florenz", "Genoa..",
+                "Hamburg",
+            ]
+        };
+        let word = |i: u32| words[(x >> (3 * i)) as usize & 7];
+        let text = (0..6).map(word).collect::<Vec<_>>().join("-");
+        let number = if kind == 0 {
+            1 << 24 | id as u32
+        } else {
+            x as u32 | 1 << 28
+        };
+        let record = [
+            &[3, 13 + 2 * 47, 4][..],
+            &text.as_bytes()[..47],
+            &number.to_be_bytes(),
+        ];
+        let cell = [&[54, 0x81, row as u8][..], &record.concat()].concat();
+        page[at..at + cell.len()].copy_from_slice(&cell);
+        page[8 + 2 * row..][..2].copy_from_slice(&(at as u16).to_be_bytes());
+    }
+    let first = (4096 - CELL * cells) as u16;
+    page[5..7].copy_from_slice(&first.to_be_bytes());
+    page
+}
+
+/// Two tables of one shape are one family; a lesson brings a model for each.
+#[test]
+fn two_tables_of_one_shape_get_two_models() {
+    let lesson = |kinds: u64| {
+        let mut learner = Learner::new();
+        learner.set_database_bytes(64 << 20);
+        for n in 0..300 {
+            let page = rows(n % kinds, n);
+            assert_eq!(Family::of(&page), Family::of(&rows(0, 0)));
+            learner.observe(Family::of(&page), &page);
+        }
+        learner.flush();
+        learner.due().expect("enough").train()
+    };
+    let (one, two) = (lesson(1), lesson(2));
+    assert_eq!((one.len(), two.len()), (1, 2));
+    assert!(two.iter().all(|t| t.codec == CodecId::TYPED));
 }

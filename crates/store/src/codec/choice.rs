@@ -1,0 +1,163 @@
+//! Which of its family's dictionaries a page gets.
+//!
+//! Tables and indexes of one shape are one family (see `family`), and what was learned from one of them may not suit another. So a
+//! family may have several dictionaries or models, and a page gets the one by which it becomes smallest. Trying all of them takes as many times
+//! as long; but neighbours are mostly pages of one table. So a page is tried with what the page of its family before it
+//! got, and with the others only if it comes out larger than that one by more than [`SURPRISE`].
+
+use super::family::Family;
+use super::page::{PageSettings, encode_pages};
+use super::{Dictionary, Encoded};
+use crate::CodecChoice;
+use densite_typed::PageContext;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// Most dictionaries of a family that are tried.
+pub(crate) const CANDIDATES: usize = 4;
+/// A page that is larger than one before it by this factor may be of another table.
+const SURPRISE: f64 = 1.25;
+
+/// What families were taught, the newest first.
+pub(crate) type Taught = HashMap<Family, Vec<Arc<Dictionary>>>;
+
+/// Pages of one family, adjacent and of one length.
+pub(crate) struct Pages<'a> {
+    pub(crate) raw: &'a [u8],
+    pub(crate) page_size: usize,
+    /// Where the first of them is.
+    pub(crate) context: PageContext,
+    pub(crate) family: Family,
+}
+
+/// Encodes pages one after the other, each by the dictionary that suits it.
+pub(crate) struct Chooser<'a> {
+    level: i32,
+    choice: CodecChoice,
+    taught: &'a Taught,
+    /// Of each family the dictionary of the last page that was tried with all, by its place, and stored / raw of that page.
+    last: HashMap<Family, (usize, f64)>,
+    other: Vec<u8>,
+}
+
+impl<'a> Chooser<'a> {
+    pub(crate) fn new(level: i32, choice: CodecChoice, taught: &'a Taught) -> Chooser<'a> {
+        Chooser {
+            level,
+            choice,
+            taught,
+            last: HashMap::new(),
+            other: Vec::new(),
+        }
+    }
+
+    /// As [`encode_pages`]: appends the payload to `out`, and `kept` becomes what decoding it gives.
+    pub(crate) fn encode(
+        &mut self,
+        pages: &Pages<'_>,
+        kept: &mut Vec<u8>,
+        out: &mut Vec<u8>,
+    ) -> Encoded {
+        let of = |family| self.taught.get(&family).map_or(&[][..], Vec::as_slice);
+        let (candidates, other) = (of(pages.family), of(Family::OTHER).first());
+        let (level, choice) = (self.level, self.choice);
+        let by = |candidate: Option<&Arc<Dictionary>>, kept: &mut Vec<u8>, out: &mut Vec<u8>| {
+            let settings = PageSettings {
+                level,
+                choice,
+                family: candidate.map(|d| &**d),
+                other: other.map(|d| &**d),
+            };
+            let Pages {
+                raw,
+                page_size,
+                context,
+                ..
+            } = pages;
+            encode_pages(raw, *page_size, context, &settings, kept, out)
+        };
+        let last = self.last.get(&pages.family).copied();
+        let mut best = last.map_or(0, |(place, _)| place);
+        let before = out.len();
+        let mut encoded = by(candidates.get(best), kept, out);
+        if candidates.len() < 2 {
+            return encoded;
+        }
+        let ratio = |len: usize| len as f64 / pages.raw.len().max(1) as f64;
+        if last.is_some_and(|(_, usual)| ratio(out.len() - before) <= usual * SURPRISE) {
+            return encoded;
+        }
+        let first = best;
+        for (place, candidate) in candidates.iter().enumerate().filter(|(p, _)| *p != first) {
+            self.other.clear();
+            let tried = by(Some(candidate), kept, &mut self.other);
+            if self.other.len() < out.len() - before {
+                out.truncate(before);
+                out.extend_from_slice(&self.other);
+                (best, encoded) = (place, tried);
+            }
+        }
+        let usual = ratio(out.len() - before);
+        self.last.insert(pages.family, (best, usual));
+        encoded
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::learn::Learner;
+    use super::super::tests::page;
+    use super::*;
+
+    /// Words that no other kind of page has.
+    fn other_page(n: u64) -> Vec<u8> {
+        page(n, 4096).iter().map(|b| b ^ 0x15).collect()
+    }
+
+    fn taught(of: impl Fn(u64) -> Vec<u8>, id: u32) -> Arc<Dictionary> {
+        let mut learner = Learner::new();
+        for n in 0..200 {
+            learner.observe(Family::OTHER, &of(n));
+        }
+        let lesson = learner.due().expect("enough pages");
+        let trained = lesson.train().pop().expect("they are alike");
+        Arc::new(Dictionary::new(id, trained.codec, trained.bytes))
+    }
+
+    #[test]
+    fn every_page_gets_the_dictionary_that_suits_it() {
+        const FAMILY: Family = Family(0x2003);
+        let (one, two) = (taught(|n| page(n, 4096), 1), taught(other_page, 2));
+        let both = Taught::from([(FAMILY, vec![Arc::clone(&two), Arc::clone(&one)])]);
+        let mut chooser = Chooser::new(3, CodecChoice::Zstd, &both);
+        let (mut kept, mut out) = (Vec::new(), Vec::new());
+        for n in 1000..1200 {
+            // Runs of pages of one kind, and single ones.
+            let kind = u64::from((n % 64 >= 40) != (n % 7 == 0));
+            let raw = if kind == 0 {
+                page(n, 4096)
+            } else {
+                other_page(n)
+            };
+            let context = PageContext {
+                number: 3,
+                pages: 0,
+                reserved: 0,
+            };
+            let pages = Pages {
+                raw: &raw,
+                page_size: 4096,
+                context,
+                family: FAMILY,
+            };
+            let before = out.len();
+            let encoded = chooser.encode(&pages, &mut kept, &mut out);
+            assert_eq!(encoded.dict_id, 1 + kind as u32, "page {n}");
+            let used = if kind == 0 { &one } else { &two };
+            let mut back = vec![0; 4096];
+            super::super::decode(encoded.codec, &out[before..], Some(used), &mut back)
+                .expect("decodes");
+            assert!(back == raw && kept == raw);
+        }
+    }
+}
