@@ -18,6 +18,8 @@ const SAMPLE_MAX: usize = 8 << 10;
 const BETTER: f64 = 0.02;
 /// A dictionary must make pages smaller than a model does by this part.
 const SLOWER: f64 = 0.01;
+/// Two models must make pages smaller than one by this part: some pages are tried with both.
+const TWICE: f64 = 0.04;
 /// A model that takes less than this part of what zstd takes without a dictionary is not to be reached by one with a dictionary.
 const HOPELESS: f64 = 0.5;
 /// Most bytes to train on.
@@ -145,7 +147,8 @@ impl Lesson {
         // The model comes first, and stays unless another is that much better.
         let all = model.into_iter().chain(dictionary).chain(two);
         let best = all.reduce(|best, next| {
-            if next.2 < best.2 * (1.0 - SLOWER) {
+            let much = if next.0.len() > 1 { TWICE } else { SLOWER };
+            if next.2 < best.2 * (1.0 - much) {
                 next
             } else {
                 best
