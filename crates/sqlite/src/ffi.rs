@@ -138,6 +138,13 @@ pub struct IndexConstraint {
     pub iTermOffset: c_int,
 }
 
+/// `sqlite3_index_orderby`.
+#[repr(C)]
+pub struct IndexOrderBy {
+    pub iColumn: c_int,
+    pub desc: c_uchar,
+}
+
 /// `sqlite3_index_constraint_usage`.
 #[repr(C)]
 pub struct IndexConstraintUsage {
@@ -151,7 +158,7 @@ pub struct IndexInfo {
     pub nConstraint: c_int,
     pub aConstraint: *mut IndexConstraint,
     pub nOrderBy: c_int,
-    pub aOrderBy: *mut c_void,
+    pub aOrderBy: *mut IndexOrderBy,
     pub aConstraintUsage: *mut IndexConstraintUsage,
     pub idxNum: c_int,
     pub idxStr: *mut c_char,
@@ -173,7 +180,7 @@ pub type ConnectCallback = unsafe extern "C" fn(
     *mut *mut c_char,
 ) -> c_int;
 
-/// `sqlite3_module`, version 1.
+/// `sqlite3_module`, version 2.
 #[repr(C)]
 pub struct Module {
     pub iVersion: c_int,
@@ -197,13 +204,17 @@ pub struct Module {
     pub xEof: Option<unsafe extern "C" fn(*mut VtabCursor) -> c_int>,
     pub xColumn: Option<unsafe extern "C" fn(*mut VtabCursor, *mut Context, c_int) -> c_int>,
     pub xRowid: Option<unsafe extern "C" fn(*mut VtabCursor, *mut i64) -> c_int>,
-    pub xUpdate: Option<unsafe extern "C" fn()>,
+    pub xUpdate:
+        Option<unsafe extern "C" fn(*mut Vtab, c_int, *mut *mut RawValue, *mut i64) -> c_int>,
     pub xBegin: Option<unsafe extern "C" fn(*mut Vtab) -> c_int>,
     pub xSync: Option<unsafe extern "C" fn(*mut Vtab) -> c_int>,
     pub xCommit: Option<unsafe extern "C" fn(*mut Vtab) -> c_int>,
     pub xRollback: Option<unsafe extern "C" fn(*mut Vtab) -> c_int>,
     pub xFindFunction: Option<unsafe extern "C" fn()>,
     pub xRename: Option<unsafe extern "C" fn(*mut Vtab, *const c_char) -> c_int>,
+    pub xSavepoint: Option<unsafe extern "C" fn(*mut Vtab, c_int) -> c_int>,
+    pub xRelease: Option<unsafe extern "C" fn(*mut Vtab, c_int) -> c_int>,
+    pub xRollbackTo: Option<unsafe extern "C" fn(*mut Vtab, c_int) -> c_int>,
 }
 
 pub const OPEN_READONLY: c_int = 0x0000_0001;
@@ -297,7 +308,8 @@ pub const DETERMINISTIC: c_int = 0x0000_0800;
 pub const DIRECTONLY: c_int = 0x0008_0000;
 pub const INNOCUOUS: c_int = 0x0020_0000;
 
-pub const INDEX_CONSTRAINT_EQ: c_uchar = 2;
+pub const INDEX_SCAN_UNIQUE: c_int = 1;
+pub const VTAB_CONSTRAINT_SUPPORT: c_int = 1;
 pub const VTAB_INNOCUOUS: c_int = 2;
 pub const VTAB_DIRECTONLY: c_int = 3;
 

@@ -118,7 +118,7 @@ unsafe extern "C" fn call<const N: usize>(
     });
     match answer {
         // SAFETY: the context of this call.
-        Ok(value) => unsafe { set_result(api, context, &value) },
+        Ok(value) => unsafe { set_result(api, context, value.as_ref()) },
         // SAFETY: as above; the text is copied.
         Err(error) => unsafe {
             let text = c_string(&error.message);
@@ -147,22 +147,22 @@ pub(crate) unsafe fn arguments_of<'a>(
 ///
 /// # Safety
 /// `context` is the live context of a running callback of that library.
-pub(crate) unsafe fn set_result(api: Api, context: *mut Context, value: &Value) {
+pub(crate) unsafe fn set_result(api: Api, context: *mut Context, value: ValueRef<'_>) {
     let t = api.raw();
     // SAFETY: as the caller vouches; text and blobs are copied before the call returns.
     unsafe {
         match value {
-            Value::Null => (t.result_null)(context),
-            Value::Integer(n) => (t.result_int64)(context, *n),
-            Value::Real(x) => (t.result_double)(context, *x),
-            Value::Text(text) => (t.result_text64)(
+            ValueRef::Null => (t.result_null)(context),
+            ValueRef::Integer(n) => (t.result_int64)(context, n),
+            ValueRef::Real(x) => (t.result_double)(context, x),
+            ValueRef::Text(text) => (t.result_text64)(
                 context,
                 text.as_ptr().cast(),
                 text.len() as u64,
                 transient(),
                 1, // SQLITE_UTF8
             ),
-            Value::Blob(blob) => (t.result_blob64)(
+            ValueRef::Blob(blob) => (t.result_blob64)(
                 context,
                 blob.as_ptr().cast(),
                 blob.len() as u64,

@@ -7,7 +7,8 @@
 //! - [`HostVfs`], [`HostFile`]: files through a VFS of the host;
 //! - [`Vfs`], [`VfsFile`], [`register_vfs`]: a VFS of one's own;
 //! - [`image`]: what is read of a database's bytes without SQLite;
-//! - [`create_function`], [`create_table_function`]: SQL functions.
+//! - [`create_function`], [`create_table_function`]: SQL functions;
+//! - [`VirtualTable`], [`TableCursor`], [`create_module`]: virtual tables.
 //!
 //! Callbacks catch panics: none crosses into C.
 
@@ -30,6 +31,7 @@ mod statement;
 mod table;
 mod value;
 mod vfs;
+mod vtab;
 
 pub use api::{Api, EntryPoint, OLDEST_VERSION, string_of_any_version};
 pub use backup::{Backup, BackupStep};
@@ -44,3 +46,7 @@ pub use statement::Statement;
 pub use table::create_table_function;
 pub use value::{Value, ValueRef};
 pub use vfs::{Opened, Registered, Vfs, VfsFile, make_default, register_vfs, registered};
+pub use vtab::{
+    Change, Conflict, Constraint, Existence, Operator, Origin, Plan, TableCursor, VirtualTable,
+    create_module,
+};

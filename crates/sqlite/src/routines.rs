@@ -5,8 +5,8 @@
 //! this crate does not call is `Unused`, a pointer without a type.
 
 use crate::ffi::{
-    Backup, Context, Db, Destructor, ExecCallback, FinalCallback, FunctionCallback, Module,
-    RawValue, Stmt, Vfs,
+    Backup, Context, Db, Destructor, ExecCallback, FinalCallback, FunctionCallback, IndexInfo,
+    Module, RawValue, Stmt, Vfs,
 };
 use std::ffi::{c_char, c_int, c_uchar, c_void};
 
@@ -222,7 +222,7 @@ wal_checkpoint: Unused,
 wal_hook: Unused,
 blob_reopen: Unused,
 vtab_config: unsafe extern "C" fn(*mut Db, c_int, ...) -> c_int,
-vtab_on_conflict: Unused,
+vtab_on_conflict: unsafe extern "C" fn(*mut Db) -> c_int,
 close_v2: unsafe extern "C" fn(*mut Db) -> c_int,
 db_filename: unsafe extern "C" fn(*mut Db, *const c_char) -> *const c_char,
 db_readonly: unsafe extern "C" fn(*mut Db, *const c_char) -> c_int,
@@ -268,7 +268,7 @@ result_pointer: Unused,
 value_pointer: Unused,
 vtab_nochange: Unused,
 value_nochange: Unused,
-vtab_collation: Unused,
+vtab_collation: unsafe extern "C" fn(*mut IndexInfo, c_int) -> *const c_char,
 keyword_count: Unused,
 keyword_name: Unused,
 keyword_check: Unused,

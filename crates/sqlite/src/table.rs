@@ -1,19 +1,17 @@
 //! Table-valued functions: read-only tables whose rows are computed when asked for.
 
-use crate::api::{Api, c_string};
+use crate::Result;
 use crate::connection::Connection;
-use crate::ffi::{self, Context, Db, IndexInfo, RawValue, Vtab, VtabCursor};
-use crate::function::{arguments_of, set_result};
-use crate::panic::guard;
-use crate::value::Value;
-use crate::{Code, Error, Result};
-use std::ffi::{c_char, c_int, c_void};
+use crate::value::{Value, ValueRef};
+use crate::vtab::{Existence, Operator, Origin, Plan, TableCursor, VirtualTable, create_module};
+use std::sync::Arc;
 
-type Rows = dyn Fn(&Connection, &[Option<Value>]) -> Result<Vec<Vec<Value>>> + Send;
+type Rows = dyn Fn(&Connection, &[Option<Value>]) -> Result<Vec<Vec<Value>>> + Send + Sync;
+
+/// Arguments beyond this many are never given.
+const ARGUMENTS_MAX: usize = 31;
 
 struct Function {
-    api: Api,
-    name: String,
     /// `CREATE TABLE x(...)`, visible columns first, then the hidden ones.
     declaration: String,
     visible: usize,
@@ -21,19 +19,10 @@ struct Function {
     rows: Box<Rows>,
 }
 
-/// `Vtab` with our fields behind it.
-#[repr(C)]
-struct Table {
-    base: Vtab,
-    db: *mut Db,
-    function: *const Function,
-}
+struct Table(Arc<Function>);
 
-/// `VtabCursor` with our fields behind it.
-#[repr(C)]
 struct Cursor {
-    base: VtabCursor,
-    function: *const Function,
+    function: Arc<Function>,
     arguments: Vec<Option<Value>>,
     rows: Vec<Vec<Value>>,
     at: usize,
@@ -52,247 +41,104 @@ pub fn create_table_function(
     name: &str,
     columns: &[&str],
     arguments: &[&str],
-    rows: impl Fn(&Connection, &[Option<Value>]) -> Result<Vec<Vec<Value>>> + Send + 'static,
+    rows: impl Fn(&Connection, &[Option<Value>]) -> Result<Vec<Vec<Value>>> + Send + Sync + 'static,
 ) -> Result<()> {
-    let api = connection.api();
     let hidden = arguments.iter().map(|name| format!("{name} HIDDEN"));
     let declared: Vec<String> = columns
         .iter()
         .map(ToString::to_string)
         .chain(hidden)
         .collect();
-    let function = Box::new(Function {
-        api,
-        name: name.to_string(),
+    let function = Function {
         declaration: format!("CREATE TABLE x({})", declared.join(", ")),
         visible: columns.len(),
         hidden: arguments.len(),
         rows: Box::new(rows),
-    });
-    let name = c_string(name);
-    // SAFETY: an open connection, a terminated name, a static module; the function's memory
-    // goes to SQLite, which gives it to `destroy` once, also when this call fails.
-    connection.check(unsafe {
-        (api.raw().create_module_v2)(
-            connection.as_ptr(),
-            name.as_ptr(),
-            &raw const MODULE,
-            Box::into_raw(function).cast::<c_void>(),
-            Some(destroy),
-        )
-    })
+    };
+    create_module::<Table>(connection, name, Arc::new(function))
 }
 
-/// Without xCreate: the table exists by itself and cannot be made with CREATE VIRTUAL TABLE.
-static MODULE: ffi::Module = ffi::Module {
-    iVersion: 1,
-    xCreate: None,
-    xConnect: Some(connect),
-    xBestIndex: Some(best_index),
-    xDisconnect: Some(disconnect),
-    xDestroy: None,
-    xOpen: Some(open),
-    xClose: Some(close),
-    xFilter: Some(filter),
-    xNext: Some(next),
-    xEof: Some(eof),
-    xColumn: Some(column),
-    xRowid: Some(rowid),
-    xUpdate: None,
-    xBegin: None,
-    xSync: None,
-    xCommit: None,
-    xRollback: None,
-    xFindFunction: None,
-    xRename: None,
-};
+impl VirtualTable for Table {
+    type Shared = Arc<Function>;
+    type Cursor = Cursor;
 
-unsafe extern "C" fn destroy(function: *mut c_void) {
-    // SAFETY: what `create_table_function` gave to SQLite, given back once.
-    let function = unsafe { Box::from_raw(function.cast::<Function>()) };
-    guard(function.api, "a table's destructor", (), || drop(function));
-}
+    const EXISTENCE: Existence = Existence::ByItself;
 
-unsafe extern "C" fn connect(
-    db: *mut Db,
-    data: *mut c_void,
-    _: c_int,
-    _: *const *const c_char,
-    out: *mut *mut Vtab,
-    _: *mut *mut c_char,
-) -> c_int {
-    // SAFETY: the data that the module was made with; it outlives the module's tables.
-    let function = unsafe { &*data.cast::<Function>() };
-    let declaration = c_string(&function.declaration);
-    // SAFETY: the connection that connects, and a terminated string.
-    let rc = unsafe { (function.api.raw().declare_vtab)(db, declaration.as_ptr()) };
-    if rc != Code::OK.0 {
-        return rc;
+    fn connect(shared: &Arc<Function>, _: &Connection, _: &Origin) -> Result<(Table, String)> {
+        Ok((Table(Arc::clone(shared)), shared.declaration.clone()))
     }
-    let table = Box::new(Table {
-        base: Vtab {
-            pModule: std::ptr::null(),
-            nRef: 0,
-            zErrMsg: std::ptr::null_mut(),
-        },
-        db,
-        function,
-    });
-    // SAFETY: a place for the table, which SQLite gives back to `disconnect`.
-    unsafe { *out = Box::into_raw(table).cast::<Vtab>() };
-    Code::OK.0
-}
 
-unsafe extern "C" fn disconnect(table: *mut Vtab) -> c_int {
-    // SAFETY: made by `connect`, given back once.
-    drop(unsafe { Box::from_raw(table.cast::<Table>()) });
-    Code::OK.0
-}
-
-unsafe extern "C" fn best_index(table: *mut Vtab, info: *mut IndexInfo) -> c_int {
-    // SAFETY: our table, and the plan that SQLite asks about; both alive during the call,
-    // and the two arrays have `nConstraint` entries.
-    let (function, info) = unsafe { (&*(*table.cast::<Table>()).function, &mut *info) };
-    let n = usize::try_from(info.nConstraint).unwrap_or(0);
-    let (mut given, mut next): (c_int, c_int) = (0, 1);
-    for argument in 0..function.hidden.min(31) {
-        let column = c_int::try_from(function.visible + argument).unwrap_or(c_int::MAX);
-        let mut unusable = false;
-        let mut chosen = None;
-        for i in 0..n {
-            // SAFETY: within the array.
-            let constraint = unsafe { &*info.aConstraint.add(i) };
-            if constraint.iColumn == column && constraint.op == ffi::INDEX_CONSTRAINT_EQ {
-                if constraint.usable == 0 {
-                    unusable = true;
-                } else {
-                    chosen = chosen.or(Some(i));
-                }
-            }
-        }
-        match chosen {
-            Some(i) => {
-                // SAFETY: within the array.
-                let usage = unsafe { &mut *info.aConstraintUsage.add(i) };
-                usage.argvIndex = next;
-                usage.omit = 1;
+    /// The number tells which arguments are given, a bit each.
+    fn best_index(&self, plan: &mut Plan<'_>) -> Result<bool> {
+        let constraints = plan.constraints();
+        let mut given = 0;
+        for argument in 0..self.0.hidden.min(ARGUMENTS_MAX) {
+            let column = Some(self.0.visible + argument);
+            let mut equal = (0..)
+                .zip(&constraints)
+                .filter(|(_, c)| c.column == column && c.operator == Operator::Equal);
+            if let Some((place, _)) = equal.clone().find(|(_, c)| c.usable) {
+                plan.ask(place, true);
                 given |= 1 << argument;
-                next += 1;
+            } else if equal.next().is_some() {
+                // An argument that comes from another table must be known first.
+                return Ok(false);
             }
-            // An argument that comes from another table must be known first.
-            None if unusable => return Code::CONSTRAINT.0,
-            None => {}
         }
+        plan.choose(given, "");
+        plan.cost(100.0, 100);
+        Ok(true)
     }
-    info.idxNum = given;
-    info.estimatedCost = 100.0;
-    info.estimatedRows = 100;
-    Code::OK.0
+
+    fn open(&self) -> Result<Cursor> {
+        Ok(Cursor {
+            function: Arc::clone(&self.0),
+            arguments: Vec::new(),
+            rows: Vec::new(),
+            at: 0,
+        })
+    }
 }
 
-unsafe extern "C" fn open(table: *mut Vtab, out: *mut *mut VtabCursor) -> c_int {
-    // SAFETY: our table, alive during the call.
-    let function = unsafe { (*table.cast::<Table>()).function };
-    let cursor = Box::new(Cursor {
-        base: VtabCursor { pVtab: table },
-        function,
-        arguments: Vec::new(),
-        rows: Vec::new(),
-        at: 0,
-    });
-    // SAFETY: a place for the cursor, which SQLite gives back to `close`.
-    unsafe { *out = Box::into_raw(cursor).cast::<VtabCursor>() };
-    Code::OK.0
-}
-
-unsafe extern "C" fn close(cursor: *mut VtabCursor) -> c_int {
-    // SAFETY: made by `open`, given back once.
-    drop(unsafe { Box::from_raw(cursor.cast::<Cursor>()) });
-    Code::OK.0
-}
-
-unsafe extern "C" fn filter(
-    cursor: *mut VtabCursor,
-    given: c_int,
-    _: *const c_char,
-    n: c_int,
-    values: *mut *mut RawValue,
-) -> c_int {
-    // SAFETY: our cursor; SQLite uses it from one thread at a time.
-    let cursor = unsafe { &mut *cursor.cast::<Cursor>() };
-    let table = cursor.base.pVtab.cast::<Table>();
-    // SAFETY: the function outlives its tables, and these their cursors.
-    let (function, db) = unsafe { (&*cursor.function, (*table).db) };
-    let api = function.api;
-    cursor.rows.clear();
-    cursor.at = 0;
-    let failed = Err(Error::new(Code::INTERNAL, "densite: internal error"));
-    let answer = guard(api, &function.name, failed, || {
-        // SAFETY: SQLite hands over `n` live values for the time of the call.
-        let mut values = unsafe { arguments_of(api, n, values) }.into_iter();
-        let arguments: Vec<Option<Value>> = (0..function.hidden)
+impl TableCursor for Cursor {
+    fn filter(
+        &mut self,
+        connection: &Connection,
+        given: i32,
+        _: &str,
+        values: &[ValueRef<'_>],
+    ) -> Result<()> {
+        self.rows.clear();
+        self.at = 0;
+        let mut values = values.iter();
+        self.arguments = (0..self.function.hidden)
             .map(|i| {
-                let is_given = i < 31 && given & (1 << i) != 0;
-                if is_given {
-                    values.next().map(|value| value.to_owned())
-                } else {
-                    None
-                }
+                let is_given = i < ARGUMENTS_MAX && given & (1 << i) != 0;
+                is_given.then(|| values.next())?.map(|v| (*v).to_owned())
             })
             .collect();
-        // SAFETY: the connection is alive during the call, and SQLite holds its mutex.
-        let connection = unsafe { Connection::borrow(api, db) };
-        let connection = connection.ok_or_else(|| Error::from(Code::MISUSE))?;
-        let rows = (function.rows)(&connection, &arguments)?;
-        Ok((arguments, rows))
-    });
-    match answer {
-        Ok((arguments, rows)) => {
-            cursor.arguments = arguments;
-            cursor.rows = rows;
-            Code::OK.0
-        }
-        Err(error) => {
-            // SAFETY: our table; its message is null or of SQLite's allocator.
-            unsafe {
-                (api.raw().free)((*table).base.zErrMsg.cast());
-                (*table).base.zErrMsg = api.string(&error.message);
-            }
-            error.code.0
-        }
+        self.rows = (self.function.rows)(connection, &self.arguments)?;
+        Ok(())
     }
-}
 
-unsafe extern "C" fn next(cursor: *mut VtabCursor) -> c_int {
-    // SAFETY: our cursor.
-    unsafe { (*cursor.cast::<Cursor>()).at += 1 };
-    Code::OK.0
-}
+    fn next(&mut self) -> Result<()> {
+        self.at += 1;
+        Ok(())
+    }
 
-unsafe extern "C" fn eof(cursor: *mut VtabCursor) -> c_int {
-    // SAFETY: our cursor.
-    let cursor = unsafe { &*cursor.cast::<Cursor>() };
-    c_int::from(cursor.at >= cursor.rows.len())
-}
+    fn is_at_end(&self) -> bool {
+        self.at >= self.rows.len()
+    }
 
-unsafe extern "C" fn column(cursor: *mut VtabCursor, context: *mut Context, i: c_int) -> c_int {
-    // SAFETY: our cursor, and the function outlives it.
-    let (cursor, function) = unsafe {
-        let cursor = &*cursor.cast::<Cursor>();
-        (cursor, &*cursor.function)
-    };
-    let i = usize::try_from(i).unwrap_or(usize::MAX);
-    let value = match i.checked_sub(function.visible) {
-        None => cursor.rows.get(cursor.at).and_then(|row| row.get(i)),
-        Some(argument) => cursor.arguments.get(argument).and_then(Option::as_ref),
-    };
-    // SAFETY: the context of this call.
-    unsafe { set_result(function.api, context, value.unwrap_or(&Value::Null)) };
-    Code::OK.0
-}
+    fn column(&self, column: usize) -> Result<ValueRef<'_>> {
+        let value = match column.checked_sub(self.function.visible) {
+            None => self.rows.get(self.at).and_then(|row| row.get(column)),
+            Some(argument) => self.arguments.get(argument).and_then(Option::as_ref),
+        };
+        Ok(value.map_or(ValueRef::Null, Value::as_ref))
+    }
 
-unsafe extern "C" fn rowid(cursor: *mut VtabCursor, out: *mut i64) -> c_int {
-    // SAFETY: our cursor, and a place for the number.
-    unsafe { *out = i64::try_from((*cursor.cast::<Cursor>()).at).unwrap_or(i64::MAX) };
-    Code::OK.0
+    fn row_id(&self) -> i64 {
+        i64::try_from(self.at).unwrap_or(i64::MAX)
+    }
 }

@@ -34,6 +34,19 @@ pub enum ValueRef<'a> {
     Blob(&'a [u8]),
 }
 
+impl Value {
+    /// The same, borrowed.
+    pub fn as_ref(&self) -> ValueRef<'_> {
+        match self {
+            Value::Null => ValueRef::Null,
+            Value::Integer(n) => ValueRef::Integer(*n),
+            Value::Real(x) => ValueRef::Real(*x),
+            Value::Text(text) => ValueRef::Text(text.as_bytes()),
+            Value::Blob(bytes) => ValueRef::Blob(bytes),
+        }
+    }
+}
+
 impl<'a> ValueRef<'a> {
     /// The text, when it is valid text.
     pub fn as_str(self) -> Option<&'a str> {

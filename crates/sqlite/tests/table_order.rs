@@ -108,7 +108,9 @@ fn every_called_entry_is_the_function_of_its_name() {
         wal_checkpoint_v2 = sqlite3_wal_checkpoint_v2,
         auto_extension = sqlite3_auto_extension,
         cancel_auto_extension = sqlite3_cancel_auto_extension,
+        vtab_collation = sqlite3_vtab_collation,
         vtab_config = sqlite3_vtab_config,
+        vtab_on_conflict = sqlite3_vtab_on_conflict,
         stricmp = sqlite3_stricmp,
     );
     // rusqlite's bindings leave this one out.
