@@ -63,7 +63,7 @@ impl VirtualTable for Store {
             let key = matches!(c.column, None | Some(0));
             if c.column == Some(1) {
                 let collation = plan.collation(place);
-                self.note(format!("collation {collation}"));
+                drop(self.note(format!("collation {collation}")));
             }
             if key && c.operator == Operator::Equal && c.usable {
                 plan.ask(place, true);
