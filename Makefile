@@ -1,12 +1,13 @@
 # The one door of Densite. Every target does its own set-up inside this folder and says what the machine lacks.
 #
 #   make demo          the main job on generated TPC-H data, with a table of before and after
-#   make test          every test: the workspace's own, then SQLite's
+#   make test          every test: the workspace's own, the Python package's, then SQLite's
 #   make bench         what the README claims, side by side with plain SQLite; writes bench/RESULTS.md
 #                        QUICK=1     small data (scale factor 0.1), a few minutes
 #                        ONLY=q1,q8  these measures only        ROUNDS=9   how often each is taken
 #                        DB=path     the stored size of any SQLite database instead
 #   make chroma        two releases of Chroma, for the tests of its directories: target/chroma-venvs
+#   make python-test   the Python package with the sqlite3 modules of the Pythons that are there, pysqlite3 and apsw
 #   make sqlite-suite  SQLite's own tests with Densite as the default VFS
 #   make crash         crash and model tests, each for MINUTES=60, from SEED if given
 #   make fuzz          the decoders' fuzzer for MINUTES=60, from SEED if given
@@ -26,7 +27,7 @@ MINUTES ?= 60
 RELEASE := cargo build --release --locked
 BENCH := target/release/densite-bench
 
-.PHONY: help demo test cargo-test chroma bench crash fuzz lint ext sqlite-suite need-build need-test
+.PHONY: help demo test cargo-test chroma python-test bench crash fuzz lint ext sqlite-suite need-build need-test
 
 help:
 	@sed -n '2,/^$$/s/^# \{0,1\}//p' Makefile
@@ -44,13 +45,16 @@ demo: need-build
 	$(RELEASE) -p densite-extension -p densite-cli -p densite-bench
 	$(BENCH) demo
 
-test: need-test ext cargo-test sqlite-suite
+test: need-test ext cargo-test python-test sqlite-suite
 
 cargo-test: need-test ext chroma
 	cargo test --workspace --locked
 
 chroma: need-test
 	crates/cli/tests/chroma/setup.sh target/chroma-venvs
+
+python-test: need-test ext
+	python/tests/run.sh target/release/libdensite.so target/python-test
 
 sqlite-suite: need-test ext
 	tests/sqlite-suite/setup.sh target/sqlite-suite

@@ -1,0 +1,168 @@
+"""Making the VFS "densite" known to the SQLite behind a Python driver.
+
+SQLite's own way is an extension that is loaded into a connection. Many Pythons are built without that, so it is done without where the
+driver's SQLite can be reached: the library behind the driver's module is found through the module's own file, and is told of
+the extension's entry point (``sqlite3_auto_extension``). The first connection then registers the VFS for the whole process,
+and every later one gets the SQL functions.
+
+Two copies of SQLite in one process know nothing of each other. So it is the driver's SQLite that is told, never one that this package brings along.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import importlib
+import os
+import sys
+import threading
+from types import ModuleType
+from typing import Any, Optional
+
+from ._library import library_path
+
+_lock = threading.Lock()
+#: Modules that are attached, by name.
+_attached: set[str] = set()
+
+_WORKS = (
+    "the sqlite3 module of CPython 3.9 or newer, pysqlite3 and apsw work; so does every driver that can load extensions: "
+    "load densite.library_path() into a connection"
+)
+
+
+def attach(sqlite_module: Optional[ModuleType] = None) -> None:
+    """Makes ``vfs=densite`` known to the SQLite behind a module, for all its connections from now on.
+
+    Args:
+        sqlite_module: ``sqlite3`` (the default), ``pysqlite3``, ``apsw``, or another module with ``connect`` whose connections can load
+            extensions.
+
+    Calling it again costs nothing. It cannot be undone while the process lives.
+
+    Raises:
+        NotSupportedError: the module's SQLite cannot be reached, or is older than 3.37.2 (the module's own class of that name, if it has one,
+            else sqlite3's).
+        OSError: the shared library is missing.
+    """
+    if sqlite_module is None:
+        import sqlite3 as sqlite_module  # noqa: PLC0415: it may never be needed
+    name = sqlite_module.__name__
+    with _lock:
+        if name in _attached:
+            return
+        path = library_path()
+        if name.partition(".")[0] == "apsw":
+            _load_into_apsw(sqlite_module, path)
+        else:
+            library = _library_behind(sqlite_module)
+            if library is not None:
+                _tell(sqlite_module, library, path)
+            else:
+                _load(sqlite_module, path)
+        _attached.add(name)
+
+
+def _c_module(module: ModuleType) -> Optional[ModuleType]:
+    """The compiled module behind a driver: ``_sqlite3`` of ``sqlite3``, ``pysqlite3._sqlite3`` of ``pysqlite3``."""
+    name = module.__name__.partition(".")[0]
+    for candidate in ("_sqlite3",) if name == "sqlite3" else (f"{name}._sqlite3",):
+        try:
+            return importlib.import_module(candidate)
+        except ImportError:
+            continue
+    return None
+
+
+def _library_behind(module: ModuleType) -> Optional[ctypes.CDLL]:
+    """The SQLite that a driver uses, if it can be reached."""
+    compiled = _c_module(module)
+    if compiled is None:
+        return None
+    # What is built into the interpreter has no file: its symbols are the program's own.
+    try:
+        library = ctypes.CDLL(getattr(compiled, "__file__", None))
+        version, source = library.sqlite3_libversion, library.sqlite3_sourceid
+        library.sqlite3_auto_extension  # noqa: B018: is it there?
+    except (AttributeError, OSError):
+        return None
+    version.restype = source.restype = ctypes.c_char_p
+    # Another copy may have come in between: the symbols must be those of the SQLite that answers.
+    con = module.connect(":memory:")
+    try:
+        answers = con.execute("SELECT sqlite_version(), sqlite_source_id()").fetchone()
+    finally:
+        con.close()
+    reached = (version().decode(), source().decode())
+    return library if tuple(answers) == reached else None
+
+
+def _tell(module: ModuleType, library: ctypes.CDLL, path: str) -> None:
+    entry = ctypes.cast(ctypes.CDLL(path).sqlite3_densite_init, ctypes.c_void_p)
+    library.sqlite3_auto_extension.argtypes = [ctypes.c_void_p]
+    library.sqlite3_cancel_auto_extension.argtypes = [ctypes.c_void_p]
+    if library.sqlite3_auto_extension(entry) != 0:
+        raise MemoryError("SQLite could not take note of the extension")
+    try:
+        _prime(module, module.connect)
+    finally:
+        # The first connection has registered another entry, which all later ones go through.
+        library.sqlite3_cancel_auto_extension(entry)
+
+
+def _load(module: ModuleType, path: str) -> None:
+    """The ordinary way: a connection that may load extensions."""
+
+    def connect(name: str) -> Any:
+        con = module.connect(name)
+        try:
+            con.enable_load_extension(True)
+            con.load_extension(path)
+        except AttributeError:
+            con.close()
+            raise _not_supported(
+                module,
+                f"the SQLite of {module.__name__} ({_where(module)}) is hidden from other libraries and loads no extensions; {_WORKS}",
+            ) from None
+        except BaseException:
+            con.close()
+            raise
+        return con
+
+    _prime(module, connect)
+
+
+def _load_into_apsw(apsw: ModuleType, path: str) -> None:
+    def connect(name: str) -> Any:
+        con = apsw.Connection(name)
+        con.enable_load_extension(True)
+        con.load_extension(path)
+        return con
+
+    _prime(apsw, connect)
+
+
+def _prime(module: ModuleType, connect: Any) -> None:
+    """Opens the connection by which SQLite gets to know the extension, and sees whether it does."""
+    try:
+        con = connect(":memory:")
+    except Exception as error:
+        if "3.37.2" in str(error):
+            raise _not_supported(module, f"{module.__name__}: {error}") from error
+        raise
+    try:
+        con.execute("SELECT densite_version()").fetchone()
+    finally:
+        con.close()
+
+
+def _where(module: ModuleType) -> str:
+    compiled = _c_module(module) or module
+    path = getattr(compiled, "__file__", None)
+    return os.path.abspath(path) if path else f"built into {sys.executable}"
+
+
+def _not_supported(module: ModuleType, message: str) -> Exception:
+    import sqlite3  # noqa: PLC0415
+
+    error = getattr(module, "NotSupportedError", sqlite3.NotSupportedError)
+    return error(message)

@@ -1,0 +1,60 @@
+"""Opening a database."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from typing import Any, Optional, Union
+
+from ._attach import attach
+
+_Path = Union[str, bytes, "os.PathLike[str]", "os.PathLike[bytes]"]
+
+
+def connect(
+    database: _Path,
+    *args: Any,
+    level: Optional[int] = None,
+    threads: Optional[int] = None,
+    decoded_cache: Optional[int] = None,
+    uri: bool = False,
+    **kwargs: Any,
+) -> sqlite3.Connection:
+    """Opens a database through Densite.
+
+    Args:
+        database: a path; ``":memory:"`` and ``""`` are what they are in :mod:`sqlite3`; with ``uri=True`` a URI, whose own parameters are kept.
+        level: zstd level for new pages, -7 to 22 (default 3).
+        threads: background threads, 0 for none (default: 1 less than the cores, at least 1).
+        decoded_cache: budget of the cache of decoded pages of this file in this process, in MiB (default 64).
+        args, kwargs: as for :func:`sqlite3.connect`. Journal mode, foreign keys and everything else are SQLite's defaults.
+
+    Returns:
+        a :class:`sqlite3.Connection` (of the given ``factory``, if there is one).
+
+    Raises:
+        sqlite3.OperationalError: it cannot be opened; a parameter is out of range, and which.
+        sqlite3.NotSupportedError: see :func:`densite.attach`.
+    """
+    attach()
+    settings = {"level": level, "threads": threads, "decoded_cache": decoded_cache}
+    given = "".join(f"&{name}={int(value)}" for name, value in settings.items() if value is not None)
+    if uri:
+        name = os.fsdecode(database)
+        if name.startswith("file:"):
+            before, mark, query = name.partition("?")
+            query, hash_mark, fragment = query.partition("#")
+            own = query.split("&") if mark else []
+            if not any(part.partition("=")[0] == "vfs" for part in own):
+                own.append("vfs=densite")
+            name = before + "?" + "&".join(filter(None, own)) + given + hash_mark + fragment
+            return sqlite3.connect(name, *args, uri=True, **kwargs)
+    path = os.fspath(database)
+    if path in ("", ":memory:", b"", b":memory:"):
+        return sqlite3.connect(path, *args, **kwargs)
+    from urllib.parse import quote  # noqa: PLC0415: imported only where it is needed
+
+    # An absolute path needs two more slashes, or what follows the first two would be a host.
+    raw = os.fsencode(path)
+    start = "file://" if raw.startswith(b"/") else "file:"
+    return sqlite3.connect(f"{start}{quote(raw)}?vfs=densite{given}", *args, uri=True, **kwargs)
