@@ -86,7 +86,7 @@ class Connect(Files):
         class Mine(sqlite3.Connection):
             pass
 
-        con = densite.connect(self.dir / "f.db", 7.5, isolation_level=None, factory=Mine)
+        con = densite.connect(self.dir / "f.db", timeout=7.5, isolation_level=None, factory=Mine)
         self.assertIsInstance(con, Mine)
         self.assertIsNone(con.isolation_level)
         self.assertEqual(con.execute("PRAGMA busy_timeout").fetchone(), (7500,))
