@@ -143,7 +143,7 @@ impl Handle {
     }
 
     /// Whoever goes on after this must not build upon what the disk has dropped: see `again`.
-    fn sync_failed(&mut self, shared: &Shared, e: densite_disk::Error) -> Error {
+    pub(crate) fn sync_failed(&mut self, shared: &Shared, e: densite_disk::Error) -> Error {
         if !self.options.read_only {
             let tip = shared.state.read().tip;
             // If that fails too, the disk takes nothing any more and no sync will succeed over what is missing.
@@ -427,6 +427,9 @@ fn commit(
     writer.wrote = true;
     writer.since_slot += written;
     writer.since_sync += written;
+    if !besides.merge {
+        writer.written_frame_bytes += p.appender.frame_bytes();
+    }
     writer.physical_len = writer.physical_len.max(trailer.tail_off);
     writer.merging.committed(besides.merge);
     Ok(written)
@@ -629,6 +632,11 @@ impl Writer {
     fn synced(&mut self, tip: Tip, shared: &Shared) {
         self.durable = Some(tip);
         self.since_sync = 0;
+        self.slot_is_durable(shared);
+    }
+
+    /// A sync followed the newest slot.
+    pub(crate) fn slot_is_durable(&mut self, shared: &Shared) {
         self.slot_durable = true;
         let current = shared.state.read().current_extent();
         let named = self.slot.1.tip.commit;
@@ -656,7 +664,7 @@ impl Writer {
     }
 
     /// Another process may have written a newer slot, which then is not known to be durable.
-    fn reread_slot(&mut self, file: &dyn File) -> Result<()> {
+    pub(crate) fn reread_slot(&mut self, file: &dyn File) -> Result<()> {
         if let Some(slot) = crate::recover::read_slot(file)?
             && slot.1.seq != self.slot.1.seq
         {
@@ -667,7 +675,7 @@ impl Writer {
     }
 
     /// Writes both copies of a slot, over the older of the two.
-    fn write_slot(&mut self, file: &dyn File, tip: Tip, flags: u32) -> Result<()> {
+    pub(crate) fn write_slot(&mut self, file: &dyn File, tip: Tip, flags: u32) -> Result<()> {
         let (block, old) = self.slot;
         let slot = Slot {
             version: FORMAT_VERSION,
