@@ -37,10 +37,11 @@ use std::time::{Duration, Instant};
 const QUIET: Duration = Duration::from_secs(1);
 /// Between two slices: others get the locks then, those of other processes too.
 const PAUSE: Duration = Duration::from_millis(10);
-/// Slices in a row for which there was no lock, after which the rest waits for the next write.
+/// Slices in a row for which there was no lock, after which the session ends and another one is tried later.
 const TRIES: u32 = 30;
-/// The pause after a slice for which there was no lock.
+/// The pause after a slice for which there was no lock, and after such a session.
 const BUSY_PAUSE: Duration = Duration::from_millis(100);
+const BUSY_WAIT: Duration = Duration::from_secs(10);
 /// How long the thread waits for work before it ends.
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -65,6 +66,8 @@ struct List {
 struct Job {
     neighbours: Weak<Neighbours>,
     way: Way,
+    /// It was locked; not before this.
+    not_before: Option<Instant>,
 }
 
 /// How a file is opened once more.
@@ -120,7 +123,11 @@ impl MainFile {
         if !neighbours.idle.listed.swap(true, Ordering::AcqRel) {
             let neighbours = Arc::downgrade(neighbours);
             let way = Way::to(vfs, name, &self.settings);
-            KEEPER.get().add(Job { neighbours, way });
+            KEEPER.get().add(Job {
+                neighbours,
+                way,
+                not_before: None,
+            });
         }
     }
 
@@ -145,12 +152,25 @@ impl Keeper {
     }
 
     fn work(&'static self) {
-        while let Some(job) = self.next() {
+        while let Some(mut job) = self.next() {
             // A panic ends this session, not the thread; the file is closed on the way.
             let done = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| job.session()));
-            if let Err(payload) = done {
-                std::mem::forget(payload);
+            match done {
+                Ok(End::Locked) => {
+                    job.not_before = Some(Instant::now() + BUSY_WAIT);
+                    self.again(job);
+                }
+                Ok(End::Over) => {}
+                Err(payload) => std::mem::forget(payload),
             }
+        }
+    }
+
+    /// Puts a file on the list again, unless a writer did.
+    fn again(&self, job: Job) {
+        let listed = |n: Arc<Neighbours>| n.idle.listed.swap(true, Ordering::AcqRel);
+        if job.neighbours.upgrade().map(listed) == Some(false) {
+            self.list.lock().files.push(job);
         }
     }
 
@@ -161,7 +181,10 @@ impl Keeper {
         loop {
             let now = Instant::now();
             list.files.retain(|job| job.neighbours.strong_count() > 0);
-            let due = |job: &Job| job.neighbours.upgrade().map(|n| n.idle.wrote() + QUIET);
+            let due = |job: &Job| {
+                let quiet = job.neighbours.upgrade()?.idle.wrote() + QUIET;
+                Some(job.not_before.map_or(quiet, |at| at.max(quiet)))
+            };
             let first = list.files.iter().enumerate();
             let first = first.filter_map(|(i, job)| Some((due(job)?, i))).min();
             match first {
@@ -182,26 +205,34 @@ impl Keeper {
     }
 }
 
+/// How a session ended.
+enum End {
+    /// Nothing is left to do, or somebody writes or closes.
+    Over,
+    /// Others held their locks all the time.
+    Locked,
+}
+
 impl Job {
     /// Gives back what is to be given back, until somebody writes or closes.
-    fn session(&self) {
+    fn session(&self) -> End {
         let Some(neighbours) = self.neighbours.upgrade() else {
-            return;
+            return End::Over;
         };
         let idle = &neighbours.idle;
         idle.listed.store(false, Ordering::Release);
         let wrote = idle.wrote();
         let Some(session) = idle.begin() else {
-            return;
+            return End::Over;
         };
         let inside = gate::enter();
         let Some(mut own) = self.open(&neighbours) else {
-            return;
+            return End::Over;
         };
         drop(inside);
         let mut tries = 0;
         let mut begun = false;
-        loop {
+        let end = loop {
             let inside = gate::enter();
             let rest = own.file.idle_slice(begun);
             let pause = match rest {
@@ -214,18 +245,20 @@ impl Job {
                     tries += 1;
                     BUSY_PAUSE
                 }
-                Some(Rest::Done) | None => break,
+                None => break End::Locked,
+                Some(Rest::Done) => break End::Over,
             };
             drop(inside);
             // Who writes puts the file on the list again.
             if !session.pause(pause) || idle.wrote() != wrote {
-                break;
+                break End::Over;
             }
-        }
+        };
         let inside = gate::enter();
         drop(own);
         drop(inside);
         drop(session);
+        end
     }
 
     /// Opens the file once more; `None` if that is not the one that was written to.
