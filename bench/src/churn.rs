@@ -190,7 +190,10 @@ fn queue(dir: &Path, extent: &Extent) -> Result<Vec<Figure>> {
     let mut figures = Vec::new();
     for ((queue, thirds), journal) in queues.into_iter().zip(largest).zip(JOURNALS) {
         let ratio = moved_ratio(&queue.db)?;
-        eprintln!("{journal}: {:.2} bytes moved for one stored", ratio.1 / ratio.0);
+        eprintln!(
+            "{journal}: {:.2} bytes moved for one stored",
+            ratio.1 / ratio.0
+        );
         drop(queue.db);
         let fresh = space::fresh(&queue.file, dir)?;
         let [first, second, last] = thirds.map(|bytes| bytes as f64 / MIB);
