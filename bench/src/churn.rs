@@ -30,7 +30,7 @@ const LATENCY: f64 = 1.5;
 const MOVED_MEANWHILE: f64 = 0.1;
 
 /// Rows of a queue at any time, and those of a transaction: so many are inserted and so many deleted.
-const BACKLOG: i64 = 100_000;
+const BACKLOG: i64 = 300_000;
 const BATCH: i64 = 100;
 const JOURNALS: [&str; 2] = ["wal", "delete"];
 

@@ -435,6 +435,10 @@ fn commit(
     Ok(written)
 }
 
+/// A slot is due when this part of the file was appended since the last one, and so many bytes; or as many as the tuning says.
+const SLOT_PART: u64 = 16;
+const SLOT_LEAST: u64 = 128 << 10;
+
 /// Bytes kept written behind the end.
 pub(crate) fn reserve_behind(tail: u64) -> u64 {
     (tail / 8).clamp(16 << 10, 256 << 10)
@@ -651,6 +655,9 @@ impl Writer {
         let Some(durable) = self.durable else {
             return Ok(());
         };
+        // What is freed waits for two slots, so in a small file they come more often: else more would wait than lives.
+        let often = (self.physical_len / SLOT_PART).max(SLOT_LEAST);
+        let every_bytes = every_bytes.min(often);
         // The slot of the creation names the empty store; damage behind it must not make the file empty again (rule 7).
         let early = self.since_slot < every_bytes && self.slot.1.tip.commit != 0;
         if early || !self.slot_durable {
