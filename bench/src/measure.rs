@@ -19,6 +19,9 @@ pub(crate) enum Measure {
     BulkLoadWal,
     Halves,
     Chain,
+    Queue,
+    Moved,
+    CommitLatency,
     Vacuum,
     Codec,
     Workloads,
@@ -50,6 +53,13 @@ impl Measure {
             Measure::Chain => {
                 "load and delete in turn, checkpoint and densite_maintain after each step; against a fresh copy"
             }
+            Measure::Queue => {
+                "queue, 3.6 million inserts and deletes in ten minutes; against a fresh copy"
+            }
+            Measure::Moved => "moved by giving space back, for each byte of frames stored",
+            Measure::CommitLatency => {
+                "updates of a row, each a transaction, while space is given back; against maintain=off"
+            }
             Measure::Vacuum => {
                 "`densite vacuum` of a Densite file; against VACUUM INTO of plain SQLite"
             }
@@ -67,6 +77,9 @@ impl Measure {
             | Measure::Archive
             | Measure::Halves
             | Measure::Chain
+            | Measure::Queue
+            | Measure::Moved
+            | Measure::CommitLatency
             | Measure::Workloads => 1,
             Measure::VacuumInto
             | Measure::CompressInto

@@ -18,7 +18,7 @@ const MIB: f64 = 1024.0 * 1024.0;
 const HALF: f64 = 1.13;
 const CHAIN: f64 = 1.15;
 /// Rounds of the chain.
-const ROUNDS: i64 = 6;
+pub(crate) const ROUNDS: i64 = 6;
 /// Order keys of a round of the chain lie this far from those of the round before.
 const SHIFT: i64 = 1_000_000_000;
 
@@ -60,18 +60,7 @@ pub(crate) fn chain(plain: &Path, dir: &Path) -> Result<Vec<Figure>> {
     let mut worst = (1.0, 0.0);
     let mut last = worst;
     for round in 0..ROUNDS {
-        let db = Vfs::Densite.open(&file)?;
-        if round == 0 {
-            db.execute_batch(statements::schema())?;
-            db.execute_batch("PRAGMA journal_mode=WAL")?;
-        }
-        load(&db, plain, round)?;
-        db.execute_batch("PRAGMA wal_checkpoint")?;
-        db.execute(
-            "DELETE FROM LINEITEM WHERE (L_ORDERKEY & 1) = 0 AND L_ORDERKEY > ?",
-            [round * SHIFT],
-        )?;
-        db.execute_batch("PRAGMA wal_checkpoint; PRAGMA densite_maintain")?;
+        let db = chain_step(&file, plain, round)?;
         db.close().map_err(|(_, e)| e).about("close", &file)?;
         last = (fresh(&file, dir)?, mib(&file)?);
         eprintln!(
@@ -104,6 +93,23 @@ pub(crate) fn chain(plain: &Path, dir: &Path) -> Result<Vec<Figure>> {
     ])
 }
 
+/// One round of the chain, from opening the database to `densite_maintain`.
+pub(crate) fn chain_step(file: &Path, plain: &Path, round: i64) -> Result<Connection> {
+    let db = Vfs::Densite.open(file)?;
+    if round == 0 {
+        db.execute_batch(statements::schema())?;
+        db.execute_batch("PRAGMA journal_mode=WAL")?;
+    }
+    load(&db, plain, round)?;
+    db.execute_batch("PRAGMA wal_checkpoint")?;
+    db.execute(
+        "DELETE FROM LINEITEM WHERE (L_ORDERKEY & 1) = 0 AND L_ORDERKEY > ?",
+        [round * SHIFT],
+    )?;
+    db.execute_batch("PRAGMA wal_checkpoint; PRAGMA densite_maintain")?;
+    Ok(db)
+}
+
 fn load(db: &Connection, plain: &Path, round: i64) -> Result<()> {
     db.execute("ATTACH ? AS source", [Vfs::Plain.uri(plain)?])?;
     let columns: Vec<String> = db
@@ -128,7 +134,7 @@ fn load(db: &Connection, plain: &Path, round: i64) -> Result<()> {
 }
 
 /// Disk space of a fresh compressed copy, in MiB.
-fn fresh(file: &Path, dir: &Path) -> Result<f64> {
+pub(crate) fn fresh(file: &Path, dir: &Path) -> Result<f64> {
     let (plain, small) = (dir.join("fresh.plain"), dir.join("fresh.db"));
     let db = Vfs::Densite.open(file)?;
     db.execute("VACUUM INTO ?", [Vfs::Plain.uri(&plain)?])?;

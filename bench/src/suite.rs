@@ -15,7 +15,7 @@ use crate::outcome::{Compare, Figure, Outcome};
 use crate::result::{About as _, Failure, Result};
 use crate::stored::Setting;
 use crate::work::{Job, Sample, What, name};
-use crate::{codec, report, sizes, space, stored, tpch, workloads};
+use crate::{churn, codec, report, sizes, space, stored, tpch, workloads};
 
 /// What to measure.
 #[derive(Debug, Args)]
@@ -49,15 +49,21 @@ impl Data {
     fn prepare(dir: &Path, sf: f64) -> Result<Data> {
         let data = Data {
             sf,
-            plain: dir.join(format!("tpch-sf{sf}.db")),
+            plain: Data::plain(dir, sf)?,
             densite: dir.join(format!("tpch-sf{sf}.densite")),
         };
-        if !data.plain.exists() {
-            eprintln!("generating TPC-H, scale factor {sf}");
-            tpch::generate(sf, &data.plain)?;
-        }
         data.compress(Setting::Default, &data.densite)?;
         Ok(data)
+    }
+
+    /// The plain database, generated if it is missing.
+    fn plain(dir: &Path, sf: f64) -> Result<PathBuf> {
+        let plain = dir.join(format!("tpch-sf{sf}.db"));
+        if !plain.exists() {
+            eprintln!("generating TPC-H, scale factor {sf}");
+            tpch::generate(sf, &plain)?;
+        }
+        Ok(plain)
     }
 
     /// Compresses into `target`, unless that is newer than the plain database and the command that compresses.
@@ -107,27 +113,40 @@ pub(crate) fn run(choice: &Choice) -> Result<()> {
     let sf = if choice.quick { 0.1 } else { 1.0 };
     let work = data_dir.join("work");
     fs::create_dir_all(&work).about("create", &work)?;
-    let suite = Suite {
-        work,
-        machine,
-        rounds: choice.rounds,
-        data: Data::prepare(&data_dir, sf)?,
-        small: Data::prepare(&data_dir, sf / 10.0)?,
-    };
+    let mut suite = None;
     let mut outcomes = Vec::new();
     let mut failed = Vec::new();
     for measure in Measure::value_variants() {
         if choice.only.is_empty() || choice.only.contains(measure) {
             eprintln!("{}: {}", name(*measure), measure.title());
+            let saved = |outcome: Outcome| {
+                outcome.save(&choice.dir)?;
+                Ok(vec![outcome])
+            };
             let taken = match measure {
                 Measure::Workloads => {
-                    workloads::measure(&data_dir, choice.quick, &suite.machine, &choice.dir)
+                    workloads::measure(&data_dir, choice.quick, &machine, &choice.dir)
                 }
-                _ => suite.measure(*measure).and_then(|outcome| {
-                    outcome.save(&choice.dir)?;
-                    Ok(vec![outcome])
-                }),
+                Measure::Queue | Measure::Moved | Measure::CommitLatency => {
+                    let plain = || Data::plain(&data_dir, sf / 10.0);
+                    churn::measure(*measure, &work, choice.quick, &machine, plain).and_then(saved)
+                }
+                _ => {
+                    let suite = match &mut suite {
+                        Some(suite) => suite,
+                        // The data of all these measures take a while.
+                        None => suite.insert(Suite {
+                            work: work.clone(),
+                            machine: machine.clone(),
+                            rounds: choice.rounds,
+                            data: Data::prepare(&data_dir, sf)?,
+                            small: Data::prepare(&data_dir, sf / 10.0)?,
+                        }),
+                    };
+                    suite.measure(*measure).and_then(saved)
+                }
             };
+
             match taken {
                 Ok(taken) => outcomes.extend(taken),
                 // The others are worth having nevertheless.
@@ -413,8 +432,8 @@ impl Suite {
                 let figure = Figure::new("wall time, s", Compare::Ratio, base, ours, Some(3.0));
                 ((vec![], vec![]), vec![figure])
             }
-            Measure::Workloads => {
-                return Err(Failure("these databases have a module of their own".into()));
+            Measure::Workloads | Measure::Queue | Measure::Moved | Measure::CommitLatency => {
+                return Err(Failure("these have modules of their own".into()));
             }
         };
         self.clear()?;

@@ -66,12 +66,13 @@ fn matches(object: &Value, fields: &BTreeMap<String, String>, optional: &[&str])
 }
 
 /// What `vacuum` says only with `--dry-run`.
-const ONLY_PLANNED: [&str; 10] = [
+const ONLY_PLANNED: [&str; 11] = [
     "live_bytes",
     "dead_bytes",
     "free_bytes",
     "unallocated_bytes",
     "unallocated_estimated",
+    "maintained_bytes",
     "vacuumed_bytes",
     "gives_back_bytes",
     "needed_bytes",

@@ -190,6 +190,34 @@ fn info_tells_what_a_vacuum_would_give_back() {
 }
 
 #[test]
+fn info_tells_what_maintenance_would_give_back() {
+    for (journal, condition) in [("DELETE", "id % 2"), ("WAL", "id > 3000")] {
+        let dir = temp();
+        let b = at(&dir, "b.db");
+        let script = format!(
+            "PRAGMA journal_mode={journal}; PRAGMA secure_delete=OFF;
+             CREATE TABLE t(id INTEGER PRIMARY KEY, name TEXT);
+             WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM n WHERE i<30000)
+               INSERT INTO t SELECT i, hex(randomblob(200)) FROM n;
+             DELETE FROM t WHERE {condition}; PRAGMA wal_checkpoint"
+        );
+        densite(&["sql", &format!("file:{b}?maintain=off"), &script]).expect(0);
+        let info = densite(&["info", &b, "--json"]).expect(0).json();
+        let told = info["vacuum"]["maintained_bytes"]
+            .as_f64()
+            .expect("a number");
+        let before = info["stored_bytes"].as_f64().expect("a number");
+        assert!(told < before * 0.8, "{info}");
+        densite(&["sql", &b, "PRAGMA densite_maintain"]).expect(0);
+        let is = std::fs::metadata(&b).expect("there").len() as f64;
+        let off = (told - is).abs() / is;
+        assert!(off < 0.08, "{journal}: told {told}, is {is} of {before}");
+        let text = densite(&["info", &b]).expect(0).out;
+        assert!(text.contains("maintenance gives back"), "{text}");
+    }
+}
+
+#[test]
 fn an_archive_stays_one() {
     let dir = temp();
     let (a, b) = (at(&dir, "a.db"), at(&dir, "b.db"));

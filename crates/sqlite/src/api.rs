@@ -146,6 +146,29 @@ impl Api {
         unsafe { (self.0.xthreadsafe)() != 0 }
     }
 
+    /// Whether the library may be used from a thread that the application knows nothing of: it was built with mutexes, and the application has not
+    /// configured them away (`SQLITE_CONFIG_SINGLETHREAD`). Then an allocated mutex is a placeholder, and two of them are the same.
+    pub fn has_mutexes(self) -> bool {
+        let (Some(alloc), Some(free)) = (self.0.mutex_alloc, self.0.mutex_free) else {
+            return false;
+        };
+        if !self.is_threadsafe() {
+            return false;
+        }
+        // SAFETY: the entries' own types. A mutex of kind FAST (0) is dynamic: allocated here, freed here once.
+        unsafe {
+            type Alloc = unsafe extern "C" fn(c_int) -> *mut c_void;
+            type Free = unsafe extern "C" fn(*mut c_void);
+            let alloc = std::mem::transmute::<unsafe extern "C" fn(), Alloc>(alloc);
+            let free = std::mem::transmute::<unsafe extern "C" fn(), Free>(free);
+            let (one, other) = (alloc(0), alloc(0));
+            let real = !one.is_null() && !other.is_null() && one != other;
+            free(other);
+            free(one);
+            real
+        }
+    }
+
     /// SQLite's words for a code.
     pub fn describe(self, code: Code) -> String {
         // SAFETY: answers a static string for any number.

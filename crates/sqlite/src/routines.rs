@@ -10,7 +10,7 @@ use crate::ffi::{
 };
 use std::ffi::{c_char, c_int, c_uchar, c_void};
 
-/// An entry that this crate does not call.
+/// An entry that this crate does not call, or that may be missing: those of mutexes are null in a library without any.
 pub type Unused = Option<unsafe extern "C" fn()>;
 
 /// One described entry: its name, its place in bytes, whether this crate calls it.

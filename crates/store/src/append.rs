@@ -36,6 +36,7 @@ pub(crate) struct Appender {
     avoid: u64,
     chain: Chain,
     written: u64,
+    frame_bytes: u64,
 }
 
 impl Appender {
@@ -62,6 +63,7 @@ impl Appender {
             avoid: u64::MAX,
             chain: Chain::after(prev),
             written: 0,
+            frame_bytes: 0,
         }
     }
 
@@ -113,6 +115,11 @@ impl Appender {
     /// Bytes appended so far.
     pub(crate) fn written(&self) -> u64 {
         self.written
+    }
+
+    /// Bytes of frames appended so far.
+    pub(crate) fn frame_bytes(&self) -> u64 {
+        self.frame_bytes
     }
 
     /// The pieces written so far and one that ends behind a record of `last_len` at the present position.
@@ -194,6 +201,9 @@ impl Appender {
         self.chain.record(sum);
         self.pos += len;
         self.written += len;
+        if record.kind == Kind::Frame {
+            self.frame_bytes += len;
+        }
         if self.room_end == OPEN_END {
             self.tail_off = self.tail_off.max(self.pos);
         }

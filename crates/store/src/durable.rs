@@ -60,7 +60,7 @@ impl Handle {
     }
 
     /// Whoever goes on after this must not build upon what the disk has dropped: see `again`.
-    fn sync_failed(&mut self, shared: &Shared, e: densite_disk::Error) -> Error {
+    pub(crate) fn sync_failed(&mut self, shared: &Shared, e: densite_disk::Error) -> Error {
         if !self.options.read_only {
             let tip = shared.state.read().tip;
             // If that fails too, the disk takes nothing any more and no sync will succeed over what is missing.
@@ -138,6 +138,10 @@ impl Handle {
     }
 }
 
+/// A slot is due when this part of the file was appended since the last one, and so many bytes; or as many as the tuning says.
+const SLOT_PART: u64 = 16;
+const SLOT_LEAST: u64 = 128 << 10;
+
 /// Bytes kept written behind the end.
 pub(crate) fn reserve_behind(tail: u64) -> u64 {
     (tail / 8).clamp(16 << 10, 256 << 10)
@@ -148,6 +152,11 @@ impl Writer {
     fn synced(&mut self, tip: Tip, shared: &Shared) {
         self.durable = Some(tip);
         self.since_sync = 0;
+        self.slot_is_durable(shared);
+    }
+
+    /// A sync followed the newest slot.
+    pub(crate) fn slot_is_durable(&mut self, shared: &Shared) {
         self.slot_durable = true;
         let current = shared.state.read().current_extent();
         let named = self.slot.1.tip.commit;
@@ -162,6 +171,9 @@ impl Writer {
         let Some(durable) = self.durable else {
             return Ok(());
         };
+        // What is freed waits for two slots, so in a small file they come more often: else more would wait than lives.
+        let often = (self.physical_len / SLOT_PART).max(SLOT_LEAST);
+        let every_bytes = every_bytes.min(often);
         // The slot of the creation names the empty store; damage behind it must not make the file empty again (rule 7).
         let early = self.since_slot < every_bytes && self.slot.1.tip.commit != 0;
         if early || !self.slot_durable {
@@ -175,7 +187,7 @@ impl Writer {
     }
 
     /// Another process may have written a newer slot, which then is not known to be durable.
-    fn reread_slot(&mut self, file: &dyn File) -> Result<()> {
+    pub(crate) fn reread_slot(&mut self, file: &dyn File) -> Result<()> {
         if let Some(slot) = crate::recover::read_slot(file)?
             && slot.1.seq != self.slot.1.seq
         {
@@ -186,7 +198,7 @@ impl Writer {
     }
 
     /// Writes both copies of a slot, over the older of the two.
-    fn write_slot(&mut self, file: &dyn File, tip: Tip, flags: u32) -> Result<()> {
+    pub(crate) fn write_slot(&mut self, file: &dyn File, tip: Tip, flags: u32) -> Result<()> {
         let (block, old) = self.slot;
         let slot = Slot {
             version: FORMAT_VERSION,

@@ -44,7 +44,7 @@ pub use error::{Damage, Error, Result};
 pub use format::FORMAT_VERSION;
 pub use frames::FrameInfo;
 pub use handle::{Handle, Held};
-pub use merge::{GivenBack, MergeBudget, MergeNext, MergeStep, SpaceFigures};
+pub use merge::{GivenBack, MergeBudget, MergeNext, MergeStep, SpaceFigures, SyncFailed};
 pub use options::{CodecChoice, Options, Readahead, Tuning};
 pub use recover::{Kind, probe};
 pub use stats::Stats;

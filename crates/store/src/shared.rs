@@ -58,6 +58,10 @@ pub(crate) struct Writer {
     pub(crate) since_slot: u64,
     /// Bytes appended since the last sync.
     pub(crate) since_sync: u64,
+    /// Bytes of frames that the commits of this process appended, but for those of giving space back.
+    pub(crate) written_frame_bytes: u64,
+    /// Bytes of records that giving space back copied in this process.
+    pub(crate) moved_bytes: u64,
     /// Marks the trailers of this writer (rule 8); renewed after each failure.
     pub(crate) epoch: u64,
     /// The highest commit number that was ever tried: a number is never used twice, for versions of pages must not be.
@@ -127,6 +131,8 @@ impl Shared {
             slot_durable: false,
             since_slot: 0,
             since_sync: 0,
+            written_frame_bytes: 0,
+            moved_bytes: 0,
             epoch: densite_disk::random::random_u64()?,
             last_attempt: found.state.highest,
             header_lost: found.header_lost,

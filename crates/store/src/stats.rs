@@ -54,6 +54,10 @@ pub struct Stats {
     pub free_bytes: u64,
     /// Bytes of the decoded-page cache in use in this process.
     pub cache_bytes: u64,
+    /// Bytes of the frames that transactions and checkpoints of this process have stored since it opened the file.
+    pub written_frame_bytes: u64,
+    /// Bytes that giving space back has copied in this process since it opened the file.
+    pub moved_bytes: u64,
 }
 
 impl Stats {
@@ -81,6 +85,14 @@ impl Stats {
             ("dead_bytes", self.dead_bytes),
             ("free_bytes", self.free_bytes),
             ("cache_bytes", self.cache_bytes),
+        ]
+    }
+
+    /// What this process has done to the file since it opened it, with names, in the order in which it is shown.
+    pub fn counters(&self) -> [(&'static str, u64); 2] {
+        [
+            ("written_frame_bytes", self.written_frame_bytes),
+            ("moved_bytes", self.moved_bytes),
         ]
     }
 }
@@ -138,6 +150,9 @@ impl Handle {
         s.free_bytes = space.free_bytes + space.reserve_bytes;
         s.dead_bytes = space.dead_bytes;
         s.cache_bytes = shared.cache.len_bytes() as u64;
+        let writer = shared.writer.lock();
+        s.written_frame_bytes = writer.written_frame_bytes;
+        s.moved_bytes = writer.moved_bytes;
         Ok(s)
     }
 }

@@ -113,16 +113,12 @@ impl Handle {
     }
 
     /// Drops the frames of up to `most` published pages whose content nobody will ask for: they read as zeros from the next commit on. Pages that
-    /// this handle has written since it last published stay. Returns how many were dropped, and their share of the stored bytes.
+    /// this handle has written since it last published stay. Returns how many were dropped.
     ///
     /// # Errors
     /// As [`Handle::write_at`]; damage in the page map.
-    pub fn drop_pages(
-        &mut self,
-        pages: &mut dyn Iterator<Item = u32>,
-        most: u64,
-    ) -> Result<(u64, u64)> {
-        let (mut dropped, mut bytes) = (0, 0);
+    pub fn drop_pages(&mut self, pages: &mut dyn Iterator<Item = u32>, most: u64) -> Result<u64> {
+        let mut dropped = 0;
         let shared = self.shared()?;
         for page in pages {
             if dropped >= most {
@@ -147,9 +143,8 @@ impl Handle {
                 p.pages.insert(page, PendingPage::Stored(Entry::NONE));
             }
             dropped += 1;
-            bytes += u64::from(entry.len) >> entry.run_log2;
         }
-        Ok((dropped, bytes))
+        Ok(dropped)
     }
 
     /// Forgets what was written and not published.

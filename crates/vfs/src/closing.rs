@@ -15,7 +15,7 @@
 
 use crate::main_file::{Done, MainFile, State};
 use crate::pause;
-use crate::trim::Reach;
+use crate::trim::{Reach, Trimmed};
 use densite_sqlite::{Code, ffi};
 use densite_store::{Error, Handle};
 
@@ -23,6 +23,10 @@ impl MainFile {
     /// xClose. Whatever fails on the way is logged; the file is closed all the same.
     pub(crate) fn close_file(&mut self) -> Done {
         let _ = self.publish_or_discard();
+        if let Some(neighbours) = self.neighbours.clone() {
+            self.leave(&neighbours);
+            self.tell_messages();
+        }
         self.close_clean_alone();
         if self.restless() {
             self.rest_before_close();
@@ -39,7 +43,7 @@ impl MainFile {
         if !self.wants_slot() {
             return;
         }
-        self.trim_at_rest();
+        self.trim_at_rest(Reach::All);
         if let State::Store(handle) = &mut self.state
             && let Err(error) = handle.close_clean()
         {
@@ -47,19 +51,21 @@ impl MainFile {
         }
     }
 
-    /// Drops the frames of all free pages, to be published with what follows. In a rollback mode the end of the last
+    /// Drops the frames of free pages as far as `reach` says, to be published with what follows. In a rollback mode the end of the last
     /// journal is made durable before (`trim`).
-    pub(crate) fn trim_at_rest(&mut self) {
-        if self.trim(Reach::All).pages == 0 {
-            return;
+    pub(crate) fn trim_at_rest(&mut self, reach: Reach) -> Trimmed {
+        let trimmed = self.trim(reach);
+        if trimmed.pages == 0 || trimmed.again {
+            return trimmed;
         }
         if let State::Store(handle) = &self.state
             && handle.in_rollback_mode()
             && self.settle_journal().is_err()
-            && let State::Store(handle) = &mut self.state
         {
-            handle.discard();
+            self.forget_trim();
+            return Trimmed::default();
         }
+        trimmed
     }
 
     /// Names the tip in a slot under a lock of our own, if nobody else is there.

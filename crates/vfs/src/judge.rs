@@ -73,9 +73,7 @@ impl MainFile {
         let identity = self.identity();
         let options = self.settings.options.clone();
         let handle = Handle::open(Box::new(self.host.clone()), &identity, options)?;
-        let neighbours = Neighbours::on(&identity);
-        neighbours.moved(ffi::LOCK_NONE, self.level);
-        self.neighbours = Some(neighbours);
+        self.join(Neighbours::on(&identity));
         self.announced = false;
         Ok(Box::new(handle))
     }

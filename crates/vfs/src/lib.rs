@@ -16,7 +16,9 @@ mod closing;
 mod codes;
 mod control;
 mod entry;
+mod gate;
 mod held;
+mod idle;
 mod judge;
 mod last_error;
 mod late_truncate;
@@ -33,6 +35,7 @@ mod sql;
 mod trim;
 mod vfs;
 mod wal_file;
+mod worker;
 
 pub use entry::{densite_init, load};
 pub use held::{Held, HeldBytes};

@@ -2,9 +2,12 @@
 
 use crate::checkpoint::{CHECKPOINT_LOCK, READ_LOCK_0};
 use crate::main_file::{Done, MainFile, State};
+use crate::neighbours::Neighbours;
 use crate::pause;
 use densite_sqlite::{Code, ffi};
 use densite_store::Held;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 impl MainFile {
     /// xLock.
@@ -31,17 +34,20 @@ impl MainFile {
             Err(code) if code.primary() == Code::BUSY => code,
             done => return done,
         };
-        // While a WAL is in use only its close takes a lock, and asks by it whether it is
-        // the last: "no" is an answer, not something to wait for.
-        match &self.neighbours {
-            Some(neighbours) if !self.checkpoint.uses_wal() => neighbours
-                .retry(self.level, level, || match self.host.lock(level) {
-                    Err(code) if code.primary() == Code::BUSY => None,
-                    done => Some(done),
-                })
-                .unwrap_or(Err(busy)),
-            _ => Err(busy),
-        }
+        let mut attempt = || match self.host.lock(level) {
+            Err(code) if code.primary() == Code::BUSY => None,
+            done => Some(done),
+        };
+        let done = match &self.neighbours {
+            // While a WAL is in use only its close takes a lock, and asks by it whether it is
+            // the last: "no" is an answer, not something to wait for. But this process's own maintenance is nobody.
+            Some(neighbours) if self.checkpoint.uses_wal() => {
+                neighbours.after_closing(&mut attempt).or_else(&mut attempt)
+            }
+            Some(neighbours) => neighbours.retry(self.level, level, attempt),
+            None => None,
+        };
+        done.unwrap_or(Err(busy))
     }
 
     /// xUnlock.
@@ -77,6 +83,49 @@ impl MainFile {
         }
     }
 
+    /// Makes this connection one of those on the file, for its neighbours and the worker.
+    pub(crate) fn join(&mut self, neighbours: Arc<Neighbours>) {
+        if let Some(before) = self.neighbours.take() {
+            before.moved(self.level, ffi::LOCK_NONE);
+            self.leave(&before);
+        }
+        neighbours.moved(ffi::LOCK_NONE, self.level);
+        if !self.of_worker {
+            neighbours.idle.opened();
+        }
+        self.neighbours = Some(neighbours);
+        self.count_wal_user();
+    }
+
+    /// Ends that, but for locks. The last one waits for the worker.
+    pub(crate) fn leave(&mut self, neighbours: &Neighbours) {
+        if self.of_worker {
+            return;
+        }
+        if std::mem::take(&mut self.wal_user) {
+            neighbours.idle.wal_users.fetch_sub(1, Ordering::AcqRel);
+        }
+        neighbours.idle.closing();
+    }
+
+    /// Tells the worker whether this connection has a WAL index in shared memory.
+    pub(crate) fn count_wal_user(&mut self) {
+        let uses = self.checkpoint.uses_wal();
+        if self.of_worker || uses == self.wal_user {
+            return;
+        }
+        let Some(neighbours) = &self.neighbours else {
+            return;
+        };
+        self.wal_user = uses;
+        let users = &neighbours.idle.wal_users;
+        if uses {
+            users.fetch_add(1, Ordering::AcqRel);
+        } else {
+            users.fetch_sub(1, Ordering::AcqRel);
+        }
+    }
+
     /// xShmLock.
     pub(crate) fn lock_shm(&mut self, offset: i32, n: i32, flags: i32) -> Done {
         let covers = |lock: i32| offset <= lock && lock < offset.saturating_add(n);
@@ -91,7 +140,19 @@ impl MainFile {
             }
             return self.host.shm_lock(offset, n, flags);
         }
-        self.host.shm_lock(offset, n, flags)?;
+        let mut done = self.host.shm_lock(offset, n, flags);
+        if matches!(done, Err(code) if code.primary() == Code::BUSY)
+            && covers(CHECKPOINT_LOCK)
+            && let Some(neighbours) = &self.neighbours
+        {
+            let patience = std::mem::take(&mut self.asked_for_checkpoint);
+            let retried = neighbours.retry_checkpoint(patience, || {
+                let done = self.host.shm_lock(offset, n, flags);
+                (!matches!(done, Err(code) if code.primary() == Code::BUSY)).then_some(done)
+            });
+            done = retried.unwrap_or(done);
+        }
+        done?;
         if flags & ffi::SHM_SHARED != 0 && offset >= READ_LOCK_0 {
             pause::at("shm-lock-read-taken");
         }

@@ -72,6 +72,12 @@ pub(crate) struct MainFile {
     pub(crate) announced: bool,
     pub(crate) trim: Trim,
     pub(crate) maintenance: Maintenance,
+    /// Not a connection's: the background worker's own.
+    pub(crate) of_worker: bool,
+    /// Counted among those with a WAL index in shared memory.
+    pub(crate) wal_user: bool,
+    /// `PRAGMA wal_checkpoint` was compiled and has not taken its lock yet.
+    pub(crate) asked_for_checkpoint: bool,
 }
 
 // SAFETY: `name` points to memory of SQLite's that is constant while the file is open; all
@@ -89,13 +95,47 @@ impl MainFile {
         host: HostFile,
         name: FileName<'_>,
         flags: i32,
+        settings: Settings,
+    ) -> MainFile {
+        // SAFETY: passed on to the caller.
+        let mut file = unsafe { MainFile::unjudged(host_vfs, host, name, flags, settings) };
+        file.vfs_name = vfs_name.to_string();
+        file.judge();
+        file
+    }
+
+    /// The background worker's own file of the database that a connection has opened as `name`.
+    ///
+    /// # Safety
+    /// As [`MainFile::new`].
+    pub(crate) unsafe fn of_worker(
+        host_vfs: HostVfs,
+        host: HostFile,
+        name: FileName<'_>,
+        flags: i32,
+        settings: Settings,
+    ) -> MainFile {
+        // SAFETY: passed on to the caller.
+        let mut file = unsafe { MainFile::unjudged(host_vfs, host, name, flags, settings) };
+        file.of_worker = true;
+        file.judge();
+        file
+    }
+
+    /// # Safety
+    /// As [`MainFile::new`].
+    unsafe fn unjudged(
+        host_vfs: HostVfs,
+        host: HostFile,
+        name: FileName<'_>,
+        flags: i32,
         mut settings: Settings,
     ) -> MainFile {
         settings.options.read_only =
             flags & ffi::OPEN_READONLY != 0 || name.boolean(c"immutable", false);
-        let mut file = MainFile {
+        MainFile {
             api: host_vfs.api(),
-            vfs_name: vfs_name.to_string(),
+            vfs_name: String::new(),
             host_vfs: Some(host_vfs),
             host,
             state: State::Undecided,
@@ -110,9 +150,10 @@ impl MainFile {
             announced: false,
             trim: Trim::default(),
             maintenance: Maintenance::default(),
-        };
-        file.judge();
-        file
+            of_worker: false,
+            wal_user: false,
+            asked_for_checkpoint: false,
+        }
     }
 
     /// A file whose settings are wrong. It opens, so that the connection can say why it is
@@ -135,6 +176,9 @@ impl MainFile {
             announced: false,
             trim: Trim::default(),
             maintenance: Maintenance::default(),
+            of_worker: false,
+            wal_user: false,
+            asked_for_checkpoint: false,
         }
     }
 
@@ -146,6 +190,12 @@ impl MainFile {
 
     /// A sentence to the log and for the person.
     pub(crate) fn report(&self, code: Code, what: &dyn std::fmt::Display) {
+        if self.of_worker {
+            if let Some(neighbours) = &self.neighbours {
+                neighbours.idle.keep_message(code, what.to_string());
+            }
+            return;
+        }
         report(self.api, code, &format!("{}: {what}", self.path));
     }
 
@@ -188,6 +238,7 @@ impl MainFile {
         if done.is_ok() {
             pause::at("after-publish");
             self.announce();
+            self.tell_worker();
         }
         done
     }
@@ -364,6 +415,7 @@ impl VfsFile for MainFile {
         let (code, address) = self.host.shm_map(region, size, extend);
         if region == 0 {
             self.checkpoint.set_index(address, size);
+            self.count_wal_user();
         }
         (code, address)
     }
@@ -378,6 +430,7 @@ impl VfsFile for MainFile {
 
     fn shm_unmap(&mut self, delete: bool) -> Done {
         self.checkpoint.forget_index();
+        self.count_wal_user();
         self.host.shm_unmap(delete)
     }
 

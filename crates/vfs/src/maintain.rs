@@ -4,8 +4,10 @@
 //! - **While writing.** Whoever commits in a rollback mode, or checkpoints, has the writer's right anyway. When more of the file than
 //!   `densite_dead_limit` is dead or free, each such transaction moves a part in proportion to what it wrote, for [`COMMIT_TIME`] at most, until the limit is
 //!   kept. Nothing is synced for it.
-//! - **At rest**: `PRAGMA densite_maintain`, and the last close from half of the dead limit on. Down to [`REST_LIMIT`], in slices of [`SLICE`], each under locks of its own, so
-//!   that nobody waits longer than that (rule 3); a close gives up after [`CLOSE_TIME`].
+//! - **At rest**: `PRAGMA densite_maintain`; the last close and the background worker (`worker`) from half of the dead limit on. Down to [`REST_LIMIT`], in slices of [`SLICE`],
+//!   each under locks of its own, so that nobody waits longer than that (rule 3); a close gives up after [`CLOSE_TIME`].
+//!
+//! No lock is held while the file is synced: a slice ends where a sync is due ([`Rest::Sync`]), and the next one goes on from there.
 //!
 //! Locks of a slice (rule 2):
 //!
@@ -13,13 +15,15 @@
 //! 2. In a rollback mode no journal may be hot; then RESERVED, without SHARED having gone: nobody becomes the writer meanwhile, and
 //!    readers go on.
 //! 3. In WAL mode the checkpoint lock. Writers and readers go on.
-//! 4. With a WAL that this connection has not looked at yet, EXCLUSIVE, which proves that nobody uses it.
+//! 4. With a WAL that this connection has not looked at yet, EXCLUSIVE, which proves that nobody uses it. Not the worker.
 
 use crate::checkpoint::CHECKPOINT_LOCK;
 use crate::main_file::{MainFile, State};
 use crate::pause;
+use crate::trim::Reach;
 use densite_sqlite::ffi;
-use densite_store::{Error, MergeBudget, MergeNext};
+use densite_store::{Damage, Error, MergeBudget, MergeNext};
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 /// Per cent of the file that may be dead or free at rest.
@@ -29,14 +33,16 @@ const REST_LIMIT: u8 = 5;
 const CLOSE_PART: u8 = 2;
 /// The same while writing, unless `densite_dead_limit` says otherwise.
 pub(crate) const DEAD_LIMIT: u8 = 25;
-/// How long a slice holds its locks; a sync within it may take longer.
-const SLICE: Duration = Duration::from_millis(10);
+/// How long a slice moves. It holds its locks for 10 ms then, for what it moved is published under them.
+const SLICE: Duration = Duration::from_millis(6);
 /// How long a commit or checkpoint moves what others left.
 const COMMIT_TIME: Duration = Duration::from_millis(2);
 /// How long the last close goes on.
 const CLOSE_TIME: Duration = Duration::from_secs(2);
 /// How long `densite_maintain` waits for a lock.
 const LOCK_WAIT: Duration = Duration::from_millis(250);
+/// Bytes of a region of the WAL's index, as SQLite maps them (`WALINDEX_PGSZ`).
+const INDEX_REGION: i32 = 32 << 10;
 /// Bytes that a slice moves at most.
 const SLICE_BYTES: u64 = 1 << 20;
 /// Whether something is due is asked when so much was written, and a part of the file: asking takes a look at every unit.
@@ -55,6 +61,8 @@ pub(crate) struct Maintenance {
     written: u64,
     /// More was due than the last step did.
     due: bool,
+    /// What the last slices found damaged.
+    damaged: Vec<Damage>,
 }
 
 impl Default for Maintenance {
@@ -63,6 +71,7 @@ impl Default for Maintenance {
             dead_limit: DEAD_LIMIT,
             written: 0,
             due: false,
+            damaged: Vec::new(),
         }
     }
 }
@@ -72,6 +81,17 @@ impl Maintenance {
     pub(crate) fn wrote(&mut self, bytes: usize) {
         self.written += bytes as u64;
     }
+}
+
+/// What a slice leaves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Rest {
+    /// Nothing that could be given back.
+    Done,
+    /// Another slice.
+    More,
+    /// A sync, without any lock, and another slice.
+    Sync,
 }
 
 /// Which lock of a slice is held besides SHARED.
@@ -122,10 +142,10 @@ impl MainFile {
         if self.settings.maintain_off || self.settings.options.read_only {
             return false;
         }
+        let limit = self.rest_begins();
         let State::Store(handle) = &mut self.state else {
             return false;
         };
-        let limit = (self.maintenance.dead_limit / CLOSE_PART).max(REST_LIMIT);
         handle.has_written() && handle.space().is_ok_and(|space| space.over(limit))
     }
 
@@ -144,15 +164,38 @@ impl MainFile {
                 self.committed_without_wal();
             }
             // An error was logged; it ends the giving back, not the closing.
-            let more = alone && self.slice().unwrap_or(false);
+            let rest = if alone {
+                self.slice(true)
+            } else {
+                Ok(Rest::Done)
+            };
             if self.host.unlock(ffi::LOCK_NONE).is_ok() {
                 self.set_level(ffi::LOCK_NONE);
             }
             drop(closing);
-            if !more {
-                return;
+            match rest {
+                Ok(Rest::More) => {}
+                Ok(Rest::Sync) if self.sync_unlocked().is_ok() => {}
+                _ => return,
             }
         }
+    }
+
+    /// A slice of the background worker's; `begun` after the first. `None`: it did not get its locks.
+    pub(crate) fn idle_slice(&mut self, begun: bool) -> Option<Rest> {
+        let neighbours = self.neighbours.clone()?;
+        let closing = neighbours.begin_closing()?;
+        let lock = self.lock_slice()?;
+        pause::at("maintaining");
+        let done = self.slice(begun);
+        self.unlock_slice(&lock);
+        drop(closing);
+        // An error was noted; it ends the session.
+        let rest = done.unwrap_or(Rest::Done);
+        if rest == Rest::Sync && self.sync_unlocked().is_err() {
+            return Some(Rest::Done);
+        }
+        Some(rest)
     }
 
     /// `PRAGMA densite_maintain`: the steps that are due now. Answers by how many bytes the file is shorter.
@@ -171,6 +214,7 @@ impl MainFile {
             return Err("densite_maintain: a transaction is open; end it first".into());
         }
         let before = self.file_bytes();
+        self.maintenance.damaged.clear();
         loop {
             let Some(neighbours) = self.neighbours.clone() else {
                 return Ok(0);
@@ -190,16 +234,24 @@ impl MainFile {
                 std::thread::sleep(Duration::from_millis(1));
             };
             pause::at("maintaining");
-            let done = self.slice();
+            let done = self.slice(true);
             self.unlock_slice(&lock);
             drop(closing);
-            match done {
-                Ok(true) => {}
-                Ok(false) => break,
-                Err(error) => return Err(format!("densite_maintain: {error}")),
+            let failed = |error: Error| format!("densite_maintain: {error}");
+            match done.map_err(failed)? {
+                Rest::More => {}
+                Rest::Sync => self.sync_unlocked().map_err(failed)?,
+                Rest::Done => break,
             }
         }
-        Ok(before.saturating_sub(self.file_bytes()))
+        let given = before.saturating_sub(self.file_bytes());
+        match self.maintenance.damaged.first() {
+            None => Ok(given),
+            Some(first) => Err(format!(
+                "densite_maintain: {given} bytes were given back, and {} places are damaged and stay as they are; run `densite check` ({first})",
+                self.maintenance.damaged.len(),
+            )),
+        }
     }
 
     fn has_pending(&self) -> bool {
@@ -228,6 +280,7 @@ impl MainFile {
                 .lock(ffi::LOCK_RESERVED)
                 .is_ok()
                 .then_some(Slice::Reserved),
+            Some(Ok(false)) if self.of_worker && !self.map_index() => None,
             Some(Ok(false)) if self.checkpoint.uses_wal() => self
                 .host
                 .shm_lock(CHECKPOINT_LOCK, 1, ffi::SHM_LOCK | ffi::SHM_EXCLUSIVE)
@@ -258,13 +311,49 @@ impl MainFile {
 
     /// Gives back what a slice took beyond SQLite's own lock.
     fn back_to_level(&mut self) {
+        if self.of_worker && self.checkpoint.uses_wal() {
+            // Whoever closes the WAL must find nobody else there.
+            self.checkpoint.forget_index();
+            let _ = self.host.shm_unmap(false);
+        }
         let _ = self.host.unlock(self.level);
     }
 
-    /// What fits into [`SLICE`], under the locks that it needs. Returns whether there is more; an error is logged, too, and what it
-    /// left pending is forgotten.
-    fn slice(&mut self) -> Result<bool, Error> {
-        let done = self.try_slice();
+    /// Syncs what slices have published, while nobody has a lock. An error is logged, too.
+    fn sync_unlocked(&mut self) -> Result<(), Error> {
+        let State::Store(handle) = &mut self.state else {
+            return Ok(());
+        };
+        let Err(failed) = handle.sync_published() else {
+            return Ok(());
+        };
+        // What the disk has dropped is to be written again before others build upon it.
+        let until = Instant::now() + LOCK_WAIT;
+        let lock = loop {
+            let lock = self.lock_slice();
+            if lock.is_some() || Instant::now() >= until {
+                break lock;
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        };
+        let State::Store(handle) = &mut self.state else {
+            return Ok(());
+        };
+        let error = handle.after_failed_sync(failed);
+        if let Some(lock) = lock {
+            self.unlock_slice(&lock);
+        }
+        self.report(
+            crate::codes::code_of(&error),
+            &format!("giving space back: {error}"),
+        );
+        Err(error)
+    }
+
+    /// What fits into [`SLICE`], under the locks that it needs; `begun`: unless that is so, free pages are dropped and nothing is moved below the
+    /// limit at which giving back begins. An error is logged, too, and what it left pending is forgotten.
+    fn slice(&mut self, begun: bool) -> Result<Rest, Error> {
+        let done = self.try_slice(begun);
         if let Err(error) = &done {
             if let State::Store(handle) = &mut self.state {
                 handle.discard();
@@ -277,19 +366,58 @@ impl MainFile {
         done
     }
 
-    fn try_slice(&mut self) -> Result<bool, Error> {
+    fn try_slice(&mut self, begun: bool) -> Result<Rest, Error> {
         let until = Instant::now() + SLICE;
-        self.trim_at_rest();
+        let trimmed = self.trim_at_rest(Reach::Slice);
+        let limit = self.rest_begins();
         let State::Store(handle) = &mut self.state else {
-            return Ok(false);
+            return Ok(Rest::Done);
         };
         handle.publish()?;
-        let budget = MergeBudget {
-            bytes: SLICE_BYTES,
-            dead_limit: REST_LIMIT,
-            stop: &|| Instant::now() >= until,
+        let rest = if trimmed.left && Instant::now() >= until {
+            Rest::More
+        } else if begun || handle.space()?.over(limit) {
+            let budget = MergeBudget {
+                bytes: SLICE_BYTES,
+                dead_limit: REST_LIMIT,
+                stop: &|| Instant::now() >= until,
+            };
+            let given = handle.give_back_unsynced(&budget)?;
+            self.maintenance.damaged.extend(given.damaged);
+            match (given.done, given.wants_sync) {
+                (_, true) => Rest::Sync,
+                (true, false) if !trimmed.left => Rest::Done,
+                _ => Rest::More,
+            }
+        } else if trimmed.left {
+            Rest::More
+        } else {
+            Rest::Done
         };
-        Ok(!handle.give_back(&budget)?.done)
+        self.trim_goes_on();
+        Ok(rest)
+    }
+
+    /// Per cent of the file that may be dead or free before giving back at rest begins by itself.
+    fn rest_begins(&self) -> u8 {
+        (self.maintenance.dead_limit / CLOSE_PART).max(REST_LIMIT)
+    }
+
+    /// The worker's file: maps the WAL's index for this slice, if a connection of this process has it.
+    fn map_index(&mut self) -> bool {
+        let used = self
+            .neighbours
+            .as_ref()
+            .is_some_and(|n| n.idle.wal_users.load(Ordering::Acquire) > 0);
+        if !used {
+            return false;
+        }
+        let (_, address) = self.host.shm_map(0, INDEX_REGION, false);
+        self.checkpoint.set_index(address, INDEX_REGION);
+        if !self.checkpoint.uses_wal() {
+            let _ = self.host.shm_unmap(false);
+        }
+        self.checkpoint.uses_wal()
     }
 }
 

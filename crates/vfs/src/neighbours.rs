@@ -5,6 +5,7 @@
 //! lock must not. Within the process this module tells the two apart; what it does not
 //! explain is another process, and is waited for during a bounded time.
 
+use crate::idle::Idle;
 use crate::process::PerProcess;
 use densite_sqlite::ffi;
 use parking_lot::{Condvar, Mutex};
@@ -17,9 +18,12 @@ use std::time::{Duration, Instant};
 /// a rule that one is held for less than a millisecond, with `synchronous=OFF` for one sync
 /// of the file; a busy disk makes either ten times as long.
 const FOREIGN_WAIT: Duration = Duration::from_millis(250);
-/// The same for a connection that has SHARED: a closing one never gets EXCLUSIVE then, and
+/// The same for a connection that has SHARED and wants EXCLUSIVE: a closing one never gets EXCLUSIVE then, and
 /// gives back at once what it has got.
 const FOREIGN_WAIT_SHARED: Duration = Duration::from_millis(25);
+/// The same for one that has SHARED and wants RESERVED, or the checkpoint lock: maintenance holds them for 10 ms, with a pause
+/// as long before it takes them again; a busy machine makes that several times as long.
+const FOREIGN_WAIT_RESERVED: Duration = Duration::from_millis(100);
 /// The pause between two tries.
 const FOREIGN_STEP: Duration = Duration::from_millis(1);
 /// How long a closing connection of this process is waited for at most.
@@ -40,6 +44,8 @@ pub(crate) struct Neighbours {
     /// A connection is closing the file cleanly under a lock of its own.
     closing: Mutex<bool>,
     closed: Condvar,
+    /// What the background worker is told.
+    pub(crate) idle: Idle,
 }
 
 /// The right to be the one that closes; ends when dropped.
@@ -92,6 +98,38 @@ impl Neighbours {
         self.shared.load(Ordering::Relaxed) > u32::from(mine >= ffi::LOCK_SHARED)
     }
 
+    /// Tries a lock again that was busy, once, after a connection of this process, or its worker, has let go of locks of its own.
+    pub(crate) fn after_closing<T>(&self, attempt: &mut impl FnMut() -> Option<T>) -> Option<T> {
+        let mut closing = self.closing.lock();
+        if *closing {
+            let _ = self.closed.wait_for(&mut closing, OWN_WAIT);
+            drop(closing);
+            return attempt();
+        }
+        None
+    }
+
+    /// The same for the checkpoint lock; with `patience` it is waited for as if another process's maintenance had it.
+    pub(crate) fn retry_checkpoint<T>(
+        &self,
+        patience: bool,
+        mut attempt: impl FnMut() -> Option<T>,
+    ) -> Option<T> {
+        // The slice that was in the way may be over since.
+        let done = self.after_closing(&mut attempt).or_else(&mut attempt);
+        if done.is_some() || !patience {
+            return done;
+        }
+        let until = Instant::now() + FOREIGN_WAIT_RESERVED;
+        while Instant::now() < until {
+            std::thread::sleep(FOREIGN_STEP);
+            if let Some(done) = attempt() {
+                return Some(done);
+            }
+        }
+        None
+    }
+
     /// Begins to close; `None` when another does.
     pub(crate) fn begin_closing(&self) -> Option<Closing<'_>> {
         let mut closing = self.closing.lock();
@@ -110,22 +148,15 @@ impl Neighbours {
         wanted: i32,
         mut attempt: impl FnMut() -> Option<T>,
     ) -> Option<T> {
-        let wait = if mine >= ffi::LOCK_SHARED {
-            FOREIGN_WAIT_SHARED
-        } else {
-            FOREIGN_WAIT
+        let wait = match (mine >= ffi::LOCK_SHARED, wanted >= ffi::LOCK_PENDING) {
+            (false, _) => FOREIGN_WAIT,
+            (true, false) => FOREIGN_WAIT_RESERVED,
+            (true, true) => FOREIGN_WAIT_SHARED,
         };
         let until = Instant::now() + wait;
         loop {
-            {
-                let mut closing = self.closing.lock();
-                if *closing {
-                    let _ = self.closed.wait_for(&mut closing, OWN_WAIT);
-                    drop(closing);
-                    if let Some(done) = attempt() {
-                        return Some(done);
-                    }
-                }
+            if let Some(done) = self.after_closing(&mut attempt) {
+                return Some(done);
             }
             if self.explains(mine, wanted) || Instant::now() >= until {
                 return None;
@@ -185,7 +216,8 @@ mod tests {
         let file = Neighbours::on("foreign");
         for (mine, wanted, wait) in [
             (ffi::LOCK_NONE, ffi::LOCK_SHARED, FOREIGN_WAIT),
-            (ffi::LOCK_SHARED, ffi::LOCK_RESERVED, FOREIGN_WAIT_SHARED),
+            (ffi::LOCK_SHARED, ffi::LOCK_RESERVED, FOREIGN_WAIT_RESERVED),
+            (ffi::LOCK_RESERVED, ffi::LOCK_EXCLUSIVE, FOREIGN_WAIT_SHARED),
         ] {
             let begin = Instant::now();
             let got = file.retry(mine, wanted, || -> Option<()> { None });

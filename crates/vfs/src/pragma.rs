@@ -22,6 +22,9 @@ impl MainFile {
             return Code::NOTFOUND;
         };
         let name = name.to_ascii_lowercase();
+        if name == "wal_checkpoint" {
+            self.asked_for_checkpoint = true;
+        }
         if !name.starts_with("densite_") || matches!(self.state, State::Plain | State::Refused(_)) {
             return Code::NOTFOUND;
         }

@@ -52,6 +52,7 @@ fn info(connection: &Connection, schema: &str) -> Result<Vec<Vec<Value>>> {
         stats
             .figures()
             .into_iter()
+            .chain(stats.counters())
             .map(|(name, value)| row(name, number(value))),
     );
     Ok(rows)

@@ -29,6 +29,8 @@ const SHARE: u64 = 16;
 const EACH: u64 = 4;
 /// Pages dropped in any case.
 const LEAST: u64 = 1024;
+/// Pages dropped in a slice.
+const SLICE_PAGES: usize = 4096;
 
 /// What a connection knows for trimming.
 #[derive(Debug, Default)]
@@ -41,14 +43,18 @@ pub(crate) struct Trim {
     free: Option<u32>,
     /// The last look left some.
     left: bool,
+    /// What a slice left of the list, and the commit that it left.
+    rest: Option<(u64, Vec<u32>)>,
 }
 
 /// What a step dropped.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Trimmed {
     pub(crate) pages: u64,
-    /// Stored bytes.
-    pub(crate) bytes: u64,
+    /// There are more.
+    pub(crate) left: bool,
+    /// The list was not walked: it is the rest of one that was.
+    pub(crate) again: bool,
 }
 
 /// How far a step goes.
@@ -58,6 +64,8 @@ pub(crate) enum Reach {
     Due,
     /// All there is.
     All,
+    /// All there is, so many at a time that a slice has time for them.
+    Slice,
 }
 
 impl Trim {
@@ -85,6 +93,25 @@ impl MainFile {
         }
     }
 
+    /// What a step dropped is not to be: it is still there at the next look.
+    pub(crate) fn forget_trim(&mut self) {
+        self.trim.left = true;
+        self.trim.rest = None;
+        if let State::Store(handle) = &mut self.state {
+            handle.discard();
+        }
+    }
+
+    /// The slice is over, and what was published since is its own: it changed nothing that the rest of its list says.
+    pub(crate) fn trim_goes_on(&mut self) {
+        if let State::Store(handle) = &mut self.state
+            && let Some((commit, _)) = &mut self.trim.rest
+            && let Ok(newest) = handle.newest_commit()
+        {
+            *commit = newest;
+        }
+    }
+
     /// Drops what may be dropped, to be published with what else is pending. An error is logged: the frames stay, and nothing is lost.
     pub(crate) fn trim(&mut self, reach: Reach) -> Trimmed {
         let State::Store(handle) = &mut self.state else {
@@ -101,8 +128,17 @@ impl MainFile {
 }
 
 fn step(handle: &mut Handle, trim: &mut Trim, reach: Reach) -> Result<Trimmed, Error> {
-    if trim.committed.is_none() || handle.newest_commit().ok() != trim.committed {
+    let Some(committed) = trim.committed else {
         return Ok(Trimmed::default());
+    };
+    if handle.newest_commit().ok() != Some(committed) {
+        return Ok(Trimmed::default());
+    }
+    // Nobody else has made a commit since a slice took this list.
+    if reach == Reach::Slice
+        && let Some((_, rest)) = trim.rest.take().filter(|(left, _)| *left == committed)
+    {
+        return drop_some(handle, trim, rest, committed, true);
     }
     let (page_size, pages) = handle.committed_size()?;
     let mut head = [0; HEADER_LEN];
@@ -118,8 +154,10 @@ fn step(handle: &mut Handle, trim: &mut Trim, reach: Reach) -> Result<Trimmed, E
             return Ok(Trimmed::default());
         }
         Reach::Due => LEAST + EACH * changed,
-        Reach::All if looked && changed == 0 && !trim.left => return Ok(Trimmed::default()),
-        Reach::All => u64::MAX,
+        _ if reach != Reach::Due && looked && changed == 0 && !trim.left => {
+            return Ok(Trimmed::default());
+        }
+        Reach::All | Reach::Slice => u64::MAX,
     };
     trim.free = Some(header.free_pages);
     trim.written = 0;
@@ -130,7 +168,39 @@ fn step(handle: &mut Handle, trim: &mut Trim, reach: Reach) -> Result<Trimmed, E
     let Some(list) = list else {
         return Ok(Trimmed::default());
     };
-    let (pages, bytes) = handle.drop_pages(&mut list.leaves.pages(), most)?;
+    if reach == Reach::Slice {
+        return drop_some(
+            handle,
+            trim,
+            list.leaves.pages().collect(),
+            committed,
+            false,
+        );
+    }
+    let pages = handle.drop_pages(&mut list.leaves.pages(), most)?;
     trim.left = pages == most;
-    Ok(Trimmed { pages, bytes })
+    Ok(Trimmed {
+        pages,
+        left: trim.left,
+        again: false,
+    })
+}
+
+/// Drops what a slice has time for, and keeps the rest.
+fn drop_some(
+    handle: &mut Handle,
+    trim: &mut Trim,
+    mut rest: Vec<u32>,
+    commit: u64,
+    again: bool,
+) -> Result<Trimmed, Error> {
+    let now = rest.split_off(rest.len().saturating_sub(SLICE_PAGES));
+    let pages = handle.drop_pages(&mut now.into_iter(), u64::MAX)?;
+    trim.left = !rest.is_empty();
+    trim.rest = trim.left.then_some((commit, rest));
+    Ok(Trimmed {
+        pages,
+        left: trim.left,
+        again,
+    })
 }

@@ -34,6 +34,14 @@ pub(super) fn section(info: &Info, page: &mut String) {
             size(gain.needed_bytes),
         ),
     );
+    let maintained = info.stored_bytes.saturating_sub(gain.maintained_bytes);
+    if maintained > 0 {
+        row(
+            format!("about {}", size(maintained)),
+            &format!("densite sql {path} 'PRAGMA densite_maintain'"),
+            "happens by itself when a program that has the database open is idle, or closes it last; others go on using it meanwhile.",
+        );
+    }
     if info.form == Form::Plain {
         row(
             "most of the rest".into(),

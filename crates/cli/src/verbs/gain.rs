@@ -12,6 +12,7 @@ pub(super) fn json(gain: &Gain) -> Map<String, Value> {
         "free_bytes": gain.free_bytes,
         "unallocated_bytes": gain.unallocated_bytes,
         "unallocated_estimated": gain.estimated,
+        "maintained_bytes": gain.maintained_bytes,
         "vacuumed_bytes": gain.vacuumed_bytes,
         "gives_back_bytes": gain.gives_back_bytes,
         "needed_bytes": gain.needed_bytes,
@@ -40,8 +41,23 @@ pub(super) fn lines(gain: &Gain, stored: bool) -> Vec<(&'static str, String)> {
         "unallocated",
         format!("{about}{}{where_}", out::bytes(gain.unallocated_bytes)),
     ));
+    if stored {
+        lines.push(("maintenance gives back", maintenance(gain)));
+    }
     lines.push(("a vacuum gives back", sentence(gain)));
     lines
+}
+
+/// What maintenance gives back, in words.
+fn maintenance(gain: &Gain) -> String {
+    let file = gain.vacuumed_bytes + gain.gives_back_bytes;
+    match file.saturating_sub(gain.maintained_bytes) {
+        0 => "nothing".to_string(),
+        bytes => format!(
+            "about {}, when the database is idle or by PRAGMA densite_maintain",
+            indicatif::BinaryBytes(bytes)
+        ),
+    }
 }
 
 /// What a vacuum gives back and needs, in words.

@@ -10,14 +10,16 @@
 //! - What is copied was checked; what does not match its checksum stays where it is, and with it its unit.
 //! - Map nodes, space chunks and trailers move by a fold, dictionaries with one: its root trailer names their places.
 //!
-//! What a step frees can be written only after a slot is durable, so giving back goes in rounds: [`Handle::merge_step`] says what is due
-//! next. All calls are for whoever has the writer's right, between transactions.
+//! What a step frees can be written only after a slot is durable, so giving back goes in rounds (`rounds`): [`Handle::merge_step`] says what
+//! is due next. All calls are for whoever has the writer's right, between transactions.
 
 mod figures;
 mod look;
 mod plan;
+mod rounds;
 
 pub use figures::SpaceFigures;
+pub use rounds::{GivenBack, SyncFailed};
 
 use crate::codec::{self, CodecId};
 use crate::durable::reserve_behind;
@@ -31,7 +33,6 @@ use crate::map::node::LEAF_FANOUT;
 use crate::pending::PendingPage;
 use crate::publish::Besides;
 use crate::shared::Shared;
-use densite_disk::SyncKind;
 use look::{Found, Frame, Look};
 use plan::{Ground, Plan};
 use std::collections::{BTreeMap, BTreeSet};
@@ -76,21 +77,6 @@ pub struct MergeStep {
     pub damaged: Vec<Damage>,
     /// What is due next.
     pub next: MergeNext,
-}
-
-/// What giving back did in all.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct GivenBack {
-    /// Bytes of records that were copied.
-    pub moved_bytes: u64,
-    /// Bytes appended in all.
-    pub written_bytes: u64,
-    /// Bytes that were cut off the file.
-    pub cut_bytes: u64,
-    /// What was found damaged.
-    pub damaged: Vec<Damage>,
-    /// Whether nothing more is to be done: otherwise it was stopped.
-    pub done: bool,
 }
 
 /// What the writer remembers between steps.
@@ -255,6 +241,7 @@ impl Handle {
         step.moved_bytes = moving.moved;
         let mut writer = shared.writer.lock();
         writer.merging.spent += moving.moved;
+        writer.moved_bytes += moving.moved;
         if let Some((_, space)) = &writer.space {
             step.freed_units = emptied.iter().filter(|u| space.live(**u) == 0).count() as u64;
         }
@@ -390,108 +377,5 @@ impl Handle {
             self.put_page(*page, bytes.into(), None)?;
         }
         Ok(())
-    }
-
-    /// Makes everything published durable and names it in a durable slot, so that what was freed can be written again. Two syncs.
-    ///
-    /// # Errors
-    /// As [`Handle::sync`].
-    pub fn make_reusable(&mut self) -> Result<()> {
-        self.check_poison()?;
-        if self.options.read_only {
-            return Err(Error::ReadOnly);
-        }
-        if !self.attach()? {
-            return Ok(());
-        }
-        let shared = self.shared()?;
-        shared.refresh(&*self.file)?;
-        self.sync_and_name(&shared)
-    }
-
-    /// Cuts off what is free at the end of the file, but for the reserve. Returns the bytes by which the file is shorter.
-    ///
-    /// Three steps, each safe where the power may go before the next: a commit says where the file ends; a sync makes it durable; then
-    /// the file is cut. What is cut off was reusable, so neither a durable slot nor anything since reaches it, and every
-    /// writer who comes learns from the commit where its end is. A reader of an older commit finds nothing there, and looks again.
-    ///
-    /// # Errors
-    /// As [`Handle::sync`]; [`Error::Setting`] within a transaction.
-    pub fn cut_end(&mut self) -> Result<u64> {
-        self.check_poison()?;
-        if self.options.read_only {
-            return Err(Error::ReadOnly);
-        }
-        self.between_transactions()?;
-        if !self.attach()? {
-            return Ok(0);
-        }
-        let shared = self.shared()?;
-        shared.refresh(&*self.file)?;
-        let (commit, before) = {
-            let state = shared.state.read();
-            (state.tip.commit, state.tail_off)
-        };
-        if commit == 0 {
-            return Ok(0);
-        }
-        self.begin_write(0)?;
-        let end = self
-            .pending
-            .as_ref()
-            .map_or(before, |p| p.appender.tail_off());
-        if end < before {
-            let published = self.publish_with(&Besides {
-                even_empty: true,
-                merge: true,
-                ..Besides::default()
-            });
-            if let Err(e) = published {
-                self.discard();
-                return Err(e);
-            }
-        } else {
-            self.discard();
-        }
-        self.sync_now(SyncKind::Data)?;
-        let end = shared.state.read().tail_off;
-        let end = end + reserve_behind(end);
-        let len = self.file.len()?;
-        if len <= end {
-            return Ok(0);
-        }
-        self.file.set_len(end)?;
-        shared.writer.lock().physical_len = end;
-        Ok(len - end)
-    }
-
-    /// Gives back what the limit says, in as many rounds as it takes; `stop` is asked between them too.
-    ///
-    /// # Errors
-    /// As [`Handle::merge_step`], [`Handle::make_reusable`] and [`Handle::cut_end`].
-    pub fn give_back(&mut self, budget: &MergeBudget<'_>) -> Result<GivenBack> {
-        let mut all = GivenBack::default();
-        let mut last = MergeNext::Done;
-        loop {
-            let step = self.merge_step(budget)?;
-            all.moved_bytes += step.moved_bytes;
-            all.written_bytes += step.written_bytes;
-            all.damaged.extend(step.damaged);
-            // What made no difference makes none the second time.
-            all.done = step.next == MergeNext::Done
-                || (step.next == last && step.next != MergeNext::Again);
-            if all.done {
-                return Ok(all);
-            }
-            last = step.next;
-            match step.next {
-                MergeNext::Done | MergeNext::Again => {}
-                MergeNext::Slot => self.make_reusable()?,
-                MergeNext::Cut => all.cut_bytes += self.cut_end()?,
-            }
-            if (budget.stop)() {
-                return Ok(all);
-            }
-        }
     }
 }

@@ -157,6 +157,9 @@ pub(super) fn commit(
     writer.wrote = true;
     writer.since_slot += written;
     writer.since_sync += written;
+    if !besides.merge {
+        writer.written_frame_bytes += p.appender.frame_bytes();
+    }
     writer.physical_len = writer.physical_len.max(trailer.tail_off);
     writer.merging.committed(besides.merge);
     Ok(written)

@@ -1,0 +1,169 @@
+//! What the background worker (`worker`) and the connections of this process tell each other about one file.
+//!
+//! A connection tells when it opens, writes and closes; the worker begins a *session* on the file once nobody has written for a while. It ends
+//! when somebody writes, and the last connection waits for its end before it closes: so the worker uses SQLite
+//! only as long as the application does.
+
+use crate::maintain::DEAD_LIMIT;
+use densite_sqlite::Code;
+use parking_lot::{Condvar, Mutex};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+/// See the module's documentation. Belongs to the process that made it.
+pub(crate) struct Idle {
+    process: u32,
+    begin: Instant,
+    /// When a connection of this process last wrote: milliseconds since `begin`.
+    wrote: AtomicU64,
+    /// It wrote since the last session began: the worker has the file on its list.
+    pub(crate) listed: AtomicBool,
+    /// Of the connection that wrote last: per cent of the file that may be dead or free while writing.
+    pub(crate) dead_limit: AtomicU8,
+    /// Connections with a WAL index in shared memory.
+    pub(crate) wal_users: AtomicU32,
+    doing: Mutex<Doing>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct Doing {
+    /// Open connections of this process.
+    connections: u32,
+    /// The worker has the file open.
+    session: bool,
+    /// What the worker has to say: it must not call the application, and that is what SQLite's log does.
+    messages: Vec<(Code, String)>,
+}
+
+/// The worker may have the file open until this is dropped.
+pub(crate) struct Session<'a>(&'a Idle);
+
+impl Default for Idle {
+    fn default() -> Self {
+        Idle {
+            process: std::process::id(),
+            begin: Instant::now(),
+            wrote: AtomicU64::new(0),
+            listed: AtomicBool::new(false),
+            dead_limit: AtomicU8::new(DEAD_LIMIT),
+            wal_users: AtomicU32::new(0),
+            doing: Mutex::default(),
+            changed: Condvar::new(),
+        }
+    }
+}
+
+impl Idle {
+    /// A connection has opened the file.
+    pub(crate) fn opened(&self) {
+        self.doing.lock().connections += 1;
+    }
+
+    /// A connection is about to close; the last one waits for the end of a session.
+    pub(crate) fn closing(&self) {
+        // In a child of fork this is the parent's, and nobody is there who would end the session.
+        if self.process != std::process::id() {
+            return;
+        }
+        let mut doing = self.doing.lock();
+        doing.connections = doing.connections.saturating_sub(1);
+        self.changed.notify_all();
+        while doing.connections == 0 && doing.session {
+            self.changed.wait(&mut doing);
+        }
+    }
+
+    /// A connection writes.
+    pub(crate) fn writes(&self) {
+        self.wrote.store(self.now(), Ordering::Relaxed);
+    }
+
+    fn now(&self) -> u64 {
+        u64::try_from(self.begin.elapsed().as_millis()).unwrap_or(u64::MAX)
+    }
+
+    /// When a connection last wrote.
+    pub(crate) fn wrote(&self) -> Instant {
+        self.begin + Duration::from_millis(self.wrote.load(Ordering::Relaxed))
+    }
+
+    /// Begins a session, if anybody has the file open.
+    pub(crate) fn begin(&self) -> Option<Session<'_>> {
+        let mut doing = self.doing.lock();
+        if doing.connections == 0 {
+            return None;
+        }
+        doing.session = true;
+        Some(Session(self))
+    }
+
+    /// Messages of the worker, once, for a thread of the application's to tell.
+    pub(crate) fn take_messages(&self) -> Vec<(Code, String)> {
+        // Whoever comes while another does this finds nothing.
+        let Some(mut doing) = self.doing.try_lock() else {
+            return Vec::new();
+        };
+        std::mem::take(&mut doing.messages)
+    }
+
+    /// Keeps a message of the worker's, the newest few.
+    pub(crate) fn keep_message(&self, code: Code, message: String) {
+        let mut doing = self.doing.lock();
+        if doing.messages.len() < 8 {
+            doing.messages.push((code, message));
+        }
+    }
+}
+
+impl Session<'_> {
+    /// Waits for so long, or until the last connection closes. Whether the session may go on.
+    pub(crate) fn pause(&self, time: Duration) -> bool {
+        let until = Instant::now() + time;
+        let mut doing = self.0.doing.lock();
+        while doing.connections > 0 {
+            if self.0.changed.wait_until(&mut doing, until).timed_out() {
+                break;
+            }
+        }
+        doing.connections > 0
+    }
+}
+
+impl Drop for Session<'_> {
+    fn drop(&mut self) {
+        self.0.doing.lock().session = false;
+        self.0.changed.notify_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_connection_waits_for_the_session_and_ends_its_pause() {
+        let idle = Idle::default();
+        assert!(idle.begin().is_none(), "nobody has it open");
+        idle.opened();
+        idle.opened();
+        let session = idle.begin().expect("two have it open");
+        idle.closing();
+        std::thread::scope(|scope| {
+            let closer = scope.spawn(|| {
+                std::thread::sleep(Duration::from_millis(30));
+                let begin = Instant::now();
+                idle.closing();
+                begin.elapsed()
+            });
+            let begin = Instant::now();
+            assert!(!session.pause(Duration::from_secs(60)));
+            assert!(begin.elapsed() < Duration::from_secs(30));
+            std::thread::sleep(Duration::from_millis(50));
+            drop(session);
+            let waited = closer.join().expect("no panic");
+            assert!(waited >= Duration::from_millis(40), "{waited:?}");
+        });
+        assert!(idle.begin().is_none());
+    }
+}

@@ -1,0 +1,167 @@
+//! Space comes back by itself while a connection is open and does nothing.
+
+mod common;
+
+use common::{Place, assert_sound, figure, run, text};
+use rusqlite::Connection;
+use std::time::{Duration, Instant};
+
+/// How long the worker may take on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Fills `t` with `n` rows of about 300 bytes that do not compress well.
+fn rows(db: &Connection, n: u32) {
+    run(
+        db,
+        &format!(
+            "CREATE TABLE IF NOT EXISTS t(a INTEGER PRIMARY KEY, b TEXT);
+             WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {n})
+             INSERT INTO t SELECT NULL, hex(randomblob(150)) FROM n;"
+        ),
+    );
+}
+
+fn size(place: &Place) -> u64 {
+    std::fs::metadata(place.path("x.db"))
+        .expect("is there")
+        .len()
+}
+
+fn content(db: &Connection) -> String {
+    text(
+        db,
+        "SELECT count(*) || ' ' || ifnull(sum(a), 0) || ' ' || ifnull(group_concat(substr(b, 1, 4), ''), '') FROM t",
+    )
+}
+
+fn open(place: &Place, journal: &str, parameters: &str) -> Connection {
+    let db = place.try_open("x.db", parameters).expect("opens");
+    run(
+        &db,
+        &format!("PRAGMA journal_mode={journal}; PRAGMA secure_delete=OFF"),
+    );
+    db
+}
+
+/// A database most of which was deleted; it was as large as this.
+fn deleted(db: &Connection, place: &Place, n: u32) -> u64 {
+    rows(db, n);
+    run(db, "PRAGMA wal_checkpoint");
+    let full = size(place);
+    run(
+        db,
+        &format!("DELETE FROM t WHERE a % 7 <> 0 OR a > {}", n / 2),
+    );
+    run(db, "PRAGMA wal_checkpoint");
+    full
+}
+
+/// Waits until the file is no longer than `bytes`.
+fn shrinks_to(place: &Place, bytes: u64) {
+    let until = Instant::now() + PATIENCE;
+    while size(place) > bytes {
+        assert!(Instant::now() < until, "{} bytes, not {bytes}", size(place));
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// Waits until a session is over: nothing changes any more.
+fn rests(place: &Place) {
+    let mut seen = (0, Instant::now());
+    while seen.1.elapsed() < Duration::from_millis(700) {
+        let now = size(place);
+        if now != seen.0 {
+            seen = (now, Instant::now());
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn an_idle_connection_gives_space_back() {
+    for journal in ["DELETE", "PERSIST", "WAL"] {
+        let place = Place::new();
+        let db = open(&place, journal, "");
+        let full = deleted(&db, &place, 40_000);
+        let left = content(&db);
+        shrinks_to(&place, full / 5);
+        rests(&place);
+        let idle: u64 = ["dead_bytes", "free_bytes"]
+            .iter()
+            .map(|name| figure(&db, name).parse::<u64>().expect("a number"))
+            .sum();
+        let is = size(&place);
+        // Five per cent, and what a file of any size may have; the reserve is counted among the free bytes.
+        assert!(
+            idle <= is / 20 + (192 << 10) + (256 << 10),
+            "{journal}: {idle} of {is}"
+        );
+        assert_eq!(content(&db), left, "{journal}");
+        assert_sound(&db);
+        let moved: u64 = figure(&db, "moved_bytes").parse().expect("a number");
+        let written: u64 = figure(&db, "written_frame_bytes")
+            .parse()
+            .expect("a number");
+        assert!(moved > 0 && written > full / 2, "{moved} {written} {full}");
+        // It goes on: a second round.
+        let full = deleted(&db, &place, 30_000);
+        let left = content(&db);
+        shrinks_to(&place, full / 2);
+        drop(db);
+        let db = place.open("x.db");
+        assert_eq!(content(&db), left);
+        assert_sound(&db);
+    }
+}
+
+#[test]
+fn not_when_it_is_off_or_the_database_is_locked_for_good() {
+    for (journal, parameters, locking) in [
+        ("DELETE", "&maintain=off", "NORMAL"),
+        ("WAL", "&maintain=off", "NORMAL"),
+        ("DELETE", "", "EXCLUSIVE"),
+        ("WAL", "", "EXCLUSIVE"),
+    ] {
+        let place = Place::new();
+        let db = place.try_open("x.db", parameters).expect("opens");
+        run(
+            &db,
+            &format!("PRAGMA locking_mode={locking}; PRAGMA journal_mode={journal}"),
+        );
+        let full = deleted(&db, &place, 8_000);
+        let left = content(&db);
+        std::thread::sleep(Duration::from_millis(2500));
+        let is = size(&place);
+        // What the commit itself has given back is not the worker's.
+        assert!(
+            is > full / 2,
+            "{journal}{parameters} {locking}: {is} of {full}"
+        );
+        assert_eq!(figure(&db, "moved_bytes"), "0", "{journal} {locking}");
+        assert_eq!(content(&db), left);
+    }
+}
+
+#[test]
+fn closing_while_it_works_loses_nothing() {
+    for journal in ["DELETE", "WAL"] {
+        for wait in [900, 1000, 1020, 1040, 1080, 1150, 1300] {
+            let place = Place::new();
+            let db = open(&place, journal, "");
+            let full = deleted(&db, &place, 15_000);
+            let left = content(&db);
+            std::thread::sleep(Duration::from_millis(wait));
+            drop(db);
+            let is = size(&place);
+            assert!(is < full / 2, "{journal} {wait}: {is} of {full}");
+            // The worker does not make a close think that somebody else is there.
+            assert!(!place.path("x.db-wal").exists(), "{journal} {wait}");
+            assert!(!place.path("x.db-shm").exists(), "{journal} {wait}");
+            std::thread::sleep(Duration::from_millis(20));
+            assert_eq!(size(&place), is, "nobody has it open");
+            let db = place.open("x.db");
+            assert_eq!(content(&db), left);
+            assert_sound(&db);
+        }
+    }
+}
