@@ -4,7 +4,7 @@ use crate::class::Class;
 use crate::decimal::to_scaled;
 use crate::model::{COLUMN_STREAMS, ColumnStream, Form, Model, PAGE_STREAMS, PageStream};
 use crate::page::Page;
-use crate::record::{Raw, Small, body_len, int, take_apart};
+use crate::record::{Raw, Small, take_apart};
 use crate::scrub::may_scrub;
 use crate::template::FIELDS_MAX;
 
@@ -157,9 +157,9 @@ impl Split {
             for cell in &self.page.cells {
                 let from = self.values.len();
                 let at = cell.local_at as usize;
-                let record = bytes.get(at..at + cell.local_len as usize)?;
+                let record = at..at + cell.local_len as usize;
                 let plain =
-                    cell.overflow == 0 && take_apart(record, at, &mut small, &mut self.values);
+                    cell.overflow == 0 && take_apart(bytes, record, &mut small, &mut self.values);
                 self.ints.push(i64::from(!plain));
                 if plain {
                     self.rows.push((from as u32, self.values.len() as u32));
@@ -254,12 +254,10 @@ impl Split {
                 of.classes.push(Class::Absent as i64);
                 continue;
             };
-            let at = raw.at as usize;
-            let body = bytes.get(at..at + body_len(raw.serial_type))?;
             let class = match raw.serial_type {
                 0 => Class::Null,
                 7 => {
-                    let bits = int(body);
+                    let bits = raw.value;
                     match to_scaled(f64::from_bits(bits as u64), column.scale) {
                         Some(m) if m % power != 0 => {
                             of.numbers.push(m);
@@ -271,8 +269,8 @@ impl Split {
                         }
                     }
                 }
-                t if t < 12 => {
-                    let v = if t < 8 { int(body) } else { i64::from(t - 8) };
+                1..=6 | 8..12 => {
+                    let v = raw.value;
                     match v.checked_mul(power) {
                         Some(m) => {
                             of.numbers.push(m);
@@ -285,6 +283,7 @@ impl Split {
                     }
                 }
                 t => {
+                    let body = raw.body(bytes)?;
                     let text = t % 2 == 1;
                     let formed = text
                         && match &column.form {
