@@ -19,6 +19,8 @@ use std::sync::Arc;
 
 /// Raw bytes of a batch.
 pub(crate) const BATCH_BYTES: usize = 128 << 10;
+/// Most bytes of buffers kept to be filled again.
+const SPARE_BYTES: usize = 2 * BATCH_BYTES;
 
 /// The state of a written page.
 pub(crate) enum PendingPage {
@@ -68,6 +70,8 @@ pub(crate) struct Pending {
     pub(crate) keep_all: bool,
     /// Some write failed for lack of space: pages that are written back as they were are dropped rather than appended.
     pub(crate) pressed: bool,
+    /// Buffers of pages that are frames by now, to be filled again.
+    pub(crate) spare: Vec<Arc<[u8]>>,
 }
 
 /// Settings of encoding, for the pool.
@@ -88,7 +92,7 @@ pub(crate) struct EncodeSettings {
 pub(crate) fn encode_batch(jobs: Vec<Job>, set: &EncodeSettings) -> Vec<Frame> {
     let mut frames = Vec::with_capacity(jobs.len());
     let mut rest = jobs.as_slice();
-    let mut kept = Vec::new();
+    let (mut kept, mut coded_bytes) = (Vec::new(), Vec::new());
     let mut chooser = Chooser::new(set.level, set.choice, &set.dicts);
     while let Some(first) = rest.first() {
         let run = run_len(rest, set.run_pages);
@@ -126,8 +130,10 @@ pub(crate) fn encode_batch(jobs: Vec<Job>, set: &EncodeSettings) -> Vec<Frame> {
             },
             family,
         };
-        let mut payload = Vec::with_capacity(raw.len() / 2);
-        let coded = chooser.encode(&pages, &mut kept, &mut payload);
+        coded_bytes.clear();
+        let coded = chooser.encode(&pages, &mut kept, &mut coded_bytes);
+        // Frames wait for their turn, by the thousand at times: none holds more than it needs.
+        let payload = coded_bytes.clone();
         let record = Record {
             codec: coded.codec.0,
             page_log2: first.bytes.len().trailing_zeros() as u8,
@@ -171,6 +177,18 @@ impl Pending {
         u32::try_from(self.logical_len.div_ceil(u64::from(self.page_size))).unwrap_or(u32::MAX)
     }
 
+    /// A copy of a page, in a buffer that nobody needs any more where there is one.
+    pub(crate) fn copy_of(&mut self, page: &[u8]) -> Arc<[u8]> {
+        if let Some(mut spare) = self.spare.pop()
+            && let Some(bytes) = Arc::get_mut(&mut spare)
+            && bytes.len() == page.len()
+        {
+            bytes.copy_from_slice(page);
+            return spare;
+        }
+        page.into()
+    }
+
     /// Places encoded frames: what was overwritten or cut off meanwhile is dropped.
     pub(crate) fn place(
         &mut self,
@@ -195,7 +213,7 @@ impl Pending {
                 if let Some(p) = self.pages.get_mut(&page)
                     && matches!(p, PendingPage::Raw { seq: s, .. } if s == seq)
                 {
-                    *p = PendingPage::Stored(Entry {
+                    let stored = PendingPage::Stored(Entry {
                         off: place.off,
                         version: place.version,
                         len: place.len,
@@ -204,6 +222,11 @@ impl Pending {
                         run_log2,
                         slot,
                     });
+                    if let PendingPage::Raw { bytes, .. } = std::mem::replace(p, stored)
+                        && self.spare.len() * bytes.len() < SPARE_BYTES
+                    {
+                        self.spare.push(bytes);
+                    }
                 }
             }
         }

@@ -57,7 +57,13 @@ impl Handle {
                 };
                 match noted {
                     Some(noted) => self.put_page(page, noted.bytes, noted.frame)?,
-                    None => self.put_page(page, now.into(), None)?,
+                    None => {
+                        let copy = match &mut self.pending {
+                            Some(p) => p.copy_of(now),
+                            None => now.into(),
+                        };
+                        self.put_page(page, copy, None)?;
+                    }
                 }
             } else {
                 let mut whole = vec![0; page_size as usize];
@@ -271,6 +277,7 @@ impl Handle {
             new_dicts: Vec::new(),
             keep_all: false,
             pressed: false,
+            spare: Vec::new(),
         });
         Ok(())
     }

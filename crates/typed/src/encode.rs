@@ -23,7 +23,7 @@
 //! cells, text and blobs stored as they are, unallocated bytes.
 
 use crate::bits::BitWriter;
-use crate::ints::{Habit, Params, Stats};
+use crate::ints::{Habit, Params, Shape, Stats};
 use crate::model::Model;
 use crate::page::{Kind, Page};
 use crate::scrub::may_scrub;
@@ -37,8 +37,8 @@ const PARAMS_BITS: usize = 48;
 #[derive(Debug, Clone, Copy)]
 struct Plan {
     params: Params,
-    /// `None`: the parameters are written out.
-    habit: Option<Habit>,
+    /// By the stream's habit; else the parameters are written out.
+    by_habit: bool,
     /// The values are differences to another stream; `None`: they could not be.
     related: Option<bool>,
     /// Where the values lie in `Encoder::differences`, if they do.
@@ -53,7 +53,6 @@ struct Encoder {
     differences: Vec<i64>,
     places: Vec<(usize, usize)>,
     bits: BitWriter,
-    check: Vec<u8>,
 }
 
 thread_local! {
@@ -135,24 +134,28 @@ impl Encoder {
             out.truncate(before);
             return false;
         }
-        self.check.clear();
-        self.check.extend_from_slice(page);
-        if self.split.scrub {
-            let check = &mut self.check;
-            self.split.page.unallocated(|from, to| {
-                if let Some(rubbish) = check.get_mut(from..to) {
-                    rubbish.fill(0);
-                }
-            });
-        }
         decoded.resize(page.len(), 0);
         let payload = out.get(before..).unwrap_or_default();
-        let right = crate::decode(payload, model, decoded).is_ok() && *decoded == self.check;
+        let right = crate::decode(payload, model, decoded).is_ok() && self.came_back(page, decoded);
         debug_assert!(right, "a page that does not come back as it was");
         if !right {
             out.truncate(before);
         }
         right
+    }
+
+    /// Whether `decoded` is the page, but for unallocated bytes that need not be kept, which are zeros.
+    fn came_back(&self, page: &[u8], decoded: &[u8]) -> bool {
+        if !self.split.scrub {
+            return page == decoded;
+        }
+        let (mut right, mut at) = (page.len() == decoded.len(), 0);
+        self.split.page.unallocated(|from, to| {
+            right &= page.get(at..from) == decoded.get(at..from);
+            right &= decoded.get(from..to).is_some_and(is_zero);
+            at = to;
+        });
+        right && page.get(at..) == decoded.get(at..)
     }
 
     /// Decides about each stream.
@@ -173,13 +176,13 @@ impl Encoder {
             if let Some(place) = self.places.get_mut(stream.number) {
                 *place = (stream.from, stream.to);
             }
-            let habit = model.habit(stream.number);
+            let habit = model.habit_at(stream.number);
             if let Some(constant) = habit.constant_value()
                 && values.iter().all(|v| *v == constant)
             {
                 self.plans.push(Plan {
                     params: habit.params,
-                    habit: Some(habit),
+                    by_habit: true,
                     related: None,
                     from: 0,
                 });
@@ -192,32 +195,28 @@ impl Encoder {
                 .filter(|(from, to)| to - from == cells)
                 .and_then(|(from, to)| self.split.ints.get(*from..*to));
             let from = self.differences.len();
-            let plain = || Stats::of(values);
             let plan = match other {
-                None => choose(&habit, &plain(), None, 0),
+                None => choose(habit, values, None, 0),
                 Some(other) => {
                     let pairs = values.iter().zip(other);
                     self.differences
                         .extend(pairs.map(|(v, o)| v.wrapping_sub(*o)));
-                    let stats = Stats::of(self.differences.get(from..).unwrap_or_default());
-                    let related = choose(&habit, &stats, Some(true), from);
-                    if related.habit.is_some() {
-                        related
-                    } else {
-                        let stats_plain = plain();
-                        let best = stats_plain.best();
-                        if stats_plain.cost(&best) < stats.cost(&related.params) {
+                    let differences = self.differences.get(from..).unwrap_or_default();
+                    let mut plan = choose(habit, differences, Some(true), from);
+                    if !plan.by_habit {
+                        let stats = Stats::of(values);
+                        let best = stats.best();
+                        if stats.cost(&best) < Stats::of(differences).cost(&plan.params) {
                             self.differences.truncate(from);
-                            Plan {
+                            plan = Plan {
                                 params: best,
-                                habit: None,
+                                by_habit: false,
                                 related: Some(false),
                                 from: 0,
-                            }
-                        } else {
-                            related
+                            };
                         }
                     }
+                    plan
                 }
             };
             self.plans.push(plan);
@@ -233,7 +232,7 @@ impl Encoder {
             ..
         } = self;
         w.clear();
-        let deviant = plans.iter().any(|p| p.habit.is_none());
+        let deviant = plans.iter().any(|p| !p.by_habit);
         let columns = split.columns != model.columns.len();
         let cells = split.page.cells.len();
         let flag = |w: &mut BitWriter, set: bool| w.put(u64::from(set), 1);
@@ -275,7 +274,8 @@ impl Encoder {
             split.page.layout.put(w);
         }
         for (stream, plan) in split.streams.iter().zip(plans.iter()) {
-            write_stream(split, differences, stream, plan, deviant, w)?;
+            let habit = model.habit_at(stream.number);
+            write_stream(split, differences, stream, habit, plan, deviant, w)?;
         }
         w.finish(out);
         out.extend_from_slice(&split.raw);
@@ -287,21 +287,21 @@ fn write_stream(
     split: &Split,
     differences: &[i64],
     stream: &Stream,
+    habit: &Habit,
     plan: &Plan,
     deviant: bool,
     w: &mut BitWriter,
 ) -> Option<()> {
     if deviant {
-        w.put(u64::from(plan.habit.is_none()), 1);
+        w.put(u64::from(!plan.by_habit), 1);
     }
-    match &plan.habit {
-        Some(habit) => habit.put_own(&plan.params, w),
-        None => {
-            if let Some(related) = plan.related {
-                w.put(u64::from(related), 1);
-            }
-            plan.params.put(w);
+    if plan.by_habit {
+        habit.put_own(&plan.params, w);
+    } else {
+        if let Some(related) = plan.related {
+            w.put(u64::from(related), 1);
         }
+        plan.params.put(w);
     }
     if let Tail::Zeros(zeros) = stream.tail {
         w.put(u64::from(zeros), 6);
@@ -321,17 +321,37 @@ fn write_stream(
     Some(())
 }
 
+fn is_zero(bytes: &[u8]) -> bool {
+    bytes.iter().fold(0, |all, byte| all | byte) == 0
+}
+
 /// By habit if the stream keeps to it and the values take hardly more bits than in a frame of their own; else whatever is best.
-fn choose(habit: &Habit, stats: &Stats, related: Option<bool>, from: usize) -> Plan {
-    let params = habit.params_for(stats).filter(|p| {
-        let frame = stats.frame();
-        habit.own_bits() + p.value_bits(stats.n, stats.runs)
-            <= frame.value_bits(stats.n, stats.runs) + PARAMS_BITS
-    });
-    Plan {
-        params: params.unwrap_or_else(|| stats.best()),
-        habit: params.is_some().then_some(*habit),
+fn choose(habit: &Habit, values: &[i64], related: Option<bool>, from: usize) -> Plan {
+    let kept = |stats: &Stats| {
+        habit.params_for(stats).filter(|p| {
+            let frame = stats.frame();
+            habit.own_bits() + p.value_bits(stats.n, stats.runs)
+                <= frame.value_bits(stats.n, stats.runs) + PARAMS_BITS
+        })
+    };
+    let by_habit = |params| Plan {
+        params,
+        by_habit: true,
         related,
         from,
+    };
+    // Most habits are frames, and most streams keep to them.
+    if habit.params.shape == Shape::Frame
+        && let Some(params) = kept(&Stats::of_frame(values))
+    {
+        return by_habit(params);
+    }
+    let stats = Stats::of(values);
+    match kept(&stats) {
+        Some(params) => by_habit(params),
+        None => Plan {
+            by_habit: false,
+            ..by_habit(stats.best())
+        },
     }
 }

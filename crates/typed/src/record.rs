@@ -1,6 +1,7 @@
 //! Records: SQLite's form of a row (<https://sqlite.org/fileformat2.html#record_format>).
 
 use crate::page::varint;
+use std::ops::Range;
 
 /// Bytes of a value by serial type, for types below 12.
 pub(crate) const BODY_LEN: [u8; 12] = [0, 1, 2, 3, 4, 6, 8, 8, 0, 0, 0, 0];
@@ -80,18 +81,29 @@ pub(crate) fn header_len(types: usize) -> usize {
 pub(crate) struct Raw {
     pub(crate) serial_type: u32,
     pub(crate) at: u32,
+    /// The integer, or the bits of the REAL; 0 for others.
+    pub(crate) value: i64,
 }
 
-/// Takes a record apart, appending its values to `values`; `at` is where `record` begins in its page. False (with `values` as
-/// before) if it is not what SQLite writes: then nothing says that it would come out the same.
+impl Raw {
+    /// Its body in its page.
+    #[inline]
+    pub(crate) fn body<'a>(&self, page: &'a [u8]) -> Option<&'a [u8]> {
+        page.get(self.at as usize..)?
+            .get(..body_len(self.serial_type))
+    }
+}
+
+/// Takes the record in `range` of a page apart, appending its values to `values`. False (with `values` as before) if it is not what
+/// SQLite writes: then nothing says that it would come out the same.
 pub(crate) fn take_apart(
-    record: &[u8],
-    at: usize,
+    page: &[u8],
+    range: Range<usize>,
     small: &mut Small,
     values: &mut Vec<Raw>,
 ) -> bool {
     let before = values.len();
-    let done = take(record, at, small, values);
+    let done = take(page, range, small, values);
     if done.is_none() {
         values.truncate(before);
     }
@@ -107,47 +119,63 @@ pub(crate) struct Small {
     pub(crate) long: bool,
 }
 
-fn take(record: &[u8], at: usize, small: &mut Small, values: &mut Vec<Raw>) -> Option<()> {
-    let first = values.len();
-    let (header, mut k) = varint(record)?;
+fn take(page: &[u8], range: Range<usize>, small: &mut Small, values: &mut Vec<Raw>) -> Option<()> {
+    let record = page.get(range.clone())?;
+    let (header, first) = varint(record)?;
     let header = usize::try_from(header).ok()?;
     let types = record.get(..header)?;
-    if header < k {
+    // The header counts itself, and there is no record without values.
+    if header <= first || header_len(header - first) != header {
         return None;
     }
-    let mut body = header;
-    while k < header {
-        let (serial_type, len) = match types.get(k) {
-            Some(&byte) if byte < 0x80 => (u32::from(byte), 1),
-            _ => {
-                let (t, len) = varint(types.get(k..)?)?;
-                (u32::try_from(t).ok()?, len)
-            }
+    let mut body = range.start + header;
+    let mut k = first;
+    while let Some(&byte) = types.get(k) {
+        let serial_type = if byte < 0x80 {
+            k += 1;
+            u32::from(byte)
+        } else {
+            let (wide, len) = varint(types.get(k..)?)?;
+            k += len;
+            u32::try_from(wide).ok()?
         };
-        if len != type_len(serial_type) || serial_type == 10 || serial_type == 11 {
-            return None;
-        }
-        k += len;
-        let bytes = record.get(body..body.checked_add(body_len(serial_type))?)?;
-        match serial_type {
-            8 | 9 => small.short = true,
+        let end = body + body_len(serial_type);
+        let value = match serial_type {
             1..=6 => {
-                let v = int(bytes);
+                let v = int_before(page, end, end - body)?;
                 if int_type(v, false) != serial_type {
                     return None;
                 }
                 small.long |= (v as u64) < 2;
+                v
             }
-            _ => {}
-        }
+            7 => int_before(page, end, 8)?,
+            8 | 9 => {
+                small.short = true;
+                i64::from(serial_type - 8)
+            }
+            10 | 11 => return None,
+            _ => 0,
+        };
         values.push(Raw {
             serial_type,
-            at: (at + body) as u32,
+            at: body as u32,
+            value,
         });
-        body += bytes.len();
+        body = end;
     }
-    let types_len = header.checked_sub(varint(record)?.1)?;
-    (body == record.len() && header_len(types_len) == header && values.len() > first).then_some(())
+    (body == range.end).then_some(())
+}
+
+/// The big-endian integer of `len` bytes, 1 to 8, that ends at `end`.
+#[inline]
+fn int_before(page: &[u8], end: usize, len: usize) -> Option<i64> {
+    let from = end.checked_sub(8)?;
+    // There is a page's header before every record, so that there are always eight bytes to load.
+    let eight = page.get(from..)?.first_chunk::<8>()?;
+    let unused = 64 - 8 * len as u32;
+    let high = i64::from_be_bytes(*eight).checked_shl(unused)?;
+    Some(high >> unused)
 }
 
 /// A big-endian integer of 1 to 8 bytes.

@@ -4,7 +4,7 @@ use crate::class::Class;
 use crate::decimal::to_scaled;
 use crate::model::{COLUMN_STREAMS, ColumnStream, Form, Model, PAGE_STREAMS, PageStream};
 use crate::page::Page;
-use crate::record::{Raw, Small, body_len, int, take_apart};
+use crate::record::{Raw, Small, take_apart};
 use crate::scrub::may_scrub;
 use crate::template::FIELDS_MAX;
 
@@ -73,10 +73,9 @@ pub(crate) struct Split {
     of_column: OfColumn,
 }
 
-/// The values of one column by class.
+/// The values of one column by class; the classes themselves go where they stay.
 #[derive(Debug, Default)]
 struct OfColumn {
-    classes: Vec<i64>,
     numbers: Vec<i64>,
     integers: Vec<i64>,
     reals: Vec<i64>,
@@ -86,7 +85,6 @@ struct OfColumn {
 
 impl OfColumn {
     fn clear(&mut self) {
-        self.classes.clear();
         self.numbers.clear();
         self.integers.clear();
         self.reals.clear();
@@ -157,9 +155,9 @@ impl Split {
             for cell in &self.page.cells {
                 let from = self.values.len();
                 let at = cell.local_at as usize;
-                let record = bytes.get(at..at + cell.local_len as usize)?;
+                let record = at..at + cell.local_len as usize;
                 let plain =
-                    cell.overflow == 0 && take_apart(record, at, &mut small, &mut self.values);
+                    cell.overflow == 0 && take_apart(bytes, record, &mut small, &mut self.values);
                 self.ints.push(i64::from(!plain));
                 if plain {
                     self.rows.push((from as u32, self.values.len() as u32));
@@ -228,38 +226,35 @@ impl Split {
         }
     }
 
-    fn stream_of(&mut self, number: usize, values: &[i64], tail: Tail) {
-        if !values.is_empty() {
-            let from = self.ints.len();
-            self.ints.extend_from_slice(values);
-            self.streams.push(Stream {
-                number,
-                from,
-                to: self.ints.len(),
-                tail,
-            });
-        }
-    }
-
     fn part_column(&mut self, bytes: &[u8], c: usize, number: usize, model: &Model) -> Option<()> {
         let column = model.column(c);
-        let mut of = std::mem::take(&mut self.of_column);
+        let Split {
+            values,
+            rows,
+            codes,
+            raw: raw_bytes,
+            of_column: of,
+            ints,
+            streams,
+            ..
+        } = self;
         of.clear();
         let power = 10i64.checked_pow(u32::from(column.scale))?;
         let mut fields = [0; FIELDS_MAX];
-        let codes_from = self.codes.len();
-        for (from, to) in &self.rows {
+        let codes_from = codes.len();
+        // The classes come first and are as many as rows: they are written where they stay.
+        let start = ints.len();
+        ints.resize(start + rows.len(), Class::Absent as i64);
+        let classes = ints.get_mut(start..).unwrap_or_default();
+        for ((from, to), of_row) in rows.iter().zip(classes) {
             let value = *from as usize + c;
-            let Some(raw) = self.values.get(value).filter(|_| value < *to as usize) else {
-                of.classes.push(Class::Absent as i64);
+            let Some(raw) = values.get(value).filter(|_| value < *to as usize) else {
                 continue;
             };
-            let at = raw.at as usize;
-            let body = bytes.get(at..at + body_len(raw.serial_type))?;
             let class = match raw.serial_type {
                 0 => Class::Null,
                 7 => {
-                    let bits = int(body);
+                    let bits = raw.value;
                     match to_scaled(f64::from_bits(bits as u64), column.scale) {
                         Some(m) if m % power != 0 => {
                             of.numbers.push(m);
@@ -271,8 +266,8 @@ impl Split {
                         }
                     }
                 }
-                t if t < 12 => {
-                    let v = if t < 8 { int(body) } else { i64::from(t - 8) };
+                1..=6 | 8..12 => {
+                    let v = raw.value;
                     match v.checked_mul(power) {
                         Some(m) => {
                             of.numbers.push(m);
@@ -285,6 +280,7 @@ impl Split {
                     }
                 }
                 t => {
+                    let body = raw.body(bytes)?;
                     let text = t % 2 == 1;
                     let formed = text
                         && match &column.form {
@@ -304,12 +300,12 @@ impl Split {
                     } else {
                         match &column.symbols {
                             Some(symbols) => {
-                                let before = self.codes.len();
-                                symbols.encode(body, &mut self.codes);
-                                of.lengths.push((self.codes.len() - before) as i64);
+                                let before = codes.len();
+                                symbols.encode(body, codes);
+                                of.lengths.push((codes.len() - before) as i64);
                             }
                             None => {
-                                self.raw.extend_from_slice(body);
+                                raw_bytes.extend_from_slice(body);
                                 of.lengths.push(body.len() as i64);
                             }
                         }
@@ -317,35 +313,46 @@ impl Split {
                     }
                 }
             };
-            of.classes.push(class as i64);
+            *of_row = class as i64;
         }
-        let stream = |s: ColumnStream| number + s as usize;
-        self.stream_of(stream(ColumnStream::Class), &of.classes, Tail::Nothing);
-        self.stream_of(stream(ColumnStream::Number), &of.numbers, Tail::Nothing);
-        self.stream_of(stream(ColumnStream::Integer), &of.integers, Tail::Nothing);
-        let zeros = of
-            .reals
-            .iter()
-            .fold(0, |all, bits| all | bits)
-            .trailing_zeros()
-            .min(63);
+        streams.push(Stream {
+            number: number + ColumnStream::Class as usize,
+            from: start,
+            to: ints.len(),
+            tail: Tail::Nothing,
+        });
+        let mut put = |s: ColumnStream, i: usize, of: &[i64], tail: Tail| {
+            if !of.is_empty() {
+                let from = ints.len();
+                ints.extend_from_slice(of);
+                streams.push(Stream {
+                    number: number + s as usize + i,
+                    from,
+                    to: ints.len(),
+                    tail,
+                });
+            }
+        };
+        put(ColumnStream::Number, 0, &of.numbers, Tail::Nothing);
+        put(ColumnStream::Integer, 0, &of.integers, Tail::Nothing);
+        let all = of.reals.iter().fold(0, |all, bits| all | bits);
+        let zeros = all.trailing_zeros().min(63);
         for bits in &mut of.reals {
             *bits >>= zeros;
         }
-        self.stream_of(stream(ColumnStream::Real), &of.reals, Tail::Zeros(zeros));
+        put(ColumnStream::Real, 0, &of.reals, Tail::Zeros(zeros));
         let tail = match &column.symbols {
             Some(symbols) => Tail::Codes {
                 from: codes_from,
-                to: self.codes.len(),
+                to: codes.len(),
                 width: symbols.width(),
             },
             None => Tail::Nothing,
         };
-        self.stream_of(stream(ColumnStream::Length), &of.lengths, tail);
-        for (i, values) in of.formed.iter().take(column.form.streams()).enumerate() {
-            self.stream_of(stream(ColumnStream::Formed) + i, values, Tail::Nothing);
+        put(ColumnStream::Length, 0, &of.lengths, tail);
+        for (i, of) in of.formed.iter().take(column.form.streams()).enumerate() {
+            put(ColumnStream::Formed, i, of, Tail::Nothing);
         }
-        self.of_column = of;
         Some(())
     }
 }

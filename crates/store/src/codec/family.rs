@@ -101,7 +101,15 @@ fn be16(bytes: &[u8], at: usize) -> Option<usize> {
 }
 
 /// SQLite's variable-length number (1 to 9 bytes) and how long it is.
+#[inline]
 fn varint(bytes: &[u8]) -> Option<(u64, usize)> {
+    match bytes.first() {
+        Some(&byte) if byte < 0x80 => Some((u64::from(byte), 1)),
+        _ => long_varint(bytes),
+    }
+}
+
+fn long_varint(bytes: &[u8]) -> Option<(u64, usize)> {
     let mut value = 0;
     for (i, &byte) in bytes.iter().take(9).enumerate() {
         if i == 8 {

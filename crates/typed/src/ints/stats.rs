@@ -29,6 +29,29 @@ pub struct Stats {
 }
 
 impl Stats {
+    /// What the shape `Frame` needs to know of `values`; the rest is as if all were one value.
+    #[inline]
+    pub fn of_frame(values: &[i64]) -> Stats {
+        let first = values.first().copied().unwrap_or(0);
+        let (mut min, mut max) = (first, first);
+        for v in values {
+            min = min.min(*v);
+            max = max.max(*v);
+        }
+        Stats {
+            n: values.len(),
+            first,
+            min,
+            max,
+            step: (0, 0),
+            runs: usize::from(!values.is_empty()),
+            run_step: (0, 0),
+            longest: values.len(),
+            first_step: 0,
+            bend: (0, 0),
+        }
+    }
+
     /// Looks at `values`.
     pub fn of(values: &[i64]) -> Stats {
         let first = values.first().copied().unwrap_or(0);

@@ -9,7 +9,7 @@ use super::{Column, Dictionary, Form, Model};
 use crate::bits::width_of;
 use crate::decimal::scale_of;
 use crate::page::Page;
-use crate::record::{Raw, Small, body_len, int, take_apart};
+use crate::record::{Raw, Small, take_apart};
 use crate::split::{PageContext, Split};
 use crate::symbols::Symbols;
 use crate::template::{FIELDS_MAX, Template};
@@ -94,8 +94,8 @@ fn samples<'a>(pages: &[&'a [u8]], reserved: usize) -> Option<Vec<Sample<'a>>> {
         for cell in page.cells.iter().filter(|c| c.overflow == 0) {
             values.clear();
             let at = cell.local_at as usize;
-            let record = bytes.get(at..at + cell.local_len as usize)?;
-            if !take_apart(record, at, &mut Small::default(), &mut values) {
+            let record = at..at + cell.local_len as usize;
+            if !take_apart(bytes, record, &mut Small::default(), &mut values) {
                 continue;
             }
             *lengths.entry(values.len()).or_default() += 1;
@@ -103,10 +103,9 @@ fn samples<'a>(pages: &[&'a [u8]], reserved: usize) -> Option<Vec<Sample<'a>>> {
                 columns.resize_with(values.len(), Sample::default);
             }
             for (raw, column) in values.iter().zip(&mut columns) {
-                let at = raw.at as usize;
-                let body = bytes.get(at..at + body_len(raw.serial_type))?;
+                let body = raw.body(bytes)?;
                 match raw.serial_type {
-                    7 => column.reals.push(f64::from_bits(int(body) as u64)),
+                    7 => column.reals.push(f64::from_bits(raw.value as u64)),
                     t if t < 12 => {}
                     t if t % 2 == 1 => column.texts.push(body),
                     _ => column.blobs.push(body),

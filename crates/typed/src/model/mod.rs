@@ -8,18 +8,18 @@
 //! streams of formed text as its form has.
 
 mod describe;
+mod dictionary;
 mod habits;
 mod learn;
 mod stored;
 
 pub use describe::{ColumnDescription, Subject};
+pub(crate) use dictionary::{Dictionary, SLACK};
 pub use learn::Outlook;
 
 use crate::ints::Habit;
 use crate::symbols::Symbols;
 use crate::template::Template;
-use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, Hasher};
 
 /// Streams of the page itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -94,77 +94,6 @@ pub(crate) struct Column {
     pub(crate) symbols: Option<Symbols>,
 }
 
-/// Values that repeat, by number.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Dictionary {
-    /// All values one behind the other, and some zeros behind them, so that a fixed number of bytes can be copied.
-    pub(crate) bytes: Vec<u8>,
-    /// Where each begins, and how long it is.
-    pub(crate) places: Vec<(u32, u32)>,
-    /// If all are of one length that numbers have, too: their bytes as numbers, and that length.
-    pub(crate) words: Option<(Vec<i64>, usize)>,
-    numbers: HashMap<Box<[u8]>, u32, BuildHasherDefault<ByteHasher>>,
-}
-
-/// Zeros behind a dictionary's values.
-pub(crate) const SLACK: usize = 32;
-
-impl Dictionary {
-    pub(crate) fn new<'a>(values: impl Iterator<Item = &'a [u8]>) -> Dictionary {
-        let mut d = Dictionary::default();
-        for value in values {
-            d.numbers.insert(value.into(), d.places.len() as u32);
-            d.places.push((d.bytes.len() as u32, value.len() as u32));
-            d.bytes.extend_from_slice(value);
-        }
-        d.words = d.as_words();
-        d.bytes.extend([0; SLACK]);
-        d
-    }
-
-    fn as_words(&self) -> Option<(Vec<i64>, usize)> {
-        let len = self.places.first()?.1;
-        let alike = self.places.iter().all(|p| p.1 == len);
-        let words = self.values().map(crate::record::int).collect();
-        (alike && matches!(len, 1..=4 | 6 | 8)).then_some((words, len as usize))
-    }
-
-    pub(crate) fn number_of(&self, value: &[u8]) -> Option<u32> {
-        self.numbers.get(value).copied()
-    }
-
-    /// The values in the order of their numbers.
-    pub(crate) fn values(&self) -> impl Iterator<Item = &[u8]> {
-        self.places.iter().map(|(at, len)| {
-            self.bytes
-                .get(*at as usize..(*at + *len) as usize)
-                .unwrap_or_default()
-        })
-    }
-}
-
-/// A quick hash for short values of our own choosing: eight bytes at a time, multiplied (as in FxHash).
-#[derive(Default)]
-pub(crate) struct ByteHasher(u64);
-
-impl Hasher for ByteHasher {
-    fn write(&mut self, bytes: &[u8]) {
-        for chunk in bytes.chunks(8) {
-            let mut word = [0; 8];
-            if let Some(to) = word.get_mut(..chunk.len()) {
-                to.copy_from_slice(chunk);
-            }
-            let mixed = (self.0.rotate_left(23) ^ u64::from_le_bytes(word))
-                .wrapping_mul(0x9e37_79b9_7f4a_7c15);
-            self.0 = mixed ^ (mixed >> 29);
-        }
-    }
-
-    fn finish(&self) -> u64 {
-        self.0
-    }
-}
-
 /// What was learned about the pages of one table or index.
 #[derive(Debug, Default)]
 pub struct Model {
@@ -180,6 +109,8 @@ pub(crate) static UNKNOWN: Column = Column {
     symbols: None,
 };
 
+static NO_HABIT: Habit = Habit::constant(0);
+
 impl Model {
     /// A model that knows nothing.
     pub fn empty() -> Model {
@@ -193,6 +124,12 @@ impl Model {
     #[inline]
     pub(crate) fn habit(&self, stream: usize) -> Habit {
         self.habits.get(stream).copied().unwrap_or_default()
+    }
+
+    /// The same, where it lies.
+    #[inline]
+    pub(crate) fn habit_at(&self, stream: usize) -> &Habit {
+        self.habits.get(stream).unwrap_or(&NO_HABIT)
     }
 
     /// The value of a stream that is the same everywhere, by habit.
