@@ -2,16 +2,19 @@
 //!
 //! First every stream is read and each column's values are made ready ([`columns`]): integers as they will stand in their
 //! records, text behind each other in a buffer, and the serial type of every value, or one for all of them. Then the lengths of the records are known,
-//! and with them the places of the cells; and the values are put there column by column ([`cells`]), so that each loop does one thing.
+//! and with them the places of the cells ([`cells`]); and the values are put there column by column ([`values`]), so that each loop does one thing.
 //!
 //! Any bytes may come: the result is an error or some page, never a panic; memory is bounded by the length of the page.
 
 mod cells;
 mod columns;
+mod mixed;
+mod numbers;
+mod values;
 
 use crate::bits::{BitReader, PADDING};
 use crate::ints::{Params, Shape};
-use crate::model::{Model, PageStream};
+use crate::model::{Model, PAGE_STREAMS, PageStream};
 use crate::page::{Kind, Layout, Page, local_len};
 use crate::split::most_values;
 use cells::Cells;
@@ -91,9 +94,10 @@ struct Read {
 }
 
 impl Streams {
-    fn begin(&mut self, deviant: bool, cells: usize, limit: usize) {
+    fn begin(&mut self, deviant: bool, cells: usize, limit: usize, streams: usize) {
         self.used = 0;
         self.places.clear();
+        self.places.resize(streams, (0, 0));
         self.deviant = deviant;
         self.cells = cells;
         self.limit = limit;
@@ -113,7 +117,6 @@ impl Streams {
     }
 
     /// Reads a stream of `n` values. `zeros`: it says by how much its values were divided.
-    #[inline]
     fn read(
         &mut self,
         r: &mut BitReader<'_>,
@@ -131,7 +134,7 @@ impl Streams {
                 constant: None,
             });
         }
-        let habit = model.habit(number);
+        let habit = model.habit_of(number);
         let mut other = habit
             .relation
             .filter(|_| n == self.cells)
@@ -160,39 +163,16 @@ impl Streams {
                 *v = v.wrapping_shl(zeros);
             }
         }
-        if self.places.len() <= number {
-            self.places.resize(number + 1, (0, 0));
+        // A stream that no habit knows of is not related to either.
+        if let Some(place) = self.places.get_mut(number) {
+            *place = (from, to);
         }
-        *self.places.get_mut(number)? = (from, to);
         let same = params.shape == Shape::Frame && params.width == 0;
         Some(Read {
             from,
             to,
             constant: (same && other.is_none()).then_some(params.anchor),
         })
-    }
-
-    /// Reads a stream of classes of `n` values; does not keep them if they are all the same.
-    #[inline]
-    fn read_classes(
-        &mut self,
-        r: &mut BitReader<'_>,
-        model: &Model,
-        number: usize,
-        n: usize,
-    ) -> Option<Read> {
-        if let Some(constant) = model.constant(number)
-            && n > 0
-            && (!self.deviant || r.peek(1)? == 0)
-        {
-            r.get(u32::from(self.deviant))?;
-            return Some(Read {
-                from: 0,
-                to: 0,
-                constant: Some(constant),
-            });
-        }
-        self.read(r, model, number, n, false)
     }
 
     #[inline]
@@ -223,6 +203,44 @@ impl<'a> RawBytes<'a> {
         let (now, later) = self.0.split_at_checked(n)?;
         self.0 = later;
         Some(now)
+    }
+}
+
+/// A payload that is being read, the model it is read with, and what was read.
+struct Source<'a> {
+    model: &'a Model,
+    r: BitReader<'a>,
+    raw: RawBytes<'a>,
+    streams: &'a mut Streams,
+}
+
+impl Source<'_> {
+    /// Reads a stream of `n` values.
+    fn read(&mut self, number: usize, n: usize) -> Option<Read> {
+        self.streams.read(&mut self.r, self.model, number, n, false)
+    }
+
+    /// Reads a stream of `n` values which says by how much they were divided.
+    fn read_divided(&mut self, number: usize, n: usize) -> Option<Read> {
+        self.streams.read(&mut self.r, self.model, number, n, true)
+    }
+
+    /// Reads a stream of classes of `n` values; does not keep them if they are all the same.
+    #[inline]
+    fn read_classes(&mut self, number: usize, n: usize) -> Option<Read> {
+        let deviant = self.streams.deviant;
+        if let Some(constant) = self.model.constant(number)
+            && n > 0
+            && (!deviant || self.r.peek(1)? == 0)
+        {
+            self.r.get(u32::from(deviant))?;
+            return Some(Read {
+                from: 0,
+                to: 0,
+                constant: Some(constant),
+            });
+        }
+        self.read(number, n)
     }
 }
 
@@ -291,18 +309,28 @@ impl Decoder {
         if head.cells > out.len() / 4 {
             return None;
         }
-        streams.begin(deviant, head.cells, most_values(out.len()) + 16);
-        cells.begin(&head, model, streams, &mut r, &mut raw)?;
+        let known = model.habits.len().max(PAGE_STREAMS);
+        streams.begin(deviant, head.cells, most_values(out.len()) + 16, known);
+        let mut source = Source {
+            model,
+            r,
+            raw,
+            streams,
+        };
+        cells.begin(&head, &mut source)?;
         let has_records = !head.kind.is_table() || !head.kind.has_child();
         let rows = cells.rows();
         if has_records {
             if rows.checked_mul(head.columns)? > most_values(out.len()) {
                 return None;
             }
-            columns.read(&head, rows, model, streams, &mut r, &mut raw, out.len())?;
+            columns.read(&head, rows, &mut source, out.len())?;
         } else {
             columns.clear(rows);
         }
+        let Source {
+            streams, mut raw, ..
+        } = source;
         if head.irregular {
             packed.resize(out.len(), 0);
             cells.write(&head, model, streams, columns, packed)?;

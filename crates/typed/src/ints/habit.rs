@@ -24,7 +24,7 @@ impl Default for Habit {
 
 impl Habit {
     /// All values are this one.
-    pub fn constant(value: i64) -> Habit {
+    pub const fn constant(value: i64) -> Habit {
         Habit {
             params: Params {
                 shape: Shape::Frame,

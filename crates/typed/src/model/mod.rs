@@ -101,6 +101,8 @@ pub(crate) struct Dictionary {
     pub(crate) bytes: Vec<u8>,
     /// Where each begins, and how long it is.
     pub(crate) places: Vec<(u32, u32)>,
+    /// Bytes of the longest.
+    pub(crate) longest: usize,
     /// If all are of one length that numbers have, too: their bytes as numbers, and that length.
     pub(crate) words: Option<(Vec<i64>, usize)>,
     numbers: HashMap<Box<[u8]>, u32, BuildHasherDefault<ByteHasher>>,
@@ -117,6 +119,7 @@ impl Dictionary {
             d.places.push((d.bytes.len() as u32, value.len() as u32));
             d.bytes.extend_from_slice(value);
         }
+        d.longest = d.places.iter().map(|p| p.1 as usize).max().unwrap_or(0);
         d.words = d.as_words();
         d.bytes.extend([0; SLACK]);
         d
@@ -179,6 +182,7 @@ pub(crate) static UNKNOWN: Column = Column {
     form: Form::Free,
     symbols: None,
 };
+static NO_HABIT: Habit = Habit::constant(0);
 
 impl Model {
     /// A model that knows nothing.
@@ -192,7 +196,13 @@ impl Model {
 
     #[inline]
     pub(crate) fn habit(&self, stream: usize) -> Habit {
-        self.habits.get(stream).copied().unwrap_or_default()
+        *self.habit_of(stream)
+    }
+
+    /// The same, where it lies.
+    #[inline]
+    pub(crate) fn habit_of(&self, stream: usize) -> &Habit {
+        self.habits.get(stream).unwrap_or(&NO_HABIT)
     }
 
     /// The value of a stream that is the same everywhere, by habit.
