@@ -1,8 +1,9 @@
 //! Cells: where each lies, and its bytes.
 
 use super::columns::Columns;
+use super::streams::{Source, Streams};
 use super::values::{Record, Rows};
-use super::{Head, OPAQUE, Source, Streams, local};
+use super::{Head, OPAQUE, local};
 use crate::model::{Model, PageStream};
 use crate::page::{put_varint, varint_len};
 use crate::record::header_len;
@@ -106,11 +107,8 @@ impl Cells {
         out: &mut [u8],
     ) -> Option<usize> {
         let content = self.write_heads(head, streams, columns, out)?;
-        if columns.ready.is_empty() {
-            return Some(content);
-        }
         self.rows.write_types(columns, out)?;
-        for (c, column) in columns.ready.iter().enumerate() {
+        for (c, column) in (columns.front.columns..).zip(&columns.ready) {
             let form = &model.column(c).form;
             self.rows
                 .write_values(column, form, &streams.ints, columns, out)?;
@@ -128,7 +126,7 @@ impl Cells {
     ) -> Option<usize> {
         let (has_child, is_table) = (head.kind.has_child(), head.kind.is_table());
         let mut end = head.usable;
-        let mut lens = columns.lens.iter().zip(&columns.front);
+        let mut lens = columns.lens.iter();
         let mut opaque = self.opaque.iter();
         let children = streams.ints.get(self.child..).unwrap_or_default();
         let rowids = streams.ints.get(self.rowid..).unwrap_or_default();
@@ -174,8 +172,7 @@ impl Cells {
                 self.sizes.push(len as u32);
                 continue;
             }
-            let ((types, body), front) = lens.next()?;
-            let (types, body) = (*types, *body);
+            let (types, body) = *lens.next()?;
             let header = header_len(types as usize);
             let payload = header + body as usize;
             let payload_len = varint_len(payload as u64);
@@ -197,7 +194,7 @@ impl Cells {
                     values: record + header,
                     end: record + payload,
                 };
-                self.rows.begin(record, front, columns, out)?;
+                self.rows.begin(record, &columns.front, out)?;
                 self.sizes.push(len as u32);
                 end = start;
                 continue;
@@ -222,7 +219,7 @@ impl Cells {
                 values: record + header,
                 end: record + payload,
             };
-            self.rows.begin(record, front, columns, out)?;
+            self.rows.begin(record, &columns.front, out)?;
             self.sizes.push(len.max(4) as u32);
             end = start;
         }

@@ -1,14 +1,13 @@
 //! Columns made ready: values, serial types, and what each row's record takes.
 
-use super::numbers::{Numbers, number_len};
-use super::{Head, Read, Source};
+use super::Head;
+use super::front::Front;
+use super::numbers::{Numbers, Stored, number_len};
+use super::streams::{Read, Source};
 use crate::class::Class;
 use crate::model::{COLUMN_STREAMS, ColumnStream, Form, PAGE_STREAMS, SLACK};
 use crate::record::{NULL, REAL, bytes_type, type_len};
 use crate::symbols::Codes;
-
-/// Columns whose types may be in [`Columns::front`].
-pub(super) const FRONT: usize = 32;
 
 /// The serial types of a column.
 #[derive(Debug, Clone, Copy)]
@@ -45,26 +44,29 @@ pub(super) enum Body {
 pub(super) struct Ready {
     pub(super) types: Types,
     pub(super) body: Body,
-    /// Every row has a type here that takes one byte.
-    pub(super) short: bool,
+}
+
+/// Where a column was put.
+pub(super) enum Place {
+    /// In [`Columns::front`].
+    Front,
+    /// Behind it, where it is still to be written.
+    Behind(Ready),
 }
 
 /// All columns of a page.
 #[derive(Default)]
 pub(super) struct Columns {
+    /// Those behind the front.
     pub(super) ready: Vec<Ready>,
+    /// The first ones.
+    pub(super) front: Front,
     pub(super) types: Vec<u32>,
     /// Beginnings and lengths.
     pub(super) places: Vec<(u32, u32)>,
     /// Text, and rubbish behind it.
     pub(super) text: Vec<u8>,
     pub(super) text_len: usize,
-    /// How many columns there are before the first one that is not short, [`FRONT`] at most.
-    pub(super) fronted: usize,
-    /// By row, the types of these columns where they differ; zero where they do not.
-    pub(super) front: Vec<[u8; FRONT]>,
-    /// The types of these columns that are the same in all rows; zero where they differ.
-    pub(super) front_same: [u8; FRONT],
     codes: Codes,
     /// For each row, the bytes of the types in its record's header, and those of its values.
     pub(super) lens: Vec<(u32, u32)>,
@@ -81,10 +83,7 @@ impl Columns {
         self.lens.resize(rows, (0, 0));
         self.same = (0, 0);
         self.text_len = 0;
-        self.fronted = 0;
-        self.front.clear();
-        self.front.resize(rows, [0; FRONT]);
-        self.front_same = [0; FRONT];
+        self.front.begin(rows);
     }
 
     /// Reads all columns of a page of `rows` records.
@@ -105,20 +104,17 @@ impl Columns {
         let mut number = PAGE_STREAMS;
         if rows > 0 {
             for c in 0..head.columns {
-                let ready = self.read_column(c, number, rows, numbers, source)?;
-                if self.fronted == c && ready.short && c < FRONT {
-                    self.fronted += 1;
-                    if let Types::Same(t) = ready.types {
-                        *self.front_same.get_mut(c)? = t as u8;
-                    }
+                let place = self.read_column(c, number, rows, numbers, source)?;
+                if let Place::Behind(ready) = place {
+                    self.ready.push(ready);
                 }
-                self.ready.push(ready);
                 number += COLUMN_STREAMS + source.model.column(c).form.streams();
             }
         }
-        for len in &mut self.lens {
+        self.same.0 += self.front.columns as u32;
+        for (len, front) in self.lens.iter_mut().zip(self.front.lens()) {
             len.0 += self.same.0;
-            len.1 += self.same.1;
+            len.1 += self.same.1 + front as u32;
         }
         Some(())
     }
@@ -131,7 +127,7 @@ impl Columns {
         rows: usize,
         numbers: Numbers,
         source: &mut Source<'_>,
-    ) -> Option<Ready> {
+    ) -> Option<Place> {
         let classes = source.read_classes(number + ColumnStream::Class as usize, rows)?;
         let column = source.model.column(c);
         let Some(class) = classes.constant else {
@@ -139,12 +135,11 @@ impl Columns {
         };
         let stream = |s: ColumnStream| number + s as usize;
         match Class::of(class)? {
-            Class::Null => Some(self.same(NULL, 0, Body::Nothing)),
-            Class::Absent => Some(Ready {
+            Class::Null => self.same(c, NULL, 0, Body::Nothing, |_| Some(())),
+            Class::Absent => Some(Place::Behind(Ready {
                 types: Types::Same(NULL),
                 body: Body::Absent,
-                short: false,
-            }),
+            })),
             Class::Number => {
                 let read = source.read(stream(ColumnStream::Number), rows)?;
                 self.numbers(c, read, column.scale, numbers, source)
@@ -154,8 +149,11 @@ impl Columns {
                 self.numbers(c, read, 0, numbers, source)
             }
             Class::Real => {
-                let from = source.read_divided(stream(ColumnStream::Real), rows)?.from;
-                Some(self.same(REAL, 8, Body::Fixed { from, len: 8 }))
+                let read = source.read_divided(stream(ColumnStream::Real), rows)?;
+                let from = read.from;
+                self.same(c, REAL, 8, Body::Fixed { from, len: 8 }, |front| {
+                    front.fixed(source.streams.values(read)?, 8)
+                })
             }
             Class::Formed => match &column.form {
                 Form::Free => None,
@@ -165,23 +163,32 @@ impl Columns {
                         let read = source.read(stream(ColumnStream::Formed) + i, rows)?;
                         from = from.or(Some(read.from));
                     }
-                    let len = template.text_len();
-                    let from = from?;
-                    Some(self.same(bytes_type(len, true), len, Body::Template { from }))
+                    let (from, len) = (from?, template.text_len());
+                    let serial_type = bytes_type(len, true);
+                    self.same(c, serial_type, len, Body::Template { from }, |front| {
+                        front.formed(template, source.streams.ints.get(from..)?)
+                    })
                 }
                 Form::Dictionary(d) => {
                     let read = source.read(stream(ColumnStream::Formed), rows)?;
                     let codes = source.streams.ints.get_mut(read.from..read.to)?;
                     if let Some((words, len)) = &d.words {
-                        for v in codes {
-                            *v = *words.get(usize::try_from(*v).ok()?)?;
+                        for v in codes.iter_mut() {
+                            *v = *words.get(*v as u64 as usize)?;
                         }
                         let (from, len) = (read.from, *len);
-                        return Some(self.same(
-                            bytes_type(len, true),
+                        let serial_type = bytes_type(len, true);
+                        return self.same(
+                            c,
+                            serial_type,
                             len,
                             Body::Fixed { from, len },
-                        ));
+                            |front| front.fixed(codes, len),
+                        );
+                    }
+                    if d.longest <= SLACK && self.front.takes(c, d.longest) {
+                        self.front.listed(codes, d)?;
+                        return Some(Place::Front);
                     }
                     let from = self.places.len();
                     let mut known = true;
@@ -191,44 +198,59 @@ impl Columns {
                         place.copied().unwrap_or_default()
                     }));
                     known.then_some(())?;
-                    self.bytes_types(c, from, true, Body::Listed { from })
+                    self.bytes_types(from, true, Body::Listed { from })
+                        .map(Place::Behind)
                 }
             },
             class @ (Class::Text | Class::Blob) => {
                 let from = self.places.len();
                 self.free(c, number, rows, source)?;
-                self.bytes_types(c, from, class == Class::Text, Body::Bytes { from })
+                self.bytes_types(from, class == Class::Text, Body::Bytes { from })
+                    .map(Place::Behind)
             }
         }
     }
 
-    /// A column of values of one type, of `len` bytes each.
-    fn same(&mut self, serial_type: u32, len: usize, body: Body) -> Ready {
+    /// Column `c` of values of one type, of `len` bytes each: `put` puts them to the front if they belong there.
+    #[inline]
+    fn same(
+        &mut self,
+        c: usize,
+        serial_type: u32,
+        len: usize,
+        body: Body,
+        put: impl FnOnce(&mut Front) -> Option<()>,
+    ) -> Option<Place> {
+        if serial_type < 0x80 && self.front.takes(c, len) {
+            self.front.same(serial_type);
+            put(&mut self.front)?;
+            return Some(Place::Front);
+        }
         self.same.0 += type_len(serial_type) as u32;
         self.same.1 += len as u32;
-        Ready {
+        Some(Place::Behind(Ready {
             types: Types::Same(serial_type),
             body,
-            short: serial_type < 0x80,
-        }
+        }))
     }
 
-    /// Column `c` of text (or blobs) whose places begin at `from`.
-    fn bytes_types(&mut self, c: usize, from: usize, text: bool, body: Body) -> Option<Ready> {
+    /// Text (or blobs) whose places begin at `from`.
+    fn bytes_types(&mut self, from: usize, text: bool, body: Body) -> Option<Ready> {
         let places = self.places.get(from..)?;
         let first = places.first()?.1;
         if places.iter().fold(0, |all, p| all | (p.1 ^ first)) == 0 {
-            return Some(self.same(bytes_type(first as usize, text), first as usize, body));
+            let serial_type = bytes_type(first as usize, text);
+            self.same.0 += type_len(serial_type) as u32;
+            self.same.1 += first;
+            return Some(Ready {
+                types: Types::Same(serial_type),
+                body,
+            });
         }
         let each = self.types.len();
-        let mut all = 0;
-        let rows = places.iter().zip(&mut self.lens).zip(&mut self.front);
-        self.types.extend(rows.map(|(((_, len), lens), front)| {
+        let rows = places.iter().zip(&mut self.lens);
+        self.types.extend(rows.map(|((_, len), lens)| {
             let serial_type = bytes_type(*len as usize, text);
-            all |= serial_type;
-            if let Some(to) = front.get_mut(c) {
-                *to = serial_type as u8;
-            }
             lens.0 += type_len(serial_type) as u32;
             lens.1 += len;
             serial_type
@@ -236,11 +258,10 @@ impl Columns {
         Some(Ready {
             types: Types::Each(each),
             body,
-            short: all < 0x80,
         })
     }
 
-    /// Integers, or decimals of a scale, in column `c`: what was read becomes what is stored, in place.
+    /// Integers, or decimals of a scale, in column `c`: to the front, or what was read becomes what is stored, in place.
     fn numbers(
         &mut self,
         c: usize,
@@ -248,61 +269,51 @@ impl Columns {
         scale: u8,
         numbers: Numbers,
         source: &mut Source<'_>,
-    ) -> Option<Ready> {
+    ) -> Option<Place> {
         let values = source.streams.ints.get_mut(read.from..read.to)?;
-        let from = read.from;
-        let n = numbers;
-        match scale {
-            0 => self.typed(c, from, values, |v| (v, n.int_type(v))),
-            1 => self.typed(c, from, values, |v| n.unscaled::<10>(v, 1)),
-            2 => self.typed(c, from, values, |v| n.unscaled::<100>(v, 2)),
-            3 => self.typed(c, from, values, |v| n.unscaled::<1000>(v, 3)),
-            4 => self.typed(c, from, values, |v| n.unscaled::<10_000>(v, 4)),
-            _ => self.typed(c, from, values, |v| n.unscaled::<0>(v, scale)),
+        if self.front.takes(c, 8) {
+            self.front.numbers(values, read.range, scale, numbers)?;
+            return Some(Place::Front);
         }
+        let (from, n) = (read.from, numbers);
+        let ready = match scale {
+            0 => self.typed(from, values, |v| n.stored(v)),
+            2 => self.typed(from, values, |v| n.unscaled::<100>(v, 2)),
+            _ => self.typed(from, values, |v| n.unscaled::<0>(v, scale)),
+        };
+        Some(Place::Behind(ready))
     }
 
     /// Makes `values`, which begin at `from` of all integers, what `stored` says, and notes their types.
     #[inline]
-    fn typed(
-        &mut self,
-        c: usize,
-        from: usize,
-        values: &mut [i64],
-        stored: impl Fn(i64) -> (i64, u32),
-    ) -> Option<Ready> {
+    fn typed(&mut self, from: usize, values: &mut [i64], stored: impl Fn(i64) -> Stored) -> Ready {
         let each = self.types.len();
         let (mut any, mut all) = (0, u32::MAX);
-        let rows = values.iter_mut().zip(&mut self.lens).zip(&mut self.front);
-        self.types.extend(rows.map(|((v, lens), front)| {
-            let (value, serial_type) = stored(*v);
-            *v = value;
+        let rows = values.iter_mut().zip(&mut self.lens);
+        self.types.extend(rows.map(|(v, lens)| {
+            let stored = stored(*v);
+            let serial_type = u32::from(stored.serial_type);
+            *v = stored.value;
             any |= serial_type;
             all &= serial_type;
-            if let Some(to) = front.get_mut(c) {
-                *to = serial_type as u8;
-            }
-            lens.1 += number_len(serial_type);
+            lens.1 += u32::from(stored.len);
             serial_type
         }));
         self.same.0 += 1;
         if any != all {
-            return Some(Ready {
+            return Ready {
                 types: Types::Each(each),
                 body: Body::Number { from },
-                short: true,
-            });
+            };
         }
         self.types.truncate(each);
-        let len = number_len(any) as usize;
-        Some(Ready {
+        Ready {
             types: Types::Same(any),
-            body: match len {
+            body: match number_len(any) as usize {
                 0 => Body::Nothing,
-                _ => Body::Fixed { from, len },
+                len => Body::Fixed { from, len },
             },
-            short: true,
-        })
+        }
     }
 
     /// Reads `n` values of free text or blobs to [`Columns::text`], and appends their places.

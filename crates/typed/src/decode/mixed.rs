@@ -1,8 +1,8 @@
 //! Columns of several classes.
 
-use super::columns::{ABSENT, Body, Columns, Ready, Types};
+use super::columns::{ABSENT, Body, Columns, Place, Ready, Types};
 use super::numbers::Numbers;
-use super::{Read, Source, Streams};
+use super::streams::{Read, Source, Streams};
 use crate::class::Class;
 use crate::model::{ColumnStream, Form};
 use crate::record::{NULL, REAL, body_len, bytes_type, type_len};
@@ -17,7 +17,7 @@ impl Columns {
         classes: Read,
         n: Numbers,
         source: &mut Source<'_>,
-    ) -> Option<Ready> {
+    ) -> Option<Place> {
         let rows = classes.to - classes.from;
         let column = source.model.column(c);
         let mut counts = [0usize; 8];
@@ -51,7 +51,6 @@ impl Columns {
             *at += 1;
             v
         };
-        let mut all = 0;
         for j in 0..rows {
             let class = Class::of(*streams.ints.get(classes.from + j)?)?;
             let mut place = (0, 0);
@@ -61,13 +60,13 @@ impl Columns {
                 Class::Absent => ABSENT,
                 Class::Number => {
                     let scaled = next(&mut numbers, &streams.ints)?;
-                    let serial_type;
-                    (value, serial_type) = n.unscaled::<0>(scaled, column.scale);
-                    serial_type
+                    let stored = n.unscaled::<0>(scaled, column.scale);
+                    value = stored.value;
+                    u32::from(stored.serial_type)
                 }
                 Class::Integer => {
                     value = next(&mut integers, &streams.ints)?;
-                    n.int_type(value)
+                    u32::from(n.stored(value).serial_type)
                 }
                 Class::Real => {
                     value = next(&mut reals, &streams.ints)?;
@@ -85,10 +84,6 @@ impl Columns {
                     bytes_type(place.1 as usize, true)
                 }
             };
-            all |= serial_type;
-            if let Some(to) = self.front.get_mut(j)?.get_mut(c) {
-                *to = serial_type as u8;
-            }
             self.types.push(serial_type);
             self.places.push(place);
             *streams.ints.get_mut(ints + j)? = value;
@@ -98,11 +93,10 @@ impl Columns {
                 lens.1 += body_len(serial_type) as u32;
             }
         }
-        Some(Ready {
+        Some(Place::Behind(Ready {
             types: Types::Each(types),
             body: Body::Mixed { ints, places },
-            short: all < 0x80,
-        })
+        }))
     }
 
     /// Appends one formed value to the text; returns its length.

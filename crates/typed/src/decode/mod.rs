@@ -1,25 +1,29 @@
 //! Decoding: from streams to columns to cells.
 //!
-//! First every stream is read and each column's values are made ready ([`columns`]): integers as they will stand in their
-//! records, text behind each other in a buffer, and the serial type of every value, or one for all of them. Then the lengths of the records are known,
-//! and with them the places of the cells ([`cells`]); and the values are put there column by column ([`values`]), so that each loop does one thing.
+//! Streams are read ([`streams`]) column by column. As long as columns are short, what they hold goes at once to where the fronts of
+//! all records are put together ([`front`]). Of the columns behind, the values are made ready ([`columns`]): integers as they will stand in
+//! their records, text behind each other in a buffer, and the serial type of every value, or one for all of them. Then the lengths of the records
+//! are known, and with them the places of the cells ([`cells`]); the fronts go there in one piece each, and what is behind them column by
+//! column ([`values`]), so that each loop does one thing.
 //!
 //! Any bytes may come: the result is an error or some page, never a panic; memory is bounded by the length of the page.
 
 mod cells;
 mod columns;
+mod front;
 mod mixed;
 mod numbers;
+mod streams;
 mod values;
 
 use crate::bits::{BitReader, PADDING};
-use crate::ints::{Params, Shape};
 use crate::model::{Model, PAGE_STREAMS, PageStream};
 use crate::page::{Kind, Layout, Page, local_len};
 use crate::split::most_values;
 use cells::Cells;
 use columns::Columns;
 use std::cell::RefCell;
+use streams::{RawBytes, Source, Streams};
 
 /// Why a payload could not be decoded, in a few words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,119 +72,6 @@ pub fn decode(payload: &[u8], model: &Model, out: &mut [u8]) -> Result<(), Undec
     done.ok_or(Undecodable)
 }
 
-/// Streams as they are read.
-#[derive(Default)]
-struct Streams {
-    /// Values of all of them; behind those that are used, what was there before.
-    ints: Vec<i64>,
-    used: usize,
-    /// Where those of each stream lie, by its number.
-    places: Vec<(usize, usize)>,
-    /// Streams have a bit that says whether they keep to their habit.
-    deviant: bool,
-    /// A stream of this length may be related to another one.
-    cells: usize,
-    /// No more values than this.
-    limit: usize,
-}
-
-/// A stream that was read.
-#[derive(Clone, Copy)]
-struct Read {
-    from: usize,
-    to: usize,
-    /// All values are equal.
-    constant: Option<i64>,
-}
-
-impl Streams {
-    fn begin(&mut self, deviant: bool, cells: usize, limit: usize, streams: usize) {
-        self.used = 0;
-        self.places.clear();
-        self.places.resize(streams, (0, 0));
-        self.deviant = deviant;
-        self.cells = cells;
-        self.limit = limit;
-    }
-
-    /// Room for `n` values, which are whatever was there before.
-    fn room(&mut self, n: usize) -> Option<usize> {
-        let from = self.used;
-        if n > self.limit || from > 8 * self.limit {
-            return None;
-        }
-        self.used += n;
-        if self.ints.len() < self.used {
-            self.ints.resize(self.used, 0);
-        }
-        Some(from)
-    }
-
-    /// Reads a stream of `n` values. `zeros`: it says by how much its values were divided.
-    fn read(
-        &mut self,
-        r: &mut BitReader<'_>,
-        model: &Model,
-        number: usize,
-        n: usize,
-        zeros: bool,
-    ) -> Option<Read> {
-        let from = self.room(n)?;
-        let to = from + n;
-        if n == 0 {
-            return Some(Read {
-                from,
-                to,
-                constant: None,
-            });
-        }
-        let habit = model.habit_of(number);
-        let mut other = habit
-            .relation
-            .filter(|_| n == self.cells)
-            .and_then(|other| self.places.get(usize::from(other)).copied())
-            .filter(|(from, to)| to - from == n);
-        let params: Params;
-        if self.deviant && r.get(1)? == 1 {
-            if other.is_some() && r.get(1)? == 0 {
-                other = None;
-            }
-            params = Params::take(r)?;
-        } else {
-            params = habit.take_own(r)?;
-        }
-        let zeros = if zeros { r.get(6)? as u32 } else { 0 };
-        let (before, now) = self.ints.split_at_mut_checked(from)?;
-        let now = now.get_mut(..n)?;
-        params.read(r, now)?;
-        if let Some(other) = other {
-            for (v, o) in now.iter_mut().zip(before.get(other.0..other.1)?) {
-                *v = v.wrapping_add(*o);
-            }
-        }
-        if zeros > 0 {
-            for v in now {
-                *v = v.wrapping_shl(zeros);
-            }
-        }
-        // A stream that no habit knows of is not related to either.
-        if let Some(place) = self.places.get_mut(number) {
-            *place = (from, to);
-        }
-        let same = params.shape == Shape::Frame && params.width == 0;
-        Some(Read {
-            from,
-            to,
-            constant: (same && other.is_none()).then_some(params.anchor),
-        })
-    }
-
-    #[inline]
-    fn values(&self, read: Read) -> Option<&[i64]> {
-        self.ints.get(read.from..read.to)
-    }
-}
-
 /// What the payload's head says.
 struct Head {
     kind: Kind,
@@ -193,55 +84,6 @@ struct Head {
     columns: usize,
     usable: usize,
     right: u32,
-}
-
-/// Bytes that are stored as they are, to be taken in order.
-struct RawBytes<'a>(&'a [u8]);
-
-impl<'a> RawBytes<'a> {
-    fn take(&mut self, n: usize) -> Option<&'a [u8]> {
-        let (now, later) = self.0.split_at_checked(n)?;
-        self.0 = later;
-        Some(now)
-    }
-}
-
-/// A payload that is being read, the model it is read with, and what was read.
-struct Source<'a> {
-    model: &'a Model,
-    r: BitReader<'a>,
-    raw: RawBytes<'a>,
-    streams: &'a mut Streams,
-}
-
-impl Source<'_> {
-    /// Reads a stream of `n` values.
-    fn read(&mut self, number: usize, n: usize) -> Option<Read> {
-        self.streams.read(&mut self.r, self.model, number, n, false)
-    }
-
-    /// Reads a stream of `n` values which says by how much they were divided.
-    fn read_divided(&mut self, number: usize, n: usize) -> Option<Read> {
-        self.streams.read(&mut self.r, self.model, number, n, true)
-    }
-
-    /// Reads a stream of classes of `n` values; does not keep them if they are all the same.
-    #[inline]
-    fn read_classes(&mut self, number: usize, n: usize) -> Option<Read> {
-        let deviant = self.streams.deviant;
-        if let Some(constant) = self.model.constant(number)
-            && n > 0
-            && (!deviant || self.r.peek(1)? == 0)
-        {
-            self.r.get(u32::from(deviant))?;
-            return Some(Read {
-                from: 0,
-                to: 0,
-                constant: Some(constant),
-            });
-        }
-        self.read(number, n)
-    }
 }
 
 impl Decoder {

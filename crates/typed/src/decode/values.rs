@@ -3,7 +3,8 @@
 //! A row's bytes are written from left to right, so a copy may reach into what comes next in the same cell, but never beyond its
 //! end. Copies are of fixed length where they can be, and of the shortest such length that a column needs: the ends of cells are near.
 
-use super::columns::{ABSENT, Body, Columns, FRONT, Ready, Types};
+use super::columns::{ABSENT, Body, Columns, Ready, Types};
+use super::front::Front;
 use crate::model::{Dictionary, Form, SLACK};
 use crate::page::put_varint;
 use crate::record::{BODY_LEN, body_len};
@@ -37,11 +38,17 @@ impl Rows {
         self.types_at.clear();
     }
 
-    /// Writes the serial types that are not in [`Columns::front`].
+    /// Writes the serial types of the columns behind the front.
     pub(super) fn write_types(&mut self, columns: &Columns, out: &mut [u8]) -> Option<()> {
-        for column in columns.ready.iter().skip(columns.fronted) {
+        for column in &columns.ready {
             match column.types {
                 _ if matches!(column.body, Body::Absent) => {}
+                Types::Same(t @ 0..0x80) => {
+                    for at in &mut self.types_at {
+                        *out.get_mut(*at as usize)? = t as u8;
+                        *at += 1;
+                    }
+                }
                 Types::Same(t) => {
                     for at in &mut self.types_at {
                         *at += put_varint(u64::from(t), out.get_mut(*at as usize..)?) as u32;
@@ -62,26 +69,12 @@ impl Rows {
         Some(())
     }
 
-    /// Appends a row: notes where its record lies, and writes the types in its front.
+    /// Appends a row: notes where its record lies, and writes its front.
     #[inline(always)]
-    pub(super) fn begin(
-        &mut self,
-        record: Record,
-        front: &[u8; FRONT],
-        columns: &Columns,
-        out: &mut [u8],
-    ) -> Option<()> {
-        let at = record.types;
-        if at + FRONT <= record.end {
-            // What is behind the front is written over by what belongs there.
-            *out.get_mut(at..)?.first_chunk_mut()? = both(front, &columns.front_same);
-        } else {
-            let types = both(front, &columns.front_same);
-            out.get_mut(at..at + columns.fronted)?
-                .copy_from_slice(types.get(..columns.fronted)?);
-        }
-        self.types_at.push((at + columns.fronted) as u32);
-        self.at.push(record.values as u32);
+    pub(super) fn begin(&mut self, record: Record, front: &Front, out: &mut [u8]) -> Option<()> {
+        let len = front.write(self.at.len(), record, out)?;
+        self.types_at.push((record.types + front.columns) as u32);
+        self.at.push((record.values + len) as u32);
         self.ends.push(record.end as u32);
         Some(())
     }
@@ -137,9 +130,9 @@ impl Rows {
                 };
                 let places = columns.places.get(from..)?;
                 match d.longest {
-                    ..=8 => self.listed::<8>(places, types, d, out),
-                    ..=16 => self.listed::<16>(places, types, d, out),
-                    ..=SLACK => self.listed::<SLACK>(places, types, d, out),
+                    0..=8 => self.listed::<8>(places, types, d, out),
+                    9..=16 => self.listed::<16>(places, types, d, out),
+                    17..=SLACK => self.listed::<SLACK>(places, types, d, out),
                     _ => self.bytes(places, types, |place, at, end| {
                         put_text(place, &d.bytes, at, end, out)
                     }),
@@ -152,18 +145,14 @@ impl Rows {
                 let rows = self.at.len();
                 let values = numbers.get(from..)?;
                 let skip = self.skip as usize;
-                if template.fields() == 1 {
-                    template.render_column(values, &self.at, skip, out)?;
-                } else {
-                    let mut fields = [0; FIELDS_MAX];
-                    let used = fields.get_mut(..template.fields())?;
-                    for (j, at) in self.at.iter().enumerate() {
-                        for (i, field) in used.iter_mut().enumerate() {
-                            *field = *values.get(j + i * rows)?;
-                        }
-                        let place = out.get_mut(*at as usize + skip..)?;
-                        template.render(used, place).then_some(())?;
+                let mut fields = [0; FIELDS_MAX];
+                let used = fields.get_mut(..template.fields())?;
+                for (j, at) in self.at.iter().enumerate() {
+                    for (i, field) in used.iter_mut().enumerate() {
+                        *field = *values.get(j + i * rows)?;
                     }
+                    let place = out.get_mut(*at as usize + skip..)?;
+                    template.render(used, place).then_some(())?;
                 }
                 self.skip += template.text_len() as u32;
                 Some(())
@@ -294,7 +283,7 @@ fn put_text(
 /// Copies a text into a place of its length. Most are short, and how short is not foreseen: a call, or a branch for each length, would
 /// take longer than to copy some bytes twice.
 #[inline(always)]
-fn put_exactly(from: &[u8], to: &mut [u8]) -> Option<()> {
+pub(super) fn put_exactly(from: &[u8], to: &mut [u8]) -> Option<()> {
     match from.len() {
         16..=64 => {
             let last = from.len() - 16;
@@ -312,10 +301,4 @@ fn put_exactly(from: &[u8], to: &mut [u8]) -> Option<()> {
         _ => to.copy_from_slice(from),
     }
     Some(())
-}
-
-/// Types of which each is zero in one of the two.
-#[inline(always)]
-fn both(a: &[u8; FRONT], b: &[u8; FRONT]) -> [u8; FRONT] {
-    std::array::from_fn(|i| a[i] | b[i])
 }
