@@ -151,30 +151,47 @@ impl Run<'_> {
     /// Takes a field for each value of `out`, and adds `base`. The width must not be 0.
     #[inline]
     pub fn fill(&mut self, base: i64, out: &mut [i64]) {
-        let (width, mask) = (self.width.max(1), self.mask);
-        // As many fields as one load is sure to hold.
-        let each = WIDE as usize / width;
-        for values in out.chunks_mut(each.max(1)) {
-            let chunk = self.bytes.get(self.at >> 3..).and_then(<[u8]>::first_chunk);
-            let mut word = u64::from_le_bytes(chunk.copied().unwrap_or_default()) >> (self.at & 7);
-            for v in values.iter_mut() {
-                *v = base.wrapping_add((word & mask) as i64);
-                word >>= width;
-            }
-            self.at += width * values.len();
+        match WIDE as usize / self.width.max(1) {
+            8.. => self.fill_by::<8>(base, out),
+            4.. => self.fill_by::<4>(base, out),
+            2.. => self.fill_by::<2>(base, out),
+            _ => self.fill_by::<1>(base, out),
         }
+    }
+
+    /// The same; `N` fields are sure to be within one load.
+    #[inline(always)]
+    fn fill_by<const N: usize>(&mut self, base: i64, out: &mut [i64]) {
+        let (all, last) = out.as_chunks_mut::<N>();
+        for values in all {
+            let word = self.load();
+            for (i, v) in values.iter_mut().enumerate() {
+                *v = base.wrapping_add((word >> ((self.width * i) & 63) & self.mask) as i64);
+            }
+            self.at += self.width * N;
+        }
+        let mut word = self.load();
+        for v in last.iter_mut() {
+            *v = base.wrapping_add((word & self.mask) as i64);
+            word >>= self.width & 63;
+        }
+        self.at += self.width * last.len();
+    }
+
+    /// At least [`WIDE`] bits from here on; zeros behind the end of the bytes.
+    #[inline(always)]
+    fn load(&self) -> u64 {
+        let chunk = self.bytes.get(self.at >> 3..).and_then(<[u8]>::first_chunk);
+        u64::from_le_bytes(chunk.copied().unwrap_or_default()) >> (self.at & 7)
     }
 
     /// The next field; zero behind the end of the bytes.
     #[inline]
     #[expect(clippy::should_implement_trait, reason = "it has no end to tell")]
     pub fn next(&mut self) -> u64 {
-        let at = self.at;
+        let word = self.load();
         self.at += self.width;
-        match self.bytes.get(at >> 3..).and_then(<[u8]>::first_chunk::<8>) {
-            Some(chunk) => u64::from_le_bytes(*chunk) >> (at & 7) & self.mask,
-            None => 0,
-        }
+        word & self.mask
     }
 }
 

@@ -176,7 +176,7 @@ impl Encoder {
             if let Some(place) = self.places.get_mut(stream.number) {
                 *place = (stream.from, stream.to);
             }
-            let habit = model.habit_at(stream.number);
+            let habit = model.habit_of(stream.number);
             if let Some(constant) = habit.constant_value()
                 && values.iter().all(|v| *v == constant)
             {
@@ -274,7 +274,7 @@ impl Encoder {
             split.page.layout.put(w);
         }
         for (stream, plan) in split.streams.iter().zip(plans.iter()) {
-            let habit = model.habit_at(stream.number);
+            let habit = model.habit_of(stream.number);
             write_stream(split, differences, stream, habit, plan, deviant, w)?;
         }
         w.finish(out);

@@ -363,29 +363,11 @@ impl Template {
         self.render_pieces(fields, out).is_some()
     }
 
-    /// Renders a template of one field for each of `values`, the text of each at its place in `out`, `skip` bytes behind what `at`
-    /// says. `None` as [`Template::render`] is false.
-    pub(crate) fn render_column(
-        &self,
-        values: &[i64],
-        at: &[u32],
-        skip: usize,
-        out: &mut [u8],
-    ) -> Option<()> {
-        if let Some(separator) = self.date_alone {
-            for (v, at) in values.iter().zip(at) {
-                let text = out.get_mut(*at as usize + skip..)?.first_chunk_mut()?;
-                if !calendar::write_date(*v, text, separator) {
-                    return None;
-                }
-            }
-            return Some(());
-        }
-        for (v, at) in values.iter().zip(at) {
-            let place = out.get_mut(*at as usize + skip..)?;
-            self.render_pieces(std::slice::from_ref(v), place)?;
-        }
-        Some(())
+    /// What writes a text, if a date is all there is; it is false where [`Template::render`] is.
+    #[inline]
+    pub(crate) fn date_alone(&self) -> Option<impl Fn(i64, &mut [u8; DATE_LEN]) -> bool + use<>> {
+        let separator = self.date_alone?;
+        Some(move |days, text: &mut _| calendar::write_date(days, text, separator))
     }
 
     fn render_pieces(&self, fields: &[i64], out: &mut [u8]) -> Option<()> {

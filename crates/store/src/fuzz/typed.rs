@@ -2,7 +2,7 @@
 
 use densite_typed::bits::{BitReader, BitWriter, PADDING};
 use densite_typed::page::{Layout, Page};
-use densite_typed::symbols::Symbols;
+use densite_typed::symbols::{Codes, Symbols};
 use densite_typed::{Model, PageContext, decode, encode, scrub};
 
 /// Most bytes of a page.
@@ -368,7 +368,9 @@ pub(super) fn symbols(bytes: &[u8]) -> u64 {
     let take = |codes: usize, out: &mut [u8]| {
         let mut reader = BitReader::new(&bits);
         let mut run = reader.run(codes, symbols.width())?;
-        symbols.decode(&mut run, codes, out, 0)
+        let mut decoded = Codes::default();
+        symbols.decode(&mut run, codes, &mut decoded, out, 0)?;
+        decoded.end(codes)
     };
     // With room behind it, and without.
     for room in [0, 64] {
@@ -383,8 +385,9 @@ pub(super) fn symbols(bytes: &[u8]) -> u64 {
     let padded = [text, &[0; PADDING]].concat();
     let all = text.len() * 8 / symbols.width() as usize;
     let mut reader = BitReader::new(&padded);
-    let decoded = reader
-        .run(all, symbols.width())
-        .and_then(|mut run| symbols.decode(&mut run, all, &mut vec![0; 4096], 0));
+    let decoded = reader.run(all, symbols.width()).and_then(|mut run| {
+        let (mut codes, mut out) = (Codes::default(), vec![0; 4096]);
+        symbols.decode(&mut run, all, &mut codes, &mut out, 0)
+    });
     1 + log2(symbols.count()) * 64 + 4 * u64::from(symbols.width()) + u64::from(decoded.is_some())
 }

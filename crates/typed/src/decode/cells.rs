@@ -1,15 +1,12 @@
 //! Cells: where each lies, and its bytes.
 
-use super::columns::{ABSENT, Body, Columns, Types};
-use super::{Head, OPAQUE, RawBytes, Streams, local};
-use crate::bits::BitReader;
-use crate::model::{Form, Model, PageStream, SLACK};
+use super::columns::Columns;
+use super::streams::{Source, Streams};
+use super::values::{Record, Rows};
+use super::{Head, OPAQUE, local};
+use crate::model::{Model, PageStream};
 use crate::page::{put_varint, varint_len};
-use crate::record::{BODY_LEN, body_len, header_len};
-use crate::template::FIELDS_MAX;
-
-/// Most types that are written at once.
-const FRONT: usize = 32;
+use crate::record::header_len;
 
 /// A cell whose record is stored as it is.
 #[derive(Debug, Clone, Copy)]
@@ -26,13 +23,7 @@ struct OpaqueCell {
 pub(super) struct Cells {
     /// By cell.
     sizes: Vec<u32>,
-    /// By row: where the next byte goes, `skip` bytes before; and where its cell ends.
-    at: Vec<u32>,
-    /// Bytes that every row has got since `at` was brought up to date.
-    skip: u32,
-    ends: Vec<u32>,
-    /// By row: where the next type goes.
-    types_at: Vec<u32>,
+    rows: Rows,
     /// By cell, if there are opaque ones.
     is_opaque: Vec<bool>,
     opaque: Vec<OpaqueCell>,
@@ -44,64 +35,42 @@ pub(super) struct Cells {
 
 impl Cells {
     /// Reads what belongs to the cells as such.
-    pub(super) fn begin(
-        &mut self,
-        head: &Head,
-        model: &Model,
-        streams: &mut Streams,
-        r: &mut BitReader<'_>,
-        raw: &mut RawBytes<'_>,
-    ) -> Option<()> {
+    pub(super) fn begin(&mut self, head: &Head, source: &mut Source<'_>) -> Option<()> {
         let n = head.cells;
         self.cells = n;
         self.sizes.clear();
-        self.at.clear();
-        self.skip = 0;
-        self.ends.clear();
-        self.types_at.clear();
+        self.rows.clear();
         self.is_opaque.clear();
         self.opaque.clear();
         self.opaque_bytes.clear();
         let mut opaque = 0;
         if !head.kind.is_table() || !head.kind.has_child() {
-            let read = streams.read(r, model, OPAQUE, n, false)?;
+            let read = source.read(OPAQUE, n)?;
             if read.constant != Some(0) {
-                self.is_opaque
-                    .extend(streams.values(read)?.iter().map(|v| *v != 0));
+                let values = source.streams.values(read)?;
+                self.is_opaque.extend(values.iter().map(|v| *v != 0));
                 opaque = self.is_opaque.iter().filter(|o| **o).count();
             }
         }
         if head.kind.has_child() {
-            self.child = streams
-                .read(r, model, PageStream::Child as usize, n, false)?
-                .from;
+            self.child = source.read(PageStream::Child as usize, n)?.from;
         }
         if head.kind.is_table() {
-            self.rowid = streams
-                .read(r, model, PageStream::Rowid as usize, n, false)?
-                .from;
+            self.rowid = source.read(PageStream::Rowid as usize, n)?.from;
         }
         if opaque > 0 {
-            self.read_opaque(head, opaque, model, streams, r, raw)?;
+            self.read_opaque(head, opaque, source)?;
         }
         Some(())
     }
 
-    fn read_opaque(
-        &mut self,
-        head: &Head,
-        n: usize,
-        model: &Model,
-        streams: &mut Streams,
-        r: &mut BitReader<'_>,
-        raw: &mut RawBytes<'_>,
-    ) -> Option<()> {
-        let payloads = streams.read(r, model, PageStream::Payload as usize, n, false)?;
+    fn read_opaque(&mut self, head: &Head, n: usize, source: &mut Source<'_>) -> Option<()> {
+        let payloads = source.read(PageStream::Payload as usize, n)?;
         let mut chained = 0;
-        for payload in streams.values(payloads)? {
+        for payload in source.streams.values(payloads)? {
             let (payload, len, more) = local(head.kind, head.usable, *payload)?;
             let at = self.opaque_bytes.len();
-            self.opaque_bytes.extend_from_slice(raw.take(len)?);
+            self.opaque_bytes.extend_from_slice(source.raw.take(len)?);
             chained += usize::from(more);
             self.opaque.push(OpaqueCell {
                 payload,
@@ -110,8 +79,8 @@ impl Cells {
                 overflow: more.then_some(0),
             });
         }
-        let pages = streams.read(r, model, PageStream::Overflow as usize, chained, false)?;
-        let pages = streams.values(pages)?;
+        let pages = source.read(PageStream::Overflow as usize, chained)?;
+        let pages = source.streams.values(pages)?;
         let places = self.opaque.iter_mut().filter_map(|o| o.overflow.as_mut());
         for (to, page) in places.zip(pages) {
             *to = u32::try_from(*page).ok()?;
@@ -138,76 +107,13 @@ impl Cells {
         out: &mut [u8],
     ) -> Option<usize> {
         let content = self.write_heads(head, streams, columns, out)?;
-        if columns.ready.is_empty() {
-            return Some(content);
-        }
-        self.write_types(columns, out)?;
-        for (c, column) in columns.ready.iter().enumerate() {
-            self.write_values(c, column.types, column.body, model, streams, columns, out)?;
+        self.rows.write_types(columns, out)?;
+        for (c, column) in (columns.front.columns..).zip(&columns.ready) {
+            let form = &model.column(c).form;
+            self.rows
+                .write_values(column, form, &streams.ints, columns, out)?;
         }
         Some(content)
-    }
-
-    /// Writes the serial types of all records. The types of one byte that come first in every record are the same in most places: they are
-    /// written as one piece of text, and those that differ over it.
-    fn write_types(&mut self, columns: &Columns, out: &mut [u8]) -> Option<()> {
-        let mut front = [0; FRONT];
-        let mut same = 0;
-        for (column, to) in columns.ready.iter().zip(&mut front) {
-            match (column.body, column.types) {
-                (Body::Absent, _) => break,
-                (_, Types::Same(t)) if t < 0x80 => *to = t as u8,
-                (_, Types::Each(from))
-                    if columns
-                        .types
-                        .get(from..from + self.at.len())?
-                        .iter()
-                        .fold(0, |all, t| all | t)
-                        < 0x80 => {}
-                _ => break,
-            }
-            same += 1;
-        }
-        for (at, end) in self.types_at.iter().zip(&self.ends) {
-            let at = *at as usize;
-            if at + FRONT <= *end as usize {
-                *out.get_mut(at..)?.first_chunk_mut()? = front;
-            } else {
-                out.get_mut(at..at + same)?
-                    .copy_from_slice(front.get(..same)?);
-            }
-        }
-        for (i, column) in columns.ready.iter().enumerate().take(same) {
-            if let Types::Each(from) = column.types {
-                for (at, t) in self.types_at.iter().zip(columns.types.get(from..)?) {
-                    *out.get_mut(*at as usize + i)? = *t as u8;
-                }
-            }
-        }
-        for at in &mut self.types_at {
-            *at += same as u32;
-        }
-        for column in columns.ready.iter().skip(same) {
-            match column.types {
-                _ if matches!(column.body, Body::Absent) => {}
-                Types::Same(t) => {
-                    for at in &mut self.types_at {
-                        *at += put_varint(u64::from(t), out.get_mut(*at as usize..)?) as u32;
-                    }
-                }
-                Types::Each(from) => {
-                    for (at, t) in self.types_at.iter_mut().zip(columns.types.get(from..)?) {
-                        if *t < 0x80 {
-                            *out.get_mut(*at as usize)? = *t as u8;
-                            *at += 1;
-                        } else if *t != ABSENT {
-                            *at += put_varint(u64::from(*t), out.get_mut(*at as usize..)?) as u32;
-                        }
-                    }
-                }
-            }
-        }
-        Some(())
     }
 
     /// Writes what comes before the values of each cell, and opaque cells whole.
@@ -283,9 +189,12 @@ impl Cells {
                 word |= (header as u64) << bits;
                 *cell.first_chunk_mut()? = word.to_le_bytes();
                 let record = start + bits / 8;
-                self.types_at.push(record as u32 + 1);
-                self.at.push((record + header) as u32);
-                self.ends.push((record + payload) as u32);
+                let record = Record {
+                    types: record + 1,
+                    values: record + header,
+                    end: record + payload,
+                };
+                self.rows.begin(record, &columns.front, out)?;
                 self.sizes.push(len as u32);
                 end = start;
                 continue;
@@ -305,154 +214,16 @@ impl Cells {
             }
             let header_bytes = put_varint(header as u64, cell.get_mut(at..)?);
             let record = start + at;
-            self.types_at.push((record + header_bytes) as u32);
-            self.at.push((record + header) as u32);
-            self.ends.push((record + payload) as u32);
+            let record = Record {
+                types: record + header_bytes,
+                values: record + header,
+                end: record + payload,
+            };
+            self.rows.begin(record, &columns.front, out)?;
             self.sizes.push(len.max(4) as u32);
             end = start;
         }
         Some(end)
-    }
-
-    /// Writes the values of one column. A row's bytes are written from left to right, so a copy may reach into what comes next in the
-    /// same cell, but never beyond its end.
-    #[expect(clippy::too_many_arguments, reason = "each is a part of one decoder")]
-    #[inline]
-    fn write_values(
-        &mut self,
-        c: usize,
-        types: Types,
-        body: Body,
-        model: &Model,
-        streams: &Streams,
-        columns: &Columns,
-        out: &mut [u8],
-    ) -> Option<()> {
-        match body {
-            Body::Nothing | Body::Absent => Some(()),
-            Body::Fixed { from, len } => {
-                let values = streams.ints.get(from..)?;
-                match len {
-                    1 => self.fixed::<1>(values, out),
-                    2 => self.fixed::<2>(values, out),
-                    3 => self.fixed::<3>(values, out),
-                    4 => self.fixed::<4>(values, out),
-                    6 => self.fixed::<6>(values, out),
-                    _ => self.fixed::<8>(values, out),
-                }
-            }
-            Body::Number { from } => {
-                let Types::Each(types) = types else {
-                    return None;
-                };
-                let values = streams.ints.get(from..)?;
-                let types = columns.types.get(types..)?;
-                let skip = std::mem::take(&mut self.skip);
-                for (((at, end), v), t) in self.at.iter_mut().zip(&self.ends).zip(values).zip(types)
-                {
-                    let len = usize::from(*BODY_LEN.get(*t as usize)?);
-                    *at += skip;
-                    put_int(*v, len, *at as usize, *end as usize, out)?;
-                    *at += len as u32;
-                }
-                Some(())
-            }
-            Body::Bytes { from } => {
-                self.bytes(columns.places.get(from..)?, types, &columns.text, out)
-            }
-            Body::Listed { from } => match &model.column(c).form {
-                Form::Dictionary(d) => {
-                    self.bytes(columns.places.get(from..)?, types, &d.bytes, out)
-                }
-                _ => None,
-            },
-            Body::Template { from } => {
-                let Form::Template(template) = &model.column(c).form else {
-                    return None;
-                };
-                let rows = self.at.len();
-                let values = streams.ints.get(from..)?;
-                let skip = self.skip as usize;
-                if template.fields() == 1 {
-                    template.render_column(values, &self.at, skip, out)?;
-                } else {
-                    let mut fields = [0; FIELDS_MAX];
-                    let used = fields.get_mut(..template.fields())?;
-                    for (j, at) in self.at.iter().enumerate() {
-                        for (i, field) in used.iter_mut().enumerate() {
-                            *field = *values.get(j + i * rows)?;
-                        }
-                        let place = out.get_mut(*at as usize + skip..)?;
-                        template.render(used, place).then_some(())?;
-                    }
-                }
-                self.skip += template.text_len() as u32;
-                Some(())
-            }
-            Body::Mixed { ints, places } => {
-                let Types::Each(types) = types else {
-                    return None;
-                };
-                let types = columns.types.get(types..)?.iter();
-                let values = streams.ints.get(ints..)?.iter();
-                let places = columns.places.get(places..)?.iter();
-                let skip = std::mem::take(&mut self.skip);
-                let rows = self.at.iter_mut().zip(&self.ends);
-                for (((t, v), place), (at, end)) in types.zip(values).zip(places).zip(rows) {
-                    *at += skip;
-                    if *t == ABSENT {
-                        continue;
-                    }
-                    let len = body_len(*t);
-                    if *t < 12 {
-                        put_int(*v, len, *at as usize, *end as usize, out)?;
-                    } else {
-                        put_bytes(*place, &columns.text, *at as usize, *end as usize, out)?;
-                    }
-                    *at += len as u32;
-                }
-                Some(())
-            }
-        }
-    }
-
-    #[inline]
-    fn fixed<const N: usize>(&mut self, values: &[i64], out: &mut [u8]) -> Option<()> {
-        let skip = self.skip as usize;
-        for (at, v) in self.at.iter().zip(values) {
-            let to: &mut [u8; N] = out.get_mut(*at as usize + skip..)?.first_chunk_mut()?;
-            let wide = v.to_be_bytes();
-            *to = *wide.last_chunk()?;
-        }
-        self.skip += N as u32;
-        Some(())
-    }
-
-    #[inline]
-    fn bytes(
-        &mut self,
-        places: &[(u32, u32)],
-        types: Types,
-        source: &[u8],
-        out: &mut [u8],
-    ) -> Option<()> {
-        if let Types::Same(_) = types {
-            let skip = self.skip;
-            let mut len = 0;
-            for ((at, end), place) in self.at.iter().zip(&self.ends).zip(places) {
-                put_bytes(*place, source, (*at + skip) as usize, *end as usize, out)?;
-                len = place.1;
-            }
-            self.skip += len;
-            return Some(());
-        }
-        let skip = std::mem::take(&mut self.skip);
-        for ((at, end), place) in self.at.iter_mut().zip(&self.ends).zip(places) {
-            *at += skip;
-            put_bytes(*place, source, *at as usize, *end as usize, out)?;
-            *at += place.1;
-        }
-        Some(())
     }
 }
 
@@ -468,48 +239,4 @@ fn short_varint(v: u64) -> u64 {
     } else {
         0x80_8080 | v >> 21 | (v >> 14 & 0x7f) << 8 | (v >> 7 & 0x7f) << 16 | (v & 0x7f) << 24
     }
-}
-
-/// Puts the lowest `len` bytes of a number at `at` of a cell that ends at `end`.
-#[inline]
-fn put_int(v: i64, len: usize, at: usize, end: usize, out: &mut [u8]) -> Option<()> {
-    let shift = (64 - 8 * len as u32) & 63;
-    let bytes = (v << shift).to_be_bytes();
-    if at + 8 <= end {
-        *out.get_mut(at..)?.first_chunk_mut()? = bytes;
-    } else {
-        out.get_mut(at..at + len)?
-            .copy_from_slice(bytes.get(..len)?);
-    }
-    Some(())
-}
-
-/// Puts bytes of a source, which goes on for [`SLACK`] bytes behind them, at `at` of a cell that ends at `end`.
-#[inline]
-fn put_bytes(
-    (from, len): (u32, u32),
-    source: &[u8],
-    at: usize,
-    end: usize,
-    out: &mut [u8],
-) -> Option<()> {
-    const _: () = assert!(SLACK >= 32);
-    let (from, len) = (from as usize, len as usize);
-    let source = source.get(from..)?;
-    if len <= 32 && at + 32 <= end {
-        *out.get_mut(at..)?.first_chunk_mut::<32>()? = *source.first_chunk()?;
-    } else if (16..=32).contains(&len) {
-        // The two halves overlap.
-        let to = out.get_mut(at..at + len)?;
-        *to.first_chunk_mut::<16>()? = *source.first_chunk()?;
-        *to.last_chunk_mut::<16>()? = *source.get(..len)?.last_chunk()?;
-    } else if (33..=64).contains(&len) {
-        let to = out.get_mut(at..at + len)?;
-        *to.first_chunk_mut::<32>()? = *source.first_chunk()?;
-        *to.last_chunk_mut::<32>()? = *source.get(..len)?.last_chunk()?;
-    } else {
-        out.get_mut(at..at + len)?
-            .copy_from_slice(source.get(..len)?);
-    }
-    Some(())
 }

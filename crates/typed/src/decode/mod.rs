@@ -1,22 +1,29 @@
 //! Decoding: from streams to columns to cells.
 //!
-//! First every stream is read and each column's values are made ready ([`columns`]): integers as they will stand in their
-//! records, text behind each other in a buffer, and the serial type of every value, or one for all of them. Then the lengths of the records are known,
-//! and with them the places of the cells; and the values are put there column by column ([`cells`]), so that each loop does one thing.
+//! Streams are read ([`streams`]) column by column. As long as columns are short, what they hold goes at once to where the fronts of
+//! all records are put together ([`front`]). Of the columns behind, the values are made ready ([`columns`]): integers as they will stand in
+//! their records, text behind each other in a buffer, and the serial type of every value, or one for all of them. Then the lengths of the records
+//! are known, and with them the places of the cells ([`cells`]); the fronts go there in one piece each, and what is behind them column by
+//! column ([`values`]), so that each loop does one thing.
 //!
 //! Any bytes may come: the result is an error or some page, never a panic; memory is bounded by the length of the page.
 
 mod cells;
 mod columns;
+mod front;
+mod mixed;
+mod numbers;
+mod streams;
+mod values;
 
 use crate::bits::{BitReader, PADDING};
-use crate::ints::{Params, Shape};
-use crate::model::{Model, PageStream};
+use crate::model::{Model, PAGE_STREAMS, PageStream};
 use crate::page::{Kind, Layout, Page, local_len};
 use crate::split::most_values;
 use cells::Cells;
 use columns::Columns;
 use std::cell::RefCell;
+use streams::{RawBytes, Source, Streams};
 
 /// Why a payload could not be decoded, in a few words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,142 +72,6 @@ pub fn decode(payload: &[u8], model: &Model, out: &mut [u8]) -> Result<(), Undec
     done.ok_or(Undecodable)
 }
 
-/// Streams as they are read.
-#[derive(Default)]
-struct Streams {
-    /// Values of all of them; behind those that are used, what was there before.
-    ints: Vec<i64>,
-    used: usize,
-    /// Where those of each stream lie, by its number.
-    places: Vec<(usize, usize)>,
-    /// Streams have a bit that says whether they keep to their habit.
-    deviant: bool,
-    /// A stream of this length may be related to another one.
-    cells: usize,
-    /// No more values than this.
-    limit: usize,
-}
-
-/// A stream that was read.
-#[derive(Clone, Copy)]
-struct Read {
-    from: usize,
-    to: usize,
-    /// All values are equal.
-    constant: Option<i64>,
-}
-
-impl Streams {
-    fn begin(&mut self, deviant: bool, cells: usize, limit: usize) {
-        self.used = 0;
-        self.places.clear();
-        self.deviant = deviant;
-        self.cells = cells;
-        self.limit = limit;
-    }
-
-    /// Room for `n` values, which are whatever was there before.
-    fn room(&mut self, n: usize) -> Option<usize> {
-        let from = self.used;
-        if n > self.limit || from > 8 * self.limit {
-            return None;
-        }
-        self.used += n;
-        if self.ints.len() < self.used {
-            self.ints.resize(self.used, 0);
-        }
-        Some(from)
-    }
-
-    /// Reads a stream of `n` values. `zeros`: it says by how much its values were divided.
-    #[inline]
-    fn read(
-        &mut self,
-        r: &mut BitReader<'_>,
-        model: &Model,
-        number: usize,
-        n: usize,
-        zeros: bool,
-    ) -> Option<Read> {
-        let from = self.room(n)?;
-        let to = from + n;
-        if n == 0 {
-            return Some(Read {
-                from,
-                to,
-                constant: None,
-            });
-        }
-        let habit = model.habit(number);
-        let mut other = habit
-            .relation
-            .filter(|_| n == self.cells)
-            .and_then(|other| self.places.get(usize::from(other)).copied())
-            .filter(|(from, to)| to - from == n);
-        let params: Params;
-        if self.deviant && r.get(1)? == 1 {
-            if other.is_some() && r.get(1)? == 0 {
-                other = None;
-            }
-            params = Params::take(r)?;
-        } else {
-            params = habit.take_own(r)?;
-        }
-        let zeros = if zeros { r.get(6)? as u32 } else { 0 };
-        let (before, now) = self.ints.split_at_mut_checked(from)?;
-        let now = now.get_mut(..n)?;
-        params.read(r, now)?;
-        if let Some(other) = other {
-            for (v, o) in now.iter_mut().zip(before.get(other.0..other.1)?) {
-                *v = v.wrapping_add(*o);
-            }
-        }
-        if zeros > 0 {
-            for v in now {
-                *v = v.wrapping_shl(zeros);
-            }
-        }
-        if self.places.len() <= number {
-            self.places.resize(number + 1, (0, 0));
-        }
-        *self.places.get_mut(number)? = (from, to);
-        let same = params.shape == Shape::Frame && params.width == 0;
-        Some(Read {
-            from,
-            to,
-            constant: (same && other.is_none()).then_some(params.anchor),
-        })
-    }
-
-    /// Reads a stream of classes of `n` values; does not keep them if they are all the same.
-    #[inline]
-    fn read_classes(
-        &mut self,
-        r: &mut BitReader<'_>,
-        model: &Model,
-        number: usize,
-        n: usize,
-    ) -> Option<Read> {
-        if let Some(constant) = model.constant(number)
-            && n > 0
-            && (!self.deviant || r.peek(1)? == 0)
-        {
-            r.get(u32::from(self.deviant))?;
-            return Some(Read {
-                from: 0,
-                to: 0,
-                constant: Some(constant),
-            });
-        }
-        self.read(r, model, number, n, false)
-    }
-
-    #[inline]
-    fn values(&self, read: Read) -> Option<&[i64]> {
-        self.ints.get(read.from..read.to)
-    }
-}
-
 /// What the payload's head says.
 struct Head {
     kind: Kind,
@@ -213,17 +84,6 @@ struct Head {
     columns: usize,
     usable: usize,
     right: u32,
-}
-
-/// Bytes that are stored as they are, to be taken in order.
-struct RawBytes<'a>(&'a [u8]);
-
-impl<'a> RawBytes<'a> {
-    fn take(&mut self, n: usize) -> Option<&'a [u8]> {
-        let (now, later) = self.0.split_at_checked(n)?;
-        self.0 = later;
-        Some(now)
-    }
 }
 
 impl Decoder {
@@ -291,18 +151,28 @@ impl Decoder {
         if head.cells > out.len() / 4 {
             return None;
         }
-        streams.begin(deviant, head.cells, most_values(out.len()) + 16);
-        cells.begin(&head, model, streams, &mut r, &mut raw)?;
+        let known = model.habits.len().max(PAGE_STREAMS);
+        streams.begin(deviant, head.cells, most_values(out.len()) + 16, known);
+        let mut source = Source {
+            model,
+            r,
+            raw,
+            streams,
+        };
+        cells.begin(&head, &mut source)?;
         let has_records = !head.kind.is_table() || !head.kind.has_child();
         let rows = cells.rows();
         if has_records {
             if rows.checked_mul(head.columns)? > most_values(out.len()) {
                 return None;
             }
-            columns.read(&head, rows, model, streams, &mut r, &mut raw, out.len())?;
+            columns.read(&head, rows, &mut source, out.len())?;
         } else {
             columns.clear(rows);
         }
+        let Source {
+            streams, mut raw, ..
+        } = source;
         if head.irregular {
             packed.resize(out.len(), 0);
             cells.write(&head, model, streams, columns, packed)?;

@@ -129,20 +129,19 @@ impl Habit {
         }
     }
 
-    /// Reads what a page adds to the habit.
-    #[inline]
-    pub fn take_own(&self, r: &mut BitReader<'_>) -> Option<Params> {
-        let mut p = self.params;
+    /// Reads what a page adds to the habit: `params`, which are the habit's, become the page's.
+    #[inline(always)]
+    pub fn take_own(&self, params: &mut Params, r: &mut BitReader<'_>) -> Option<()> {
         if let Some(width) = self.anchor_width {
-            p.anchor = p.anchor.wrapping_add(r.get(width)? as i64);
+            params.anchor = params.anchor.wrapping_add(r.get(width)? as i64);
         }
         if self.own_widths {
-            p.width = take_width(r)?;
-            if p.shape == Shape::Runs {
-                p.len_width = r.get(LEN_WIDTH_BITS)? as u32;
+            params.width = take_width(r)?;
+            if params.shape == Shape::Runs {
+                params.len_width = r.get(LEN_WIDTH_BITS)? as u32;
             }
         }
-        Some(p)
+        Some(())
     }
 
     /// Writes the habit itself, as a model stores it.

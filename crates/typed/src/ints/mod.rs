@@ -119,6 +119,7 @@ impl Params {
     }
 
     /// Reads parameters that were written out.
+    #[inline(never)]
     pub fn take(r: &mut BitReader<'_>) -> Option<Params> {
         let shape = Shape::of(r.get(2)?)?;
         let width = take_width(r)?;

@@ -12,6 +12,8 @@ pub(crate) struct Dictionary {
     pub(crate) bytes: Vec<u8>,
     /// Where each begins, and how long it is.
     pub(crate) places: Vec<(u32, u32)>,
+    /// Bytes of the longest.
+    pub(crate) longest: usize,
     /// If all are of one length that numbers have, too: their bytes as numbers, and that length.
     pub(crate) words: Option<(Vec<i64>, usize)>,
     /// Made when the first value is sought: most dictionaries are only read.
@@ -25,6 +27,7 @@ impl Dictionary {
             d.places.push((d.bytes.len() as u32, value.len() as u32));
             d.bytes.extend_from_slice(value);
         }
+        d.longest = d.places.iter().map(|p| p.1 as usize).max().unwrap_or(0);
         d.words = d.as_words();
         d.bytes.extend([0; SLACK]);
         d

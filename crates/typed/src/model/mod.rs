@@ -123,12 +123,12 @@ impl Model {
 
     #[inline]
     pub(crate) fn habit(&self, stream: usize) -> Habit {
-        self.habits.get(stream).copied().unwrap_or_default()
+        *self.habit_of(stream)
     }
 
     /// The same, where it lies.
     #[inline]
-    pub(crate) fn habit_at(&self, stream: usize) -> &Habit {
+    pub(crate) fn habit_of(&self, stream: usize) -> &Habit {
         self.habits.get(stream).unwrap_or(&NO_HABIT)
     }
 

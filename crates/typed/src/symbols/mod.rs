@@ -132,22 +132,27 @@ impl Symbols {
         });
     }
 
-    /// Decodes the next `codes` codes of `run` to `out[at..]` and returns where they end.
+    /// Decodes the next `count` codes of `run` to `out[at..]`, texts one behind the other; `codes` then tells where each ends.
     ///
     /// `None` if they do not fit, or are no codes of this table. Up to [`SYMBOL_MAX`] bytes behind the end may be overwritten.
     #[inline]
     pub fn decode(
         &self,
         run: &mut Run<'_>,
-        codes: usize,
+        count: usize,
+        codes: &mut Codes,
         out: &mut [u8],
         mut at: usize,
-    ) -> Option<usize> {
-        let mut left = codes;
-        while left > 0 {
-            left -= 1;
-            let code = run.next() as usize;
-            if let Some(symbol) = self.table.get(code.wrapping_sub(1)) {
+    ) -> Option<()> {
+        codes.values.resize(count, 0);
+        codes.ends.resize(count + 1, 0);
+        run.fill(0, &mut codes.values);
+        let (start, ends) = codes.ends.split_first_mut()?;
+        *start = at as u32;
+        // One loop over all texts: where one of them ends is nothing that a processor could foresee.
+        let mut each = codes.values.iter().zip(ends);
+        while let Some((code, end)) = each.next() {
+            if let Some(symbol) = self.table.get((*code as usize).wrapping_sub(1)) {
                 let to = out.get_mut(at..)?;
                 match to.first_chunk_mut() {
                     Some(to) => *to = symbol.0,
@@ -157,26 +162,50 @@ impl Symbols {
                     }
                 }
                 at += symbol.len();
+                *end = at as u32;
             } else {
-                // An escape and the byte behind it.
-                left = left
-                    .checked_sub(escape_codes(self.width) - 1)
-                    .filter(|_| code == 0)?;
-                let mut byte = run.next();
+                // An escape and the byte behind it, in one code or two.
+                (*code == 0).then_some(())?;
+                *end = Codes::INSIDE;
+                let (mut byte, mut end) = each.next()?;
+                let mut value = *byte;
                 if self.width < 8 {
-                    byte |= run.next() << self.width;
+                    *end = Codes::INSIDE;
+                    (byte, end) = each.next()?;
+                    value |= *byte << self.width;
                 }
-                *out.get_mut(at)? = byte as u8;
+                *out.get_mut(at)? = value as u8;
                 at += 1;
+                *end = at as u32;
             }
         }
-        Some(at)
+        Some(())
     }
 }
 
 /// Codes of an escape and its byte.
 const fn escape_codes(width: u32) -> usize {
     if width < 8 { 3 } else { 2 }
+}
+
+/// Codes that were decoded, and where what they stand for ends.
+#[derive(Debug, Default)]
+pub struct Codes {
+    values: Vec<i64>,
+    /// Where the texts begin; then, for each code, where its text ends.
+    ends: Vec<u32>,
+}
+
+impl Codes {
+    /// In place of an end: the code and the one behind it are one.
+    const INSIDE: u32 = u32::MAX;
+
+    /// Where the text of the first `count` codes ends; `None` if the last of them is the first part of an escape.
+    #[inline]
+    pub fn end(&self, count: usize) -> Option<usize> {
+        let end = *self.ends.get(count)?;
+        (end != Codes::INSIDE).then_some(end as usize)
+    }
 }
 
 impl fmt::Debug for Symbols {

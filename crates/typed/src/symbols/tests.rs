@@ -24,7 +24,9 @@ fn packed(symbols: &Symbols, codes: &[u16]) -> Vec<u8> {
 fn decode(symbols: &Symbols, codes: &[u16], out: &mut [u8], at: usize) -> Option<usize> {
     let bytes = packed(symbols, codes);
     let mut run = BitReader::new(&bytes).run(codes.len(), symbols.width())?;
-    symbols.decode(&mut run, codes.len(), out, at)
+    let mut decoded = Codes::default();
+    symbols.decode(&mut run, codes.len(), &mut decoded, out, at)?;
+    decoded.end(codes.len())
 }
 
 fn check(symbols: &Symbols, value: &[u8]) {

@@ -54,6 +54,22 @@ fn days(year: u32, month: u32, day: u32) -> Option<i64> {
 /// The eight digits of a day's year, month and day as text, lowest byte first; `None` if the year has no four digits.
 #[inline(always)]
 fn date_digits(days: i64) -> Option<u64> {
+    // Nearly always: two hundred years in which every fourth one has a leap day.
+    let near = days.wrapping_sub(NEAR) as u64;
+    if near < NEAR_DAYS {
+        let of_years = 4 * near as u32 + 3;
+        let year = of_years / 1461;
+        let day_of_year = (of_years % 1461) / 4;
+        let late = u32::from(day_of_year >= 306);
+        let year = NEAR_YEARS.get((year + late) as usize)?;
+        let month_and_day = MONTHS_AND_DAYS.get(day_of_year as usize)?;
+        return Some(u64::from(*year) | u64::from(*month_and_day) << 32);
+    }
+    any_date_digits(days)
+}
+
+/// The same, for any year.
+fn any_date_digits(days: i64) -> Option<u64> {
     let n = days.wrapping_sub(DAY_MIN) as u64;
     if n > (DAY_MAX - DAY_MIN) as u64 {
         return None;
@@ -73,6 +89,20 @@ fn date_digits(days: i64) -> Option<u64> {
     let month_and_day = MONTHS_AND_DAYS.get(day_of_year as usize)?;
     Some(pair(high)? | pair(year - 100 * high)? << 16 | u64::from(*month_and_day) << 32)
 }
+
+/// The day of 1900-03-01, and how many days there are until 2100-02-28.
+const NEAR: i64 = -25_508;
+const NEAR_DAYS: u64 = 73_049;
+/// The years 1900 to 2100 as four digits, the first the lowest byte.
+static NEAR_YEARS: [u32; 201] = {
+    let mut texts = [0; 201];
+    let mut n = 0;
+    while n < 201 {
+        texts[n] = PAIRS[19 + n / 100] as u32 | (PAIRS[n % 100] as u32) << 16;
+        n += 1;
+    }
+    texts
+};
 
 /// The numbers below 100 as two digits, the first the lowest byte.
 const PAIRS: [u16; 100] = {

@@ -1,0 +1,175 @@
+//! Streams, bit by bit, and the bytes that are stored as they are.
+
+use crate::bits::{BitReader, mask};
+use crate::ints::{Params, Shape};
+use crate::model::Model;
+
+/// Streams as they are read.
+#[derive(Default)]
+pub(super) struct Streams {
+    /// Values of all of them; behind those that are used, what was there before.
+    pub(super) ints: Vec<i64>,
+    pub(super) used: usize,
+    /// Where those of each stream lie, by its number.
+    places: Vec<(usize, usize)>,
+    /// Streams have a bit that says whether they keep to their habit.
+    deviant: bool,
+    /// A stream of this length may be related to another one.
+    cells: usize,
+    /// No more values than this.
+    limit: usize,
+}
+
+/// A stream that was read.
+#[derive(Clone, Copy)]
+pub(super) struct Read {
+    pub(super) from: usize,
+    pub(super) to: usize,
+    /// All values are equal.
+    pub(super) constant: Option<i64>,
+    /// No value is smaller than the first or larger than the second.
+    pub(super) range: Option<(i64, i64)>,
+}
+
+impl Streams {
+    pub(super) fn begin(&mut self, deviant: bool, cells: usize, limit: usize, streams: usize) {
+        self.used = 0;
+        self.places.clear();
+        self.places.resize(streams, (0, 0));
+        self.deviant = deviant;
+        self.cells = cells;
+        self.limit = limit;
+    }
+
+    /// Room for `n` values, which are whatever was there before.
+    pub(super) fn room(&mut self, n: usize) -> Option<usize> {
+        let from = self.used;
+        if n > self.limit || from > 8 * self.limit {
+            return None;
+        }
+        self.used += n;
+        if self.ints.len() < self.used {
+            self.ints.resize(self.used, 0);
+        }
+        Some(from)
+    }
+
+    /// Reads a stream of `n` values. `zeros`: it says by how much its values were divided.
+    pub(super) fn read(
+        &mut self,
+        r: &mut BitReader<'_>,
+        model: &Model,
+        number: usize,
+        n: usize,
+        zeros: bool,
+    ) -> Option<Read> {
+        let from = self.room(n)?;
+        let to = from + n;
+        if n == 0 {
+            return Some(Read {
+                from,
+                to,
+                constant: None,
+                range: None,
+            });
+        }
+        let habit = model.habit_of(number);
+        let mut other = habit
+            .relation
+            .filter(|_| n == self.cells)
+            .and_then(|other| self.places.get(usize::from(other)).copied())
+            .filter(|(from, to)| to - from == n);
+        let mut params = habit.params;
+        if self.deviant && r.get(1)? == 1 {
+            if other.is_some() && r.get(1)? == 0 {
+                other = None;
+            }
+            params = Params::take(r)?;
+        } else {
+            habit.take_own(&mut params, r)?;
+        }
+        let zeros = if zeros { r.get(6)? as u32 } else { 0 };
+        let (before, now) = self.ints.split_at_mut_checked(from)?;
+        let now = now.get_mut(..n)?;
+        params.read(r, now)?;
+        if let Some(other) = other {
+            for (v, o) in now.iter_mut().zip(before.get(other.0..other.1)?) {
+                *v = v.wrapping_add(*o);
+            }
+        }
+        if zeros > 0 {
+            for v in now {
+                *v = v.wrapping_shl(zeros);
+            }
+        }
+        // A stream that no habit knows of is not related to either.
+        if let Some(place) = self.places.get_mut(number) {
+            *place = (from, to);
+        }
+        let plain = params.shape == Shape::Frame && other.is_none();
+        let most = params.anchor.checked_add_unsigned(mask(params.width));
+        Some(Read {
+            from,
+            to,
+            constant: (plain && params.width == 0).then_some(params.anchor),
+            range: most
+                .filter(|_| plain && zeros == 0)
+                .map(|most| (params.anchor, most)),
+        })
+    }
+
+    #[inline]
+    pub(super) fn values(&self, read: Read) -> Option<&[i64]> {
+        self.ints.get(read.from..read.to)
+    }
+}
+
+/// Bytes that are stored as they are, to be taken in order.
+pub(super) struct RawBytes<'a>(pub(super) &'a [u8]);
+
+impl<'a> RawBytes<'a> {
+    pub(super) fn take(&mut self, n: usize) -> Option<&'a [u8]> {
+        let (now, later) = self.0.split_at_checked(n)?;
+        self.0 = later;
+        Some(now)
+    }
+}
+
+/// A payload that is being read, the model it is read with, and what was read.
+pub(super) struct Source<'a> {
+    pub(super) model: &'a Model,
+    pub(super) r: BitReader<'a>,
+    pub(super) raw: RawBytes<'a>,
+    pub(super) streams: &'a mut Streams,
+}
+
+impl Source<'_> {
+    /// Reads a stream of `n` values.
+    pub(super) fn read(&mut self, number: usize, n: usize) -> Option<Read> {
+        self.streams.read(&mut self.r, self.model, number, n, false)
+    }
+
+    /// Reads a stream of `n` values which says by how much they were divided.
+    pub(super) fn read_divided(&mut self, number: usize, n: usize) -> Option<Read> {
+        self.streams.read(&mut self.r, self.model, number, n, true)
+    }
+
+    /// Reads a stream of classes of `n` values; does not keep them if they are all the same.
+    #[inline]
+    pub(super) fn read_classes(&mut self, number: usize, n: usize) -> Option<Read> {
+        let deviant = self.streams.deviant;
+        if let Some(constant) = self.model.constant(number)
+            && n > 0
+            && (!deviant || self.r.peek(1)? == 0)
+        {
+            self.r.get(u32::from(deviant))?;
+            return Some(Read {
+                from: 0,
+                to: 0,
+                constant: Some(constant),
+                range: None,
+            });
+        }
+        self.read(number, n)
+    }
+}

@@ -1,0 +1,304 @@
+//! The values of records, column by column.
+//!
+//! A row's bytes are written from left to right, so a copy may reach into what comes next in the same cell, but never beyond its
+//! end. Copies are of fixed length where they can be, and of the shortest such length that a column needs: the ends of cells are near.
+
+use super::columns::{ABSENT, Body, Columns, Ready, Types};
+use super::front::Front;
+use crate::model::{Dictionary, Form, SLACK};
+use crate::page::put_varint;
+use crate::record::{BODY_LEN, body_len};
+use crate::template::FIELDS_MAX;
+
+/// Where the parts of a record lie in the page.
+#[derive(Clone, Copy)]
+pub(super) struct Record {
+    pub(super) types: usize,
+    pub(super) values: usize,
+    pub(super) end: usize,
+}
+
+/// The records of a page that are made of columns.
+#[derive(Default)]
+pub(super) struct Rows {
+    /// By row: where the next byte goes, `skip` bytes before; and where its cell ends.
+    at: Vec<u32>,
+    /// Bytes that every row has got since `at` was brought up to date.
+    skip: u32,
+    ends: Vec<u32>,
+    /// By row: where the next type goes.
+    types_at: Vec<u32>,
+}
+
+impl Rows {
+    pub(super) fn clear(&mut self) {
+        self.at.clear();
+        self.skip = 0;
+        self.ends.clear();
+        self.types_at.clear();
+    }
+
+    /// Writes the serial types of the columns behind the front.
+    pub(super) fn write_types(&mut self, columns: &Columns, out: &mut [u8]) -> Option<()> {
+        for column in &columns.ready {
+            match column.types {
+                _ if matches!(column.body, Body::Absent) => {}
+                Types::Same(t @ 0..0x80) => {
+                    for at in &mut self.types_at {
+                        *out.get_mut(*at as usize)? = t as u8;
+                        *at += 1;
+                    }
+                }
+                Types::Same(t) => {
+                    for at in &mut self.types_at {
+                        *at += put_varint(u64::from(t), out.get_mut(*at as usize..)?) as u32;
+                    }
+                }
+                Types::Each(from) => {
+                    for (at, t) in self.types_at.iter_mut().zip(columns.types.get(from..)?) {
+                        if *t < 0x80 {
+                            *out.get_mut(*at as usize)? = *t as u8;
+                            *at += 1;
+                        } else if *t != ABSENT {
+                            *at += put_varint(u64::from(*t), out.get_mut(*at as usize..)?) as u32;
+                        }
+                    }
+                }
+            }
+        }
+        Some(())
+    }
+
+    /// Appends a row: notes where its record lies, and writes its front.
+    #[inline(always)]
+    pub(super) fn begin(&mut self, record: Record, front: &Front, out: &mut [u8]) -> Option<()> {
+        let len = front.write(self.at.len(), record, out)?;
+        self.types_at.push((record.types + front.columns) as u32);
+        self.at.push((record.values + len) as u32);
+        self.ends.push(record.end as u32);
+        Some(())
+    }
+
+    /// Writes the values of one column of this form.
+    pub(super) fn write_values(
+        &mut self,
+        column: &Ready,
+        form: &Form,
+        numbers: &[i64],
+        columns: &Columns,
+        out: &mut [u8],
+    ) -> Option<()> {
+        let types = column.types;
+        match column.body {
+            Body::Nothing | Body::Absent => Some(()),
+            Body::Fixed { from, len } => {
+                let values = numbers.get(from..)?;
+                match len {
+                    1 => self.fixed::<1>(values, out),
+                    2 => self.fixed::<2>(values, out),
+                    3 => self.fixed::<3>(values, out),
+                    4 => self.fixed::<4>(values, out),
+                    6 => self.fixed::<6>(values, out),
+                    _ => self.fixed::<8>(values, out),
+                }
+            }
+            Body::Number { from } => {
+                let Types::Each(types) = types else {
+                    return None;
+                };
+                let values = numbers.get(from..)?;
+                let types = columns.types.get(types..)?;
+                let skip = std::mem::take(&mut self.skip);
+                for (((at, end), v), t) in self.at.iter_mut().zip(&self.ends).zip(values).zip(types)
+                {
+                    let len = usize::from(*BODY_LEN.get(*t as usize)?);
+                    *at += skip;
+                    put_int(*v, len, *at as usize, *end as usize, out)?;
+                    *at += len as u32;
+                }
+                Some(())
+            }
+            Body::Bytes { from } => {
+                let places = columns.places.get(from..)?;
+                self.bytes(places, types, |place, at, end| {
+                    put_text(place, &columns.text, at, end, out)
+                })
+            }
+            Body::Listed { from } => {
+                let Form::Dictionary(d) = form else {
+                    return None;
+                };
+                let places = columns.places.get(from..)?;
+                match d.longest {
+                    0..=8 => self.listed::<8>(places, types, d, out),
+                    9..=16 => self.listed::<16>(places, types, d, out),
+                    17..=SLACK => self.listed::<SLACK>(places, types, d, out),
+                    _ => self.bytes(places, types, |place, at, end| {
+                        put_text(place, &d.bytes, at, end, out)
+                    }),
+                }
+            }
+            Body::Template { from } => {
+                let Form::Template(template) = form else {
+                    return None;
+                };
+                let rows = self.at.len();
+                let values = numbers.get(from..)?;
+                let skip = self.skip as usize;
+                let mut fields = [0; FIELDS_MAX];
+                let used = fields.get_mut(..template.fields())?;
+                for (j, at) in self.at.iter().enumerate() {
+                    for (i, field) in used.iter_mut().enumerate() {
+                        *field = *values.get(j + i * rows)?;
+                    }
+                    let place = out.get_mut(*at as usize + skip..)?;
+                    template.render(used, place).then_some(())?;
+                }
+                self.skip += template.text_len() as u32;
+                Some(())
+            }
+            Body::Mixed { ints, places } => {
+                let Types::Each(types) = types else {
+                    return None;
+                };
+                let types = columns.types.get(types..)?.iter();
+                let values = numbers.get(ints..)?.iter();
+                let places = columns.places.get(places..)?.iter();
+                let skip = std::mem::take(&mut self.skip);
+                let rows = self.at.iter_mut().zip(&self.ends);
+                for (((t, v), place), (at, end)) in types.zip(values).zip(places).zip(rows) {
+                    *at += skip;
+                    if *t == ABSENT {
+                        continue;
+                    }
+                    let len = body_len(*t);
+                    if *t < 12 {
+                        put_int(*v, len, *at as usize, *end as usize, out)?;
+                    } else {
+                        put_text(*place, &columns.text, *at as usize, *end as usize, out)?;
+                    }
+                    *at += len as u32;
+                }
+                Some(())
+            }
+        }
+    }
+
+    #[inline]
+    fn fixed<const N: usize>(&mut self, values: &[i64], out: &mut [u8]) -> Option<()> {
+        let skip = self.skip as usize;
+        for (at, v) in self.at.iter().zip(values) {
+            let to: &mut [u8; N] = out.get_mut(*at as usize + skip..)?.first_chunk_mut()?;
+            let wide = v.to_be_bytes();
+            *to = *wide.last_chunk()?;
+        }
+        self.skip += N as u32;
+        Some(())
+    }
+
+    /// Values of at most `N` bytes out of a dictionary.
+    #[inline]
+    fn listed<const N: usize>(
+        &mut self,
+        places: &[(u32, u32)],
+        types: Types,
+        dictionary: &Dictionary,
+        out: &mut [u8],
+    ) -> Option<()> {
+        const { assert!(N <= SLACK) }
+        let source = &dictionary.bytes;
+        self.bytes(places, types, |(from, len), at, end| {
+            let source = source.get(from as usize..)?;
+            if at + N <= end {
+                *out.get_mut(at..)?.first_chunk_mut::<N>()? = *source.first_chunk()?;
+                return Some(());
+            }
+            put_exactly(
+                source.get(..len as usize)?,
+                out.get_mut(at..at + len as usize)?,
+            )
+        })
+    }
+
+    /// Has each row's bytes put where they go: `put` is told where they come from, where they begin and where the cell ends.
+    #[inline]
+    fn bytes(
+        &mut self,
+        places: &[(u32, u32)],
+        types: Types,
+        mut put: impl FnMut((u32, u32), usize, usize) -> Option<()>,
+    ) -> Option<()> {
+        if let Types::Same(_) = types {
+            let skip = self.skip;
+            let mut len = 0;
+            for ((at, end), place) in self.at.iter().zip(&self.ends).zip(places) {
+                put(*place, (*at + skip) as usize, *end as usize)?;
+                len = place.1;
+            }
+            self.skip += len;
+            return Some(());
+        }
+        let skip = std::mem::take(&mut self.skip);
+        for ((at, end), place) in self.at.iter_mut().zip(&self.ends).zip(places) {
+            *at += skip;
+            put(*place, *at as usize, *end as usize)?;
+            *at += place.1;
+        }
+        Some(())
+    }
+}
+
+/// Puts the lowest `len` bytes of a number at `at` of a cell that ends at `end`.
+#[inline]
+fn put_int(v: i64, len: usize, at: usize, end: usize, out: &mut [u8]) -> Option<()> {
+    let shift = (64 - 8 * len as u32) & 63;
+    let bytes = (v << shift).to_be_bytes();
+    if at + 8 <= end {
+        *out.get_mut(at..)?.first_chunk_mut()? = bytes;
+    } else {
+        out.get_mut(at..at + len)?
+            .copy_from_slice(bytes.get(..len)?);
+    }
+    Some(())
+}
+
+/// Puts text at `at` of a cell that ends at `end`.
+#[inline(always)]
+fn put_text(
+    (from, len): (u32, u32),
+    source: &[u8],
+    at: usize,
+    end: usize,
+    out: &mut [u8],
+) -> Option<()> {
+    let source = source.get(from as usize..)?;
+    let len = len as usize;
+    if len <= 32 && at + 32 <= end {
+        *out.get_mut(at..)?.first_chunk_mut::<32>()? = *source.first_chunk()?;
+        return Some(());
+    }
+    put_exactly(source.get(..len)?, out.get_mut(at..at + len)?)
+}
+
+/// Copies a text into a place of its length. Most are short, and how short is not foreseen: a call, or a branch for each length, would
+/// take longer than to copy some bytes twice.
+#[inline(always)]
+pub(super) fn put_exactly(from: &[u8], to: &mut [u8]) -> Option<()> {
+    match from.len() {
+        16..=64 => {
+            let last = from.len() - 16;
+            for at in [0, last.min(16), last.min(32), last] {
+                *to.get_mut(at..)?.first_chunk_mut::<16>()? = *from.get(at..)?.first_chunk()?;
+            }
+        }
+        4..16 => {
+            let last = from.len() - 4;
+            for at in [0, last.min(4), last.saturating_sub(4), last] {
+                *to.get_mut(at..)?.first_chunk_mut::<4>()? = *from.get(at..)?.first_chunk()?;
+            }
+        }
+        0..4 => to.iter_mut().zip(from).for_each(|(to, from)| *to = *from),
+        _ => to.copy_from_slice(from),
+    }
+    Some(())
+}
