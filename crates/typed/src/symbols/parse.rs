@@ -7,7 +7,7 @@
 use super::matcher::{Found, Matcher, WINDOW, longest};
 
 /// A following symbol of so many bytes is good enough.
-const GOOD: usize = 7;
+const GOOD: usize = 4;
 
 /// A buffer of `N` bytes is filled anew when fewer bytes than this are left and the text goes on: a symbol and the one behind.
 const MARGIN: usize = 2 * WINDOW;
