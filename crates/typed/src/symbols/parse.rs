@@ -6,7 +6,8 @@
 
 use super::matcher::{Found, Matcher, WINDOW, longest};
 
-/// A following symbol of so many bytes is good enough.
+/// A following symbol of so many bytes is good enough. With 7 in place of 4, text takes as many bytes and more time; with 3 it takes
+/// 0.3 % more bytes, without any look ahead 2 %.
 const GOOD: usize = 4;
 
 /// A buffer of `N` bytes is filled anew when fewer bytes than this are left and the text goes on: a symbol and the one behind.
