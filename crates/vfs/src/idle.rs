@@ -55,6 +55,11 @@ impl Default for Idle {
 }
 
 impl Idle {
+    /// Whether this is of this process, and not what a child of fork has of its parent.
+    pub(crate) fn is_ours(&self) -> bool {
+        self.process == std::process::id()
+    }
+
     /// A connection has opened the file.
     pub(crate) fn opened(&self) {
         self.doing.lock().connections += 1;
@@ -62,8 +67,8 @@ impl Idle {
 
     /// A connection is about to close; the last one waits for the end of a session.
     pub(crate) fn closing(&self) {
-        // In a child of fork this is the parent's, and nobody is there who would end the session.
-        if self.process != std::process::id() {
+        // In a child of fork nobody is there who would end the session.
+        if !self.is_ours() {
             return;
         }
         let mut doing = self.doing.lock();

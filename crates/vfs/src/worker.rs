@@ -116,7 +116,11 @@ impl MainFile {
         let (Some(vfs), Some(name)) = (self.host_vfs, self.name()) else {
             return;
         };
-        if vfs.name() != UNIX || !self.api.has_mutexes() || !gate::guard_forks() {
+        if !neighbours.idle.is_ours()
+            || vfs.name() != UNIX
+            || !self.api.has_mutexes()
+            || !gate::guard_forks()
+        {
             return;
         }
         self.tell_messages();
