@@ -5,13 +5,14 @@
 
 use crate::append::Appender;
 use crate::codec::family::Family;
-use crate::codec::{self, Dictionary, PageSettings};
+use crate::codec::{self, Dictionary, Encoded, PageSettings};
 use crate::early::EarlyFrame;
 use crate::format::record::{Kind, RECORD_LEN, Record, raw_check};
 use crate::format::trailer::{DictInfo, HEAD_LEN};
 use crate::map::Entry;
 use crate::options::CodecChoice;
 use crate::pool::Task;
+use crate::sparse;
 use densite_typed::PageContext;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -45,6 +46,13 @@ pub(crate) struct Frame {
     pub(crate) family: Family,
 }
 
+impl Frame {
+    /// Bytes of its record.
+    fn record_len(&self) -> usize {
+        RECORD_LEN + self.payload.len()
+    }
+}
+
 /// The writes of one handle since it last published.
 pub(crate) struct Pending {
     pub(crate) pages: HashMap<u32, PendingPage>,
@@ -73,6 +81,8 @@ pub(crate) struct EncodeSettings {
     pub(crate) level: i32,
     pub(crate) choice: CodecChoice,
     pub(crate) run_pages: u32,
+    /// Sparse pages may share a frame beyond that.
+    pub(crate) join: bool,
     pub(crate) dicts: Arc<HashMap<Family, Arc<Dictionary>>>,
     pub(crate) version: u64,
     /// Pages that the database has, or is about to have.
@@ -81,11 +91,38 @@ pub(crate) struct EncodeSettings {
     pub(crate) reserved: usize,
 }
 
-/// Encodes a batch: runs where adjacent, aligned pages allow it, single pages otherwise.
+/// Encodes a batch: sparse neighbours joined where that is smaller, runs where adjacent, aligned pages allow it, single pages otherwise.
 pub(crate) fn encode_batch(jobs: Vec<Job>, set: &EncodeSettings) -> Vec<Frame> {
     let mut frames = Vec::with_capacity(jobs.len());
+    let used = sparse::used(&jobs, set);
     let mut rest = jobs.as_slice();
     let mut kept = Vec::new();
+    while !rest.is_empty() {
+        let used = used.get(jobs.len() - rest.len()..).unwrap_or_default();
+        let group = sparse::join_len(rest, used, set);
+        let n = match group {
+            1 => run_len(rest, set.run_pages),
+            n => n,
+        };
+        let (now, later) = rest.split_at(n.min(rest.len()));
+        rest = later;
+        let before = frames.len();
+        encode_runs(now, set, &mut kept, &mut frames);
+        let apart = frames.get(before..).unwrap_or_default();
+        if group > 1
+            && let Some(joined) = sparse::encode(now, set, &mut kept)
+            && joined.record_len() < apart.iter().map(Frame::record_len).sum()
+        {
+            frames.truncate(before);
+            frames.push(joined);
+        }
+    }
+    frames
+}
+
+/// Encodes jobs as runs and single pages.
+fn encode_runs(jobs: &[Job], set: &EncodeSettings, kept: &mut Vec<u8>, frames: &mut Vec<Frame>) {
+    let mut rest = jobs;
     while let Some(first) = rest.first() {
         let run = run_len(rest, set.run_pages);
         let (now, later) = rest.split_at(run.min(rest.len()));
@@ -104,46 +141,65 @@ pub(crate) fn encode_batch(jobs: Vec<Job>, set: &EncodeSettings) -> Vec<Frame> {
             });
             continue;
         }
-        let joined: Vec<u8>;
-        let raw: &[u8] = if run == 1 {
-            &first.bytes
-        } else {
-            joined = now.iter().flat_map(|j| j.bytes.iter().copied()).collect();
-            &joined
-        };
-        let family = first.family;
-        let settings = PageSettings {
-            level: set.level,
-            choice: set.choice,
-            family: set.dicts.get(&family).map(|d| &**d),
-            other: set.dicts.get(&Family::OTHER).map(|d| &**d),
-        };
-        let context = PageContext {
-            number: first.page,
-            pages: set.pages,
-            reserved: set.reserved,
-        };
-        let mut payload = Vec::with_capacity(raw.len() / 2);
-        let page_size = first.bytes.len();
-        let coded =
-            codec::encode_pages(raw, page_size, &context, &settings, &mut kept, &mut payload);
-        let record = Record {
-            codec: coded.codec.0,
-            page_log2: first.bytes.len().trailing_zeros() as u8,
-            run_log2: run.trailing_zeros() as u8,
-            stored_len: payload.len() as u32,
-            model: coded.dict_id,
-            raw_check: raw_check(&kept),
-            ..Record::plain(Kind::Frame, first.page, set.version)
-        };
-        frames.push(Frame {
-            record,
-            payload,
-            seqs: now.iter().map(|j| j.seq).collect(),
-            family,
+        let encoded = encode_frame(now, set, kept, |raw, context, settings, kept, payload| {
+            let page_size = first.bytes.len();
+            Some(codec::encode_pages(
+                raw, page_size, context, settings, kept, payload,
+            ))
         });
+        frames.extend(encoded);
     }
-    frames
+}
+
+/// Encodes jobs as one frame by `encode`, which is given all their bytes and what to encode by, and fills what decoding gives and the payload.
+pub(crate) fn encode_frame(
+    jobs: &[Job],
+    set: &EncodeSettings,
+    kept: &mut Vec<u8>,
+    encode: impl FnOnce(
+        &[u8],
+        &PageContext,
+        &PageSettings<'_>,
+        &mut Vec<u8>,
+        &mut Vec<u8>,
+    ) -> Option<Encoded>,
+) -> Option<Frame> {
+    let first = jobs.first()?;
+    let joined: Vec<u8>;
+    let raw: &[u8] = if jobs.len() == 1 {
+        &first.bytes
+    } else {
+        joined = jobs.iter().flat_map(|j| j.bytes.iter().copied()).collect();
+        &joined
+    };
+    let settings = PageSettings {
+        level: set.level,
+        choice: set.choice,
+        family: set.dicts.get(&first.family).map(|d| &**d),
+        other: set.dicts.get(&Family::OTHER).map(|d| &**d),
+    };
+    let context = PageContext {
+        number: first.page,
+        pages: set.pages,
+        reserved: set.reserved,
+    };
+    let mut payload = Vec::with_capacity(raw.len() / 2);
+    let coded = encode(raw, &context, &settings, kept, &mut payload)?;
+    let record = Record {
+        codec: coded.codec.0,
+        page_log2: first.bytes.len().trailing_zeros() as u8,
+        run_log2: jobs.len().trailing_zeros() as u8,
+        stored_len: payload.len() as u32,
+        model: coded.dict_id,
+        raw_check: raw_check(kept),
+        ..Record::plain(Kind::Frame, first.page, set.version)
+    };
+    Some(Frame {
+        record,
+        payload,
+        seqs: jobs.iter().map(|j| j.seq).collect(),
+        family: first.family,
+    })
 }
 
 /// How many of the first jobs make one frame: as many adjacent pages of one family as follow, up to `run_pages`, a power of

@@ -1,0 +1,61 @@
+//! Leaf pages as SQLite leaves them when rows were deleted.
+
+use rand::RngExt;
+use rand::rngs::SmallRng;
+
+/// Bytes of a leaf's header.
+const HEADER: usize = 8;
+
+/// A leaf of a table of a number and a text: full at first, then of each ten rows some `kept` stayed. What the others left behind is zero but for the headers of
+/// freeblocks.
+pub(crate) fn leaf(rng: &mut SmallRng, page_size: usize, kept: u32) -> Vec<u8> {
+    let mut page = vec![0; page_size];
+    let mut pointers = Vec::new();
+    // From, to; from the page's end downwards.
+    let mut gaps: Vec<(usize, usize)> = Vec::new();
+    let mut at = page_size;
+    let mut rowid: u32 = rng.random_range(128..8000);
+    loop {
+        let text: Vec<u8> = (0..rng.random_range(2..8))
+            .map(|_| rng.random_range(b'a'..b'q'))
+            .collect();
+        let number = rng.random_range(300..30_000u16).to_be_bytes();
+        let types = [3, 2, 13 + 2 * text.len() as u8];
+        let head = [
+            types.len() as u8 + 2 + text.len() as u8,
+            0x80 | (rowid >> 7) as u8,
+            rowid as u8 & 0x7f,
+        ];
+        let cell = [&head[..], &types, &number, &text].concat();
+        let all = pointers.len() + gaps.len() + 1;
+        if at < HEADER + 2 * all + cell.len() || all > 600 {
+            break;
+        }
+        let end = at;
+        at -= cell.len();
+        rowid += 1;
+        if rng.random_range(0..10) < kept {
+            page[at..end].copy_from_slice(&cell);
+            pointers.push(at as u16);
+        } else {
+            match gaps.last_mut() {
+                Some(gap) if gap.0 == end => gap.0 = at,
+                _ => gaps.push((at, end)),
+            }
+        }
+    }
+    page[0] = 13;
+    let mut next = 0u16;
+    for (from, to) in &gaps {
+        page[*from..from + 2].copy_from_slice(&next.to_be_bytes());
+        page[from + 2..from + 4].copy_from_slice(&((to - from) as u16).to_be_bytes());
+        next = *from as u16;
+    }
+    page[1..3].copy_from_slice(&next.to_be_bytes());
+    page[3..5].copy_from_slice(&(pointers.len() as u16).to_be_bytes());
+    page[5..7].copy_from_slice(&(at as u16).to_be_bytes());
+    for (i, pointer) in pointers.iter().enumerate() {
+        page[HEADER + 2 * i..HEADER + 2 * i + 2].copy_from_slice(&pointer.to_be_bytes());
+    }
+    page
+}
