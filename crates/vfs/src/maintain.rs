@@ -4,7 +4,7 @@
 //! - **While writing.** Whoever commits in a rollback mode, or checkpoints, has the writer's right anyway. When more of the file than
 //!   `densite_dead_limit` is dead or free, each such transaction moves a part in proportion to what it wrote, for [`COMMIT_TIME`] at most, until the limit is
 //!   kept. Nothing is synced for it.
-//! - **At rest**: `PRAGMA densite_maintain`, and the last close from half of the dead limit on. Down to [`REST_LIMIT`], in slices of [`SLICE`], each under locks of its own, so
+//! - **At rest**: `PRAGMA densite_maintain`, and the last close from half of the dead limit on. Down to [`REST_LIMIT`], or [`ASKED_LIMIT`] if asked for, in slices of [`SLICE`], each under locks of its own, so
 //!   that nobody waits longer than that (rule 3); a close gives up after [`CLOSE_TIME`].
 //!
 //! Locks of a slice (rule 2):
@@ -23,7 +23,9 @@ use densite_store::{Error, MergeBudget, MergeNext};
 use std::time::{Duration, Instant};
 
 /// Per cent of the file that may be dead or free at rest.
-const REST_LIMIT: u8 = 3;
+const REST_LIMIT: u8 = 5;
+/// The same after `densite_maintain`: who asks for it wants a small file, and waits.
+const ASKED_LIMIT: u8 = 2;
 /// The last close begins at the dead limit divided by this. Not at [`REST_LIMIT`]: programs that open, write a little and close would pay
 /// at each close for keeping the file within its last per cent.
 const CLOSE_PART: u8 = 2;
@@ -144,7 +146,7 @@ impl MainFile {
                 self.committed_without_wal();
             }
             // An error was logged; it ends the giving back, not the closing.
-            let more = alone && self.slice().unwrap_or(false);
+            let more = alone && self.slice(REST_LIMIT).unwrap_or(false);
             if self.host.unlock(ffi::LOCK_NONE).is_ok() {
                 self.set_level(ffi::LOCK_NONE);
             }
@@ -190,7 +192,7 @@ impl MainFile {
                 std::thread::sleep(Duration::from_millis(1));
             };
             pause::at("maintaining");
-            let done = self.slice();
+            let done = self.slice(ASKED_LIMIT);
             self.unlock_slice(&lock);
             drop(closing);
             match done {
@@ -261,10 +263,10 @@ impl MainFile {
         let _ = self.host.unlock(self.level);
     }
 
-    /// What fits into [`SLICE`], under the locks that it needs. Returns whether there is more; an error is logged, too, and what it
+    /// What fits into [`SLICE`], under the locks that it needs, until at most `limit` per cent are dead or free. Returns whether there is more; an error is logged, too, and what it
     /// left pending is forgotten.
-    fn slice(&mut self) -> Result<bool, Error> {
-        let done = self.try_slice();
+    fn slice(&mut self, limit: u8) -> Result<bool, Error> {
+        let done = self.try_slice(limit);
         if let Err(error) = &done {
             if let State::Store(handle) = &mut self.state {
                 handle.discard();
@@ -277,7 +279,7 @@ impl MainFile {
         done
     }
 
-    fn try_slice(&mut self) -> Result<bool, Error> {
+    fn try_slice(&mut self, limit: u8) -> Result<bool, Error> {
         let until = Instant::now() + SLICE;
         self.trim_at_rest();
         let State::Store(handle) = &mut self.state else {
@@ -286,7 +288,7 @@ impl MainFile {
         handle.publish()?;
         let budget = MergeBudget {
             bytes: SLICE_BYTES,
-            dead_limit: REST_LIMIT,
+            dead_limit: limit,
             stop: &|| Instant::now() >= until,
         };
         Ok(!handle.give_back(&budget)?.done)
