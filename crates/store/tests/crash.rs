@@ -77,7 +77,8 @@ impl Run {
             };
             let page = if i % 8 < 4 {
                 let kept = self.rng.random_range(1..6);
-                leaf::leaf(&mut self.rng, self.page_size, kept)
+                let number = (at / self.page_size) as u32;
+                leaf::leaf(&mut self.rng, self.page_size, kept, number)
             } else {
                 // Much of it random, so that extents fill, are freed and are used again.
                 let mut page = vec![0u8; self.page_size];

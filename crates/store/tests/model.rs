@@ -15,12 +15,14 @@ fn open(path: &Path, options: Options) -> Handle {
 }
 
 /// A page that compresses a little, as database pages do.
-fn page(rng: &mut SmallRng, len: usize, leaves: bool) -> Vec<u8> {
+fn page(rng: &mut SmallRng, len: usize, leaf_at: Option<usize>) -> Vec<u8> {
     let kind = rng.random_range(0..10);
     // Sparse neighbours share frames.
-    if kind > 5 && leaves {
+    if kind > 5
+        && let Some(number) = leaf_at
+    {
         let kept = rng.random_range(1..8);
-        return leaf::leaf(rng, len, kept);
+        return leaf::leaf(rng, len, kept, number as u32);
     }
     let mut p: Vec<u8> = (0..len)
         .map(|i| (i / 16) as u8 ^ (rng.random::<u8>() & 7))
@@ -79,7 +81,7 @@ fn run(seed: u64, page_size: usize, threads: usize, run_pages: u32, steps: usize
                 let burst = if rng.random_range(0..10) == 0 { 100 } else { 3 };
                 let mut at = rng.random_range(0..=mine.len() / page_size + 2);
                 for _ in 0..rng.random_range(1..=burst) {
-                    let p = page(&mut rng, page_size, leaves);
+                    let p = page(&mut rng, page_size, leaves.then_some(at));
                     writer.write_at(&p, (at * page_size) as u64).expect("write");
                     if mine.len() < (at + 1) * page_size {
                         mine.resize((at + 1) * page_size, 0);
@@ -92,7 +94,7 @@ fn run(seed: u64, page_size: usize, threads: usize, run_pages: u32, steps: usize
             60..65 if !mine.is_empty() && !leaves => {
                 let at = rng.random_range(0..mine.len());
                 let n = rng.random_range(1..=(mine.len() - at).min(3 * page_size));
-                let piece = page(&mut rng, n, false);
+                let piece = page(&mut rng, n, None);
                 writer.write_at(&piece, at as u64).expect("write piece");
                 mine[at..at + n].copy_from_slice(&piece);
             }

@@ -6,14 +6,13 @@ mod leaf;
 use densite_disk::sim::SimDisk;
 use densite_disk::{OpenMode, SyncKind};
 use densite_store::codec::CodecId;
-use densite_store::{FrameInfo, Handle, MergeBudget, Options, Tuning};
+use densite_store::{CodecChoice, FrameInfo, Handle, MergeBudget, Options, Tuning};
 use leaf::leaf;
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 use std::collections::BTreeMap;
 
 const PATH: &str = "/a.db";
-const PAGES: u32 = 600;
 const REST: MergeBudget<'static> = MergeBudget {
     bytes: 1 << 20,
     dead_limit: 5,
@@ -26,6 +25,7 @@ fn open(disk: &SimDisk, run_pages: u32) -> Handle {
     let options = Options {
         threads: 0,
         run_pages,
+        codec: CodecChoice::Typed,
         tuning: Tuning::default(),
         ..Options::default()
     };
@@ -46,8 +46,9 @@ fn store(disk: &SimDisk, page_size: usize, run_pages: u32, kept: u32) -> (Handle
     let mut rng = SmallRng::seed_from_u64(page_size as u64 + u64::from(kept));
     let mut handle = open(disk, run_pages);
     let mut model = Vec::new();
-    for page in 1..=PAGES {
-        let bytes = leaf(&mut rng, page_size, kept);
+    let pages = ((2 << 20) / page_size).clamp(96, 600) as u32;
+    for page in 1..=pages {
+        let bytes = leaf(&mut rng, page_size, kept, page);
         write(&mut handle, &mut model, page, bytes);
     }
     handle.sync(SyncKind::Data).expect("sync");
@@ -87,19 +88,15 @@ fn same(handle: &mut Handle, model: &[Vec<u8>]) {
 #[test]
 fn sparse_neighbours_share_a_frame_and_full_ones_do_not() {
     for page_size in [512, 1024, 4096, 16_384, 65_536] {
-        for (kept, least) in [(10, 0), (8, 0), (4, 300), (2, 400), (1, 400)] {
+        for (kept, least) in [(10, 0), (8, 0), (4, 2), (2, 2), (1, 2)] {
             let disk = SimDisk::new(1);
             let (mut handle, model) = store(&disk, page_size, 0, kept);
             let frames = frames(&mut handle);
             let n = joined(&frames);
             let what = format!("{page_size} bytes, {kept} of 10 rows: {n} pages joined");
-            if least == 0 {
-                assert_eq!(n, 0, "{what}");
-            } else if page_size < 65_536 {
-                assert!(n >= least, "{what}");
-            } else {
-                // Most of them together do not fit into one page of any size unless less than half is left.
-                assert!(n > 0 || kept > 4, "{what}");
+            match least {
+                0 => assert_eq!(n, 0, "{what}"),
+                part => assert!(n * part >= frames.len(), "{what}"),
             }
             same(&mut handle, &model);
             handle.close_clean().expect("close");
@@ -121,7 +118,8 @@ fn joining_makes_the_file_smaller_and_can_be_switched_off() {
         );
         handle.stats().expect("stats").frame_bytes
     });
-    assert!(sizes[0] * 10 < sizes[1] * 9, "{sizes:?}");
+    // Half a header at least for each of 512 pages.
+    assert!(sizes[0] + 512 * 18 < sizes[1], "{sizes:?}");
 }
 
 #[test]
@@ -135,7 +133,7 @@ fn a_page_that_is_written_again_does_not_drag_its_neighbour() {
         .expect("a pair")
         .page;
     let mut rng = SmallRng::seed_from_u64(3);
-    let bytes = leaf(&mut rng, 4096, 4);
+    let bytes = leaf(&mut rng, 4096, 4, pair);
     write(&mut handle, &mut model, pair, bytes);
     handle.sync(SyncKind::Data).expect("sync");
     let after = frames(&mut handle);
@@ -162,8 +160,8 @@ fn small_updates_of_sparse_pages_do_not_make_the_file_grow() {
     };
     let mut most = 0;
     for round in 0..1500 {
-        let page = rng.random_range(1..=PAGES);
-        let bytes = leaf(&mut rng, 4096, 4);
+        let page = rng.random_range(1..=model.len() as u32);
+        let bytes = leaf(&mut rng, 4096, 4, page);
         write(&mut handle, &mut model, page, bytes);
         handle.sync(SyncKind::Data).expect("sync");
         handle.merge_step(&budget).expect("merge");
@@ -199,7 +197,7 @@ fn small_updates_of_sparse_pages_do_not_make_the_file_grow() {
         })
         .count();
     assert!(
-        halves * 20 <= PAGES as usize,
+        halves * 20 <= model.len(),
         "{halves} pages in frames of which nothing else lives"
     );
     same(&mut handle, &model);

@@ -6,15 +6,16 @@ use rand::rngs::SmallRng;
 /// Bytes of a leaf's header.
 const HEADER: usize = 8;
 
-/// A leaf of a table of a number and a text: full at first, then of each ten rows some `kept` stayed. What the others left behind is zero but for the headers of
-/// freeblocks.
-pub(crate) fn leaf(rng: &mut SmallRng, page_size: usize, kept: u32) -> Vec<u8> {
+/// The leaf at page `number` of a table of a number and a text, whose row ids follow the pages: full at first, then of each ten rows some `kept` stayed. What
+/// the others left behind is zero but for the headers of freeblocks.
+pub(crate) fn leaf(rng: &mut SmallRng, page_size: usize, kept: u32, number: u32) -> Vec<u8> {
     let mut page = vec![0; page_size];
     let mut pointers = Vec::new();
     // From, to; from the page's end downwards.
     let mut gaps: Vec<(usize, usize)> = Vec::new();
     let mut at = page_size;
-    let mut rowid: u32 = rng.random_range(128..8000);
+    // Of three bytes.
+    let mut rowid = 20_000 + number % 640 * (page_size as u32 / 20);
     loop {
         let text: Vec<u8> = (0..rng.random_range(2..8))
             .map(|_| rng.random_range(b'a'..b'q'))
@@ -23,12 +24,13 @@ pub(crate) fn leaf(rng: &mut SmallRng, page_size: usize, kept: u32) -> Vec<u8> {
         let types = [3, 2, 13 + 2 * text.len() as u8];
         let head = [
             types.len() as u8 + 2 + text.len() as u8,
+            0x80 | (rowid >> 14) as u8,
             0x80 | (rowid >> 7) as u8,
             rowid as u8 & 0x7f,
         ];
         let cell = [&head[..], &types, &number, &text].concat();
         let all = pointers.len() + gaps.len() + 1;
-        if at < HEADER + 2 * all + cell.len() || all > 600 {
+        if at < HEADER + 2 * all + cell.len() {
             break;
         }
         let end = at;
