@@ -19,8 +19,8 @@ use densite_typed::used_bytes;
 const JOINED: usize = 8;
 /// Most pages of a frame: the format's limit.
 const RUN_MAX: usize = 64;
-/// Pages are joined whose bytes in use are at most this many quarters of what a frame holds anyhow: of pages that lost half of their rows most pairs are.
-const SLACK: usize = 5;
+/// Pages are joined whose bytes in use are at most this many quarters of what a frame holds anyhow: of pages that lost half of their rows nearly all pairs are.
+const SLACK: usize = 6;
 /// Most bytes that can be in use in joined pages: they must fit into one page of any size.
 const USED_MAX: usize = 65_536;
 

@@ -88,7 +88,7 @@ fn same(handle: &mut Handle, model: &[Vec<u8>]) {
 #[test]
 fn sparse_neighbours_share_a_frame_and_full_ones_do_not() {
     for page_size in [512, 1024, 4096, 16_384, 65_536] {
-        for (kept, least) in [(10, 0), (8, 0), (4, 2), (2, 2), (1, 2)] {
+        for (kept, least) in [(10, 0), (9, 0), (4, 2), (2, 2), (1, 2)] {
             let disk = SimDisk::new(1);
             let (mut handle, model) = store(&disk, page_size, 0, kept);
             let frames = frames(&mut handle);
@@ -118,8 +118,8 @@ fn joining_makes_the_file_smaller_and_can_be_switched_off() {
         );
         handle.stats().expect("stats").frame_bytes
     });
-    // Half a header at least for each of 512 pages.
-    assert!(sizes[0] + 512 * 18 < sizes[1], "{sizes:?}");
+    // A third of a header at least for each of 512 pages.
+    assert!(sizes[0] + 512 * 12 < sizes[1], "{sizes:?}");
 }
 
 #[test]
@@ -159,19 +159,19 @@ fn small_updates_of_sparse_pages_do_not_make_the_file_grow() {
         stop: &|| false,
     };
     let mut most = 0;
-    for round in 0..1500 {
+    for round in 0..8000 {
         let page = rng.random_range(1..=model.len() as u32);
         let bytes = leaf(&mut rng, 4096, 4, page);
         write(&mut handle, &mut model, page, bytes);
         handle.sync(SyncKind::Data).expect("sync");
         handle.merge_step(&budget).expect("merge");
         let space = handle.space().expect("space");
-        if round >= 300 {
+        if round >= 1000 {
             most = most.max(space.file_bytes);
         }
     }
     let space = handle.space().expect("space");
-    // The limit of 25 %, and what two slots hold back.
+    // The limit of 25 %, and what two slots hold back. What was written is far more.
     assert!(
         most <= space.live_bytes * 4 / 3 + (3 << 20),
         "seed {seed}: {most}, {space:?}"

@@ -5,6 +5,8 @@ use rand::rngs::SmallRng;
 
 /// Bytes of a leaf's header.
 const HEADER: usize = 8;
+/// Bytes of a row and its pointer.
+const ROW: usize = 16;
 
 /// The leaf at page `number` of a table of a number and a text, whose row ids follow the pages: full at first, then of each ten rows some `kept` stayed. What
 /// the others left behind is zero but for the headers of freeblocks.
@@ -14,12 +16,11 @@ pub(crate) fn leaf(rng: &mut SmallRng, page_size: usize, kept: u32, number: u32)
     // From, to; from the page's end downwards.
     let mut gaps: Vec<(usize, usize)> = Vec::new();
     let mut at = page_size;
-    // Of three bytes.
-    let mut rowid = 20_000 + number % 640 * (page_size as u32 / 20);
-    loop {
-        let text: Vec<u8> = (0..rng.random_range(2..8))
-            .map(|_| rng.random_range(b'a'..b'q'))
-            .collect();
+    // Of three bytes, one behind the other from page to page.
+    let rows = (page_size - HEADER) / ROW;
+    let mut rowid = 20_000 + number % 500 * rows as u32;
+    for _ in 0..rows {
+        let text: Vec<u8> = (0..5).map(|_| rng.random_range(b'a'..b'q')).collect();
         let number = rng.random_range(300..30_000u16).to_be_bytes();
         let types = [3, 2, 13 + 2 * text.len() as u8];
         let head = [
@@ -29,10 +30,6 @@ pub(crate) fn leaf(rng: &mut SmallRng, page_size: usize, kept: u32, number: u32)
             rowid as u8 & 0x7f,
         ];
         let cell = [&head[..], &types, &number, &text].concat();
-        let all = pointers.len() + gaps.len() + 1;
-        if at < HEADER + 2 * all + cell.len() {
-            break;
-        }
         let end = at;
         at -= cell.len();
         rowid += 1;
