@@ -25,7 +25,7 @@ use std::time::{Duration, Instant};
 /// Per cent of the file that may be dead or free at rest.
 const REST_LIMIT: u8 = 5;
 /// The same after `densite_maintain`: who asks for it wants a small file, and waits.
-const ASKED_LIMIT: u8 = 2;
+const ASKED_LIMIT: u8 = 3;
 /// The last close begins at the dead limit divided by this. Not at [`REST_LIMIT`]: programs that open, write a little and close would pay
 /// at each close for keeping the file within its last per cent.
 const CLOSE_PART: u8 = 2;
