@@ -544,7 +544,7 @@ fn runs(kind: &Kind) {
     let mut tally = BTreeMap::new();
     let seeds = match number("DENSITE_SPACE_SEED") {
         Some(seed) => seed..seed + 1,
-        None => 0..number("DENSITE_SPACE_SEEDS").unwrap_or(12),
+        None => 0..number("DENSITE_SPACE_SEEDS").unwrap_or(6),
     };
     for seed in seeds.clone() {
         run(kind, seed, &mut tally);

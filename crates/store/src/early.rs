@@ -8,6 +8,7 @@
 //!   it was encoded by still holds ([`EarlyFrame::holds`]). So nothing that is noted can be wrong: at worst it is of no use.
 //! - A page that changes often is not encoded each time: only pages behind which [`YOUNGER`] others were noted are, and a page noted
 //!   again goes to the end.
+//! - Sparse neighbours are left to the checkpoint, which stores them in one frame (`sparse`).
 //! - Memory is bounded ([`BUDGET_BYTES`]), and so is work done in vain: what does not fit is encoded by the checkpoint. A bulk load's pages are.
 //! - Nobody waits here: who meets the lock taken does without.
 
@@ -15,6 +16,7 @@ use crate::codec::family::Family;
 use crate::format::record::Record;
 use crate::pending::{EncodeSettings, Job, encode_batch};
 use crate::pool::Pool;
+use crate::sparse::may_join;
 use parking_lot::Mutex;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -187,7 +189,15 @@ impl Early {
             if let Some(noted) = desk.pages.get(&page)
                 && noted.seq == seq
             {
-                let set = desk.by.as_ref()?.0.clone();
+                let set = &desk.by.as_ref()?.0;
+                let joins = |neighbour: u32| {
+                    let other = desk.pages.get(&neighbour);
+                    other.is_some_and(|other| may_join(set, &noted.bytes, &other.bytes))
+                };
+                if joins(page.wrapping_sub(1)) || joins(page.wrapping_add(1)) {
+                    continue;
+                }
+                let set = set.clone();
                 return Some((page, seq, Arc::clone(&noted.bytes), set));
             }
         }

@@ -32,6 +32,7 @@ mod readahead;
 mod recover;
 mod shared;
 mod space;
+mod sparse;
 mod state;
 mod stats;
 mod train;

@@ -78,7 +78,7 @@ pub struct Options {
     pub threads: usize,
     /// Budget of the decoded-page cache, in bytes.
     pub decoded_cache_bytes: usize,
-    /// Pages per frame; 0 = chosen by page size.
+    /// Pages per frame; 0 = chosen by page size, and sparse neighbours share one besides.
     pub run_pages: u32,
     /// Codec of new frames.
     pub codec: CodecChoice,

@@ -6,6 +6,7 @@
 use crate::append::Appender;
 use crate::codec::choice::{Chooser, Pages, Taught};
 use crate::codec::family::Family;
+use crate::codec::{self, Encoded};
 use crate::early::EarlyFrame;
 use crate::format::record::{Kind, RECORD_LEN, Record, raw_check};
 use crate::format::tip::TIP_LEN;
@@ -13,6 +14,7 @@ use crate::format::trailer::{DictInfo, HEAD_LEN};
 use crate::map::Entry;
 use crate::options::CodecChoice;
 use crate::pool::Task;
+use crate::sparse;
 use densite_typed::PageContext;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -48,6 +50,13 @@ pub(crate) struct Frame {
     pub(crate) family: Family,
 }
 
+impl Frame {
+    /// Bytes of its record.
+    fn record_len(&self) -> usize {
+        RECORD_LEN + self.payload.len()
+    }
+}
+
 /// The writes of one handle since it last published.
 pub(crate) struct Pending {
     pub(crate) pages: HashMap<u32, PendingPage>,
@@ -80,6 +89,8 @@ pub(crate) struct EncodeSettings {
     pub(crate) level: i32,
     pub(crate) choice: CodecChoice,
     pub(crate) run_pages: u32,
+    /// Sparse pages may share a frame beyond that.
+    pub(crate) join: bool,
     pub(crate) dicts: Arc<Taught>,
     pub(crate) version: u64,
     /// Pages that the database has, or is about to have.
@@ -88,38 +99,107 @@ pub(crate) struct EncodeSettings {
     pub(crate) reserved: usize,
 }
 
-/// Encodes a batch: runs where adjacent, aligned pages allow it, single pages otherwise.
+/// Encodes a batch: sparse neighbours joined where that is smaller, runs where adjacent, aligned pages allow it, single pages otherwise.
 pub(crate) fn encode_batch(jobs: Vec<Job>, set: &EncodeSettings) -> Vec<Frame> {
+    let mut batch = Batch {
+        set,
+        chooser: Chooser::new(set.level, set.choice, &set.dicts),
+        kept: Vec::new(),
+        coded: Vec::new(),
+    };
     let mut frames = Vec::with_capacity(jobs.len());
+    let used = sparse::used(&jobs, set);
     let mut rest = jobs.as_slice();
-    let (mut kept, mut coded_bytes) = (Vec::new(), Vec::new());
-    let mut chooser = Chooser::new(set.level, set.choice, &set.dicts);
-    while let Some(first) = rest.first() {
-        let run = run_len(rest, set.run_pages);
-        let (now, later) = rest.split_at(run.min(rest.len()));
+    while !rest.is_empty() {
+        let used = used.get(jobs.len() - rest.len()..).unwrap_or_default();
+        let group = sparse::join_len(rest, used, set);
+        let n = match group {
+            1 => run_len(rest, set.run_pages),
+            n => n,
+        };
+        let (now, later) = rest.split_at(n.min(rest.len()));
         rest = later;
-        if run == 1
-            && let Some(early) = first.early.as_ref().filter(|early| early.holds(set))
+        let before = frames.len();
+        batch.runs(now, &mut frames);
+        let apart = frames.get(before..).unwrap_or_default();
+        if group > 1
+            && let Some(joined) = batch.joined(now)
+            && joined.record_len() < apart.iter().map(Frame::record_len).sum()
         {
-            frames.push(Frame {
-                record: Record {
-                    version: set.version,
-                    ..early.record
-                },
-                payload: early.payload.clone(),
-                seqs: vec![first.seq],
-                family: early.family,
-            });
-            continue;
+            frames.truncate(before);
+            frames.push(joined);
         }
+    }
+    frames
+}
+
+/// A batch that is being encoded.
+struct Batch<'a> {
+    set: &'a EncodeSettings,
+    chooser: Chooser<'a>,
+    /// What decoding the last frame gives, and its payload.
+    kept: Vec<u8>,
+    coded: Vec<u8>,
+}
+
+impl Batch<'_> {
+    /// Encodes jobs as runs and single pages.
+    fn runs(&mut self, jobs: &[Job], frames: &mut Vec<Frame>) {
+        let set = self.set;
+        let mut rest = jobs;
+        while let Some(first) = rest.first() {
+            let run = run_len(rest, set.run_pages);
+            let (now, later) = rest.split_at(run.min(rest.len()));
+            rest = later;
+            if run == 1
+                && let Some(early) = first.early.as_ref().filter(|early| early.holds(set))
+            {
+                frames.push(Frame {
+                    record: Record {
+                        version: set.version,
+                        ..early.record
+                    },
+                    payload: early.payload.clone(),
+                    seqs: vec![first.seq],
+                    family: early.family,
+                });
+                continue;
+            }
+            frames.extend(self.frame(now, |chooser, pages, kept, coded| {
+                Some(chooser.encode(pages, kept, coded))
+            }));
+        }
+    }
+
+    /// Encodes jobs as one frame of joined pages, if they can be.
+    fn joined(&mut self, jobs: &[Job]) -> Option<Frame> {
+        self.frame(jobs, |chooser, pages, kept, coded| {
+            let settings = chooser.settings(pages.family);
+            codec::encode_joined(
+                pages.raw,
+                pages.page_size,
+                &pages.context,
+                &settings,
+                kept,
+                coded,
+            )
+        })
+    }
+
+    /// Encodes jobs as one frame by `encode`, which fills what decoding gives and the payload.
+    fn frame(
+        &mut self,
+        jobs: &[Job],
+        encode: impl FnOnce(&mut Chooser<'_>, &Pages<'_>, &mut Vec<u8>, &mut Vec<u8>) -> Option<Encoded>,
+    ) -> Option<Frame> {
+        let (first, set) = (jobs.first()?, self.set);
         let joined: Vec<u8>;
-        let raw: &[u8] = if run == 1 {
+        let raw: &[u8] = if jobs.len() == 1 {
             &first.bytes
         } else {
-            joined = now.iter().flat_map(|j| j.bytes.iter().copied()).collect();
+            joined = jobs.iter().flat_map(|j| j.bytes.iter().copied()).collect();
             &joined
         };
-        let family = first.family;
         let pages = Pages {
             raw,
             page_size: first.bytes.len(),
@@ -128,29 +208,28 @@ pub(crate) fn encode_batch(jobs: Vec<Job>, set: &EncodeSettings) -> Vec<Frame> {
                 pages: set.pages,
                 reserved: set.reserved,
             },
-            family,
+            family: first.family,
         };
-        coded_bytes.clear();
-        let coded = chooser.encode(&pages, &mut kept, &mut coded_bytes);
+        self.coded.clear();
+        let coded = encode(&mut self.chooser, &pages, &mut self.kept, &mut self.coded)?;
         // Frames wait for their turn, by the thousand at times: none holds more than it needs.
-        let payload = coded_bytes.clone();
+        let payload = self.coded.clone();
         let record = Record {
             codec: coded.codec.0,
             page_log2: first.bytes.len().trailing_zeros() as u8,
-            run_log2: run.trailing_zeros() as u8,
+            run_log2: jobs.len().trailing_zeros() as u8,
             stored_len: payload.len() as u32,
             model: coded.dict_id,
-            raw_check: raw_check(&kept),
+            raw_check: raw_check(&self.kept),
             ..Record::plain(Kind::Frame, first.page, set.version)
         };
-        frames.push(Frame {
+        Some(Frame {
             record,
             payload,
-            seqs: now.iter().map(|j| j.seq).collect(),
-            family,
-        });
+            seqs: jobs.iter().map(|j| j.seq).collect(),
+            family: first.family,
+        })
     }
-    frames
 }
 
 /// How many of the first jobs make one frame: as many adjacent pages of one family as follow, up to `run_pages`, a power of

@@ -134,7 +134,9 @@ impl Handle {
                 CodecId::RAW => s.pages_raw += 1,
                 CodecId::ZSTD => s.pages_zstd += 1,
                 CodecId::ZSTD_DICT => s.pages_zstd_dict += 1,
-                CodecId::TYPED | CodecId::TYPED_RUN | CodecId::ARCHIVE => s.pages_typed += 1,
+                CodecId::TYPED | CodecId::TYPED_RUN | CodecId::ARCHIVE | CodecId::JOINED => {
+                    s.pages_typed += 1;
+                }
                 CodecId::ZERO => s.pages_zero += 1,
                 _ => {}
             }

@@ -74,6 +74,11 @@ impl Handle {
     /// Takes in a training that is done, and starts one that is due. Without a pool it is done at once.
     pub(crate) fn train(&mut self) -> Result<()> {
         let shared = self.shared()?;
+        if let Some(p) = &self.pending {
+            // A bulk load's pages are worth more than the database was when it began.
+            let bytes = p.logical_len.max(shared.state.read().logical_len);
+            shared.writer.lock().learner.raise_database_bytes(bytes);
+        }
         if let Some(task) = self.training.running.take() {
             if task.is_done() {
                 self.install(&shared, task);

@@ -13,6 +13,7 @@ use crate::format::trailer::HEAD_LEN;
 use crate::format::{DATA_OFF, FORMAT_VERSION, HEADER_OFF, MAX_COMMIT, SLOT_COPY, SLOT_OFF};
 use crate::handle::Handle;
 use crate::map::Entry;
+use crate::options::CodecChoice;
 use crate::pending::{BATCH_BYTES, EncodeSettings, Job, Pending, PendingPage, encode_batch};
 use crate::pool::{Pool, Task};
 use crate::read::{copy_part, page_at};
@@ -502,6 +503,7 @@ impl Handle {
     pub(crate) fn append_page(&mut self, page: u32, page_size: u32, bytes: &[u8]) -> Result<Entry> {
         let mut settings = self.encode_settings()?;
         settings.run_pages = 1;
+        settings.join = false;
         let shared = self.shared()?;
         let jobs = vec![Job {
             page,
@@ -556,6 +558,7 @@ impl Handle {
             level,
             choice: self.options.codec,
             run_pages,
+            join: self.options.run_pages == 0 && self.options.codec != CodecChoice::Archive,
             dicts,
             version: p.commit,
             // Nothing is scrubbed of a page that may begin with the number of another one.

@@ -4,6 +4,9 @@
 //!
 //! `DENSITE_SEED=n` runs one seed, `DENSITE_CRASH_SEEDS=n` that many of them.
 
+#[path = "common/leaf.rs"]
+mod leaf;
+
 use densite_disk::sim::{Capture, SimDisk};
 use densite_disk::{OpenMode, SyncKind};
 use densite_store::{Handle, MergeBudget, MergeNext, Options, Tuning};
@@ -64,12 +67,25 @@ impl Run {
         } else {
             4
         };
-        for _ in 0..self.rng.random_range(1..=burst) {
-            let at = self.rng.random_range(0..(pages + 3).min(300)) * self.page_size;
-            let mut page = vec![0u8; self.page_size];
-            // Much of it random, so that extents fill, are freed and are used again.
-            let cut = self.rng.random_range(0..self.page_size);
-            self.rng.fill_bytes(&mut page[cut..]);
+        let mut at = 0;
+        for i in 0..self.rng.random_range(1..=burst) {
+            // By turns anywhere, and behind the page before: sparse neighbours share a frame.
+            at = if i % 2 == 0 {
+                self.rng.random_range(0..(pages + 3).min(300)) * self.page_size
+            } else {
+                at + self.page_size
+            };
+            let page = if i % 8 < 4 {
+                let kept = self.rng.random_range(1..6);
+                let number = (at / self.page_size) as u32;
+                leaf::leaf(&mut self.rng, self.page_size, kept, number)
+            } else {
+                // Much of it random, so that extents fill, are freed and are used again.
+                let mut page = vec![0u8; self.page_size];
+                let cut = self.rng.random_range(0..self.page_size);
+                self.rng.fill_bytes(&mut page[cut..]);
+                page
+            };
             handle.write_at(&page, at as u64).expect("write");
             if self.contents.len() < at + page.len() {
                 self.contents.resize(at + page.len(), 0);

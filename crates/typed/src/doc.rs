@@ -359,6 +359,7 @@ fn all_tables_are_tested() {
         .collect();
     found.sort_unstable();
     let tested = [
+        "bits: joined",
         "bits: page",
         "bytes: model",
         "bytes: symbols",
@@ -370,4 +371,62 @@ fn all_tables_are_tested() {
         "numbers: shapes",
     ];
     assert_eq!(found, tested);
+}
+
+/// Joined pages: the bits before the joint page, and the joint page as the typed codec has it.
+#[test]
+fn joined_bits() {
+    let all = pages(
+        1024,
+        "CREATE TABLE t(a); WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 900) INSERT INTO t SELECT i FROM n;
+         DELETE FROM t WHERE a / 7 % 2 = 0;",
+    );
+    let at = all
+        .windows(2)
+        .skip(1)
+        .position(|pair| pair.iter().all(|(_, page)| page[0] == 13))
+        .expect("two leaves")
+        + 1;
+    let pair = &all[at..at + 2];
+    let raw: Vec<u8> = pair.iter().flat_map(|(_, page)| page.clone()).collect();
+    let (mut kept, mut payload) = (Vec::new(), Vec::new());
+    let model = Model::empty();
+    assert!(crate::encode_joined(
+        &raw,
+        1024,
+        &context(pair[0].0, 0),
+        &model,
+        &mut kept,
+        &mut payload
+    ));
+    let padded = [payload.as_slice(), &[0; PADDING]].concat();
+    let mut r = BitReader::new(&padded);
+    let mut bits = BTreeMap::new();
+    for (_, width, field) in places("bits: joined") {
+        bits.insert(field, r.get(width as u32).expect("a field"));
+    }
+    assert_eq!(bits, BTreeMap::from([("page_log2", 1)]));
+    // Of 1024 / 6.
+    let (mut parsed, mut layout) = (Page::new(), crate::page::Layout::default());
+    let mut cells = Vec::new();
+    for (_, page) in pair {
+        assert!(parsed.parse(page, 1024, false), "a leaf");
+        let count = r.get(8).expect("a count") as usize;
+        assert_eq!(count, parsed.cells.len());
+        layout.take(&mut r, count, 1024).expect("a layout");
+        assert_eq!(layout.is_canonical(), parsed.layout.is_canonical());
+        let bytes = |c: &crate::page::Cell| page[c.start as usize..c.end() as usize].to_vec();
+        cells.extend(parsed.cells.iter().map(bytes));
+    }
+    assert_eq!(r.get(3), Some(0), "growth");
+    let section = (payload.len() * 8 - r.left()).div_ceil(8);
+    let mut joint = vec![0; 1024];
+    crate::decode(&payload[section..], &model, &mut joint).expect("a page");
+    assert!(parsed.parse(&joint, 1024, false) && parsed.layout.is_canonical());
+    let got: Vec<Vec<u8>> = parsed
+        .cells
+        .iter()
+        .map(|c| joint[c.start as usize..c.end() as usize].to_vec())
+        .collect();
+    assert_eq!(got, cells);
 }

@@ -3,7 +3,7 @@
 //! [`encode()`] takes a page apart (`page`, `record`, `split`) into streams of integers, codes of text and raw bytes, writes
 //! them by the habits of a [`Model`] (`ints`), decodes the result and compares. [`decode()`] gives the page back, byte for byte but for
 //! unallocated bytes where those need not be kept ([`scrub()`]). [`Model::learn`] makes a model from pages of one table or index;
-//! [`Model::empty`] fits every page.
+//! [`Model::empty`] fits every page. [`encode_joined()`] codes adjacent pages that have much room left as one.
 //!
 //! A function of bytes: it knows no files and no SQLite. Any bytes may be given to anything here; none panics or allocates
 //! more than in proportion to the page. The bytes are in docs/FORMAT.md, the reasons in docs/decisions/typed-codec.md.
@@ -17,6 +17,7 @@ mod decode;
 mod doc;
 mod encode;
 pub mod ints;
+mod joined;
 mod model;
 pub mod page;
 mod record;
@@ -27,5 +28,6 @@ pub mod template;
 
 pub use decode::{Undecodable, decode};
 pub use encode::{encode, scrub};
+pub use joined::{decode_joined, encode_joined, used_bytes};
 pub use model::{ColumnDescription, Model, Outlook, Subject};
 pub use split::PageContext;

@@ -4,7 +4,7 @@
 //! - **While writing.** Whoever commits in a rollback mode, or checkpoints, has the writer's right anyway. When more of the file than
 //!   `densite_dead_limit` is dead or free, each such transaction moves a part in proportion to what it wrote, for [`COMMIT_TIME`] at most, until the limit is
 //!   kept. Nothing is synced for it.
-//! - **At rest**: `PRAGMA densite_maintain`; the last close and the background worker (`worker`) from half of the dead limit on. Down to [`REST_LIMIT`], in slices of [`SLICE`],
+//! - **At rest**: `PRAGMA densite_maintain`; the last close and the background worker (`worker`) from half of the dead limit on. Down to [`REST_LIMIT`], or [`ASKED_LIMIT`] if asked for, in slices of [`SLICE`],
 //!   each under locks of its own, so that nobody waits longer than that (rule 3); a close gives up after [`CLOSE_TIME`].
 //!
 //! No lock is held while the file is synced: a slice ends where a sync is due ([`Rest::Sync`]), and the next one goes on from there.
@@ -28,6 +28,8 @@ use std::time::{Duration, Instant};
 
 /// Per cent of the file that may be dead or free at rest.
 const REST_LIMIT: u8 = 5;
+/// The same after `densite_maintain`: who asks for it wants a small file, and waits.
+const ASKED_LIMIT: u8 = 3;
 /// The last close begins at the dead limit divided by this. Not at [`REST_LIMIT`]: programs that open, write a little and close would pay
 /// at each close for keeping the file within its last per cent.
 const CLOSE_PART: u8 = 2;
@@ -165,7 +167,7 @@ impl MainFile {
             }
             // An error was logged; it ends the giving back, not the closing.
             let rest = if alone {
-                self.slice(true)
+                self.slice(REST_LIMIT, true)
             } else {
                 Ok(Rest::Done)
             };
@@ -187,7 +189,7 @@ impl MainFile {
         let closing = neighbours.begin_closing()?;
         let lock = self.lock_slice()?;
         pause::at("maintaining");
-        let done = self.slice(begun);
+        let done = self.slice(REST_LIMIT, begun);
         self.unlock_slice(&lock);
         drop(closing);
         // An error was noted; it ends the session.
@@ -234,7 +236,7 @@ impl MainFile {
                 std::thread::sleep(Duration::from_millis(1));
             };
             pause::at("maintaining");
-            let done = self.slice(true);
+            let done = self.slice(ASKED_LIMIT, true);
             self.unlock_slice(&lock);
             drop(closing);
             let failed = |error: Error| format!("densite_maintain: {error}");
@@ -350,10 +352,10 @@ impl MainFile {
         Err(error)
     }
 
-    /// What fits into [`SLICE`], under the locks that it needs; `begun`: unless that is so, free pages are dropped and nothing is moved below the
+    /// What fits into [`SLICE`], under the locks that it needs, until at most `down_to` per cent are dead or free; `begun`: unless that is so, free pages are dropped and nothing is moved below the
     /// limit at which giving back begins. An error is logged, too, and what it left pending is forgotten.
-    fn slice(&mut self, begun: bool) -> Result<Rest, Error> {
-        let done = self.try_slice(begun);
+    fn slice(&mut self, down_to: u8, begun: bool) -> Result<Rest, Error> {
+        let done = self.try_slice(down_to, begun);
         if let Err(error) = &done {
             if let State::Store(handle) = &mut self.state {
                 handle.discard();
@@ -366,7 +368,7 @@ impl MainFile {
         done
     }
 
-    fn try_slice(&mut self, begun: bool) -> Result<Rest, Error> {
+    fn try_slice(&mut self, down_to: u8, begun: bool) -> Result<Rest, Error> {
         let until = Instant::now() + SLICE;
         let trimmed = self.trim_at_rest(Reach::Slice);
         let limit = self.rest_begins();
@@ -379,7 +381,7 @@ impl MainFile {
         } else if begun || handle.space()?.over(limit) {
             let budget = MergeBudget {
                 bytes: SLICE_BYTES,
-                dead_limit: REST_LIMIT,
+                dead_limit: down_to,
                 stop: &|| Instant::now() >= until,
             };
             let given = handle.give_back_unsynced(&budget)?;

@@ -51,6 +51,18 @@ impl<'a> Chooser<'a> {
         }
     }
 
+    /// What pages of a family are encoded by without trying: what the last one that was tried got.
+    pub(crate) fn settings(&self, family: Family) -> PageSettings<'a> {
+        let of = |family| self.taught.get(&family).map_or(&[][..], Vec::as_slice);
+        let place = self.last.get(&family).map_or(0, |(place, _)| *place);
+        PageSettings {
+            level: self.level,
+            choice: self.choice,
+            family: of(family).get(place).map(|d| &**d),
+            other: of(Family::OTHER).first().map(|d| &**d),
+        }
+    }
+
     /// As [`encode_pages`]: appends the payload to `out`, and `kept` becomes what decoding it gives.
     pub(crate) fn encode(
         &mut self,

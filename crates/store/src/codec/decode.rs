@@ -51,6 +51,7 @@ pub fn decode(
         CodecId::TYPED => typed::decode_page(payload, dict, out),
         CodecId::TYPED_RUN => typed::decode_run(payload, dict, out),
         CodecId::ARCHIVE => typed::decode_archive(payload, dict, out),
+        CodecId::JOINED => typed::decode_joined(payload, dict, out),
         CodecId(number) => Err(format!("codec {number} is not known to this program")),
     }
 }

@@ -10,6 +10,7 @@
 //!      4  zero       nothing: every byte is zero
 //!      5  typed run  the same as typed, for a run of pages
 //!      6  archive    a typed run, coded by zstd
+//!      7  joined     a run of sparse pages, their cells as by typed in one page
 //!
 //! A zstd frame begins with a header; it is not stored, for all of it follows from the raw length: see `frame_header`.
 //! Checksum and dictionary number are the store's own. [`encode()`] strips it and [`decode()`] puts it back.
@@ -29,7 +30,7 @@ mod typed;
 pub use decode::decode;
 pub use dictionary::Dictionary;
 pub use encode::{Encoded, HURRY_LEVEL, encode};
-pub use page::{PageSettings, encode_pages};
+pub use page::{PageSettings, encode_joined, encode_pages};
 
 /// The number of a codec, as frames carry it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -50,6 +51,8 @@ impl CodecId {
     pub const TYPED_RUN: CodecId = CodecId(5);
     /// A typed run, coded by zstd.
     pub const ARCHIVE: CodecId = CodecId(6);
+    /// A run of sparse pages, all cells as those of one page by [`CodecId::TYPED`].
+    pub const JOINED: CodecId = CodecId(7);
 
     /// Its name, for people; "unknown" when this program does not know the number.
     pub fn name(self) -> &'static str {
@@ -61,6 +64,7 @@ impl CodecId {
             CodecId::ZERO => "zero",
             CodecId::TYPED_RUN => "typed run",
             CodecId::ARCHIVE => "archive",
+            CodecId::JOINED => "joined",
             _ => "unknown",
         }
     }

@@ -10,6 +10,8 @@
 //!    one part in [`SLOWER`] of the page.
 //! 4. What does not shrink: `raw`.
 //!
+//! Sparse pages that may share a frame are joined if `typed` would be taken for them, without trying more.
+//!
 //! Unallocated bytes are not stored, whichever it is: see `densite_typed::scrub`.
 
 use super::encode::{Encoded, encode, is_zero};
@@ -52,16 +54,10 @@ pub fn encode_pages(
         scrub(raw, page_size, context, kept);
         return encode(kept, settings.level, None, choice, out);
     }
-    let taught = settings.family.map(Dictionary::codec);
-    let model = settings.family.filter(|d| d.codec() == CodecId::TYPED);
-    let try_typed = match choice {
-        CodecChoice::Zstd | CodecChoice::Raw => false,
-        CodecChoice::Typed => true,
-        CodecChoice::Auto | CodecChoice::Archive => taught != Some(CodecId::ZSTD_DICT),
-    };
+    let model = settings.model();
     let before = out.len();
     let mut done = None;
-    if try_typed
+    if settings.tries_typed()
         && let Some(codec) = typed::encode_typed(raw, page_size, context, model, kept, out)
         && out.len() - before < raw.len()
     {
@@ -78,8 +74,7 @@ pub fn encode_pages(
             }
         }
         let len = out.len() - before;
-        let good = if model.is_some() { GOOD } else { GOOD_UNTAUGHT };
-        if len * good <= raw.len() || choice == CodecChoice::Typed {
+        if settings.is_good(len, raw.len()) {
             return coded;
         }
         done = Some((coded, len));
@@ -101,6 +96,58 @@ pub fn encode_pages(
     }
     out.truncate(before + len);
     typed
+}
+
+/// Encodes `raw`, a run of sparse pages of `page_size` bytes, the first of which is at `context`, joined, appending the payload to `out`. `kept` becomes
+/// what decoding it gives. `None`, with nothing appended, if they cannot be joined, or if other codecs may be better for them.
+pub fn encode_joined(
+    raw: &[u8],
+    page_size: usize,
+    context: &PageContext,
+    settings: &PageSettings<'_>,
+    kept: &mut Vec<u8>,
+    out: &mut Vec<u8>,
+) -> Option<Encoded> {
+    if !settings.tries_typed() {
+        return None;
+    }
+    let (before, model) = (out.len(), settings.model());
+    typed::encode_joined(raw, page_size, context, model, kept, out)?;
+    if !settings.is_good(out.len() - before, raw.len()) {
+        out.truncate(before);
+        return None;
+    }
+    Some(Encoded {
+        codec: CodecId::JOINED,
+        dict_id: model.map_or(0, Dictionary::id),
+    })
+}
+
+impl<'a> PageSettings<'a> {
+    /// The family's model.
+    fn model(&self) -> Option<&'a Dictionary> {
+        self.family.filter(|d| d.codec() == CodecId::TYPED)
+    }
+
+    fn tries_typed(&self) -> bool {
+        match self.choice {
+            CodecChoice::Zstd | CodecChoice::Raw => false,
+            CodecChoice::Typed => true,
+            CodecChoice::Auto | CodecChoice::Archive => {
+                self.family.map(Dictionary::codec) != Some(CodecId::ZSTD_DICT)
+            }
+        }
+    }
+
+    /// Whether a typed payload of `len` bytes is small enough to be taken without trying more.
+    fn is_good(&self, len: usize, raw: usize) -> bool {
+        let good = if self.model().is_some() {
+            GOOD
+        } else {
+            GOOD_UNTAUGHT
+        };
+        len * good <= raw || self.choice == CodecChoice::Typed
+    }
 }
 
 fn scrub(raw: &[u8], page_size: usize, context: &PageContext, kept: &mut Vec<u8>) {

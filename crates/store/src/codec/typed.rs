@@ -1,7 +1,8 @@
 //! The typed codec for pages and for runs of them.
 //!
 //! A page's payload is what `densite_typed` makes of it. A run's begins with the log2 of its page size (1 byte) and the lengths of its
-//! pages' payloads (3 bytes each), which follow. An archive's is the length of a run's payload (4 bytes) and its zstd form.
+//! pages' payloads (3 bytes each), which follow. An archive's is the length of a run's payload (4 bytes) and its zstd form. Joined pages are what `densite_typed`
+//! makes of them.
 
 use super::{CodecId, Dictionary, decode::decode, encode::encode};
 use crate::CodecChoice;
@@ -64,6 +65,29 @@ fn encode_run(
         kept.extend_from_slice(&page_kept);
     }
     Some(())
+}
+
+/// Appends the payload of sparse `raw` pages of `page_size` bytes, of which the first is at `context`, joined; `kept` becomes what
+/// decoding it gives. `None`, with `out` as before, if they cannot be.
+pub(super) fn encode_joined(
+    raw: &[u8],
+    page_size: usize,
+    context: &PageContext,
+    dict: Option<&Dictionary>,
+    kept: &mut Vec<u8>,
+    out: &mut Vec<u8>,
+) -> Option<()> {
+    let model = model_of(dict).ok()?;
+    densite_typed::encode_joined(raw, page_size, context, model, kept, out).then_some(())
+}
+
+/// Decodes the payload of joined pages.
+pub(super) fn decode_joined(
+    payload: &[u8],
+    dict: Option<&Dictionary>,
+    out: &mut [u8],
+) -> Result<(), String> {
+    densite_typed::decode_joined(payload, model_of(dict)?, out).map_err(|e| e.to_string())
 }
 
 /// Decodes a page's payload.

@@ -570,6 +570,7 @@ fn codecs_are_as_documented() {
             (4, "zero"),
             (5, "typed run"),
             (6, "archive"),
+            (7, "joined"),
         ]
     );
     for (number, name) in numbers {
@@ -667,6 +668,7 @@ fn constants_are_pinned() {
         CodecId::ZERO,
         CodecId::TYPED_RUN,
         CodecId::ARCHIVE,
+        CodecId::JOINED,
     ]
     .map(|c| c.0);
     let now = format!(
@@ -693,7 +695,7 @@ fn constants_are_pinned() {
     );
     let pinned = "version 1\nmagic \"Densite format\\r\\n\"\noffsets 0 [4096, 8192] 2048 12288 16384\nunit 65536 lock unit 16384 max \
                   0x1000000000000\nlengths header 40 slot 80 tip 48 record 36 jump 44 head 100 payload 8388608\nkinds [1, 2, 3, 4, 5, 6]\n\
-                  codecs [0, 1, 2, 3, 4, 5, 6]\nfanout 512 256 raw 13824 5120 chunk 1024 4096\nopen end 0xffffffffffffffff clean 1\n";
+                  codecs [0, 1, 2, 3, 4, 5, 6, 7]\nfanout 512 256 raw 13824 5120 chunk 1024 4096\nopen end 0xffffffffffffffff clean 1\n";
     assert_eq!(now, pinned);
 }
 

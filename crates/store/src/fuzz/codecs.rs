@@ -30,6 +30,7 @@ pub(super) fn frame(bytes: &[u8]) -> u64 {
     assert!(a == b, "a page that depends on what was in the buffer");
     let page_size = 1usize << (9 + page % 8);
     let again = pages_round_trip(&a, page_size, CodecChoice::Auto, dict.as_ref());
+    joined_round_trip(&a, page_size, dict.as_ref());
     let dict = dict.filter(|d| d.codec() == CodecId::ZSTD_DICT);
     round_trip(&a, 1, dict.as_ref());
     1 + u64::from(*codec) + 16 * again
@@ -39,7 +40,7 @@ pub(super) fn frame(bytes: &[u8]) -> u64 {
 fn dict_codec(codec: CodecId) -> CodecId {
     if matches!(
         codec,
-        CodecId::TYPED | CodecId::TYPED_RUN | CodecId::ARCHIVE
+        CodecId::TYPED | CodecId::TYPED_RUN | CodecId::ARCHIVE | CodecId::JOINED
     ) {
         CodecId::TYPED
     } else {
@@ -132,6 +133,30 @@ fn pages_round_trip(
         .expect("what was encoded can be decoded");
     assert!(out == expected, "what was encoded came back different");
     u64::from(coded.codec.0)
+}
+
+/// Joins pages, if they can be, and decodes them.
+fn joined_round_trip(raw: &[u8], page_size: usize, dict: Option<&Dictionary>) {
+    let settings = PageSettings {
+        level: 1,
+        choice: CodecChoice::Typed,
+        family: dict,
+        other: None,
+    };
+    let context = PageContext {
+        number: 3,
+        pages: 9,
+        reserved: 0,
+    };
+    let (mut kept, mut payload) = (Vec::new(), Vec::new());
+    if let Some(coded) =
+        codec::encode_joined(raw, page_size, &context, &settings, &mut kept, &mut payload)
+    {
+        let needed = dict.filter(|_| coded.dict_id != 0);
+        let mut out = vec![0xEE; raw.len()];
+        codec::decode(coded.codec, &payload, needed, &mut out).expect("what was joined is decoded");
+        assert!(out == kept, "what was joined came back different");
+    }
 }
 
 /// Encodes and decodes. Returns the codec that was chosen.

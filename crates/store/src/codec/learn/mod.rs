@@ -96,6 +96,11 @@ impl Learner {
         self.database = bytes;
     }
 
+    /// Tells that the database is at least so large by now.
+    pub fn raise_database_bytes(&mut self, bytes: u64) {
+        self.database = self.database.max(bytes);
+    }
+
     /// Tells at which level pages are encoded (3 unless told): dictionaries are judged at it.
     pub fn set_level(&mut self, level: i32) {
         self.level = level;
