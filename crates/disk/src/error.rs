@@ -26,6 +26,8 @@ pub enum Op {
     Rename,
     /// Listing or probing a directory.
     List,
+    /// Taking or giving up a lock.
+    Lock,
 }
 
 /// What the caller can do about a failure.

@@ -1,6 +1,6 @@
 //! The contracts of a file and of a directory.
 
-use crate::Result;
+use crate::{Error, ErrorKind, Op, Result};
 
 /// How much a sync has to make durable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,6 +24,15 @@ pub enum OpenMode {
     CreateNew,
 }
 
+/// Who else may hold a lock at the same time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LockKind {
+    /// Others that hold it shared.
+    Shared,
+    /// Nobody.
+    Exclusive,
+}
+
 /// One open file.
 ///
 /// Writes are seen at once by every other handle on the same file (*published*) and
@@ -42,6 +51,28 @@ pub trait File: Send {
     fn sync(&self, kind: SyncKind) -> Result<()>;
     /// The length in bytes.
     fn len(&self) -> Result<u64>;
+    /// Waits for the lock of this file and takes it (`flock`): it belongs to this handle, keeps out other handles of this
+    /// process as of any other, binds only those who ask for it, and ends with the handle or its process.
+    ///
+    /// # Errors
+    /// `Io` where files have no such locks: those of SQLite's host are locked through SQLite.
+    fn lock(&self, _kind: LockKind) -> Result<()> {
+        Err(Error::new(ErrorKind::Io, Op::Lock))
+    }
+    /// Takes the lock if nobody is in the way; says whether it did. What the handle held before may be lost if not.
+    ///
+    /// # Errors
+    /// As [`File::lock`].
+    fn try_lock(&self, _kind: LockKind) -> Result<bool> {
+        Err(Error::new(ErrorKind::Io, Op::Lock))
+    }
+    /// Gives the lock up, if it was held.
+    ///
+    /// # Errors
+    /// As [`File::lock`].
+    fn unlock(&self) -> Result<()> {
+        Err(Error::new(ErrorKind::Io, Op::Lock))
+    }
 }
 
 /// One directory: names are single components, never paths.

@@ -16,5 +16,5 @@ mod real;
 pub mod sim;
 
 pub use error::{Error, ErrorKind, Op, Result};
-pub use file::{Dir, File, OpenMode, SyncKind};
+pub use file::{Dir, File, LockKind, OpenMode, SyncKind};
 pub use real::{RealDir, RealFile, copy_owner_and_mode};

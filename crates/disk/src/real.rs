@@ -9,7 +9,7 @@ use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use crate::{Dir, Error, ErrorKind, File, Op, OpenMode, Result, SyncKind};
+use crate::{Dir, Error, ErrorKind, File, LockKind, Op, OpenMode, Result, SyncKind};
 
 const EINVAL: i32 = rustix::io::Errno::INVAL.raw_os_error();
 
@@ -89,6 +89,35 @@ impl File for RealFile {
     fn len(&self) -> Result<u64> {
         Ok(self.file.metadata().map_err(failed(Op::Len))?.len())
     }
+
+    fn lock(&self, kind: LockKind) -> Result<()> {
+        loop {
+            let taken = match kind {
+                LockKind::Shared => self.file.lock_shared(),
+                LockKind::Exclusive => self.file.lock(),
+            };
+            match taken {
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                other => return other.map_err(failed(Op::Lock)),
+            }
+        }
+    }
+
+    fn try_lock(&self, kind: LockKind) -> Result<bool> {
+        let taken = match kind {
+            LockKind::Shared => self.file.try_lock_shared(),
+            LockKind::Exclusive => self.file.try_lock(),
+        };
+        match taken {
+            Ok(()) => Ok(true),
+            Err(fs::TryLockError::WouldBlock) => Ok(false),
+            Err(fs::TryLockError::Error(e)) => Err(Error::from_io(Op::Lock, &e)),
+        }
+    }
+
+    fn unlock(&self) -> Result<()> {
+        self.file.unlock().map_err(failed(Op::Lock))
+    }
 }
 
 /// A directory of the host.
@@ -110,6 +139,20 @@ impl RealDir {
             path
         };
         RealDir { path }
+    }
+
+    /// The directory at `path`, made when it is missing; then its name is durable too. A new one gets mode 0755 less the umask.
+    ///
+    /// # Errors
+    /// `NotFound` when the directory above it is missing, `Permission`, `Io`; all with [`Op::Open`] or [`Op::Sync`].
+    pub fn create(path: impl Into<PathBuf>) -> Result<RealDir> {
+        let dir = RealDir::new(path);
+        match fs::create_dir(&dir.path) {
+            Ok(()) => RealDir::new(dir.path.parent().unwrap_or(Path::new("/"))).sync()?,
+            Err(e) if e.kind() == io::ErrorKind::AlreadyExists && dir.path.is_dir() => {}
+            Err(e) => return Err(Error::from_io(Op::Open, &e)),
+        }
+        Ok(dir)
     }
 
     /// Where the directory is.

@@ -203,3 +203,42 @@ fn randomness_differs() {
     random::random_bytes(&mut bytes).expect("random");
     assert_ne!(bytes, [0u8; 32]);
 }
+
+#[test]
+fn locks_belong_to_handles() {
+    use densite_disk::LockKind::{Exclusive, Shared};
+    let tmp = tempfile::tempdir().expect("a directory");
+    let sim = densite_disk::sim::SimDisk::new(1);
+    let real: Box<dyn Dir> = Box::new(RealDir::new(tmp.path()));
+    for dir in [real, Box::new(sim.root())] {
+        let open = || dir.open("l", OpenMode::Create).expect("open");
+        let (a, b, c) = (open(), open(), open());
+        assert!(a.try_lock(Shared).expect("lock"));
+        assert!(b.try_lock(Shared).expect("lock"));
+        assert!(!c.try_lock(Exclusive).expect("lock"));
+        a.unlock().expect("unlock");
+        assert!(!c.try_lock(Exclusive).expect("lock"));
+        drop(b);
+        assert!(c.try_lock(Exclusive).expect("lock"));
+        assert!(!a.try_lock(Shared).expect("lock"));
+        let waited = std::thread::scope(|s| {
+            let waiter = s.spawn(move || a.lock(Exclusive));
+            std::thread::sleep(std::time::Duration::from_millis(20));
+            c.unlock().expect("unlock");
+            waiter.join().expect("no panic")
+        });
+        waited.expect("lock");
+    }
+}
+
+#[test]
+fn a_directory_is_made_once() {
+    let tmp = tempfile::tempdir().expect("a directory");
+    let path = tmp.path().join("app.db-log");
+    RealDir::create(&path).expect("made");
+    RealDir::create(&path).expect("is there");
+    let missing = RealDir::create(tmp.path().join("no/such")).expect_err("nothing above it");
+    assert_eq!(missing.kind, ErrorKind::NotFound);
+    std::fs::write(tmp.path().join("file"), b"x").expect("write");
+    assert!(RealDir::create(tmp.path().join("file")).is_err());
+}

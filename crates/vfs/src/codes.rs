@@ -27,6 +27,7 @@ pub(crate) fn code_of(error: &Error) -> Code {
                     Op::Len => Code::IOERR_FSTAT,
                     Op::Open => Code::CANTOPEN,
                     Op::Remove | Op::Rename | Op::List => Code::IOERR,
+                    Op::Lock => Code::IOERR_LOCK,
                 },
             }
         }

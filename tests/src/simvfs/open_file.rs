@@ -28,6 +28,7 @@ pub(super) fn code(e: &Error) -> Code {
         (_, Op::Remove) => ffi::SQLITE_IOERR_DELETE,
         (_, Op::List) => ffi::SQLITE_IOERR_ACCESS,
         (_, Op::Rename) => ffi::SQLITE_IOERR,
+        (_, Op::Lock) => ffi::SQLITE_IOERR_LOCK,
     }
 }
 

@@ -1,27 +1,34 @@
 //! Handles on files and directories of a simulated disk.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use parking_lot::Mutex;
 
+use super::locks::HolderNo;
 use super::world::{FileRef, World, clean_dir};
 use crate::real::check_name;
-use crate::{Dir, Error, ErrorKind, File, Op, OpenMode, Result, SyncKind};
+use crate::{Dir, Error, ErrorKind, File, LockKind, Op, OpenMode, Result, SyncKind};
 
 /// An open file of a [`SimDisk`](super::SimDisk).
 #[derive(Debug)]
 pub struct SimFile {
     world: Arc<Mutex<World>>,
     file: FileRef,
+    holder: HolderNo,
     writable: bool,
 }
 
 impl SimFile {
     pub(super) fn open(world: &Arc<Mutex<World>>, path: &str, mode: OpenMode) -> Result<SimFile> {
-        let (no, stat) = world.lock().open(path, mode)?;
+        let mut inner = world.lock();
+        let (no, stat) = inner.open(path, mode)?;
+        let holder = inner.locks.new_holder();
+        drop(inner);
         Ok(SimFile {
             world: world.clone(),
             file: FileRef { no, stat },
+            holder,
             writable: mode != OpenMode::Read,
         })
     }
@@ -37,7 +44,9 @@ impl SimFile {
 
 impl Drop for SimFile {
     fn drop(&mut self) {
-        self.world.lock().close(self.file.no);
+        let mut world = self.world.lock();
+        world.locks.release(self.file.no, self.holder);
+        world.close(self.file.no);
     }
 }
 
@@ -62,6 +71,26 @@ impl File for SimFile {
 
     fn len(&self) -> Result<u64> {
         self.world.lock().len(self.file)
+    }
+
+    fn lock(&self, kind: LockKind) -> Result<()> {
+        while !self.try_lock(kind)? {
+            std::thread::sleep(Duration::from_micros(50));
+        }
+        Ok(())
+    }
+
+    fn try_lock(&self, kind: LockKind) -> Result<bool> {
+        let mut world = self.world.lock();
+        if world.is_dead() {
+            return Err(Error::new(ErrorKind::Io, Op::Lock));
+        }
+        Ok(world.locks.take(self.file.no, self.holder, kind))
+    }
+
+    fn unlock(&self) -> Result<()> {
+        self.world.lock().locks.release(self.file.no, self.holder);
+        Ok(())
     }
 }
 

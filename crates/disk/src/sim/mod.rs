@@ -25,7 +25,8 @@
 //! but its change is among the unsynced ones.
 //!
 //! All of it is a value: two disks in one process know nothing of each other, and the same
-//! calls with the same seeds give the same bytes. Locks between processes are not simulated.
+//! calls with the same seeds give the same bytes. Locks are kept between handles, which stand for processes; they are not
+//! counted as calls, and no disk that a cut leaves has any.
 
 mod counters;
 mod entries;
@@ -33,6 +34,7 @@ mod fate;
 mod fault;
 mod handle;
 mod inode;
+mod locks;
 mod policy;
 mod world;
 

@@ -17,6 +17,7 @@ use super::counters::{Counters, CountersTable, StatNo};
 use super::entries::{Entries, InodeNo};
 use super::fault::{FaultKind, Faults, Strike};
 use super::inode::Inode;
+use super::locks::Locks;
 use super::policy::Policy;
 use crate::{Error, ErrorKind, Op, Result};
 pub use lives::Capture;
@@ -33,6 +34,7 @@ const PLENTY: u64 = 1 << 50;
 pub(in crate::sim) struct World {
     pub(in crate::sim) policy: Policy,
     pub(in crate::sim) faults: Faults,
+    pub(in crate::sim) locks: Locks,
     pub(in crate::sim) table: CountersTable,
     /// Decides what a failed sync loses.
     rng: Xoshiro256PlusPlus,
@@ -126,6 +128,7 @@ impl World {
         World {
             policy,
             faults: Faults::default(),
+            locks: Locks::default(),
             table: CountersTable::default(),
             rng: Xoshiro256PlusPlus::seed_from_u64(seed),
             dead: false,

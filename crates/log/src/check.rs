@@ -1,0 +1,140 @@
+//! Reading everything, to see whether it can be read.
+
+use crate::files::{END, Files, LogDir, damaged};
+use crate::reader::Place;
+use crate::scan::Look;
+use crate::tail::read_word;
+use crate::{Error, LogId, Result, recover};
+use densite_disk::OpenMode;
+
+/// One place that cannot be read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Problem {
+    /// Name of the file in the log's directory.
+    pub segment: String,
+    /// Where in it, bytes.
+    pub offset: u64,
+    /// What is wrong.
+    pub problem: String,
+}
+
+/// What the log holds, and what is wrong with it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct CheckReport {
+    /// Segments read.
+    pub segments: u64,
+    /// Batches in them.
+    pub batches: u64,
+    /// Rows in them, those that were rolled back included.
+    pub rows: u64,
+    /// Bytes behind the end that is known to be synced which form whole transactions: a process was killed, or is just appending.
+    pub unconfirmed_bytes: u64,
+    /// What cannot be read; nothing if all is well. Of each segment the first place: what follows it there cannot be told from what was never part of the log.
+    pub problems: Vec<Problem>,
+}
+
+impl CheckReport {
+    fn note(&mut self, e: Error) -> Result<()> {
+        match e {
+            Error::Damaged {
+                segment,
+                offset,
+                problem,
+            } => {
+                self.problems.push(Problem {
+                    segment,
+                    offset,
+                    problem,
+                });
+                Ok(())
+            }
+            e => Err(e),
+        }
+    }
+}
+
+/// Reads every record of the log in a directory, decodes its rows and follows the chain of checks. Changes nothing; the log may be in use.
+///
+/// # Errors
+/// `Missing`, `OtherLog`, `NewerFormat`, `Io`. Damage is in the report.
+pub fn check(dir: LogDir, id: LogId) -> Result<CheckReport> {
+    let files = Files { dir, id };
+    let mut report = CheckReport::default();
+    let numbers = match recover::segments(&files) {
+        Ok(numbers) => numbers,
+        Err(e) => {
+            report.note(e)?;
+            files.numbers(0)?
+        }
+    };
+    let tail = numbers.last().copied().unwrap_or_default();
+    for number in numbers {
+        // Pruned since they were listed: nothing is wrong with that.
+        let gone = |files: &Files| -> Result<bool> {
+            Ok(files
+                .load_state()?
+                .is_some_and(|s| s.first_segment > number))
+        };
+        if let Err(e) = segment(&files, number, number == tail, &mut report)
+            && !gone(&files)?
+        {
+            report.note(e)?;
+        }
+    }
+    Ok(report)
+}
+
+fn segment(files: &Files, number: u64, is_tail: bool, report: &mut CheckReport) -> Result<()> {
+    let segment = files.held(number)?;
+    let segment = segment.ok_or_else(|| damaged(number, 0, "the segment is missing"))?;
+    report.segments += 1;
+    let len = segment.file.len()?;
+    let word = match files.open(END, OpenMode::Read)? {
+        Some(file) => read_word(file.as_ref(), files)?,
+        None => None,
+    };
+    let sealed = match is_tail {
+        true => None,
+        false => Some(files.sealed_end(number)?),
+    };
+    // Up to here everything must be there.
+    let known = match sealed {
+        Some((end, _)) => end,
+        None => word.filter(|w| w.segment == number).map_or(0, |w| w.off),
+    };
+    let mut place = Place::new(segment);
+    let mut unconfirmed = 0;
+    loop {
+        let at = place.walk.at();
+        let limit = if sealed.is_some() { known } else { len };
+        if sealed.is_some() && at >= limit {
+            break;
+        }
+        let header = match place.walk.look(limit)? {
+            Look::Record(header) => header,
+            Look::Nothing(problem) if at < known || place.walk.synced_later()? => {
+                return Err(damaged(number, at, problem));
+            }
+            Look::Nothing(_) => break,
+        };
+        place.read(&header, 0, &[])?;
+        if at >= known {
+            unconfirmed += header.padded_len();
+            if header.ends_transaction() {
+                report.unconfirmed_bytes += std::mem::take(&mut unconfirmed);
+            }
+        } else if header.count > 0 {
+            report.batches += 1;
+            report.rows += u64::from(header.count);
+        }
+        place.walk.pass(&header);
+    }
+    match sealed {
+        Some((end, check)) if place.walk.at() != end || place.walk.prev() != check => Err(damaged(
+            number,
+            end,
+            "the next segment does not follow this one",
+        )),
+        _ => Ok(()),
+    }
+}

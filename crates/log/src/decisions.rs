@@ -1,0 +1,143 @@
+//! Transactions of this open log that are appended and neither committed nor rolled back.
+//!
+//! A reader stops before the first of them, wherever it runs: see [`crate::format::slot`]. Committing is forgetting, so a process that
+//! dies between append and commit has committed.
+
+use crate::Result;
+use crate::Seq;
+use crate::files::Files;
+use crate::format::slot::WriterSlot;
+use crate::txn::{Appended, TxnId};
+use densite_disk::File;
+use parking_lot::Mutex;
+use std::collections::{BTreeMap, HashMap};
+
+struct Inner {
+    file: Box<dyn File>,
+    slot: WriterSlot,
+    by_id: HashMap<TxnId, Appended>,
+    by_seq: BTreeMap<Seq, TxnId>,
+    /// To be rolled back, but the state could not be stored.
+    unkept: Vec<TxnId>,
+}
+
+/// See the module.
+pub(crate) struct Decisions {
+    inner: Mutex<Inner>,
+}
+
+impl Inner {
+    /// Writes the slot if it changed.
+    fn tell(&mut self) -> Result<()> {
+        let first = self.by_seq.first_key_value();
+        let slot = WriterSlot {
+            undecided: first.map_or(0, |(seq, _)| *seq),
+            ..self.slot
+        };
+        // Known in this process whether or not the others can be told.
+        self.slot = slot;
+        Ok(self.file.write_at(&slot.encode(), 0)?)
+    }
+
+    fn forget(&mut self, id: TxnId) {
+        if let Some(at) = self.by_id.remove(&id) {
+            self.by_seq.remove(&at.first);
+        }
+        self.unkept.retain(|u| *u != id);
+    }
+
+    fn cancel(&mut self, id: TxnId, files: &Files) -> Result<()> {
+        let Some(at) = self.by_id.get(&id).copied() else {
+            return Ok(());
+        };
+        files.with_state(|state| {
+            state.cancel(at.first, at.last);
+            Ok(((), true))
+        })?;
+        self.slot.cancels += 1;
+        self.forget(id);
+        self.tell()
+    }
+}
+
+impl Decisions {
+    /// `file` is the slot's, locked.
+    pub(crate) fn new(file: Box<dyn File>) -> Result<Decisions> {
+        let slot = WriterSlot {
+            nonce: densite_disk::random::random_u64()?,
+            ..WriterSlot::default()
+        };
+        file.write_at(&slot.encode(), 0)?;
+        Ok(Decisions {
+            inner: Mutex::new(Inner {
+                file,
+                slot,
+                by_id: HashMap::new(),
+                by_seq: BTreeMap::new(),
+                unkept: Vec::new(),
+            }),
+        })
+    }
+
+    pub(crate) fn slot(&self) -> WriterSlot {
+        self.inner.lock().slot
+    }
+
+    /// Where an undecided transaction went.
+    pub(crate) fn find(&self, id: TxnId) -> Option<Appended> {
+        self.inner.lock().by_id.get(&id).copied()
+    }
+
+    /// Announces transactions that are synced and not published yet.
+    pub(crate) fn add(&self, new: impl Iterator<Item = (TxnId, Appended)>) -> Result<()> {
+        let mut inner = self.inner.lock();
+        let before = inner.by_id.len();
+        for (id, at) in new {
+            inner.by_id.insert(id, at);
+            inner.by_seq.insert(at.first, id);
+        }
+        if inner.by_id.len() > before {
+            inner.tell()
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Takes transactions back that were announced and could not be published.
+    pub(crate) fn retract(&self, ids: impl Iterator<Item = TxnId>) {
+        let mut inner = self.inner.lock();
+        ids.for_each(|id| inner.forget(id));
+        // If this fails the others wait for what will not come, until the next decision.
+        inner.tell().ok();
+    }
+
+    /// The transaction is committed; one that is not undecided was before.
+    pub(crate) fn commit(&self, id: TxnId) {
+        let mut inner = self.inner.lock();
+        if inner.by_id.contains_key(&id) {
+            inner.forget(id);
+            // Nothing is lost if this fails: readers in other processes wait until the next decision is told.
+            inner.tell().ok();
+        }
+    }
+
+    /// The transaction is rolled back, durably. If that fails it stays undecided, hidden from everybody, and is tried again later.
+    pub(crate) fn cancel(&self, id: TxnId, files: &Files) -> Result<()> {
+        let mut inner = self.inner.lock();
+        let done = inner.cancel(id, files);
+        if done.is_err() && inner.by_id.contains_key(&id) && !inner.unkept.contains(&id) {
+            inner.unkept.push(id);
+        }
+        done
+    }
+
+    /// Tries again to roll back what could not be.
+    pub(crate) fn retry(&self, files: &Files) {
+        let mut inner = self.inner.lock();
+        for id in inner.unkept.clone() {
+            if inner.cancel(id, files).is_err() {
+                return;
+            }
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! What can go wrong with the log, shaped by what the caller can do.
+
+use crate::Seq;
+use densite_disk as disk;
+
+/// Shorthand for results of this crate.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// A failure of the log.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum Error {
+    /// The disk is full: free space and try again. Nothing of what was to be appended is in the log.
+    #[error("the disk is full: {0}")]
+    Full(disk::Error),
+    /// A call failed; the log works on. Nothing of what was to be appended is in the log.
+    #[error("{0}")]
+    Io(disk::Error),
+    /// A sync failed. What was to be appended is not in the log, and the next batch goes to a new segment.
+    #[error("the log could not be made durable ({0}); the rows were not taken")]
+    SyncFailed(disk::Error),
+    /// Bytes that were known to be synced are not there any more. `densite log check` lists all such places.
+    #[error("the log is damaged: {segment}, offset {offset}: {problem}")]
+    Damaged {
+        /// Name of the file in the log's directory.
+        segment: String,
+        /// Where in the file, bytes.
+        offset: u64,
+        /// What is wrong there.
+        problem: String,
+    },
+    /// There is no log in the directory and none was to be made.
+    #[error("there is no log in the directory")]
+    Missing,
+    /// The log belongs to another database.
+    #[error(
+        "the log belongs to another database: its id is {found}, the database names {expected}"
+    )]
+    OtherLog {
+        /// The id in the log.
+        found: crate::LogId,
+        /// The id that was asked for.
+        expected: crate::LogId,
+    },
+    /// The log was written by a newer program.
+    #[error(
+        "log format version {found} is newer than {supported}, the newest this program reads; use a newer Densite"
+    )]
+    NewerFormat {
+        /// The version found.
+        found: u32,
+        /// The newest version supported.
+        supported: u32,
+    },
+    /// What is to be read is not in the log any more.
+    #[error(
+        "the log begins at {first}; {wanted} was pruned, or the database is older than the log reaches back"
+    )]
+    Pruned {
+        /// The sequence number that was asked for.
+        wanted: Seq,
+        /// The first one in the log.
+        first: Seq,
+    },
+    /// No subscriber has that name.
+    #[error("there is no subscriber {0:?}")]
+    NoSubscriber(String),
+    /// A subscriber has that name already.
+    #[error("there is a subscriber {0:?} already")]
+    SubscriberExists(String),
+    /// Not a name for a subscriber.
+    #[error("{0:?} is no name for a subscriber: 1 to 64 letters, digits, '-', '_' or '.'")]
+    BadName(String),
+    /// Acknowledged what is not there.
+    #[error("{seq} cannot be acknowledged: the log ends at {last}")]
+    AckBeyondEnd {
+        /// What was to be acknowledged.
+        seq: Seq,
+        /// The last sequence number that anybody may have read.
+        last: Seq,
+    },
+    /// One transaction is too large for the log.
+    #[error("a transaction of {bytes} bytes is too large for the log; {max} fit")]
+    TooLarge {
+        /// Its size, bytes.
+        bytes: u64,
+        /// The largest size, bytes.
+        max: u64,
+    },
+    /// A row has not as many values as its table has columns.
+    #[error("table {table} has {expected} columns, the row has {found} values")]
+    WrongColumns {
+        /// The table's name.
+        table: String,
+        /// Its columns.
+        expected: usize,
+        /// The row's values.
+        found: usize,
+    },
+    /// A name, a number of columns or a note that the format has no room for.
+    #[error("{0}")]
+    Limit(&'static str),
+    /// The process was forked after it opened the log: open it again in the child.
+    #[error("the log was opened before a fork; open it again in this process")]
+    Forked,
+    /// A thread that wrote for others panicked; what became of this transaction is not known until the log is opened again.
+    #[error("a thread failed while it wrote this transaction; open the log again")]
+    Abandoned,
+    /// The transaction is none that waits for its decision.
+    #[error("the transaction is not waiting for commit or rollback")]
+    NotPrepared,
+}
+
+impl From<disk::Error> for Error {
+    fn from(e: disk::Error) -> Self {
+        match e.kind {
+            disk::ErrorKind::Full => Error::Full(e),
+            _ => Error::Io(e),
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! The files in the log's directory, by name.
+//!
+//! ```text
+//! 000000000001.seg   segment 1
+//! spare-…            a pruned segment, or one prepared in advance, to be used again
+//! new-…, prep-…      a segment in the making; what a crash leaves of it is removed
+//! end                the end word                       (format/word.rs)
+//! writer-0, …        one slot for each open log         (format/slot.rs)
+//! state              subscribers, settings, rollbacks   (state.rs)
+//! *.lock             locks: append, state, apply
+//! ```
+
+use crate::format::DATA_OFF;
+use crate::format::segment::{HEADER_LEN, NoHeader, SegmentHeader};
+use crate::{Error, LogId, Result};
+use densite_disk::{Dir, ErrorKind, File, LockKind, OpenMode};
+use std::sync::Arc;
+
+/// The directory of a log, shared by threads.
+pub type LogDir = Arc<dyn Dir + Sync>;
+
+pub(crate) const END: &str = "end";
+pub(crate) const STATE: &str = "state";
+pub(crate) const STATE_NEW: &str = "state.new";
+pub(crate) const APPEND_LOCK: &str = "append.lock";
+pub(crate) const STATE_LOCK: &str = "state.lock";
+pub(crate) const APPLY_LOCK: &str = "apply.lock";
+pub(crate) const SPARE: &str = "spare-";
+pub(crate) const NEW: &str = "new-";
+pub(crate) const PREPARING: &str = "prep-";
+
+/// The directory of one log.
+#[derive(Clone)]
+pub(crate) struct Files {
+    pub(crate) dir: LogDir,
+    pub(crate) id: LogId,
+}
+
+/// A segment that is open, with its header checked.
+pub(crate) struct Segment {
+    pub(crate) file: Box<dyn File>,
+    pub(crate) header: SegmentHeader,
+}
+
+pub(crate) fn segment_name(number: u64) -> String {
+    format!("{number:012}.seg")
+}
+
+pub(crate) fn writer_name(slot: u32) -> String {
+    format!("writer-{slot}")
+}
+
+fn segment_number(name: &str) -> Option<u64> {
+    let digits = name.strip_suffix(".seg")?;
+    let number = digits.parse().ok()?;
+    (segment_name(number) == name).then_some(number)
+}
+
+/// A name nobody else has.
+pub(crate) fn unique(prefix: &str) -> Result<String> {
+    Ok(format!(
+        "{prefix}{:016x}",
+        densite_disk::random::random_u64()?
+    ))
+}
+
+/// Damage in a segment.
+pub(crate) fn damaged(number: u64, offset: u64, problem: impl Into<String>) -> Error {
+    Error::Damaged {
+        segment: segment_name(number),
+        offset,
+        problem: problem.into(),
+    }
+}
+
+impl Files {
+    /// Numbers of the segments from `first` on, ascending.
+    pub(crate) fn numbers(&self, first: u64) -> Result<Vec<u64>> {
+        let names = self.dir.list()?;
+        let mut numbers: Vec<u64> = names.iter().filter_map(|n| segment_number(n)).collect();
+        numbers.retain(|n| *n >= first);
+        numbers.sort_unstable();
+        Ok(numbers)
+    }
+
+    /// Opens a file that may be missing.
+    pub(crate) fn open(&self, name: &str, mode: OpenMode) -> Result<Option<Box<dyn File>>> {
+        match self.dir.open(name, mode) {
+            Ok(file) => Ok(Some(file)),
+            Err(e) if e.kind == ErrorKind::NotFound => Ok(None),
+            Err(e) => Err(e.into()),
+        }
+    }
+
+    /// A file of no bytes, locked. The lock ends with the handle.
+    pub(crate) fn locked(&self, name: &str) -> Result<Box<dyn File>> {
+        let file = self.dir.open(name, OpenMode::Create)?;
+        file.lock(LockKind::Exclusive)?;
+        Ok(file)
+    }
+
+    /// Opens a segment; `None` if there is none of that number.
+    ///
+    /// # Errors
+    /// `Damaged` when the file has another header, `NewerFormat`, `OtherLog`.
+    pub(crate) fn segment(&self, number: u64, mode: OpenMode) -> Result<Option<Segment>> {
+        let Some(file) = self.open(&segment_name(number), mode)? else {
+            return Ok(None);
+        };
+        let header = self.header(file.as_ref(), number)?;
+        Ok(Some(Segment { file, header }))
+    }
+
+    /// Opens a segment for reading and keeps it from being recycled for as long as it is open.
+    pub(crate) fn held(&self, number: u64) -> Result<Option<Segment>> {
+        loop {
+            let Some(file) = self.open(&segment_name(number), OpenMode::Read)? else {
+                return Ok(None);
+            };
+            file.lock(LockKind::Shared)?;
+            match self.header(file.as_ref(), number) {
+                Ok(header) => return Ok(Some(Segment { file, header })),
+                // It may have been pruned and used again since it was opened; its name is gone then.
+                Err(e) => {
+                    if self.dir.exists(&segment_name(number))? {
+                        return Err(e);
+                    }
+                }
+            }
+        }
+    }
+
+    fn header(&self, file: &dyn File, number: u64) -> Result<SegmentHeader> {
+        let mut bytes = [0; HEADER_LEN];
+        file.read_at(&mut bytes, 0)?;
+        match SegmentHeader::decode(&bytes) {
+            Err(NoHeader::Newer(found)) => Err(Error::NewerFormat {
+                found,
+                supported: crate::LOG_FORMAT_VERSION,
+            }),
+            Err(NoHeader::Invalid) => Err(damaged(number, 0, "the segment's header is not valid")),
+            Ok(header) if header.id != self.id => Err(Error::OtherLog {
+                found: header.id,
+                expected: self.id,
+            }),
+            Ok(header) if header.number != number => {
+                let problem = format!("the header is that of segment {}", header.number);
+                Err(damaged(number, 0, problem))
+            }
+            Ok(header) => Ok(header),
+        }
+    }
+
+    /// Where segment `number` ends, which the one after it says, and the check of its last record.
+    pub(crate) fn sealed_end(&self, number: u64) -> Result<(u64, u64)> {
+        match self.segment(number + 1, OpenMode::Read)? {
+            Some(next) if next.header.prev_end >= DATA_OFF => {
+                Ok((next.header.prev_end, next.header.prev_check))
+            }
+            Some(_) => Err(damaged(
+                number + 1,
+                0,
+                "it names no end of the segment before it",
+            )),
+            None => Err(damaged(number + 1, 0, "the segment is missing")),
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! A writer's slot: the files `writer-0`, `writer-1`, ..., each locked by one open log for as long as it is open.
+//!
+//! ```text
+//! offset  size  field
+//!      0     8  nonce      random for each time the log was opened
+//!      8     8  undecided  first row of its first transaction that is neither committed nor rolled back; 0 none
+//!     16     8  cancels    transactions it has rolled back after they were appended
+//!     24     8  checksum   xxh3 of the 24 bytes above
+//! ```
+//!
+//! It means something only while it is locked: the transactions of a process that is gone count as committed.
+//! Invariant: `undecided` is written before the end word reaches that row; so no reader passes a row that is undecided.
+//! Invariant: a rolled-back transaction stands in the state file before `cancels` counts it and before `undecided` moves on; so
+//! a reader that finds both unchanged knows all rollbacks up to there.
+
+use crate::Seq;
+use crate::bytes::Take;
+use xxhash_rust::xxh3::xxh3_64;
+
+/// Length in bytes.
+pub(crate) const SLOT_LEN: usize = 32;
+
+/// What one writer tells the others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct WriterSlot {
+    pub(crate) nonce: u64,
+    pub(crate) undecided: Seq,
+    pub(crate) cancels: u64,
+}
+
+impl WriterSlot {
+    pub(crate) fn encode(&self) -> [u8; SLOT_LEN] {
+        let mut out = Vec::with_capacity(SLOT_LEN);
+        for field in [self.nonce, self.undecided, self.cancels] {
+            out.extend_from_slice(&field.to_le_bytes());
+        }
+        let sum = xxh3_64(&out);
+        out.extend_from_slice(&sum.to_le_bytes());
+        let mut array = [0; SLOT_LEN];
+        array.copy_from_slice(&out);
+        array
+    }
+
+    pub(crate) fn decode(bytes: &[u8]) -> Option<WriterSlot> {
+        let mut take = Take(bytes);
+        let slot = WriterSlot {
+            nonce: take.u64()?,
+            undecided: take.u64()?,
+            cancels: take.u64()?,
+        };
+        let sum = take.u64()?;
+        (xxh3_64(bytes.get(..SLOT_LEN - 8)?) == sum).then_some(slot)
+    }
+}

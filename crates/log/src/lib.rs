@@ -1,0 +1,47 @@
+//! The durable log of a database: batches of rows that are acknowledged once they are synced, and read in one total order.
+//!
+//! A [`Log`] is one opened directory of segments. Threads append transactions through it ([`Log::append`], or [`Log::prepare`] and then
+//! [`Log::commit`] or [`Log::cancel`]); whoever finds no sync under way writes and syncs for all that wait. Several processes may
+//! have the same log open. [`Reader`]s follow it from any row on; named positions of subscribers ([`Log::subscribe`]) keep what they have not
+//! acknowledged; [`Log::prune`] gives back the rest.
+//!
+//! See `docs/FORMAT.md`, "The log", for the bytes and `docs/decisions/log.md` for the reasons.
+
+#![forbid(unsafe_code)]
+#![warn(missing_docs)]
+
+mod bytes;
+mod check;
+mod decisions;
+mod error;
+mod files;
+mod format;
+mod group;
+mod log;
+mod options;
+mod prune;
+mod reader;
+mod recover;
+mod rows;
+mod scan;
+mod sight;
+mod spare;
+mod state;
+mod subscribers;
+mod table;
+mod tail;
+mod txn;
+
+pub use check::{CheckReport, Problem, check};
+pub use error::{Error, Result};
+pub use files::LogDir;
+pub use format::LOG_FORMAT_VERSION;
+pub use log::{Lead, Log, Status};
+pub use options::{LogId, Options, Seq};
+pub use prune::Pruned;
+pub use reader::{Reader, Record};
+pub use rows::{Rows, Value};
+pub use state::Config;
+pub use subscribers::{Begin, Subscriber};
+pub use table::Table;
+pub use txn::{Appended, Batch, Op, Txn, TxnId};

@@ -1,0 +1,464 @@
+//! An open log.
+
+use crate::decisions::Decisions;
+use crate::files::{APPEND_LOCK, APPLY_LOCK, END, Files, LogDir, writer_name};
+use crate::format::segment::SegmentHeader;
+use crate::format::slot::WriterSlot;
+use crate::format::word::EndWord;
+use crate::format::{DATA_OFF, LOG_FORMAT_VERSION};
+use crate::group::{Entry, Group};
+use crate::reader::Reader;
+use crate::recover;
+use crate::sight::{Sight, Visible};
+use crate::state::{Config, State};
+use crate::tail::{Tail, read_word};
+use crate::txn::{Appended, Txn, TxnId};
+use crate::{Error, Options, Result, Seq};
+use densite_disk::{File, LockKind, OpenMode};
+use parking_lot::{Condvar, Mutex};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+/// How often a waiting reader looks whether another process appended.
+const POLL: Duration = Duration::from_millis(2);
+/// Pause between the mebibytes of a segment that is prepared.
+const PAUSE: Duration = Duration::from_millis(5);
+
+/// A log that is open. Clones share it; the last one to go, readers included, closes it.
+#[derive(Clone)]
+pub struct Log {
+    pub(crate) shared: Arc<Shared>,
+}
+
+/// What all users of an open log share.
+pub(crate) struct Shared {
+    pub(crate) files: Files,
+    pub(crate) options: Options,
+    /// The process that opened it.
+    pid: u32,
+    slot_no: u32,
+    /// Locked by whoever appends; the second one keeps out other processes.
+    tail: Mutex<(Tail, Box<dyn File>)>,
+    group: Group,
+    decisions: Decisions,
+    sight: Mutex<Sight>,
+    /// Wakes readers that wait in this process.
+    news: (Mutex<()>, Condvar),
+    txn_next: AtomicU64,
+    /// The segment while which a spare was last asked for.
+    spare_asked: AtomicU64,
+}
+
+/// How large the log is, and where it ends.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Status {
+    /// Number of the first row that is still there, if any row is.
+    pub first: Seq,
+    /// Number of the last row that may be read.
+    pub last: Seq,
+    /// Segments in use.
+    pub segments: u64,
+    /// Bytes of their files.
+    pub bytes: u64,
+    /// Bytes of segments kept for use again.
+    pub spare_bytes: u64,
+    /// Settings.
+    pub config: Config,
+}
+
+/// The right to be the one that applies; it ends with this value or its process.
+pub struct Lead {
+    _file: Box<dyn File>,
+}
+
+impl Log {
+    /// Opens the log in a directory, and makes it if there is none and [`Options::create`] says so. The first process to open it finds
+    /// its end, which reads what was appended since the end was last noted, and all of the last segment behind it.
+    ///
+    /// # Errors
+    /// `Missing`, `OtherLog`, `NewerFormat`; `Damaged` where bytes that were synced are gone; `Full`, `Io`.
+    pub fn open(dir: LogDir, options: Options) -> Result<Log> {
+        options.check()?;
+        let files = Files {
+            dir,
+            id: options.id,
+        };
+        let append_lock = files.locked(APPEND_LOCK)?;
+        files.clear_unfinished()?;
+        let state = prepare(&files, &options)?;
+        let end_file = files.dir.open(END, OpenMode::Create)?;
+        let (slot_no, slot_file, joined) = take_slot(&files)?;
+        // While another process has the log open the word is right: it published it, or found it.
+        let word = match read_word(end_file.as_ref(), &files)? {
+            Some(word) if joined => word,
+            _ => recover::end(&files)?,
+        };
+        let mut tail = Tail::new(files.clone(), options.clone(), end_file, word);
+        if joined {
+            tail.catch_up()?;
+        }
+        let state = match state {
+            Some(state) => state,
+            None => adopt(&files, tail.word())?,
+        };
+        let stored = state.subscribers.values().copied().max().unwrap_or(0);
+        tail.raise(options.above.max(stored));
+        let decisions = Decisions::new(slot_file)?;
+        tail.publish(slot_no + 1)?;
+        crate::prune::retire(&files, state.first_segment, &options)?;
+        append_lock.unlock()?;
+        let sight = Sight::new(&files, tail.word())?;
+        Ok(Log {
+            shared: Arc::new(Shared {
+                files,
+                options,
+                pid: std::process::id(),
+                slot_no,
+                tail: Mutex::new((tail, append_lock)),
+                group: Group::default(),
+                decisions,
+                sight: Mutex::new(sight),
+                news: (Mutex::new(()), Condvar::new()),
+                txn_next: AtomicU64::new(densite_disk::random::random_u64()?),
+                spare_asked: AtomicU64::new(0),
+            }),
+        })
+    }
+
+    /// A name for a transaction, which no other of this or another process has.
+    pub fn new_txn(&self) -> TxnId {
+        TxnId(self.shared.txn_next.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// Appends a transaction and waits until it is durable: then it is committed. A transaction without rows is nothing, and went to 1..=0.
+    ///
+    /// # Errors
+    /// `Full`, `Io`, `SyncFailed`: it is not in the log, and may be appended again. `Damaged`, `Forked`, `Abandoned`.
+    pub fn append(&self, txn: Txn) -> Result<Appended> {
+        self.shared.append(Arc::new(txn), false)
+    }
+
+    /// Appends a transaction and waits until it is durable; readers see it once [`Log::commit`] is called, and never if [`Log::cancel`] is. Again with the id of one that is
+    /// undecided it appends nothing and answers where that one is.
+    ///
+    /// If the process ends in between, the transaction is committed.
+    ///
+    /// # Errors
+    /// As [`Log::append`].
+    pub fn prepare(&self, txn: &Arc<Txn>) -> Result<Appended> {
+        match self.shared.decisions.find(txn.id()) {
+            Some(appended) => Ok(appended),
+            None => self.shared.append(txn.clone(), true),
+        }
+    }
+
+    /// Commits a prepared transaction; nothing happens if it is committed already.
+    pub fn commit(&self, id: TxnId) {
+        if self.shared.is_ours().is_ok() {
+            self.shared.decisions.commit(id);
+            self.shared.wake();
+        }
+    }
+
+    /// Rolls a prepared transaction back, durably. Nothing happens if it was not prepared.
+    ///
+    /// # Errors
+    /// `Full`, `Io`: it is not durable yet. The rows stay hidden, readers wait at that place, and each later call tries again.
+    pub fn cancel(&self, id: TxnId) -> Result<()> {
+        self.shared.is_ours()?;
+        let done = self.shared.decisions.cancel(id, &self.shared.files);
+        self.shared.wake();
+        done
+    }
+
+    /// The last row that may be read: synced, and decided like all before it.
+    ///
+    /// # Errors
+    /// `Io`.
+    pub fn last(&self) -> Result<Seq> {
+        Ok(self.shared.visible()?.last)
+    }
+
+    /// Waits until rows after this one may be read; false if the time is over before.
+    ///
+    /// # Errors
+    /// `Io`, `Forked`.
+    pub fn wait_after(&self, seq: Seq, timeout: Duration) -> Result<bool> {
+        let until = Instant::now() + timeout;
+        let (lock, news) = &self.shared.news;
+        let mut held = lock.lock();
+        loop {
+            if self.last()? > seq {
+                return Ok(true);
+            }
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Ok(false);
+            }
+            news.wait_for(&mut held, POLL.min(left));
+        }
+    }
+
+    /// Reads what follows this row; 0 for all. What was pruned is an error when it is read, not here.
+    ///
+    /// # Errors
+    /// `Io`, `Forked`.
+    pub fn read_after(&self, seq: Seq) -> Result<Reader> {
+        self.shared.is_ours()?;
+        Reader::new(self.shared.clone(), seq)
+    }
+
+    /// Takes the right to apply, which one open log of all processes has; `None` if another has it.
+    ///
+    /// # Errors
+    /// `Io`.
+    pub fn try_lead(&self) -> Result<Option<Lead>> {
+        let file = self.shared.files.dir.open(APPLY_LOCK, OpenMode::Create)?;
+        let taken = file.try_lock(LockKind::Exclusive)?;
+        Ok(taken.then_some(Lead { _file: file }))
+    }
+
+    /// Prepares the next segment's file, if no pruned one is there for it; answers whether it did. A thread does this by itself when a segment is half full, unless
+    /// [`Options::background`] says no.
+    ///
+    /// # Errors
+    /// `Full`, `Io`; the log works on without.
+    pub fn prepare_spare(&self) -> Result<bool> {
+        let shared = &self.shared;
+        shared
+            .files
+            .prepare_spare(shared.options.segment_bytes, Duration::ZERO)
+    }
+
+    /// Settings.
+    ///
+    /// # Errors
+    /// `Io`, `Damaged`.
+    pub fn config(&self) -> Result<Config> {
+        Ok(self.shared.state()?.config)
+    }
+
+    /// Changes settings, durably; answers what they are then.
+    ///
+    /// # Errors
+    /// `Full`, `Io`, `Damaged`.
+    pub fn set_config(&self, change: impl FnOnce(&mut Config)) -> Result<Config> {
+        self.shared.is_ours()?;
+        self.shared.files.with_state(|state| {
+            change(&mut state.config);
+            Ok((state.config, true))
+        })
+    }
+
+    /// How large the log is.
+    ///
+    /// # Errors
+    /// `Io`, `Damaged`.
+    pub fn status(&self) -> Result<Status> {
+        let state = self.shared.state()?;
+        let files = &self.shared.files;
+        let numbers = files.numbers(state.first_segment)?;
+        let size = |name: &str| -> Result<u64> {
+            Ok(files
+                .open(name, OpenMode::Read)?
+                .map_or(Ok(0), |f| f.len())?)
+        };
+        let mut bytes = 0;
+        for number in &numbers {
+            bytes += size(&crate::files::segment_name(*number))?;
+        }
+        let mut spare_bytes = 0;
+        for name in files.spares()? {
+            spare_bytes += size(&name)?;
+        }
+        Ok(Status {
+            first: self.shared.first_seq()?,
+            last: self.last()?,
+            segments: numbers.len() as u64,
+            bytes,
+            spare_bytes,
+            config: state.config,
+        })
+    }
+}
+
+/// Makes a log where there is none. Answers the state, if there is one.
+fn prepare(files: &Files, options: &Options) -> Result<Option<State>> {
+    let state = files.load_state()?;
+    if state.is_some() || !files.numbers(0)?.is_empty() {
+        return Ok(state);
+    }
+    if !options.create {
+        return Err(Error::Missing);
+    }
+    // One that was left behind would be believed.
+    crate::spare::remove(files, END)?;
+    files.make_segment(&SegmentHeader {
+        version: LOG_FORMAT_VERSION,
+        id: options.id,
+        number: 1,
+        first_seq: options.above + 1,
+        prev_end: 0,
+        prev_check: 0,
+        salt: densite_disk::random::random_u64()?,
+    })?;
+    // The state is written when the segment is known to be durable: a state without segments means that they were lost.
+    Ok(None)
+}
+
+/// A log without a state: one that was just made, or segments that came from elsewhere. Of those nobody knows who still needs them.
+fn adopt(files: &Files, word: EndWord) -> Result<State> {
+    let first_segment = files.numbers(0)?.first().copied().unwrap_or(1);
+    let is_new = first_segment == word.segment && word.off == DATA_OFF;
+    let mut state = State::new(files.id, is_new);
+    state.first_segment = first_segment;
+    files.store_state(&state)?;
+    Ok(state)
+}
+
+/// Locks the first writer's slot that is free; its number, its file, and whether another is taken. The caller holds the append lock.
+fn take_slot(files: &Files) -> Result<(u32, Box<dyn File>, bool)> {
+    let (mut own, mut joined) = (None, false);
+    for no in 0.. {
+        let name = writer_name(no);
+        let file = match files.open(&name, OpenMode::Write)? {
+            Some(file) => file,
+            None if own.is_some() => break,
+            None => files.dir.open(&name, OpenMode::Create)?,
+        };
+        if !file.try_lock(LockKind::Exclusive)? {
+            joined = true;
+            continue;
+        }
+        // A power cut may have torn it, and everybody would try to read it again and again.
+        file.write_at(&WriterSlot::default().encode(), 0)?;
+        if own.is_none() {
+            own = Some((no, file));
+        }
+    }
+    let (no, file) = own.ok_or(Error::Limit("too many processes have the log open"))?;
+    Ok((no, file, joined))
+}
+
+impl Shared {
+    /// Rule 15: a child of the process that opened the log shares its locks and must not use them.
+    pub(crate) fn is_ours(&self) -> Result<()> {
+        if self.pid == std::process::id() {
+            Ok(())
+        } else {
+            Err(Error::Forked)
+        }
+    }
+
+    fn append(self: &Arc<Shared>, txn: Arc<Txn>, undecided: bool) -> Result<Appended> {
+        self.is_ours()?;
+        if txn.rows() == 0 {
+            return Ok(Appended { first: 1, last: 0 });
+        }
+        self.decisions.retry(&self.files);
+        let entry = Entry::new(txn, undecided);
+        self.group.run(&entry, || self.lead())
+    }
+
+    /// Writes and syncs what waits, for everybody.
+    fn lead(self: &Arc<Shared>) {
+        let mut held = self.tail.lock();
+        let (tail, lock) = &mut *held;
+        let locked = lock.lock(LockKind::Exclusive).map_err(Error::from);
+        let ready = locked.and_then(|()| tail.catch_up());
+        // Taken only now, when it is our turn: more may have come while another process had its turn.
+        let taken = self.group.take(|bytes, more| tail.fits(bytes, more));
+        let entries = taken.entries();
+        if entries.is_empty() {
+            lock.unlock().ok();
+            return;
+        }
+        let txns: Vec<Arc<Txn>> = entries.iter().map(|e| e.txn.clone()).collect();
+        let undecided = || entries.iter().filter(|e| e.undecided);
+        let outcome = ready.and_then(|()| {
+            tail.write(&txns, |appended| {
+                let both = entries.iter().zip(appended).filter(|(e, _)| e.undecided);
+                self.decisions.add(both.map(|(e, a)| (e.txn.id(), *a)))
+            })
+        });
+        // Should this fail, the lock goes with its handle; nobody can be told of it here.
+        lock.unlock().ok();
+        match outcome {
+            Ok(appended) => {
+                for (entry, appended) in entries.iter().zip(appended) {
+                    entry.finish(Ok(appended));
+                }
+                self.ask_for_spare(tail);
+            }
+            Err(e) => {
+                if undecided().next().is_some() {
+                    self.decisions.retract(undecided().map(|e| e.txn.id()));
+                }
+                entries
+                    .iter()
+                    .for_each(|entry| entry.finish(Err(e.clone())));
+            }
+        }
+        drop(held);
+        self.wake();
+    }
+
+    fn ask_for_spare(&self, tail: &Tail) {
+        let segment = tail.word().segment;
+        if !self.options.background
+            || !tail.is_half_full()
+            || self.spare_asked.swap(segment, Ordering::Relaxed) == segment
+        {
+            return;
+        }
+        let (files, bytes) = (self.files.clone(), self.options.segment_bytes);
+        // Without a thread, or without room for a spare, the next segment grows as it is written.
+        let thread = std::thread::Builder::new().name("densite-log".into());
+        thread.spawn(move || files.prepare_spare(bytes, PAUSE)).ok();
+    }
+
+    pub(crate) fn wake(&self) {
+        let _held = self.news.0.lock();
+        self.news.1.notify_all();
+    }
+
+    pub(crate) fn visible(&self) -> Result<Visible> {
+        self.is_ours()?;
+        self.sight
+            .lock()
+            .look(&self.files, self.slot_no, &self.decisions)
+    }
+
+    pub(crate) fn state(&self) -> Result<State> {
+        self.is_ours()?;
+        self.files.load_state()?.ok_or(Error::Missing)
+    }
+
+    /// Number of the first row that is still there.
+    pub(crate) fn first_seq(&self) -> Result<Seq> {
+        loop {
+            let first = self.state()?.first_segment;
+            // If it is pruned meanwhile, the state names another.
+            if let Some(segment) = self.files.segment(first, OpenMode::Read)? {
+                return Ok(segment.header.first_seq);
+            }
+            if self.state()?.first_segment == first {
+                return Err(crate::files::damaged(first, 0, "the segment is missing"));
+            }
+        }
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        if self.is_ours().is_err() {
+            return;
+        }
+        // So that the next one to open the log finds its end at once. Nothing depends on it.
+        let (tail, lock) = self.tail.get_mut();
+        if let Ok(true) = lock.try_lock(LockKind::Exclusive) {
+            tail.catch_up().and_then(|()| tail.sync_word()).ok();
+        }
+    }
+}

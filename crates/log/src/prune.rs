@@ -1,0 +1,118 @@
+//! Giving back segments that nobody needs, off the writers' path.
+//!
+//! A segment goes when all its rows are applied durably (the caller says up to where), acknowledged by every subscriber and decided, when
+//! enough other bytes are retained, when no reader is at it or before it, and when all segments before it go too.
+//!
+//! The state names the first segment that stays, durably, before any file is touched. So whatever becomes of the files in a
+//! power cut, what a subscriber acknowledged is durable before rows go for it, and a segment is never missing between others.
+
+use crate::files::{Files, STATE_LOCK, segment_name};
+use crate::format::DATA_OFF;
+use crate::log::Log;
+use crate::spare::remove;
+use crate::{Error, Options, Result, Seq};
+use densite_disk::{ErrorKind, LockKind, OpenMode};
+
+/// What pruning did.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Pruned {
+    /// Segments that went.
+    pub segments: u64,
+    /// Bytes of their files.
+    pub bytes: u64,
+}
+
+impl Log {
+    /// Prunes what may go. `durable` is the last row whose effect the database holds durably: committed before a checkpoint that completed,
+    /// and synced since (rule 4).
+    ///
+    /// # Errors
+    /// `Full`, `Io`, `Damaged`. What was acknowledged or not stays true.
+    pub fn prune(&self, durable: Seq) -> Result<Pruned> {
+        let shared = &self.shared;
+        let files = &shared.files;
+        let visible = shared.visible()?;
+        let lock = files.locked(STATE_LOCK)?;
+        let mut state = files.load_state()?.ok_or(Error::Missing)?;
+        let slowest = state.slowest().unwrap_or(Seq::MAX);
+        let passed = durable.min(slowest).min(visible.last);
+        let tail = visible.word.segment;
+        let mut sizes = Vec::new();
+        for number in state.first_segment..tail {
+            let file = files.open(&segment_name(number), OpenMode::Read)?;
+            sizes.push(file.map_or(Ok(0), |f| f.len())?);
+        }
+        let mut kept: u64 = sizes.iter().sum::<u64>() + (visible.word.off - DATA_OFF);
+        let (mut pruned, mut held) = (Pruned::default(), Vec::new());
+        for (number, bytes) in (state.first_segment..tail).zip(sizes) {
+            let next = files.segment(number + 1, OpenMode::Read)?;
+            let next =
+                next.ok_or_else(|| crate::files::damaged(number + 1, 0, "the segment is missing"))?;
+            let not_passed = next.header.first_seq > passed.saturating_add(1);
+            if not_passed || kept - bytes < state.config.retain_bytes {
+                break;
+            }
+            // A reader holds the segment it is at. It needs all that follow too, so this is where pruning ends.
+            let file = files.open(&segment_name(number), OpenMode::Read)?;
+            if let Some(file) = file {
+                if !file.try_lock(LockKind::Exclusive)? {
+                    break;
+                }
+                held.push(file);
+            }
+            kept -= bytes;
+            pruned.segments += 1;
+            pruned.bytes += bytes;
+            state.first_segment = number + 1;
+            let first_seq = next.header.first_seq;
+            state.cancelled.retain(|(_, last)| *last >= first_seq);
+        }
+        if pruned.segments == 0 {
+            return Ok(pruned);
+        }
+        files.store_state(&state)?;
+        // Subscribers need not wait while files are removed.
+        drop(lock);
+        retire(files, state.first_segment, &shared.options)?;
+        Ok(pruned)
+    }
+
+    /// [`Log::prune`], if `automatically_purge` is on. For whoever runs after writes: it looks at two small files if there is nothing to do.
+    ///
+    /// # Errors
+    /// As [`Log::prune`].
+    pub fn purge(&self, durable: Seq) -> Result<Pruned> {
+        match self.config()?.automatically_purge {
+            true => self.prune(durable),
+            false => Ok(Pruned::default()),
+        }
+    }
+}
+
+/// Keeps the files of pruned segments for use again, or removes them.
+pub(crate) fn retire(files: &Files, first_segment: u64, options: &Options) -> Result<()> {
+    let pruned = files
+        .numbers(0)?
+        .into_iter()
+        .take_while(|n| *n < first_segment);
+    for number in pruned {
+        let name = segment_name(number);
+        let Some(file) = files.open(&name, OpenMode::Read)? else {
+            continue;
+        };
+        // A little short of a segment it is as good: it grows.
+        let fits = (options.segment_bytes / 2..=options.segment_bytes).contains(&file.len()?);
+        if fits && files.spares()?.len() < options.spares_max {
+            match files
+                .dir
+                .rename(&name, &format!("{}{number:016x}", crate::files::SPARE))
+            {
+                Err(e) if e.kind != ErrorKind::NotFound => return Err(e.into()),
+                _ => {}
+            }
+        } else {
+            remove(files, &name)?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,261 @@
+//! Reading the log in order.
+
+use crate::files::{Segment, damaged, segment_name};
+use crate::format::record::{Kind, RecordHeader};
+use crate::log::Shared;
+use crate::rows::Rows;
+use crate::scan::{Look, Walk};
+use crate::sight::Visible;
+use crate::state::is_cancelled;
+use crate::table::Table;
+use crate::txn::{Op, TxnId, decoded};
+use crate::{Error, Result, Seq};
+use densite_disk::OpenMode;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// Some rows of a transaction: one batch.
+#[derive(Debug, Clone)]
+pub struct Record {
+    /// Number of the first of `rows`.
+    pub first: Seq,
+    /// How many of the first rows were read before: a reader may begin within a batch.
+    pub skip: usize,
+    /// The transaction.
+    pub txn: TxnId,
+    /// Whether the next record is of another transaction.
+    pub ends_transaction: bool,
+    /// Whose rows they are.
+    pub table: Arc<Table>,
+    /// What is done with them.
+    pub op: Op,
+    /// The rows.
+    pub rows: Rows,
+}
+
+impl Record {
+    /// Number of the last of its rows.
+    pub fn last(&self) -> Seq {
+        self.first + self.rows.len() as u64 - 1
+    }
+}
+
+/// A place in a segment, which is held against recycling.
+pub(crate) struct Place {
+    number: u64,
+    pub(crate) walk: Walk,
+    /// Where the segment ends and its last check, once another follows.
+    end: Option<(u64, u64)>,
+    tables: HashMap<u32, Arc<Table>>,
+}
+
+/// Reads records in order, those that are synced, decided and not rolled back. While it is there, nothing from its place on is pruned.
+pub struct Reader {
+    shared: Arc<Shared>,
+    after: Seq,
+    visible: Visible,
+    place: Option<Place>,
+}
+
+impl Reader {
+    pub(crate) fn new(shared: Arc<Shared>, after: Seq) -> Result<Reader> {
+        let visible = shared.visible()?;
+        let mut reader = Reader {
+            shared,
+            after,
+            visible,
+            place: None,
+        };
+        match reader.find_place() {
+            Ok(()) | Err(Error::Pruned { .. }) => Ok(reader),
+            Err(e) => Err(e),
+        }
+    }
+
+    /// The last row that was read or passed.
+    pub fn position(&self) -> Seq {
+        self.after
+    }
+
+    /// The next record; `None` at the end, which may move: ask again later, or [`Log::wait_after`](crate::Log::wait_after).
+    ///
+    /// # Errors
+    /// `Pruned` when the rows are not in the log any more; `Damaged`; `Io`. After an error the reader stands where it stood.
+    #[expect(clippy::should_implement_trait, reason = "the end may move")]
+    pub fn next(&mut self) -> Result<Option<Record>> {
+        let mut fresh = false;
+        loop {
+            self.find_place()?;
+            match self.step()? {
+                Step::Record(record) => return Ok(Some(record)),
+                Step::Passed => {}
+                Step::End if fresh => return Ok(None),
+                Step::End => {
+                    // Asked once for each record at most: the end is a read of another file.
+                    self.visible = self.shared.visible()?;
+                    fresh = true;
+                }
+            }
+        }
+    }
+
+    /// Bytes of the log between this place and its end.
+    ///
+    /// # Errors
+    /// As [`Reader::next`].
+    pub fn bytes_left(&mut self) -> Result<u64> {
+        self.visible = self.shared.visible()?;
+        self.find_place()?;
+        let Some(place) = &self.place else {
+            return Ok(0);
+        };
+        let word = self.visible.word;
+        let (mut number, mut at, mut bytes) = (place.number, place.walk.at(), 0);
+        while number < word.segment {
+            let (end, _) = self.shared.files.sealed_end(number)?;
+            bytes += end.saturating_sub(at);
+            (number, at) = (number + 1, crate::format::DATA_OFF);
+        }
+        Ok(bytes + word.off.saturating_sub(at))
+    }
+
+    /// Opens the segment that has the next row, if none is open.
+    fn find_place(&mut self) -> Result<()> {
+        if self.place.is_some() {
+            return Ok(());
+        }
+        loop {
+            let wanted = self.after + 1;
+            let first = self.shared.state()?.first_segment;
+            // The last segment whose first row is not behind the wanted one.
+            let (mut low, mut high) = (first, self.visible.word.segment.max(first));
+            while low < high {
+                let middle = low + (high - low).div_ceil(2);
+                let segment = self.shared.files.segment(middle, OpenMode::Read)?;
+                match segment {
+                    Some(s) if s.header.first_seq <= wanted => low = middle,
+                    Some(_) => high = middle - 1,
+                    None if self.shared.state()?.first_segment > middle => break,
+                    None => return Err(damaged(middle, 0, "the segment is missing")),
+                }
+            }
+            match self.shared.files.held(low)? {
+                Some(segment) if segment.header.first_seq <= wanted => {
+                    self.place = Some(Place::new(segment));
+                    return Ok(());
+                }
+                Some(segment) if low == self.shared.state()?.first_segment => {
+                    let first = segment.header.first_seq;
+                    return Err(Error::Pruned { wanted, first });
+                }
+                None if low == self.shared.state()?.first_segment => {
+                    return Err(damaged(low, 0, "the segment is missing"));
+                }
+                // It was pruned while we looked.
+                _ => {}
+            }
+        }
+    }
+
+    fn step(&mut self) -> Result<Step> {
+        let Some(place) = &mut self.place else {
+            return Ok(Step::Passed);
+        };
+        let word = self.visible.word;
+        if place.end.is_none() && place.number < word.segment {
+            place.end = Some(self.shared.files.sealed_end(place.number)?);
+        }
+        let limit = match place.end {
+            Some((end, _)) => end,
+            None if place.number == word.segment => word.off,
+            None => return Ok(Step::End),
+        };
+        if place.walk.at() >= limit {
+            let Some((end, check)) = place.end else {
+                return Ok(Step::End);
+            };
+            if place.walk.at() > end || place.walk.prev() != check {
+                let problem = "the next segment does not follow this one";
+                return Err(damaged(place.number, end, problem));
+            }
+            // The next one is held before this one is let go, so pruning never overtakes.
+            let next = self.shared.files.held(place.number + 1)?;
+            let next =
+                next.ok_or_else(|| damaged(place.number + 1, 0, "the segment is missing"))?;
+            self.place = Some(Place::new(next));
+            return Ok(Step::Passed);
+        }
+        let header = match place.walk.look(limit)? {
+            Look::Record(header) => header,
+            Look::Nothing(problem) => {
+                return Err(damaged(place.number, place.walk.at(), problem));
+            }
+        };
+        if header.last_seq() > self.visible.last {
+            return Ok(Step::End);
+        }
+        let record = place.read(&header, self.after, &self.visible.cancelled)?;
+        place.walk.pass(&header);
+        self.after = self.after.max(header.last_seq());
+        Ok(record.map_or(Step::Passed, Step::Record))
+    }
+}
+
+enum Step {
+    Record(Record),
+    /// Something that is no record to be read.
+    Passed,
+    /// Nothing more may be read, as far as is known.
+    End,
+}
+
+impl Place {
+    pub(crate) fn new(segment: Segment) -> Place {
+        Place {
+            number: segment.header.number,
+            walk: Walk::new(segment),
+            end: None,
+            tables: HashMap::new(),
+        }
+    }
+
+    /// What the record here has for somebody who read up to `after`.
+    pub(crate) fn read(
+        &mut self,
+        header: &RecordHeader,
+        after: Seq,
+        cancelled: &[(Seq, Seq)],
+    ) -> Result<Option<Record>> {
+        let at = self.walk.at();
+        let wrong = |problem: &str| Error::Damaged {
+            segment: segment_name(self.number),
+            offset: at,
+            problem: problem.to_owned(),
+        };
+        let stored = self.walk.payload(header);
+        if header.kind == Kind::Table {
+            let table =
+                Table::decode(stored).ok_or_else(|| wrong("a table that cannot be read"))?;
+            self.tables.insert(at as u32, table);
+            return Ok(None);
+        }
+        if header.last_seq() <= after || is_cancelled(cancelled, header.first_seq) {
+            return Ok(None);
+        }
+        let table = self.tables.get(&header.table);
+        let table = table.ok_or_else(|| wrong("its table is not there"))?;
+        let rows = decoded(header.codec, stored, header.raw_len)
+            .and_then(|raw| Rows::decode(raw, header.count as usize))
+            .filter(|rows| rows.columns() == table.columns().len())
+            .ok_or_else(|| wrong("rows that cannot be read"))?;
+        Ok(Some(Record {
+            first: header.first_seq,
+            skip: (after + 1).saturating_sub(header.first_seq) as usize,
+            txn: TxnId(header.txn),
+            ends_transaction: header.ends_transaction(),
+            table: table.clone(),
+            op: Op::of(header.op).ok_or_else(|| wrong("an unknown operation"))?,
+            rows,
+        }))
+    }
+}

@@ -1,0 +1,122 @@
+//! Where the log ends, found from its files: when the first process opens it, or when the end word cannot be believed.
+//!
+//! From the end word, or from the beginning of the last segment if the word is older, records are followed as long as they are
+//! valid. What follows them was never acknowledged, with one exception, which is damage: see [`Walk::synced_later`].
+//! Records behind the word are written again and synced before they count: a process that was killed may have left them in the
+//! system's cache only, even behind a failed sync.
+
+use crate::files::{END, Files, damaged, segment_name};
+use crate::format::DATA_OFF;
+use crate::format::word::EndWord;
+use crate::scan::{Look, Walk};
+use crate::tail::read_word;
+use crate::{Error, Result};
+use densite_disk::{File, OpenMode, SyncKind};
+
+/// Numbers of the segments that belong to the log, which follow each other without a gap.
+///
+/// # Errors
+/// `Missing` where there is neither a segment nor a state; `Damaged` where a segment is missing.
+pub(crate) fn segments(files: &Files) -> Result<Vec<u64>> {
+    let state = files.load_state()?;
+    let numbers = files.numbers(state.as_ref().map_or(0, |s| s.first_segment))?;
+    let Some(lowest) = numbers.first() else {
+        return Err(state.map_or(Error::Missing, |s| {
+            damaged(s.first_segment, 0, "the segment is missing")
+        }));
+    };
+    let first = state.map_or(*lowest, |s| s.first_segment);
+    for (number, want) in numbers.iter().zip(first..) {
+        if *number != want {
+            return Err(damaged(want, 0, "the segment is missing"));
+        }
+    }
+    Ok(numbers)
+}
+
+/// Finds the end and makes everything before it durable. The caller holds the append lock.
+pub(crate) fn end(files: &Files) -> Result<EndWord> {
+    let numbers = segments(files)?;
+    // The last segment may be there without its name being durable, if whoever made it was stopped in between.
+    files.dir.sync()?;
+    let tail = numbers.last().copied().unwrap_or_default();
+    let word = match files.open(END, OpenMode::Read)? {
+        Some(file) => read_word(file.as_ref(), files)?,
+        None => None,
+    };
+    if let Some(word) = word.filter(|w| w.segment > tail) {
+        return Err(damaged(word.segment, 0, "the segment is missing"));
+    }
+    let Some(segment) = files.segment(tail, OpenMode::Write)? else {
+        return Err(damaged(tail, 0, "the segment is missing"));
+    };
+    let header = segment.header;
+    let known = word.filter(|w| w.segment == tail).unwrap_or(EndWord {
+        id: files.id,
+        segment: tail,
+        off: DATA_OFF,
+        check: header.check(),
+        next_seq: header.first_seq,
+        writers: word.map_or(0, |w| w.writers),
+        flags: 0,
+    });
+    let len = segment.file.len()?;
+    if len < known.off {
+        let problem = format!("the file has {len} bytes and had {}", known.off);
+        return Err(damaged(tail, len, problem));
+    }
+    if known.sealed() {
+        return Ok(known);
+    }
+    let mut walk = Walk::from(segment, known.off, known.check);
+    let (mut end, mut next_seq) = (known, known.next_seq);
+    let problem = loop {
+        match walk.look(len)? {
+            Look::Nothing(problem) => break problem,
+            Look::Record(record) if record.first_seq < next_seq => break "rows out of order",
+            Look::Record(record) => {
+                walk.pass(&record);
+                next_seq = record.last_seq() + 1;
+                if record.ends_transaction() {
+                    (end.off, end.check, end.next_seq) = (walk.at(), walk.prev(), next_seq);
+                }
+            }
+        }
+    };
+    if walk.synced_later()? {
+        let problem = format!("{problem}, though it was synced");
+        return Err(damaged(tail, walk.at(), problem));
+    }
+    write_again(walk.file(), known.off, end.off).map_err(|e| name_failure(e, tail))?;
+    Ok(end)
+}
+
+/// Makes durable what a process wrote that did not live to sync it.
+fn write_again(file: &dyn File, from: u64, to: u64) -> densite_disk::Result<()> {
+    let mut at = from;
+    let mut buf = vec![0; 1 << 20];
+    while at < to {
+        let want = usize::try_from(to - at).unwrap_or(buf.len()).min(buf.len());
+        let Some(piece) = buf.get_mut(..want) else {
+            break;
+        };
+        file.read_at(piece, at)?;
+        file.write_at(piece, at)?;
+        at += want as u64;
+    }
+    if from < to {
+        file.sync(SyncKind::Data)?;
+    }
+    Ok(())
+}
+
+fn name_failure(e: densite_disk::Error, tail: u64) -> Error {
+    match e.op {
+        densite_disk::Op::Sync => Error::Damaged {
+            segment: segment_name(tail),
+            offset: 0,
+            problem: format!("it could not be synced: {e}"),
+        },
+        _ => e.into(),
+    }
+}

@@ -1,0 +1,196 @@
+//! Decoded rows: every length is checked once, then any value is at hand.
+
+use super::{Form, NULLABLE, Value};
+use crate::bytes::Take;
+use std::ops::Range;
+
+/// Where a column's parts lie in the payload.
+#[derive(Debug, Clone)]
+struct Column {
+    form: Form,
+    nulls: Option<Range<usize>>,
+    /// The least value of integers.
+    least: i64,
+    width: usize,
+    /// Integers or reals; of mixed columns the tags.
+    fixed: Range<usize>,
+    /// Where each row's bytes end in the payload; where the first one's begin is the first entry.
+    ends: Vec<u32>,
+}
+
+/// The rows of a record.
+#[derive(Debug, Clone)]
+pub struct Rows {
+    payload: Vec<u8>,
+    count: usize,
+    columns: Vec<Column>,
+}
+
+impl Rows {
+    /// Takes a decoded payload apart; `None` if it is none of `count` rows.
+    pub(crate) fn decode(payload: Vec<u8>, count: usize) -> Option<Rows> {
+        let mut take = Counted::new(&payload);
+        let n = take.rest.u16()?;
+        let mut columns = Vec::with_capacity(usize::from(n));
+        for _ in 0..n {
+            columns.push(Column::decode(&mut take, count)?);
+        }
+        take.rest.0.is_empty().then_some(Rows {
+            payload,
+            count,
+            columns,
+        })
+    }
+
+    /// Number of rows.
+    pub fn len(&self) -> usize {
+        self.count
+    }
+
+    /// Whether there are none; a record has at least one.
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// Number of columns.
+    pub fn columns(&self) -> usize {
+        self.columns.len()
+    }
+
+    /// The value in a row and a column, both counted from 0; `None` where there is no such place.
+    pub fn get(&self, row: usize, column: usize) -> Option<Value<'_>> {
+        if row >= self.count {
+            return None;
+        }
+        self.columns.get(column)?.get(&self.payload, row)
+    }
+
+    /// The values of one row; none if there is no such row.
+    pub fn row(&self, row: usize) -> impl Iterator<Item = Value<'_>> {
+        let columns = self.columns.iter().filter(move |_| row < self.count);
+        columns.map(move |c| c.get(&self.payload, row).unwrap_or(Value::Null))
+    }
+}
+
+/// Takes from the front and knows where it is.
+struct Counted<'a> {
+    len: usize,
+    rest: Take<'a>,
+}
+
+impl<'a> Counted<'a> {
+    fn new(bytes: &'a [u8]) -> Counted<'a> {
+        Counted {
+            len: bytes.len(),
+            rest: Take(bytes),
+        }
+    }
+
+    fn range(&mut self, len: usize) -> Option<Range<usize>> {
+        let from = self.len - self.rest.0.len();
+        self.rest.bytes(len)?;
+        Some(from..from + len)
+    }
+
+    /// Lengths of `count` rows and their bytes, as ends.
+    fn ends(&mut self, count: usize) -> Option<Vec<u32>> {
+        let width = usize::from(self.rest.u8()?);
+        if !matches!(width, 1 | 2 | 4) {
+            return None;
+        }
+        let lens = self.rest.bytes(count.checked_mul(width)?)?;
+        let mut at = (self.len - self.rest.0.len()) as u64;
+        let mut ends = Vec::with_capacity(count + 1);
+        let from = at;
+        ends.push(at as u32);
+        for len in lens.chunks_exact(width) {
+            at += word(len);
+            ends.push(u32::try_from(at).ok()?);
+        }
+        self.rest.bytes(usize::try_from(at - from).ok()?)?;
+        Some(ends)
+    }
+}
+
+/// Up to eight bytes as a number.
+fn word(bytes: &[u8]) -> u64 {
+    bytes.iter().rev().fold(0, |v, b| v << 8 | u64::from(*b))
+}
+
+impl Column {
+    fn decode(take: &mut Counted<'_>, count: usize) -> Option<Column> {
+        let byte = take.rest.u8()?;
+        let form = match byte & !NULLABLE {
+            0 => Form::Null,
+            1 => Form::Int,
+            2 => Form::Real,
+            3 => Form::Text,
+            4 => Form::Blob,
+            5 => Form::Mixed,
+            _ => return None,
+        };
+        let nulls = match byte & NULLABLE {
+            0 => None,
+            _ => Some(take.range(count.div_ceil(8))?),
+        };
+        let mut column = Column {
+            form,
+            nulls,
+            least: 0,
+            width: 8,
+            fixed: 0..0,
+            ends: Vec::new(),
+        };
+        match form {
+            Form::Null => {}
+            Form::Int => {
+                column.least = take.rest.u64()? as i64;
+                column.width = usize::from(take.rest.u8()?);
+                if column.width > 8 {
+                    return None;
+                }
+                column.fixed = take.range(count.checked_mul(column.width)?)?;
+            }
+            Form::Real => column.fixed = take.range(count.checked_mul(8)?)?,
+            Form::Text | Form::Blob => column.ends = take.ends(count)?,
+            Form::Mixed => {
+                column.fixed = take.range(count)?;
+                column.ends = take.ends(count)?;
+            }
+        }
+        Some(column)
+    }
+
+    fn get<'a>(&self, payload: &'a [u8], row: usize) -> Option<Value<'a>> {
+        if let Some(nulls) = &self.nulls {
+            let byte = payload.get(nulls.clone())?.get(row / 8)?;
+            if byte >> (row % 8) & 1 == 1 {
+                return Some(Value::Null);
+            }
+        }
+        let fixed = payload.get(self.fixed.clone())?;
+        let at = |width: usize| fixed.get(row * width..(row + 1) * width);
+        Some(match self.form {
+            Form::Null => Value::Null,
+            Form::Int => Value::Int(self.least.wrapping_add(word(at(self.width)?) as i64)),
+            Form::Real => Value::Real(f64::from_bits(word(at(8)?))),
+            Form::Text => Value::Text(self.bytes(payload, row)?),
+            Form::Blob => Value::Blob(self.bytes(payload, row)?),
+            Form::Mixed => {
+                let bytes = self.bytes(payload, row)?;
+                match fixed.get(row)? {
+                    1 => Value::Int(i64::from_le_bytes(bytes.try_into().ok()?)),
+                    2 => Value::Real(f64::from_le_bytes(bytes.try_into().ok()?)),
+                    3 => Value::Text(bytes),
+                    4 => Value::Blob(bytes),
+                    _ => Value::Null,
+                }
+            }
+        })
+    }
+
+    fn bytes<'a>(&self, payload: &'a [u8], row: usize) -> Option<&'a [u8]> {
+        let (from, to) = (*self.ends.get(row)?, *self.ends.get(row + 1)?);
+        payload.get(from as usize..to as usize)
+    }
+}

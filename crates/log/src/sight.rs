@@ -1,0 +1,123 @@
+//! How far anybody may read: to the last row that is synced and decided.
+
+use crate::decisions::Decisions;
+use crate::files::{END, Files, writer_name};
+use crate::format::slot::{SLOT_LEN, WriterSlot};
+use crate::format::word::EndWord;
+use crate::tail::read_word;
+use crate::{Result, Seq};
+use densite_disk::{File, LockKind, OpenMode};
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::sync::Arc;
+
+/// How often a word that is just being written is read again.
+const TRIES: u32 = 1000;
+
+/// What may be read.
+#[derive(Debug, Clone)]
+pub(crate) struct Visible {
+    /// How far the log is synced.
+    pub(crate) word: EndWord,
+    /// The last row that is decided, as are all before it.
+    pub(crate) last: Seq,
+    /// Rows up to there that were rolled back.
+    pub(crate) cancelled: Arc<Vec<(Seq, Seq)>>,
+}
+
+/// Looks at the end word and at the slots of all writers.
+pub(crate) struct Sight {
+    end_file: Box<dyn File>,
+    slots: HashMap<u32, Box<dyn File>>,
+    word: EndWord,
+    /// Nonce and rollbacks of each writer when `cancelled` was loaded.
+    seen: Vec<(u64, u64)>,
+    cancelled: Arc<Vec<(Seq, Seq)>>,
+}
+
+impl Sight {
+    pub(crate) fn new(files: &Files, word: EndWord) -> Result<Sight> {
+        Ok(Sight {
+            end_file: files.dir.open(END, OpenMode::Read)?,
+            slots: HashMap::new(),
+            word,
+            seen: Vec::new(),
+            cancelled: Arc::default(),
+        })
+    }
+
+    /// Rule 3, and the waiting of rule 1. The order of reading matters: the end first, then who is undecided, then rollbacks; each is written in
+    /// the opposite order.
+    pub(crate) fn look(&mut self, files: &Files, own: u32, mine: &Decisions) -> Result<Visible> {
+        for _ in 0..TRIES {
+            // It may be read while it is written.
+            if let Some(word) = read_word(self.end_file.as_ref(), files)? {
+                self.word = word;
+                break;
+            }
+            std::thread::yield_now();
+        }
+        let word = self.word;
+        let mut last = word.last_seq();
+        let mut seen = Vec::with_capacity(word.writers as usize);
+        for no in 0..word.writers {
+            let slot = if no == own {
+                mine.slot()
+            } else {
+                self.slot(files, no)?
+            };
+            if slot.undecided != 0 {
+                last = last.min(slot.undecided - 1);
+            }
+            seen.push((slot.nonce, slot.cancels));
+        }
+        if seen != self.seen {
+            let state = files.load_state()?;
+            self.cancelled = Arc::new(state.map(|s| s.cancelled).unwrap_or_default());
+            self.seen = seen;
+        }
+        Ok(Visible {
+            word,
+            last,
+            cancelled: self.cancelled.clone(),
+        })
+    }
+
+    /// What another writer says; of one that is gone, that all is decided.
+    fn slot(&mut self, files: &Files, no: u32) -> Result<WriterSlot> {
+        let file = match self.slots.entry(no) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(new) => match files.open(&writer_name(no), OpenMode::Read)? {
+                Some(file) => new.insert(file),
+                None => return Ok(WriterSlot::default()),
+            },
+        };
+        let slot = read_slot(file.as_ref())?;
+        if slot.undecided != 0 && file.try_lock(LockKind::Shared)? {
+            // It is gone. What it said last may be newer than what was read; after that it says nothing more.
+            let slot = read_slot(file.as_ref());
+            file.unlock()?;
+            return Ok(WriterSlot {
+                undecided: 0,
+                ..slot?
+            });
+        }
+        Ok(slot)
+    }
+}
+
+/// What a writer says. Where nothing can be read, that everything is undecided: it may be about to say something.
+fn read_slot(file: &dyn File) -> Result<WriterSlot> {
+    for _ in 0..TRIES {
+        let mut bytes = [0; SLOT_LEN];
+        file.read_at(&mut bytes, 0)?;
+        if let Some(slot) = WriterSlot::decode(&bytes) {
+            return Ok(slot);
+        }
+        std::thread::yield_now();
+    }
+    Ok(WriterSlot {
+        undecided: 1,
+        ..WriterSlot::default()
+    })
+}

@@ -1,0 +1,130 @@
+//! Files for new segments: pruned ones used again, or new ones.
+//!
+//! A file whose blocks were written before can be written again without changing metadata, so a data sync of it is one write. A
+//! pruned segment is therefore kept as a spare; where there is none, one is prepared while the present segment fills.
+//!
+//! Invariant: whoever writes to a spare holds its lock exclusively, so no reader that still has the old segment open is disturbed.
+
+use crate::Result;
+use crate::files::{Files, NEW, PREPARING, SPARE, segment_name, unique};
+use crate::format::DATA_OFF;
+use crate::format::segment::SegmentHeader;
+use densite_disk::{ErrorKind, File, LockKind, OpenMode, SyncKind};
+use std::time::Duration;
+
+/// Bytes of zeros written at once.
+pub(crate) const ZEROS: usize = 1 << 20;
+
+/// Removes a file if it is there.
+pub(crate) fn remove(files: &Files, name: &str) -> Result<()> {
+    match files.dir.remove(name) {
+        Err(e) if e.kind != ErrorKind::NotFound => Err(e.into()),
+        _ => Ok(()),
+    }
+}
+
+impl Files {
+    /// Names of the spares.
+    pub(crate) fn spares(&self) -> Result<Vec<String>> {
+        let mut names = self.dir.list()?;
+        names.retain(|n| n.starts_with(SPARE));
+        Ok(names)
+    }
+
+    /// Makes a segment with this header: durable, under its name, from a spare or anew. Called under the append lock.
+    ///
+    /// If it fails the segment is not there, or is there without records; then it may be made again.
+    pub(crate) fn make_segment(&self, header: &SegmentHeader) -> Result<Box<dyn File>> {
+        for spare in self.spares()? {
+            let Some(file) = self.open(&spare, OpenMode::Write)? else {
+                continue;
+            };
+            if !file.try_lock(LockKind::Exclusive)? {
+                continue;
+            }
+            // One that cannot be written is not tried again; a new file may do.
+            match self.name_segment(file.as_ref(), &spare, header) {
+                Ok(()) => return Ok(file),
+                Err(_) => remove(self, &spare)?,
+            }
+        }
+        let name = unique(NEW)?;
+        let file = self.dir.open(&name, OpenMode::CreateNew)?;
+        match self.name_segment(file.as_ref(), &name, header) {
+            Ok(()) => Ok(file),
+            Err(e) => {
+                // The error that stopped it tells more than one of cleaning up.
+                remove(self, &name).ok();
+                Err(e)
+            }
+        }
+    }
+
+    fn name_segment(&self, file: &dyn File, from: &str, header: &SegmentHeader) -> Result<()> {
+        let mut block = vec![0; DATA_OFF as usize];
+        if let Some(head) = block.get_mut(..crate::format::segment::HEADER_LEN) {
+            head.copy_from_slice(&header.encode());
+        }
+        file.write_at(&block, 0)?;
+        file.sync(SyncKind::Full)?;
+        self.dir.rename(from, &segment_name(header.number))?;
+        self.dir.sync()?;
+        file.unlock()?;
+        Ok(())
+    }
+
+    /// Prepares a spare of this size if there is none; answers whether it did. `pause` lies between pieces of a mebibyte, so that writers'
+    /// syncs do not wait for all of it.
+    pub(crate) fn prepare_spare(&self, bytes: u64, pause: Duration) -> Result<bool> {
+        let names = self.dir.list()?;
+        if names
+            .iter()
+            .any(|n| n.starts_with(SPARE) || n.starts_with(PREPARING))
+        {
+            return Ok(false);
+        }
+        let name = unique(PREPARING)?;
+        let file = self.dir.open(&name, OpenMode::CreateNew)?;
+        let filled = self.fill(file.as_ref(), bytes, pause);
+        let done =
+            filled.and_then(|()| Ok(self.dir.rename(&name, &name.replace(PREPARING, SPARE))?));
+        if done.is_err() {
+            remove(self, &name).ok();
+        }
+        done.map(|()| true)
+    }
+
+    fn fill(&self, file: &dyn File, bytes: u64, pause: Duration) -> Result<()> {
+        // Held while it grows: a log that is opened meanwhile removes what nobody holds.
+        file.lock(LockKind::Exclusive)?;
+        let zeros = vec![0; ZEROS];
+        let mut at = 0;
+        while at < bytes {
+            let len = (bytes - at).min(ZEROS as u64);
+            file.write_at(zeros.get(..len as usize).unwrap_or(&zeros), at)?;
+            file.sync(SyncKind::Data)?;
+            at += len;
+            std::thread::sleep(pause);
+        }
+        file.sync(SyncKind::Full)?;
+        Ok(())
+    }
+
+    /// Removes what a crash left of files in the making. Called under the append lock.
+    pub(crate) fn clear_unfinished(&self) -> Result<()> {
+        for name in self.dir.list()? {
+            if name.starts_with(NEW) {
+                remove(self, &name)?;
+            } else if name.starts_with(PREPARING) {
+                let held = match self.open(&name, OpenMode::Write)? {
+                    Some(file) => !file.try_lock(LockKind::Exclusive)?,
+                    None => true,
+                };
+                if !held {
+                    remove(self, &name)?;
+                }
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,222 @@
+//! The durable state beside the segments: settings, subscribers, transactions that were rolled back after they were appended.
+//!
+//! ```text
+//! offset  size  field
+//!      0    16  magic               "Densite logst\r\n" and a zero
+//!     16     4  version             of the log's format
+//!     20     4  flags               1: automatically_purge
+//!     24    16  log_id              as in the segments
+//!     40     8  first_segment       segments before this one are pruned, whether or not their files are there
+//!     48     8  max_unapplied_bytes 0: no limit
+//!     56     8  retain_bytes
+//!     64     4  subscribers
+//!     68     4  cancelled
+//!     72        of each subscriber: 8 bytes position, 1 byte length of the name, the name; of each cancelled run of rows: first
+//!               and last, 8 bytes each, ascending; then 8 bytes: xxh3 of all before
+//! ```
+//!
+//! It is never changed in place: a new file is written, synced and renamed, the directory synced, all under the state lock.
+
+use crate::bytes::Take;
+use crate::files::{Files, STATE, STATE_LOCK, STATE_NEW};
+use crate::format::LOG_FORMAT_VERSION;
+use crate::{Error, LogId, Result, Seq};
+use densite_disk::{ErrorKind, OpenMode, SyncKind};
+use std::collections::BTreeMap;
+use xxhash_rust::xxh3::xxh3_64;
+
+const MAGIC: &[u8; 16] = b"Densite logst\r\n\0";
+const FIXED_LEN: usize = 72;
+const PURGE: u32 = 1;
+
+/// Settings that are kept with the log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Config {
+    /// Prune after writes, without being asked. On for a new log, off for one that was adopted with rows in it.
+    pub automatically_purge: bool,
+    /// Bytes that may wait to be applied before writers are held up; 0: no limit. Kept here for the layers above.
+    pub max_unapplied_bytes: u64,
+    /// Bytes of segments that pruning leaves although nobody needs them.
+    pub retain_bytes: u64,
+}
+
+/// Everything in the state file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct State {
+    pub(crate) id: LogId,
+    pub(crate) first_segment: u64,
+    pub(crate) config: Config,
+    pub(crate) subscribers: BTreeMap<String, Seq>,
+    /// First and last row of each run that was rolled back, ascending and apart.
+    pub(crate) cancelled: Vec<(Seq, Seq)>,
+}
+
+impl State {
+    pub(crate) fn new(id: LogId, automatically_purge: bool) -> State {
+        State {
+            id,
+            first_segment: 1,
+            config: Config {
+                automatically_purge,
+                max_unapplied_bytes: 0,
+                retain_bytes: 0,
+            },
+            subscribers: BTreeMap::new(),
+            cancelled: Vec::new(),
+        }
+    }
+
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        out.extend_from_slice(MAGIC);
+        out.extend_from_slice(&LOG_FORMAT_VERSION.to_le_bytes());
+        let flags = if self.config.automatically_purge {
+            PURGE
+        } else {
+            0
+        };
+        out.extend_from_slice(&flags.to_le_bytes());
+        out.extend_from_slice(&self.id.0);
+        for field in [
+            self.first_segment,
+            self.config.max_unapplied_bytes,
+            self.config.retain_bytes,
+        ] {
+            out.extend_from_slice(&field.to_le_bytes());
+        }
+        out.extend_from_slice(&(self.subscribers.len() as u32).to_le_bytes());
+        out.extend_from_slice(&(self.cancelled.len() as u32).to_le_bytes());
+        for (name, position) in &self.subscribers {
+            out.extend_from_slice(&position.to_le_bytes());
+            out.push(name.len() as u8);
+            out.extend_from_slice(name.as_bytes());
+        }
+        for (first, last) in &self.cancelled {
+            out.extend_from_slice(&first.to_le_bytes());
+            out.extend_from_slice(&last.to_le_bytes());
+        }
+        let sum = xxh3_64(&out);
+        out.extend_from_slice(&sum.to_le_bytes());
+        out
+    }
+
+    /// `Err(Some(version))` for a newer format, `Err(None)` for anything else that is no state.
+    pub(crate) fn decode(bytes: &[u8]) -> std::result::Result<State, Option<u32>> {
+        let (body, sum) = bytes
+            .split_at_checked(bytes.len().wrapping_sub(8))
+            .ok_or(None)?;
+        if body.len() < FIXED_LEN || Take(sum).u64() != Some(xxh3_64(body)) {
+            return Err(None);
+        }
+        let mut take = Take(body);
+        let magic: Option<[u8; 16]> = take.array();
+        let version = take.u32().ok_or(None)?;
+        if magic.as_ref() != Some(MAGIC) {
+            return Err(None);
+        }
+        if version > LOG_FORMAT_VERSION {
+            return Err(Some(version));
+        }
+        State::take(&mut take).ok_or(None)
+    }
+
+    fn take(take: &mut Take<'_>) -> Option<State> {
+        let flags = take.u32()?;
+        let mut state = State::new(LogId(take.array()?), flags & PURGE != 0);
+        state.first_segment = take.u64()?;
+        state.config.max_unapplied_bytes = take.u64()?;
+        state.config.retain_bytes = take.u64()?;
+        let (subscribers, cancelled) = (take.u32()?, take.u32()?);
+        for _ in 0..subscribers {
+            let (position, len) = (take.u64()?, take.u8()?);
+            let name = String::from_utf8(take.bytes(usize::from(len))?.to_vec()).ok()?;
+            state.subscribers.insert(name, position);
+        }
+        for _ in 0..cancelled {
+            state.cancelled.push((take.u64()?, take.u64()?));
+        }
+        take.0.is_empty().then_some(state)
+    }
+
+    /// Notes that these rows were rolled back.
+    pub(crate) fn cancel(&mut self, first: Seq, last: Seq) {
+        self.cancelled.push((first, last));
+        self.cancelled.sort_unstable();
+        self.cancelled.dedup_by(|next, kept| {
+            let joined = next.0 <= kept.1 + 1;
+            if joined {
+                kept.1 = kept.1.max(next.1);
+            }
+            joined
+        });
+    }
+
+    /// The least position of a subscriber.
+    pub(crate) fn slowest(&self) -> Option<Seq> {
+        self.subscribers.values().copied().min()
+    }
+}
+
+/// Whether a row is in one of the runs.
+pub(crate) fn is_cancelled(cancelled: &[(Seq, Seq)], seq: Seq) -> bool {
+    let after = cancelled.partition_point(|(first, _)| *first <= seq);
+    let before = after.checked_sub(1).and_then(|i| cancelled.get(i));
+    before.is_some_and(|(_, last)| seq <= *last)
+}
+
+impl Files {
+    /// The state as it is now; `None` if there is none.
+    pub(crate) fn load_state(&self) -> Result<Option<State>> {
+        let Some(file) = self.open(STATE, OpenMode::Read)? else {
+            return Ok(None);
+        };
+        let mut bytes = vec![0; usize::try_from(file.len()?).unwrap_or(0)];
+        let got = file.read_at(&mut bytes, 0)?;
+        bytes.truncate(got);
+        match State::decode(&bytes) {
+            Ok(state) if state.id != self.id => Err(Error::OtherLog {
+                found: state.id,
+                expected: self.id,
+            }),
+            Ok(state) => Ok(Some(state)),
+            Err(Some(found)) => Err(Error::NewerFormat {
+                found,
+                supported: LOG_FORMAT_VERSION,
+            }),
+            Err(None) => Err(Error::Damaged {
+                segment: STATE.to_owned(),
+                offset: 0,
+                problem: "it is no state of a log".to_owned(),
+            }),
+        }
+    }
+
+    /// Makes this the state, durably. The caller holds the state lock, or the log is being made.
+    pub(crate) fn store_state(&self, state: &State) -> Result<()> {
+        // What an attempt before left there may be half synced: a file of that kind is not written again.
+        match self.dir.remove(STATE_NEW) {
+            Err(e) if e.kind != ErrorKind::NotFound => return Err(e.into()),
+            _ => {}
+        }
+        let file = self.dir.open(STATE_NEW, OpenMode::CreateNew)?;
+        file.write_at(&state.encode(), 0)?;
+        file.sync(SyncKind::Full)?;
+        self.dir.rename(STATE_NEW, STATE)?;
+        self.dir.sync()?;
+        Ok(())
+    }
+
+    /// Changes the state under its lock; `change` says what it is to answer and whether anything is to be stored.
+    pub(crate) fn with_state<T>(
+        &self,
+        change: impl FnOnce(&mut State) -> Result<(T, bool)>,
+    ) -> Result<T> {
+        let _lock = self.locked(STATE_LOCK)?;
+        let mut state = self.load_state()?.ok_or(Error::Missing)?;
+        let (answer, store) = change(&mut state)?;
+        if store {
+            self.store_state(&state)?;
+        }
+        Ok(answer)
+    }
+}

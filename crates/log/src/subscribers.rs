@@ -1,0 +1,147 @@
+//! Named, durable positions: what a subscriber has not acknowledged stays in the log.
+
+use crate::files::segment_name;
+use crate::format::DATA_OFF;
+use crate::log::Log;
+use crate::state::State;
+use crate::{Error, Result, Seq};
+use densite_disk::OpenMode;
+
+/// Where a new subscriber begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Begin {
+    /// With the first row that is still in the log.
+    Start,
+    /// With the next row that is appended.
+    Now,
+}
+
+/// One subscriber.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Subscriber {
+    /// Its name.
+    pub name: String,
+    /// The last row it acknowledged.
+    pub position: Seq,
+    /// Rows behind that position.
+    pub rows_behind: u64,
+    /// Bytes of the log that it holds back, in whole segments but for the last one.
+    pub bytes_behind: u64,
+}
+
+/// The longest name, bytes.
+const NAME_MAX: usize = 64;
+
+fn check_name(name: &str) -> Result<()> {
+    let allowed = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.');
+    if (1..=NAME_MAX).contains(&name.len()) && name.bytes().all(allowed) {
+        Ok(())
+    } else {
+        Err(Error::BadName(name.to_owned()))
+    }
+}
+
+fn position_of<'a>(state: &'a mut State, name: &str) -> Result<&'a mut Seq> {
+    let position = state.subscribers.get_mut(name);
+    position.ok_or_else(|| Error::NoSubscriber(name.to_owned()))
+}
+
+impl Log {
+    /// Adds a subscriber, durably; answers its position.
+    ///
+    /// # Errors
+    /// `BadName`, `SubscriberExists`; `Full`, `Io`, `Damaged`.
+    pub fn subscribe(&self, name: &str, from: Begin) -> Result<Seq> {
+        check_name(name)?;
+        let shared = &self.shared;
+        let last = shared.visible()?.last;
+        // Under the state's lock, so that what it begins with is not pruned meanwhile.
+        shared.files.with_state(|state| {
+            if state.subscribers.contains_key(name) {
+                return Err(Error::SubscriberExists(name.to_owned()));
+            }
+            let position = match from {
+                Begin::Start => shared.first_seq()? - 1,
+                Begin::Now => last,
+            };
+            state.subscribers.insert(name.to_owned(), position);
+            Ok((position, true))
+        })
+    }
+
+    /// Acknowledges all rows up to this one, durably. A position never goes back: an older one changes nothing. Answers the position.
+    ///
+    /// # Errors
+    /// `NoSubscriber`, `AckBeyondEnd`; `Full`, `Io`, `Damaged`.
+    pub fn ack(&self, name: &str, seq: Seq) -> Result<Seq> {
+        let last = self.shared.visible()?.last;
+        self.shared.files.with_state(|state| {
+            let position = position_of(state, name)?;
+            if seq > last {
+                return Err(Error::AckBeyondEnd { seq, last });
+            }
+            let moves = seq > *position;
+            *position = seq.max(*position);
+            Ok((*position, moves))
+        })
+    }
+
+    /// Removes a subscriber, durably: nothing is kept for it any more.
+    ///
+    /// # Errors
+    /// `NoSubscriber`; `Full`, `Io`, `Damaged`.
+    pub fn unsubscribe(&self, name: &str) -> Result<()> {
+        self.shared.is_ours()?;
+        self.shared.files.with_state(|state| {
+            position_of(state, name)?;
+            state.subscribers.remove(name);
+            Ok(((), true))
+        })
+    }
+
+    /// All subscribers, by name.
+    ///
+    /// # Errors
+    /// `Io`, `Damaged`.
+    pub fn subscribers(&self) -> Result<Vec<Subscriber>> {
+        let last = self.shared.visible()?.last;
+        let state = self.shared.state()?;
+        let subscriber = |(name, position): (&String, &Seq)| {
+            Ok(Subscriber {
+                name: name.clone(),
+                position: *position,
+                rows_behind: last.saturating_sub(*position),
+                bytes_behind: self.bytes_after(*position)?,
+            })
+        };
+        state.subscribers.iter().map(subscriber).collect()
+    }
+
+    /// Bytes of the segments that hold rows behind this position, the last segment up to its end: at most one segment more than
+    /// those rows take. For limits on what is not applied, and for reports.
+    ///
+    /// # Errors
+    /// `Io`, `Damaged`.
+    pub fn bytes_after(&self, seq: Seq) -> Result<u64> {
+        let visible = self.shared.visible()?;
+        if visible.word.last_seq() <= seq {
+            return Ok(0);
+        }
+        let files = &self.shared.files;
+        let first = self.shared.state()?.first_segment;
+        let mut number = visible.word.segment;
+        let mut bytes = visible.word.off - DATA_OFF;
+        // From the end backwards, as far as rows behind the position reach.
+        while let Some(segment) = files.segment(number, OpenMode::Read)? {
+            if number <= first || segment.header.first_seq <= seq + 1 {
+                break;
+            }
+            number -= 1;
+            bytes += match files.open(&segment_name(number), OpenMode::Read)? {
+                Some(file) => file.len()?.saturating_sub(DATA_OFF),
+                None => 0,
+            };
+        }
+        Ok(bytes)
+    }
+}

@@ -1,0 +1,332 @@
+//! The end of the log, where one thread of one process at a time writes: it holds the append lock.
+//!
+//! A turn: [`Tail::catch_up`] with what other processes appended, [`Tail::write`] a group and sync it, [`Tail::publish`] the end word. A segment
+//! that has no room for a group, or whose sync failed, is left behind as it is ([`Tail::rotate`]).
+//!
+//! Invariant: all records before the word's `off` are synced when the word is published; nothing else counts as appended.
+//! Invariant: after a failed sync nothing more is written to that segment. What the group left there lies behind the end that the
+//! next segment's header names.
+
+use crate::files::{Files, Segment, damaged, segment_name};
+use crate::format::record::{ENDS, Kind, RecordHeader};
+use crate::format::segment::SegmentHeader;
+use crate::format::word::{EndWord, SEALED};
+use crate::format::{DATA_OFF, LOG_FORMAT_VERSION};
+use crate::recover;
+use crate::txn::{Appended, Txn};
+use crate::{Error, Options, Result, Seq};
+use densite_disk::{File, OpenMode, SyncKind};
+use std::collections::HashMap;
+use std::sync::Arc;
+use xxhash_rust::xxh3::xxh3_64;
+
+/// Zeros, as many as a record has bytes at least.
+const BLANK: [u8; 8] = [0; 8];
+
+/// What one process knows of the end of the log.
+pub(crate) struct Tail {
+    files: Files,
+    options: Options,
+    end_file: Box<dyn File>,
+    word: EndWord,
+    /// The last segment, once it was needed.
+    segment: Option<Segment>,
+    /// Length of its file.
+    len: u64,
+    /// Tables that this process wrote to it, and where.
+    tables: HashMap<Arc<[u8]>, u32>,
+    /// The group's bytes; kept for its room.
+    buf: Vec<u8>,
+}
+
+impl Tail {
+    pub(crate) fn new(
+        files: Files,
+        options: Options,
+        end_file: Box<dyn File>,
+        word: EndWord,
+    ) -> Tail {
+        Tail {
+            files,
+            options,
+            end_file,
+            word,
+            segment: None,
+            len: 0,
+            tables: HashMap::new(),
+            buf: Vec::new(),
+        }
+    }
+
+    pub(crate) fn word(&self) -> EndWord {
+        self.word
+    }
+
+    /// Learns what other processes appended. The caller holds the append lock.
+    pub(crate) fn catch_up(&mut self) -> Result<()> {
+        let word = match read_word(self.end_file.as_ref(), &self.files)? {
+            Some(word) => word,
+            // Its writer was killed while it wrote the word.
+            None => recover::end(&self.files)?,
+        };
+        // A process that failed to write the word may have begun another segment.
+        let word = match self.files.dir.exists(&segment_name(word.segment + 1))? {
+            true => recover::end(&self.files)?,
+            false => word,
+        };
+        let (known, sealed) = (self.word.segment, self.word.sealed());
+        self.word = word;
+        if word.segment != known {
+            self.leave();
+        } else if sealed {
+            // Ours, and the word could not be written.
+            self.word.flags |= SEALED;
+        }
+        Ok(())
+    }
+
+    fn leave(&mut self) {
+        self.segment = None;
+        self.tables.clear();
+    }
+
+    /// Tells everybody that the log is synced up to here.
+    pub(crate) fn publish(&mut self, writers: u32) -> Result<()> {
+        self.word.writers = self.word.writers.max(writers);
+        self.end_file.write_at(&self.word.encode(), 0)?;
+        Ok(())
+    }
+
+    /// Makes the word itself durable, so that the next opener finds the end at once.
+    pub(crate) fn sync_word(&mut self) -> Result<()> {
+        Ok(self.end_file.sync(SyncKind::Data)?)
+    }
+
+    /// Whether another transaction of at most so many bytes fits behind so many others.
+    pub(crate) fn fits(&self, taken: u64, more: u64) -> bool {
+        let room = self.options.segment_bytes.saturating_sub(self.word.off);
+        taken == 0 || taken + more <= room.min(self.options.group_bytes_max as u64)
+    }
+
+    /// Writes a group, makes it durable and publishes it; where each transaction went. On an error none of it is in the log.
+    ///
+    /// `announce` is called between the sync and the end word: what it tells is known before anybody reads the group.
+    pub(crate) fn write(
+        &mut self,
+        group: &[Arc<Txn>],
+        announce: impl FnOnce(&[Appended]) -> Result<()>,
+    ) -> Result<Vec<Appended>> {
+        let bytes: u64 = group.iter().map(|t| t.stored_max()).sum();
+        let fits = self.word.off + bytes <= self.options.segment_bytes;
+        if self.word.sealed() || (!fits && self.word.off > DATA_OFF) {
+            self.rotate()?;
+        }
+        let segment = self.open()?;
+        let (salt, mut tables) = (segment.header.salt, HashMap::new());
+        let mut buf = std::mem::take(&mut self.buf);
+        buf.clear();
+        let mut next = self.word;
+        let mut appended = Vec::with_capacity(group.len());
+        for txn in group {
+            let first = next.next_seq;
+            self.put(txn, salt, &mut next, &mut tables, &mut buf);
+            appended.push(Appended {
+                first,
+                last: next.last_seq(),
+            });
+        }
+        let done = self.write_durably(&buf);
+        buf.shrink_to(2 * self.options.group_bytes_max);
+        self.buf = buf;
+        done?;
+        let before = std::mem::replace(&mut self.word, next);
+        match announce(&appended).and_then(|()| self.publish(0)) {
+            Ok(()) => self.tables.extend(tables),
+            Err(e) => {
+                // It is synced, but the other processes would write over it.
+                self.word = before;
+                self.seal();
+                return Err(e);
+            }
+        }
+        Ok(appended)
+    }
+
+    /// Appends the records of a transaction to `buf`, which begins at the word's `off`, and moves `next` behind them.
+    fn put(
+        &self,
+        txn: &Txn,
+        salt: u64,
+        next: &mut EndWord,
+        tables: &mut HashMap<Arc<[u8]>, u32>,
+        buf: &mut Vec<u8>,
+    ) {
+        let synced = self.word.off as u32;
+        let mut parts = txn.parts().iter().peekable();
+        while let Some(part) = parts.next() {
+            let mut header = RecordHeader {
+                kind: Kind::Table,
+                op: 0,
+                codec: 0,
+                flags: 0,
+                stored_len: 0,
+                raw_len: 0,
+                count: 0,
+                table: 0,
+                synced,
+                first_seq: next.next_seq,
+                txn: txn.id().0,
+                payload_check: 0,
+                prev: next.check,
+                check: 0,
+            };
+            let bytes = part.table.encoded();
+            let known = self.tables.get(bytes).or_else(|| tables.get(bytes));
+            let table = match known {
+                Some(at) => *at,
+                None => {
+                    let at = next.off as u32;
+                    tables.insert(bytes.clone(), at);
+                    header.payload_check = xxh3_64(bytes);
+                    put_record(&mut header, bytes, salt, next, buf);
+                    at
+                }
+            };
+            header = RecordHeader {
+                kind: Kind::Batch,
+                op: part.op as u8,
+                codec: part.codec,
+                flags: if parts.peek().is_none() { ENDS } else { 0 },
+                raw_len: part.raw_len,
+                count: part.count,
+                table,
+                payload_check: part.payload_check,
+                prev: next.check,
+                ..header
+            };
+            put_record(&mut header, &part.payload, salt, next, buf);
+            next.next_seq += u64::from(part.count);
+        }
+    }
+
+    fn open(&mut self) -> Result<&Segment> {
+        if self.segment.is_none() {
+            let number = self.word.segment;
+            let segment = self.files.segment(number, OpenMode::Write)?;
+            let segment = segment.ok_or_else(|| damaged(number, 0, "the segment is missing"))?;
+            self.len = segment.file.len()?;
+            self.segment = Some(segment);
+        }
+        self.segment.as_ref().ok_or(Error::Missing)
+    }
+
+    fn write_durably(&mut self, buf: &[u8]) -> Result<()> {
+        let at = self.word.off;
+        let Some(segment) = &self.segment else {
+            return Err(Error::Missing);
+        };
+        let file = segment.file.as_ref();
+        let end = at + buf.len() as u64;
+        let written = file.write_at(buf, at).and_then(|()| {
+            if end > self.len {
+                // A file that grows in large steps changes its metadata once for many syncs.
+                let step = end.next_multiple_of(self.options.grow_bytes.max(1));
+                let to = step.min(self.options.segment_bytes).max(end);
+                file.write_at(&vec![0; (to - end) as usize], end)?;
+                self.len = to;
+            }
+            Ok(())
+        });
+        if let Err(e) = written {
+            // A part of the group that is whole must not turn up after all. Records begin with the first.
+            let gone = file.len().and_then(|len| {
+                self.len = len;
+                if len > at {
+                    file.write_at(&BLANK, at)?;
+                    file.sync(SyncKind::Data)?;
+                }
+                Ok(())
+            });
+            if gone.is_err() {
+                self.seal();
+            }
+            return Err(e.into());
+        }
+        if let Err(e) = file.sync(SyncKind::Data) {
+            self.seal();
+            return Err(Error::SyncFailed(e));
+        }
+        Ok(())
+    }
+
+    /// Leaves the segment for good: nobody may write behind a failed sync. The word tells the other processes, the next segment's header
+    /// those that come later; if neither can be written, both are tried again before anything else is.
+    fn seal(&mut self) {
+        self.word.flags |= SEALED;
+        let told = self.publish(0);
+        let left = self.rotate();
+        if told.and(left).is_err() {
+            self.leave();
+        }
+    }
+
+    /// Begins the next segment. The one before ends at the word's `off`.
+    fn rotate(&mut self) -> Result<()> {
+        let header = SegmentHeader {
+            version: LOG_FORMAT_VERSION,
+            id: self.files.id,
+            number: self.word.segment + 1,
+            first_seq: self.word.next_seq,
+            prev_end: self.word.off,
+            prev_check: self.word.check,
+            salt: densite_disk::random::random_u64()?,
+        };
+        let file = self.files.make_segment(&header)?;
+        self.leave();
+        self.len = file.len()?;
+        self.word = EndWord {
+            segment: header.number,
+            off: DATA_OFF,
+            check: header.check(),
+            flags: self.word.flags & !SEALED,
+            ..self.word
+        };
+        self.segment = Some(Segment { file, header });
+        self.publish(0)
+    }
+
+    /// How much of the segment's room is taken, and the number of the next row.
+    pub(crate) fn is_half_full(&self) -> bool {
+        self.word.off > self.options.segment_bytes / 2
+    }
+
+    /// Numbers rows above this one from now on.
+    pub(crate) fn raise(&mut self, above: Seq) {
+        self.word.next_seq = self.word.next_seq.max(above + 1);
+    }
+}
+
+fn put_record(
+    header: &mut RecordHeader,
+    payload: &[u8],
+    salt: u64,
+    next: &mut EndWord,
+    buf: &mut Vec<u8>,
+) {
+    header.stored_len = payload.len() as u32;
+    if header.kind == Kind::Table {
+        header.raw_len = header.stored_len;
+    }
+    header.put(salt, next.off, buf);
+    buf.extend_from_slice(payload);
+    buf.resize(buf.len().next_multiple_of(8), 0);
+    next.off += header.padded_len();
+    next.check = header.check;
+}
+
+/// The end word as it is now; `None` if it is none.
+pub(crate) fn read_word(file: &dyn File, files: &Files) -> Result<Option<EndWord>> {
+    let mut bytes = [0; crate::format::word::WORD_LEN];
+    let got = file.read_at(&mut bytes, 0)?;
+    Ok(bytes.get(..got).and_then(|b| EndWord::decode(b, files.id)))
+}

@@ -1,0 +1,363 @@
+//! Power cuts at every change of the disk: what was acknowledged is there, once and whole; what was not is there whole or not at all;
+//! what was rolled back is not; nothing that a subscriber has not acknowledged is gone; and the log goes on from there.
+//!
+//! `DENSITE_SEED=n` runs one seed, `DENSITE_CRASH_SEEDS=n` that many of them.
+
+mod common;
+
+use common::{ID, Row, dir, open, random_txn, read_all, seeds, tables};
+use densite_disk::sim::{Capture, EntryPolicy, Extension, MetadataOrder, SimDisk, WriteOrder};
+use densite_log::{Begin, Log, Seq, check};
+use rand::rngs::SmallRng;
+use rand::{RngExt, SeedableRng};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Numbers of the disk's changes before something began and when it was done.
+#[derive(Debug, Clone, Copy)]
+struct When {
+    began: u64,
+    done: u64,
+}
+
+struct Txn {
+    rows: Vec<Row>,
+    first: Seq,
+    append: When,
+    cancel: Option<When>,
+}
+
+#[derive(Default)]
+struct Model {
+    txns: Vec<Txn>,
+    /// Positions of each subscriber as they were asked for; `None` when it was removed.
+    positions: BTreeMap<String, Vec<(Option<Seq>, When)>>,
+    /// What the database was said to hold durably.
+    durable: Vec<(Seq, When)>,
+}
+
+impl Model {
+    fn live_positions(&self) -> Vec<(String, Seq)> {
+        let live = |(name, all): (&String, &Vec<(Option<Seq>, When)>)| {
+            Some((name.clone(), all.last()?.0?))
+        };
+        self.positions.iter().filter_map(live).collect()
+    }
+}
+
+struct Run {
+    disk: SimDisk,
+    rng: SmallRng,
+    model: Model,
+    log: Option<Log>,
+    last: Seq,
+}
+
+impl Run {
+    fn when<T>(&mut self, what: impl FnOnce(&Log, &mut SmallRng) -> T) -> (T, When) {
+        let began = self.disk.changes();
+        let log = self.log.as_ref().expect("open");
+        let answer = what(log, &mut self.rng);
+        let done = self.disk.changes();
+        (answer, When { began, done })
+    }
+
+    fn step(&mut self) {
+        match self.rng.random_range(0..30) {
+            0 => {
+                self.log = None;
+                self.log = Some(open(&self.disk));
+            }
+            1..=3 => self.append_and_decide(),
+            4 => {
+                let name = format!("s{}", self.rng.random_range(0..3));
+                if let Some(Some((_, _))) = self
+                    .model
+                    .positions
+                    .get(&name)
+                    .map(|p| p.last().filter(|l| l.0.is_some()))
+                {
+                    let (_, when) =
+                        self.when(|log, _| log.unsubscribe(&name).expect("unsubscribe"));
+                    self.note(name, None, when);
+                } else {
+                    let from = [Begin::Start, Begin::Now][self.rng.random_range(0..2)];
+                    let (at, when) =
+                        self.when(|log, _| log.subscribe(&name, from).expect("subscribe"));
+                    self.note(name, Some(at), when);
+                }
+            }
+            5..=7 => {
+                for (name, position) in self.model.live_positions() {
+                    let last = self.last;
+                    let (at, when) = self.when(|log, rng| {
+                        log.ack(&name, rng.random_range(position..=last.max(position)))
+                            .expect("ack")
+                    });
+                    self.note(name, Some(at), when);
+                }
+            }
+            8..=9 => {
+                let before = self.model.durable.last().map_or(0, |d| d.0);
+                let last = self.last;
+                let durable = self.rng.random_range(before..=last.max(before));
+                let (pruned, when) = self.when(|log, _| log.prune(durable));
+                pruned.expect("prune");
+                self.model.durable.push((durable, when));
+            }
+            10 => {
+                let ((), _) = self.when(|log, _| {
+                    log.prepare_spare().expect("spare");
+                });
+            }
+            _ => self.append(),
+        }
+    }
+
+    fn note(&mut self, name: String, position: Option<Seq>, when: When) {
+        self.model
+            .positions
+            .entry(name)
+            .or_default()
+            .push((position, when));
+    }
+
+    fn append(&mut self) {
+        let tables = tables();
+        let ((rows, at), append) = self.when(|log, rng| {
+            let (txn, rows) = random_txn(log, &tables, rng);
+            (rows, log.append(txn).expect("append"))
+        });
+        self.last = at.last;
+        self.model.txns.push(Txn {
+            rows,
+            first: at.first,
+            append,
+            cancel: None,
+        });
+    }
+
+    fn append_and_decide(&mut self) {
+        let tables = tables();
+        let ((rows, txn, at), append) = self.when(|log, rng| {
+            let (txn, rows) = random_txn(log, &tables, rng);
+            let txn = Arc::new(txn);
+            let at = log.prepare(&txn).expect("prepare");
+            assert_eq!(
+                log.prepare(&txn).expect("again"),
+                at,
+                "a repeated xSync appends nothing"
+            );
+            assert!(
+                log.last().expect("last") < at.first,
+                "seen before it is decided"
+            );
+            (rows, txn, at)
+        });
+        self.last = at.last;
+        let cancels = self.rng.random_bool(0.5);
+        let (_, when) = self.when(|log, _| match cancels {
+            true => log.cancel(txn.id()).expect("cancel"),
+            false => log.commit(txn.id()),
+        });
+        self.model.txns.push(Txn {
+            rows,
+            first: at.first,
+            append,
+            cancel: cancels.then_some(when),
+        });
+    }
+
+    /// What is there after a cut at change `at` must be what the model says was possible then.
+    fn verify(&self, disk: &SimDisk, at: u64, what: &str) -> (Log, BTreeMap<Seq, Row>) {
+        let log = open(disk);
+        let status = log.status().unwrap_or_else(|e| panic!("{what}: {e}"));
+        let found = read_all(&log, status.first - 1).unwrap_or_else(|e| panic!("{what}: {e}"));
+        // Positions: the last one that was done, or one that was under way.
+        let mut slowest = Seq::MAX;
+        let subscribers = log.subscribers().expect("subscribers");
+        for (name, all) in &self.model.positions {
+            let got = subscribers
+                .iter()
+                .find(|s| s.name == *name)
+                .map(|s| s.position);
+            let done = all.iter().rposition(|(_, w)| w.done < at);
+            let under_way = all
+                .iter()
+                .skip(done.map_or(0, |d| d + 1))
+                .filter(|(_, w)| w.began < at);
+            let before = done.and_then(|d| all[d].0);
+            let possible: Vec<Option<Seq>> = under_way.map(|(p, _)| *p).chain([before]).collect();
+            assert!(
+                possible.contains(&got),
+                "{what}: {name} is at {got:?}, not {possible:?}"
+            );
+            slowest = slowest.min(got.unwrap_or(Seq::MAX));
+        }
+        let durable = self
+            .model
+            .durable
+            .iter()
+            .rfind(|d| d.1.began < at)
+            .map_or(0, |d| d.0);
+        let may_be_gone = durable.min(slowest);
+        assert!(
+            status.first <= may_be_gone + 1,
+            "{what}: it begins at {}, though {may_be_gone} is all that was passed",
+            status.first
+        );
+        let mut left = found.clone();
+        for txn in &self.model.txns {
+            let numbers = txn.first..txn.first + txn.rows.len() as u64;
+            let got: Vec<Option<Row>> = numbers.clone().map(|n| left.remove(&n)).collect();
+            if numbers.end <= status.first {
+                continue;
+            }
+            let there = got.iter().any(Option::is_some);
+            if there {
+                let got: Vec<Row> = got.into_iter().flatten().collect();
+                let pruned = txn.rows.len() - got.len();
+                assert_eq!(got, txn.rows[pruned..], "{what}: rows of {numbers:?}");
+                assert!(
+                    pruned == 0 || numbers.start < status.first,
+                    "{what}: a part of {numbers:?}"
+                );
+                assert!(txn.append.began < at, "{what}: rows of the future");
+                assert!(
+                    txn.cancel.is_none_or(|c| c.done >= at),
+                    "{what}: {numbers:?} was rolled back"
+                );
+            } else {
+                let never_acknowledged = txn.append.done >= at;
+                let rolled_back = txn.cancel.is_some_and(|c| c.began < at);
+                assert!(
+                    never_acknowledged || rolled_back,
+                    "{what}: {numbers:?} is gone"
+                );
+            }
+        }
+        assert!(
+            left.is_empty(),
+            "{what}: rows nobody wrote: {:?}",
+            left.keys()
+        );
+        let report = check(dir(disk), ID).expect("check");
+        assert_eq!(report.problems, [], "{what}");
+        assert_eq!(report.unconfirmed_bytes, 0, "{what}");
+        (log, found)
+    }
+}
+
+fn policies(disk: &SimDisk, rng: &mut SmallRng) {
+    disk.set_entry_policy([EntryPolicy::DirSync, EntryPolicy::FileSync][rng.random_range(0..2)]);
+    disk.set_extension([Extension::Zeros, Extension::Garbage][rng.random_range(0..2)]);
+    disk.set_write_order(
+        [WriteOrder::Any, WriteOrder::Any, WriteOrder::InFile][rng.random_range(0..3)],
+    );
+    disk.set_metadata_order(
+        [MetadataOrder::Any, MetadataOrder::Journalled][rng.random_range(0..2)],
+    );
+}
+
+fn crash(seed: u64) -> usize {
+    let disk = SimDisk::new(seed);
+    let mut rng = SmallRng::seed_from_u64(seed);
+    policies(&disk, &mut rng);
+    for change in 1..1500 {
+        disk.capture_at(change, Capture::Cut(seed ^ (change << 8)));
+    }
+    let log = open(&disk);
+    let created = disk.changes();
+    let mut run = Run {
+        disk: disk.clone(),
+        rng,
+        model: Model::default(),
+        log: Some(log),
+        last: 0,
+    };
+    (0..60).for_each(|_| run.step());
+    run.log = None;
+    let captures = disk.take_captures();
+    let mut cases = 0;
+    for c in captures {
+        let what = format!("DENSITE_SEED={seed} cut at change {}", c.change);
+        if c.change <= created && c.disk.paths().is_empty() {
+            continue;
+        }
+        let (log, found) = run.verify(&c.disk, c.change, &what);
+        cases += 1;
+        // Now and then go on from there, and cut again: a torn tail must not come back.
+        if c.change % 7 == 0 {
+            cases += go_on(seed ^ (c.change << 20), &c.disk, log, found, &what);
+        }
+    }
+    cases
+}
+
+/// Appends to what a cut left, and cuts again.
+fn go_on(seed: u64, disk: &SimDisk, log: Log, found: BTreeMap<Seq, Row>, what: &str) -> usize {
+    let mut model = Model::default();
+    let zero = When { began: 0, done: 0 };
+    for (seq, row) in found {
+        model.txns.push(Txn {
+            rows: vec![row],
+            first: seq,
+            append: zero,
+            cancel: None,
+        });
+    }
+    for s in log.subscribers().expect("subscribers") {
+        model
+            .positions
+            .insert(s.name, vec![(Some(s.position), zero)]);
+    }
+    let status = log.status().expect("status");
+    model.durable.push((status.first - 1, zero));
+    let mut run = Run {
+        disk: disk.clone(),
+        rng: SmallRng::seed_from_u64(seed),
+        model,
+        last: status.last,
+        log: Some(log),
+    };
+    let from = disk.changes();
+    for change in (1..60).step_by(5) {
+        disk.capture_at(from + change, Capture::Cut(seed ^ change));
+    }
+    (0..6).for_each(|_| run.step());
+    run.log = None;
+    let captures = disk.take_captures();
+    for second in &captures {
+        run.verify(
+            &second.disk,
+            second.change,
+            &format!("{what}, again at {}", second.change),
+        );
+    }
+    captures.len()
+}
+
+#[test]
+fn power_cuts() {
+    let seeds = seeds(12);
+    let cases: usize = seeds.iter().map(|s| crash(*s)).sum();
+    assert!(seeds.len() == 1 || cases > 1000, "only {cases} cases");
+    println!("{cases} power cuts");
+}
+
+/// `make crash`: for DENSITE_MINUTES, from DENSITE_SEED if it is set.
+#[test]
+#[ignore = "runs for DENSITE_MINUTES; see `make crash`"]
+fn long_crash_log() {
+    let number = |name: &str, default: u64| {
+        let value = std::env::var(name).ok().and_then(|s| s.parse().ok());
+        value.unwrap_or(default)
+    };
+    let minutes = number("DENSITE_MINUTES", 60);
+    let end = std::time::Instant::now() + std::time::Duration::from_secs(60 * minutes);
+    let mut seed = number("DENSITE_SEED", 1000);
+    while std::time::Instant::now() < end {
+        println!("DENSITE_SEED={seed} done: {} power cuts", crash(seed));
+        seed += 1;
+    }
+}

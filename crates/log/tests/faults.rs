@@ -1,0 +1,272 @@
+//! Calls that fail: a writer that gets an error finds nothing of its rows in the log, now or after a power cut; what was acknowledged is
+//! there; and the log works on.
+//!
+//! `DENSITE_SEED=n` runs one seed, `DENSITE_CRASH_SEEDS=n` that many of them.
+
+mod common;
+
+use common::{Row, dir, open, options, random_txn, read_all, seeds, tables};
+use densite_disk::Op as Call;
+use densite_disk::sim::{FailedSync, Fault, FaultKind, OpSet, SimDisk, Times};
+use densite_log::{Error, Log, Seq};
+use rand::rngs::SmallRng;
+use rand::{RngExt, SeedableRng};
+use std::collections::BTreeMap;
+
+fn add(model: &mut BTreeMap<Seq, Row>, first: Seq, rows: Vec<Row>) {
+    for (i, row) in rows.into_iter().enumerate() {
+        assert!(
+            model.insert(first + i as u64, row).is_none(),
+            "a number given twice"
+        );
+    }
+}
+
+fn faults(seed: u64) -> u64 {
+    let disk = SimDisk::new(seed);
+    let mut rng = SmallRng::seed_from_u64(seed);
+    disk.set_failed_sync([FailedSync::Dropped, FailedSync::Kept][rng.random_range(0..2)]);
+    let mut log = open(&disk);
+    let mut model = BTreeMap::new();
+    let tables = tables();
+    let mut disk = disk;
+    let mut failed = 0;
+    for step in 0..120 {
+        let what = format!("DENSITE_SEED={seed} step {step}");
+        if rng.random_range(0..3) == 0 {
+            let calls = [
+                Call::Write,
+                Call::Sync,
+                Call::Sync,
+                Call::Rename,
+                Call::Open,
+                Call::Read,
+                Call::Len,
+            ];
+            disk.fail(Fault {
+                kind: [FaultKind::Io, FaultKind::Full][rng.random_range(0..2)],
+                after: rng.random_range(0..4),
+                times: Times::Once,
+                prefix: rng.random_range(0..3000),
+                ..Fault::new(
+                    FaultKind::Io,
+                    OpSet::of(&[calls[rng.random_range(0..calls.len())]]),
+                )
+            });
+        }
+        let (txn, rows) = random_txn(&log, &tables, &mut rng);
+        match log.append(txn) {
+            Ok(at) => add(&mut model, at.first, rows),
+            Err(Error::Full(_) | Error::Io(_) | Error::SyncFailed(_)) => failed += 1,
+            Err(e) => panic!("{what}: {e}"),
+        }
+        disk.clear_faults();
+        if rng.random_range(0..6) == 0 {
+            assert_eq!(read_all(&log, 0).expect(&what), model, "{what}, alive");
+        }
+        if rng.random_range(0..8) == 0 {
+            // What another process sees that opens it now, and what a power cut leaves.
+            let other = open(&disk);
+            assert_eq!(
+                read_all(&other, 0).expect(&what),
+                model,
+                "{what}, another process"
+            );
+            drop(other);
+            let survivor = open(&disk.survivor(rng.random_range(0..1 << 40)));
+            assert_eq!(
+                read_all(&survivor, 0).expect(&what),
+                model,
+                "{what}, after a cut"
+            );
+        }
+        if rng.random_range(0..30) == 0 {
+            disk = disk.power_cut(seed ^ step);
+            log = open(&disk);
+        }
+    }
+    failed
+}
+
+#[test]
+fn a_failed_append_leaves_nothing() {
+    let failed: u64 = seeds(40).into_iter().map(faults).sum();
+    assert!(failed > 100, "only {failed} failures");
+}
+
+#[test]
+fn a_full_disk_is_an_error_and_then_the_log_works_on() {
+    let disk = SimDisk::new(3);
+    let log = open(&disk);
+    let tables = tables();
+    let mut rng = SmallRng::seed_from_u64(3);
+    let mut model = BTreeMap::new();
+    for round in 0..3 {
+        disk.set_capacity(Some(disk.used() + 9000));
+        let mut refused = 0;
+        while refused < 3 {
+            let (txn, rows) = random_txn(&log, &tables, &mut rng);
+            match log.append(txn) {
+                Ok(at) => add(&mut model, at.first, rows),
+                Err(Error::Full(_)) => refused += 1,
+                Err(e) => panic!("round {round}: {e}"),
+            }
+        }
+        assert_eq!(read_all(&log, 0).expect("read"), model);
+        disk.set_capacity(None);
+        let survivor = open(&disk.survivor(round));
+        assert_eq!(read_all(&survivor, 0).expect("read"), model);
+        let (txn, rows) = random_txn(&log, &tables, &mut rng);
+        add(
+            &mut model,
+            log.append(txn).expect("there is room again").first,
+            rows,
+        );
+    }
+}
+
+#[test]
+fn the_segment_of_a_failed_sync_takes_nothing_more() {
+    let disk = SimDisk::new(1);
+    let log = open(&disk);
+    let tables = tables();
+    let mut rng = SmallRng::seed_from_u64(1);
+    let first = random_txn(&log, &tables, &mut rng);
+    log.append(first.0).expect("append");
+    let path = format!("{}/000000000001.seg", common::DIR);
+    let before = disk.counters(&path);
+    disk.fail(Fault::new(FaultKind::Io, OpSet::of(&[Call::Sync])));
+    let refused = random_txn(&log, &tables, &mut rng);
+    assert!(matches!(log.append(refused.0), Err(Error::SyncFailed(_))));
+    disk.clear_faults();
+    let second = random_txn(&log, &tables, &mut rng);
+    log.append(second.0).expect("the log works on");
+    let after = disk.counters(&path);
+    assert_eq!(
+        after.syncs, before.syncs,
+        "a failed sync is not tried again"
+    );
+    assert_eq!(log.status().expect("status").segments, 2);
+    let rows: Vec<Row> = read_all(&log, 0).expect("read").into_values().collect();
+    assert_eq!(rows, [first.1, second.1].concat());
+}
+
+fn damaged(disk: &SimDisk, name: &str, at: u64) {
+    let path = format!("{}/{name}", common::DIR);
+    let mut bytes = disk.contents(&path).expect("there");
+    bytes[at as usize] ^= 0x10;
+    disk.place(&path, &bytes);
+}
+
+/// A log of two segments with rows in both.
+fn two_segments(disk: &SimDisk) -> (Log, BTreeMap<Seq, Row>) {
+    let log = open(disk);
+    let mut model = BTreeMap::new();
+    let mut rng = SmallRng::seed_from_u64(9);
+    let mut more = 4;
+    while log.status().expect("status").segments < 2 || more > 0 {
+        if log.status().expect("status").segments == 2 {
+            more -= 1;
+        }
+        let (txn, rows) = random_txn(&log, &tables(), &mut rng);
+        add(&mut model, log.append(txn).expect("append").first, rows);
+    }
+    assert_eq!(log.status().expect("status").segments, 2);
+    (log, model)
+}
+
+#[test]
+fn damage_is_named_and_never_skipped() {
+    let disk = SimDisk::new(1);
+    let (log, model) = two_segments(&disk);
+    damaged(&disk, "000000000001.seg", 4096 + 80);
+    let Err(Error::Damaged {
+        segment, offset, ..
+    }) = read_all(&log, 0)
+    else {
+        panic!("damage was not found");
+    };
+    assert_eq!((segment.as_str(), offset), ("000000000001.seg", 4096));
+    let report = densite_log::check(dir(&disk), common::ID).expect("check");
+    assert_eq!(report.problems.len(), 1);
+    assert_eq!(
+        (
+            report.problems[0].segment.as_str(),
+            report.problems[0].offset
+        ),
+        ("000000000001.seg", 4096)
+    );
+    assert!(report.rows > 0 && report.rows < model.len() as u64);
+}
+
+#[test]
+fn damage_in_the_last_segment_is_told_from_a_torn_tail() {
+    let disk = SimDisk::new(1);
+    let (log, model) = two_segments(&disk);
+    drop(log);
+    // Without the end word only the records themselves tell how far they were synced.
+    let end = format!("{}/end", common::DIR);
+    disk.remove(&end).expect("remove");
+    let whole = disk.snapshot();
+    assert_eq!(
+        read_all(&open(&whole), 0).expect("read"),
+        model,
+        "nothing depends on the end word"
+    );
+    damaged(&disk, "000000000002.seg", 4096 + 80);
+    match Log::open(dir(&disk), options()) {
+        Err(Error::Damaged {
+            segment,
+            offset: 4096,
+            ..
+        }) if segment == "000000000002.seg" => {}
+        other => panic!("damage was taken for a torn tail: {:?}", other.err()),
+    }
+    assert!(
+        !densite_log::check(dir(&disk), common::ID)
+            .expect("check")
+            .problems
+            .is_empty()
+    );
+}
+
+#[test]
+fn what_is_missing_is_named() {
+    let disk = SimDisk::new(1);
+    let (log, _) = two_segments(&disk);
+    drop(log);
+    let open_error = |disk: &SimDisk| Log::open(dir(disk), options()).err().expect("refused");
+    for name in ["000000000001.seg", "000000000002.seg"] {
+        let copy = disk.snapshot();
+        copy.remove(&format!("{}/{name}", common::DIR))
+            .expect("remove");
+        match open_error(&copy) {
+            Error::Damaged {
+                segment, problem, ..
+            } => {
+                assert_eq!(
+                    (segment.as_str(), problem.as_str()),
+                    (name, "the segment is missing")
+                );
+            }
+            e => panic!("{e}"),
+        }
+    }
+    let empty = SimDisk::new(2);
+    let must_exist = densite_log::Options {
+        create: false,
+        ..options()
+    };
+    assert!(matches!(
+        Log::open(dir(&empty), must_exist),
+        Err(Error::Missing)
+    ));
+    let other = densite_log::Options {
+        id: densite_log::LogId([8; 16]),
+        ..options()
+    };
+    assert!(matches!(
+        Log::open(dir(&disk), other),
+        Err(Error::OtherLog { .. })
+    ));
+}

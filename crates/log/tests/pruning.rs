@@ -1,0 +1,297 @@
+//! No row that a subscriber has not acknowledged, that a reader still needs or that the database does not hold durably is ever gone; once
+//! all have passed, what remains is bounded.
+
+mod common;
+
+use common::{Row, dir, open, options, random_txn, read_all, tables};
+use densite_disk::sim::SimDisk;
+use densite_log::{Begin, Error, Log, Options, Pruned, Reader, Seq};
+use proptest::prelude::*;
+use rand::SeedableRng;
+use rand::rngs::SmallRng;
+use std::collections::BTreeMap;
+
+#[derive(Debug, Clone)]
+enum Step {
+    Append(u8),
+    Subscribe(u8, bool),
+    Unsubscribe(u8),
+    Ack(u8, prop::sample::Index),
+    Durable(prop::sample::Index),
+    Prune,
+    OpenReader(prop::sample::Index),
+    Read(u8),
+    CloseReader,
+    Retain(u16),
+    Reopen,
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let at = any::<prop::sample::Index>;
+    prop_oneof![
+        8 => (1u8..30).prop_map(Step::Append),
+        2 => (0u8..3, any::<bool>()).prop_map(|(n, s)| Step::Subscribe(n, s)),
+        1 => (0u8..3).prop_map(Step::Unsubscribe),
+        5 => (0u8..3, at()).prop_map(|(n, i)| Step::Ack(n, i)),
+        4 => at().prop_map(Step::Durable),
+        5 => Just(Step::Prune),
+        1 => at().prop_map(Step::OpenReader),
+        2 => (1u8..20).prop_map(Step::Read),
+        1 => Just(Step::CloseReader),
+        1 => (0u16..60000).prop_map(Step::Retain),
+        1 => Just(Step::Reopen),
+    ]
+}
+
+struct World {
+    disk: SimDisk,
+    log: Log,
+    rng: SmallRng,
+    model: BTreeMap<Seq, Row>,
+    positions: BTreeMap<String, Seq>,
+    durable: Seq,
+    retain: u64,
+    reader: Option<Reader>,
+    last: Seq,
+    pruned: u64,
+}
+
+impl World {
+    fn new() -> World {
+        let disk = SimDisk::new(1);
+        World {
+            log: open(&disk),
+            disk,
+            rng: SmallRng::seed_from_u64(1),
+            model: BTreeMap::new(),
+            positions: BTreeMap::new(),
+            durable: 0,
+            retain: 0,
+            reader: None,
+            last: 0,
+            pruned: 0,
+        }
+    }
+
+    fn between(&self, low: Seq, at: prop::sample::Index) -> Seq {
+        low + at.index((self.last - low + 1) as usize) as Seq
+    }
+
+    fn step(&mut self, step: Step) {
+        match step {
+            Step::Append(times) => {
+                for _ in 0..times {
+                    let (txn, rows) = random_txn(&self.log, &tables(), &mut self.rng);
+                    let at = self.log.append(txn).expect("append");
+                    self.model.extend((at.first..).zip(rows));
+                    self.last = at.last;
+                }
+            }
+            Step::Subscribe(n, start) => {
+                let name = format!("s{n}");
+                let from = if start { Begin::Start } else { Begin::Now };
+                match self.log.subscribe(&name, from) {
+                    Ok(at) => assert!(self.positions.insert(name, at).is_none()),
+                    Err(Error::SubscriberExists(_)) => assert!(self.positions.contains_key(&name)),
+                    Err(e) => panic!("{e}"),
+                }
+            }
+            Step::Unsubscribe(n) => {
+                let name = format!("s{n}");
+                let done = self.log.unsubscribe(&name);
+                assert_eq!(done.is_ok(), self.positions.remove(&name).is_some());
+            }
+            Step::Ack(n, at) => {
+                let name = format!("s{n}");
+                let seq = self.between(0, at);
+                match self.positions.get_mut(&name) {
+                    Some(position) => {
+                        *position = seq.max(*position);
+                        assert_eq!(self.log.ack(&name, seq).expect("ack"), *position);
+                    }
+                    None => assert!(matches!(
+                        self.log.ack(&name, seq),
+                        Err(Error::NoSubscriber(_))
+                    )),
+                }
+            }
+            Step::Durable(at) => self.durable = self.between(self.durable, at),
+            Step::Prune => self.pruned += self.log.purge(self.durable).expect("prune").bytes,
+            Step::OpenReader(at) => {
+                let first = self.log.status().expect("status").first - 1;
+                self.reader = Some(
+                    self.log
+                        .read_after(self.between(first.min(self.last), at))
+                        .expect("reader"),
+                );
+            }
+            Step::Read(n) => {
+                for _ in 0..n {
+                    let Some(reader) = &mut self.reader else {
+                        return;
+                    };
+                    // An open reader never meets what was pruned.
+                    let before = reader.position();
+                    match reader.next().expect("read") {
+                        Some(record) => assert_eq!(record.first + record.skip as u64, before + 1),
+                        None => assert_eq!(before, self.last),
+                    }
+                }
+            }
+            Step::CloseReader => self.reader = None,
+            Step::Retain(bytes) => {
+                self.retain = bytes.into();
+                self.log
+                    .set_config(|c| c.retain_bytes = bytes.into())
+                    .expect("config");
+            }
+            Step::Reopen => {
+                self.reader = None;
+                self.log = open(&self.disk);
+            }
+        }
+    }
+
+    /// What must be there is there.
+    fn check(&self) {
+        let first = self.log.status().expect("status").first;
+        let slowest = self.positions.values().copied().min().unwrap_or(Seq::MAX);
+        assert!(first <= self.durable.min(slowest) + 1, "begins at {first}");
+        let expected: BTreeMap<Seq, Row> = self
+            .model
+            .range(first..)
+            .map(|(s, r)| (*s, r.clone()))
+            .collect();
+        assert_eq!(read_all(&self.log, first - 1).expect("read"), expected);
+        if first > 1 {
+            let gone = self.log.read_after(first - 2).expect("reader").next();
+            assert!(matches!(gone, Err(Error::Pruned { .. })));
+        }
+    }
+
+    /// When everybody has passed everything, one segment and the spares remain.
+    fn finish(mut self) {
+        self.reader = None;
+        for name in self.positions.keys() {
+            self.log.ack(name, self.last).expect("ack");
+        }
+        self.log.prune(self.last).expect("prune");
+        let status = self.log.status().expect("status");
+        let largest = 3 * options().segment_bytes;
+        assert!(
+            status.segments == 1 || status.bytes < self.retain + largest,
+            "{status:?}"
+        );
+        assert!(status.spare_bytes <= options().spares_max as u64 * options().segment_bytes);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 60, ..ProptestConfig::default() })]
+    #[test]
+    fn nothing_is_pruned_that_anybody_needs(steps in proptest::collection::vec(step(), 1..60)) {
+        let mut world = World::new();
+        for step in steps {
+            world.step(step);
+            world.check();
+        }
+        world.finish();
+    }
+}
+
+fn fill(log: &Log, segments: u64) -> Seq {
+    let mut rng = SmallRng::seed_from_u64(2);
+    let mut last = 0;
+    while log.status().expect("status").segments < segments {
+        last = log
+            .append(random_txn(log, &tables(), &mut rng).0)
+            .expect("append")
+            .last;
+    }
+    last
+}
+
+#[test]
+fn pruned_segments_are_written_again() {
+    let disk = SimDisk::new(1);
+    let log = open(&disk);
+    for _ in 0..10 {
+        let last = fill(&log, 4);
+        assert_eq!(log.prune(last).expect("prune").segments, 3);
+    }
+    let names: Vec<String> = disk.paths();
+    let spares = names.iter().filter(|n| n.contains("spare-")).count();
+    assert!(spares <= options().spares_max, "{names:?}");
+    let segments = || log.status().expect("status").segments;
+    let (syncs, before) = (disk.counters_total().syncs, segments());
+    let mut rng = SmallRng::seed_from_u64(8);
+    for _ in 0..20 {
+        log.append(random_txn(&log, &tables(), &mut rng).0)
+            .expect("append");
+    }
+    let syncs = disk.counters_total().syncs - syncs;
+    assert_eq!(
+        syncs,
+        20 + 2 * (segments() - before),
+        "one sync each, two for each new segment"
+    );
+}
+
+#[test]
+fn an_adopted_log_is_not_pruned_by_itself() {
+    let disk = SimDisk::new(1);
+    let log = open(&disk);
+    assert!(log.config().expect("config").automatically_purge);
+    let last = fill(&log, 3);
+    drop(log);
+    disk.remove(&format!("{}/state", common::DIR))
+        .expect("remove");
+    let log = open(&disk);
+    assert!(!log.config().expect("config").automatically_purge);
+    assert_eq!(log.purge(last).expect("purge"), Pruned::default());
+    log.set_config(|c| c.automatically_purge = true)
+        .expect("config");
+    drop(log);
+    let log = Log::open(
+        dir(&disk),
+        Options {
+            create: false,
+            ..options()
+        },
+    )
+    .expect("open");
+    assert_eq!(
+        log.purge(last).expect("purge").segments,
+        2,
+        "kept with the log"
+    );
+}
+
+#[test]
+fn names_and_acknowledgements_are_judged() {
+    let disk = SimDisk::new(1);
+    let log = open(&disk);
+    let last = fill(&log, 2);
+    let long = "x".repeat(65);
+    for name in ["", "a b", "ä", long.as_str(), "a/b"] {
+        assert!(
+            matches!(log.subscribe(name, Begin::Now), Err(Error::BadName(_))),
+            "{name}"
+        );
+    }
+    assert_eq!(log.subscribe("all", Begin::Start).expect("subscribe"), 0);
+    assert_eq!(log.subscribe("new", Begin::Now).expect("subscribe"), last);
+    assert!(matches!(
+        log.ack("all", last + 1),
+        Err(Error::AckBeyondEnd { .. })
+    ));
+    assert_eq!(log.ack("all", 5).expect("ack"), 5);
+    assert_eq!(log.ack("all", 3).expect("ack"), 5);
+    let all = log.subscribers().expect("list");
+    assert_eq!(
+        (all[0].name.as_str(), all[0].position, all[0].rows_behind),
+        ("all", 5, last - 5)
+    );
+    assert!(all[0].bytes_behind > 6 << 10 && all[1].bytes_behind == 0);
+    assert_eq!(open(&disk).subscribers().expect("list"), all);
+}

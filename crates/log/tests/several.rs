@@ -1,0 +1,243 @@
+//! Several threads and several open logs on one directory (each stands for a process): one total order, nobody's rows lost, undecided rows
+//! seen by nobody, readers that follow while others write and prune.
+
+mod common;
+
+use common::{DIR, open, options, random_txn, read_all, tables};
+use densite_disk::sim::SimDisk;
+use densite_disk::{Dir, OpenMode, RealDir};
+use densite_log::{Batch, Begin, Log, Op, Options, Table, Txn, Value};
+use rand::SeedableRng;
+use rand::rngs::SmallRng;
+use std::sync::Arc;
+use std::time::Duration;
+
+fn one_row(log: &Log, table: &Arc<Table>, id: i64) -> Arc<Txn> {
+    let mut batch = Batch::new(table, Op::Insert);
+    batch
+        .push(&[Value::Int(id), Value::Blob(b"x")])
+        .expect("push");
+    Arc::new(Txn::of(log.new_txn(), &batch).expect("txn"))
+}
+
+/// Threads of two open logs append; a third one follows and prunes behind itself.
+fn race(make: impl Fn() -> Log) {
+    const THREADS: i64 = 6;
+    const EACH: i64 = 150;
+    let table = &tables()[0];
+    let logs = [make(), make()];
+    let follower = make();
+    follower.subscribe("all", Begin::Start).expect("subscribe");
+    let mut seen = vec![Vec::new(); THREADS as usize];
+    std::thread::scope(|s| {
+        for thread in 0..THREADS {
+            let log = &logs[thread as usize % 2];
+            s.spawn(move || {
+                for i in 0..EACH {
+                    let txn = one_row(log, table, thread * EACH + i);
+                    match i % 3 {
+                        0 => {
+                            log.prepare(&txn).expect("prepare");
+                            log.commit(txn.id());
+                        }
+                        1 if i % 30 == 1 => {
+                            log.prepare(&txn).expect("prepare");
+                            log.cancel(txn.id()).expect("cancel");
+                        }
+                        _ => {
+                            log.append(Arc::into_inner(txn).expect("only here"))
+                                .expect("append");
+                        }
+                    }
+                }
+            });
+        }
+        let expected = THREADS * (EACH - EACH / 30);
+        let mut reader = follower.read_after(0).expect("reader");
+        let (mut rows, mut last) = (0, 0);
+        while rows < expected {
+            let Some(record) = reader.next().expect("next") else {
+                follower
+                    .wait_after(last, Duration::from_millis(50))
+                    .expect("wait");
+                continue;
+            };
+            assert!(record.first > last, "one order");
+            last = record.last();
+            for i in record.skip..record.rows.len() {
+                let Some(Value::Int(id)) = record.rows.get(i, 0) else {
+                    panic!("no id")
+                };
+                seen[(id / EACH) as usize].push(id % EACH);
+                rows += 1;
+            }
+            if rows % 50 == 0 {
+                follower.ack("all", last).expect("ack");
+                follower.prune(last).expect("prune");
+            }
+        }
+    });
+    for ids in seen {
+        let expected: Vec<i64> = (0..EACH).filter(|i| i % 30 != 1).collect();
+        assert_eq!(ids, expected, "each thread's rows, once and in its order");
+    }
+    let last = follower.last().expect("last");
+    follower.ack("all", last).expect("ack");
+    follower.prune(last).expect("prune");
+    let status = follower.status().expect("status");
+    assert_eq!(
+        status.segments, 1,
+        "all was acknowledged: only the segment that is written remains"
+    );
+}
+
+#[test]
+fn threads_and_logs_on_the_simulated_disk() {
+    let disk = SimDisk::new(1);
+    race(|| open(&disk));
+}
+
+#[test]
+fn threads_and_logs_on_the_real_disk() {
+    let tmp = tempfile::tempdir().expect("a directory");
+    let dir = Arc::new(RealDir::create(tmp.path().join("app.db-log")).expect("made"));
+    race(|| {
+        Log::open(
+            dir.clone(),
+            Options {
+                background: true,
+                ..options()
+            },
+        )
+        .expect("open")
+    });
+}
+
+/// Rule 1: between xSync and the decision nobody reads on, in this process or another, and what follows waits too.
+#[test]
+fn undecided_rows_are_seen_by_nobody() {
+    let disk = SimDisk::new(1);
+    let (mine, other) = (open(&disk), open(&disk));
+    let table = &tables()[0];
+    let (a, b) = (one_row(&mine, table, 1), one_row(&mine, table, 2));
+    mine.prepare(&a).expect("prepare");
+    mine.prepare(&b).expect("prepare");
+    other
+        .append(Arc::into_inner(one_row(&other, table, 3)).expect("one"))
+        .expect("append");
+    let read = |log: &Log| -> Vec<u64> { read_all(log, 0).expect("read").into_keys().collect() };
+    assert_eq!((read(&mine), read(&other)), (vec![], vec![]));
+    mine.commit(b.id());
+    assert_eq!(
+        (read(&mine), read(&other)),
+        (vec![], vec![]),
+        "the first one decides how far"
+    );
+    mine.cancel(a.id()).expect("cancel");
+    assert_eq!((read(&mine), read(&other)), (vec![2, 3], vec![2, 3]));
+    let c = one_row(&mine, table, 4);
+    mine.prepare(&c).expect("prepare");
+    assert_eq!(read(&other), [2, 3]);
+    drop(mine);
+    assert_eq!(read(&other), [2, 3, 4], "who is gone has committed");
+    assert_eq!(read(&open(&disk)), [2, 3, 4]);
+}
+
+/// A rollback that cannot be stored hides its rows until it can.
+#[test]
+fn a_rollback_that_fails_is_tried_again() {
+    use densite_disk::sim::{Fault, FaultKind};
+    let disk = SimDisk::new(1);
+    let (mine, other) = (open(&disk), open(&disk));
+    let table = &tables()[0];
+    let txn = one_row(&mine, table, 1);
+    mine.prepare(&txn).expect("prepare");
+    disk.fail(Fault::new(FaultKind::Full, densite_disk::Op::Rename));
+    assert!(mine.cancel(txn.id()).is_err());
+    disk.clear_faults();
+    let next = Arc::into_inner(one_row(&other, table, 2)).expect("one");
+    other.append(next).expect("append");
+    assert!(read_all(&other, 0).expect("read").is_empty());
+    let next = Arc::into_inner(one_row(&mine, table, 3)).expect("one");
+    mine.append(next).expect("append");
+    let ids: Vec<u64> = read_all(&other, 0).expect("read").into_keys().collect();
+    assert_eq!(ids, [2, 3]);
+}
+
+/// A process killed after it wrote and before it synced: the next one either keeps the whole of it, durably, or none.
+#[test]
+fn a_killed_writers_rows_are_kept_whole_or_not_at_all() {
+    for cut in 0..400 {
+        let disk = SimDisk::new(cut);
+        let log = open(&disk);
+        let mut rng = SmallRng::seed_from_u64(5);
+        let tables = tables();
+        let (first, rows) = random_txn(&log, &tables, &mut rng);
+        log.append(first).expect("append");
+        let before = disk.changes();
+        disk.capture_at(before, densite_disk::sim::Capture::Snapshot);
+        let (second, more) = random_txn(&log, &tables, &mut rng);
+        log.append(second).expect("append");
+        let killed = disk.take_captures().pop().expect("captured").disk;
+        // As the file system has it: any prefix of the write.
+        let path = format!("{DIR}/000000000001.seg");
+        let whole = disk.contents(&path).expect("there");
+        let old = killed.contents(&path).expect("there");
+        let mut bytes = old.clone();
+        let start = whole
+            .iter()
+            .zip(&old)
+            .position(|(a, b)| a != b)
+            .unwrap_or(0);
+        let end = (start + cut as usize * 8).min(whole.len());
+        bytes.resize(bytes.len().max(end), 0);
+        bytes[start..end].copy_from_slice(&whole[start..end]);
+        killed.place(&path, &bytes);
+        let log = open(&killed);
+        let got: Vec<_> = read_all(&log, 0).expect("read").into_values().collect();
+        assert!(
+            got == rows || got == [rows.clone(), more.clone()].concat(),
+            "cut {cut}"
+        );
+        let (third, last) = random_txn(&log, &tables, &mut rng);
+        log.append(third).expect("append");
+        let all = [got, last].concat();
+        let after: Vec<_> = read_all(&open(&killed.power_cut(cut)), 0)
+            .expect("read")
+            .into_values()
+            .collect();
+        assert_eq!(after, all, "cut {cut}");
+    }
+}
+
+#[test]
+fn one_leads_at_a_time() {
+    let disk = SimDisk::new(1);
+    let (a, b) = (open(&disk), open(&disk));
+    let lead = a.try_lead().expect("lead").expect("free");
+    assert!(b.try_lead().expect("lead").is_none());
+    drop(lead);
+    assert!(b.try_lead().expect("lead").is_some());
+}
+
+#[test]
+fn numbers_are_above_every_stored_position() {
+    let disk = SimDisk::new(1);
+    let log = open(&disk);
+    drop(log);
+    let dir: densite_log::LogDir = Arc::new(disk.dir(DIR));
+    let log = Log::open(
+        dir,
+        Options {
+            above: 500,
+            ..options()
+        },
+    )
+    .expect("open");
+    let at = log
+        .append(Arc::into_inner(one_row(&log, &tables()[0], 1)).expect("one"))
+        .expect("append");
+    assert_eq!(at.first, 501);
+    // The slots of the two are one: the first was free again.
+    assert!(disk.dir(DIR).open("writer-1", OpenMode::Read).is_err());
+}
