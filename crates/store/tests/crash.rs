@@ -13,6 +13,8 @@ use densite_store::{Handle, MergeBudget, MergeNext, Options, Tuning};
 use rand::rngs::SmallRng;
 use rand::{Rng, RngExt, SeedableRng};
 
+/// Where page 1 says how many bytes of each page SQLite leaves to others. With what is made up there, no page would be one of SQLite's.
+const RESERVED_AT: usize = 20;
 const PATH: &str = "/a.db";
 
 /// A published state: what it holds, and the number of the disk's changes before it began and when it was done.
@@ -75,7 +77,7 @@ impl Run {
             } else {
                 at + self.page_size
             };
-            let page = if i % 8 < 4 {
+            let mut page = if i % 8 < 4 {
                 let kept = self.rng.random_range(1..6);
                 let number = (at / self.page_size) as u32;
                 leaf::leaf(&mut self.rng, self.page_size, kept, number)
@@ -86,6 +88,9 @@ impl Run {
                 self.rng.fill_bytes(&mut page[cut..]);
                 page
             };
+            if at == 0 {
+                page[RESERVED_AT] = 0;
+            }
             handle.write_at(&page, at as u64).expect("write");
             if self.contents.len() < at + page.len() {
                 self.contents.resize(at + page.len(), 0);

@@ -9,6 +9,8 @@ use rand::rngs::SmallRng;
 use rand::{Rng, RngExt, SeedableRng};
 use std::path::Path;
 
+/// Where page 1 says how many bytes of each page SQLite leaves to others. With what is made up there, no page would be one of SQLite's.
+const RESERVED_AT: usize = 20;
 fn open(path: &Path, options: Options) -> Handle {
     let file = RealFile::open(path, OpenMode::Create).expect("open");
     Handle::open(Box::new(file), &path.display().to_string(), options).expect("open handle")
@@ -81,7 +83,10 @@ fn run(seed: u64, page_size: usize, threads: usize, run_pages: u32, steps: usize
                 let burst = if rng.random_range(0..10) == 0 { 100 } else { 3 };
                 let mut at = rng.random_range(0..=mine.len() / page_size + 2);
                 for _ in 0..rng.random_range(1..=burst) {
-                    let p = page(&mut rng, page_size, leaves.then_some(at));
+                    let mut p = page(&mut rng, page_size, leaves.then_some(at));
+                    if leaves && at == 0 {
+                        p[RESERVED_AT] = 0;
+                    }
                     writer.write_at(&p, (at * page_size) as u64).expect("write");
                     if mine.len() < (at + 1) * page_size {
                         mine.resize((at + 1) * page_size, 0);
