@@ -155,7 +155,9 @@ fn another_file_is_made_while_others_read_and_write() {
                 ran.err.contains(&format!("process {}", reader.pid())),
                 "{ran:?}"
             );
-            assert!(fs::read(&a).expect("read") == before);
+            // The writer's background worker may be giving space back in a compressed file.
+            assert!(compressed || fs::read(&a).expect("read") == before);
+            assert_eq!(dump(&a), want, "{mode}");
             // They were not disturbed.
             reader.run("SELECT count(*) FROM t; COMMIT");
             writer.run("UPDATE t SET name='last'");
