@@ -99,7 +99,7 @@ fn the_page_shows_the_figures_and_runs_nothing() {
         // The figure of what comes back is that of info, as people read it.
         let said = densite(&["vacuum", db, "--dry-run"]).expect(0).out;
         let gives = said
-            .split("gives back: about ")
+            .split("a vacuum gives back: about ")
             .nth(1)
             .and_then(|s| s.split(" of").next())
             .expect("a figure");
