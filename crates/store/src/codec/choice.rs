@@ -53,13 +53,21 @@ impl<'a> Chooser<'a> {
 
     /// What pages of a family are encoded by without trying: what the last one that was tried got.
     pub(crate) fn settings(&self, family: Family) -> PageSettings<'a> {
-        let of = |family| self.taught.get(&family).map_or(&[][..], Vec::as_slice);
         let place = self.last.get(&family).map_or(0, |(place, _)| *place);
+        self.settings_at(family, place)
+    }
+
+    /// The same with the family's dictionary at this place.
+    fn settings_at(&self, family: Family, place: usize) -> PageSettings<'a> {
+        let taught = self.taught;
+        let at = |family: Family, place: usize| -> Option<&'a Dictionary> {
+            Some(taught.get(&family)?.get(place)?)
+        };
         PageSettings {
             level: self.level,
             choice: self.choice,
-            family: of(family).get(place).map(|d| &**d),
-            other: of(Family::OTHER).first().map(|d| &**d),
+            family: at(family, place),
+            other: at(Family::OTHER, 0),
         }
     }
 
@@ -70,16 +78,7 @@ impl<'a> Chooser<'a> {
         kept: &mut Vec<u8>,
         out: &mut Vec<u8>,
     ) -> Encoded {
-        let of = |family| self.taught.get(&family).map_or(&[][..], Vec::as_slice);
-        let (candidates, other) = (of(pages.family), of(Family::OTHER).first());
-        let (level, choice) = (self.level, self.choice);
-        let by = |candidate: Option<&Arc<Dictionary>>, kept: &mut Vec<u8>, out: &mut Vec<u8>| {
-            let settings = PageSettings {
-                level,
-                choice,
-                family: candidate.map(|d| &**d),
-                other: other.map(|d| &**d),
-            };
+        let by = |settings: PageSettings<'_>, kept: &mut Vec<u8>, out: &mut Vec<u8>| {
             let Pages {
                 raw,
                 page_size,
@@ -88,21 +87,23 @@ impl<'a> Chooser<'a> {
             } = pages;
             encode_pages(raw, *page_size, context, &settings, kept, out)
         };
+        let candidates = self.taught.get(&pages.family).map_or(0, Vec::len);
         let last = self.last.get(&pages.family).copied();
-        let mut best = last.map_or(0, |(place, _)| place);
+        let first = last.map_or(0, |(place, _)| place);
         let before = out.len();
-        let mut encoded = by(candidates.get(best), kept, out);
-        if candidates.len() < 2 {
+        let mut encoded = by(self.settings_at(pages.family, first), kept, out);
+        if candidates < 2 {
             return encoded;
         }
         let ratio = |len: usize| len as f64 / pages.raw.len().max(1) as f64;
         if last.is_some_and(|(_, usual)| ratio(out.len() - before) <= usual * SURPRISE) {
             return encoded;
         }
-        let first = best;
-        for (place, candidate) in candidates.iter().enumerate().filter(|(p, _)| *p != first) {
+        let mut best = first;
+        for place in (0..candidates).filter(|place| *place != first) {
             self.other.clear();
-            let tried = by(Some(candidate), kept, &mut self.other);
+            let settings = self.settings_at(pages.family, place);
+            let tried = by(settings, kept, &mut self.other);
             if self.other.len() < out.len() - before {
                 out.truncate(before);
                 out.extend_from_slice(&self.other);
