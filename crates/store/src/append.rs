@@ -8,13 +8,14 @@ use crate::format::record::{Chain, JUMP_LEN, Kind, Record};
 use crate::format::trailer::OPEN_END;
 use crate::format::{LOCK_UNIT, MAX_OFF, UNIT_LEN};
 use crate::map::NodeRef;
-use crate::space::Space;
+use crate::space::{Lane, Lanes, Space};
 use densite_disk::File;
 
 /// Bytes that are collected before they are written.
 const BUFFER_LEN: usize = 512 << 10;
-/// Units of the largest extent taken from among the free ones.
+/// Units of the largest extent taken from among the free ones: for what is new, and for what is moved.
 const EXTENT_UNITS: u64 = 64;
+const MOVED_UNITS: u64 = 4;
 
 /// Writes records of one commit.
 pub(crate) struct Appender {
@@ -32,6 +33,10 @@ pub(crate) struct Appender {
     taken: Vec<(u64, u64)>,
     /// What was left unwritten of extents, to be given back with the commit.
     left: Vec<(u64, u64)>,
+    /// What is appended.
+    lane: Lane,
+    /// After the commit, if it took turns.
+    turned: Option<Lanes>,
     /// Nothing is placed from here on where there is a free extent before it.
     avoid: u64,
     chain: Chain,
@@ -60,6 +65,8 @@ impl Appender {
             pieces: Vec::new(),
             taken: Vec::new(),
             left: Vec::new(),
+            lane: Lane::New,
+            turned: None,
             avoid: u64::MAX,
             chain: Chain::after(prev),
             written: 0,
@@ -107,9 +114,19 @@ impl Appender {
         &self.left
     }
 
-    /// What is appended from now on goes before `off` as long as there is a free extent.
+    /// What is appended goes before `off` as long as there is a free extent.
     pub(crate) fn avoid_from(&mut self, off: u64) {
         self.avoid = off;
+    }
+
+    /// Appends to the extent of this lane. Before anything is appended.
+    pub(crate) fn keep_to(&mut self, lane: Lane) {
+        self.lane = lane;
+    }
+
+    /// What was put aside, if the commit took turns.
+    pub(crate) fn turned(&self) -> Option<Lanes> {
+        self.turned
     }
 
     /// Bytes appended so far.
@@ -138,29 +155,45 @@ impl Appender {
         } else {
             self.room_end
         };
+        let turn = self.written == 0 && space.lanes().lane != self.lane;
         // At the very start of a commit a free extent is better than the end of the file.
         let prefer_free =
-            self.written == 0 && (self.room_end == OPEN_END || self.pos >= self.avoid);
+            turn || self.written == 0 && (self.room_end == OPEN_END || self.pos >= self.avoid);
         let fits = self.pos + need <= end;
         if fits && !prefer_free {
             return Ok(());
         }
-        let free = space.take_run(need, EXTENT_UNITS, self.avoid);
-        if free.is_none() && fits {
+        let aside = space.lanes().aside.filter(|_| turn);
+        let goes_on = aside.filter(|(start, end)| start + need <= *end && *end <= self.avoid);
+        let most = match self.lane {
+            Lane::New => EXTENT_UNITS,
+            Lane::Moved => MOVED_UNITS,
+        };
+        let taken = match goes_on {
+            Some(_) => None,
+            None => space.take_run(need, most, self.avoid),
+        };
+        if goes_on.is_none() && taken.is_none() && fits {
             return Ok(());
         }
-        if self.room_end != OPEN_END {
-            self.left.push((self.pos + JUMP_LEN, self.room_end));
+        let rest = (self.room_end != OPEN_END).then_some((self.pos + JUMP_LEN, self.room_end));
+        if turn {
+            self.turned = Some(Lanes {
+                lane: self.lane,
+                aside: rest,
+            });
+            self.left.extend(aside.filter(|_| goes_on.is_none()));
+        } else {
+            self.left.extend(rest);
         }
-        let (target, room_end) = match free {
-            Some((start, end)) => {
-                self.taken.push((start, end));
-                // A free unit may be the one in which the open end began.
-                self.tail_off = self.tail_off.max(end);
-                (start, end)
-            }
-            None => (self.tail_start(need), OPEN_END),
-        };
+        if let Some((start, end)) = taken {
+            self.taken.push((start, end));
+            // A free unit may be the one in which the open end began.
+            self.tail_off = self.tail_off.max(end);
+        }
+        let (target, room_end) = goes_on
+            .or(taken)
+            .unwrap_or_else(|| (self.tail_start(need), OPEN_END));
         if target + need > MAX_OFF {
             return Err(Error::Setting(
                 "a stored file cannot be larger than 256 TiB".to_owned(),

@@ -139,7 +139,7 @@ impl Handle {
 }
 
 /// A slot is due when this part of the file was appended since the last one, and so many bytes; or as many as the tuning says.
-const SLOT_PART: u64 = 16;
+const SLOT_PART: u64 = 32;
 const SLOT_LEAST: u64 = 128 << 10;
 
 /// Bytes kept written behind the end.

@@ -301,6 +301,7 @@ impl Shared {
         }
         space.add(tip.off, u64::from(tip.len));
         space.written(&trailer.pieces, tip.commit);
+        space.forget_lanes(tip.commit);
         let bytes: u64 = trailer
             .pieces
             .iter()

@@ -21,8 +21,11 @@ use crate::map::{Entry, NodeRef};
 use densite_disk::File;
 use std::collections::HashMap;
 
+mod age;
+mod lanes;
 mod reuse;
 
+pub(crate) use lanes::{Lane, Lanes};
 pub(crate) use reuse::Reuse;
 
 /// Units of one stored chunk of the table.
@@ -37,6 +40,8 @@ pub(crate) struct Space {
     /// Pages whose newest frame uses a dictionary, by its id.
     pub(crate) dict_uses: HashMap<u32, i64>,
     reuse: Reuse,
+    lanes: Lanes,
+    ages: age::Ages,
     /// Something was removed that had not been added: the table on disk was wrong.
     pub(crate) inexact: bool,
 }
@@ -114,6 +119,7 @@ impl Space {
         });
         self.inexact |= !exact;
         for unit in off / UNIT_LEN..=(off + len.max(1) - 1) / UNIT_LEN {
+            self.ages.freed(unit, commit);
             if self.live(unit) == 0 {
                 self.reuse.free(unit, commit);
             }

@@ -36,6 +36,8 @@ use std::ffi::c_void;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+/// `WAL_WRITE_LOCK`.
+pub(crate) const WRITE_LOCK: i32 = 0;
 /// `WAL_CKPT_LOCK`.
 pub(crate) const CHECKPOINT_LOCK: i32 = 1;
 /// `WAL_READ_LOCK(0)`.

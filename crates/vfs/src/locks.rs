@@ -1,6 +1,6 @@
 //! Locks: the host's, with what must happen before they go.
 
-use crate::checkpoint::{CHECKPOINT_LOCK, READ_LOCK_0};
+use crate::checkpoint::{CHECKPOINT_LOCK, READ_LOCK_0, WRITE_LOCK};
 use crate::main_file::{Done, MainFile, State};
 use crate::neighbours::Neighbours;
 use crate::pause;
@@ -136,6 +136,13 @@ impl MainFile {
                 }
                 if covers(CHECKPOINT_LOCK) {
                     self.end_checkpoint();
+                }
+                if covers(WRITE_LOCK)
+                    && !self.of_worker
+                    && let Some(neighbours) = &self.neighbours
+                {
+                    // The file is not idle between two checkpoints.
+                    neighbours.idle.writes();
                 }
             }
             return self.host.shm_lock(offset, n, flags);

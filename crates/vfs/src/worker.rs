@@ -1,7 +1,7 @@
 //! The background worker: it gives space back in files that nobody writes to any more, while they are open.
 //!
 //! One thread for each process, started by the first write to a file of the store, ended by itself when there is nothing to do. Once nobody in this process has
-//! written to a file for [`QUIET`], it does what `densite_maintain` does, slice by slice (`maintain`), if more than half of `densite_dead_limit` is dead or free; and it
+//! written to a file or its WAL for [`QUIET`], it does what `densite_maintain` does, slice by slice (`maintain`), if more than half of `densite_dead_limit` is dead or free; and it
 //! drops free pages in any case.
 //!
 //! Why that is sound in a process that is not ours:
@@ -164,6 +164,10 @@ impl Keeper {
                     job.not_before = Some(Instant::now() + BUSY_WAIT);
                     self.again(job);
                 }
+                Ok(End::Disturbed) => {
+                    job.not_before = None;
+                    self.again(job);
+                }
                 Ok(End::Over) => {}
                 Err(payload) => std::mem::forget(payload),
             }
@@ -211,14 +215,16 @@ impl Keeper {
 
 /// How a session ended.
 enum End {
-    /// Nothing is left to do, or somebody writes or closes.
+    /// Nothing is left to do, or nobody has the file open.
     Over,
+    /// Somebody writes. To the WAL at least: who publishes puts the file on the list, but that may be a while.
+    Disturbed,
     /// Others held their locks all the time.
     Locked,
 }
 
 impl Job {
-    /// Gives back what is to be given back, until somebody writes or closes.
+    /// Gives back what is to be given back, until somebody writes or all have closed.
     fn session(&self) -> End {
         let Some(neighbours) = self.neighbours.upgrade() else {
             return End::Over;
@@ -253,9 +259,11 @@ impl Job {
                 Some(Rest::Done) => break End::Over,
             };
             drop(inside);
-            // Who writes puts the file on the list again.
-            if !session.pause(pause) || idle.wrote() != wrote {
+            if !session.pause(pause) {
                 break End::Over;
+            }
+            if idle.wrote() != wrote {
+                break End::Disturbed;
             }
         };
         let inside = gate::enter();

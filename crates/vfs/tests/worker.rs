@@ -115,6 +115,25 @@ fn an_idle_connection_gives_space_back() {
 }
 
 #[test]
+fn not_between_the_checkpoints_of_a_wal_that_is_written() {
+    let place = Place::new();
+    let db = open(&place, "WAL", "");
+    let full = deleted(&db, &place, 20_000);
+    let moved = || figure(&db, "moved_bytes").parse::<u64>().expect("a number");
+    // The checkpoint moves what a commit may; then only the WAL is written, for longer than a file counts as idle.
+    let before = moved();
+    let until = Instant::now() + Duration::from_millis(2500);
+    while Instant::now() < until {
+        run(&db, "UPDATE t SET b = 'x' WHERE a = 7");
+        assert_eq!(moved(), before);
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    // It was only put off.
+    shrinks_to(&place, full / 2);
+    assert!(moved() > before);
+}
+
+#[test]
 fn not_when_it_is_off_or_the_database_is_locked_for_good() {
     for (journal, parameters, locking) in [
         ("DELETE", "&maintain=off", "NORMAL"),

@@ -33,6 +33,7 @@ use crate::map::node::LEAF_FANOUT;
 use crate::pending::PendingPage;
 use crate::publish::Besides;
 use crate::shared::Shared;
+use crate::space::Lane;
 use look::{Found, Frame, Look};
 use plan::{Ground, Plan};
 use std::collections::{BTreeMap, BTreeSet};
@@ -180,6 +181,12 @@ impl Handle {
         if writer.account(&shared, &*self.file, &state)? {
             writer.found_other_writer(&*self.file)?;
         }
+        if plan::is_at_rest(u64::from(budget.dead_limit))
+            && let Some((_, space)) = &mut writer.space
+        {
+            // Nobody writes meanwhile, and nothing may be left over.
+            space.forget_lanes(state.tip.commit);
+        }
         let Some((_, space)) = &writer.space else {
             return Ok(Plan::Done);
         };
@@ -214,6 +221,9 @@ impl Handle {
         let shared = self.shared()?;
         if let Some(p) = &mut self.pending {
             p.appender.avoid_from(below);
+            if !plan::is_at_rest(u64::from(budget.dead_limit)) {
+                p.appender.keep_to(Lane::Moved);
+            }
             p.keep_all = true;
         }
         let merging = below == u64::MAX;

@@ -22,6 +22,11 @@ const NODE_BYTES: u64 = 4 << 10;
 /// by then, it cannot be.
 const SPENT_MIN: u64 = 8 << 20;
 
+/// Units are as good as each other if what lives in them differs by less; then the younger one is emptied (`space::age`).
+const BAND: u32 = 8 << 10;
+/// One in which something has just died is put off as if so many bands more lived there.
+const SOON: u32 = 2;
+
 /// So many bytes may wait for a slot, and be missing meanwhile, in files however small.
 const WAITING_MIN: u64 = 4 << 20;
 
@@ -60,11 +65,20 @@ pub(super) enum Plan {
     Empty { units: Vec<u64>, below: u64 },
 }
 
+/// Whether such a limit is for giving back when nobody writes.
+pub(super) fn is_at_rest(limit: u64) -> bool {
+    limit < 10
+}
+
 /// How many units may be moved for one that is won.
 pub(super) fn targets(limit: u64) -> u64 {
     let all = (100 - limit) / limit;
     // At rest nothing is to be won by waiting, and the limit is for dead and free bytes together: half of it is left for those.
-    if limit < 10 { 2 * all } else { all.max(1) }
+    if is_at_rest(limit) {
+        2 * all
+    } else {
+        all.max(1)
+    }
 }
 
 impl Ground<'_> {
@@ -107,7 +121,7 @@ impl Ground<'_> {
         } else {
             0
         };
-        let room = self.space.reusable_below(end) * UNIT_LEN + current;
+        let room = self.space.reusable_below(end) * UNIT_LEN + current + self.space.aside_bytes();
         // A quarter of what is allowed is left to free units, to be written again.
         let dead = idle.saturating_sub(room);
         let wanted = dead.saturating_sub(allowed - allowed / 4);
@@ -134,7 +148,7 @@ impl Ground<'_> {
         let mut in_current = false;
         for unit in (1..end.div_ceil(UNIT_LEN)).rev() {
             let live = u64::from(self.space.live(unit));
-            if self.merging.is_stuck(unit, live as u32) {
+            if self.merging.is_stuck(unit, live as u32) || self.space.is_aside(unit) {
                 break;
             }
             if self.space.is_reusable(unit) {
@@ -162,7 +176,7 @@ impl Ground<'_> {
         (!units.is_empty()).then_some(Plan::Empty { units, below })
     }
 
-    /// Empties those units with the least that lives, as far as it pays and wins `wanted`.
+    /// Empties those units with the least that lives, the younger ones first, as far as it pays and wins `wanted`.
     fn merge(&self, end: u64, wanted: u64) -> Option<Plan> {
         let targets = targets(self.limit);
         let current = self.current.0 / UNIT_LEN;
@@ -170,7 +184,7 @@ impl Ground<'_> {
             .map(|unit| (self.space.live(unit), unit))
             .filter(|(live, unit)| {
                 let whole = *live == 0 || u64::from(*live) >= UNIT_LEN;
-                let stays = *unit == LOCK_UNIT || *unit == current;
+                let stays = *unit == LOCK_UNIT || *unit == current || self.space.is_aside(*unit);
                 let known =
                     self.merging.is_stuck(*unit, *live) || self.merging.is_dense(*unit, *live);
                 !whole && !stays && !known
@@ -181,13 +195,22 @@ impl Ground<'_> {
             partly.select_nth_unstable(last);
         }
         partly.truncate(most);
-        partly.sort_unstable();
+        partly.sort_unstable_by_key(|(live, unit)| {
+            let soon = if self.space.is_settled(*unit) {
+                0
+            } else {
+                SOON
+            };
+            (live / BAND + soon, self.space.age(*unit), *unit)
+        });
         let (mut units, mut moved, mut won) = (Vec::new(), 0, 0);
-        for (count, (live, unit)) in (1..).zip(partly) {
+        let mut count = 0;
+        for (live, unit) in partly {
             let dead = UNIT_LEN - u64::from(live);
-            if (won + dead) * (targets + 1) < count * UNIT_LEN {
-                break;
+            if (won + dead) * (targets + 1) < (count + 1) * UNIT_LEN {
+                continue;
             }
+            count += 1;
             let enough = won >= wanted;
             won += dead;
             moved += u64::from(live);

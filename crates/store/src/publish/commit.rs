@@ -141,6 +141,9 @@ pub(super) fn commit(
     space.add(off, len);
     space.written(&trailer.pieces, p.commit);
     space.give_back_extents(appender.left(), p.commit);
+    if let Some(lanes) = appender.turned() {
+        space.turn(lanes);
+    }
     let written = appender.written() + len;
     {
         let mut now = shared.state.write();

@@ -71,7 +71,7 @@ impl Space {
     }
 
     /// A slot that names `commit` is durable: what was free then may be written again, but for units that
-    /// overlap `current`, the extent that is being appended to.
+    /// overlap `current`, the extent that is being appended to, or what is aside.
     pub(crate) fn slot_durable(&mut self, commit: u64, current: (u64, u64)) {
         let current = units_in(current);
         let mut later = BTreeMap::new();
@@ -79,7 +79,7 @@ impl Space {
             if self.live(unit) != 0 || unit == LOCK_UNIT || unit == 0 {
                 continue;
             }
-            if freed_at <= commit && !current.contains(&unit) {
+            if freed_at <= commit && !current.contains(&unit) && !self.is_aside(unit) {
                 self.reuse.reusable.insert(unit);
             } else {
                 later.insert(unit, freed_at);
@@ -90,6 +90,7 @@ impl Space {
 
     /// This commit wrote these ranges. Units in which nothing of it lives wait like those it freed: recovery passes through them.
     pub(crate) fn written(&mut self, pieces: &[(u64, u64)], commit: u64) {
+        self.ages.written(pieces, commit);
         for unit in units_of(pieces, u64::MAX) {
             // Another process may have taken a unit that we, too, knew to be reusable.
             self.reuse.reusable.remove(&unit);
@@ -157,6 +158,7 @@ impl Space {
         let units = end.div_ceil(UNIT_LEN);
         self.live.truncate(units as usize);
         self.reuse.cut(units);
+        self.ages.cut(units);
     }
 
     /// Whether the unit may be written now.
@@ -169,10 +171,15 @@ impl Space {
         self.reuse.reusable.range(..end / UNIT_LEN).count() as u64
     }
 
-    /// How many units outside `current`, the extent that is being appended to, wait for a slot.
+    /// How many units wait for a slot, outside of what is aside and of `current`, the extent that is being appended to.
     pub(crate) fn waiting_units(&self, current: (u64, u64)) -> u64 {
         let current = units_in(current);
-        let waits = |unit: &&u64| self.live(**unit) == 0 && **unit != 0 && !current.contains(*unit);
+        let waits = |unit: &&u64| {
+            self.live(**unit) == 0
+                && **unit != 0
+                && !current.contains(*unit)
+                && !self.is_aside(**unit)
+        };
         self.reuse.freed.keys().filter(waits).count() as u64
     }
 
@@ -200,7 +207,7 @@ impl Space {
     }
 }
 
-fn units_in(extent: (u64, u64)) -> std::ops::RangeInclusive<u64> {
+pub(super) fn units_in(extent: (u64, u64)) -> std::ops::RangeInclusive<u64> {
     extent.0 / UNIT_LEN..=extent.1.saturating_sub(1) / UNIT_LEN
 }
 

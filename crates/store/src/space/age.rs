@@ -1,0 +1,83 @@
+//! When units were written, and when something in them last died: of units that are dead to about the same part, which are worth emptying.
+//!
+//! - What was written last stays longest, in a queue; and what was written at one time dies at one time. Moving what is about to die is wasted, and what
+//!   dies at different times, moved to one place, leaves holes there again.
+//! - A unit in which something has just died is about to lose more: the pages that every commit writes anew, or the rest of what a queue takes off.
+//!
+//! Where pages change at random neither says anything.
+
+use super::Space;
+use crate::format::UNIT_LEN;
+
+/// So many commits after the last change a unit counts as settled.
+const SETTLED: u32 = 16;
+
+/// What is known of units that changed while this accounting is kept; it is lost with it. The low halves of commits' numbers, 0 where nothing is known.
+#[derive(Debug, Default, Clone)]
+pub(super) struct Ages {
+    units: Vec<Unit>,
+    newest: u32,
+}
+
+#[derive(Debug, Default, Clone, Copy)]
+struct Unit {
+    /// Something was written here last.
+    written: u32,
+    /// Something here died last.
+    freed: u32,
+}
+
+impl Ages {
+    fn unit(&mut self, unit: u64) -> Option<&mut Unit> {
+        let at = unit as usize;
+        if self.units.len() <= at {
+            self.units.resize(at + 1, Unit::default());
+        }
+        self.units.get_mut(at)
+    }
+
+    /// This commit wrote these ranges.
+    pub(super) fn written(&mut self, pieces: &[(u64, u64)], commit: u64) {
+        self.newest = commit as u32;
+        for (start, end) in pieces {
+            for at in start / UNIT_LEN..end.div_ceil(UNIT_LEN) {
+                if let Some(unit) = self.unit(at) {
+                    unit.written = commit as u32;
+                }
+            }
+        }
+    }
+
+    /// Something died here with this commit.
+    pub(super) fn freed(&mut self, unit: u64, commit: u64) {
+        if let Some(unit) = self.unit(unit) {
+            unit.freed = commit as u32;
+        }
+    }
+
+    pub(super) fn cut(&mut self, units: u64) {
+        self.units.truncate(units as usize);
+    }
+
+    fn since(&self, commit: u32) -> u32 {
+        match commit {
+            0 => u32::MAX,
+            commit => self.newest.wrapping_sub(commit),
+        }
+    }
+}
+
+impl Space {
+    /// How many commits ago the unit was written last; large where that is not known.
+    pub(crate) fn age(&self, unit: u64) -> u32 {
+        let known = self.ages.units.get(unit as usize);
+        known.map_or(u32::MAX, |unit| self.ages.since(unit.written))
+    }
+
+    /// Whether nothing was written to the unit and nothing died in it for a while.
+    pub(crate) fn is_settled(&self, unit: u64) -> bool {
+        let settled = |commit: u32| self.ages.since(commit) >= SETTLED;
+        let known = self.ages.units.get(unit as usize);
+        known.is_none_or(|unit| settled(unit.written) && settled(unit.freed))
+    }
+}

@@ -1,0 +1,101 @@
+//! A queue whose every commit also writes the same few pages anew, as a b-tree's does: what stays lies beside what is dead with the next commit.
+
+use densite_disk::sim::SimDisk;
+use densite_disk::{OpenMode, SyncKind};
+use densite_store::{Handle, MergeBudget, Options};
+use rand::rngs::SmallRng;
+use rand::{Rng, RngExt, SeedableRng};
+
+const PAGE: usize = 4096;
+/// Pages of the queue, and those of a commit that are new; each of these stays until all others have been written after it.
+const QUEUE: u64 = 12_000;
+const NEW: u64 = 6;
+/// Pages that every commit writes.
+const HOT: u64 = 6;
+
+struct Queue {
+    handle: Handle,
+    rng: SmallRng,
+    at: u64,
+    written: u64,
+    moved: u64,
+    largest: u64,
+}
+
+impl Queue {
+    fn new(disk: &SimDisk) -> Queue {
+        let file = disk.open("/a.db", OpenMode::Create).expect("open");
+        let options = Options {
+            threads: 0,
+            ..Options::default()
+        };
+        Queue {
+            handle: Handle::open(Box::new(file), "a", options).expect("open"),
+            rng: SmallRng::seed_from_u64(1),
+            at: 0,
+            written: 0,
+            moved: 0,
+            largest: 0,
+        }
+    }
+
+    fn put(&mut self, number: u64) {
+        let mut page = vec![0; PAGE];
+        let cut = self.rng.random_range(PAGE * 3 / 4..PAGE - 200);
+        self.rng.fill_bytes(&mut page[cut..]);
+        self.written += (PAGE - cut) as u64 + 36;
+        self.handle
+            .write_at(&page, number * PAGE as u64)
+            .expect("write");
+    }
+
+    /// A commit, and what giving back does while SQLite writes.
+    fn step(&mut self) {
+        let before = self.written;
+        for hot in 0..HOT {
+            self.put(hot);
+        }
+        for _ in 0..NEW {
+            self.put(HOT + self.at % QUEUE);
+            self.at += 1;
+        }
+        self.handle.sync(SyncKind::Data).expect("sync");
+        let budget = MergeBudget {
+            bytes: (self.written - before) * 2,
+            dead_limit: 25,
+            stop: &|| false,
+        };
+        let step = self.handle.merge_step(&budget).expect("merge");
+        assert_eq!(step.damaged, vec![]);
+        self.moved += step.moved_bytes;
+        let space = self.handle.space().expect("space");
+        self.largest = self.largest.max(space.file_bytes);
+    }
+}
+
+#[test]
+fn what_stays_is_moved_once_and_apart_from_what_is_written_again() {
+    let disk = SimDisk::new(1);
+    let mut queue = Queue::new(&disk);
+    for number in 0..HOT + QUEUE {
+        queue.put(number);
+    }
+    queue.handle.sync(SyncKind::Data).expect("sync");
+    for _ in 0..2 * QUEUE / NEW {
+        queue.step();
+    }
+    let (written, moved) = (queue.written, queue.moved);
+    for _ in 0..3 * QUEUE / NEW {
+        queue.step();
+    }
+    let ratio = (queue.moved - moved) as f64 / (queue.written - written) as f64;
+    let live = queue.handle.space().expect("space").live_bytes as f64;
+    let largest = queue.largest as f64 / live;
+    println!("moved {ratio:.2} bytes for one written; largest file {largest:.2} of what lives");
+    // Half of what is written is dead at once. So that three quarters of the file live, most of the other half have to be moved, once. Mixed
+    // with what is new, and whatever its age, it was 1.9.
+    assert!(ratio < 0.65, "{ratio}");
+    assert!(largest < 1.55, "{largest}");
+    let report = queue.handle.check(&mut |_, _| true).expect("check");
+    assert_eq!(report.problems, vec![]);
+}
