@@ -141,7 +141,7 @@ fn pages(page_size: usize, reserved: usize, seed: u64) -> Vec<Placed> {
         wide.join(",")
     ))
     .expect("tables");
-    let rows = (1_000_000 / page_size).clamp(60, 400);
+    let rows = (1_000_000 / page_size).clamp(60, 250);
     let long = page_size * 5 / 2;
     let tx = db.transaction().expect("begins");
     for i in 0..rows as i64 {
