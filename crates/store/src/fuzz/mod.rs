@@ -14,6 +14,7 @@ mod sample;
 mod seeds;
 mod typed;
 
+#[cfg(feature = "fuzz")]
 pub use densite_typed::fuzz::{be_loud, spoiled};
 pub use mem::MemFile;
 
@@ -160,6 +161,7 @@ fn outcome(text: &str) -> u64 {
 }
 
 /// The target of this name.
+#[cfg(feature = "fuzz")]
 pub fn target(name: &str) -> Option<&'static Target> {
     TARGETS.iter().find(|t| t.name == name)
 }
