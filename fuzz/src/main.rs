@@ -8,7 +8,8 @@
 //!
 //! The targets and their invariants stand in `crates/store/src/fuzz`. Inputs are run in a process of their own with bounded
 //! memory, so that not only panics are caught but also endless loops, exhausted stacks and boundless allocations; the parent saves the input
-//! that did it. The corpus in `fuzz/corpus` was made by `densite-fuzz --seeds fuzz/corpus`; what once failed is added to it by hand.
+//! that did it. The corpus in `fuzz/corpus` was made by `densite-fuzz --seeds fuzz/corpus`; what once failed is added to it by hand, and of inputs
+//! whose form has changed those of an earlier one that is still read.
 
 mod corpus;
 mod mutate;

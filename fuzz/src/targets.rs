@@ -1,7 +1,7 @@
 //! The targets by name, and a canary: a target that must fail, so that a fuzzer that finds nothing is known to look.
 
 use crate::pickle::PICKLE;
-use densite_store::fuzz::{TARGETS, Target};
+use densite_store::fuzz::{TARGETS, Target, spoiled};
 
 /// Fails when the third byte is 0x7B and there are no more than 32: soon, but not at the first try.
 const CANARY: Target = Target {
@@ -47,6 +47,30 @@ const SLEEPER: Target = Target {
     seeds: || vec![("sleeper", b"a sleeper".to_vec())],
 };
 
+/// Fails if the typed codec's encoder makes an error that only its own look at the result finds: as the target [`LIED_TO`], while it makes one.
+const LIAR: Target = Target {
+    name: "liar",
+    run: |bytes| match (bytes, lied_to()) {
+        ([0x7B, rest @ ..], Some(target)) => spoiled(|| (target.run)(rest)),
+        ([_, rest @ ..], Some(target)) => (target.run)(rest),
+        _ => 0,
+    },
+    repair: |_| {},
+    fields: |_| vec![(0, 1)],
+    seeds: || {
+        let seeds = lied_to().map_or(Vec::new(), |target| (target.seeds)());
+        let add = |(name, bytes): (_, Vec<u8>)| (name, [&[0], bytes.as_slice()].concat());
+        seeds.into_iter().map(add).collect()
+    },
+};
+
+/// See [`LIAR`]: the store's choice among the codecs.
+const LIED_TO: &str = "page";
+
+fn lied_to() -> Option<&'static Target> {
+    densite_store::fuzz::target(LIED_TO)
+}
+
 /// All targets that must not fail.
 pub(crate) fn all() -> impl Iterator<Item = &'static Target> {
     TARGETS.iter().chain(&[PICKLE])
@@ -55,7 +79,7 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Target> {
 /// The target of a name; those that must fail are found only by name.
 pub(crate) fn find(name: &str) -> Option<Target> {
     all()
-        .chain(&[CANARY, GLUTTON, SLEEPER])
+        .chain(&[CANARY, GLUTTON, SLEEPER, LIAR])
         .find(|t| t.name == name)
         .copied()
 }

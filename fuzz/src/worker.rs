@@ -74,6 +74,8 @@ pub(crate) fn run(job: &Job, status: &Path) -> Result<(), String> {
     let file =
         File::create(status).map_err(|e| format!("cannot write {}: {e}", status.display()))?;
     let mut status = Status { file, runs: 0 };
+    // Of itself the encoder refuses a page that does not come back, and nobody would notice.
+    densite_store::fuzz::be_loud();
     match job {
         Job::Replay(inputs) => {
             for input in inputs {

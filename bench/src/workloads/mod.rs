@@ -1,6 +1,7 @@
 //! Databases of other kinds than TPC-H, of which the stored size is measured: one generator each, deterministic, some tens of MB.
 
 mod blobs;
+mod documents;
 mod fts;
 mod json;
 mod logs;
@@ -45,6 +46,8 @@ pub(crate) enum Workload {
     Mixed,
     /// Blobs that do not compress
     Blobs,
+    /// Rows of several pages
+    Documents,
 }
 
 impl Workload {
@@ -58,6 +61,7 @@ impl Workload {
             Workload::Uuids => "UUID keys, inserted in random order, never vacuumed",
             Workload::Mixed => "all types in one column, columns added later",
             Workload::Blobs => "blobs that do not compress",
+            Workload::Documents => "JSON documents and texts of 2 to 20 KB",
         }
     }
 
@@ -71,6 +75,7 @@ impl Workload {
             Workload::Uuids => 200_000,
             Workload::Mixed => 1_000_000,
             Workload::Blobs => 4_000,
+            Workload::Documents => 4_000,
         }
     }
 
@@ -84,6 +89,7 @@ impl Workload {
             Workload::Uuids => uuids::fill(con, rows, random),
             Workload::Mixed => mixed::fill(con, rows, random),
             Workload::Blobs => blobs::fill(con, rows, random),
+            Workload::Documents => documents::fill(con, rows, random),
         }
     }
 

@@ -207,7 +207,7 @@ fn model_head_and_bits() {
     };
     let bytes = model.to_bytes();
     assert_eq!(places("bytes: model"), [(0, 1, "version"), (1, 3, "bits")]);
-    assert_eq!(bytes[0], 1);
+    assert_eq!(bytes[0], 2);
     let len = u32::from_le_bytes([bytes[1], bytes[2], bytes[3], 0]) as usize;
     let forms = &bytes[4 + len..];
     assert_eq!(forms, b"\x01\x04-\x02\0\0\0\x03\0one\x05\0three");
@@ -225,6 +225,112 @@ fn model_head_and_bits() {
     let habit_bits = 2 + 7 + 7 + 3;
     let streams = PAGE_STREAMS + 3 * COLUMN_STREAMS + 2;
     assert_eq!(len, (16 + 3 * 8 + streams * habit_bits).div_ceil(8));
+}
+
+/// A model of version 1, as it was stored when a page had five streams.
+#[test]
+fn old_models_are_read() {
+    let habit = |anchor: i64, relation: Option<u16>| Habit {
+        relation,
+        ..Habit::constant(anchor)
+    };
+    // Two columns without a form.
+    let habits = |first: u16| -> Vec<Habit> {
+        let of_columns = (0..10).map(|i| match i {
+            // Numbers of the first column to row ids, those of the second to those of the first.
+            1 => habit(i, Some(2)),
+            6 => habit(i, Some(first + 1)),
+            _ => habit(i, None),
+        });
+        (0..5)
+            .map(|i| habit(100 + i, None))
+            .chain(of_columns)
+            .collect()
+    };
+    let mut w = crate::bits::BitWriter::default();
+    w.put(2, 16);
+    w.put(0, 2 * 8);
+    for habit in habits(5) {
+        habit.put(&mut w);
+    }
+    let mut bits = Vec::new();
+    w.finish(&mut bits);
+    let stored = [&[1], &(bits.len() as u32).to_le_bytes()[..3], &bits].concat();
+    let model = Model::from_bytes(&stored).expect("a model");
+    let mut expected = habits(9);
+    expected.splice(5..5, [Habit::constant(0); 4]);
+    assert_eq!(model.habits, expected);
+    let again = Model::from_bytes(&model.to_bytes()).expect("its own bytes");
+    assert_eq!(again.habits, expected);
+    for version in [0, 3] {
+        let mut other = stored.clone();
+        other[0] = version;
+        assert!(Model::from_bytes(&other).is_none(), "version {version}");
+    }
+}
+
+/// The streams of a row that goes on on overflow pages.
+#[test]
+fn cut_cells() {
+    let all = pages(
+        512,
+        "CREATE TABLE t(a INTEGER PRIMARY KEY, b INTEGER, c TEXT, d, e, f);
+         INSERT INTO t VALUES(4, 300, replace(hex(zeroblob(300)), '00', 'xyz'), 1, x'0102', NULL);
+         INSERT INTO t VALUES(5, 301, 'short', 0, NULL, NULL);
+         INSERT INTO t VALUES(6, 302, zeroblob(70000), 'x', 2.5, 1)",
+    );
+    let leaf = |page: &(u32, Vec<u8>)| page.0 > 1 && page.1[0] == 13;
+    let mut seen = 0;
+    for (number, page) in all.iter().filter(|p| leaf(p)) {
+        let mut split = crate::split::Split::default();
+        let mut parsed = Page::new();
+        assert!(parsed.parse(page, 512, false));
+        assert!(split.split(page, &context(*number, 0), &Model::empty()));
+        let stream = |number: usize| -> Vec<i64> {
+            let of = split.streams.iter().filter(|s| s.number == number);
+            of.flat_map(|s| split.ints[s.from..s.to].to_vec()).collect()
+        };
+        let column =
+            |c: usize, s: ColumnStream| stream(PAGE_STREAMS + c * COLUMN_STREAMS + s as usize);
+        let (mut states, mut classes, mut lengths) = (vec![], vec![], vec![]);
+        let (mut types, mut behind, mut overflow) = (vec![], vec![], vec![]);
+        for cell in &parsed.cells {
+            let here = |header: u32, before: u32| i64::from(cell.local_len - header - before);
+            states.push(if cell.overflow == 0 { 0 } else { 2 });
+            classes.push(if cell.rowid == 6 { 6 } else { 5 });
+            match cell.rowid {
+                // Of the header: its length and six types, that of c in two bytes or three. Before c: b in two bytes.
+                4 => {
+                    lengths.push(here(8, 2));
+                    types.push(13 + 2 * 900);
+                    behind.extend([9, 16, 0]);
+                }
+                5 => lengths.push(5),
+                _ => {
+                    lengths.push(here(9, 2));
+                    types.push(12 + 2 * 70_000);
+                    behind.extend([15, 7, 9]);
+                }
+            }
+            if cell.overflow != 0 {
+                overflow.push(i64::from(cell.overflow));
+            }
+            seen += 1;
+        }
+        assert_eq!(stream(PageStream::Opaque as usize), states);
+        assert_eq!(stream(PageStream::Payload as usize), []);
+        assert_eq!(stream(PageStream::Overflow as usize), overflow);
+        assert_eq!(stream(PageStream::Cut as usize), vec![2; types.len()]);
+        assert_eq!(stream(PageStream::Behind as usize), vec![3; types.len()]);
+        assert_eq!(stream(PageStream::Type as usize), types);
+        assert_eq!(stream(PageStream::Types as usize), behind);
+        assert_eq!(column(2, ColumnStream::Class), classes);
+        assert_eq!(column(2, ColumnStream::Length), lengths);
+        let absent = column(3, ColumnStream::Class);
+        let want: Vec<i64> = states.iter().map(|s| if *s == 0 { 1 } else { 7 }).collect();
+        assert_eq!(absent, want, "what is behind is not in the columns");
+    }
+    assert_eq!(seen, 3);
 }
 
 /// A habit bit by bit.
@@ -295,13 +401,15 @@ fn numbers_are_as_documented() {
     let shapes = (0..4).map(|n| (n, Shape::of(n as u64).expect("a shape")));
     check_numbers("numbers: shapes", named(shapes));
     assert_eq!(Shape::of(4), None);
-    use PageStream::{Child, Opaque, Overflow, Payload, Rowid};
-    let streams = [Opaque, Child, Rowid, Payload, Overflow];
+    use PageStream::{Behind, Child, Cut, Opaque, Overflow, Payload, Rowid, Type, Types};
+    let streams = [
+        Opaque, Child, Rowid, Payload, Overflow, Cut, Type, Behind, Types,
+    ];
     check_numbers(
         "numbers: page streams",
         named(streams.map(|s| (s as usize, s))),
     );
-    assert_eq!(PAGE_STREAMS, 5);
+    assert_eq!(PAGE_STREAMS, 9);
     use ColumnStream::{Class as Classes, Formed, Integer, Length, Number, Real};
     let streams = [Classes, Number, Integer, Real, Length, Formed];
     check_numbers(

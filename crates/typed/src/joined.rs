@@ -17,6 +17,7 @@
 //! smaller than the pages, so that what is a whole payload in them is one there.
 
 use crate::bits::{BitReader, BitWriter, PADDING, width_of};
+use crate::mismatch;
 use crate::model::Model;
 use crate::page::{Kind, Layout, Page, USABLE_MAX};
 use crate::scrub::may_scrub;
@@ -177,9 +178,8 @@ impl Joiner {
         check.resize(pages.len(), 0);
         let done = self.decode(out.get(before..)?, model, &mut check);
         let right = done.is_some() && check == *decoded;
-        debug_assert!(right, "pages that do not come back as they were");
         self.check = check;
-        right.then_some(())
+        mismatch::check(right).then_some(())
     }
 
     /// Takes in a page: where its cells are, what is stored of it, and what decoding it gives.

@@ -18,6 +18,7 @@ mod doc;
 mod encode;
 pub mod ints;
 mod joined;
+mod mismatch;
 mod model;
 pub mod page;
 mod record;
@@ -29,5 +30,7 @@ pub mod template;
 pub use decode::{Undecodable, decode};
 pub use encode::{encode, scrub};
 pub use joined::{decode_joined, encode_joined, used_bytes};
+#[cfg(feature = "fuzz")]
+pub use mismatch::fuzz;
 pub use model::{ColumnDescription, Model, Outlook, Subject};
 pub use split::PageContext;

@@ -1,6 +1,6 @@
 //! Records: SQLite's form of a row (<https://sqlite.org/fileformat2.html#record_format>).
 
-use crate::page::varint;
+use crate::page::{Cell, varint};
 use std::ops::Range;
 
 /// Bytes of a value by serial type, for types below 12.
@@ -81,8 +81,60 @@ pub(crate) fn header_len(types: usize) -> usize {
 pub(crate) struct Raw {
     pub(crate) serial_type: u32,
     pub(crate) at: u32,
-    /// The integer, or the bits of the REAL; 0 for others.
+    /// The integer, or the bits of the REAL; [`CUT`] for what is local of a value that does not end in the page; 0 for others.
     pub(crate) value: i64,
+}
+
+/// See [`Raw::value`]. Such a value has the type of a text (or, if it is none, of a blob) of its local bytes.
+pub(crate) const CUT: i64 = 1;
+
+/// How a cell's record is coded. The number is what is stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Coded {
+    /// In the columns.
+    Whole = 0,
+    /// As it is.
+    Opaque = 1,
+    /// In the columns as far as it is local, for it goes on on overflow pages.
+    Cut = 2,
+}
+
+impl Coded {
+    pub(crate) fn of(number: i64) -> Option<Coded> {
+        Some(match number {
+            0 => Coded::Whole,
+            1 => Coded::Opaque,
+            2 => Coded::Cut,
+            _ => return None,
+        })
+    }
+}
+
+/// Takes the record of a cell apart, appending the values that are local to `values`; of one that is [`Coded::Cut`] the last of them is what is local of
+/// the first that does not end in the page, whose serial type, and those of the values behind it, are appended to `types`. Nothing is appended where it is
+/// [`Coded::Opaque`]: not what SQLite writes, so that nothing says that it would come out the same, or the header itself is not local.
+pub(crate) fn take_cell(
+    page: &[u8],
+    cell: &Cell,
+    small: &mut Small,
+    values: &mut Vec<Raw>,
+    types: &mut Vec<u32>,
+) -> Coded {
+    let (values_before, types_before) = (values.len(), types.len());
+    let at = cell.local_at as usize;
+    let local = at..at + cell.local_len as usize;
+    let (done, coded) = if cell.overflow == 0 {
+        (take(page, local, small, values), Coded::Whole)
+    } else {
+        let taken = take_cut(page, local, cell.payload, small, values, types);
+        (taken, Coded::Cut)
+    };
+    if done.is_none() {
+        values.truncate(values_before);
+        types.truncate(types_before);
+        return Coded::Opaque;
+    }
+    coded
 }
 
 impl Raw {
@@ -94,22 +146,6 @@ impl Raw {
     }
 }
 
-/// Takes the record in `range` of a page apart, appending its values to `values`. False (with `values` as before) if it is not what
-/// SQLite writes: then nothing says that it would come out the same.
-pub(crate) fn take_apart(
-    page: &[u8],
-    range: Range<usize>,
-    small: &mut Small,
-    values: &mut Vec<Raw>,
-) -> bool {
-    let before = values.len();
-    let done = take(page, range, small, values);
-    if done.is_none() {
-        values.truncate(before);
-    }
-    done.is_some()
-}
-
 /// Whether 0 and 1 have serial types of their own: as the page's values show.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Small {
@@ -119,52 +155,115 @@ pub(crate) struct Small {
     pub(crate) long: bool,
 }
 
+/// A record all of which lies in `range`.
 fn take(page: &[u8], range: Range<usize>, small: &mut Small, values: &mut Vec<Raw>) -> Option<()> {
-    let record = page.get(range.clone())?;
-    let (header, first) = varint(record)?;
-    let header = usize::try_from(header).ok()?;
-    let types = record.get(..header)?;
-    // The header counts itself, and there is no record without values.
-    if header <= first || header_len(header - first) != header {
-        return None;
-    }
-    let mut body = range.start + header;
-    let mut k = first;
-    while let Some(&byte) = types.get(k) {
-        let serial_type = if byte < 0x80 {
-            k += 1;
-            u32::from(byte)
-        } else {
-            let (wide, len) = varint(types.get(k..)?)?;
-            k += len;
-            u32::try_from(wide).ok()?
-        };
+    let mut types = Types::of(page.get(range.clone())?)?;
+    let mut body = range.start + types.header;
+    while let Some(serial_type) = types.next() {
+        let serial_type = serial_type?;
         let end = body + body_len(serial_type);
-        let value = match serial_type {
-            1..=6 => {
-                let v = int_before(page, end, end - body)?;
-                if int_type(v, false) != serial_type {
-                    return None;
-                }
-                small.long |= (v as u64) < 2;
-                v
-            }
-            7 => int_before(page, end, 8)?,
-            8 | 9 => {
-                small.short = true;
-                i64::from(serial_type - 8)
-            }
-            10 | 11 => return None,
-            _ => 0,
-        };
-        values.push(Raw {
-            serial_type,
-            at: body as u32,
-            value,
-        });
+        values.push(raw(page, serial_type, body, end, small)?);
         body = end;
     }
     (body == range.end).then_some(())
+}
+
+/// A record of `payload` bytes of which those in `local` are here.
+#[cold]
+fn take_cut(
+    page: &[u8],
+    local: Range<usize>,
+    payload: u64,
+    small: &mut Small,
+    values: &mut Vec<Raw>,
+    types: &mut Vec<u32>,
+) -> Option<()> {
+    let before = types.len();
+    let mut all = Types::of(page.get(local.clone())?)?;
+    let mut body = local.start + all.header;
+    while let Some(serial_type) = all.next() {
+        let serial_type = serial_type?;
+        let end = body.checked_add(body_len(serial_type))?;
+        if types.len() > before {
+            types.push(serial_type);
+        } else if end <= local.end {
+            values.push(raw(page, serial_type, body, end, small)?);
+        } else {
+            types.push(serial_type);
+            let text = serial_type >= 12 && serial_type % 2 == 1;
+            values.push(Raw {
+                serial_type: bytes_type(local.end - body, text),
+                at: body as u32,
+                value: CUT,
+            });
+        }
+        body = end;
+    }
+    ((body - local.start) as u64 == payload && types.len() > before).then_some(())
+}
+
+/// The serial types in a record's header.
+struct Types<'a> {
+    bytes: &'a [u8],
+    /// Where the next one begins.
+    at: usize,
+    /// Bytes of the header.
+    header: usize,
+}
+
+impl<'a> Types<'a> {
+    /// Those of a record, if all of its header is here and its length is what SQLite writes.
+    #[inline(always)]
+    fn of(record: &'a [u8]) -> Option<Types<'a>> {
+        let (header, at) = varint(record)?;
+        let header = usize::try_from(header).ok()?;
+        let bytes = record.get(..header)?;
+        // The header counts itself, and there is no record without values.
+        let right = header > at && header_len(header - at) == header;
+        right.then_some(Types { bytes, at, header })
+    }
+
+    /// The next one; `Some(None)` if it is none.
+    #[inline(always)]
+    fn next(&mut self) -> Option<Option<u32>> {
+        let &byte = self.bytes.get(self.at)?;
+        if byte < 0x80 {
+            self.at += 1;
+            return Some(Some(u32::from(byte)));
+        }
+        let wide = self.bytes.get(self.at..).and_then(varint);
+        Some(wide.and_then(|(wide, len)| {
+            self.at += len;
+            u32::try_from(wide).ok()
+        }))
+    }
+}
+
+/// The value of this type whose body is from `at` to `end`, if it is what SQLite writes.
+#[inline(always)]
+fn raw(page: &[u8], serial_type: u32, at: usize, end: usize, small: &mut Small) -> Option<Raw> {
+    let value = match serial_type {
+        1..=6 => {
+            let v = int_before(page, end, end - at)?;
+            if int_type(v, false) != serial_type {
+                return None;
+            }
+            small.long |= (v as u64) < 2;
+            v
+        }
+        7 => int_before(page, end, 8)?,
+        8 | 9 => {
+            small.short = true;
+            i64::from(serial_type - 8)
+        }
+        10 | 11 => return None,
+        _ => 0,
+    };
+    Some(Raw {
+        serial_type,
+        at: at as u32,
+        value,
+    })
 }
 
 /// The big-endian integer of `len` bytes, 1 to 8, that ends at `end`.

@@ -4,7 +4,7 @@ use crate::class::Class;
 use crate::decimal::to_scaled;
 use crate::model::{COLUMN_STREAMS, ColumnStream, Form, Model, PAGE_STREAMS, PageStream};
 use crate::page::Page;
-use crate::record::{Raw, Small, take_apart};
+use crate::record::{CUT, Coded, Raw, Small, take_cell};
 use crate::scrub::may_scrub;
 use crate::template::FIELDS_MAX;
 
@@ -68,9 +68,23 @@ pub(crate) struct Split {
     /// Unallocated bytes need not be kept.
     pub(crate) scrub: bool,
     values: Vec<Raw>,
-    /// Where the values of each row that is not opaque begin, and those of the row after it.
+    /// Where the values of each row that is not opaque begin, and where they end.
     rows: Vec<(u32, u32)>,
+    /// Those rows that are cut.
+    cuts: Vec<Cut>,
+    /// See [`take_cell`].
+    types: Vec<u32>,
     of_column: OfColumn,
+}
+
+/// A row that goes on on overflow pages.
+#[derive(Debug, Clone, Copy)]
+struct Cut {
+    /// Which of its values is the first that does not end in the page.
+    column: usize,
+    /// Where in [`Split::types`] the types of that one and of those behind it begin, and where they end.
+    from: usize,
+    to: usize,
 }
 
 /// The values of one column by class; the classes themselves go where they stay.
@@ -146,6 +160,8 @@ impl Split {
         let kind = self.page.kind;
         self.values.clear();
         self.rows.clear();
+        self.cuts.clear();
+        self.types.clear();
         self.columns = 0;
         let cells = self.page.cells.len();
         let has_records = !kind.is_table() || !kind.has_child();
@@ -153,15 +169,22 @@ impl Split {
             let mut small = Small::default();
             let start = self.ints.len();
             for cell in &self.page.cells {
-                let from = self.values.len();
-                let at = cell.local_at as usize;
-                let record = at..at + cell.local_len as usize;
-                let plain =
-                    cell.overflow == 0 && take_apart(bytes, record, &mut small, &mut self.values);
-                self.ints.push(i64::from(!plain));
-                if plain {
-                    self.rows.push((from as u32, self.values.len() as u32));
-                    self.columns = self.columns.max(self.values.len() - from);
+                let (from, types_from) = (self.values.len(), self.types.len());
+                let coded = take_cell(bytes, cell, &mut small, &mut self.values, &mut self.types);
+                self.ints.push(coded as i64);
+                let (to, types_to) = (self.values.len(), self.types.len());
+                let mut columns = to - from;
+                if coded == Coded::Cut {
+                    self.cuts.push(Cut {
+                        column: columns.checked_sub(1)?,
+                        from: types_from,
+                        to: types_to,
+                    });
+                    columns += types_to - types_from - 1;
+                }
+                if coded != Coded::Opaque {
+                    self.rows.push((from as u32, to as u32));
+                    self.columns = self.columns.max(columns);
                 }
             }
             if small.short && small.long {
@@ -183,33 +206,51 @@ impl Split {
             self.ints.extend(self.page.cells.iter().map(|c| c.rowid));
             self.stream_from(PageStream::Rowid as usize, start);
         }
-        if has_records && self.rows.len() < cells {
-            self.part_opaque(bytes)?;
+        if has_records && (self.rows.len() < cells || !self.cuts.is_empty()) {
+            self.part_long(bytes)?;
         }
         Some(())
     }
 
-    fn part_opaque(&mut self, bytes: &[u8]) -> Option<()> {
-        let opaque: Vec<_> = self
-            .page
-            .cells
-            .iter()
-            .zip(&self.ints)
-            .filter(|(_, kind)| **kind == 1)
-            .map(|(cell, _)| *cell)
-            .collect();
+    /// What only opaque and cut cells have.
+    #[cold]
+    fn part_long(&mut self, bytes: &[u8]) -> Option<()> {
+        let coded = self.ints.get(..self.page.cells.len())?.to_vec();
         let start = self.ints.len();
-        for cell in &opaque {
-            self.ints.push(i64::try_from(cell.payload).ok()?);
-            let at = cell.local_at as usize;
-            let local = bytes.get(at..at + cell.local_len as usize)?;
-            self.raw.extend_from_slice(local);
+        for (cell, coded) in self.page.cells.iter().zip(&coded) {
+            if *coded == Coded::Opaque as i64 {
+                self.ints.push(i64::try_from(cell.payload).ok()?);
+                let at = cell.local_at as usize;
+                let local = bytes.get(at..at + cell.local_len as usize)?;
+                self.raw.extend_from_slice(local);
+            }
         }
         self.stream_from(PageStream::Payload as usize, start);
         let start = self.ints.len();
-        let chained = opaque.iter().filter(|c| c.overflow != 0);
+        let chained = self.page.cells.iter().filter(|c| c.overflow != 0);
         self.ints.extend(chained.map(|c| i64::from(c.overflow)));
         self.stream_from(PageStream::Overflow as usize, start);
+
+        let cuts = std::mem::take(&mut self.cuts);
+        let start = self.ints.len();
+        self.ints.extend(cuts.iter().map(|cut| cut.column as i64));
+        self.stream_from(PageStream::Cut as usize, start);
+        let start = self.ints.len();
+        for cut in &cuts {
+            self.ints.push(i64::from(*self.types.get(cut.from)?));
+        }
+        self.stream_from(PageStream::Type as usize, start);
+        let start = self.ints.len();
+        let behind = cuts.iter().map(|cut| cut.to - cut.from - 1);
+        self.ints.extend(behind.map(|n| n as i64));
+        self.stream_from(PageStream::Behind as usize, start);
+        let start = self.ints.len();
+        for cut in &cuts {
+            let types = self.types.get(cut.from + 1..cut.to)?;
+            self.ints.extend(types.iter().map(|t| i64::from(*t)));
+        }
+        self.stream_from(PageStream::Types as usize, start);
+        self.cuts = cuts;
         Some(())
     }
 
@@ -283,6 +324,7 @@ impl Split {
                     let body = raw.body(bytes)?;
                     let text = t % 2 == 1;
                     let formed = text
+                        && raw.value != CUT
                         && match &column.form {
                             Form::Free => false,
                             Form::Template(template) => template.parse(body, &mut fields),

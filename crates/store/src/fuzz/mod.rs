@@ -2,7 +2,7 @@
 //!
 //! Every [`Target`] takes any bytes, panics if an invariant is broken, and returns a number that stands for what happened, so that
 //! the fuzzer can tell new behaviour from old. The invariants are stated with each target. Common to all: no panic for
-//! any bytes, no allocation beyond some hundred times the input (the fuzzer sets a limit), an end in reasonable time.
+//! any bytes, no page that is refused only because it did not come back (after [`be_loud`]: a panic), no allocation beyond some hundred times the input (the fuzzer sets a limit), an end in reasonable time.
 
 mod codecs;
 mod fields;
@@ -14,6 +14,8 @@ mod sample;
 mod seeds;
 mod typed;
 
+#[cfg(feature = "fuzz")]
+pub use densite_typed::fuzz::{be_loud, spoiled};
 pub use mem::MemFile;
 
 /// One decoder under test.
@@ -156,6 +158,12 @@ const OFFSET: u64 = 65536;
 fn outcome(text: &str) -> u64 {
     let plain: String = text.chars().filter(|c| !c.is_ascii_digit()).collect();
     xxhash_rust::xxh3::xxh3_64(plain.as_bytes())
+}
+
+/// The target of this name.
+#[cfg(feature = "fuzz")]
+pub fn target(name: &str) -> Option<&'static Target> {
+    TARGETS.iter().find(|t| t.name == name)
 }
 
 /// A page of a table, for other tests.

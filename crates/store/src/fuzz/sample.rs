@@ -248,6 +248,33 @@ pub(super) fn mixed(len: usize, tidy: Tidy, salt: u64) -> Vec<u8> {
     })
 }
 
+/// Rows, or keys, many of which go on on overflow pages: what is long is a text or a blob, the last value or not.
+pub(super) fn long(len: usize, kind: Kind, tidy: Tidy, salt: u64) -> Vec<u8> {
+    let mut dice = Dice(salt);
+    page(kind, len, false, tidy, usize::MAX, |i| {
+        // Words of eight bytes.
+        let size = match i % 3 {
+            1 => len as u64 / 8 + dice.roll(len as u64 / 4),
+            _ => 1 + dice.roll(9),
+        };
+        let body = match i % 5 {
+            2 | 3 => Value::Blob((0..8 * size).map(|i| (i * i) as u8).collect()),
+            4 => Value::Text("größer".to_owned()),
+            _ => Value::Text(words(&mut dice, size)),
+        };
+        let mut values = vec![
+            Value::Int(i as i64),
+            Value::Text(day(dice.roll(2000))),
+            body,
+        ];
+        if i % 3 > 0 {
+            values.push(Value::Real(i as f64 / 4.0));
+            values.push(Value::Text("open".to_owned()));
+        }
+        cell(kind, len, 50 + 3 * i as u32, i as i64, &record(&values))
+    })
+}
+
 /// Rows of two REALs with few bits.
 pub(super) fn reals(len: usize) -> Vec<u8> {
     page(Kind::TableLeaf, len, false, Tidy::Yes, usize::MAX, |i| {
@@ -312,8 +339,14 @@ mod tests {
             }
         }
         assert!(parsed.parse(&children(1024, 3), 1024, false));
-        assert!(parsed.parse(&mixed(1024, Tidy::Yes, 3), 1024, false));
-        assert!(parsed.cells.iter().any(|c| c.overflow != 0));
+        for page in [
+            mixed(1024, Tidy::Yes, 3),
+            long(4096, Kind::TableLeaf, Tidy::Yes, 7),
+            long(4096, Kind::IndexInterior, Tidy::No, 7),
+        ] {
+            assert!(parsed.parse(&page, page.len(), false));
+            assert!(parsed.cells.iter().any(|c| c.overflow != 0));
+        }
         let words = Model::from_bytes(&model_of((0..40).map(|i| rows(2048, false, Tidy::Yes, i))))
             .map(|model| format!("{:?}", model.describe()))
             .expect("a model");

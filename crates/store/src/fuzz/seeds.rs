@@ -1,6 +1,7 @@
 //! Valid inputs of each target. Files are made by the store itself, with random salts: they differ from run to run.
 
 use super::sample::{self, Tidy};
+use super::typed::PAGE_STREAMS;
 use super::{MemFile, OFFSET, SALT};
 use crate::codec::{self, CodecId, Dictionary, PageSettings};
 use crate::format::header::Header;
@@ -316,6 +317,10 @@ fn mixed_model() -> Vec<u8> {
     sample::model_of((0..20).map(|i| sample::mixed(2048, Tidy::Yes, i)))
 }
 
+fn long_model() -> Vec<u8> {
+    sample::model_of((0..20).map(|i| sample::long(4096, Btree::TableLeaf, Tidy::Yes, i)))
+}
+
 /// Pages of every kind.
 fn btree_pages() -> Seeds {
     let len = 1024;
@@ -335,6 +340,15 @@ fn btree_pages() -> Seeds {
         ),
         ("table-interior", sample::children(512, 6)),
         ("reals", sample::reals(1024)),
+        ("long", sample::long(4096, Btree::TableLeaf, Tidy::Yes, 7)),
+        (
+            "long-untidy",
+            sample::long(4096, Btree::TableLeaf, Tidy::No, 7),
+        ),
+        (
+            "long-keys",
+            sample::long(4096, Btree::IndexInterior, Tidy::Yes, 7),
+        ),
     ]
 }
 
@@ -382,6 +396,13 @@ pub(super) fn model() -> Seeds {
             with(&mixed, sample::keys(1024, Btree::IndexLeaf, Tidy::No, 70)),
         ),
         ("empty", with(&empty, sample::children(512, 70))),
+        (
+            "long",
+            with(
+                &long_model(),
+                sample::long(4096, Btree::TableLeaf, Tidy::No, 70),
+            ),
+        ),
     ]
 }
 
@@ -389,7 +410,7 @@ pub(super) fn model() -> Seeds {
 pub(super) fn habits() -> Seeds {
     let of = |columns: &[u8], habit: [u8; 8], page: Vec<u8>| {
         let more = columns.iter().filter(|c| **c >> 5 & 3 > 0).count();
-        let streams = 5 + 5 * columns.len() + more;
+        let streams = PAGE_STREAMS + 5 * columns.len() + more;
         [
             &[columns.len() as u8],
             columns,
@@ -399,14 +420,17 @@ pub(super) fn habits() -> Seeds {
         .concat()
     };
     let rows = sample::rows(1024, false, Tidy::Yes, 3);
+    let long = sample::long(4096, Btree::TableLeaf, Tidy::Yes, 3);
     // Two columns of REALs; `related`: the second as differences to the first, which no model may say: they are divided.
     let reals = |related: u8| {
         let mut reals = vec![2, 0, 0];
-        for stream in 0..15 {
+        let frame = [4 | 8, 0, 0, 0, 0, 0, 64, 0];
+        reals.extend(frame.repeat(PAGE_STREAMS));
+        for stream in 0..10 {
             reals.extend(match stream {
-                5 | 10 => [0, 0, 6, 0, 0, 0, 0, 0],
-                13 => [4 | 8 | related, 0, 0, 0, 0, 0, 64, 8],
-                _ => [4 | 8, 0, 0, 0, 0, 0, 64, 0],
+                0 | 5 => [0, 0, 6, 0, 0, 0, 0, 0],
+                8 => [4 | 8 | related, 0, 0, 0, 0, 0, 64, PAGE_STREAMS as u8 + 3],
+                _ => frame,
             });
         }
         reals.extend(sample::reals(1024));
@@ -443,6 +467,10 @@ pub(super) fn habits() -> Seeds {
             ),
         ),
         (
+            "long",
+            of(&[0, 0, 0, 0], [4 | 8, 0, 0, 0, 0, 0, 40, 0], long),
+        ),
+        (
             "none",
             of(&[], [4, 20, 0, 0, 0, 0, 20, 0], sample::children(512, 3)),
         ),
@@ -472,6 +500,8 @@ pub(super) fn typed() -> Seeds {
             }
             "rows-untidy" => of("untidy-model", &rows),
             "mixed" => of("mixed-model", &mixed),
+            "long" => of("long-model", &long_model()),
+            "long-keys" => of("keys-model", &long_model()),
             _ => {}
         }
         of(name, &empty);

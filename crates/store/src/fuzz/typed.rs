@@ -194,6 +194,8 @@ pub(super) fn model(bytes: &[u8]) -> u64 {
 /// Bytes of a column and of a stream in the input of [`habits`].
 const COLUMN: usize = 1;
 const STREAM: usize = 8;
+/// Streams of a page, whatever its columns.
+pub(super) const PAGE_STREAMS: usize = 9;
 
 /// The input: number of columns, a byte for each of them (scale in 5 bits, form), eight for each of their streams (shape and what is told, width,
 /// anchor, step, and so on), page. The model is put together from that, so that what is in it is not left to chance bits.
@@ -203,10 +205,11 @@ pub(super) fn habits(bytes: &[u8]) -> u64 {
     let [count, rest @ ..] = bytes else { return 0 };
     let (columns, rest) = rest.split_at(usize::from(count % 9).min(rest.len()) * COLUMN);
     let form = |column: &u8| column >> 5 & 3;
-    let streams = 5 + columns
-        .iter()
-        .map(|c| 5 + usize::from(form(c) > 0))
-        .sum::<usize>();
+    let streams = PAGE_STREAMS
+        + columns
+            .iter()
+            .map(|c| 5 + usize::from(form(c) > 0))
+            .sum::<usize>();
     let (habits, page) = rest.split_at((streams * STREAM).min(rest.len()));
     let mut w = BitWriter::default();
     w.put(columns.len() as u64, 16);
@@ -255,7 +258,7 @@ pub(super) fn habits(bytes: &[u8]) -> u64 {
     }
     let mut bits = Vec::new();
     w.finish(&mut bits);
-    let stored = [&[1], &(bits.len() as u32).to_le_bytes()[..3], &bits, &forms].concat();
+    let stored = [&[2], &(bits.len() as u32).to_le_bytes()[..3], &bits, &forms].concat();
     let Some(model) = Model::from_bytes(&stored) else {
         return 1;
     };

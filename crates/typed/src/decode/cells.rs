@@ -1,12 +1,13 @@
 //! Cells: where each lies, and its bytes.
 
 use super::columns::Columns;
+use super::cut::Cut;
 use super::streams::{Source, Streams};
 use super::values::{Record, Rows};
 use super::{Head, OPAQUE, local};
 use crate::model::{Model, PageStream};
 use crate::page::{put_varint, varint_len};
-use crate::record::header_len;
+use crate::record::{Coded, header_len};
 
 /// A cell whose record is stored as it is.
 #[derive(Debug, Clone, Copy)]
@@ -18,16 +19,66 @@ struct OpaqueCell {
     overflow: Option<u32>,
 }
 
+/// What comes before the payload of a cell that has one, and before its length.
+struct Before {
+    child: Option<u32>,
+    rowid: Option<u64>,
+}
+
+impl Before {
+    /// Bytes of it and of the payload's length.
+    fn len(&self, payload: u64) -> usize {
+        self.child.map_or(0, |_| 4) + varint_len(payload) + self.rowid.map_or(0, varint_len)
+    }
+
+    /// Puts it, and the payload's length, at the beginning of a cell; returns how many bytes these are.
+    fn put(&self, payload: u64, cell: &mut [u8]) -> Option<usize> {
+        let mut at = 0;
+        if let Some(child) = self.child {
+            *cell.first_chunk_mut()? = child.to_be_bytes();
+            at = 4;
+        }
+        at += put_varint(payload, cell.get_mut(at..)?);
+        if let Some(rowid) = self.rowid {
+            at += put_varint(rowid, cell.get_mut(at..)?);
+        }
+        Some(at)
+    }
+
+    /// Writes a whole cell that ends at `end`; returns its size.
+    #[cold]
+    fn put_opaque(
+        &self,
+        opaque: &OpaqueCell,
+        bytes: &[u8],
+        end: usize,
+        out: &mut [u8],
+    ) -> Option<usize> {
+        let chained = if opaque.overflow.is_some() { 4 } else { 0 };
+        let size = (self.len(opaque.payload) + opaque.len + chained).max(4);
+        let cell = out.get_mut(end.checked_sub(size)?..end)?;
+        cell.fill(0);
+        let at = self.put(opaque.payload, cell)?;
+        let (to, rest) = cell.get_mut(at..)?.split_at_mut_checked(opaque.len)?;
+        to.copy_from_slice(bytes.get(opaque.at..opaque.at + opaque.len)?);
+        if let Some(page) = opaque.overflow {
+            *rest.first_chunk_mut()? = page.to_be_bytes();
+        }
+        Some(size)
+    }
+}
+
 /// The cells of a page.
 #[derive(Default)]
 pub(super) struct Cells {
     /// By cell.
     sizes: Vec<u32>,
     rows: Rows,
-    /// By cell, if there are opaque ones.
-    is_opaque: Vec<bool>,
+    /// By cell, if any is opaque or cut.
+    coded: Vec<Coded>,
     opaque: Vec<OpaqueCell>,
     opaque_bytes: Vec<u8>,
+    cuts: Vec<Cut>,
     child: usize,
     rowid: usize,
     cells: usize,
@@ -40,16 +91,16 @@ impl Cells {
         self.cells = n;
         self.sizes.clear();
         self.rows.clear();
-        self.is_opaque.clear();
+        self.coded.clear();
         self.opaque.clear();
         self.opaque_bytes.clear();
-        let mut opaque = 0;
+        self.cuts.clear();
         if !head.kind.is_table() || !head.kind.has_child() {
             let read = source.read(OPAQUE, n)?;
-            if read.constant != Some(0) {
-                let values = source.streams.values(read)?;
-                self.is_opaque.extend(values.iter().map(|v| *v != 0));
-                opaque = self.is_opaque.iter().filter(|o| **o).count();
+            if read.constant != Some(Coded::Whole as i64) {
+                for number in source.streams.values(read)? {
+                    self.coded.push(Coded::of(*number)?);
+                }
             }
         }
         if head.kind.has_child() {
@@ -58,15 +109,19 @@ impl Cells {
         if head.kind.is_table() {
             self.rowid = source.read(PageStream::Rowid as usize, n)?.from;
         }
-        if opaque > 0 {
-            self.read_opaque(head, opaque, source)?;
+        if !self.coded.is_empty() {
+            self.read_long(head, source)?;
         }
         Some(())
     }
 
-    fn read_opaque(&mut self, head: &Head, n: usize, source: &mut Source<'_>) -> Option<()> {
-        let payloads = source.read(PageStream::Payload as usize, n)?;
-        let mut chained = 0;
+    /// Reads what only opaque and cut cells have.
+    #[cold]
+    fn read_long(&mut self, head: &Head, source: &mut Source<'_>) -> Option<()> {
+        let count = |what: Coded| self.coded.iter().filter(|c| **c == what).count();
+        let (opaque, cut) = (count(Coded::Opaque), count(Coded::Cut));
+        let payloads = source.read(PageStream::Payload as usize, opaque)?;
+        let mut chained = cut;
         for payload in source.streams.values(payloads)? {
             let (payload, len, more) = local(head.kind, head.usable, *payload)?;
             let at = self.opaque_bytes.len();
@@ -80,10 +135,18 @@ impl Cells {
             });
         }
         let pages = source.read(PageStream::Overflow as usize, chained)?;
-        let pages = source.streams.values(pages)?;
-        let places = self.opaque.iter_mut().filter_map(|o| o.overflow.as_mut());
-        for (to, page) in places.zip(pages) {
-            *to = u32::try_from(*page).ok()?;
+        Cut::read(cut, source, &mut self.cuts)?;
+        let mut pages = source.streams.values(pages)?.iter();
+        let (mut opaque, mut cuts) = (self.opaque.iter_mut(), self.cuts.iter_mut());
+        for coded in &self.coded {
+            let to = match coded {
+                Coded::Whole => None,
+                Coded::Opaque => opaque.next().and_then(|o| o.overflow.as_mut()),
+                Coded::Cut => cuts.next().map(|c| &mut c.overflow),
+            };
+            if let Some(to) = to {
+                *to = u32::try_from(*pages.next()?).ok()?;
+            }
         }
         Some(())
     }
@@ -108,6 +171,9 @@ impl Cells {
     ) -> Option<usize> {
         let content = self.write_heads(head, streams, columns, out)?;
         self.rows.write_types(columns, out)?;
+        for cut in &self.cuts {
+            cut.write_types(streams, out)?;
+        }
         for (c, column) in (columns.front.columns..).zip(&columns.ready) {
             let form = &model.column(c).form;
             self.rows
@@ -127,38 +193,34 @@ impl Cells {
         let (has_child, is_table) = (head.kind.has_child(), head.kind.is_table());
         let mut end = head.usable;
         let mut lens = columns.lens.iter();
-        let mut opaque = self.opaque.iter();
+        let (mut opaque, mut cuts) = (self.opaque.iter(), self.cuts.iter_mut());
         let children = streams.ints.get(self.child..).unwrap_or_default();
         let rowids = streams.ints.get(self.rowid..).unwrap_or_default();
         for i in 0..self.cells {
             let child = if has_child { 4 } else { 0 };
             let rowid = if is_table { *rowids.get(i)? as u64 } else { 0 };
             let rowid_len = if is_table { varint_len(rowid) } else { 0 };
-            if self.is_opaque.get(i) == Some(&true) {
-                let o = opaque.next()?;
-                let chained = if o.overflow.is_some() { 4 } else { 0 };
-                let len = child + varint_len(o.payload) + rowid_len + o.len + chained;
-                let start = end.checked_sub(len.max(4))?;
-                let mut cell = out.get_mut(start..end)?;
-                cell.fill(0);
-                if has_child {
-                    let (to, rest) = cell.split_at_mut_checked(4)?;
-                    to.copy_from_slice(&(*children.get(i)? as u32).to_be_bytes());
-                    cell = rest;
-                }
-                let n = put_varint(o.payload, cell);
-                cell = cell.get_mut(n..)?;
-                if is_table {
-                    let n = put_varint(rowid, cell);
-                    cell = cell.get_mut(n..)?;
-                }
-                let (to, rest) = cell.split_at_mut_checked(o.len)?;
-                to.copy_from_slice(self.opaque_bytes.get(o.at..o.at + o.len)?);
-                if let Some(page) = o.overflow {
-                    rest.get_mut(..4)?.copy_from_slice(&page.to_be_bytes());
-                }
-                end = start;
-                self.sizes.push(len.max(4) as u32);
+            if let Some(coded) = self.coded.get(i)
+                && *coded != Coded::Whole
+            {
+                let before = Before {
+                    child: has_child.then(|| children.get(i).copied().unwrap_or(0) as u32),
+                    rowid: is_table.then_some(rowid),
+                };
+                let size = if *coded == Coded::Opaque {
+                    before.put_opaque(opaque.next()?, &self.opaque_bytes, end, out)?
+                } else {
+                    let (cut, row) = (cuts.next()?, self.rows.count());
+                    let parts = cut.parts(row, *lens.next()?, head, columns, streams)?;
+                    let size = before.len(parts.payload) + parts.local + 4;
+                    let start = end.checked_sub(size)?;
+                    let at = start + before.put(parts.payload, out.get_mut(start..end)?)?;
+                    let record = cut.put(&parts, at, out)?;
+                    self.rows.begin(record, &columns.front, out)?;
+                    size
+                };
+                end -= size;
+                self.sizes.push(size as u32);
                 continue;
             }
             if has_child && is_table {

@@ -119,6 +119,16 @@ impl Columns {
         Some(())
     }
 
+    /// The serial type of the text or blob that row `row` has in column `c`, if it has one there and none that the front holds.
+    pub(super) fn bytes_type_of(&self, c: usize, row: usize) -> Option<u32> {
+        let ready = self.ready.get(c.checked_sub(self.front.columns)?)?;
+        let serial_type = match ready.types {
+            Types::Same(t) => t,
+            Types::Each(from) => *self.types.get(from + row)?,
+        };
+        (serial_type >= 12 && serial_type != ABSENT).then_some(serial_type)
+    }
+
     /// Reads column `c`, whose streams begin with that of this number.
     fn read_column(
         &mut self,

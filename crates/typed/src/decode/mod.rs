@@ -10,6 +10,7 @@
 
 mod cells;
 mod columns;
+mod cut;
 mod front;
 mod mixed;
 mod numbers;

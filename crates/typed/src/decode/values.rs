@@ -38,6 +38,11 @@ impl Rows {
         self.types_at.clear();
     }
 
+    /// How many rows were begun.
+    pub(super) fn count(&self) -> usize {
+        self.at.len()
+    }
+
     /// Writes the serial types of the columns behind the front.
     pub(super) fn write_types(&mut self, columns: &Columns, out: &mut [u8]) -> Option<()> {
         for column in &columns.ready {

@@ -9,7 +9,7 @@ use super::{Column, Dictionary, Form, Model};
 use crate::bits::width_of;
 use crate::decimal::scale_of;
 use crate::page::Page;
-use crate::record::{Raw, Small, take_apart};
+use crate::record::{CUT, Coded, Raw, Small, take_cell};
 use crate::split::{PageContext, Split};
 use crate::symbols::Symbols;
 use crate::template::{FIELDS_MAX, Template};
@@ -31,6 +31,8 @@ const FREE_BITS: (u64, u64) = (3, 8);
 struct Sample<'a> {
     texts: Vec<&'a [u8]>,
     blobs: Vec<&'a [u8]>,
+    /// What is local of texts and blobs that go on on overflow pages.
+    cuts: Vec<&'a [u8]>,
     reals: Vec<f64>,
 }
 
@@ -81,6 +83,7 @@ fn samples<'a>(pages: &[&'a [u8]], reserved: usize) -> Option<Vec<Sample<'a>>> {
     let mut page = Page::new();
     let mut parsed = false;
     let mut values: Vec<Raw> = Vec::new();
+    let mut types = Vec::new();
     let mut lengths: HashMap<usize, usize> = HashMap::new();
     let mut columns: Vec<Sample<'a>> = Vec::new();
     for bytes in pages {
@@ -91,22 +94,25 @@ fn samples<'a>(pages: &[&'a [u8]], reserved: usize) -> Option<Vec<Sample<'a>>> {
         if page.kind.is_table() && page.kind.has_child() {
             continue;
         }
-        for cell in page.cells.iter().filter(|c| c.overflow == 0) {
+        for cell in &page.cells {
             values.clear();
-            let at = cell.local_at as usize;
-            let record = at..at + cell.local_len as usize;
-            if !take_apart(bytes, record, &mut Small::default(), &mut values) {
+            types.clear();
+            let coded = take_cell(bytes, cell, &mut Small::default(), &mut values, &mut types);
+            if coded == Coded::Opaque {
                 continue;
             }
-            *lengths.entry(values.len()).or_default() += 1;
-            if columns.len() < values.len() {
-                columns.resize_with(values.len(), Sample::default);
+            // The last of those that are here is the first of those whose types are.
+            let columns_here = values.len() + types.len().saturating_sub(1);
+            *lengths.entry(columns_here).or_default() += 1;
+            if columns.len() < columns_here {
+                columns.resize_with(columns_here, Sample::default);
             }
             for (raw, column) in values.iter().zip(&mut columns) {
                 let body = raw.body(bytes)?;
                 match raw.serial_type {
                     7 => column.reals.push(f64::from_bits(raw.value as u64)),
                     t if t < 12 => {}
+                    _ if raw.value == CUT => column.cuts.push(body),
                     t if t % 2 == 1 => column.texts.push(body),
                     _ => column.blobs.push(body),
                 }
@@ -128,15 +134,17 @@ fn learn_column(sample: &Sample<'_>, times: u64) -> Column {
         scale,
         ..Column::default()
     };
-    if sample.texts.is_empty() && sample.blobs.is_empty() {
+    // What symbols alone are for.
+    let never_formed = || sample.blobs.iter().chain(&sample.cuts);
+    let all: Vec<&[u8]> = sample.texts.iter().chain(never_formed()).copied().collect();
+    if all.is_empty() {
         return column;
     }
     let counts = Counts::of(&sample.texts);
     // Few values, often: symbols are not even tried.
     let few = counts.values.len() <= 256 && counts.total >= 8 * counts.values.len() as u64;
-    let all: Vec<&[u8]> = sample.texts.iter().chain(&sample.blobs).copied().collect();
     let text_bytes = |values: &[&[u8]]| values.iter().map(|v| v.len() as u64).sum::<u64>();
-    let symbols = if few && sample.blobs.is_empty() {
+    let symbols = if few && never_formed().next().is_none() {
         None
     } else {
         Symbols::train(&all, text_bytes(&all) * times)
@@ -171,7 +179,7 @@ fn learn_column(sample: &Sample<'_>, times: u64) -> Column {
                 Form::Dictionary(d) => d.number_of(v).is_some(),
             };
             let texts = sample.texts.iter().filter(|v| !formed(v, &mut fields));
-            let rest: Vec<&[u8]> = texts.chain(&sample.blobs).copied().collect();
+            let rest: Vec<&[u8]> = texts.chain(never_formed()).copied().collect();
             if rest.is_empty() {
                 None
             } else {

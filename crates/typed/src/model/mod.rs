@@ -4,7 +4,7 @@
 //! streams. Pages are coded with a model and need it to be decoded; a page that keeps to no habit can still be coded with it, and a
 //! model without columns ([`Model::empty`]) says nothing and fits every page.
 //!
-//! Streams have numbers: five of the page itself (see [`PageStream`]), then for each column those of [`ColumnStream`], with as many
+//! Streams have numbers: nine of the page itself (see [`PageStream`]), then for each column those of [`ColumnStream`], with as many
 //! streams of formed text as its form has.
 
 mod describe;
@@ -25,7 +25,7 @@ use crate::template::Template;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(usize)]
 pub(crate) enum PageStream {
-    /// Of each cell: 0 if its record is in the columns, 1 if it is stored as it is.
+    /// Of each cell: how its record is coded, see [`Coded`](crate::record::Coded).
     Opaque = 0,
     /// Child page numbers (interior pages).
     Child = 1,
@@ -33,12 +33,20 @@ pub(crate) enum PageStream {
     Rowid = 2,
     /// Lengths of the payloads of opaque cells.
     Payload = 3,
-    /// First overflow pages of those that have one.
+    /// First overflow pages of cells that have one.
     Overflow = 4,
+    /// Of cut cells: which value is the first that does not end in the page.
+    Cut = 5,
+    /// Their serial types.
+    Type = 6,
+    /// How many values are behind them.
+    Behind = 7,
+    /// The serial types of those.
+    Types = 8,
 }
 
 /// How many streams the page itself has.
-pub(crate) const PAGE_STREAMS: usize = 5;
+pub(crate) const PAGE_STREAMS: usize = 9;
 
 /// Streams of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -2,21 +2,25 @@
 //!
 //! ```text
 //! offset  size  field
-//!      0     1  version   1
+//!      0     1  version   2; 1 was without the habits of the page's streams from 5 on
 //!      1     3  bits      bytes of the bit section
 //!      4        the bit section: columns in 16 bits; for each column scale in 5 bits, form in 2 (0 free, 1 template, 2 dictionary), symbols
 //!               in 1; then the habits of all streams
 //!               then for each column its template, or its dictionary (count in 4 bytes; each value: length in 2 bytes, bytes), and its symbols
 //! ```
 
-use super::{Column, Dictionary, Form, Model};
+use super::{Column, Dictionary, Form, Model, PAGE_STREAMS};
 use crate::bits::{BitReader, BitWriter, PADDING};
 use crate::ints::Habit;
 use crate::symbols::Symbols;
 use crate::template::Template;
 
 /// The version of the form.
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
+/// The version before, which is read.
+const OLD_VERSION: u8 = 1;
+/// How many streams a page had then.
+const OLD_PAGE_STREAMS: usize = 5;
 /// Bytes before the bit section.
 const HEAD: usize = 4;
 /// A record has no more columns than this (SQLite's own limit).
@@ -72,9 +76,11 @@ impl Model {
         wide.get_mut(..3)?.copy_from_slice(len);
         let bits_len = u32::from_le_bytes(wide) as usize;
         let bits = bytes.get(HEAD..HEAD + bits_len)?;
-        if version != VERSION {
-            return None;
-        }
+        let page_streams = match version {
+            VERSION => PAGE_STREAMS,
+            OLD_VERSION => OLD_PAGE_STREAMS,
+            _ => return None,
+        };
         let padded = [bits, &[0; PADDING]].concat();
         let mut r = BitReader::new(&padded);
         let count = r.get(16)? as usize;
@@ -110,7 +116,21 @@ impl Model {
         }
         let valued = model.valued();
         for (stream, own) in valued.iter().enumerate() {
-            let habit = Habit::take(&mut r, stream)?;
+            if (page_streams..PAGE_STREAMS).contains(&stream) {
+                model.habits.push(Habit::constant(0));
+                continue;
+            }
+            let skipped = if stream < page_streams {
+                0
+            } else {
+                PAGE_STREAMS - page_streams
+            };
+            let mut habit = Habit::take(&mut r, stream - skipped)?;
+            if let Some(other) = &mut habit.relation
+                && usize::from(*other) >= page_streams
+            {
+                *other = other.checked_add(skipped as u16)?;
+            }
             if let Some(other) = habit.relation
                 && !(*own && valued.get(usize::from(other)) == Some(&true))
             {
