@@ -219,8 +219,11 @@ def _column(name: str, values: Any, errors: Any, first: int) -> Tuple[_native.Co
     """A column and what keeps its memory."""
     if hasattr(values, "iloc") and hasattr(values, "to_numpy"):
         values = values.to_numpy()
+    if hasattr(values, "filled") and hasattr(values, "mask"):
+        # A masked array: what is masked is None in its list.
+        values = values.tolist()
     interface = getattr(values, "__array_interface__", None)
-    if interface is not None and not hasattr(values, "filled"):
+    if interface is not None:
         return _from_numpy(name, values, interface, errors, first)
     if isinstance(values, (str, bytes, bytearray)) or not (hasattr(values, "__iter__") or hasattr(values, "__len__")):
         raise errors.ProgrammingError(f"column {name} is a single {type(values).__name__}; a column has a value for each row")

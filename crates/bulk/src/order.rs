@@ -76,10 +76,10 @@ fn compare(a: ValueRef<'_>, b: ValueRef<'_>, collation: Collation) -> Ordering {
     };
     match (a, b) {
         (Integer(a), Integer(b)) => a.cmp(&b),
-        (Real(a), Real(b)) => a.total_cmp(&b),
+        (Real(a), Real(b)) => by_size(a, b),
         // Exactness beyond 2^53 does not matter for an order that is there for speed.
-        (Integer(a), Real(b)) => (a as f64).total_cmp(&b),
-        (Real(a), Integer(b)) => a.total_cmp(&(b as f64)),
+        (Integer(a), Real(b)) => by_size(a as f64, b),
+        (Real(a), Integer(b)) => by_size(a, b as f64),
         (Text(a), Text(b)) => match collation {
             Collation::Binary => a.cmp(b),
             Collation::NoCase => folded(a).cmp(folded(b)),
@@ -87,6 +87,11 @@ fn compare(a: ValueRef<'_>, b: ValueRef<'_>, collation: Collation) -> Ordering {
         (Blob(a), Blob(b)) => a.cmp(b),
         _ => class(a).cmp(&class(b)),
     }
+}
+
+/// -0.0 equals 0.0, and there is no NaN among SQLite's values.
+fn by_size(a: f64, b: f64) -> Ordering {
+    a.partial_cmp(&b).unwrap_or(Ordering::Equal)
 }
 
 fn folded(text: &[u8]) -> impl Iterator<Item = u8> {
