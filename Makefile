@@ -6,8 +6,9 @@
 #                        QUICK=1     small data (scale factor 0.1), a few minutes
 #                        ONLY=q1,q8  these measures only        ROUNDS=9   how often each is taken
 #                        DB=path     the stored size of any SQLite database instead
+#   make wheel         the Python package with the extension and the command: target/wheels/densite-*-py3-none-manylinux_*.whl
 #   make chroma        two releases of Chroma, for the tests of its directories: target/chroma-venvs
-#   make python-test   the Python package with the sqlite3 modules of the Pythons that are there, pysqlite3 and apsw
+#   make python-test   the Python package with the sqlite3 modules of the Pythons that are there, pysqlite3 and apsw; the wheel
 #   make sqlite-suite  SQLite's own tests with Densite as the default VFS
 #   make crash         crash and model tests, each for MINUTES=60, from SEED if given
 #   make fuzz          the decoders' fuzzer for MINUTES=60, from SEED if given
@@ -27,7 +28,7 @@ MINUTES ?= 60
 RELEASE := cargo build --release --locked
 BENCH := target/release/densite-bench
 
-.PHONY: help demo test cargo-test chroma python-test bench crash fuzz lint ext sqlite-suite need-build need-test
+.PHONY: help demo test cargo-test chroma python-test bench crash fuzz lint ext sqlite-suite wheel need-build need-test
 
 help:
 	@sed -n '2,/^$$/s/^# \{0,1\}//p' Makefile
@@ -53,8 +54,13 @@ cargo-test: need-test ext chroma
 chroma: need-test
 	crates/cli/tests/chroma/setup.sh target/chroma-venvs
 
-python-test: need-test ext
+python-test: need-test wheel
 	python/tests/run.sh target/release/libdensite.so target/python-test
+	python/tests/wheel.sh target/wheels target/python-test
+
+wheel: ext
+	@scripts/need.sh wheel
+	python3 python/wheel.py target/release target/wheels
 
 sqlite-suite: need-test ext
 	tests/sqlite-suite/setup.sh target/sqlite-suite

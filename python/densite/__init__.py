@@ -8,10 +8,66 @@ After ``densite.attach()`` every other way to open a database works as well:
 ``sqlite3.connect("file:app.db?vfs=densite", uri=True)``, and with it whatever is built on that module.
 
 Plain SQLite files are served as they are; new and empty files become Densite files.
+
+- :func:`connect`, :func:`attach`: opening;
+- :func:`insert`, :func:`query`: many rows at once, in and out, as Arrow, NumPy or rows;
+- :func:`compress`, :func:`decompress`, :func:`vacuum`, :func:`check`, :func:`info`: files.
 """
+
+from typing import TYPE_CHECKING, Any
 
 from ._attach import attach
 from ._connect import connect
 from ._library import __version__, library_path
 
-__all__ = ["__version__", "attach", "connect", "library_path"]
+if TYPE_CHECKING:
+    from ._files import check as check
+    from ._files import compress as compress
+    from ._files import decompress as decompress
+    from ._files import info as info
+    from ._files import vacuum as vacuum
+    from ._insert import insert as insert
+    from ._query import Result as Result
+    from ._query import query as query
+
+__all__ = [
+    "Result",
+    "__version__",
+    "attach",
+    "check",
+    "compress",
+    "connect",
+    "decompress",
+    "info",
+    "insert",
+    "library_path",
+    "query",
+    "vacuum",
+]
+
+#: What is imported when it is first asked for: importing the package stays cheap.
+_LATER = {
+    "check": "_files",
+    "compress": "_files",
+    "decompress": "_files",
+    "info": "_files",
+    "vacuum": "_files",
+    "insert": "_insert",
+    "Result": "_query",
+    "query": "_query",
+}
+
+
+def __getattr__(name: str) -> Any:
+    module = _LATER.get(name)
+    if module is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    import importlib  # noqa: PLC0415: it is loaded anyway
+
+    found = getattr(importlib.import_module(f".{module}", __name__), name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> "list[str]":
+    return sorted(__all__)

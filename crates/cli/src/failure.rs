@@ -32,7 +32,7 @@ impl Failure {
                     e.kind(),
                     e.exit_code(),
                     &e.to_string(),
-                    out::details(&e),
+                    densite::json::details(&e),
                 );
                 e.exit_code()
             }

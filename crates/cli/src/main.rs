@@ -51,7 +51,8 @@ fn usage(e: &clap::Error) -> ExitCode {
                     .next()
                     .unwrap_or_default()
                     .trim_start_matches("error: ");
-                let object = json!({ "error": out::error_object("usage", 2, first, json!({})) });
+                let object =
+                    json!({ "error": densite::json::described("usage", 2, first, json!({})) });
                 println!("{object:#}");
             }
             ExitCode::from(2)

@@ -1,7 +1,6 @@
 //! Results go to stdout, everything else to stderr; with `--json` stdout gets exactly one object.
 
 use crate::args::Common;
-use densite::{Error, Holder};
 use serde_json::{Value, json};
 use std::io::{self, Write};
 
@@ -28,48 +27,9 @@ pub(crate) fn message(common: Common, text: &str) {
 pub(crate) fn failure(json: bool, kind: &str, exit_code: u8, text: &str, details: Value) {
     let _ = writeln!(io::stderr().lock(), "densite: {text}");
     if json {
-        let object = json!({ "error": error_object(kind, exit_code, text, details) });
+        let object = json!({ "error": densite::json::described(kind, exit_code, text, details) });
         let _ = writeln!(io::stdout().lock(), "{object:#}");
     }
-}
-
-/// The value of `error` in JSON output.
-pub(crate) fn error_object(kind: &str, exit_code: u8, text: &str, details: Value) -> Value {
-    let mut object = json!({ "kind": kind, "exit_code": exit_code, "message": text });
-    if let (Value::Object(object), Value::Object(details)) = (&mut object, details) {
-        object.extend(details);
-    }
-    object
-}
-
-/// What a library error says beyond its message.
-pub(crate) fn details(e: &Error) -> Value {
-    let mut d = json!({});
-    if let Some(path) = e.path() {
-        d["path"] = json!(path.to_string_lossy());
-    }
-    match e {
-        Error::Locked { by, .. } => {
-            d["by"] = by
-                .iter()
-                .map(|Holder { pid, name }| json!({ "pid": pid, "name": name }))
-                .collect();
-        }
-        Error::NoSpace {
-            needed, available, ..
-        } => {
-            d["needed_bytes"] = json!(needed);
-            d["available_bytes"] = json!(available);
-        }
-        Error::NewerFormat {
-            found, supported, ..
-        } => {
-            d["found"] = json!(found);
-            d["supported"] = json!(supported);
-        }
-        _ => {}
-    }
-    d
 }
 
 /// Bytes for a person: "1.4 GiB (1,503,238,553 bytes)".

@@ -94,6 +94,16 @@ pub struct ConvertReport {
     pub elapsed: Duration,
 }
 
+impl ConvertReport {
+    /// Bytes of the result for each byte of the source; 0 where the source had none.
+    pub fn ratio(&self) -> f64 {
+        match self.source_bytes {
+            0 => 0.0,
+            source => self.destination_bytes as f64 / source as f64,
+        }
+    }
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum To {
     Compressed,

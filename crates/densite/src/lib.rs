@@ -25,6 +25,7 @@ mod gain;
 mod header;
 mod holders;
 mod info;
+pub mod json;
 mod objects;
 mod pages;
 mod paths;

@@ -57,6 +57,14 @@ pub struct Object {
     pub columns: Vec<ObjectColumn>,
 }
 
+impl Object {
+    /// Stored bytes for each raw byte; `None` for a plain file and for what has no pages.
+    pub fn ratio(&self) -> Option<f64> {
+        let stored = self.stored_bytes?;
+        (self.raw_bytes > 0).then(|| stored as f64 / self.raw_bytes as f64)
+    }
+}
+
 /// A column of a record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ObjectColumn {

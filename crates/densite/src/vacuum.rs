@@ -83,6 +83,14 @@ pub struct VacuumReport {
     pub elapsed: Duration,
 }
 
+impl VacuumReport {
+    /// Bytes on the disk that were given back; negative where more are taken than before.
+    pub fn freed_bytes(&self) -> i64 {
+        let signed = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
+        signed(self.allocated_before) - signed(self.allocated_after)
+    }
+}
+
 /// Writes a database anew in its place, compressed or plain as it is. Nobody is asked.
 ///
 /// # Errors

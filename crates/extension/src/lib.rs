@@ -1,4 +1,5 @@
-//! Densite as a loadable SQLite extension: the entry point and nothing else.
+//! Densite as a loadable SQLite extension: the entry point and nothing else. The functions of `include/densite.h` come
+//! with the crate that it calls.
 //!
 //! ```sql
 //! .load libdensite
@@ -21,5 +22,5 @@ pub unsafe extern "C" fn sqlite3_densite_init(
     table: *const c_void,
 ) -> c_int {
     // SAFETY: SQLite's own arguments, passed on; no panic comes out of it.
-    unsafe { densite_vfs::load(db, error, table) }
+    unsafe { densite_capi::load(db, error, table) }
 }

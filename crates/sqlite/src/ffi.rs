@@ -32,6 +32,12 @@ pub struct RawValue {
     _private: [u8; 0],
 }
 
+/// `sqlite3_mutex`, opaque.
+#[repr(C)]
+pub struct Mutex {
+    _private: [u8; 0],
+}
+
 /// `sqlite3_backup`, opaque.
 #[repr(C)]
 pub struct Backup {

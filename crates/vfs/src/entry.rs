@@ -18,7 +18,7 @@ use std::panic::catch_unwind;
 pub unsafe fn load(db: *mut Db, error: *mut *mut c_char, table: *const c_void) -> c_int {
     // SAFETY: passed on to the caller.
     let done = unsafe {
-        guarded(db, error, table, |connection| {
+        entry_point(db, error, table, |connection| {
             let api = connection.api();
             register(api, NAME, None, false)?;
             api.auto_extension(densite_init)?;
@@ -48,7 +48,7 @@ pub unsafe extern "C" fn densite_init(
 ) -> c_int {
     // SAFETY: passed on to the caller.
     unsafe {
-        guarded(db, error, table, |connection| {
+        entry_point(db, error, table, |connection| {
             register(connection.api(), NAME, None, false)?;
             create_functions(connection)?;
             match refusal(connection) {
@@ -59,11 +59,11 @@ pub unsafe extern "C" fn densite_init(
     }
 }
 
-/// Runs an entry point's body; its error, or a panic, becomes a code and a message.
+/// Runs an extension's entry point: its error, or a panic, becomes a code and a message.
 ///
 /// # Safety
-/// As [`load`].
-unsafe fn guarded(
+/// The arguments are those that SQLite hands to an extension's entry point.
+pub unsafe fn entry_point(
     db: *mut Db,
     error: *mut *mut c_char,
     table: *const c_void,

@@ -37,7 +37,7 @@ mod vfs;
 mod wal_file;
 mod worker;
 
-pub use entry::{densite_init, load};
+pub use entry::{densite_init, entry_point, load};
 pub use held::{Held, HeldBytes};
 pub use last_error::take_last_error;
 pub use private::with_handle;

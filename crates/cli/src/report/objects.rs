@@ -2,7 +2,7 @@
 
 use super::text::{escaped, share, size};
 use crate::out;
-use crate::verbs::objects::kind;
+use densite::json::kind;
 use densite::{Info, Object, ObjectKind};
 use std::fmt::Write as _;
 

@@ -1,7 +1,7 @@
 //! The file from its beginning to its end, in rows of cells.
 
 use super::text::{escaped, share, size};
-use crate::verbs::objects::kind;
+use densite::json::kind;
 use densite::{Info, Object, ObjectKind};
 use std::fmt::Write as _;
 

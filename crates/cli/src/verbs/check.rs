@@ -5,7 +5,6 @@ use crate::failure::Outcome;
 use crate::progress::Bar;
 use crate::{out, sqlite};
 use densite::Checked;
-use serde_json::json;
 use std::fmt::Write as _;
 
 pub(crate) fn run(common: Common, args: &DbArg) -> Outcome {
@@ -14,23 +13,7 @@ pub(crate) fn run(common: Common, args: &DbArg) -> Outcome {
     drop(bar);
     let checked = checked?;
     let code = if checked.ok() { 0 } else { 5 };
-    let problems: Vec<_> = checked
-        .problems
-        .iter()
-        .map(
-            |p| json!({ "what": p.what, "offset": p.offset, "page": p.page, "problem": p.problem }),
-        )
-        .collect();
-    let object = json!({
-        "path": checked.path.to_string_lossy(),
-        "form": super::info::form(checked.form),
-        "ok": checked.ok(),
-        "pages": checked.pages,
-        "frames": checked.frames,
-        "problems": problems,
-        "cut": checked.cut,
-        "integrity_check": checked.integrity_check,
-    });
+    let object = densite::json::checked(&checked);
     let text = if common.quiet && checked.ok() {
         String::new()
     } else {

@@ -2,27 +2,6 @@
 
 use crate::out;
 use densite::Gain;
-use serde_json::{Map, Value, json};
-
-/// The fields that `info` and `vacuum --dry-run` have in common.
-pub(super) fn json(gain: &Gain) -> Map<String, Value> {
-    let fields = json!({
-        "live_bytes": gain.live_bytes,
-        "dead_bytes": gain.dead_bytes,
-        "free_bytes": gain.free_bytes,
-        "unallocated_bytes": gain.unallocated_bytes,
-        "unallocated_estimated": gain.estimated,
-        "maintained_bytes": gain.maintained_bytes,
-        "vacuumed_bytes": gain.vacuumed_bytes,
-        "gives_back_bytes": gain.gives_back_bytes,
-        "needed_bytes": gain.needed_bytes,
-        "vacuum_seconds": round(gain.seconds),
-    });
-    match fields {
-        Value::Object(fields) => fields,
-        _ => Map::new(),
-    }
-}
 
 /// Lines of name and value.
 pub(super) fn lines(gain: &Gain, stored: bool) -> Vec<(&'static str, String)> {
@@ -77,9 +56,4 @@ pub(crate) fn time(seconds: f64) -> String {
         s if s < 90.0 => format!("{s:.0} s"),
         s => format!("{:.0} min", s / 60.0),
     }
-}
-
-/// To tenths: it is an estimate.
-fn round(seconds: f64) -> f64 {
-    (seconds * 10.0).round() / 10.0
 }

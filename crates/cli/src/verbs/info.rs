@@ -5,7 +5,6 @@ use crate::args::{Common, InfoArgs};
 use crate::failure::Outcome;
 use crate::{out, sqlite};
 use densite::{Form, Info, JournalMode};
-use serde_json::{Map, json};
 
 /// Figures of the store that the lines above them tell already.
 const SAID: [&str; 7] = [
@@ -29,43 +28,10 @@ pub(crate) fn run(common: Common, args: &InfoArgs) -> Outcome {
             ),
         );
     }
-    let store: Option<Map<_, _>> = info.store.as_ref().map(|figures| {
-        figures
-            .iter()
-            .map(|(name, value)| (name.clone(), json!(value)))
-            .collect()
-    });
-    let object = json!({
-        "path": info.path.to_string_lossy(),
-        "form": form(info.form),
-        "logical_bytes": info.logical_bytes,
-        "stored_bytes": info.stored_bytes,
-        "allocated_bytes": info.allocated_bytes,
-        "ratio": info.ratio(),
-        "page_size": info.page_size,
-        "pages": info.pages,
-        "free_pages": info.free_pages,
-        "journal_mode": mode(info.journal_mode),
-        "journal_bytes": info.journal_bytes,
-        "wal_bytes": info.wal_bytes,
-        "leftovers": info.leftovers.iter().map(|p| p.to_string_lossy()).collect::<Vec<_>>(),
-        "store": store,
-        "vacuum": info.gain.as_ref().map(gain::json),
-        "objects": objects::json(&info.objects),
-        "objects_broken_pages": info.objects.broken,
-        "objects_problem": info.objects_problem,
-    });
+    let object = densite::json::info(&info);
     let text = text(&info) + &objects::text(&info, args.columns);
     out::result(common, &object, &text)?;
     Ok(0)
-}
-
-pub(super) fn form(form: Form) -> &'static str {
-    match form {
-        Form::Compressed => "compressed",
-        Form::Plain => "plain",
-        Form::Empty => "empty",
-    }
 }
 
 fn mode(mode: JournalMode) -> &'static str {

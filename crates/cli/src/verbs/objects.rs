@@ -2,32 +2,12 @@
 
 use crate::out;
 use comfy_table::{Cell, CellAlignment, ContentArrangement, Table, presets};
-use densite::{Info, Object, ObjectKind, Objects};
-use serde_json::{Value, json};
+use densite::json::kind;
+use densite::{Info, Object, ObjectKind};
 use std::fmt::Write as _;
 
 /// Objects that are shown without `--columns`.
 const SHORT: usize = 10;
-
-pub(super) fn json(objects: &Objects) -> Vec<Value> {
-    let codec = |name: &str| name.replace(['+', ' '], "_");
-    let object = |o: &Object| {
-        json!({
-            "kind": kind(o.kind),
-            "name": o.name,
-            "table": o.table,
-            "pages": o.pages,
-            "raw_bytes": o.raw_bytes,
-            "stored_bytes": o.stored_bytes,
-            "ratio": ratio(o),
-            "unallocated_bytes": o.unallocated_bytes,
-            "codecs": o.codecs.iter().map(|(name, n)| (codec(name), json!(n))).collect::<serde_json::Map<_, _>>(),
-            "model_pages": o.model_pages,
-            "columns": o.columns.iter().map(|c| json!({ "name": c.name, "encodings": c.encodings })).collect::<Vec<_>>(),
-        })
-    };
-    objects.all.iter().map(object).collect()
-}
 
 /// The largest, or with `columns` all of them and what is known of their columns.
 pub(super) fn text(info: &Info, columns: bool) -> String {
@@ -104,7 +84,10 @@ fn table<'a>(objects: impl Iterator<Item = &'a Object>) -> Table {
             right(out::thousands(o.pages)),
             right(size(o.raw_bytes)),
             right(o.stored_bytes.map_or_else(|| "-".into(), size)),
-            right(ratio(o).map_or_else(|| "-".into(), |r| format!("{:.1} %", 100.0 * r))),
+            right(
+                o.ratio()
+                    .map_or_else(|| "-".into(), |r| format!("{:.1} %", 100.0 * r)),
+            ),
             Cell::new(codecs.join(", ")),
         ]);
     }
@@ -161,19 +144,4 @@ fn shown(name: &str) -> String {
             }
         })
         .collect()
-}
-
-fn ratio(o: &Object) -> Option<f64> {
-    let stored = o.stored_bytes?;
-    (o.raw_bytes > 0).then(|| stored as f64 / o.raw_bytes as f64)
-}
-
-pub(crate) fn kind(kind: ObjectKind) -> &'static str {
-    match kind {
-        ObjectKind::Table => "table",
-        ObjectKind::WithoutRowid => "WITHOUT ROWID table",
-        ObjectKind::Index => "index",
-        ObjectKind::Overflow => "overflow",
-        ObjectKind::Free => "free",
-    }
 }

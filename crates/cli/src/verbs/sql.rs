@@ -214,7 +214,7 @@ impl Run<'_> {
                 e.kind(),
                 e.exit_code(),
                 e.to_string(),
-                out::details(&e),
+                densite::json::details(&e),
             )),
             other => other,
         };
@@ -232,7 +232,7 @@ impl Run<'_> {
                 write!(
                     self.out,
                     ",\"error\":{}",
-                    out::error_object(kind, code, &text, details.clone())
+                    densite::json::described(kind, code, &text, details.clone())
                 )?;
                 out::failure(false, kind, code, &text, details);
                 code

@@ -101,13 +101,13 @@ fn planned_json(plan: &VacuumPlan) -> Result<Value, densite::Error> {
         "verb": "vacuum",
         "path": info.path.to_string_lossy(),
         "dry_run": true,
-        "form": super::info::form(info.form),
+        "form": densite::json::form(info.form),
         "chroma": null,
         "bytes_before": info.stored_bytes,
         "available_bytes": plan.available_bytes()?,
     });
     if let Value::Object(object) = &mut object {
-        object.extend(gain::json(plan.gain()));
+        object.extend(densite::json::gain(plan.gain()));
     }
     Ok(object)
 }
@@ -129,27 +129,8 @@ fn planned_text(plan: &VacuumPlan) -> Result<String, densite::Error> {
 
 /// What was done, as JSON and for people.
 fn done(common: Common, report: &VacuumReport) -> (Value, String) {
-    let signed = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
-    let freed = signed(report.allocated_before) - signed(report.allocated_after);
-    let object = json!({
-        "verb": "vacuum",
-        "path": report.path.to_string_lossy(),
-        "dry_run": false,
-        "form": super::info::form(report.form),
-        "chroma": null,
-        "page_size": report.page_size,
-        "pages_before": report.pages_before,
-        "pages_after": report.pages_after,
-        "bytes_before": report.bytes_before,
-        "bytes_after": report.bytes_after,
-        "allocated_before_bytes": report.allocated_before,
-        "allocated_after_bytes": report.allocated_after,
-        "freed_bytes": freed,
-        "tables": report.tables,
-        "indexes": report.indexes,
-        "rows": report.rows,
-        "seconds": report.elapsed.as_secs_f64(),
-    });
+    let freed = report.freed_bytes();
+    let object = densite::json::vacuumed(report);
     let change = match freed {
         0.. => format!(
             "{} given back",

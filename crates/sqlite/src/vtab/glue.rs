@@ -90,13 +90,15 @@ impl<T: VirtualTable> Glue<T> {
         xCreate: match T::EXISTENCE {
             Existence::ByItself => None,
             Existence::Created => Some(Self::create),
+            // That it is the same function is how SQLite knows.
+            Existence::Both => Some(Self::connect),
         },
         xConnect: Some(Self::connect),
         xBestIndex: Some(Self::best_index),
         xDisconnect: Some(Self::disconnect),
         xDestroy: match T::EXISTENCE {
             Existence::ByItself => None,
-            Existence::Created => Some(Self::destroy),
+            Existence::Created | Existence::Both => Some(Self::destroy),
         },
         xOpen: Some(Self::open),
         xClose: Some(Self::close),

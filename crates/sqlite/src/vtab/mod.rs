@@ -30,6 +30,8 @@ pub enum Existence {
     ByItself,
     /// By `CREATE VIRTUAL TABLE … USING module(arguments)`.
     Created,
+    /// Both. [`Origin::is_new`] is then false always.
+    Both,
 }
 
 /// What a table is made from.

@@ -1,0 +1,258 @@
+//! Values of a result's column, gathered into Arrow's layout.
+//!
+//! A column's type is what its first batch holds: integers, floating point (integers among them become that where it is exact), text (numbers among it
+//! become what SQLite writes for them), blobs (text among them becomes its bytes). Later batches must fit.
+
+use crate::bits::BitsBuilder;
+use crate::query::Kind;
+use densite_sqlite::ValueRef;
+
+/// The values of a column, NULLs as zeros or empty.
+#[derive(Debug)]
+pub(crate) enum Values {
+    /// Only NULL so far.
+    Unknown,
+    Integers(Vec<i64>),
+    Reals(Vec<f64>),
+    Strings {
+        /// One more than values: each from its own to the next.
+        ends: Vec<i32>,
+        bytes: Vec<u8>,
+        text: bool,
+    },
+}
+
+/// A column of a batch that is being filled.
+#[derive(Debug)]
+pub(crate) struct Column {
+    pub(crate) rows: usize,
+    pub(crate) values: Values,
+    /// Which are not NULL; made at the first NULL.
+    pub(crate) valid: Option<BitsBuilder>,
+    /// Whether the type is settled.
+    settled: bool,
+}
+
+fn strings(rows: usize, text: bool) -> Values {
+    Values::Strings {
+        ends: vec![0; rows + 1],
+        bytes: Vec::new(),
+        text,
+    }
+}
+
+impl Values {
+    fn of(kind: Kind, rows: usize) -> Values {
+        match kind {
+            Kind::Null => Values::Unknown,
+            Kind::Integer => Values::Integers(vec![0; rows]),
+            Kind::Real => Values::Reals(vec![0.0; rows]),
+            Kind::Text => strings(rows, true),
+            Kind::Blob => strings(rows, false),
+        }
+    }
+
+    pub(crate) fn kind(&self) -> Kind {
+        match self {
+            Values::Unknown => Kind::Null,
+            Values::Integers(_) => Kind::Integer,
+            Values::Reals(_) => Kind::Real,
+            Values::Strings { text: true, .. } => Kind::Text,
+            Values::Strings { text: false, .. } => Kind::Blob,
+        }
+    }
+
+    pub(crate) fn text_bytes(&self) -> usize {
+        match self {
+            Values::Strings { bytes, .. } => bytes.len(),
+            _ => 0,
+        }
+    }
+}
+
+impl Column {
+    /// A column whose type its values tell, or one of a type that is settled.
+    pub(crate) fn new(kind: Option<Kind>) -> Column {
+        Column {
+            rows: 0,
+            values: Values::of(kind.unwrap_or(Kind::Null), 0),
+            valid: None,
+            settled: kind.is_some(),
+        }
+    }
+
+    /// Gives a column of NULLs its type.
+    pub(crate) fn settle(&mut self, kind: Kind) {
+        if matches!(self.values, Values::Unknown) {
+            self.values = Values::of(kind, self.rows);
+        }
+        self.settled = true;
+    }
+
+    /// Adds a value; an error says why it does not fit.
+    pub(crate) fn push(&mut self, value: ValueRef<'_>) -> Result<(), String> {
+        match (&mut self.values, value) {
+            (Values::Integers(values), ValueRef::Integer(n)) => values.push(n),
+            (Values::Reals(values), ValueRef::Real(x)) => values.push(x),
+            (
+                Values::Strings {
+                    ends,
+                    bytes,
+                    text: true,
+                },
+                ValueRef::Text(piece),
+            ) => {
+                std::str::from_utf8(piece)
+                    .map_err(|_| format!("text that is not UTF-8: b\"{}\"", start(piece)))?;
+                append(ends, bytes, piece)?;
+            }
+            (
+                Values::Strings {
+                    ends,
+                    bytes,
+                    text: false,
+                },
+                ValueRef::Blob(piece) | ValueRef::Text(piece),
+            ) => {
+                append(ends, bytes, piece)?;
+            }
+            (_, ValueRef::Null) => return self.push_null(),
+            (_, value) => return self.push_other(value),
+        }
+        if let Some(valid) = &mut self.valid {
+            valid.push(true);
+        }
+        self.rows += 1;
+        Ok(())
+    }
+
+    fn push_null(&mut self) -> Result<(), String> {
+        match &mut self.values {
+            Values::Unknown => {}
+            Values::Integers(values) => values.push(0),
+            Values::Reals(values) => values.push(0.0),
+            Values::Strings { ends, .. } => ends.push(ends.last().copied().unwrap_or(0)),
+        }
+        let rows = self.rows;
+        let valid = self.valid.get_or_insert_with(|| BitsBuilder::ones(rows));
+        valid.push(false);
+        self.rows += 1;
+        Ok(())
+    }
+
+    /// Adds a value of another type than the column's, which may change its type while that is not settled.
+    fn push_other(&mut self, value: ValueRef<'_>) -> Result<(), String> {
+        if let (Values::Reals(_), ValueRef::Integer(n)) = (&self.values, value) {
+            let x = exact(n).ok_or_else(|| {
+                format!("the integer {n} is not exact as floating point; use CAST(… AS TEXT)")
+            })?;
+            return self.push(ValueRef::Real(x));
+        }
+        if let (Values::Strings { text: true, .. }, ValueRef::Integer(_) | ValueRef::Real(_)) =
+            (&self.values, value)
+        {
+            return self.push(ValueRef::Text(written(value).as_bytes()));
+        }
+        let wanted = match value {
+            ValueRef::Null => Kind::Null,
+            ValueRef::Integer(_) => Kind::Integer,
+            ValueRef::Real(_) => Kind::Real,
+            ValueRef::Text(_) => Kind::Text,
+            ValueRef::Blob(_) => Kind::Blob,
+        };
+        if self.settled {
+            return Err(format!(
+                "{} in a column that began with {}; use CAST to make it one type",
+                wanted.words(),
+                self.values.kind().words()
+            ));
+        }
+        self.become_kind(wanted)?;
+        self.push(value)
+    }
+
+    /// Turns what there is into another type.
+    fn become_kind(&mut self, kind: Kind) -> Result<(), String> {
+        let rows = self.rows;
+        let values = std::mem::replace(&mut self.values, Values::Unknown);
+        self.values = match (values, kind) {
+            (Values::Unknown, kind) => Values::of(kind, rows),
+            (Values::Integers(values), Kind::Real) => {
+                let inexact = values.iter().find(|n| exact(**n).is_none());
+                if let Some(n) = inexact {
+                    return Err(format!(
+                        "floating point in a column with the integer {n}, which is not exact as that; use CAST to make it one type"
+                    ));
+                }
+                Values::Reals(values.into_iter().map(|n| n as f64).collect())
+            }
+            (Values::Integers(values), Kind::Text) => {
+                self.as_text(values.into_iter().map(ValueRef::Integer))?
+            }
+            (Values::Reals(values), Kind::Text) => {
+                self.as_text(values.into_iter().map(ValueRef::Real))?
+            }
+            (Values::Strings { ends, bytes, .. }, Kind::Blob) => Values::Strings {
+                ends,
+                bytes,
+                text: false,
+            },
+            (values, _) => {
+                return Err(format!(
+                    "{} in a column with {}; use CAST to make it one type",
+                    kind.words(),
+                    values.kind().words()
+                ));
+            }
+        };
+        Ok(())
+    }
+
+    fn as_text<'a>(&self, values: impl Iterator<Item = ValueRef<'a>>) -> Result<Values, String> {
+        let (mut ends, mut bytes) = (vec![0], Vec::new());
+        for (row, value) in values.enumerate() {
+            let there = self.valid.as_ref().is_none_or(|valid| valid.get(row));
+            let text = if there { written(value) } else { String::new() };
+            append(&mut ends, &mut bytes, text.as_bytes())?;
+        }
+        Ok(Values::Strings {
+            ends,
+            bytes,
+            text: true,
+        })
+    }
+}
+
+fn append(ends: &mut Vec<i32>, bytes: &mut Vec<u8>, piece: &[u8]) -> Result<(), String> {
+    let end = i32::try_from(bytes.len() + piece.len());
+    let end = end.map_err(|_| "more than 2 GiB in one column of a batch".to_owned())?;
+    bytes.extend_from_slice(piece);
+    ends.push(end);
+    Ok(())
+}
+
+/// The number, where floating point holds it exactly.
+fn exact(n: i64) -> Option<f64> {
+    let x = n as f64;
+    // Conversion back saturates, so that the greatest integer must be looked at by itself.
+    (x as i64 == n && n != i64::MAX).then_some(x)
+}
+
+/// A number as text.
+fn written(value: ValueRef<'_>) -> String {
+    match value {
+        ValueRef::Integer(n) => n.to_string(),
+        ValueRef::Real(x) => format!("{x:?}"),
+        _ => String::new(),
+    }
+}
+
+fn start(bytes: &[u8]) -> String {
+    bytes
+        .iter()
+        .take(40)
+        .copied()
+        .collect::<Vec<u8>>()
+        .escape_ascii()
+        .to_string()
+}

@@ -1,0 +1,370 @@
+//! A column of one batch, and the value in a row of it.
+
+use crate::bits::{Bits, BitsBuilder};
+use crate::memory::Slice;
+use crate::text::{Unit, date, timestamp};
+use densite_sqlite::ValueRef;
+
+/// Where each text or blob lies.
+pub enum Places {
+    /// One more number than values: each from its own to the next.
+    Ends32(Slice<i32>),
+    /// The same with large numbers.
+    Ends64(Slice<i64>),
+    /// All of so many bytes.
+    Fixed(usize),
+}
+
+/// Values of a column, NULLs aside.
+pub enum Data {
+    /// Nothing but NULL.
+    Null,
+    /// A bit each.
+    Bits(Bits),
+    /// A byte each, 0 or not.
+    Bytes(Slice<u8>),
+    /// Integers.
+    I8(Slice<i8>),
+    /// Integers.
+    I16(Slice<i16>),
+    /// Integers.
+    I32(Slice<i32>),
+    /// Integers.
+    I64(Slice<i64>),
+    /// Integers.
+    U8(Slice<u8>),
+    /// Integers.
+    U16(Slice<u16>),
+    /// Integers.
+    U32(Slice<u32>),
+    /// Integers, none beyond what SQLite stores (it was looked at).
+    U64(Slice<u64>),
+    /// Half precision, as its bits.
+    F16(Slice<u16>),
+    /// Single precision.
+    F32(Slice<f32>),
+    /// Double precision.
+    F64(Slice<f64>),
+    /// Text or blobs.
+    Strings {
+        /// Where they lie.
+        places: Places,
+        /// All of them.
+        bytes: Slice<u8>,
+        /// Whether they are text (valid UTF-8: it was looked at) or blobs.
+        text: bool,
+    },
+    /// Text or blobs by views: 16 bytes each, with what is short in them.
+    Views {
+        /// The views.
+        views: Slice<[u8; 16]>,
+        /// What the others point into.
+        buffers: Vec<Slice<u8>>,
+        /// As in `Strings`.
+        text: bool,
+    },
+    /// Another column's values by number.
+    Dictionary {
+        /// Which value.
+        indices: Box<Data>,
+        /// The values.
+        values: Box<Chunk>,
+    },
+    /// Any of SQLite's types in each row.
+    Any {
+        /// 0 NULL, 1 integer, 2 floating point, 3 text, 4 blob.
+        tags: Slice<u8>,
+        /// The integer, the number's bits, or where text or a blob ends; they lie one after another.
+        payloads: Slice<i64>,
+        /// Text and blobs.
+        bytes: Slice<u8>,
+        /// Where the text or blob of each row begins.
+        starts: Slice<i64>,
+    },
+}
+
+/// A column of one batch.
+pub struct Chunk {
+    /// How many rows.
+    pub rows: usize,
+    /// Which rows are not NULL; all without.
+    pub valid: Option<Bits>,
+    /// The values.
+    pub data: Data,
+}
+
+/// The bytes of a view: its length, then the bytes themselves where they are few, or their start, buffer and offset.
+fn viewed<'a>(view: &'a [u8; 16], buffers: &'a [Slice<u8>]) -> Option<&'a [u8]> {
+    let number = |at: usize| {
+        let bytes: [u8; 4] = view.get(at..at + 4)?.try_into().ok()?;
+        usize::try_from(u32::from_le_bytes(bytes)).ok()
+    };
+    let len = number(0)?;
+    if len <= 12 {
+        return view.get(4..4 + len);
+    }
+    let offset = number(12)?;
+    buffers
+        .get(number(8)?)?
+        .get(offset..offset.checked_add(len)?)
+}
+
+impl Places {
+    /// From where to where the value in a row lies.
+    pub(crate) fn of(&self, row: usize) -> Option<std::ops::Range<usize>> {
+        match self {
+            Places::Ends32(ends) => {
+                let (from, to) = (*ends.get(row)?, *ends.get(row + 1)?);
+                Some(usize::try_from(from).ok()?..usize::try_from(to).ok()?)
+            }
+            Places::Ends64(ends) => {
+                let (from, to) = (*ends.get(row)?, *ends.get(row + 1)?);
+                Some(usize::try_from(from).ok()?..usize::try_from(to).ok()?)
+            }
+            Places::Fixed(width) => Some(row.checked_mul(*width)?..(row + 1).checked_mul(*width)?),
+        }
+    }
+}
+
+impl Data {
+    /// Values of any type in each row: their tags, what each is or where its text or blob ends, and texts and blobs one after another.
+    pub fn any(tags: Slice<u8>, payloads: Slice<i64>, bytes: Slice<u8>) -> Data {
+        let mut end = 0;
+        let starts = tags.iter().zip(payloads.iter()).map(|(tag, payload)| {
+            let start = end;
+            if matches!(tag, 3 | 4) {
+                end = *payload;
+            }
+            start
+        });
+        Data::Any {
+            starts: Slice::from(starts.collect::<Vec<i64>>()),
+            tags,
+            payloads,
+            bytes,
+        }
+    }
+
+    /// The value in a row; NULL where there is no such row.
+    fn get(&self, row: usize) -> Option<ValueRef<'_>> {
+        let string = |bytes, text| match text {
+            true => ValueRef::Text(bytes),
+            false => ValueRef::Blob(bytes),
+        };
+        Some(match self {
+            Data::Null => ValueRef::Null,
+            Data::I64(v) => ValueRef::Integer(*v.get(row)?),
+            Data::F64(v) => real(*v.get(row)?),
+            Data::I32(v) => ValueRef::Integer(i64::from(*v.get(row)?)),
+            Data::I16(v) => ValueRef::Integer(i64::from(*v.get(row)?)),
+            Data::I8(v) => ValueRef::Integer(i64::from(*v.get(row)?)),
+            Data::U8(v) => ValueRef::Integer(i64::from(*v.get(row)?)),
+            Data::U16(v) => ValueRef::Integer(i64::from(*v.get(row)?)),
+            Data::U32(v) => ValueRef::Integer(i64::from(*v.get(row)?)),
+            Data::U64(v) => ValueRef::Integer(i64::try_from(*v.get(row)?).ok()?),
+            Data::F32(v) => real(f64::from(*v.get(row)?)),
+            Data::F16(v) => real(crate::number::half(*v.get(row)?)),
+            Data::Bits(bits) => ValueRef::Integer(i64::from(bits.get(row))),
+            Data::Bytes(v) => ValueRef::Integer(i64::from(*v.get(row)? != 0)),
+            Data::Strings {
+                places,
+                bytes,
+                text,
+            } => string(bytes.get(places.of(row)?)?, *text),
+            Data::Views {
+                views,
+                buffers,
+                text,
+            } => string(viewed(views.get(row)?, buffers)?, *text),
+            Data::Dictionary { indices, values } => {
+                let index = indices.get(row)?.as_i64()?;
+                values.get(usize::try_from(index).ok()?)
+            }
+            Data::Any {
+                tags,
+                payloads,
+                bytes,
+                starts,
+            } => {
+                let payload = *payloads.get(row)?;
+                let piece = || {
+                    let from = usize::try_from(*starts.get(row)?).ok()?;
+                    bytes.get(from..usize::try_from(payload).ok()?)
+                };
+                match *tags.get(row)? {
+                    1 => ValueRef::Integer(payload),
+                    2 => real(f64::from_bits(payload.cast_unsigned())),
+                    3 => ValueRef::Text(piece()?),
+                    4 => ValueRef::Blob(piece()?),
+                    _ => ValueRef::Null,
+                }
+            }
+        })
+    }
+}
+
+/// Dates (days since 1970-01-01, without a unit) or timestamps as text; `i64::MIN`, NumPy's "not a time", is NULL.
+pub fn since(moments: Slice<i64>, rows: usize, unit: Option<Unit>) -> Chunk {
+    let mut valid = BitsBuilder::default();
+    for row in 0..rows {
+        valid.push(moments.get(row).is_some_and(|at| *at != i64::MIN));
+    }
+    let valid = Bits::new(Slice::from(valid.into_bytes()), 0);
+    let data = crate::arrow::written(rows, Some(&valid), |out, row| {
+        let at = moments.get(row).copied().unwrap_or(0);
+        match unit {
+            Some(unit) => timestamp(out, at, unit, false),
+            None => date(out, at),
+        }
+    });
+    Chunk {
+        rows,
+        valid: Some(valid),
+        data,
+    }
+}
+
+/// SQLite has no NaN: it stores NULL.
+fn real(x: f64) -> ValueRef<'static> {
+    if x.is_nan() {
+        ValueRef::Null
+    } else {
+        ValueRef::Real(x)
+    }
+}
+
+impl Chunk {
+    /// The value in a row; NULL where there is no such row.
+    pub fn get(&self, row: usize) -> ValueRef<'_> {
+        if self.valid.as_ref().is_some_and(|valid| !valid.get(row)) {
+            return ValueRef::Null;
+        }
+        self.data.get(row).unwrap_or(ValueRef::Null)
+    }
+
+    /// Whether the row is not NULL by the bits of the column.
+    pub(crate) fn is_valid(&self, row: usize) -> bool {
+        self.valid.as_ref().is_none_or(|valid| valid.get(row))
+    }
+
+    /// Whether a row holds NaN, which SQLite stores as NULL.
+    pub fn is_nan(&self, row: usize) -> bool {
+        self.is_valid(row)
+            && match &self.data {
+                Data::F64(v) => v.get(row).is_some_and(|x| x.is_nan()),
+                Data::F32(v) => v.get(row).is_some_and(|x| x.is_nan()),
+                Data::F16(v) => v.get(row).is_some_and(|x| crate::number::half(*x).is_nan()),
+                Data::Any { tags, payloads, .. } => {
+                    tags.get(row) == Some(&2)
+                        && payloads
+                            .get(row)
+                            .is_some_and(|x| f64::from_bits(x.cast_unsigned()).is_nan())
+                }
+                _ => false,
+            }
+    }
+
+    /// Looks at every value that could be none of SQLite's; `name` and `first` (the number of the first row) are for the message.
+    pub(crate) fn check(&self, name: &str, first: u64) -> crate::Result<()> {
+        let bad =
+            |row: usize, what: String| Err(crate::Error::value(name, first + row as u64, what));
+        match &self.data {
+            Data::U64(v) => {
+                let large = |row: &usize| v.get(*row).is_some_and(|n| i64::try_from(*n).is_err());
+                match (0..self.rows).find(|row| large(row) && self.is_valid(*row)) {
+                    Some(row) => bad(
+                        row,
+                        format!(
+                            "{} does not fit into SQLite's integers, which end at 9223372036854775807; store it as text or floating point",
+                            v.get(row).copied().unwrap_or(0)
+                        ),
+                    ),
+                    None => Ok(()),
+                }
+            }
+            Data::Strings {
+                places,
+                bytes,
+                text,
+            } => {
+                // All at once where all is well: the rows' own bytes are within, and begin and end between characters.
+                let whole = *text && std::str::from_utf8(bytes).is_ok();
+                for row in (0..self.rows).filter(|row| self.is_valid(*row)) {
+                    let range = places.of(row);
+                    let Some(value) = range.clone().and_then(|range| bytes.get(range)) else {
+                        return bad(row, "its offsets reach beyond its data".to_owned());
+                    };
+                    if *text && !(whole && between(bytes, range)) {
+                        utf8(value).or_else(|what| bad(row, what))?;
+                    }
+                }
+                Ok(())
+            }
+            Data::Views {
+                views,
+                buffers,
+                text,
+            } => {
+                for row in (0..self.rows).filter(|row| self.is_valid(*row)) {
+                    let value = views.get(row).and_then(|view| viewed(view, buffers));
+                    let Some(value) = value else {
+                        return bad(row, "its view reaches beyond its data".to_owned());
+                    };
+                    if *text {
+                        utf8(value).or_else(|what| bad(row, what))?;
+                    }
+                }
+                Ok(())
+            }
+            Data::Dictionary { indices, values } => {
+                values.check(name, first)?;
+                for row in (0..self.rows).filter(|row| self.is_valid(*row)) {
+                    let index = indices.get(row).and_then(ValueRef::as_i64);
+                    if index
+                        .and_then(|n| usize::try_from(n).ok())
+                        .is_none_or(|n| n >= values.rows)
+                    {
+                        return bad(
+                            row,
+                            format!("its dictionary has no value {}", index.unwrap_or(-1)),
+                        );
+                    }
+                }
+                Ok(())
+            }
+            Data::Any { tags, .. } => {
+                for row in 0..self.rows {
+                    match (tags.get(row), self.data.get(row)) {
+                        (Some(3), Some(ValueRef::Text(text))) => {
+                            utf8(text).or_else(|what| bad(row, what))?
+                        }
+                        (_, None) => return bad(row, "its bytes reach beyond the data".to_owned()),
+                        _ => {}
+                    }
+                }
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Whether a range of valid text begins and ends between characters.
+fn between(bytes: &[u8], range: Option<std::ops::Range<usize>>) -> bool {
+    let starts = |at: usize| bytes.get(at).is_none_or(|byte| byte & 0xc0 != 0x80);
+    range.is_some_and(|range| starts(range.start) && starts(range.end))
+}
+
+fn utf8(bytes: &[u8]) -> Result<(), String> {
+    match std::str::from_utf8(bytes) {
+        Ok(_) => Ok(()),
+        Err(e) => {
+            let start: Vec<u8> = bytes.iter().copied().take(40).collect();
+            Err(format!(
+                "text that is not UTF-8 from byte {} on: b\"{}\"; store it as a blob, or repair it",
+                e.valid_up_to(),
+                start.escape_ascii()
+            ))
+        }
+    }
+}

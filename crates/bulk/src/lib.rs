@@ -1,0 +1,45 @@
+//! Bulk, in and out: columns as a table, a query's rows as columns.
+//!
+//! - [`Set`]: columns of the caller's, from the Arrow C data interface or from plain buffers, sorted by keys where they are not sorted yet;
+//!   [`sets`] knows them by number;
+//! - `densite_columns(handle)`: a set as a table, for `INSERT … SELECT` and joins;
+//! - [`Query`]: a statement whose rows come out as Arrow record batches, one at a time; [`queries`] knows them by number, and the SQL
+//!   function `densite_query(handle, sql, …)` compiles it on the connection that it runs on;
+//! - [`arrow`]: the structures of the Arrow C data interface.
+//!
+//! `unsafe` is in `memory` (slices of memory that somebody else keeps) and in `arrow` (structures that cross the C boundary).
+
+#![warn(missing_docs)]
+
+pub mod arrow;
+mod bits;
+mod build;
+mod chunk;
+mod error;
+mod memory;
+mod number;
+mod order;
+mod query;
+mod set;
+mod table;
+mod text;
+
+pub use bits::Bits;
+pub use chunk::{Chunk, Data, Places, since};
+pub use error::{Error, Result};
+pub use memory::{Owner, Plain, Slice};
+pub use order::{Collation, SortKey};
+pub use query::{Batch, Kind, Query, queries};
+pub use set::{COLUMNS_MAX, Progress, Set, sets};
+pub use text::Unit;
+
+use densite_sqlite::Connection;
+
+/// Adds `densite_columns` and `densite_query` to a connection.
+///
+/// # Errors
+/// SQLite's.
+pub fn create_functions(connection: &Connection) -> densite_sqlite::Result<()> {
+    table::create(connection)?;
+    query::create(connection)
+}

@@ -1,0 +1,265 @@
+//! Sorting: the order in which a table's b-tree wants its rows.
+//!
+//! Rows are sorted by SQLite's order: NULL, numbers, text, blobs. Each row gets a code of 64 bits that never contradicts that order; where the code
+//! says all (numbers of few bits) codes alone are compared, otherwise the values of rows with equal codes. The order is a matter of speed alone:
+//! what inserts or joins does not depend on it.
+
+use crate::chunk::{Chunk, Data};
+use crate::set::{Place, Set};
+use densite_sqlite::ValueRef;
+use std::cmp::Ordering;
+
+/// How text is compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Collation {
+    /// Byte by byte; any other than the next one is treated like this.
+    Binary,
+    /// Without regard to the case of A to Z.
+    NoCase,
+}
+
+/// A column to sort by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SortKey {
+    /// The column; 0 is the first.
+    pub column: usize,
+    /// Largest first.
+    pub descending: bool,
+    /// How text is compared.
+    pub collation: Collation,
+}
+
+/// The rows in order; `None` where they are in it already.
+pub(crate) fn sorted(set: &Set, keys: &[SortKey]) -> Option<Vec<Place>> {
+    if keys.is_empty() || set.rows() < 2 {
+        return None;
+    }
+    let codes = Codes::of(set, keys);
+    let exact = codes.exact;
+    let compare = |a: &(u64, Place), b: &(u64, Place)| {
+        let by_code = a.0.cmp(&b.0);
+        if exact {
+            return by_code;
+        }
+        by_code.then_with(|| by_values(set, keys, a.1, b.1))
+    };
+    let mut rows = codes.rows;
+    if rows.is_sorted_by(|a, b| compare(a, b) != Ordering::Greater) {
+        return None;
+    }
+    // Equal rows keep their order: places ascend.
+    rows.sort_unstable_by(|a, b| compare(a, b).then(a.1.cmp(&b.1)));
+    Some(rows.into_iter().map(|(_, place)| place).collect())
+}
+
+fn by_values(set: &Set, keys: &[SortKey], a: Place, b: Place) -> Ordering {
+    keys.iter().fold(Ordering::Equal, |so_far, key| {
+        so_far.then_with(|| {
+            let by = compare(
+                set.value(a, key.column),
+                set.value(b, key.column),
+                key.collation,
+            );
+            if key.descending { by.reverse() } else { by }
+        })
+    })
+}
+
+/// SQLite's order of values.
+fn compare(a: ValueRef<'_>, b: ValueRef<'_>, collation: Collation) -> Ordering {
+    use ValueRef::{Blob, Integer, Null, Real, Text};
+    let class = |value| match value {
+        Null => 0,
+        Integer(_) | Real(_) => 1,
+        Text(_) => 2,
+        Blob(_) => 3,
+    };
+    match (a, b) {
+        (Integer(a), Integer(b)) => a.cmp(&b),
+        (Real(a), Real(b)) => by_size(a, b),
+        // Exactness beyond 2^53 does not matter for an order that is there for speed.
+        (Integer(a), Real(b)) => by_size(a as f64, b),
+        (Real(a), Integer(b)) => by_size(a, b as f64),
+        (Text(a), Text(b)) => match collation {
+            Collation::Binary => a.cmp(b),
+            Collation::NoCase => folded(a).cmp(folded(b)),
+        },
+        (Blob(a), Blob(b)) => a.cmp(b),
+        _ => class(a).cmp(&class(b)),
+    }
+}
+
+/// -0.0 equals 0.0, and there is no NaN among SQLite's values.
+fn by_size(a: f64, b: f64) -> Ordering {
+    a.partial_cmp(&b).unwrap_or(Ordering::Equal)
+}
+
+fn folded(text: &[u8]) -> impl Iterator<Item = u8> {
+    text.iter().map(u8::to_ascii_lowercase)
+}
+
+/// A code for each row.
+struct Codes {
+    rows: Vec<(u64, Place)>,
+    /// Whether rows of one code are equal.
+    exact: bool,
+}
+
+impl Codes {
+    fn of(set: &Set, keys: &[SortKey]) -> Codes {
+        let mut rows: Vec<(u64, Place)> = Vec::with_capacity(set.rows());
+        for (batch, _) in set.batches().iter().enumerate() {
+            rows.extend((0..set.rows_of(batch)).map(|row| (0, Place::new(batch, row))));
+        }
+        let mut left = u64::BITS;
+        for key in keys {
+            let Some(range) = Range::of(set, key.column) else {
+                // Its first bytes, where no more is known of it; then the values must be compared.
+                let keep = left;
+                fill(set, &mut rows, key, keep, |value| {
+                    prefix(value, key.collation)
+                });
+                return Codes { rows, exact: false };
+            };
+            let bits = range.bits();
+            if bits > left {
+                fill(set, &mut rows, key, left, |value| {
+                    range.code(value) << (u64::BITS - bits)
+                });
+                return Codes { rows, exact: false };
+            }
+            fill(set, &mut rows, key, bits, |value| {
+                range.code(value) << (u64::BITS - bits)
+            });
+            left -= bits;
+        }
+        Codes { rows, exact: true }
+    }
+}
+
+/// Appends the highest `bits` bits of each row's code in a column to what the row has.
+fn fill(
+    set: &Set,
+    rows: &mut [(u64, Place)],
+    key: &SortKey,
+    bits: u32,
+    code: impl Fn(ValueRef<'_>) -> u64,
+) {
+    let mut rows = rows.iter_mut();
+    for (_, columns) in set.batches() {
+        let Some(chunk) = columns.get(key.column) else {
+            return;
+        };
+        let pieces = each(chunk).map(|value| {
+            let code = code(value);
+            if key.descending { !code } else { code }
+        });
+        for (piece, row) in pieces.zip(rows.by_ref()) {
+            row.0 = match bits {
+                0 => row.0,
+                64 => piece,
+                _ => row.0 << bits | piece >> (u64::BITS - bits),
+            };
+        }
+    }
+}
+
+/// The values of a chunk.
+fn each(chunk: &Chunk) -> impl Iterator<Item = ValueRef<'_>> {
+    (0..chunk.rows).map(|row| chunk.get(row))
+}
+
+/// Within what the numbers of a column are. Code 0 is NULL.
+enum Range {
+    Integers { least: i64, span: u64 },
+    Reals,
+}
+
+impl Range {
+    /// `None` for a column that has other values than numbers of one kind, or too many of them.
+    fn of(set: &Set, column: usize) -> Option<Range> {
+        let chunks = || {
+            set.batches()
+                .iter()
+                .filter_map(|(_, columns)| columns.get(column))
+        };
+        if chunks().all(|chunk| {
+            matches!(
+                chunk.data,
+                Data::F64(_) | Data::F32(_) | Data::F16(_) | Data::Null
+            )
+        }) {
+            return Some(Range::Reals);
+        }
+        let (mut least, mut greatest) = (i64::MAX, i64::MIN);
+        for chunk in chunks() {
+            if let Data::Strings { .. } | Data::Views { .. } = chunk.data {
+                return None;
+            }
+            for value in each(chunk) {
+                match value {
+                    ValueRef::Integer(n) => (least, greatest) = (least.min(n), greatest.max(n)),
+                    ValueRef::Null => {}
+                    _ => return None,
+                }
+            }
+        }
+        // One more for NULL must fit.
+        let span = greatest.wrapping_sub(least).cast_unsigned();
+        match least > greatest {
+            true => Some(Range::Integers { least: 0, span: 0 }),
+            false => (span < u64::MAX - 1).then_some(Range::Integers { least, span }),
+        }
+    }
+
+    fn bits(&self) -> u32 {
+        match self {
+            Range::Integers { span, .. } => u64::BITS - (span + 1).leading_zeros(),
+            Range::Reals => u64::BITS,
+        }
+    }
+
+    fn code(&self, value: ValueRef<'_>) -> u64 {
+        match (self, value) {
+            (Range::Integers { least, .. }, ValueRef::Integer(n)) => {
+                n.wrapping_sub(*least).cast_unsigned().saturating_add(1)
+            }
+            (Range::Reals, ValueRef::Real(x)) => ordered(x),
+            _ => 0,
+        }
+    }
+}
+
+/// A code that is ordered as the numbers are; no number has 0.
+fn ordered(x: f64) -> u64 {
+    // -0.0 equals 0.0.
+    let bits = (x + 0.0).to_bits();
+    if bits >> 63 == 1 {
+        !bits
+    } else {
+        bits | 1 << 63
+    }
+}
+
+/// The beginning of a value of any class: two bits for the class, then the first of what follows.
+fn prefix(value: ValueRef<'_>, collation: Collation) -> u64 {
+    let (class, rest) = match value {
+        ValueRef::Null => (0u64, 0),
+        ValueRef::Integer(n) => (1, ordered(n as f64)),
+        ValueRef::Real(x) => (1, ordered(x)),
+        ValueRef::Text(text) => (2, first_bytes(text, collation)),
+        ValueRef::Blob(bytes) => (3, first_bytes(bytes, Collation::Binary)),
+    };
+    class << 62 | rest >> 2
+}
+
+fn first_bytes(bytes: &[u8], collation: Collation) -> u64 {
+    let mut first = [0u8; 8];
+    for (to, from) in first.iter_mut().zip(bytes) {
+        *to = match collation {
+            Collation::Binary => *from,
+            Collation::NoCase => from.to_ascii_lowercase(),
+        };
+    }
+    u64::from_be_bytes(first)
+}

@@ -1,0 +1,358 @@
+//! A statement whose rows come out as batches of columns.
+//!
+//! It is compiled on the connection that the SQL function `densite_query(handle, sql, named, …)` runs on: so the driver has seen to it that the
+//! connection is open and used from the right thread, and nobody passes pointers to connections around. From then on it has its own claim on
+//! the connection.
+
+use crate::build::Column;
+use crate::set::sets;
+use crate::{Error, Result};
+use densite_sqlite::{Code, Connection, Detached, Row, Value, ValueRef, create_function, ffi};
+use parking_lot::Mutex;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+/// Rows of a batch at most.
+const BATCH_ROWS: usize = 1 << 16;
+/// Bytes of text and blobs after which a batch ends.
+const BATCH_BYTES: usize = 32 << 20;
+
+/// The type of a result's column.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Nothing but NULL.
+    Null,
+    /// 64-bit integers.
+    Integer,
+    /// Double precision.
+    Real,
+    /// UTF-8.
+    Text,
+    /// Bytes.
+    Blob,
+}
+
+impl Kind {
+    pub(crate) fn words(self) -> &'static str {
+        match self {
+            Kind::Null => "NULL",
+            Kind::Integer => "integers",
+            Kind::Real => "floating point",
+            Kind::Text => "text",
+            Kind::Blob => "blobs",
+        }
+    }
+
+    /// SQLite's rule for the affinity of a declared type, where it says enough.
+    fn of_declared(declared: &str) -> Kind {
+        let declared = declared.to_ascii_uppercase();
+        let has = |part: &str| declared.contains(part);
+        if has("INT") {
+            Kind::Integer
+        } else if has("CHAR") || has("CLOB") || has("TEXT") {
+            Kind::Text
+        } else if has("BLOB") {
+            Kind::Blob
+        } else {
+            Kind::Real
+        }
+    }
+}
+
+/// Rows, column by column.
+#[derive(Debug)]
+pub struct Batch {
+    /// How many.
+    pub rows: usize,
+    pub(crate) columns: Vec<Column>,
+}
+
+/// A statement that is being read.
+pub struct Query {
+    /// Until the last row was read.
+    statement: Option<Detached>,
+    names: Vec<String>,
+    /// What a column is that begins with NULLs alone.
+    declared: Vec<Option<Kind>>,
+    kinds: Option<Vec<Kind>>,
+    /// The first batch, read for its types.
+    first: Option<Batch>,
+    rows: u64,
+    /// Sets of columns that the statement reads.
+    keeps: Vec<i64>,
+}
+
+impl Drop for Query {
+    fn drop(&mut self) {
+        // The statement first: a set that is read is not released.
+        self.statement = None;
+        for set in self.keeps.drain(..) {
+            // One that another statement reads too stays registered.
+            let _ = sets::release(set);
+        }
+    }
+}
+
+impl Query {
+    /// Compiles a statement that answers rows and changes nothing.
+    ///
+    /// # Errors
+    /// [`Error::Sqlite`].
+    pub fn new(connection: &Connection, sql: &str) -> Result<Query> {
+        let statement = Detached::prepare(connection, sql)?;
+        let refused = if !statement.is_readonly() {
+            Some("the statement changes the database; run it with the connection's own execute")
+        } else if statement.column_count() == 0 {
+            Some("the statement answers no rows; run it with the connection's own execute")
+        } else {
+            None
+        };
+        if let Some(why) = refused {
+            return Err(densite_sqlite::Error::new(Code::MISUSE, why).into());
+        }
+        let columns = 0..statement.column_count();
+        Ok(Query {
+            names: columns.clone().map(|i| statement.column_name(i)).collect(),
+            declared: columns
+                .map(|i| {
+                    statement
+                        .column_declared(i)
+                        .map(|declared| Kind::of_declared(&declared))
+                })
+                .collect(),
+            statement: Some(statement),
+            kinds: None,
+            first: None,
+            rows: 0,
+            keeps: Vec::new(),
+        })
+    }
+
+    /// Binds what [`create`]'s function was given: values in order, or names and values in turn.
+    fn bind(&mut self, named: bool, values: &[ValueRef<'_>]) -> Result<()> {
+        let Some(statement) = &mut self.statement else {
+            return Ok(());
+        };
+        let misuse = |message: String| densite_sqlite::Error::new(Code::MISUSE, message);
+        let wanted = statement.parameter_count();
+        if !named {
+            if values.len() != wanted {
+                return Err(misuse(format!(
+                    "the statement has {wanted} parameters, and {} were given",
+                    values.len()
+                ))
+                .into());
+            }
+            for (i, value) in values.iter().enumerate() {
+                statement.bind(i + 1, *value)?;
+            }
+            return Ok(());
+        }
+        let mut bound = 0;
+        for pair in values.chunks_exact(2) {
+            let [name, value] = pair else { continue };
+            let name = name.as_str().unwrap_or_default();
+            for sign in [":", "@", "$"] {
+                if let Some(index) = statement.parameter_index(&format!("{sign}{name}")) {
+                    statement.bind(index, *value)?;
+                    bound += 1;
+                }
+            }
+        }
+        if bound < wanted {
+            return Err(misuse(format!(
+                "the statement has {wanted} parameters, and {bound} of them were given by name"
+            ))
+            .into());
+        }
+        Ok(())
+    }
+
+    /// The columns' names.
+    pub fn names(&self) -> &[String] {
+        &self.names
+    }
+
+    /// The columns' types; reads the first batch.
+    ///
+    /// # Errors
+    /// As [`Query::next_batch`].
+    pub fn kinds(&mut self) -> Result<Vec<Kind>> {
+        if let Some(kinds) = &self.kinds {
+            return Ok(kinds.clone());
+        }
+        let mut batch = self.read()?;
+        let over = self.statement.is_none();
+        for (column, declared) in batch.columns.iter_mut().zip(&self.declared) {
+            // With rows to come they may be of any type, and text takes most.
+            let otherwise = if over { Kind::Null } else { Kind::Text };
+            column.settle(declared.unwrap_or(otherwise));
+        }
+        let kinds: Vec<Kind> = batch
+            .columns
+            .iter()
+            .map(|column| column.values.kind())
+            .collect();
+        self.kinds = Some(kinds.clone());
+        self.first = Some(batch);
+        Ok(kinds)
+    }
+
+    /// The next rows; `None` after the last.
+    ///
+    /// # Errors
+    /// [`Error::Sqlite`]; [`Error::Value`] for a value that does not fit its column's type.
+    pub fn next_batch(&mut self) -> Result<Option<Batch>> {
+        self.kinds()?;
+        let batch = match self.first.take() {
+            Some(first) => first,
+            None => self.read()?,
+        };
+        Ok((batch.rows > 0).then_some(batch))
+    }
+
+    fn read(&mut self) -> Result<Batch> {
+        let mut columns: Vec<Column> = match &self.kinds {
+            Some(kinds) => kinds.iter().map(|kind| Column::new(Some(*kind))).collect(),
+            None => self.names.iter().map(|_| Column::new(None)).collect(),
+        };
+        let Some(statement) = &mut self.statement else {
+            return Ok(Batch { rows: 0, columns });
+        };
+        let (names, first) = (&self.names, self.rows);
+        let mut rows = 0;
+        let more = statement.rows(|row: &Row<'_>| -> Result<bool> {
+            for (i, column) in columns.iter_mut().enumerate() {
+                column.push(row.column(i)).map_err(|what| {
+                    let name = names.get(i).map_or("", String::as_str);
+                    Error::value(name, first + rows as u64, what)
+                })?;
+            }
+            rows += 1;
+            let bytes = || {
+                columns
+                    .iter()
+                    .map(|column| column.values.text_bytes())
+                    .sum::<usize>()
+            };
+            Ok(rows < BATCH_ROWS && (rows % 64 != 0 || bytes() < BATCH_BYTES))
+        });
+        // What has failed or ended holds no transaction open.
+        if !matches!(more, Ok(true)) {
+            self.statement = None;
+        }
+        more?;
+        self.rows += rows as u64;
+        Ok(Batch { rows, columns })
+    }
+}
+
+/// The queries that are registered.
+pub mod queries {
+    use super::*;
+
+    type Entry = Arc<Mutex<Option<Query>>>;
+    static NEXT: AtomicI64 = AtomicI64::new(1);
+    static QUERIES: Mutex<BTreeMap<i64, Entry>> = Mutex::new(BTreeMap::new());
+
+    /// A place for a query, which `SELECT densite_query(handle, sql, …)` fills.
+    pub fn reserve() -> i64 {
+        let handle = NEXT.fetch_add(1, Ordering::Relaxed);
+        QUERIES.lock().insert(handle, Arc::default());
+        handle
+    }
+
+    pub(super) fn fill(handle: i64, query: Query) -> Result<()> {
+        let entry = QUERIES
+            .lock()
+            .get(&handle)
+            .cloned()
+            .ok_or_else(|| unknown(handle))?;
+        *entry.lock() = Some(query);
+        Ok(())
+    }
+
+    /// Has a query own a set of columns.
+    ///
+    /// # Errors
+    /// [`Error::Misuse`] when there is no such query, or its statement never compiled.
+    pub fn keep(handle: i64, columns: i64) -> Result<()> {
+        let entry = QUERIES
+            .lock()
+            .get(&handle)
+            .cloned()
+            .ok_or_else(|| unknown(handle))?;
+        let mut query = entry.lock();
+        let query = query.as_mut().ok_or_else(gone)?;
+        query.keeps.push(columns);
+        Ok(())
+    }
+
+    /// Takes a query out: it is read once.
+    ///
+    /// # Errors
+    /// [`Error::Misuse`] when there is none, or it was taken already.
+    pub fn take(handle: i64) -> Result<Query> {
+        let entry = QUERIES
+            .lock()
+            .get(&handle)
+            .cloned()
+            .ok_or_else(|| unknown(handle))?;
+        let query = entry.lock().take();
+        query.ok_or_else(gone)
+    }
+
+    /// Gives the place free, and ends a statement that nobody took.
+    ///
+    /// # Errors
+    /// [`Error::Misuse`] when there is no such place.
+    pub fn release(handle: i64) -> Result<()> {
+        let entry = QUERIES.lock().remove(&handle);
+        entry.map(drop).ok_or_else(|| unknown(handle))
+    }
+
+    fn gone() -> Error {
+        Error::Misuse(
+            "the result was read already, or its statement never compiled; run the query again"
+                .into(),
+        )
+    }
+
+    fn unknown(handle: i64) -> Error {
+        Error::Misuse(format!("there is no query with the handle {handle}"))
+    }
+}
+
+/// Adds `densite_query(handle, sql, named, …)`.
+pub(crate) fn create(connection: &Connection) -> densite_sqlite::Result<()> {
+    create_function(
+        connection,
+        "densite_query",
+        -1,
+        ffi::DIRECTONLY,
+        |connection, arguments| {
+            let [handle, sql, named, values @ ..] = arguments else {
+                return Err(densite_sqlite::Error::new(
+                    Code::MISUSE,
+                    "densite_query is for the library itself; use densite.query",
+                ));
+            };
+            let (Some(handle), Some(sql)) = (handle.as_i64(), sql.as_str()) else {
+                return Err(densite_sqlite::Error::new(
+                    Code::MISUSE,
+                    "densite_query takes a handle and a statement's text",
+                ));
+            };
+            let run = || -> Result<()> {
+                let mut query = Query::new(connection, sql)?;
+                query.bind(named.as_i64() == Some(1), values)?;
+                queries::fill(handle, query)
+            };
+            run().map(|()| Value::Null).map_err(|error| match error {
+                Error::Sqlite(error) => error,
+                other => densite_sqlite::Error::new(Code::MISUSE, other.to_string()),
+            })
+        },
+    )
+}

@@ -1,0 +1,50 @@
+//! Python's capsules around Arrow streams.
+//!
+//! The Arrow PyCapsule interface hands a stream over in a capsule, whose destructor releases the stream if nobody consumed it. A destructor runs
+//! when Python drops the capsule, possibly while the interpreter ends; so it is one of ours and not Python code. It asks the capsule for its pointer
+//! by Python's own function, whose address the package tells once.
+
+use densite_bulk::arrow::ArrowArrayStream;
+use std::ffi::{c_char, c_void};
+use std::sync::OnceLock;
+
+/// `PyCapsule_GetPointer`
+type GetPointer = unsafe extern "C" fn(*mut c_void, *const c_char) -> *mut c_void;
+
+static GET_POINTER: OnceLock<GetPointer> = OnceLock::new();
+
+/// `densite_capsule_init`: where `PyCapsule_GetPointer` is.
+///
+/// # Safety
+/// That function's address, in the interpreter of this process.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn densite_capsule_init(get_pointer: Option<GetPointer>) {
+    if let Some(get_pointer) = get_pointer {
+        GET_POINTER.get_or_init(|| get_pointer);
+    }
+}
+
+/// `densite_capsule_new`: a place for a stream, for a capsule with `densite_capsule_destroy`.
+#[unsafe(no_mangle)]
+pub extern "C" fn densite_capsule_new() -> *mut ArrowArrayStream {
+    Box::into_raw(Box::new(ArrowArrayStream::empty()))
+}
+
+/// `densite_capsule_destroy`: a capsule's destructor.
+///
+/// # Safety
+/// Called by Python for a capsule named "arrow_array_stream" around a place of `densite_capsule_new`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn densite_capsule_destroy(capsule: *mut c_void) {
+    let Some(get_pointer) = GET_POINTER.get() else {
+        return;
+    };
+    // SAFETY: Python's own function, on the capsule that it destroys; the place is a box of ours, given back once.
+    unsafe {
+        let place = get_pointer(capsule, c"arrow_array_stream".as_ptr()).cast::<ArrowArrayStream>();
+        if !place.is_null() {
+            let mut place = Box::from_raw(place);
+            place.release();
+        }
+    }
+}

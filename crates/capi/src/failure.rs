@@ -1,0 +1,174 @@
+//! What a function answers: a code, and for the thread a sentence.
+
+use densite_bulk as bulk;
+use serde_json::json;
+use std::cell::RefCell;
+use std::ffi::{CString, c_char, c_int};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+pub(crate) type Result<T> = std::result::Result<T, Failure>;
+
+/// A failure: [`code`](Failure::code) is what the function answers, the exit code of the command for the same.
+#[derive(Debug, Clone)]
+pub(crate) struct Failure {
+    code: u8,
+    kind: &'static str,
+    /// SQLite's code where one is known, else 0.
+    sqlite_code: i32,
+    message: String,
+    details: serde_json::Value,
+}
+
+/// `DENSITE_ERROR`
+const ERROR: u8 = 1;
+/// `DENSITE_MISUSE`
+const MISUSE: u8 = 2;
+
+impl Failure {
+    /// A call that the contract does not allow.
+    pub(crate) fn misuse(message: impl Into<String>) -> Failure {
+        Failure {
+            code: MISUSE,
+            kind: "misuse",
+            sqlite_code: densite_sqlite::Code::MISUSE.0,
+            message: message.into(),
+            details: json!({}),
+        }
+    }
+
+    /// As JSON, the object that the command writes for it.
+    pub(crate) fn json(&self) -> String {
+        let error =
+            densite::json::described(self.kind, self.code, &self.message, self.details.clone());
+        json!({ "error": error }).to_string()
+    }
+}
+
+impl From<densite::Error> for Failure {
+    fn from(e: densite::Error) -> Failure {
+        let sqlite_code = match &e {
+            densite::Error::Sqlite { code, .. } => *code,
+            _ => 0,
+        };
+        Failure {
+            code: e.exit_code(),
+            kind: e.kind(),
+            sqlite_code,
+            message: e.to_string(),
+            details: densite::json::details(&e),
+        }
+    }
+}
+
+impl From<bulk::Error> for Failure {
+    fn from(e: bulk::Error) -> Failure {
+        let (code, kind, sqlite_code) = match &e {
+            bulk::Error::Value { .. } => (ERROR, "value", densite_sqlite::Code::MISMATCH.0),
+            bulk::Error::Type(_) => (ERROR, "type", densite_sqlite::Code::MISMATCH.0),
+            bulk::Error::Misuse(_) => (MISUSE, "misuse", densite_sqlite::Code::MISUSE.0),
+            bulk::Error::Busy(_) => (3, "busy", densite_sqlite::Code::BUSY.0),
+            bulk::Error::Source(_) => (ERROR, "source", densite_sqlite::Code::ERROR.0),
+            bulk::Error::Sqlite(e) => (of_sqlite(e), "sqlite", e.code.0),
+        };
+        Failure {
+            code,
+            kind,
+            sqlite_code,
+            message: e.to_string(),
+            details: json!({}),
+        }
+    }
+}
+
+/// The exit code for a code of SQLite's.
+fn of_sqlite(e: &densite_sqlite::Error) -> u8 {
+    use densite_sqlite::Code;
+    match e.code.primary() {
+        Code::BUSY | Code::LOCKED => 3,
+        Code::FULL => 4,
+        Code::CORRUPT | Code::NOTADB => 5,
+        Code::INTERRUPT => 130,
+        _ => ERROR,
+    }
+}
+
+struct Last {
+    kind: CString,
+    sqlite_code: i32,
+    message: CString,
+}
+
+thread_local! {
+    static LAST: RefCell<Option<Last>> = const { RefCell::new(None) };
+}
+
+/// Runs a function's body. Its failure becomes the thread's newest, and the code is answered.
+pub(crate) fn answer(body: impl FnOnce() -> Result<()>) -> c_int {
+    value_or(|_| (), body).err().unwrap_or(0)
+}
+
+/// The same for a function that answers a number: -1 for a failure.
+pub(crate) fn number(body: impl FnOnce() -> Result<i64>) -> i64 {
+    value_or(|_| (), body).unwrap_or(-1)
+}
+
+/// Runs a body; of its failure `told` learns before the code is answered.
+pub(crate) fn value_or<T>(
+    told: impl FnOnce(&Failure),
+    body: impl FnOnce() -> Result<T>,
+) -> std::result::Result<T, c_int> {
+    // Nothing of the body is looked at after a panic.
+    let done = catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|payload| {
+        // Dropping a payload may run code that panics; a leak may not.
+        std::mem::forget(payload);
+        Err(Failure {
+            code: ERROR,
+            kind: "internal",
+            sqlite_code: densite_sqlite::Code::INTERNAL.0,
+            message: "densite: internal error".to_owned(),
+            details: json!({}),
+        })
+    });
+    done.map_err(|failure| {
+        told(&failure);
+        remember(&failure);
+        c_int::from(failure.code)
+    })
+}
+
+fn remember(failure: &Failure) {
+    let text = |text: &str| CString::new(text.replace('\0', "\u{fffd}")).unwrap_or_default();
+    let last = Last {
+        kind: text(failure.kind),
+        sqlite_code: failure.sqlite_code,
+        message: text(&failure.message),
+    };
+    // A thread that is ending keeps nothing.
+    let _ = LAST.try_with(|cell| *cell.borrow_mut() = Some(last));
+}
+
+/// Asks the thread's newest failure; `otherwise` where there is none.
+fn last<T>(otherwise: T, ask: impl FnOnce(&Last) -> T) -> T {
+    LAST.try_with(|cell| cell.borrow().as_ref().map(ask))
+        .ok()
+        .flatten()
+        .unwrap_or(otherwise)
+}
+
+/// `densite_errmsg`: the sentence of the newest failure of this thread, until its next one.
+#[unsafe(no_mangle)]
+pub extern "C" fn densite_errmsg() -> *const c_char {
+    last(c"no error".as_ptr(), |last| last.message.as_ptr())
+}
+
+/// `densite_errkind`: the name of its kind.
+#[unsafe(no_mangle)]
+pub extern "C" fn densite_errkind() -> *const c_char {
+    last(c"none".as_ptr(), |last| last.kind.as_ptr())
+}
+
+/// `densite_sqlite_errcode`: SQLite's code for it, 0 where there is none.
+#[unsafe(no_mangle)]
+pub extern "C" fn densite_sqlite_errcode() -> c_int {
+    last(0, |last| last.sqlite_code)
+}

@@ -1,0 +1,83 @@
+//! The SQLite libraries that have loaded us, by number.
+
+use crate::failure::{Failure, Result};
+use densite_sqlite::{Api, Connection, Value, create_function, ffi};
+use parking_lot::Mutex;
+use std::ffi::{c_char, c_int, c_void};
+
+/// In the order in which they loaded us; the first is number 1. None is ever unloaded.
+static HOSTS: Mutex<Vec<Api>> = Mutex::new(Vec::new());
+
+/// The number of a library, which gets one if it has none.
+fn number(api: Api) -> i64 {
+    let mut hosts = HOSTS.lock();
+    let place = hosts.iter().position(|known| *known == api);
+    let place = place.unwrap_or_else(|| {
+        hosts.push(api);
+        hosts.len() - 1
+    });
+    i64::try_from(place + 1).unwrap_or(i64::MAX)
+}
+
+/// The library of a number; 0 is the first one.
+pub(crate) fn api(number: i64) -> Result<Api> {
+    let hosts = HOSTS.lock();
+    if hosts.is_empty() {
+        return Err(Failure::misuse(
+            "no SQLite has loaded Densite yet; load the extension into a connection first",
+        ));
+    }
+    let place = usize::try_from(number.max(1) - 1).ok();
+    let found = place.and_then(|place| hosts.get(place)).copied();
+    found.filter(|_| number >= 0).ok_or_else(|| {
+        Failure::misuse(format!(
+            "there is no SQLite number {number}; ask SELECT densite_host()"
+        ))
+    })
+}
+
+/// The extension's entry point: the VFS and all SQL functions, for this connection and every later one of the library.
+///
+/// # Safety
+/// Called by SQLite, or with its arguments, as an extension's entry point.
+pub unsafe fn load(db: *mut ffi::Db, error: *mut *mut c_char, table: *const c_void) -> c_int {
+    // SAFETY: passed on to the caller.
+    let done = unsafe { densite_vfs::load(db, error, table) };
+    if done != densite_sqlite::Code::OK_LOAD_PERMANENTLY.0 {
+        return done;
+    }
+    // SAFETY: as above.
+    let more = unsafe {
+        densite_vfs::entry_point(db, error, table, |connection| {
+            connection.api().auto_extension(later)?;
+            create_functions(connection)
+        })
+    };
+    if more == densite_sqlite::Code::OK.0 {
+        done
+    } else {
+        more
+    }
+}
+
+/// The entry point of every later connection, after that of the VFS.
+unsafe extern "C" fn later(
+    db: *mut ffi::Db,
+    error: *mut *mut c_char,
+    table: *const c_void,
+) -> c_int {
+    // SAFETY: SQLite's own arguments.
+    unsafe { densite_vfs::entry_point(db, error, table, create_functions) }
+}
+
+fn create_functions(connection: &Connection) -> densite_sqlite::Result<()> {
+    let number = number(connection.api());
+    create_function(
+        connection,
+        "densite_host",
+        0,
+        ffi::DIRECTONLY,
+        move |_, _| Ok(Value::Integer(number)),
+    )?;
+    densite_bulk::create_functions(connection)
+}

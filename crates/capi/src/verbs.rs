@@ -1,0 +1,292 @@
+//! Conversion, vacuum, check and info.
+
+use crate::edge::{give, optional_path, path};
+use crate::failure::{Failure, Result, value_or};
+use crate::host;
+use densite::{Api, ConvertOptions, Progress, StoreOptions, VacuumOptions, json};
+use serde_json::Value;
+use std::ffi::{CString, c_char, c_int, c_void};
+use std::path::Path;
+use std::time::Duration;
+
+/// `densite_options`. A later version appends fields; `size` tells how many the caller knows.
+#[repr(C)]
+pub struct Options {
+    size: u32,
+    level: i32,
+    threads: i32,
+    page_size: u32,
+    archive: i32,
+    wait_ms: i64,
+}
+
+/// `densite_progress`: told where the work is; another answer than 0 stops it.
+type Told = unsafe extern "C" fn(*mut c_void, *const c_char, u64, u64, *const c_char) -> c_int;
+
+/// Calls the caller's function.
+struct Caller {
+    told: Option<Told>,
+    context: *mut c_void,
+    phase: CString,
+    total: u64,
+    stopped: bool,
+}
+
+impl Caller {
+    fn tell(&mut self, done: u64, message: Option<&str>) {
+        let Some(told) = self.told.filter(|_| !self.stopped) else {
+            return;
+        };
+        let message =
+            message.map(|m| CString::new(m.replace('\0', "\u{fffd}")).unwrap_or_default());
+        let text = message.as_ref().map_or(std::ptr::null(), |m| m.as_ptr());
+        // SAFETY: the caller's function with the caller's context, and terminated strings or null, alive during the call.
+        self.stopped =
+            unsafe { told(self.context, self.phase.as_ptr(), done, self.total, text) } != 0;
+    }
+}
+
+impl Progress for Caller {
+    fn phase(&mut self, name: &'static str, total: u64) {
+        self.phase = CString::new(name).unwrap_or_default();
+        self.total = total;
+        self.tell(0, None);
+    }
+
+    fn done(&mut self, done: u64) {
+        self.tell(done, None);
+    }
+
+    fn message(&mut self, text: &str) {
+        self.tell(0, Some(text));
+    }
+
+    fn cancelled(&mut self) -> bool {
+        self.stopped
+    }
+}
+
+/// `densite_options_init`: the defaults.
+///
+/// # Safety
+/// `options` is a place for them.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn densite_options_init(options: *mut Options) {
+    let store = StoreOptions::default();
+    if !options.is_null() {
+        // SAFETY: a place, as the caller vouches.
+        unsafe {
+            options.write(Options {
+                size: u32::try_from(size_of::<Options>()).unwrap_or(0),
+                level: store.level,
+                threads: -1,
+                page_size: 0,
+                archive: 0,
+                wait_ms: -1,
+            });
+        }
+    }
+}
+
+/// The settings of a call; null is the defaults.
+///
+/// # Safety
+/// `options` is null or made by [`densite_options_init`].
+unsafe fn settings(options: *const Options) -> Result<(ConvertOptions, VacuumOptions)> {
+    let mut convert = ConvertOptions::default();
+    let mut vacuum = VacuumOptions::default();
+    // SAFETY: as the caller vouches.
+    let Some(given) = (unsafe { options.as_ref() }) else {
+        return Ok((convert, vacuum));
+    };
+    if usize::try_from(given.size).ok() != Some(size_of::<Options>()) {
+        return Err(Failure::misuse(
+            "the options were not made by densite_options_init of this version",
+        ));
+    }
+    if !(-7..=22).contains(&given.level) {
+        return Err(Failure::misuse(format!(
+            "level {} is not within -7 to 22",
+            given.level
+        )));
+    }
+    let mut store = StoreOptions {
+        level: given.level,
+        ..StoreOptions::default()
+    };
+    if let Ok(threads) = usize::try_from(given.threads) {
+        if threads > THREADS_MAX {
+            return Err(Failure::misuse(format!(
+                "{threads} threads are more than {THREADS_MAX}"
+            )));
+        }
+        store.threads = threads;
+    }
+    convert.store = store.clone();
+    convert.archive = given.archive != 0;
+    convert.page_size = (given.page_size != 0).then_some(given.page_size);
+    vacuum.store = store;
+    if let Ok(ms) = u64::try_from(given.wait_ms) {
+        convert.wait = Duration::from_millis(ms);
+        vacuum.wait = Duration::from_millis(ms);
+    }
+    Ok((convert, vacuum))
+}
+
+/// More threads than these are a mistake.
+const THREADS_MAX: usize = 256;
+
+/// Runs a verb; its result or its failure goes to `out` as JSON.
+///
+/// # Safety
+/// `told` is null or a function that may be called with `context` during the call; `out` is null or a place for a pointer.
+unsafe fn run(
+    host: i64,
+    told: Option<Told>,
+    context: *mut c_void,
+    out: *mut *mut c_char,
+    verb: impl FnOnce(Api, &mut Caller) -> Result<Value>,
+) -> c_int {
+    let done = value_or(
+        // SAFETY: a place or null.
+        |failure| unsafe { give(out, &failure.json()) },
+        || {
+            let mut caller = Caller {
+                told,
+                context,
+                phase: CString::default(),
+                total: 0,
+                stopped: false,
+            };
+            let object = verb(host::api(host)?, &mut caller)?;
+            // SAFETY: a place or null.
+            unsafe { give(out, &object.to_string()) };
+            Ok(())
+        },
+    );
+    done.err().unwrap_or(0)
+}
+
+/// `densite_compress`
+///
+/// # Safety
+/// The contract of `densite.h`: terminated strings, or null where it is allowed, and places.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn densite_compress(
+    host: i64,
+    src: *const c_char,
+    dst: *const c_char,
+    options: *const Options,
+    told: Option<Told>,
+    context: *mut c_void,
+    out: *mut *mut c_char,
+) -> c_int {
+    // SAFETY: the caller's strings, function and places.
+    unsafe {
+        run(host, told, context, out, |api, caller| {
+            let (options, _) = settings(options)?;
+            let report =
+                densite::compress(api, path("src", src)?, optional_path(dst), &options, caller)?;
+            Ok(json::converted("compress", &report))
+        })
+    }
+}
+
+/// `densite_decompress`
+///
+/// # Safety
+/// As [`densite_compress`].
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn densite_decompress(
+    host: i64,
+    src: *const c_char,
+    dst: *const c_char,
+    options: *const Options,
+    told: Option<Told>,
+    context: *mut c_void,
+    out: *mut *mut c_char,
+) -> c_int {
+    // SAFETY: the caller's strings, function and places.
+    unsafe {
+        run(host, told, context, out, |api, caller| {
+            let (options, _) = settings(options)?;
+            let report =
+                densite::decompress(api, path("src", src)?, optional_path(dst), &options, caller)?;
+            Ok(json::converted("decompress", &report))
+        })
+    }
+}
+
+/// `densite_vacuum`
+///
+/// # Safety
+/// As [`densite_compress`].
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn densite_vacuum(
+    host: i64,
+    db: *const c_char,
+    options: *const Options,
+    told: Option<Told>,
+    context: *mut c_void,
+    out: *mut *mut c_char,
+) -> c_int {
+    // SAFETY: the caller's strings, function and places.
+    unsafe {
+        run(host, told, context, out, |api, caller| {
+            let (_, options) = settings(options)?;
+            vacuum(api, path("db", db)?, &options, caller)
+        })
+    }
+}
+
+fn vacuum(api: Api, path: &Path, options: &VacuumOptions, caller: &mut Caller) -> Result<Value> {
+    if path.is_dir() {
+        return Err(densite::Error::Unsupported(format!(
+            "{}: directories of Chroma are vacuumed by the command, densite vacuum",
+            path.display()
+        ))
+        .into());
+    }
+    Ok(json::vacuumed(&densite::vacuum(
+        api, path, options, caller,
+    )?))
+}
+
+/// `densite_check`: damage is in the answer, whose `ok` is then false.
+///
+/// # Safety
+/// As [`densite_compress`].
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn densite_check(
+    host: i64,
+    db: *const c_char,
+    told: Option<Told>,
+    context: *mut c_void,
+    out: *mut *mut c_char,
+) -> c_int {
+    // SAFETY: the caller's strings, function and places.
+    unsafe {
+        run(host, told, context, out, |api, caller| {
+            let checked = densite::check(api, path("db", db)?, caller)?;
+            Ok(json::checked(&checked))
+        })
+    }
+}
+
+/// `densite_info`
+///
+/// # Safety
+/// As [`densite_compress`].
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn densite_info(
+    host: i64,
+    db: *const c_char,
+    out: *mut *mut c_char,
+) -> c_int {
+    // SAFETY: the caller's strings and places.
+    unsafe {
+        run(host, None, std::ptr::null_mut(), out, |api, _| {
+            Ok(json::info(&densite::info(api, path("db", db)?)?))
+        })
+    }
+}

@@ -1,0 +1,277 @@
+//! A statement that outlives the borrow of its connection.
+
+use crate::api::{Api, c_string};
+use crate::connection::Connection;
+use crate::ffi::{self, Mutex, Stmt};
+use crate::statement::transient;
+use crate::value::ValueRef;
+use crate::{Code, Error, Result};
+use std::ffi::{CStr, c_char, c_int, c_void};
+use std::ptr::NonNull;
+
+/// A statement with its own claim on its connection: SQLite keeps a connection that is closed (`sqlite3_close_v2`) until its last statement is gone,
+/// and refuses to close one (`sqlite3_close`) that has statements. So the connection may come from anywhere, and what is left of it is this.
+///
+/// Rows are read under the connection's mutex, so it may be used from any thread, if the connection has one.
+pub struct Detached {
+    api: Api,
+    stmt: NonNull<Stmt>,
+}
+
+// SAFETY: every use holds the connection's mutex, or is on the thread of a connection without one, which `prepare` refuses.
+unsafe impl Send for Detached {}
+
+impl Detached {
+    /// Compiles the only statement of a text.
+    ///
+    /// # Errors
+    /// SQLite's, with its message; [`Code::MISUSE`] when there is no statement or more than one, or when the connection has no mutex.
+    pub fn prepare(connection: &Connection, sql: &str) -> Result<Detached> {
+        let api = connection.api();
+        let len = c_int::try_from(sql.len()).map_err(|_| Error::from(Code::TOOBIG))?;
+        let (mut stmt, mut tail) = (std::ptr::null_mut(), std::ptr::null());
+        // SAFETY: an open connection and `len` bytes of text.
+        connection.check(unsafe {
+            (api.raw().prepare_v2)(
+                connection.as_ptr(),
+                sql.as_ptr().cast(),
+                len,
+                &raw mut stmt,
+                &raw mut tail,
+            )
+        })?;
+        let stmt = NonNull::new(stmt)
+            .ok_or_else(|| Error::new(Code::MISUSE, "there is no SQL statement"))?;
+        let statement = Detached { api, stmt };
+        let used = (tail as usize).saturating_sub(sql.as_ptr() as usize);
+        let rest = sql.get(used..).unwrap_or_default();
+        if !connection
+            .prepare(rest)
+            .is_err_and(|e| e.code == Code::ERROR && e.message == NO_STATEMENT)
+        {
+            return Err(Error::new(
+                Code::MISUSE,
+                "there is more than one SQL statement; run them one by one",
+            ));
+        }
+        if statement.mutex().is_none() {
+            return Err(Error::new(
+                Code::MISUSE,
+                "this connection has no mutex (SQLITE_OPEN_NOMUTEX, or a SQLite built without); use a serialised one",
+            ));
+        }
+        Ok(statement)
+    }
+
+    fn ptr(&self) -> *mut Stmt {
+        self.stmt.as_ptr()
+    }
+
+    /// The connection's mutex.
+    fn mutex(&self) -> Option<NonNull<Mutex>> {
+        let of = self.api.raw().db_mutex?;
+        // SAFETY: the entry's own type; a live statement has a connection.
+        unsafe {
+            type Of = unsafe extern "C" fn(*mut ffi::Db) -> *mut Mutex;
+            let of = std::mem::transmute::<unsafe extern "C" fn(), Of>(of);
+            NonNull::new(of((self.api.raw().db_handle)(self.ptr())))
+        }
+    }
+
+    /// Binds a value to a parameter; 1 is the first.
+    ///
+    /// # Errors
+    /// SQLite's.
+    pub fn bind(&mut self, index: usize, value: ValueRef<'_>) -> Result<()> {
+        let index = c_int::try_from(index).map_err(|_| Error::from(Code::RANGE))?;
+        let t = self.api.raw();
+        // SAFETY: a live statement; text and blobs are copied before the call returns.
+        let rc = unsafe {
+            match value {
+                ValueRef::Null => (t.bind_null)(self.ptr(), index),
+                ValueRef::Integer(n) => (t.bind_int64)(self.ptr(), index, n),
+                ValueRef::Real(x) => (t.bind_double)(self.ptr(), index, x),
+                ValueRef::Text(text) => (t.bind_text64)(
+                    self.ptr(),
+                    index,
+                    text.as_ptr().cast(),
+                    text.len() as u64,
+                    transient(),
+                    1, // SQLITE_UTF8
+                ),
+                ValueRef::Blob(blob) => (t.bind_blob64)(
+                    self.ptr(),
+                    index,
+                    blob.as_ptr().cast::<c_void>(),
+                    blob.len() as u64,
+                    transient(),
+                ),
+            }
+        };
+        self.check(rc)
+    }
+
+    /// How many parameters there are.
+    pub fn parameter_count(&self) -> usize {
+        // SAFETY: a live statement.
+        let n = unsafe { (self.api.raw().bind_parameter_count)(self.ptr()) };
+        usize::try_from(n).unwrap_or(0)
+    }
+
+    /// The place of a named parameter (with its sign, ":a").
+    pub fn parameter_index(&self, name: &str) -> Option<usize> {
+        let name = c_string(name);
+        // SAFETY: a live statement and a terminated string.
+        let n = unsafe { (self.api.raw().bind_parameter_index)(self.ptr(), name.as_ptr()) };
+        usize::try_from(n).ok().filter(|&n| n > 0)
+    }
+
+    /// Whether it changes no database directly.
+    pub fn is_readonly(&self) -> bool {
+        // SAFETY: a live statement.
+        unsafe { (self.api.raw().stmt_readonly)(self.ptr()) != 0 }
+    }
+
+    /// How many columns its rows have.
+    pub fn column_count(&self) -> usize {
+        // SAFETY: a live statement.
+        let n = unsafe { (self.api.raw().column_count)(self.ptr()) };
+        usize::try_from(n).unwrap_or(0)
+    }
+
+    /// The name of a column; 0 is the first.
+    pub fn column_name(&self, index: usize) -> String {
+        // SAFETY: a live statement; any number is allowed.
+        unsafe { self.text_of(index, Some(self.api.raw().column_name)) }.unwrap_or_default()
+    }
+
+    /// The type that a column is declared with in its table, where it is one of a table's.
+    pub fn column_declared(&self, index: usize) -> Option<String> {
+        type Of = unsafe extern "C" fn(*mut Stmt, c_int) -> *const c_char;
+        // SAFETY: the entry's own type, where the library has it; any number is allowed.
+        unsafe {
+            let of = self.api.raw().column_decltype;
+            self.text_of(
+                index,
+                of.map(|of| std::mem::transmute::<unsafe extern "C" fn(), Of>(of)),
+            )
+        }
+    }
+
+    /// # Safety
+    /// `of` answers null or terminated text that lives until the next call on the statement.
+    unsafe fn text_of(
+        &self,
+        index: usize,
+        of: Option<unsafe extern "C" fn(*mut Stmt, c_int) -> *const c_char>,
+    ) -> Option<String> {
+        // SAFETY: a live statement.
+        unsafe {
+            let text = of?(self.ptr(), c_int::try_from(index).ok()?);
+            (!text.is_null()).then(|| CStr::from_ptr(text).to_string_lossy().into_owned())
+        }
+    }
+
+    /// Goes through rows under the connection's mutex: `row` gets each, until it answers false. Answers whether there may be more rows.
+    ///
+    /// # Errors
+    /// SQLite's, with its message; those of `row`.
+    pub fn rows<E: From<Error>>(
+        &mut self,
+        mut row: impl FnMut(&Row<'_>) -> std::result::Result<bool, E>,
+    ) -> std::result::Result<bool, E> {
+        let held = Held::new(self.api, self.mutex());
+        loop {
+            // SAFETY: a live statement.
+            match unsafe { (self.api.raw().step)(self.ptr()) } {
+                rc if rc == Code::ROW.0 => {
+                    if !row(&Row { statement: self })? {
+                        return Ok(true);
+                    }
+                }
+                rc if rc == Code::DONE.0 => return Ok(false),
+                rc => {
+                    let failed = self.check(rc);
+                    drop(held);
+                    return Ok(failed.map(|()| false)?);
+                }
+            }
+        }
+    }
+
+    /// Makes it end its reading; it can run again.
+    pub fn reset(&mut self) {
+        // SAFETY: a live statement. The code repeats the failure of the last step.
+        unsafe { (self.api.raw().reset)(self.ptr()) };
+    }
+
+    fn check(&self, rc: c_int) -> Result<()> {
+        if rc == Code::OK.0 {
+            return Ok(());
+        }
+        // SAFETY: the connection of a live statement, alive during the call.
+        let connection =
+            unsafe { Connection::borrow(self.api, (self.api.raw().db_handle)(self.ptr())) };
+        Err(connection.map_or_else(|| Error::from(Code(rc)), |c| c.error(rc)))
+    }
+}
+
+/// What [`Connection::prepare`] says about text without a statement.
+const NO_STATEMENT: &str = "there is no SQL statement";
+
+impl Drop for Detached {
+    fn drop(&mut self) {
+        // SAFETY: a live statement, finalised once. The code repeats that of the last step.
+        unsafe { (self.api.raw().finalize)(self.ptr()) };
+    }
+}
+
+/// The row that a statement stands on.
+pub struct Row<'s> {
+    statement: &'s Detached,
+}
+
+impl Row<'_> {
+    /// A column; 0 is the first. NULL when there is no such column.
+    pub fn column(&self, index: usize) -> ValueRef<'_> {
+        let statement = self.statement;
+        let Ok(index) = c_int::try_from(index) else {
+            return ValueRef::Null;
+        };
+        // SAFETY: a live statement on a row, whose connection's mutex is held: so the value is a protected one, and lives until the next step,
+        // which this borrow ends before.
+        unsafe {
+            let value = (statement.api.raw().column_value)(statement.ptr(), index);
+            ValueRef::from_raw(statement.api, value)
+        }
+    }
+}
+
+/// The connection's mutex, held.
+struct Held {
+    api: Api,
+    mutex: Option<NonNull<Mutex>>,
+}
+
+type OnMutex = unsafe extern "C" fn(*mut Mutex);
+
+impl Held {
+    fn new(api: Api, mutex: Option<NonNull<Mutex>>) -> Held {
+        let held = Held { api, mutex };
+        held.call(api.raw().mutex_enter);
+        held
+    }
+
+    fn call(&self, entry: crate::routines::Unused) {
+        if let (Some(call), Some(mutex)) = (entry, self.mutex) {
+            // SAFETY: the entry's own type, and a mutex of this library, alive while a statement of its connection is.
+            unsafe { std::mem::transmute::<unsafe extern "C" fn(), OnMutex>(call)(mutex.as_ptr()) };
+        }
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.call(self.api.raw().mutex_leave);
+    }
+}

@@ -1,0 +1,413 @@
+"""Data of a caller's as sets of columns of the library.
+
+Three shapes are taken: what hands over Arrow data by the PyCapsule interface; a mapping of names to columns (NumPy arrays and everything else with
+a buffer, or sequences of Python values); rows, as tuples or mappings, from any iterable. Nothing is imported for any of them.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from array import array
+from ctypes import byref, c_void_p
+from itertools import accumulate, chain, islice
+from typing import Any, Iterable, Iterator, List, Optional, Sequence, Tuple
+
+from . import _native
+
+# densite.h
+_INT64, _FLOAT64, _BOOL, _TEXT, _BLOB, _ANY, _DATE, _COPY = 4, 11, 12, 13, 14, 15, 16, 256
+_NUMBERS = {"i1": 1, "i2": 2, "i4": 3, "i8": 4, "u1": 5, "u2": 6, "u4": 7, "u8": 8, "f2": 9, "f4": 10, "f8": 11, "b1": 12}
+_FORMATS = {"e": 9, "f": 10, "d": 11, "?": 12}
+_UNITS = {"s": 17, "ms": 18, "us": 19, "ns": 20}
+
+#: Rows of a stream or an iterator that are sorted and handled at a time.
+STREAM_ROWS = 1 << 22
+ITERATOR_ROWS = 1 << 18
+#: Rows of a list that are.
+LIST_ROWS = 1 << 20
+
+
+class Set:
+    """A registered set of columns, with what keeps its memory."""
+
+    def __init__(self, handle: int, names: Sequence[str], first: int, keep: Any) -> None:
+        self.handle, self.names, self.first, self._keep = handle, list(names), first, keep
+        self._told: Any = None
+
+    @property
+    def rows(self) -> int:
+        return int(_native.library().densite_columns_rows(self.handle))
+
+    def sort(self, keys: Sequence[Tuple[int, int]]) -> None:
+        """Sorts by columns and flags (1 descending, 2 without regard to case)."""
+        if keys:
+            packed = (_native.SortKey * len(keys))(*keys)
+            _native.done(_native.library().densite_columns_sort(self.handle, packed, len(keys), None))
+
+    def progress(self, told: Any) -> None:
+        """Has a `_native.Rows` called while statements read the set; it is kept as long."""
+        _native.done(_native.library().densite_columns_progress(self.handle, told, None))
+        self._told = told
+
+    def last_row(self) -> int:
+        """The number of the row that a statement read last, in all the data."""
+        return self.first + int(_native.library().densite_columns_last_row(self.handle))
+
+    def last_value(self, column: int) -> str:
+        """That row's value in words."""
+        out = c_void_p()
+        _native.done(_native.library().densite_columns_last_value(self.handle, column, byref(out)))
+        return _native.text(out)
+
+    def hand_over(self, query: int) -> None:
+        """Makes a query its owner; only for a set that was made with `copy`, or owns its memory."""
+        _native.done(_native.library().densite_query_keep(query, self.handle))
+        self.handle = 0
+
+    def release(self) -> None:
+        if self.handle:
+            # A statement that reads it still has claims on the memory: rather kept for good than pulled away.
+            if _native.library().densite_columns_release(self.handle) != 0:
+                _never_freed.append((self._keep, self._told))
+            self.handle, self._keep, self._told = 0, None, None
+
+
+_never_freed: List[Any] = []
+
+
+def sets(data: Any, names: Optional[Sequence[str]], errors: Any, copy: bool = False, whole: bool = False) -> Iterator[Set]:
+    """The data as sets, one after the other, each valid until the next is asked for.
+
+    Args:
+        data: see the module.
+        names: of the columns of rows without names of their own.
+        errors: a driver's module or connection, for its exceptions.
+        copy: the sets must not need the caller's memory.
+        whole: all in one set.
+    """
+    stream = getattr(data, "__arrow_c_stream__", None)
+    if stream is not None:
+        try:
+            capsule = stream()
+        except ImportError:
+            # pandas without pyarrow.
+            capsule = None
+        if capsule is not None:
+            return _from_stream(capsule, errors, whole)
+    one = getattr(data, "__arrow_c_array__", None)
+    if one is not None:
+        return _from_array(one(), errors)
+    if hasattr(data, "keys") and hasattr(data, "__getitem__"):
+        return _from_columns([(str(name), data[name]) for name in data.keys()], errors, copy)  # noqa: SIM118: frames too
+    fields = getattr(getattr(data, "dtype", None), "names", None)
+    if fields:
+        return _from_columns([(name, data[name]) for name in fields], errors, copy)
+    if isinstance(data, (str, bytes, bytearray)) or not hasattr(data, "__iter__"):
+        raise errors.ProgrammingError(
+            f"data of type {type(data).__name__} is neither columns nor rows; hand over a data frame, Arrow data, a dict of columns or an iterable of rows"
+        )
+    return _from_rows(data, names, errors, copy, whole)
+
+
+def _pointer(capsule: Any, name: bytes) -> int:
+    get = ctypes.pythonapi.PyCapsule_GetPointer
+    get.restype, get.argtypes = c_void_p, (ctypes.py_object, ctypes.c_char_p)
+    pointer = get(capsule, name)
+    assert isinstance(pointer, int)
+    return pointer
+
+
+def _names_of(handle: int) -> List[str]:
+    lib = _native.library()
+    names = []
+    for column in range(lib.densite_columns_count(handle)):
+        out = c_void_p()
+        _native.done(lib.densite_columns_name(handle, column, byref(out)))
+        names.append(_native.text(out))
+    return names
+
+
+def _from_stream(capsule: Any, errors: Any, whole: bool) -> Iterator[Set]:
+    lib = _native.library()
+    handle = _native.number(lib.densite_columns_from_stream(_pointer(capsule, b"arrow_array_stream")), errors)
+    # Its batches own their memory, and tell the rows' numbers themselves.
+    found = Set(handle, _names_of(handle), 0, None)
+    try:
+        first = True
+        while _native.number(lib.densite_columns_read(handle, 1 << 62 if whole else STREAM_ROWS), errors) or first:
+            yield found
+            first = False
+    finally:
+        found.release()
+
+
+def _from_array(capsules: Tuple[Any, Any], errors: Any) -> Iterator[Set]:
+    schema, batch = capsules
+    lib = _native.library()
+    pointers = _pointer(schema, b"arrow_schema"), _pointer(batch, b"arrow_array")
+    handle = _native.number(lib.densite_columns_from_array(*pointers), errors)
+    found = Set(handle, _names_of(handle), 0, None)
+    try:
+        yield found
+    finally:
+        found.release()
+
+
+def _from_columns(columns: Iterable[Tuple[str, Any]], errors: Any, copy: bool, first: int = 0) -> Iterator[Set]:
+    lib = _native.library()
+    names: List[str] = []
+    keep: List[Any] = []
+    found = Set(lib.densite_columns_new(), names, first, keep)
+    try:
+        for name, values in columns:
+            names.append(name)
+            found.names = names
+            column, kept = _column(name, values, errors, first)
+            column.size = ctypes.sizeof(column)
+            if copy:
+                column.type |= _COPY
+            else:
+                keep.append(kept)
+            _native.done(lib.densite_columns_add(found.handle, name.encode(), byref(column)), errors)
+        yield found
+    finally:
+        found.release()
+
+
+def _from_rows(rows: Iterable[Any], names: Optional[Sequence[str]], errors: Any, copy: bool, whole: bool) -> Iterator[Set]:
+    size = LIST_ROWS if isinstance(rows, (list, tuple)) else ITERATOR_ROWS
+    iterator = iter(rows)
+    first = 0
+    while True:
+        part = list(iterator if whole else islice(iterator, size))
+        if not part and first:
+            return
+        yield from _from_columns(_turned(part, names, errors, first), errors, copy, first)
+        first += len(part)
+        if not part or whole:
+            return
+
+
+def _turned(rows: List[Any], names: Optional[Sequence[str]], errors: Any, first: int) -> List[Tuple[str, Any]]:
+    """Rows as columns."""
+    if not rows:
+        return [(name, ()) for name in names or ()]
+    if hasattr(rows[0], "keys"):
+        keys = list(rows[0].keys())
+        turned: List[Tuple[str, Any]] = []
+        for key in keys:
+            try:
+                turned.append((str(key), [row[key] for row in rows]))
+            except (KeyError, IndexError, TypeError):
+                bad = next(i for i, row in enumerate(rows) if not hasattr(row, "keys") or key not in row.keys())  # noqa: SIM118
+                raise errors.ProgrammingError(f"row {first + bad} has no {key!r}, which the first row has; give it, None for NULL") from None
+        for i, row in enumerate(rows):
+            if len(row) != len(keys):
+                more = next(key for key in row.keys() if key not in keys)  # noqa: SIM118
+                raise errors.ProgrammingError(f"row {first + i} has {more!r}, which the first row has not; give every row the same names")
+        return turned
+    if isinstance(rows[0], (str, bytes, bytearray)) or not hasattr(rows[0], "__len__"):
+        raise errors.ProgrammingError(f"row {first} is of type {type(rows[0]).__name__}; rows are tuples, lists or dicts")
+    wanted = len(names) if names is not None else len(rows[0])
+    for i, row in enumerate(rows):
+        if len(row) != wanted:
+            raise errors.ProgrammingError(f"row {first + i} has {len(row)} values, and there are {wanted} columns: {', '.join(names or ())}")
+    return list(zip(names or [f"c{i}" for i in range(wanted)], zip(*rows)))
+
+
+def _column(name: str, values: Any, errors: Any, first: int) -> Tuple[_native.Column, Any]:
+    """A column and what keeps its memory."""
+    if hasattr(values, "iloc") and hasattr(values, "to_numpy"):
+        values = values.to_numpy()
+    if hasattr(values, "filled") and hasattr(values, "mask"):
+        # A masked array: what is masked is None in its list.
+        values = values.tolist()
+    interface = getattr(values, "__array_interface__", None)
+    if interface is not None:
+        return _from_numpy(name, values, interface, errors, first)
+    if isinstance(values, (str, bytes, bytearray)) or not (hasattr(values, "__iter__") or hasattr(values, "__len__")):
+        raise errors.ProgrammingError(f"column {name} is a single {type(values).__name__}; a column has a value for each row")
+    if not isinstance(values, (list, tuple)):
+        found = _from_buffer(name, values, errors)
+        if found is not None:
+            return found
+        for method in ("to_pylist", "to_list", "tolist"):
+            if hasattr(values, method):
+                values = getattr(values, method)()
+                break
+        else:
+            values = list(values)
+    return _from_values(name, values, errors, first)
+
+
+def _from_numpy(name: str, values: Any, interface: Any, errors: Any, first: int) -> Tuple[_native.Column, Any]:
+    if len(interface["shape"]) != 1:
+        raise errors.ProgrammingError(f"column {name} has {len(interface['shape'])} dimensions; a column has one")
+    (rows,) = interface["shape"]
+    kind = interface["typestr"]
+    order, kind, unit = kind[0], kind[1:].partition("[")[0], kind.partition("[")[2].rstrip("]")
+    number = _NUMBERS.get(kind)
+    if kind == "M8":
+        if unit in ("h", "m") or unit not in ("D", *_UNITS):
+            return _column(name, values.astype("datetime64[s]" if unit in ("h", "m") else "datetime64[D]"), errors, first)
+        number = _DATE if unit == "D" else _UNITS[unit]
+    elif kind == "m8":
+        number = _INT64
+    if number is None or order == ">":
+        return _from_values(name, values.tolist(), errors, first)
+    address, strides = interface["data"][0], interface.get("strides")
+    column = _native.Column(type=number, rows=rows, values=address, stride=strides[0] if strides else 0)
+    if rows and strides and strides[0] == 0:
+        # One value for all rows.
+        return _from_values(name, values.tolist(), errors, first)
+    return column, (values, interface)
+
+
+def _from_buffer(name: str, values: Any, errors: Any) -> Optional[Tuple[_native.Column, Any]]:
+    """A column of numbers from an object with a buffer, if this is one."""
+    try:
+        view = memoryview(values)
+    except TypeError:
+        return None
+    form = view.format.lstrip("@=<") if view.format else "B"
+    if view.ndim != 1:
+        raise errors.ProgrammingError(f"column {name} has {view.ndim} dimensions; a column has one")
+    number = _FORMATS.get(form)
+    if number is None and form in "bhilqn":
+        number = _NUMBERS[f"i{view.itemsize}"]
+    elif number is None and form in "BHILQN":
+        number = _NUMBERS[f"u{view.itemsize}"]
+    if number is None or not view.contiguous:
+        return None
+    rows = len(view)
+    raw = view.cast("B")
+    # The address of a buffer that cannot be written to is not to be had from ctypes: of its bytes it is.
+    keep: Any = (ctypes.c_char * raw.nbytes).from_buffer(raw) if not raw.readonly and raw.nbytes else raw.tobytes()
+    address = ctypes.addressof(keep) if isinstance(keep, ctypes.Array) else ctypes.cast(ctypes.c_char_p(keep), c_void_p).value
+    return _native.Column(type=number, rows=rows, values=address), (keep, view)
+
+
+def _address(values: array) -> int:  # type: ignore[type-arg]
+    return values.buffer_info()[0]
+
+
+def _from_values(name: str, values: Sequence[Any], errors: Any, first: int) -> Tuple[_native.Column, Any]:
+    """A column of Python values."""
+    kinds = set(map(type, values))
+    rows = len(values)
+    try:
+        if kinds == {int}:
+            numbers = array("q", values)
+            return _native.Column(type=_INT64, rows=rows, values=_address(numbers)), numbers
+        if kinds == {float}:
+            numbers = array("d", values)
+            return _native.Column(type=_FLOAT64, rows=rows, values=_address(numbers)), numbers
+        if kinds == {str} or kinds == {bytes}:
+            return _strings(values, kinds == {str})
+    except (OverflowError, UnicodeEncodeError):
+        pass  # Found again below, row by row.
+    return _any(name, values, errors, first)
+
+
+def _strings(values: Sequence[Any], is_text: bool) -> Tuple[_native.Column, Any]:
+    joined = "".join(values) if is_text else b"".join(values)
+    data = joined.encode() if isinstance(joined, str) else joined
+    lengths = map(len, values) if len(data) == len(joined) else (len(value.encode()) for value in values)
+    ends = array("q", accumulate(chain((0,), lengths)))
+    column = _native.Column(
+        type=_TEXT if is_text else _BLOB,
+        rows=len(values),
+        values=ctypes.cast(ctypes.c_char_p(data), c_void_p),
+        offsets=_address(ends),
+        values_bytes=len(data),
+    )
+    return column, (data, ends)
+
+
+def _any(name: str, values: Sequence[Any], errors: Any, first: int) -> Tuple[_native.Column, Any]:
+    """A column of values of several types, or with NULLs."""
+    tags = bytearray(len(values))
+    payloads = array("q", bytes(8 * len(values)))
+    reals = memoryview(payloads).cast("B").cast("d") if values else []
+    pieces: List[bytes] = []
+    end = 0
+    for row, given in enumerate(values):
+        value = given
+        if type(value) not in _PLAIN:
+            value = _plain(name, value, errors, first + row)
+        if value is None:
+            continue
+        if isinstance(value, int):
+            tags[row] = 1
+            try:
+                payloads[row] = value
+            except OverflowError:
+                raise errors.DataError(
+                    f"column {name}, row {first + row}: {value} does not fit into SQLite's integers of 64 bits; store it as text or floating point"
+                ) from None
+        elif isinstance(value, float):
+            tags[row] = 2
+            reals[row] = value
+        else:
+            if isinstance(value, str):
+                tags[row] = 3
+                try:
+                    value = value.encode()
+                except UnicodeEncodeError:
+                    raise errors.DataError(
+                        f"column {name}, row {first + row}: {value!r:.60} has a lone surrogate, which UTF-8 cannot hold; repair the text"
+                    ) from None
+            else:
+                tags[row] = 4
+            pieces.append(value)
+            end += len(value)
+            payloads[row] = end
+    data, held = b"".join(pieces), bytes(tags)
+    column = _native.Column(
+        type=_ANY,
+        rows=len(values),
+        values=ctypes.cast(ctypes.c_char_p(data), c_void_p),
+        offsets=_address(payloads),
+        validity=ctypes.cast(ctypes.c_char_p(held), c_void_p),
+        values_bytes=len(data),
+    )
+    return column, (data, payloads, held)
+
+
+_PLAIN = {type(None), int, float, str, bytes}
+
+
+def _plain(name: str, value: Any, errors: Any, row: int) -> Any:
+    """A value that is none of SQLite's types as one that is."""
+    if isinstance(value, (bool, int)):
+        return int(value)
+    if isinstance(value, float):
+        return float(value)
+    if isinstance(value, (str, bytes)):
+        return value
+    if isinstance(value, (bytearray, memoryview)):
+        return bytes(value)
+    # Nothing of these is imported: who has such values has imported them.
+    kind = type(value).__module__.partition(".")[0]
+    if kind == "decimal":
+        if not value.is_finite():
+            raise errors.DataError(f"column {name}, row {row}: the decimal {value} has no digits; use None for NULL")
+        return format(value, "f")
+    if kind in ("datetime", "pandas"):
+        if value != value:  # noqa: PLR0124: pandas.NaT
+            return None
+        if hasattr(value, "utcoffset") and hasattr(value, "date"):
+            offset = value.utcoffset()
+            if offset is None:
+                return value.isoformat(" ")
+            return (value.replace(tzinfo=None) - offset).isoformat(" ") + "+00:00"
+        if hasattr(value, "isoformat"):
+            return value.isoformat()
+        if value is getattr(__import__("sys").modules.get("pandas"), "NA", value):
+            return None
+    if hasattr(value, "item") and kind == "numpy":
+        item = value.item()
+        return item if type(item) in _PLAIN else _plain(name, item, errors, row)
+    raise errors.ProgrammingError(
+        f"column {name}, row {row}: a value of type {type(value).__name__} is none that SQLite stores; convert it, to text for example"
+    )

@@ -1,0 +1,168 @@
+"""Converting, vacuuming and checking files: what the command does, within the process and on its SQLite."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from ctypes import byref, c_void_p
+from typing import Any, Callable, Dict, Optional, Union
+
+from . import _native
+from ._attach import attach
+
+_Path = Union[str, bytes, "os.PathLike[str]", "os.PathLike[bytes]"]
+#: Told the phase, what is done of it and how much there is in all (both in bytes; 0 where that is not known).
+Progress = Callable[[str, int, int], Any]
+
+
+def _host() -> int:
+    """Which SQLite the library is to work on: that of the sqlite3 module."""
+    attach()
+    con = sqlite3.connect(":memory:")
+    try:
+        (host,) = con.execute("SELECT densite_host()").fetchone()
+    finally:
+        con.close()
+    return int(host)
+
+
+def _options(level: Optional[int], threads: Optional[int], page_size: Optional[int], archive: bool, timeout: Optional[float]) -> _native.Options:
+    options = _native.Options()
+    _native.library().densite_options_init(byref(options))
+    if level is not None:
+        options.level = level
+    if threads is not None:
+        options.threads = threads
+    if page_size is not None:
+        options.page_size = page_size
+    options.archive = int(archive)
+    if timeout is not None:
+        options.wait_ms = int(timeout * 1000)
+    return options
+
+
+def _run(progress: Optional[Progress], function: str, *arguments: Any) -> Dict[str, Any]:
+    """Calls a function that takes a progress callback (unless `progress` is False) and gives JSON."""
+    import json  # noqa: PLC0415: imported only where it is needed
+
+    raised: list[BaseException] = []
+
+    # Always there: only while Python code runs does Python see Ctrl-C.
+    @_native.Progress
+    def tell(_context: Any, phase: bytes, done: int, total: int, message: Optional[bytes]) -> int:
+        try:
+            if progress is not None and message is None:
+                progress(phase.decode(), done, total)
+        except BaseException as error:  # noqa: BLE001: it is raised again when the work has ended
+            raised.append(error)
+            return 1
+        return 0
+
+    out = c_void_p()
+    told = () if function == "densite_info" else (tell, None)
+    code = getattr(_native.library(), function)(_host(), *arguments, *told, byref(out))
+    answer = _native.text(out) if out else "{}"
+    if raised:
+        raise raised[0]
+    if code != 0:
+        _native.fail(sqlite3, code)
+    answer = json.loads(answer)
+    assert isinstance(answer, dict)
+    return answer
+
+
+def compress(
+    src: _Path,
+    dst: Optional[_Path] = None,
+    *,
+    level: Optional[int] = None,
+    threads: Optional[int] = None,
+    page_size: Optional[int] = None,
+    archive: bool = False,
+    timeout: Optional[float] = None,
+    progress: Optional[Progress] = None,
+) -> Dict[str, Any]:
+    """Turns a plain SQLite database into a Densite file.
+
+    Args:
+        src: the database.
+        dst: the new file, which must not exist; without it the database is replaced, once its copy has been verified.
+        level: zstd level, -7 to 22 (default 3).
+        threads: background threads, 0 for none (default: 1 less than the cores, at least 1).
+        page_size: pages of so many bytes (default: as they are).
+        archive: smallest size rather than fast reads.
+        timeout: how long another connection's lock is waited for, in seconds (default 1).
+        progress: called with the phase, bytes done and bytes in all, about once for each MiB. What it raises stops the work and is passed on.
+
+    Returns:
+        the object of ``densite compress --json`` (docs/CLI.md): sizes in bytes, ``ratio``, ``seconds``.
+
+    Raises:
+        sqlite3.OperationalError: locked, no space, no such file, it exists; ``kind`` and ``code`` (the command's exit code) say which.
+        sqlite3.DatabaseError: damaged, or no database.
+        Whatever it is, `src` holds what it held.
+    """
+    options = _options(level, threads, page_size, archive, timeout)
+    return _run(progress, "densite_compress", os.fsencode(src), None if dst is None else os.fsencode(dst), byref(options))
+
+
+def decompress(
+    src: _Path,
+    dst: Optional[_Path] = None,
+    *,
+    threads: Optional[int] = None,
+    timeout: Optional[float] = None,
+    progress: Optional[Progress] = None,
+) -> Dict[str, Any]:
+    """Turns a Densite file into a plain SQLite database; arguments, result and errors as :func:`compress`."""
+    options = _options(None, threads, None, False, timeout)
+    return _run(progress, "densite_decompress", os.fsencode(src), None if dst is None else os.fsencode(dst), byref(options))
+
+
+def vacuum(
+    path: _Path,
+    *,
+    level: Optional[int] = None,
+    threads: Optional[int] = None,
+    timeout: Optional[float] = None,
+    progress: Optional[Progress] = None,
+) -> Dict[str, Any]:
+    """Writes a database anew in its place, plain or Densite as it is, without what it does not need. Nobody is asked.
+
+    Args:
+        path: the database.
+        level, threads, progress: as for :func:`compress`.
+        timeout: how long another connection's lock is waited for, in seconds (default 5).
+
+    Returns:
+        the object of ``densite vacuum --json``: sizes before and after in bytes, ``freed_bytes``, ``rows``, ``seconds``.
+
+    Raises:
+        as :func:`compress`; whatever it is, the database holds what it held.
+    """
+    options = _options(level, threads, None, False, timeout)
+    return _run(progress, "densite_vacuum", os.fsencode(path), byref(options))
+
+
+def check(path: _Path, *, progress: Optional[Progress] = None) -> Dict[str, Any]:
+    """Verifies every stored page, the map, and runs SQLite's integrity check.
+
+    Returns:
+        the object of ``densite check --json``. Damage is an answer, not an exception: ``ok`` is False, and ``problems`` and
+        ``integrity_check`` say what is wrong and where.
+
+    Raises:
+        as :func:`compress`, for what keeps it from being checked at all.
+    """
+    return _run(progress, "densite_check", os.fsencode(path))
+
+
+def info(path: _Path) -> Dict[str, Any]:
+    """Tells the figures of a database: the object of ``densite info --json``, sizes in bytes.
+
+    Raises:
+        as :func:`compress`.
+    """
+    return _run(None, "densite_info", os.fsencode(path))
+
+

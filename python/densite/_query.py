@@ -1,0 +1,172 @@
+"""Bulk query: a statement with a table of keys, and its rows as Arrow, NumPy or tuples."""
+
+from __future__ import annotations
+
+import ctypes
+import re
+from ctypes import c_void_p
+from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple
+
+from . import _native
+from ._columns import sets
+from ._insert import cursor_of, module_of, quoted
+
+#: What may stand before a statement's first word.
+_BLANK = r"(?:\s|--[^\n]*(?:\n|$)|/\*.*?\*/)*"
+_WITH = re.compile(rf"({_BLANK})WITH\b(?:{_BLANK}RECURSIVE\b)?", re.IGNORECASE | re.DOTALL)
+_NAME = b"arrow_array_stream"
+
+
+class Result:
+    """The rows of a statement, read once: by ``__arrow_c_stream__``, by :meth:`to_numpy`, or as tuples.
+
+    Reading is streamed: 65,536 rows at a time are in memory at most but for what the reader keeps. Until its end it holds the connection's read
+    transaction, as an open cursor does; :meth:`close` ends it.
+    """
+
+    def __init__(self, con: Any, sql: str, parameters: Any, keys: Any, columns: Optional[Sequence[str]]) -> None:
+        self._module = module_of(con)
+        self._cursor = cursor_of(con, self._module)
+        self._query = _native.library().densite_query_new()
+        self._sql, self._parameters = sql, parameters
+        self._rows: Optional[Any] = None
+        kept = None
+        try:
+            if keys is not None:
+                source = sets(keys, columns, self._module, copy=True, whole=True)
+                kept = next(source)
+                kept.sort([(i, 0) for i in range(len(kept.names))])
+                self._sql = _with_keys(sql, kept.handle, kept.names)
+            named = hasattr(parameters, "keys")
+            values = [part for name in parameters.keys() for part in (name, parameters[name])] if named else list(parameters)
+            marks = ", ".join("?" * (3 + len(values)))
+            try:
+                self._cursor.execute(f"SELECT densite_query({marks})", (self._query, self._sql, int(named), *values)).fetchall()
+            except self._module.OperationalError as error:
+                if kept is not None and "no such column" in str(error):
+                    raise type(error)(f"{error}; keys has the columns {', '.join(kept.names)}") from None
+                raise
+            if kept is not None:
+                kept.hand_over(self._query)
+        except BaseException:
+            if kept is not None:
+                kept.release()
+            self.close()
+            raise
+
+    def _stream(self, place: int) -> None:
+        if not self._query:
+            raise self._module.ProgrammingError("the result was read already, or closed; run the query again")
+        code = _native.library().densite_query_stream(self._query, place)
+        if code == 0:
+            # From here on the stream owns the statement.
+            _native.library().densite_query_release(self._query)
+            self._query = 0
+        _native.done(code, self._module)
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        """The rows for any Arrow consumer: ``pyarrow.table(result)``, ``polars.DataFrame(result)``, duckdb.
+
+        Columns are int64, float64, utf8 or binary, by what their first 65,536 rows hold. A later value that does not fit that is an error of the
+        reader's that names column, row and value.
+        """
+        lib = _native.library()
+        api = ctypes.pythonapi
+        api.PyCapsule_New.restype, api.PyCapsule_New.argtypes = ctypes.py_object, (c_void_p, ctypes.c_char_p, c_void_p)
+        lib.densite_capsule_init(ctypes.cast(api.PyCapsule_GetPointer, c_void_p))
+        place = lib.densite_capsule_new()
+        capsule = api.PyCapsule_New(place, _NAME, ctypes.cast(lib.densite_capsule_destroy, c_void_p))
+        self._stream(place)
+        return capsule
+
+    def to_numpy(self) -> Dict[str, Any]:
+        """All rows as a dict of NumPy arrays by column, each of shape (n,).
+
+        Integers are int64, as a masked array where some are NULL; floating point is float64, NULL is NaN; text and blobs are arrays of ``str``
+        and ``bytes`` objects, NULL is None; a column of NULLs alone is an array of None.
+
+        Raises:
+            sqlite3.DataError: a column has values of several types, or two columns have one name.
+        """
+        from ._arrow import to_numpy  # noqa: PLC0415: it imports numpy
+
+        return to_numpy(self._stream, self._module)
+
+    def _read(self) -> Any:
+        """A cursor over the rows, for those who want tuples."""
+        if self._rows is None:
+            if not self._query:
+                raise self._module.ProgrammingError("the result was read already, or closed; run the query again")
+            self._rows = self._cursor.execute(self._sql, self._parameters)
+        return self._rows
+
+    def fetchall(self) -> List[Tuple[Any, ...]]:
+        """All rows, as sqlite3 gives them."""
+        return list(self._read().fetchall())
+
+    def fetchmany(self, size: int = 1000) -> List[Tuple[Any, ...]]:
+        """The next rows, as sqlite3 gives them; an empty list at the end."""
+        return list(self._read().fetchmany(size))
+
+    def fetchone(self) -> Optional[Tuple[Any, ...]]:
+        """The next row, or None."""
+        row = self._read().fetchone()
+        return None if row is None else tuple(row)
+
+    def __iter__(self) -> Iterator[Tuple[Any, ...]]:
+        return iter(self._read())
+
+    def close(self) -> None:
+        """Ends reading. A stream that was handed out lives on until its consumer is done."""
+        if self._rows is not None:
+            self._cursor.close()
+            self._rows = None
+        if self._query:
+            _native.library().densite_query_release(self._query)
+            self._query = 0
+
+    def __enter__(self) -> Result:
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        try:
+            self.close()
+        except Exception:  # noqa: BLE001, S110: the connection may be gone, or on another thread; then its end is the statement's
+            pass
+
+
+def _with_keys(sql: str, handle: int, names: Sequence[str]) -> str:
+    """The statement with a table `keys` in front of its own tables."""
+    columns = ", ".join(map(quoted, names))
+    values = ", ".join(f"c{i}" for i in range(len(names)))
+    keys = f"keys({columns}) AS NOT MATERIALIZED (SELECT {values} FROM densite_columns({handle}))"
+    found = _WITH.match(sql)
+    return f"{found.group(0)} {keys}, {sql[found.end():]}" if found else f"WITH {keys} {sql}"
+
+
+def query(con: Any, sql: str, parameters: Any = (), *, keys: Any = None, columns: Optional[Sequence[str]] = None) -> Result:
+    """Runs a query, with a table of keys in it if there are some, and gives its rows column by column or one by one.
+
+        pairs = {"a": numpy.array([...]), "b": numpy.array([...])}
+        result = densite.query(con, "SELECT k.a, k.b, r.val FROM keys k JOIN result r USING (a, b)", keys=pairs)
+        table = pyarrow.table(result)           # or polars.DataFrame(result), result.to_numpy(), result.fetchall()
+
+    Args:
+        con: a connection of sqlite3 or pysqlite3, from :func:`densite.connect` or opened after :func:`densite.attach`.
+        sql: one statement that reads.
+        parameters: for its ``?`` (a sequence) or ``:name`` (a mapping), as in sqlite3; at most 100. Many values are keys.
+        keys: the rows of the table ``keys`` in the statement, in any shape that :func:`densite.insert` takes. They are copied, and sorted by their
+            columns in order, so that looking them up goes through an index from one end to the other; rows come out in that order unless the
+            statement says ORDER BY. Give the columns of the index in its order.
+        columns: the names of keys that are tuples (otherwise c0, c1, ...).
+
+    Raises:
+        sqlite3.OperationalError: SQLite's, at once for a statement that does not compile: no such table or column (and which columns keys has).
+        sqlite3.DataError: a key that SQLite cannot store; names column, row and value.
+        sqlite3.ProgrammingError: the connection is closed; keys of no shape that is known.
+        sqlite3.NotSupportedError: as :func:`densite.insert`.
+    """
+    return Result(con, sql, parameters, keys, columns)

@@ -1,0 +1,134 @@
+"""densite.compress, decompress, vacuum, check and info."""
+
+import sqlite3
+import subprocess
+import sys
+import unittest
+
+import densite
+from support import Files
+
+
+class Verbs(Files):
+    def plain(self, name="plain.db", rows=20_000):
+        path = self.dir / name
+        con = sqlite3.connect(path)
+        con.execute("CREATE TABLE t(a INTEGER PRIMARY KEY, b TEXT)")
+        con.executemany("INSERT INTO t VALUES (?, ?)", ((n, f"row {n}") for n in range(rows)))
+        con.commit()
+        con.close()
+        return path
+
+    def test_there_and_back(self):
+        path, small = self.plain(), self.dir / "small.db"
+        phases = []
+        report = densite.compress(path, small, level=9, threads=0, progress=lambda phase, done, total: phases.append((phase, done, total)))
+        self.assertEqual((report["verb"], report["in_place"], report["destination"]), ("compress", False, str(small)))
+        self.assertLess(report["ratio"], 0.6)
+        self.assertTrue(phases and all(done <= total or not total for _, done, total in phases))
+        self.assertEqual((densite.info(small)["form"], densite.info(path)["form"]), ("compressed", "plain"))
+        checked = densite.check(small)
+        self.assertEqual((checked["ok"], checked["integrity_check"]), (True, ["ok"]))
+        densite.decompress(str(small))
+        self.assertEqual(densite.info(small)["form"], "plain")
+        self.assertEqual(densite.compress(small, archive=True, page_size=8192)["page_size"], 8192)
+        con = densite.connect(small)
+        self.assertEqual(con.execute("SELECT count(*), max(b) FROM t").fetchone(), (20_000, "row 9999"))
+        con.close()
+
+    def test_vacuum(self):
+        path = self.plain()
+        densite.compress(path)
+        con = densite.connect(path)
+        con.execute("DELETE FROM t WHERE a % 10")
+        con.commit()
+        con.close()
+        report = densite.vacuum(path)
+        self.assertEqual((report["rows"], report["form"]), (2_000, "compressed"))
+        self.assertGreater(report["pages_before"], 2 * report["pages_after"])
+
+    def test_damage_is_an_answer(self):
+        path = self.plain()
+        densite.compress(path)
+        raw = bytearray(path.read_bytes())
+        for at in range(len(raw) // 3, len(raw) // 3 + 2000):
+            raw[at] ^= 0x55
+        path.write_bytes(raw)
+        self.assertIs(densite.check(path)["ok"], False)
+
+    def test_errors_have_the_right_class_and_say_what_to_do(self):
+        path = self.plain()
+        text = self.dir / "text.txt"
+        text.write_text("no database at all, but longer than a header of SQLite's is, so that it is looked at\n" * 10)
+        cases = [
+            (lambda: densite.info(self.dir / "nowhere.db"), sqlite3.OperationalError, "not_found", 1, "nowhere.db: there is no such file"),
+            (lambda: densite.check(text), sqlite3.DatabaseError, "not_a_database", 5, "text.txt is not a SQLite database"),
+            (lambda: densite.decompress(path), sqlite3.OperationalError, "already_plain", 1, "plain.db"),
+            (lambda: densite.compress(path, text), sqlite3.OperationalError, "exists", 1, "text.txt"),
+            (lambda: densite.compress(path, level=99), sqlite3.ProgrammingError, "misuse", 2, "level 99"),
+            (lambda: densite.vacuum(self.dir), sqlite3.NotSupportedError, "unsupported", 1, "densite vacuum"),
+        ]
+        for call, error, kind, code, words in cases:
+            with self.subTest(words), self.assertRaisesRegex(error, words) as raised:
+                call()
+            self.assertIs(type(raised.exception), error)
+            self.assertEqual((raised.exception.kind, raised.exception.code), (kind, code))
+
+    def test_a_lock_is_told(self):
+        path = self.plain()
+        con = sqlite3.connect(path, isolation_level=None)
+        con.execute("BEGIN EXCLUSIVE")
+        with self.assertRaises(sqlite3.OperationalError) as raised:
+            densite.vacuum(path, timeout=0.05)
+        self.assertEqual((raised.exception.kind, raised.exception.code), ("locked", 3))
+        con.close()
+
+    def test_what_progress_raises_stops_it_and_nothing_is_lost(self):
+        path = self.plain(rows=200_000)
+        before = path.read_bytes()
+
+        def stop(phase, done, total):
+            if done:
+                raise KeyboardInterrupt
+
+        with self.assertRaises(KeyboardInterrupt):
+            densite.compress(path, progress=stop)
+        self.assertEqual(path.read_bytes(), before)
+        self.assertEqual([p.name for p in self.dir.iterdir()], ["plain.db"])
+
+    def test_other_connections_keep_their_locks(self):
+        # Any other access to the file than through SQLite would drop them.
+        path = self.plain()
+        con = sqlite3.connect(path, isolation_level=None)
+        con.execute("BEGIN IMMEDIATE")
+        densite.info(path)
+        program = "import sqlite3, sys; sqlite3.connect(sys.argv[1], timeout=0).execute('BEGIN IMMEDIATE')"
+        run = subprocess.run([sys.executable, "-c", program, str(path)], capture_output=True, text=True, check=False)
+        self.assertIn("locked", run.stderr)
+        con.close()
+
+
+class Import(unittest.TestCase):
+    def test_it_takes_less_than_50_ms_and_imports_nothing_that_is_not_needed(self):
+        program = (
+            "import sys, time; before = set(sys.modules); start = time.perf_counter(); import densite\n"
+            "print(time.perf_counter() - start, *sorted(set(sys.modules) - before))"
+        )
+        seconds = []
+        for _ in range(5):
+            run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+            taken, *modules = run.stdout.split()
+            seconds.append(float(taken))
+        ours = {name for name in modules if name.startswith("densite")}
+        self.assertEqual(ours, {"densite", "densite._attach", "densite._connect", "densite._library"})
+        roots = {name.partition(".")[0] for name in modules} - {"densite"}
+        heavy = {"numpy", "pyarrow", "json", "urllib", "subprocess", "inspect", "dataclasses", "decimal", "logging"}
+        self.assertEqual(roots & heavy, set())
+        self.assertLess(min(seconds), 0.05)
+
+    def test_all_that_is_named_is_there(self):
+        for name in densite.__all__:
+            self.assertIsNotNone(getattr(densite, name).__doc__, name)
+        self.assertEqual(set(dir(densite)), set(densite.__all__))
+        with self.assertRaises(AttributeError):
+            densite.nothing  # noqa: B018

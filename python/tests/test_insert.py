@@ -1,0 +1,416 @@
+"""densite.insert."""
+
+import array
+import datetime
+import decimal
+import random
+import sqlite3
+import time
+import unittest
+
+import densite
+from support import Files
+
+RESULT = "CREATE TABLE t(a INTEGER, b INTEGER, val REAL, PRIMARY KEY (a, b)) WITHOUT ROWID"
+
+
+class Shapes(Files):
+    def test_lists_of_tuples_and_of_dicts_and_iterators(self):
+        con = self.memory(RESULT)
+        self.assertEqual(densite.insert(con, "t", [(2, 1, 0.5), (1, 2, None), (1, 1, 3)]), 3)
+        self.assertFalse(con.in_transaction)
+        self.assertEqual(densite.insert(con, "t", [{"val": 1.5, "b": 0, "a": 0}, {"val": None, "b": 1, "a": 0}]), 2)
+        self.assertEqual(densite.insert(con, "t", ((n, n, n / 2) for n in range(10, 400_000))), 399_990)
+        self.assertEqual(self.rows(con)[:5], [(0, 0, 1.5), (0, 1, None), (1, 1, 3.0), (1, 2, None), (2, 1, 0.5)])
+        self.assertEqual(self.rows(con, "SELECT count(*), sum(b) FROM t WHERE a >= 10"), [(399_990, sum(range(10, 400_000)))])
+
+    def test_columns_of_python_values_and_of_buffers(self):
+        con = self.memory("CREATE TABLE t(a, b, c, d)")
+        data = {"a": array.array("i", [1, 2]), "b": memoryview(array.array("d", [0.5, 1.5])), "c": ["x", None], "d": (b"\0", True)}
+        self.assertEqual(densite.insert(con, "t", data), 2)
+        self.assertEqual(self.rows(con), [(1, 0.5, "x", b"\0"), (2, 1.5, None, 1)])
+        self.assertEqual(densite.insert(con, "t", {"b": memoryview(bytes([7, 8]))}), 2)
+        self.assertEqual(self.rows(con, "SELECT a, b FROM t WHERE rowid > 2"), [(None, 7), (None, 8)])
+
+    def test_nothing_is_fine(self):
+        con = self.memory(RESULT)
+        for data in ([], {}, {"a": [], "b": [], "val": []}, iter(())):
+            self.assertEqual(densite.insert(con, "t", data), 0)
+
+    def test_rows_of_sqlite_and_views_with_triggers(self):
+        con = self.memory(
+            "CREATE TABLE t(a, b)",
+            "CREATE VIEW v AS SELECT b, a FROM t",
+            "CREATE TRIGGER i INSTEAD OF INSERT ON v BEGIN INSERT INTO t VALUES (new.a, new.b); END",
+        )
+        con.row_factory = sqlite3.Row
+        con.execute("INSERT INTO t VALUES (1, 2), (3, 4)")
+        densite.insert(con, "t", con.execute("SELECT b AS a, a AS b FROM t").fetchall())
+        densite.insert(con, "v", [(6, 5)])
+        self.assertEqual([tuple(row) for row in self.rows(con)], [(1, 2), (3, 4), (2, 1), (4, 3), (5, 6)])
+
+    def test_numpy(self):
+        numpy = self.library("numpy")
+        con = self.memory("CREATE TABLE t(a, b, c, d, e, f, g)")
+        at = numpy.array(["2024-02-29T12:30:00.5", "NaT"], "datetime64[ms]")
+        data = {
+            "a": numpy.array([1, -2], "int8"),
+            "b": numpy.array([[0.5, 9], [float("nan"), 9]], "float32")[:, 0],
+            "c": numpy.array([True, False]),
+            "d": at,
+            "e": at.astype("datetime64[D]"),
+            "f": numpy.array(["ä", "bc"]),
+            "g": numpy.ma.masked_array([5, 6], [False, True]),
+        }
+        self.assertEqual(densite.insert(con, "t", data), 2)
+        self.assertEqual(
+            self.rows(con),
+            [(1, 0.5, 1, "2024-02-29 12:30:00.500", "2024-02-29", "ä", 5), (-2, None, 0, None, None, "bc", None)],
+        )
+        con.execute("DELETE FROM t")
+        structured = numpy.array([(1, 2.5, b"x"), (2, 3.5, b"yz")], [("a", ">i4"), ("b", "f8"), ("c", "S3")])
+        densite.insert(con, "t", structured[::-1])
+        self.assertEqual(self.rows(con, "SELECT a, b, c FROM t"), [(2, 3.5, b"yz"), (1, 2.5, b"x")])
+
+    def test_arrow(self):
+        pa = self.library("pyarrow")
+        con = self.memory("CREATE TABLE t(i, f, s, b, ok, d, ts, tz, tm, dec NUMERIC, exact TEXT, cat, big, view, half, dur, fixed, none)")
+        when = datetime.datetime(2024, 2, 29, 12, 30, 0, 7)
+        zone = datetime.timezone(datetime.timedelta(hours=2))
+        table = pa.table(
+            {
+                "i": pa.array([1, None, 3], pa.int16()),
+                "f": pa.array([0.5, None, float("nan")]),
+                "s": pa.array(["ä", None, ""]),
+                "b": pa.array([b"\0\1", None, b""]),
+                "ok": pa.array([True, None, False]),
+                "d": pa.array([when.date(), None, None]),
+                "ts": pa.array([when, None, None], pa.timestamp("us")),
+                "tz": pa.array([when.replace(tzinfo=zone), None, None], pa.timestamp("us", "Europe/Berlin")),
+                "tm": pa.array([datetime.time(1, 2, 3), None, None], pa.time32("s")),
+                "dec": pa.array([decimal.Decimal("-12.30"), None, None], pa.decimal128(10, 2)),
+                "exact": pa.array([decimal.Decimal("12.30"), None, None], pa.decimal256(50, 2)),
+                "cat": pa.array(["x", None, "y"]).dictionary_encode(),
+                "big": pa.array(["large", None, None], pa.large_string()),
+                "view": pa.array(["short", None, "a text that is longer than twelve"], pa.string_view()),
+                "half": pa.array([1.5, None, None], pa.float16()),
+                "dur": pa.array([datetime.timedelta(seconds=2), None, None], pa.duration("ms")),
+                "fixed": pa.array([b"abc", None, None], pa.binary(3)),
+                "none": pa.nulls(3),
+            }
+        )
+        self.assertEqual(densite.insert(con, "t", table), 3)
+        rows = self.rows(con)
+        self.assertEqual(
+            rows[0],
+            (1, 0.5, "ä", b"\0\1", 1, "2024-02-29", "2024-02-29 12:30:00.000007", "2024-02-29 10:30:00.000007+00:00", "01:02:03", -12.3, "12.30")
+            + ("x", "large", "short", 1.5, 2000, b"abc", None),
+        )
+        self.assertEqual(rows[1], (None,) * 18)
+        self.assertEqual(rows[2][:5] + rows[2][11:14], (3, None, "", b"", 0, "y", None, "a text that is longer than twelve"))
+        # Slices have offsets; batches follow each other; a batch alone is taken too.
+        con.execute("DELETE FROM t")
+        densite.insert(con, "t", pa.concat_tables([table.slice(1, 2), table.slice(0, 1)]))
+        self.assertEqual(sorted(self.rows(con), key=str), sorted(rows, key=str))
+        con.execute("DELETE FROM t")
+        densite.insert(con, "t", table.to_batches()[0].slice(2))
+        self.assertEqual(self.rows(con), rows[2:])
+
+    def test_polars_pandas_and_duckdb(self):
+        polars, pandas, duckdb = self.library("polars"), self.library("pandas"), self.library("duckdb")
+        words = {"a": [2, 1], "b": ["zwei, und noch viel mehr", "eins"], "val": [0.5, None]}
+        kinds = {"polars": polars.DataFrame(words), "pandas": pandas.DataFrame(words), "duckdb": duckdb.from_arrow(polars.DataFrame(words).to_arrow())}
+        kinds["polars, categories"] = polars.DataFrame(words).with_columns(polars.col("b").cast(polars.Categorical))
+        kinds["pandas, columns"] = {name: pandas.DataFrame(words)[name] for name in words}
+        for name, frame in kinds.items():
+            with self.subTest(name):
+                con = self.memory("CREATE TABLE t(a PRIMARY KEY, b, val)")
+                self.assertEqual(densite.insert(con, "t", frame), 2)
+                self.assertEqual(self.rows(con), [(1, "eins", None), (2, "zwei, und noch viel mehr", 0.5)])
+
+
+class Values(Files):
+    def test_python_values(self):
+        con = self.memory("CREATE TABLE t(a, n NUMERIC)")
+        zone = datetime.timezone(datetime.timedelta(hours=-5))
+        given = [
+            (datetime.date(2024, 2, 29), "2024-02-29"),
+            (datetime.datetime(2024, 2, 29, 1, 2, 3), "2024-02-29 01:02:03"),
+            (datetime.datetime(2024, 2, 29, 1, 2, 3, 40, zone), "2024-02-29 06:02:03.000040+00:00"),
+            (datetime.time(1, 2, 3), "01:02:03"),
+            (decimal.Decimal("1E+3"), "1000"),
+            (decimal.Decimal("0.10"), "0.10"),
+            (True, 1),
+            (-(2**63), -(2**63)),
+            (float("inf"), float("inf")),
+            (bytearray(b"x"), b"x"),
+            ("ä\0ö", "ä\0ö"),
+            (None, None),
+        ]
+        densite.insert(con, "t", [(value, 0) for value, _ in given])
+        self.assertEqual([a for (a,) in self.rows(con, "SELECT a FROM t")], [stored for _, stored in given])
+        densite.insert(con, "t", {"n": [decimal.Decimal("12.50"), decimal.Decimal("7.00")]})
+        self.assertEqual(self.rows(con, "SELECT n, typeof(n) FROM t WHERE a IS NULL AND n > 0"), [(12.5, "real"), (7, "integer")])
+
+    def test_dates_compare_with_sqlite_s_own(self):
+        con = self.memory("CREATE TABLE t(a)")
+        seed = random.randrange(1 << 30)
+        choose = random.Random(seed)
+        days = [datetime.date.fromordinal(choose.randrange(1, datetime.date.max.toordinal())) for _ in range(500)]
+        densite.insert(con, "t", [(day,) for day in days])
+        self.assertEqual(self.rows(con, "SELECT count(*) FROM t WHERE date(a) IS NOT a"), [(0,)], f"seed {seed}")
+
+    def test_what_does_not_fit_is_named_and_nothing_is_inserted(self):
+        con = self.memory("CREATE TABLE t(a INTEGER PRIMARY KEY, b TEXT NOT NULL, c INTEGER CHECK (c < 10)) STRICT")
+        good = [(n, "x", 1) for n in range(100)]
+        cases = [
+            ([*good, (2**64, "x", 1)], sqlite3.DataError, "column a, row 100: 18446744073709551616 does not fit"),
+            ([*good, (200, "\udcff", 1)], sqlite3.DataError, "column b, row 100: .* lone surrogate"),
+            ([*good, (200, "x", object())], sqlite3.ProgrammingError, "column c, row 100: a value of type object"),
+            ([*good, (50, "x", 1)], sqlite3.IntegrityError, "row 100: UNIQUE constraint failed: t.a; a is 50"),
+            ([*good, (200, None, 1)], sqlite3.IntegrityError, "row 100: NOT NULL constraint failed: t.b; b is NULL"),
+            ([*good, (200, "x", 11)], sqlite3.IntegrityError, "row 100: CHECK constraint failed"),
+            ([*good, (200, "x", "y")], sqlite3.IntegrityError, "row 100: cannot store TEXT value in INTEGER column t.c; c is \"y\""),
+            ([*good, (200, "x")], sqlite3.ProgrammingError, "row 100 has 2 values, and there are 3 columns: a, b, c"),
+            ([{"a": 1, "b": "x"}, {"a": 2}], sqlite3.ProgrammingError, "row 1 has no 'b'"),
+            ([{"a": 1}, {"a": 2, "b": "x"}], sqlite3.ProgrammingError, "row 1 has 'b'"),
+            ({"a": [1], "x": [2]}, sqlite3.OperationalError, "table t has no column x; its columns are a, b, c"),
+            ({"a": [1, 2], "b": ["x"]}, sqlite3.DataError, "column b has 1 rows, and those before it have 2"),
+            ({"a": [1], "A": [2]}, sqlite3.ProgrammingError, "a column twice"),
+            ({"a": "text"}, sqlite3.ProgrammingError, "column a is a single str"),
+            (7, sqlite3.ProgrammingError, "neither columns nor rows"),
+            (["text"], sqlite3.ProgrammingError, "row 0 is of type str"),
+            ([(decimal.Decimal("NaN"), "x", 1)], sqlite3.DataError, "column a, row 0: the decimal NaN"),
+        ]
+        for data, error, words in cases:
+            with self.subTest(words), self.assertRaisesRegex(error, words):
+                densite.insert(con, "t", data)
+            self.assertEqual(self.rows(con), [])
+            self.assertFalse(con.in_transaction)
+        with self.assertRaisesRegex(sqlite3.OperationalError, "no such table: nowhere"):
+            densite.insert(con, "nowhere", good)
+        with self.assertRaisesRegex(sqlite3.ProgrammingError, "on_conflict is 'update'; use one of abort"):
+            densite.insert(con, "t", good, "update")
+
+    def test_what_does_not_fit_in_arrays(self):
+        numpy, pa = self.library("numpy"), self.library("pyarrow")
+        con = self.memory("CREATE TABLE t(a, b REAL NOT NULL)")
+        one = numpy.ones(3)
+        text = pa.Array.from_buffers(pa.string(), 3, [None, pa.py_buffer(array.array("i", [0, 1, 2, 3])), pa.py_buffer(b"x\xffy")])
+        cases = [
+            ({"a": numpy.array([1, 2, 2**63], "uint64"), "b": one}, sqlite3.DataError, "column a, row 2: 9223372036854775808 does not fit"),
+            ({"a": one, "b": numpy.array([1, numpy.nan, 2])}, sqlite3.IntegrityError, "row 1: NOT NULL .* b is NaN, which SQLite stores as NULL"),
+            (pa.table({"a": text, "b": one}), sqlite3.DataError, r'column a, row 1: text that is not UTF-8 from byte 0 on: b"\\xff"'),
+            (pa.table({"a": [[1], [2], []], "b": one}), sqlite3.DataError, "column a is a list"),
+            ({"a": numpy.ones((3, 2)), "b": one}, sqlite3.ProgrammingError, "column a has 2 dimensions"),
+        ]
+        for data, error, words in cases:
+            with self.subTest(words), self.assertRaisesRegex(error, words):
+                densite.insert(con, "t", data)
+            self.assertEqual(self.rows(con), [])
+
+    def test_the_row_is_that_of_the_whole_data(self):
+        con = self.memory("CREATE TABLE t(a INTEGER PRIMARY KEY)")
+        with self.assertRaisesRegex(sqlite3.IntegrityError, "row 299999: UNIQUE constraint failed: t.a; a is 5"):
+            densite.insert(con, "t", ((n if n < 299_999 else 5,) for n in range(300_000)))
+        with self.assertRaisesRegex(sqlite3.DataError, "column a, row 299999"):
+            densite.insert(con, "t", ((n if n < 299_999 else 2**70,) for n in range(300_000)))
+        self.assertEqual(self.rows(con, "SELECT count(*) FROM t"), [(0,)])
+
+    def test_a_source_that_fails(self):
+        con = self.memory("CREATE TABLE t(a)")
+
+        def rows():
+            yield (1,)
+            raise ValueError("the source is broken")
+
+        with self.assertRaisesRegex(ValueError, "the source is broken"):
+            densite.insert(con, "t", rows())
+        pa = self.library("pyarrow")
+
+        def batches():
+            yield pa.record_batch({"a": [1]})
+            raise ValueError("the stream is broken")
+
+        with self.assertRaisesRegex(sqlite3.OperationalError, "the stream is broken"):
+            densite.insert(con, "t", pa.RecordBatchReader.from_batches(pa.schema([("a", pa.int64())]), batches()))
+        self.assertEqual(self.rows(con), [])
+
+
+class Conflicts(Files):
+    ROWS = ((1, "first"), (2, "two"), (1, "second"))
+
+    def test_each_of_sqlite_s(self):
+        for how, rows in {"ignore": [(1, "first"), (2, "two")], "replace": [(1, "second"), (2, "two")]}.items():
+            con = self.memory("CREATE TABLE t(a INTEGER PRIMARY KEY, b)")
+            densite.insert(con, "t", self.ROWS, how)
+            self.assertEqual(self.rows(con), rows)
+        for how in ("abort", "fail", "rollback"):
+            con = self.memory("CREATE TABLE t(a INTEGER PRIMARY KEY, b)")
+            with self.assertRaises(sqlite3.IntegrityError):
+                densite.insert(con, "t", self.ROWS, how)
+            self.assertEqual(self.rows(con), [])
+
+    def test_ignored_rows_are_not_counted(self):
+        con = self.memory("CREATE TABLE t(a INTEGER PRIMARY KEY, b)")
+        self.assertEqual(densite.insert(con, "t", self.ROWS, "ignore"), 2)
+
+    def test_order_is_kept_where_it_matters(self):
+        # Two unique keys: which rows replace which depends on their order.
+        con = self.memory("CREATE TABLE t(a INTEGER PRIMARY KEY, b UNIQUE)")
+        plain = self.memory("CREATE TABLE t(a INTEGER PRIMARY KEY, b UNIQUE)")
+        seed = random.randrange(1 << 30)
+        choose = random.Random(seed)
+        rows = [(choose.randrange(50), choose.randrange(50)) for _ in range(400)]
+        for how in ("replace", "ignore"):
+            densite.insert(con, "t", rows, how)
+            plain.executemany(f"INSERT OR {how} INTO t VALUES (?, ?)", rows)
+            self.assertEqual(self.rows(con), self.rows(plain), f"seed {seed}")
+
+    def test_rows_go_in_sorted(self):
+        con = self.memory("CREATE TABLE t(a TEXT COLLATE NOCASE, b, PRIMARY KEY (a, b DESC))")
+        seed = random.randrange(1 << 30)
+        choose = random.Random(seed)
+        values = [None, 3, -1, 2.5, "B", "a", "äö", "AB", b"x", 2**62, -0.0, 1e300]
+        rows = list({(str(choose.choice(values)), choose.choice(values)): None for _ in range(2000)})
+        choose.shuffle(rows)
+        densite.insert(con, "t", rows)
+        by_rowid = self.rows(con, "SELECT a, b FROM t ORDER BY rowid")
+        self.assertEqual(by_rowid, self.rows(con, "SELECT a, b FROM t ORDER BY a, b DESC, rowid"), f"seed {seed}")
+
+    def test_numbers_go_in_sorted(self):
+        numpy = self.library("numpy")
+        seed = random.randrange(1 << 30)
+        choose = numpy.random.default_rng(seed)
+        n = 20_000
+        for a, b in (
+            (choose.integers(-50, 50, n), choose.integers(0, 200, n)),
+            (choose.integers(-(2**62), 2**62, n), choose.integers(0, 2, n)),
+            (choose.integers(0, 5, n), choose.normal(size=n)),
+            (numpy.where(choose.random(n) < 0.1, numpy.nan, choose.normal(size=n).round(2)), choose.integers(0, 2**40, n)),
+        ):
+            con = self.memory("CREATE TABLE t(a, b, n, PRIMARY KEY (a, b, n))")
+            densite.insert(con, "t", {"n": numpy.arange(n), "b": b, "a": a})
+            by_rowid = self.rows(con, "SELECT a, b, n FROM t ORDER BY rowid")
+            self.assertEqual(by_rowid, self.rows(con, "SELECT a, b, n FROM t ORDER BY a, b, n"), f"seed {seed}")
+
+
+class Transactions(Files):
+    def test_within_the_callers(self):
+        con = self.memory("CREATE TABLE t(a INTEGER PRIMARY KEY)")
+        con.execute("INSERT INTO t VALUES (1)")
+        self.assertTrue(con.in_transaction)
+        densite.insert(con, "t", [(2,), (3,)])
+        with self.assertRaises(sqlite3.IntegrityError):
+            densite.insert(con, "t", [(4,), (1,)])
+        self.assertTrue(con.in_transaction)
+        self.assertEqual(self.rows(con), [(1,), (2,), (3,)])
+        with self.assertRaises(sqlite3.IntegrityError):
+            densite.insert(con, "t", [(4,), (1,)], "rollback")
+        self.assertFalse(con.in_transaction)
+        self.assertEqual(self.rows(con), [])
+        con.execute("INSERT INTO t VALUES (1)")
+        densite.insert(con, "t", [(2,)])
+        con.rollback()
+        self.assertEqual(self.rows(con), [])
+
+    def test_on_a_densite_file_by_any_isolation_level(self):
+        for n, level in enumerate(("", None, "IMMEDIATE")):
+            path = self.dir / f"{n}.db"
+            con = densite.connect(path, isolation_level=level)
+            con.execute("CREATE TABLE t(a)")
+            con.commit()
+            densite.insert(con, "t", [(1,), (2,)])
+            self.assertFalse(con.in_transaction)
+            other = densite.connect(path)
+            self.assertEqual(self.rows(other), [(1,), (2,)])
+            other.close()
+            con.close()
+
+    def test_a_locked_database(self):
+        path = self.dir / "l.db"
+        con = densite.connect(path, timeout=0.05)
+        con.execute("CREATE TABLE t(a)")
+        con.commit()
+        other = densite.connect(path, isolation_level=None)
+        other.execute("BEGIN IMMEDIATE")
+        with self.assertRaisesRegex(sqlite3.OperationalError, "locked"):
+            densite.insert(con, "t", [(1,)])
+        other.execute("ROLLBACK")
+        self.assertEqual(densite.insert(con, "t", [(1,)]), 1)
+        other.close()
+        con.close()
+
+    def test_attached_and_temp(self):
+        con = self.memory("CREATE TEMP TABLE tt(a)", "ATTACH ':memory:' AS \"o'x\"", "CREATE TABLE \"o'x\".\"t \"\"t\"(\"a \"\"b\")")
+        densite.insert(con, "tt", [(1,)], schema="temp")
+        densite.insert(con, 't "t', {'a "b': [2]}, schema="o'x")
+        self.assertEqual(self.rows(con, "SELECT * FROM tt"), [(1,)])
+        self.assertEqual(self.rows(con, "SELECT * FROM \"o'x\".\"t \"\"t\""), [(2,)])
+
+    def test_connections_that_cannot(self):
+        con = densite.connect(":memory:")
+        con.close()
+        with self.assertRaises(sqlite3.ProgrammingError):
+            densite.insert(con, "t", [(1,)])
+        with self.assertRaisesRegex(sqlite3.NotSupportedError, "a connection of type builtins.object"):
+            densite.insert(object(), "t", [(1,)])
+
+    def test_pysqlite3(self):
+        driver = self.library("pysqlite3")
+        densite.attach(driver)
+        con = driver.connect(":memory:")
+        con.execute("CREATE TABLE t(a PRIMARY KEY)")
+        self.assertEqual(densite.insert(con, "t", [(2,), (1,)]), 2)
+        with self.assertRaises(driver.IntegrityError):
+            densite.insert(con, "t", [(1,)])
+        self.assertEqual(densite.query(con, "SELECT a FROM t JOIN keys USING (a)", keys={"a": [2, 3]}).fetchall(), [(2,)])
+        con.close()
+
+
+class Progress(Files):
+    def test_it_is_told_and_can_stop(self):
+        con = self.memory("CREATE TABLE t(a INTEGER PRIMARY KEY)")
+        seen = []
+        densite.insert(con, "t", [(n,) for n in range(200_000)], progress=seen.append)
+        self.assertEqual(seen, [65_536, 131_072, 196_608, 200_000])
+
+        def stop(rows):
+            raise KeyboardInterrupt
+
+        with self.assertRaises(KeyboardInterrupt):
+            densite.insert(con, "t", [(n,) for n in range(200_000, 400_000)], progress=stop)
+        self.assertFalse(con.in_transaction)
+        self.assertEqual(self.rows(con, "SELECT count(*) FROM t"), [(200_000,)])
+
+    def test_memory_is_given_back(self):
+        numpy, resource = self.library("numpy"), self.library("resource")
+        con = self.memory("CREATE TABLE t(a, b)")
+        column = numpy.arange(1_000_000)
+        for _ in range(3):
+            densite.insert(con, "t", {"a": column, "b": column.astype("datetime64[s]")})
+            con.execute("DELETE FROM t")
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        for _ in range(6):
+            densite.insert(con, "t", {"a": column, "b": column.astype("datetime64[s]")})
+            con.execute("DELETE FROM t")
+        self.assertLess(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before, 60_000, "KiB more after six more inserts")
+
+    def test_sorting_pays(self):
+        numpy = self.library("numpy")
+        n = 200_000
+        order = numpy.random.default_rng(5).permutation(n)
+        rows = list(zip((order // 400).tolist(), (order % 400).tolist(), [0.5] * n))
+        con = self.memory(RESULT)
+        start = time.process_time()
+        densite.insert(con, "t", {"a": order // 400, "b": order % 400, "val": numpy.full(n, 0.5)})
+        ours = time.process_time() - start
+        other = self.memory(RESULT)
+        start = time.process_time()
+        other.executemany("INSERT INTO t VALUES (?, ?, ?)", rows)
+        self.assertLess(ours * 1.5, time.process_time() - start)
+        self.assertEqual(self.rows(con, "SELECT count(*) FROM t"), [(n,)])
+
+
+if __name__ == "__main__":
+    unittest.main()

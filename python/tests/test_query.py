@@ -1,0 +1,232 @@
+"""densite.query."""
+
+import gc
+import random
+import sqlite3
+import threading
+import unittest
+
+import densite
+from support import Files
+
+
+class Query(Files):
+    def filled(self, n=1000):
+        con = self.memory("CREATE TABLE t(a INTEGER, b INTEGER, val REAL, PRIMARY KEY (a, b)) WITHOUT ROWID")
+        densite.insert(con, "t", ((i // 100, i % 100, i / 4) for i in range(n)))
+        return con
+
+    KEYED = "SELECT k.a, k.b, t.val FROM keys k JOIN t USING (a, b)"
+
+    def test_keys_of_every_shape(self):
+        con = self.filled()
+        wanted = [(0, 5, 1.25), (3, 7, 76.75), (9, 99, 249.75)]
+        pairs = [(9, 99), (3, 7), (0, 5), (77, 1)]
+        columns = {"a": [a for a, _ in pairs], "b": [b for _, b in pairs]}
+        shapes = [columns, [{"a": a, "b": b} for a, b in pairs], ({"a": a, "b": b} for a, b in pairs)]
+        try:
+            import pyarrow
+
+            shapes.append(pyarrow.table(columns))
+        except ImportError:
+            pass
+        for keys in shapes:
+            with densite.query(con, self.KEYED, keys=keys) as result:
+                self.assertEqual(result.fetchall(), wanted)
+        with densite.query(con, self.KEYED, keys=pairs, columns=("a", "b")) as result:
+            self.assertEqual(list(result), wanted)
+        with densite.query(con, "SELECT c0, val FROM keys JOIN t ON a = c0 AND b = c1", keys=pairs) as result:
+            self.assertEqual((result.fetchone(), result.fetchmany(5)), ((0, 1.25), [(3, 76.75), (9, 249.75)]))
+
+    def test_keys_go_through_the_index(self):
+        con = self.filled()
+        numpy = self.library("numpy")
+        n = 100_000
+        densite.insert(con, "t", {"a": numpy.arange(n) + 1000, "b": numpy.zeros(n, int), "val": numpy.ones(n)})
+        steps = []
+        con.set_progress_handler(lambda: steps.append(1) and None, 1000)
+        keys = {"a": numpy.arange(1000, 3000), "b": numpy.zeros(2000, int)}
+        self.assertEqual(len(densite.query(con, self.KEYED, keys=keys).to_numpy()["a"]), 2000)
+        con.set_progress_handler(None, 0)
+        self.assertLess(len(steps), 60, "thousands of steps for 2,000 keys: a scan takes hundreds")
+
+    def test_statements_with_a_with_clause(self):
+        con = self.filled()
+        for sql in (
+            "WITH x AS (SELECT 1 AS n) SELECT k.a + n FROM keys k, x",
+            " -- a comment with WITH\n /* and\n another */ with recursive n(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n LIMIT 1) SELECT k.a + n FROM keys k, n",
+            "SELECT a + 1 FROM keys",
+        ):
+            self.assertEqual(densite.query(con, sql, keys={"a": [4]}).fetchall(), [(5,)], sql)
+
+    def test_parameters(self):
+        con = self.filled()
+        for sql, parameters in (("SELECT val FROM t JOIN keys USING (a) WHERE b = ?", (3,)), ("SELECT val FROM t JOIN keys USING (a) WHERE b = :b", {"b": 3, "more": 4})):
+            self.assertEqual(densite.query(con, sql, parameters, keys={"a": [2]}).fetchall(), [(50.75,)])
+            self.library("numpy")
+            self.assertEqual(densite.query(con, sql, parameters, keys={"a": [2]}).to_numpy()["val"].tolist(), [50.75])
+        for parameters in ((), (1, 2), {"c": 1}):
+            with self.assertRaises(sqlite3.Error):
+                densite.query(con, "SELECT val FROM t WHERE b = ?1", parameters)
+
+    def test_numpy(self):
+        numpy = self.library("numpy")
+        con = self.memory("CREATE TABLE t(i INTEGER, r REAL, s TEXT, b BLOB, x)")
+        con.execute("INSERT INTO t VALUES (1, 0.5, 'ä', x'00ff', NULL), (NULL, NULL, NULL, NULL, NULL), (3, 2, '', x'', NULL)")
+        got = densite.query(con, "SELECT * FROM t").to_numpy()
+        self.assertEqual(list(got), ["i", "r", "s", "b", "x"])
+        self.assertEqual((got["i"].dtype, got["i"].tolist()), (numpy.int64, [1, None, 3]))
+        self.assertTrue(numpy.array_equal(got["r"], [0.5, numpy.nan, 2], equal_nan=True))
+        self.assertEqual((got["s"].tolist(), got["b"].tolist(), got["x"].tolist()), (["ä", None, ""], [b"\0\xff", None, b""], [None] * 3))
+        empty = densite.query(con, "SELECT i, r, s FROM t WHERE 0").to_numpy()
+        self.assertEqual([(v.dtype, len(v)) for v in empty.values()], [(numpy.int64, 0), (numpy.float64, 0), (object, 0)])
+        with self.assertRaisesRegex(sqlite3.DataError, "two columns are called i"):
+            densite.query(con, "SELECT i, i FROM t").to_numpy()
+
+    def test_batches_are_joined(self):
+        numpy = self.library("numpy")
+        con = self.filled(200_000)
+        got = densite.query(con, "SELECT a * 100 + b AS n, CASE WHEN b = 99 AND a > 1500 THEN NULL ELSE a END AS a, 'x' || b AS s FROM t").to_numpy()
+        self.assertTrue(numpy.array_equal(got["n"], numpy.arange(200_000)))
+        self.assertEqual((got["a"].mask.sum(), got["s"][123_456]), (499, "x56"))
+
+    def test_types_are_those_of_the_first_batch(self):
+        numpy = self.library("numpy")
+        con = self.memory("CREATE TABLE t(n INTEGER PRIMARY KEY, x)")
+        cases = [
+            ([1, 2.5, None], [1.0, 2.5, None]),
+            ([1, "x", 2.5], ["1", "x", "2.5"]),
+            (["ä", b"x"], ["ä".encode(), b"x"]),
+            ([None, None, 7], [None, None, 7]),
+        ]
+        for values, wanted in cases:
+            con.execute("DELETE FROM t")
+            densite.insert(con, "t", {"x": values})
+            got = densite.query(con, "SELECT x FROM t ORDER BY n").to_numpy()["x"]
+            self.assertEqual([None if v is None or v != v else v for v in got.tolist()], wanted)
+        for values, words in (([2**62 + 1, 0.5], "not exact"), ([1, b"x"], "blobs in a column with integers")):
+            con.execute("DELETE FROM t")
+            densite.insert(con, "t", {"x": values})
+            with self.assertRaisesRegex(sqlite3.DataError, f"column x, row 1: .*{words}"):
+                densite.query(con, "SELECT x FROM t ORDER BY n").to_numpy()
+        con.execute("DELETE FROM t")
+        densite.insert(con, "t", {"x": [1] * 70_000 + ["late"]})
+        with self.assertRaisesRegex(sqlite3.DataError, "column x, row 70000: text in a column that began with integers; use CAST"):
+            densite.query(con, "SELECT x FROM t ORDER BY n").to_numpy()
+        self.assertEqual(densite.query(con, "SELECT CAST(x AS TEXT) AS x FROM t ORDER BY n").to_numpy()["x"][-1], "late")
+        self.assertIsInstance(numpy, object)
+
+    def test_arrow_consumers(self):
+        pa, polars, duckdb = self.library("pyarrow"), self.library("polars"), self.library("duckdb")
+        con = self.filled(150_000)
+        table = pa.table(densite.query(con, "SELECT a, b, val, 'text' AS s FROM t"))
+        self.assertEqual((table.num_rows, table.schema.names, str(table.schema.types)), (150_000, ["a", "b", "val", "s"], "[DataType(int64), DataType(int64), DataType(double), DataType(string)]"))
+        table.validate(full=True)
+        frame = polars.DataFrame(densite.query(con, "SELECT * FROM t"))
+        self.assertEqual((frame.height, frame["val"].sum()), (150_000, table["val"].combine_chunks().to_numpy().sum()))
+        reader = pa.RecordBatchReader.from_stream(densite.query(con, "SELECT * FROM t"))
+        self.assertEqual(reader.read_next_batch().num_rows, 65_536)
+        self.assertEqual(duckdb.sql("SELECT count(*) FROM reader").fetchall(), [(150_000 - 65_536,)])
+        # And back.
+        other = self.memory("CREATE TABLE t(a, b, val)")
+        self.assertEqual(densite.insert(other, "t", densite.query(con, "SELECT * FROM t")), 150_000)
+
+    def test_a_result_is_read_once(self):
+        self.library("numpy")
+        con = self.filled()
+        result = densite.query(con, "SELECT * FROM t")
+        result.to_numpy()
+        for again in (result.to_numpy, result.fetchall, result.__arrow_c_stream__):
+            with self.assertRaisesRegex(sqlite3.ProgrammingError, "read already, or closed; run the query again"):
+                again()
+
+    def test_a_stream_outlives_result_connection_and_keys(self):
+        pa = self.library("pyarrow")
+        con = densite.connect(self.dir / "s.db")
+        con.execute("CREATE TABLE t(a INTEGER PRIMARY KEY, b)")
+        densite.insert(con, "t", ((n, str(n)) for n in range(300_000)))
+        keys = {"a": list(range(0, 300_000, 2)), "s": [str(n) for n in range(0, 300_000, 2)]}
+        reader = pa.RecordBatchReader.from_stream(densite.query(con, "SELECT k.a, k.s, b FROM keys k JOIN t USING (a)", keys=keys))
+        del keys
+        gc.collect()
+        reader.read_next_batch()
+        con.close()
+        rest = reader.read_all()
+        self.assertEqual(rest.num_rows, 150_000 - 65_536)
+        self.assertEqual(rest["s"].to_pylist(), rest["b"].to_pylist())
+
+    def test_what_is_not_consumed_is_given_free(self):
+        con = self.filled()
+        capsule = densite.query(con, "SELECT * FROM t").__arrow_c_stream__()
+        result = densite.query(con, "SELECT * FROM t")
+        del capsule, result
+        gc.collect()
+        # Nothing reads any more: a table that is read cannot be dropped.
+        con.execute("DROP TABLE t")
+
+    def test_another_thread_may_read(self):
+        pa = self.library("pyarrow")
+        con = self.filled(100_000)
+        reader = pa.RecordBatchReader.from_stream(densite.query(con, "SELECT * FROM t"))
+        got = []
+        thread = threading.Thread(target=lambda: got.append(reader.read_all().num_rows))
+        thread.start()
+        for _ in range(100):
+            con.execute("SELECT count(*) FROM t").fetchone()
+        thread.join()
+        self.assertEqual(got, [100_000])
+
+    def test_errors_are_told_at_once(self):
+        con = self.filled()
+        cases = [
+            ("SELECT * FROM nowhere", None, sqlite3.OperationalError, "no such table: nowhere"),
+            ("SELEC 1", None, sqlite3.OperationalError, "syntax error"),
+            (self.KEYED, {"a": [1]}, sqlite3.OperationalError, "no such column: k?.?b.*keys has the columns a|cannot join using column b"),
+            (self.KEYED, {"a": [2**70], "b": [1]}, sqlite3.DataError, "column a, row 0: 1180591620717411303424"),
+            (self.KEYED, 5, sqlite3.ProgrammingError, "neither columns nor rows"),
+        ]
+        for sql, keys, error, words in cases:
+            with self.subTest(sql), self.assertRaisesRegex(error, words):
+                densite.query(con, sql, keys=keys)
+        for sql, words in (("DELETE FROM t", "changes the database"), ("BEGIN", "answers no rows"), ("SELECT 1; SELECT 2", "more than one SQL statement")):
+            with self.subTest(sql), self.assertRaisesRegex(sqlite3.Error, words):
+                densite.query(con, sql)
+        self.assertEqual(self.rows(con, "SELECT count(*) FROM t"), [(1000,)])
+        con.close()
+        with self.assertRaises(sqlite3.ProgrammingError):
+            densite.query(con, "SELECT 1")
+
+    def test_an_error_while_reading(self):
+        self.library("numpy")
+        con = self.filled()
+        with self.assertRaisesRegex(sqlite3.Error, "integer overflow"):
+            densite.query(con, "SELECT sum(9223372036854775807) OVER (), a FROM t").to_numpy()
+
+    def test_bounded_memory(self):
+        pa, resource = self.library("pyarrow"), self.library("resource")
+        con = self.memory()
+        sql = "WITH n(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n LIMIT 3000000) SELECT n, n * 0.5 AS x, printf('%040d', n) AS s FROM n"
+        reader = pa.RecordBatchReader.from_stream(densite.query(con, sql))
+        reader.read_next_batch()
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        rows = sum(batch.num_rows for batch in reader)
+        self.assertEqual(rows, 3_000_000 - 65_536)
+        self.assertLess(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before, 60_000, "KiB more, of a result of 170 MB")
+
+    def test_against_sqlite_itself(self):
+        self.library("numpy")
+        seed = random.randrange(1 << 30)
+        choose = random.Random(seed)
+        con = self.filled(5000)
+        for _ in range(30):
+            low, high = sorted(choose.randrange(50) for _ in range(2))
+            keys = {"a": [choose.randrange(60) for _ in range(40)]}
+            sql = f"SELECT k.a, b, val FROM keys k JOIN t ON t.a = k.a AND b BETWEEN {low} AND {high} ORDER BY 1, 2, 3"
+            got = densite.query(con, sql, keys=keys).to_numpy()
+            marks = ", ".join("(?)" for _ in keys["a"])
+            wanted = con.execute("WITH keys(a) AS (VALUES " + marks + ") " + sql, keys["a"]).fetchall()
+            self.assertEqual(list(zip(got["a"].tolist(), got["b"].tolist(), got["val"].tolist())), wanted, f"seed {seed}")
+
+
+if __name__ == "__main__":
+    unittest.main()

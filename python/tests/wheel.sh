@@ -1,0 +1,32 @@
+#!/bin/bash
+# wheel.sh WHEELS DIR
+#
+# Installs the wheel in WHEELS into a fresh environment in DIR, from that file alone, and uses what it brings: the package, the library, the command.
+set -euo pipefail
+[ $# = 2 ] || { sed -n 2,4p "$0" >&2; exit 2; }
+wheels=("$1"/densite-*-py3-none-manylinux_*.whl)
+wheel=$(realpath "${wheels[0]}")
+mkdir -p "$2"; cd "$2"
+rm -rf wheel-env
+python3 -m venv wheel-env
+wheel-env/bin/pip install --quiet --disable-pip-version-check --no-index "$wheel"
+env -u PYTHONPATH -u DENSITE_LIBRARY wheel-env/bin/python -I -W error - <<'PROGRAM'
+import os, pathlib, subprocess, sys, tempfile
+import densite
+
+with tempfile.TemporaryDirectory() as folder:
+    path = os.path.join(folder, "a.db")
+    con = densite.connect(path)
+    con.execute("CREATE TABLE t(a INTEGER PRIMARY KEY, b)")
+    assert densite.insert(con, "t", [(n, str(n)) for n in range(1000)]) == 1000
+    assert densite.query(con, "SELECT b FROM keys JOIN t USING (a)", keys={"a": [7]}).fetchall() == [("7",)]
+    con.close()
+    assert densite.info(path)["form"] == "compressed"
+    command = pathlib.Path(sys.executable).parent / "densite"
+    said = subprocess.run([command, "check", path], check=True, capture_output=True, text=True).stdout
+    assert ": ok" in said, said
+assert pathlib.Path(densite.library_path()).is_relative_to(pathlib.Path(densite.__file__).parent)
+print(f"the wheel of densite {densite.__version__} works")
+PROGRAM
+wheel-env/bin/pip uninstall --quiet --yes --disable-pip-version-check densite
+[ ! -e wheel-env/bin/densite ] || { echo "uninstalling leaves the command" >&2; exit 1; }
