@@ -37,6 +37,9 @@ impl Log {
         let slowest = state.slowest().unwrap_or(Seq::MAX);
         let passed = durable.min(slowest).min(visible.last);
         let tail = visible.word.segment;
+        if !files.is_passed(state.first_segment, tail, passed)? {
+            return Ok(Pruned::default());
+        }
         let mut sizes = Vec::new();
         for number in state.first_segment..tail {
             let file = files.open(&segment_name(number), OpenMode::Read)?;
@@ -45,11 +48,8 @@ impl Log {
         let mut kept: u64 = sizes.iter().sum::<u64>() + (visible.word.off - DATA_OFF);
         let (mut pruned, mut held) = (Pruned::default(), Vec::new());
         for (number, bytes) in (state.first_segment..tail).zip(sizes) {
-            let next = files.segment(number + 1, OpenMode::Read)?;
-            let next =
-                next.ok_or_else(|| crate::files::damaged(number + 1, 0, "the segment is missing"))?;
-            let not_passed = next.header.first_seq > passed.saturating_add(1);
-            if not_passed || kept - bytes < state.config.retain_bytes {
+            let is_passed = files.is_passed(number, tail, passed)?;
+            if !is_passed || kept - bytes < state.config.retain_bytes {
                 break;
             }
             // A reader holds the segment it is at. It needs all that follow too, so this is where pruning ends.
@@ -64,7 +64,7 @@ impl Log {
             pruned.segments += 1;
             pruned.bytes += bytes;
             state.first_segment = number + 1;
-            let first_seq = next.header.first_seq;
+            let first_seq = files.first_seq(number + 1)?;
             state.cancelled.retain(|(_, last)| *last >= first_seq);
         }
         if pruned.segments == 0 {
@@ -86,6 +86,20 @@ impl Log {
             true => self.prune(durable),
             false => Ok(Pruned::default()),
         }
+    }
+}
+
+impl Files {
+    fn first_seq(&self, number: u64) -> Result<Seq> {
+        let segment = self.segment(number, OpenMode::Read)?;
+        let segment =
+            segment.ok_or_else(|| crate::files::damaged(number, 0, "the segment is missing"))?;
+        Ok(segment.header.first_seq)
+    }
+
+    /// Whether a segment is not the last one and all its rows are up to `passed`.
+    fn is_passed(&self, number: u64, tail: u64, passed: Seq) -> Result<bool> {
+        Ok(number < tail && self.first_seq(number + 1)? <= passed.saturating_add(1))
     }
 }
 
