@@ -106,7 +106,10 @@ impl Log {
         tail.raise(options.above.max(stored));
         let decisions = Decisions::new(slot_file)?;
         tail.publish(slot_no + 1)?;
-        crate::prune::retire(&files, state.first_segment, &options)?;
+        // What a crash left of pruning. Others that have the log open do it themselves when they prune, and must not wait for it.
+        if !joined {
+            crate::prune::retire(&files, state.first_segment, &options)?;
+        }
         append_lock.unlock()?;
         let sight = Sight::new(&files, tail.word())?;
         Ok(Log {

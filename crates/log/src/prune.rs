@@ -12,6 +12,11 @@ use crate::log::Log;
 use crate::spare::remove;
 use crate::{Error, Options, Result, Seq};
 use densite_disk::{ErrorKind, LockKind, OpenMode};
+use std::time::Duration;
+
+/// Bytes of a file given back at once, and the pause before more are.
+const STEP: u64 = 1 << 20;
+const PAUSE: Duration = Duration::from_millis(3);
 
 /// What pruning did.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -125,7 +130,24 @@ pub(crate) fn retire(files: &Files, first_segment: u64, options: &Options) -> Re
                 _ => {}
             }
         } else {
+            shrink(files, &name, options)?;
             remove(files, &name)?;
+        }
+    }
+    Ok(())
+}
+
+/// Gives back a file's room little by little: while the file system frees 64 MiB at once, writes to other files wait for its journal.
+fn shrink(files: &Files, name: &str, options: &Options) -> Result<()> {
+    let Some(file) = files.open(name, OpenMode::Write)? else {
+        return Ok(());
+    };
+    let mut len = file.len()?;
+    while len > STEP {
+        len -= STEP;
+        file.set_len(len)?;
+        if options.background {
+            std::thread::sleep(PAUSE);
         }
     }
     Ok(())
