@@ -1,7 +1,7 @@
 //! What is appended: a transaction of batches.
 
 use crate::format::record::{MAX_PAYLOAD, padded};
-use crate::rows::{RowsBuilder, Value};
+use crate::rows::{Rows, RowsBuilder, Value};
 use crate::table::Table;
 use crate::{Error, Result, Seq};
 use std::cell::RefCell;
@@ -78,6 +78,21 @@ impl Batch {
     /// Whether there is no row yet.
     pub fn is_empty(&self) -> bool {
         self.rows.len() == 0
+    }
+
+    /// The rows so far, for whoever reads them before they are appended.
+    pub fn rows(&self) -> Option<Rows> {
+        Rows::decode(self.rows.encode(), self.rows.len())
+    }
+
+    /// Whose rows they are.
+    pub fn table(&self) -> &Arc<Table> {
+        &self.table
+    }
+
+    /// What is to be done with them.
+    pub fn op(&self) -> Op {
+        self.op
     }
 
     /// Drops the rows from this one on, as a savepoint that is rolled back does.
