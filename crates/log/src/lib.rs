@@ -17,6 +17,7 @@ mod error;
 mod files;
 mod format;
 mod group;
+mod held;
 mod identity;
 mod log;
 mod options;

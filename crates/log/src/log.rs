@@ -150,6 +150,7 @@ impl Log {
     /// # Errors
     /// As [`Log::append`].
     pub fn prepare(&self, txn: &Arc<Txn>) -> Result<Appended> {
+        self.shared.is_ours()?;
         match self.shared.decisions.find(txn.id()) {
             Some(appended) => Ok(appended),
             None => self.shared.append(txn.clone(), true),
@@ -188,6 +189,8 @@ impl Log {
     /// # Errors
     /// `Io`, `Forked`.
     pub fn wait_after(&self, seq: Seq, timeout: Duration) -> Result<bool> {
+        // Before any mutex: a thread that is not in this process may have had it when the process was forked.
+        self.shared.is_ours()?;
         let until = Instant::now() + timeout;
         let (lock, news) = &self.shared.news;
         let mut held = lock.lock();
@@ -215,9 +218,10 @@ impl Log {
     /// Takes the right to apply, which one open log of all processes has; `None` if another has it.
     ///
     /// # Errors
-    /// `Io`.
+    /// `Io`, `Forked`.
     pub fn try_lead(&self) -> Result<Option<Lead>> {
-        let file = self.shared.files.dir.open(APPLY_LOCK, OpenMode::Create)?;
+        self.shared.is_ours()?;
+        let file = self.shared.files.open_or_make(APPLY_LOCK)?;
         let taken = file.try_lock(LockKind::Exclusive)?;
         Ok(taken.then_some(Lead { _file: file }))
     }
@@ -229,6 +233,7 @@ impl Log {
     /// `Full`, `Io`; the log works on without.
     pub fn prepare_spare(&self) -> Result<bool> {
         let shared = &self.shared;
+        shared.is_ours()?;
         shared
             .files
             .prepare_spare(shared.options.segment_bytes, Duration::ZERO)
@@ -328,7 +333,7 @@ fn take_slot(files: &Files) -> Result<(u32, Box<dyn File>, bool)> {
         let file = match files.open(&name, OpenMode::Write)? {
             Some(file) => file,
             None if own.is_some() => break,
-            None => files.dir.open(&name, OpenMode::Create)?,
+            None => files.open_or_make(&name)?,
         };
         if !file.try_lock(LockKind::Exclusive)? {
             joined = true;

@@ -6,17 +6,18 @@
 //! The state names the first segment that stays, durably, before any file is touched. So whatever becomes of the files in a
 //! power cut, what a subscriber acknowledged is durable before rows go for it, and a segment is never missing between others.
 
-use crate::files::{Files, STATE_LOCK, segment_name};
+use crate::files::{END, Files, STATE_LOCK, segment_name};
 use crate::format::DATA_OFF;
 use crate::log::Log;
 use crate::spare::remove;
+use crate::tail::read_word;
 use crate::{Error, Options, Result, Seq};
 use densite_disk::{ErrorKind, LockKind, OpenMode};
 use std::time::Duration;
 
-/// Bytes of a file given back at once, and the pause before more are.
+/// Bytes of a file given back at once, and the pause before more are if somebody appended meanwhile.
 const STEP: u64 = 1 << 20;
-const PAUSE: Duration = Duration::from_millis(3);
+const PAUSE: Duration = Duration::from_millis(10);
 
 /// What pruning did.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -142,11 +143,14 @@ fn shrink(files: &Files, name: &str, options: &Options) -> Result<()> {
     let Some(file) = files.open(name, OpenMode::Write)? else {
         return Ok(());
     };
+    let end_file = files.dir.open(END, OpenMode::Read)?;
+    let mut seen = None;
     let mut len = file.len()?;
     while len > STEP {
         len -= STEP;
         file.set_len(len)?;
-        if options.background {
+        let end = read_word(end_file.as_ref(), files)?.map(|word| (word.segment, word.off));
+        if options.background && seen.replace(end).is_some_and(|before| before != end) {
             std::thread::sleep(PAUSE);
         }
     }
