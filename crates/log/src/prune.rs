@@ -36,6 +36,7 @@ impl Log {
     /// `Full`, `Io`, `Damaged`. What was acknowledged or not stays true.
     pub fn prune(&self, durable: Seq) -> Result<Pruned> {
         let shared = &self.shared;
+        shared.may_write()?;
         let files = &shared.files;
         let visible = shared.visible()?;
         let lock = files.locked(STATE_LOCK)?;

@@ -154,6 +154,18 @@ impl Txn {
         }
     }
 
+    /// Of records that were read.
+    pub(crate) fn of_parts(id: TxnId, parts: Vec<Part>) -> Txn {
+        let bytes =
+            |p: &Part| padded(p.payload.len() as u32) + padded(p.table.encoded().len() as u32);
+        Txn {
+            id,
+            rows: parts.iter().map(|p| u64::from(p.count)).sum(),
+            stored_max: parts.iter().map(bytes).sum(),
+            parts,
+        }
+    }
+
     /// One batch as a transaction.
     ///
     /// # Errors
