@@ -24,7 +24,7 @@ impl Handle {
     ///
     /// # Errors
     /// As [`Handle::sync`].
-    pub fn sync_published(&mut self, kind: SyncKind) -> Result<()> {
+    pub fn sync_seen(&mut self, kind: SyncKind) -> Result<()> {
         self.check_poison()?;
         self.file.sync(kind).map_err(|e| self.poison(e))
     }

@@ -348,7 +348,7 @@ impl VfsFile for MainFile {
         let may_write = self.level >= ffi::LOCK_EXCLUSIVE
             || self.settings.unlocked
             || self.checkpoint.is_under_way();
-        if !may_write && let Some(done) = self.in_store(|handle| handle.sync_published(kind)) {
+        if !may_write && let Some(done) = self.in_store(|handle| handle.sync_seen(kind)) {
             return done;
         }
         if let Some(done) = self.in_store(|handle| handle.sync(kind)) {
