@@ -8,12 +8,18 @@
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
+mod durable;
 mod error;
+mod feed;
+mod functions;
 mod home;
+pub mod json;
 mod place;
 mod position;
 
+pub use durable::position as durable_position;
 pub use error::from_log;
+pub use feed::{Entry, entries};
 pub use home::Home;
 pub use position::Position;
 
@@ -23,6 +29,7 @@ use densite_sqlite::{Connection, Result};
 ///
 /// # Errors
 /// SQLite's.
-pub fn create_functions(_connection: &Connection) -> Result<()> {
-    Ok(())
+pub fn create_functions(connection: &Connection) -> Result<()> {
+    functions::create(connection)?;
+    feed::create(connection)
 }
