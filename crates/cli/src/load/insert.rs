@@ -1,11 +1,11 @@
 //! Bringing rows in, in one transaction: all of them, or none.
 
+use super::order::Part;
 use super::target::{self, Target, quoted};
 use super::{Bad, Row, Source, shown};
 use densite::Progress;
 use rusqlite::types::Value;
 use rusqlite::{Connection, params_from_iter};
-use std::cmp::Ordering;
 
 /// What was done.
 #[derive(Debug, Default)]
@@ -229,15 +229,12 @@ impl Load<'_> {
         else {
             return Ok(());
         };
-        let order = |a: &Row, b: &Row| {
-            let of = |row: &'_ Row, i: usize| row.values.get(i).cloned().flatten();
-            key.iter()
-                .map(|i| compare(of(a, *i), of(b, *i)))
-                .find(|o| o.is_ne())
-                .unwrap_or(Ordering::Equal)
+        let key_of = |row: &Row| -> Vec<Part> {
+            let part = |i: &usize| Part::of(row.values.get(*i).and_then(Option::as_ref));
+            key.iter().map(part).collect()
         };
-        if !rows.is_sorted_by(|a, b| order(a, b).is_le()) {
-            rows.sort_by(order);
+        if !rows.is_sorted_by_key(key_of) {
+            rows.sort_by_cached_key(key_of);
             self.loaded.sorted = true;
         }
         Ok(())
@@ -295,7 +292,12 @@ impl Load<'_> {
                     .is_some_and(|(_, name)| name == column.as_str())
             })
         };
-        let Some(column) = self.target.columns.iter().find(named) else {
+        // Only the row id has a type that is insisted upon in tables that are not STRICT, and then no column is named.
+        let row_id = || match (error.extended_code & 0xff, self.target.key.as_slice()) {
+            (20, [key]) => self.target.columns.iter().find(|c| *c == key),
+            _ => None,
+        };
+        let Some(column) = self.target.columns.iter().find(named).or_else(row_id) else {
             return Some(bad);
         };
         let place = self.target.columns.iter().position(|c| c == column)?;
@@ -314,29 +316,4 @@ fn size_of_row(row: &Row) -> u64 {
     };
     let own = std::mem::size_of::<Row>() + std::mem::size_of_val(row.values.as_slice());
     (own + row.values.iter().map(bytes).sum::<usize>()) as u64
-}
-
-/// Near enough to SQLite's order: it only has to make neighbours of neighbours.
-fn compare(a: Option<Value>, b: Option<Value>) -> Ordering {
-    let number = |value: &Option<Value>| match value {
-        Some(Value::Integer(n)) => Some((*n as f64, *n)),
-        Some(Value::Real(x)) => Some((*x, 0)),
-        Some(Value::Text(text)) => {
-            let exact = text.parse::<i64>().ok();
-            exact
-                .map(|n| (n as f64, n))
-                .or_else(|| Some((text.parse().ok()?, 0)))
-        }
-        _ => None,
-    };
-    match (number(&a), number(&b)) {
-        (Some((x, m)), Some((y, n))) => x.total_cmp(&y).then(m.cmp(&n)),
-        (Some(_), None) => Ordering::Less,
-        (None, Some(_)) => Ordering::Greater,
-        (None, None) => match (a, b) {
-            (Some(Value::Text(a)), Some(Value::Text(b))) => a.cmp(&b),
-            (Some(Value::Blob(a)), Some(Value::Blob(b))) => a.cmp(&b),
-            _ => Ordering::Equal,
-        },
-    }
 }

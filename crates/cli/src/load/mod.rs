@@ -5,6 +5,7 @@
 mod csv;
 pub(crate) mod insert;
 mod jsonl;
+mod order;
 mod parquet;
 pub(crate) mod target;
 

@@ -1,7 +1,7 @@
 //! Rows of a Parquet file. Dates and times become ISO 8601 text, which SQLite's date functions read; decimals text, exact; nested values JSON.
 
 use super::{Bad, Column, Row, Source};
-use parquet::basic::{LogicalType, Type as Physical};
+use parquet::basic::{ConvertedType, LogicalType, Type as Physical};
 use parquet::errors::ParquetError;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::{Field, reader::RowIter};
@@ -52,18 +52,24 @@ fn declared(field: &Type) -> &'static str {
     if !field.is_primitive() {
         return "TEXT";
     }
-    match (
-        field.get_basic_info().logical_type_ref(),
-        field.get_physical_type(),
-    ) {
-        (Some(LogicalType::Integer { .. }), _) => "INTEGER",
-        (Some(LogicalType::Decimal { .. }), _) => "NUMERIC",
-        (Some(_), Physical::INT32 | Physical::INT64) => "TEXT",
-        (Some(LogicalType::String | LogicalType::Json | LogicalType::Enum), _) => "TEXT",
-        (_, Physical::BOOLEAN | Physical::INT32 | Physical::INT64) => "INTEGER",
-        (_, Physical::FLOAT | Physical::DOUBLE) => "REAL",
-        (_, Physical::INT96) => "TEXT",
-        (_, Physical::BYTE_ARRAY | Physical::FIXED_LEN_BYTE_ARRAY) => "BLOB",
+    let info = field.get_basic_info();
+    // Older files have only the one, newer ones both.
+    match (info.logical_type_ref(), info.converted_type()) {
+        (Some(LogicalType::Integer { .. }), _) => return "INTEGER",
+        (Some(LogicalType::Decimal { .. }), _) | (_, ConvertedType::DECIMAL) => return "NUMERIC",
+        (Some(LogicalType::String | LogicalType::Json | LogicalType::Enum), _)
+        | (_, ConvertedType::UTF8 | ConvertedType::JSON | ConvertedType::ENUM)
+        | (Some(LogicalType::Date | LogicalType::Time { .. } | LogicalType::Timestamp { .. }), _) =>
+        {
+            return "TEXT";
+        }
+        _ => {}
+    }
+    match field.get_physical_type() {
+        Physical::BOOLEAN | Physical::INT32 | Physical::INT64 => "INTEGER",
+        Physical::FLOAT | Physical::DOUBLE => "REAL",
+        Physical::INT96 => "TEXT",
+        Physical::BYTE_ARRAY | Physical::FIXED_LEN_BYTE_ARRAY => "BLOB",
     }
 }
 
