@@ -53,6 +53,8 @@ pub(crate) enum Verb {
     Report(ReportArgs),
     /// Run SQL on a database, compressed or plain
     Sql(SqlArgs),
+    /// Load rows from a CSV, JSON lines or Parquet file into a table, all or none
+    Load(LoadArgs),
 }
 
 #[derive(Debug, Args)]
@@ -133,6 +135,55 @@ pub(crate) struct SqlArgs {
     pub(crate) format: Format,
 }
 
+#[derive(Debug, Args)]
+pub(crate) struct LoadArgs {
+    /// The database, compressed or plain, or a file: URI; a missing file becomes a compressed database
+    pub(crate) db: String,
+    /// The table; made with the file's columns if there is none
+    pub(crate) table: String,
+    /// The file
+    pub(crate) file: PathBuf,
+    /// What the file is [default: by the end of its name]
+    #[arg(long, value_enum)]
+    pub(crate) format: Option<FileFormat>,
+    /// CSV: the first line is a row; fields are the table's columns by their order
+    #[arg(long)]
+    pub(crate) no_header: bool,
+    /// CSV: what is between fields, one character or \\t [default: a comma, in .tsv files a tab]
+    #[arg(long, value_name = "CHAR", value_parser = delimiter)]
+    pub(crate) delimiter: Option<u8>,
+    /// CSV: fields with this text are NULL [default: none are]
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) null: Option<String>,
+    /// Leave out rows that cannot be loaded, and tell how many
+    #[arg(long)]
+    pub(crate) skip_errors: bool,
+    /// Memory for sorting rows by the table's key, in MiB
+    #[arg(long, value_name = "MIB", default_value = "256", value_parser = memory)]
+    pub(crate) memory: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum FileFormat {
+    /// Comma-separated values
+    Csv,
+    /// A JSON object in each line
+    Jsonl,
+    /// Apache Parquet
+    Parquet,
+}
+
+impl FileFormat {
+    /// Its name in JSON.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            FileFormat::Csv => "csv",
+            FileFormat::Jsonl => "jsonl",
+            FileFormat::Parquet => "parquet",
+        }
+    }
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
     /// Columns in a frame, for reading
@@ -173,6 +224,19 @@ fn timeout(text: &str) -> Result<Duration, String> {
         .filter(|s| (0.0..=86400.0).contains(s))
         .map(Duration::from_secs_f64)
         .ok_or_else(|| "the timeout goes from 0 to 86400 seconds".to_string())
+}
+
+fn delimiter(text: &str) -> Result<u8, String> {
+    match text.as_bytes() {
+        b"\\t" => Ok(b'\t'),
+        [byte] => Ok(*byte),
+        _ => Err("a delimiter is one ASCII character, or \\t for a tab".to_string()),
+    }
+}
+
+fn memory(text: &str) -> Result<u64, String> {
+    let mib = bounded(text, 1, 1 << 20, "the memory in MiB")?;
+    u64::try_from(mib).map_err(|e| e.to_string())
 }
 
 fn page_size(text: &str) -> Result<u32, String> {

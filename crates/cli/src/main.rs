@@ -4,6 +4,7 @@ mod args;
 mod ask;
 mod chroma;
 mod failure;
+mod load;
 mod out;
 mod progress;
 mod report;
@@ -30,6 +31,7 @@ fn main() -> ExitCode {
         Verb::Vacuum(args) => verbs::vacuum::run(cli.common, args),
         Verb::Report(args) => verbs::report::run(cli.common, args),
         Verb::Sql(args) => verbs::sql::run(cli.common, args),
+        Verb::Load(args) => verbs::load::run(cli.common, args),
     };
     match done {
         Ok(code) => ExitCode::from(code),

@@ -99,6 +99,12 @@ pub enum Error {
     /// A name, a number of columns or a note that the format has no room for.
     #[error("{0}")]
     Limit(&'static str),
+    /// The log is open for reading only.
+    #[error("the log is open for reading only")]
+    ReadOnly,
+    /// Another process has the log open.
+    #[error("another process has the log open; end it first")]
+    InUse,
     /// The process was forked after it opened the log: open it again in the child.
     #[error("the log was opened before a fork; open it again in this process")]
     Forked,

@@ -12,6 +12,7 @@
 
 use crate::format::DATA_OFF;
 use crate::format::segment::{HEADER_LEN, NoHeader, SegmentHeader};
+use crate::held::Held;
 use crate::{Error, LogId, Result};
 use densite_disk::{Dir, ErrorKind, File, LockKind, OpenMode};
 use std::sync::Arc;
@@ -86,15 +87,20 @@ impl Files {
     /// Opens a file that may be missing.
     pub(crate) fn open(&self, name: &str, mode: OpenMode) -> Result<Option<Box<dyn File>>> {
         match self.dir.open(name, mode) {
-            Ok(file) => Ok(Some(file)),
+            Ok(file) => Ok(Some(Held::new(file))),
             Err(e) if e.kind == ErrorKind::NotFound => Ok(None),
             Err(e) => Err(e.into()),
         }
     }
 
+    /// Opens a file, or makes it; for any file that is going to be locked.
+    pub(crate) fn open_or_make(&self, name: &str) -> Result<Box<dyn File>> {
+        Ok(Held::new(self.dir.open(name, OpenMode::Create)?))
+    }
+
     /// A file of no bytes, locked. The lock ends with the handle.
     pub(crate) fn locked(&self, name: &str) -> Result<Box<dyn File>> {
-        let file = self.dir.open(name, OpenMode::Create)?;
+        let file = self.open_or_make(name)?;
         file.lock(LockKind::Exclusive)?;
         Ok(file)
     }

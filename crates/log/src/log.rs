@@ -13,7 +13,7 @@ use crate::sight::{Sight, Visible};
 use crate::state::{Config, State};
 use crate::tail::{Tail, read_word};
 use crate::txn::{Appended, Txn, TxnId};
-use crate::{Error, Options, Result, Seq};
+use crate::{Error, LogId, Options, Result, Seq};
 use densite_disk::{File, LockKind, OpenMode};
 use parking_lot::{Condvar, Mutex};
 use std::sync::Arc;
@@ -38,10 +38,11 @@ pub(crate) struct Shared {
     /// The process that opened it.
     pid: u32,
     slot_no: u32,
-    /// Locked by whoever appends; the second one keeps out other processes.
-    tail: Mutex<(Tail, Box<dyn File>)>,
+    /// Locked by whoever appends; the second one keeps out other processes. `None` in a log that is open for reading only.
+    tail: Mutex<Option<(Tail, Box<dyn File>)>>,
     group: Group,
-    decisions: Decisions,
+    /// `None` as above.
+    decisions: Option<Decisions>,
     sight: Mutex<Sight>,
     /// Wakes readers that wait in this process.
     news: (Mutex<()>, Condvar),
@@ -106,7 +107,10 @@ impl Log {
         tail.raise(options.above.max(stored));
         let decisions = Decisions::new(slot_file)?;
         tail.publish(slot_no + 1)?;
-        crate::prune::retire(&files, state.first_segment, &options)?;
+        // What a crash left of pruning. Others that have the log open do it themselves when they prune, and must not wait for it.
+        if !joined {
+            crate::prune::retire(&files, state.first_segment, &options)?;
+        }
         append_lock.unlock()?;
         let sight = Sight::new(&files, tail.word())?;
         Ok(Log {
@@ -115,12 +119,42 @@ impl Log {
                 options,
                 pid: std::process::id(),
                 slot_no,
-                tail: Mutex::new((tail, append_lock)),
+                tail: Mutex::new(Some((tail, append_lock))),
                 group: Group::default(),
-                decisions,
+                decisions: Some(decisions),
                 sight: Mutex::new(sight),
                 news: (Mutex::new(()), Condvar::new()),
                 txn_next: AtomicU64::new(densite_disk::random::random_u64()?),
+                spare_asked: AtomicU64::new(0),
+            }),
+        })
+    }
+
+    /// Opens a log for reading only, which changes nothing in its directory and needs no permission to write there. Everything that changes the log is
+    /// an error then. Rows behind the end word, which a killed process may have left, are not seen before somebody opens the log for writing.
+    ///
+    /// # Errors
+    /// As [`Log::open`].
+    pub fn open_read_only(dir: LogDir, id: LogId) -> Result<Log> {
+        let files = Files { dir, id };
+        recover::segments(&files)?;
+        let word = match crate::sight::settled_word(&files)? {
+            Some(word) => word,
+            None => recover::end_as_read(&files)?,
+        };
+        let sight = Sight::new(&files, word)?;
+        Ok(Log {
+            shared: Arc::new(Shared {
+                files,
+                options: Options::new(id),
+                pid: std::process::id(),
+                slot_no: u32::MAX,
+                tail: Mutex::new(None),
+                group: Group::default(),
+                decisions: None,
+                sight: Mutex::new(sight),
+                news: (Mutex::new(()), Condvar::new()),
+                txn_next: AtomicU64::new(0),
                 spare_asked: AtomicU64::new(0),
             }),
         })
@@ -147,7 +181,7 @@ impl Log {
     /// # Errors
     /// As [`Log::append`].
     pub fn prepare(&self, txn: &Arc<Txn>) -> Result<Appended> {
-        match self.shared.decisions.find(txn.id()) {
+        match self.shared.decisions()?.find(txn.id()) {
             Some(appended) => Ok(appended),
             None => self.shared.append(txn.clone(), true),
         }
@@ -155,8 +189,8 @@ impl Log {
 
     /// Commits a prepared transaction; nothing happens if it is committed already.
     pub fn commit(&self, id: TxnId) {
-        if self.shared.is_ours().is_ok() {
-            self.shared.decisions.commit(id);
+        if let Ok(decisions) = self.shared.decisions() {
+            decisions.commit(id);
             self.shared.wake();
         }
     }
@@ -166,8 +200,7 @@ impl Log {
     /// # Errors
     /// `Full`, `Io`: it is not durable yet. The rows stay hidden, readers wait at that place, and each later call tries again.
     pub fn cancel(&self, id: TxnId) -> Result<()> {
-        self.shared.is_ours()?;
-        let done = self.shared.decisions.cancel(id, &self.shared.files);
+        let done = self.shared.decisions()?.cancel(id, &self.shared.files);
         self.shared.wake();
         done
     }
@@ -185,6 +218,8 @@ impl Log {
     /// # Errors
     /// `Io`, `Forked`.
     pub fn wait_after(&self, seq: Seq, timeout: Duration) -> Result<bool> {
+        // Before any mutex: a thread that is not in this process may have had it when the process was forked.
+        self.shared.is_ours()?;
         let until = Instant::now() + timeout;
         let (lock, news) = &self.shared.news;
         let mut held = lock.lock();
@@ -212,9 +247,10 @@ impl Log {
     /// Takes the right to apply, which one open log of all processes has; `None` if another has it.
     ///
     /// # Errors
-    /// `Io`.
+    /// `Io`, `Forked`.
     pub fn try_lead(&self) -> Result<Option<Lead>> {
-        let file = self.shared.files.dir.open(APPLY_LOCK, OpenMode::Create)?;
+        self.shared.may_write()?;
+        let file = self.shared.files.open_or_make(APPLY_LOCK)?;
         let taken = file.try_lock(LockKind::Exclusive)?;
         Ok(taken.then_some(Lead { _file: file }))
     }
@@ -226,6 +262,7 @@ impl Log {
     /// `Full`, `Io`; the log works on without.
     pub fn prepare_spare(&self) -> Result<bool> {
         let shared = &self.shared;
+        shared.may_write()?;
         shared
             .files
             .prepare_spare(shared.options.segment_bytes, Duration::ZERO)
@@ -244,7 +281,7 @@ impl Log {
     /// # Errors
     /// `Full`, `Io`, `Damaged`.
     pub fn set_config(&self, change: impl FnOnce(&mut Config)) -> Result<Config> {
-        self.shared.is_ours()?;
+        self.shared.may_write()?;
         self.shared.files.with_state(|state| {
             change(&mut state.config);
             Ok((state.config, true))
@@ -325,7 +362,7 @@ fn take_slot(files: &Files) -> Result<(u32, Box<dyn File>, bool)> {
         let file = match files.open(&name, OpenMode::Write)? {
             Some(file) => file,
             None if own.is_some() => break,
-            None => files.dir.open(&name, OpenMode::Create)?,
+            None => files.open_or_make(&name)?,
         };
         if !file.try_lock(LockKind::Exclusive)? {
             joined = true;
@@ -351,20 +388,32 @@ impl Shared {
         }
     }
 
-    fn append(self: &Arc<Shared>, txn: Arc<Txn>, undecided: bool) -> Result<Appended> {
+    /// Whether this process may change the log through this handle.
+    pub(crate) fn may_write(&self) -> Result<()> {
+        self.decisions().map(|_| ())
+    }
+
+    fn decisions(&self) -> Result<&Decisions> {
         self.is_ours()?;
+        self.decisions.as_ref().ok_or(Error::ReadOnly)
+    }
+
+    fn append(self: &Arc<Shared>, txn: Arc<Txn>, undecided: bool) -> Result<Appended> {
+        let decisions = self.decisions()?;
         if txn.rows() == 0 {
             return Ok(Appended { first: 1, last: 0 });
         }
-        self.decisions.retry(&self.files);
+        decisions.retry(&self.files);
         let entry = Entry::new(txn, undecided);
-        self.group.run(&entry, || self.lead())
+        self.group.run(&entry, || self.lead(decisions))
     }
 
     /// Writes and syncs what waits, for everybody.
-    fn lead(self: &Arc<Shared>) {
+    fn lead(&self, decisions: &Decisions) {
         let mut held = self.tail.lock();
-        let (tail, lock) = &mut *held;
+        let Some((tail, lock)) = &mut *held else {
+            return;
+        };
         let locked = lock.lock(LockKind::Exclusive).map_err(Error::from);
         let ready = locked.and_then(|()| tail.catch_up());
         // Taken only now, when it is our turn: more may have come while another process had its turn.
@@ -379,7 +428,7 @@ impl Shared {
         let outcome = ready.and_then(|()| {
             tail.write(&txns, |appended| {
                 let both = entries.iter().zip(appended).filter(|(e, _)| e.undecided);
-                self.decisions.add(both.map(|(e, a)| (e.txn.id(), *a)))
+                decisions.add(both.map(|(e, a)| (e.txn.id(), *a)))
             })
         });
         // Should this fail, the lock goes with its handle; nobody can be told of it here.
@@ -393,7 +442,7 @@ impl Shared {
             }
             Err(e) => {
                 if undecided().next().is_some() {
-                    self.decisions.retract(undecided().map(|e| e.txn.id()));
+                    decisions.retract(undecided().map(|e| e.txn.id()));
                 }
                 entries
                     .iter()
@@ -427,7 +476,7 @@ impl Shared {
         self.is_ours()?;
         self.sight
             .lock()
-            .look(&self.files, self.slot_no, &self.decisions)
+            .look(&self.files, self.slot_no, self.decisions.as_ref())
     }
 
     pub(crate) fn state(&self) -> Result<State> {
@@ -456,8 +505,9 @@ impl Drop for Shared {
             return;
         }
         // So that the next one to open the log finds its end at once. Nothing depends on it.
-        let (tail, lock) = self.tail.get_mut();
-        if let Ok(true) = lock.try_lock(LockKind::Exclusive) {
+        if let Some((tail, lock)) = self.tail.get_mut()
+            && let Ok(true) = lock.try_lock(LockKind::Exclusive)
+        {
             tail.catch_up().and_then(|()| tail.sync_word()).ok();
         }
     }

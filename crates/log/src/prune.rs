@@ -6,12 +6,18 @@
 //! The state names the first segment that stays, durably, before any file is touched. So whatever becomes of the files in a
 //! power cut, what a subscriber acknowledged is durable before rows go for it, and a segment is never missing between others.
 
-use crate::files::{Files, STATE_LOCK, segment_name};
+use crate::files::{END, Files, STATE_LOCK, segment_name};
 use crate::format::DATA_OFF;
 use crate::log::Log;
 use crate::spare::remove;
+use crate::tail::read_word;
 use crate::{Error, Options, Result, Seq};
 use densite_disk::{ErrorKind, LockKind, OpenMode};
+use std::time::Duration;
+
+/// Bytes of a file given back at once, and the pause before more are if somebody appended meanwhile.
+const STEP: u64 = 1 << 20;
+const PAUSE: Duration = Duration::from_millis(10);
 
 /// What pruning did.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -30,6 +36,7 @@ impl Log {
     /// `Full`, `Io`, `Damaged`. What was acknowledged or not stays true.
     pub fn prune(&self, durable: Seq) -> Result<Pruned> {
         let shared = &self.shared;
+        shared.may_write()?;
         let files = &shared.files;
         let visible = shared.visible()?;
         let lock = files.locked(STATE_LOCK)?;
@@ -37,6 +44,9 @@ impl Log {
         let slowest = state.slowest().unwrap_or(Seq::MAX);
         let passed = durable.min(slowest).min(visible.last);
         let tail = visible.word.segment;
+        if !files.is_passed(state.first_segment, tail, passed)? {
+            return Ok(Pruned::default());
+        }
         let mut sizes = Vec::new();
         for number in state.first_segment..tail {
             let file = files.open(&segment_name(number), OpenMode::Read)?;
@@ -45,11 +55,8 @@ impl Log {
         let mut kept: u64 = sizes.iter().sum::<u64>() + (visible.word.off - DATA_OFF);
         let (mut pruned, mut held) = (Pruned::default(), Vec::new());
         for (number, bytes) in (state.first_segment..tail).zip(sizes) {
-            let next = files.segment(number + 1, OpenMode::Read)?;
-            let next =
-                next.ok_or_else(|| crate::files::damaged(number + 1, 0, "the segment is missing"))?;
-            let not_passed = next.header.first_seq > passed.saturating_add(1);
-            if not_passed || kept - bytes < state.config.retain_bytes {
+            let is_passed = files.is_passed(number, tail, passed)?;
+            if !is_passed || kept - bytes < state.config.retain_bytes {
                 break;
             }
             // A reader holds the segment it is at. It needs all that follow too, so this is where pruning ends.
@@ -64,7 +71,7 @@ impl Log {
             pruned.segments += 1;
             pruned.bytes += bytes;
             state.first_segment = number + 1;
-            let first_seq = next.header.first_seq;
+            let first_seq = files.first_seq(number + 1)?;
             state.cancelled.retain(|(_, last)| *last >= first_seq);
         }
         if pruned.segments == 0 {
@@ -86,6 +93,20 @@ impl Log {
             true => self.prune(durable),
             false => Ok(Pruned::default()),
         }
+    }
+}
+
+impl Files {
+    fn first_seq(&self, number: u64) -> Result<Seq> {
+        let segment = self.segment(number, OpenMode::Read)?;
+        let segment =
+            segment.ok_or_else(|| crate::files::damaged(number, 0, "the segment is missing"))?;
+        Ok(segment.header.first_seq)
+    }
+
+    /// Whether a segment is not the last one and all its rows are up to `passed`.
+    fn is_passed(&self, number: u64, tail: u64, passed: Seq) -> Result<bool> {
+        Ok(number < tail && self.first_seq(number + 1)? <= passed.saturating_add(1))
     }
 }
 
@@ -111,7 +132,27 @@ pub(crate) fn retire(files: &Files, first_segment: u64, options: &Options) -> Re
                 _ => {}
             }
         } else {
+            shrink(files, &name, options)?;
             remove(files, &name)?;
+        }
+    }
+    Ok(())
+}
+
+/// Gives back a file's room little by little: while the file system frees 64 MiB at once, writes to other files wait for its journal.
+fn shrink(files: &Files, name: &str, options: &Options) -> Result<()> {
+    let Some(file) = files.open(name, OpenMode::Write)? else {
+        return Ok(());
+    };
+    let end_file = files.dir.open(END, OpenMode::Read)?;
+    let mut seen = None;
+    let mut len = file.len()?;
+    while len > STEP {
+        len -= STEP;
+        file.set_len(len)?;
+        let end = read_word(end_file.as_ref(), files)?.map(|word| (word.segment, word.off));
+        if options.background && seen.replace(end).is_some_and(|before| before != end) {
+            std::thread::sleep(PAUSE);
         }
     }
     Ok(())

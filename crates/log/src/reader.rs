@@ -83,6 +83,7 @@ impl Reader {
     /// `Pruned` when the rows are not in the log any more; `Damaged`; `Io`. After an error the reader stands where it stood.
     #[expect(clippy::should_implement_trait, reason = "the end may move")]
     pub fn next(&mut self) -> Result<Option<Record>> {
+        self.shared.is_ours()?;
         let mut fresh = false;
         loop {
             self.find_place()?;

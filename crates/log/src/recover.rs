@@ -36,9 +36,18 @@ pub(crate) fn segments(files: &Files) -> Result<Vec<u64>> {
 
 /// Finds the end and makes everything before it durable. The caller holds the append lock.
 pub(crate) fn end(files: &Files) -> Result<EndWord> {
-    let numbers = segments(files)?;
     // The last segment may be there without its name being durable, if whoever made it was stopped in between.
     files.dir.sync()?;
+    find(files, OpenMode::Write)
+}
+
+/// The end as far as it can be told without writing, for a log whose end word cannot be read.
+pub(crate) fn end_as_read(files: &Files) -> Result<EndWord> {
+    find(files, OpenMode::Read)
+}
+
+fn find(files: &Files, mode: OpenMode) -> Result<EndWord> {
+    let numbers = segments(files)?;
     let tail = numbers.last().copied().unwrap_or_default();
     let word = match files.open(END, OpenMode::Read)? {
         Some(file) => read_word(file.as_ref(), files)?,
@@ -47,7 +56,7 @@ pub(crate) fn end(files: &Files) -> Result<EndWord> {
     if let Some(word) = word.filter(|w| w.segment > tail) {
         return Err(damaged(word.segment, 0, "the segment is missing"));
     }
-    let Some(segment) = files.segment(tail, OpenMode::Write)? else {
+    let Some(segment) = files.segment(tail, mode)? else {
         return Err(damaged(tail, 0, "the segment is missing"));
     };
     let header = segment.header;
@@ -87,7 +96,9 @@ pub(crate) fn end(files: &Files) -> Result<EndWord> {
         let problem = format!("{problem}, though it was synced");
         return Err(damaged(tail, walk.at(), problem));
     }
-    write_again(walk.file(), known.off, end.off).map_err(|e| name_failure(e, tail))?;
+    if mode != OpenMode::Read {
+        write_again(walk.file(), known.off, end.off).map_err(|e| name_failure(e, tail))?;
+    }
     Ok(end)
 }
 

@@ -27,7 +27,8 @@ pub(crate) struct Visible {
 
 /// Looks at the end word and at the slots of all writers.
 pub(crate) struct Sight {
-    end_file: Box<dyn File>,
+    /// `None` where there is none, in a log that nobody has opened since a power cut took it.
+    end_file: Option<Box<dyn File>>,
     slots: HashMap<u32, Box<dyn File>>,
     word: EndWord,
     /// Nonce and rollbacks of each writer when `cancelled` was loaded.
@@ -38,7 +39,7 @@ pub(crate) struct Sight {
 impl Sight {
     pub(crate) fn new(files: &Files, word: EndWord) -> Result<Sight> {
         Ok(Sight {
-            end_file: files.dir.open(END, OpenMode::Read)?,
+            end_file: files.open(END, OpenMode::Read)?,
             slots: HashMap::new(),
             word,
             seen: Vec::new(),
@@ -48,10 +49,19 @@ impl Sight {
 
     /// Rule 3, and the waiting of rule 1. The order of reading matters: the end first, then who is undecided, then rollbacks; each is written in
     /// the opposite order.
-    pub(crate) fn look(&mut self, files: &Files, own: u32, mine: &Decisions) -> Result<Visible> {
+    pub(crate) fn look(
+        &mut self,
+        files: &Files,
+        own: u32,
+        mine: Option<&Decisions>,
+    ) -> Result<Visible> {
         for _ in 0..TRIES {
+            let Some(end_file) = &self.end_file else {
+                self.end_file = files.open(END, OpenMode::Read)?;
+                break;
+            };
             // It may be read while it is written.
-            if let Some(word) = read_word(self.end_file.as_ref(), files)? {
+            if let Some(word) = read_word(end_file.as_ref(), files)? {
                 self.word = word;
                 break;
             }
@@ -61,10 +71,9 @@ impl Sight {
         let mut last = word.last_seq();
         let mut seen = Vec::with_capacity(word.writers as usize);
         for no in 0..word.writers {
-            let slot = if no == own {
-                mine.slot()
-            } else {
-                self.slot(files, no)?
+            let slot = match mine {
+                Some(mine) if no == own => mine.slot(),
+                _ => self.slot(files, no)?,
             };
             if slot.undecided != 0 {
                 last = last.min(slot.undecided - 1);
@@ -120,4 +129,18 @@ fn read_slot(file: &dyn File) -> Result<WriterSlot> {
         undecided: 1,
         ..WriterSlot::default()
     })
+}
+
+/// The end word, read again while somebody writes it; `None` if there is none that can be read.
+pub(crate) fn settled_word(files: &Files) -> Result<Option<EndWord>> {
+    let Some(file) = files.open(END, OpenMode::Read)? else {
+        return Ok(None);
+    };
+    for _ in 0..TRIES {
+        if let Some(word) = read_word(file.as_ref(), files)? {
+            return Ok(Some(word));
+        }
+        std::thread::yield_now();
+    }
+    Ok(None)
 }

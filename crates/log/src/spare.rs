@@ -9,6 +9,7 @@ use crate::Result;
 use crate::files::{Files, NEW, PREPARING, SPARE, segment_name, unique};
 use crate::format::DATA_OFF;
 use crate::format::segment::SegmentHeader;
+use crate::held::Held;
 use densite_disk::{ErrorKind, File, LockKind, OpenMode, SyncKind};
 use std::time::Duration;
 
@@ -84,7 +85,7 @@ impl Files {
             return Ok(false);
         }
         let name = unique(PREPARING)?;
-        let file = self.dir.open(&name, OpenMode::CreateNew)?;
+        let file = Held::new(self.dir.open(&name, OpenMode::CreateNew)?);
         let filled = self.fill(file.as_ref(), bytes, pause);
         let done =
             filled.and_then(|()| Ok(self.dir.rename(&name, &name.replace(PREPARING, SPARE))?));

@@ -54,6 +54,7 @@ impl Log {
     pub fn subscribe(&self, name: &str, from: Begin) -> Result<Seq> {
         check_name(name)?;
         let shared = &self.shared;
+        shared.may_write()?;
         let last = shared.visible()?.last;
         // Under the state's lock, so that what it begins with is not pruned meanwhile.
         shared.files.with_state(|state| {
@@ -74,6 +75,7 @@ impl Log {
     /// # Errors
     /// `NoSubscriber`, `AckBeyondEnd`; `Full`, `Io`, `Damaged`.
     pub fn ack(&self, name: &str, seq: Seq) -> Result<Seq> {
+        self.shared.may_write()?;
         let last = self.shared.visible()?.last;
         self.shared.files.with_state(|state| {
             let position = position_of(state, name)?;
@@ -91,7 +93,7 @@ impl Log {
     /// # Errors
     /// `NoSubscriber`; `Full`, `Io`, `Damaged`.
     pub fn unsubscribe(&self, name: &str) -> Result<()> {
-        self.shared.is_ours()?;
+        self.shared.may_write()?;
         self.shared.files.with_state(|state| {
             position_of(state, name)?;
             state.subscribers.remove(name);

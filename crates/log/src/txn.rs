@@ -1,7 +1,7 @@
 //! What is appended: a transaction of batches.
 
 use crate::format::record::{MAX_PAYLOAD, padded};
-use crate::rows::{RowsBuilder, Value};
+use crate::rows::{Rows, RowsBuilder, Value};
 use crate::table::Table;
 use crate::{Error, Result, Seq};
 use std::cell::RefCell;
@@ -80,6 +80,21 @@ impl Batch {
         self.rows.len() == 0
     }
 
+    /// The rows so far, for whoever reads them before they are appended.
+    pub fn rows(&self) -> Option<Rows> {
+        Rows::decode(self.rows.encode(), self.rows.len())
+    }
+
+    /// Whose rows they are.
+    pub fn table(&self) -> &Arc<Table> {
+        &self.table
+    }
+
+    /// What is to be done with them.
+    pub fn op(&self) -> Op {
+        self.op
+    }
+
     /// Drops the rows from this one on, as a savepoint that is rolled back does.
     pub fn truncate(&mut self, rows: usize) {
         self.rows.truncate(rows);
@@ -136,6 +151,18 @@ impl Txn {
             parts: Vec::new(),
             rows: 0,
             stored_max: 0,
+        }
+    }
+
+    /// Of records that were read.
+    pub(crate) fn of_parts(id: TxnId, parts: Vec<Part>) -> Txn {
+        let bytes =
+            |p: &Part| padded(p.payload.len() as u32) + padded(p.table.encoded().len() as u32);
+        Txn {
+            id,
+            rows: parts.iter().map(|p| u64::from(p.count)).sum(),
+            stored_max: parts.iter().map(bytes).sum(),
+            parts,
         }
     }
 

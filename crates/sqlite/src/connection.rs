@@ -356,6 +356,93 @@ impl Connection {
         }
     }
 
+    /// The name under which the VFS of a schema's file is registered, for opening another connection in the same way.
+    pub fn registered_vfs(&self, schema: &CStr) -> Option<String> {
+        let mut vfs: *mut ffi::Vfs = std::ptr::null_mut();
+        // SAFETY: this operation takes a `sqlite3_vfs**`.
+        let rc = unsafe {
+            let place = (&raw mut vfs).cast::<c_void>();
+            self.file_control(Some(schema), ffi::FCNTL_VFS_POINTER, place)
+        };
+        if rc != Code::OK || vfs.is_null() {
+            return None;
+        }
+        // SAFETY: a VFS in use is registered and has a terminated name.
+        Some(
+            unsafe { CStr::from_ptr((*vfs).zName) }
+                .to_string_lossy()
+                .into_owned(),
+        )
+    }
+
+    /// The collation by which a column compares.
+    ///
+    /// # Errors
+    /// SQLite's: there is no such table or column.
+    pub fn collation(&self, schema: &CStr, table: &str, column: &str) -> Result<String> {
+        let (table, column) = (c_string(table), c_string(column));
+        let mut name = std::ptr::null();
+        let unasked = std::ptr::null_mut();
+        // SAFETY: an open connection, terminated strings, a place for one answer.
+        self.check(unsafe {
+            (self.api.raw().table_column_metadata)(
+                self.as_ptr(),
+                schema.as_ptr(),
+                table.as_ptr(),
+                column.as_ptr(),
+                std::ptr::null_mut(),
+                &raw mut name,
+                unasked,
+                unasked,
+                unasked,
+            )
+        })?;
+        if name.is_null() {
+            return Ok("BINARY".to_owned());
+        }
+        // SAFETY: terminated text of the schema, copied before anything else is called.
+        Ok(unsafe { CStr::from_ptr(name) }
+            .to_string_lossy()
+            .into_owned())
+    }
+
+    /// The URI parameters with which a schema's database was opened.
+    pub fn uri_parameters(&self, schema: &CStr) -> Vec<(String, String)> {
+        let text = |c: &CStr| c.to_string_lossy().into_owned();
+        // SAFETY: an open connection and a terminated string; the name is SQLite's own and lives as long as the schema.
+        let name = unsafe {
+            let name = (self.api.raw().db_filename)(self.as_ptr(), schema.as_ptr());
+            crate::FileName::from_ptr(self.api, name)
+        };
+        let Some(name) = name.filter(|n| !n.path().is_empty()) else {
+            return Vec::new();
+        };
+        let value = |key| name.parameter(key).map(text).unwrap_or_default();
+        name.keys().map(|key| (text(key), value(key))).collect()
+    }
+
+    /// Makes everything durable that any connection has written to a schema's database file (xSync). Not what is in a WAL or a journal.
+    ///
+    /// # Errors
+    /// The code of the VFS.
+    pub fn sync_file(&self, schema: &CStr) -> Result<()> {
+        let mut file: *mut ffi::File = std::ptr::null_mut();
+        // SAFETY: this operation takes a `sqlite3_file**`.
+        let rc = unsafe {
+            let place = (&raw mut file).cast::<c_void>();
+            self.file_control(Some(schema), ffi::FCNTL_FILE_POINTER, place)
+        };
+        rc.ok()?;
+        // SAFETY: the open file of this connection, which is ours alone during the call; its methods are null or a static table.
+        let sync = unsafe {
+            let methods = file.as_ref().and_then(|f| f.pMethods.as_ref());
+            methods.and_then(|m| m.xSync)
+        };
+        let sync = sync.ok_or_else(|| Error::from(Code::IOERR_FSYNC))?;
+        // SAFETY: the file's own method.
+        Ok(Code(unsafe { sync(file, ffi::SYNC_NORMAL) }).ok()?)
+    }
+
     /// Runs a checkpoint; `mode` is `CHECKPOINT_...`.
     ///
     /// # Errors

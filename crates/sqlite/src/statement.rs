@@ -35,15 +35,23 @@ impl<'c> Statement<'c> {
     /// # Errors
     /// [`Code::RANGE`] when there is no such parameter; [`Code::TOOBIG`].
     pub fn bind(&mut self, index: usize, value: &Value) -> Result<()> {
+        self.bind_ref(index, value.as_ref())
+    }
+
+    /// Binds a value that lies elsewhere; text need not be valid UTF-8.
+    ///
+    /// # Errors
+    /// As [`Statement::bind`].
+    pub fn bind_ref(&mut self, index: usize, value: ValueRef<'_>) -> Result<()> {
         let index = c_int::try_from(index).map_err(|_| Error::from(Code::RANGE))?;
         let t = self.connection.api().raw();
         // SAFETY: a live statement; text and blobs are copied before the call returns.
         let rc = unsafe {
             match value {
-                Value::Null => (t.bind_null)(self.ptr(), index),
-                Value::Integer(n) => (t.bind_int64)(self.ptr(), index, *n),
-                Value::Real(x) => (t.bind_double)(self.ptr(), index, *x),
-                Value::Text(text) => (t.bind_text64)(
+                ValueRef::Null => (t.bind_null)(self.ptr(), index),
+                ValueRef::Integer(n) => (t.bind_int64)(self.ptr(), index, n),
+                ValueRef::Real(x) => (t.bind_double)(self.ptr(), index, x),
+                ValueRef::Text(text) => (t.bind_text64)(
                     self.ptr(),
                     index,
                     text.as_ptr().cast(),
@@ -51,7 +59,7 @@ impl<'c> Statement<'c> {
                     transient(),
                     1, // SQLITE_UTF8
                 ),
-                Value::Blob(blob) => (t.bind_blob64)(
+                ValueRef::Blob(blob) => (t.bind_blob64)(
                     self.ptr(),
                     index,
                     blob.as_ptr().cast::<c_void>(),

@@ -20,6 +20,15 @@ impl Handle {
         self.sync_now(kind)
     }
 
+    /// Makes durable what was published by anybody, without writing anything: for whoever has not the right to write.
+    ///
+    /// # Errors
+    /// As [`Handle::sync`].
+    pub fn sync_seen(&mut self, kind: SyncKind) -> Result<()> {
+        self.check_poison()?;
+        self.file.sync(kind).map_err(|e| self.poison(e))
+    }
+
     pub(crate) fn sync_now(&mut self, kind: SyncKind) -> Result<()> {
         self.check_poison()?;
         let Some(shared) = self.shared.clone() else {

@@ -133,6 +133,11 @@ impl Checkpoint {
         self.phase == Phase::Done
     }
 
+    /// Whether this connection is checkpointing, so that it may write to the store.
+    pub(crate) fn is_under_way(&self) -> bool {
+        self.phase != Phase::None
+    }
+
     /// Whether the database file is what the WAL's end says: all of it was backfilled. For whoever holds the checkpoint lock. Only of an
     /// index that is whole: both copies of its header are the same, as `walIndexTryHdr` wants it.
     pub(crate) fn is_complete(&self) -> bool {

@@ -29,7 +29,6 @@ mod neighbours;
 pub mod pause;
 mod pragma;
 mod private;
-mod process;
 mod settings;
 mod sql;
 mod trim;

@@ -344,6 +344,13 @@ impl VfsFile for MainFile {
         };
         pause::at("before-sync");
         self.host.set_sync_strength(flags);
+        // Ingest syncs what others have checkpointed, without the right to write (rule 1).
+        let may_write = self.level >= ffi::LOCK_EXCLUSIVE
+            || self.settings.unlocked
+            || self.checkpoint.is_under_way();
+        if !may_write && let Some(done) = self.in_store(|handle| handle.sync_seen(kind)) {
+            return done;
+        }
         if let Some(done) = self.in_store(|handle| handle.sync(kind)) {
             self.synced = done.is_ok();
             return done;

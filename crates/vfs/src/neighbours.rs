@@ -6,7 +6,7 @@
 //! explain is another process, and is waited for during a bounded time.
 
 use crate::idle::Idle;
-use crate::process::PerProcess;
+use densite_sqlite::PerProcess;
 use densite_sqlite::ffi;
 use parking_lot::{Condvar, Mutex};
 use std::collections::HashMap;

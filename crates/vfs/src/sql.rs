@@ -11,6 +11,7 @@ use std::ffi::CString;
 /// # Errors
 /// SQLite's.
 pub fn create_functions(connection: &Connection) -> Result<()> {
+    densite_ingest::create_functions(connection)?;
     let flags = ffi::DETERMINISTIC | ffi::INNOCUOUS;
     create_function(connection, "densite_version", 0, flags, |_, _| {
         Ok(Value::from(env!("CARGO_PKG_VERSION")))

@@ -7,7 +7,7 @@
 //! behind it. What does not come like that is not noted.
 
 use crate::main_file::Done;
-use crate::process::PerProcess;
+use densite_sqlite::PerProcess;
 use densite_sqlite::{Code, HostFile, VfsFile};
 use densite_store::Early;
 use parking_lot::Mutex;

@@ -6,6 +6,7 @@ mod converted;
 pub(crate) mod decompress;
 pub(crate) mod gain;
 pub(crate) mod info;
+pub(crate) mod load;
 pub(crate) mod objects;
 pub(crate) mod report;
 pub(crate) mod sql;

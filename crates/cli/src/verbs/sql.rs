@@ -50,7 +50,7 @@ pub(crate) fn run(common: Common, args: &SqlArgs) -> Outcome {
 }
 
 /// Opens the database; what is wrong with the path is said in our words, for SQLite only says that it cannot.
-fn open(db: &str) -> Result<Connection, Failure> {
+pub(super) fn open(db: &str) -> Result<Connection, Failure> {
     let uri = db.starts_with("file:");
     if !uri && db != ":memory:" {
         let path = Path::new(db);
@@ -255,7 +255,7 @@ fn other(text: String) -> Failure {
 }
 
 /// A sentence that names the statement, and the exit code that SQLite's result code stands for.
-fn failure(db: &str, at: Option<(u64, &Piece)>, e: &rusqlite::Error) -> Failure {
+pub(super) fn failure(db: &str, at: Option<(u64, &Piece)>, e: &rusqlite::Error) -> Failure {
     let (sqlite_code, message) = match e {
         rusqlite::Error::SqliteFailure(error, Some(message)) => {
             (Some(error.extended_code), message.clone())

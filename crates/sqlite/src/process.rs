@@ -4,21 +4,27 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 
 /// A static that starts anew in the child after a fork: there, a mutex may be held by a
 /// thread that does not exist, and what it guards is about the parent's connections.
-pub(crate) struct PerProcess<T: 'static>(AtomicPtr<Owned<T>>);
+pub struct PerProcess<T: 'static>(AtomicPtr<Owned<T>>);
 
 struct Owned<T> {
     process: u32,
     value: T,
 }
 
+impl<T: Default + Send + Sync> Default for PerProcess<T> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl<T: Default + Send + Sync> PerProcess<T> {
     /// Not there until it is first asked for.
-    pub(crate) const fn new() -> Self {
+    pub const fn new() -> Self {
         PerProcess(AtomicPtr::new(std::ptr::null_mut()))
     }
 
     /// This process's value.
-    pub(crate) fn get(&'static self) -> &'static T {
+    pub fn get(&'static self) -> &'static T {
         let process = std::process::id();
         let mut seen = self.0.load(Ordering::Acquire);
         loop {

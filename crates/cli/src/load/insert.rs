@@ -1,0 +1,319 @@
+//! Bringing rows in, in one transaction: all of them, or none.
+
+use super::order::Part;
+use super::target::{self, Target, quoted};
+use super::{Bad, Row, Source, shown};
+use densite::Progress;
+use rusqlite::types::Value;
+use rusqlite::{Connection, params_from_iter};
+
+/// What was done.
+#[derive(Debug, Default)]
+pub(crate) struct Loaded {
+    pub(crate) rows: u64,
+    pub(crate) created: bool,
+    /// Rows were brought into the order of the key.
+    pub(crate) sorted: bool,
+    /// Rows left out, and the first of them.
+    pub(crate) skipped: u64,
+    pub(crate) bad: Vec<Bad>,
+}
+
+/// Why nothing was done.
+pub(crate) enum Stop {
+    Input(Bad),
+    Table(String),
+    Sql(rusqlite::Error),
+    Interrupted,
+}
+
+impl From<rusqlite::Error> for Stop {
+    fn from(e: rusqlite::Error) -> Stop {
+        Stop::Sql(e)
+    }
+}
+
+/// Bad rows that are told in full.
+const TOLD: usize = 10;
+/// Statements for rows with different columns that are kept prepared.
+const STATEMENTS: usize = 64;
+/// Rows between two looks at progress and at signals.
+const TURN: u64 = 1024;
+
+/// How rows are brought in.
+pub(crate) struct Options<'a> {
+    pub(crate) table: &'a str,
+    /// Leave out rows that cannot be loaded.
+    pub(crate) skip_errors: bool,
+    /// Columns of the file are the table's by their order.
+    pub(crate) by_order: bool,
+    /// Bytes of rows held in memory for sorting.
+    pub(crate) memory: u64,
+}
+
+struct Load<'a> {
+    db: &'a Connection,
+    options: &'a Options<'a>,
+    target: Target,
+    /// Of each column of the file, the table's.
+    places: Vec<usize>,
+    loaded: Loaded,
+}
+
+/// Loads all rows of a source. On an error nothing was changed.
+pub(crate) fn load(
+    db: &Connection,
+    source: &mut dyn Source,
+    options: &Options<'_>,
+    progress: &mut dyn Progress,
+) -> Result<Loaded, Stop> {
+    db.set_prepared_statement_cache_capacity(STATEMENTS);
+    db.execute_batch("BEGIN IMMEDIATE")?;
+    let done = within(db, source, options, progress).and_then(|loaded| {
+        db.execute_batch("COMMIT")?;
+        Ok(loaded)
+    });
+    if done.is_err() {
+        // What failed before tells more; a connection that is closed rolls back too.
+        db.execute_batch("ROLLBACK").ok();
+    }
+    done
+}
+
+fn within(
+    db: &Connection,
+    source: &mut dyn Source,
+    options: &Options<'_>,
+    progress: &mut dyn Progress,
+) -> Result<Loaded, Stop> {
+    let known = match target::look(db, options.table)? {
+        Some(Err(reason)) => return Err(Stop::Table(reason)),
+        Some(Ok(target)) => Some(target),
+        None => None,
+    };
+    let mut load = Load {
+        db,
+        options,
+        target: known.clone().unwrap_or_default(),
+        places: Vec::new(),
+        loaded: Loaded {
+            created: known.is_none(),
+            ..Loaded::default()
+        },
+    };
+    let mut is_known = known.is_some();
+    loop {
+        let (mut rows, is_end) = load.read(source, progress)?;
+        if !is_known {
+            // The first rows tell which columns there are.
+            if source.columns().is_empty() {
+                return Err(Stop::Input(Bad::file(
+                    "has no rows to tell the columns of the new table",
+                )));
+            }
+            target::create(db, options.table, source.columns())?;
+            let made = target::look(db, options.table)?.and_then(Result::ok);
+            load.target = made.unwrap_or_default();
+            is_known = true;
+        }
+        load.sort(source, &mut rows)?;
+        for row in &rows {
+            load.insert(source, row)?;
+            if load.loaded.rows.is_multiple_of(TURN) && progress.cancelled() {
+                return Err(Stop::Interrupted);
+            }
+        }
+        if is_end {
+            return Ok(load.loaded);
+        }
+    }
+}
+
+impl Load<'_> {
+    /// As many rows as fit into memory; whether they are the last.
+    fn read(
+        &mut self,
+        source: &mut dyn Source,
+        progress: &mut dyn Progress,
+    ) -> Result<(Vec<Row>, bool), Stop> {
+        let (mut rows, mut bytes) = (Vec::new(), 0);
+        while bytes < self.options.memory {
+            if (rows.len() as u64).is_multiple_of(TURN) {
+                progress.done(source.bytes_read());
+                if progress.cancelled() {
+                    return Err(Stop::Interrupted);
+                }
+            }
+            match source.next() {
+                Ok(Some(row)) => {
+                    bytes += size_of_row(&row);
+                    rows.push(row);
+                }
+                Ok(None) => return Ok((rows, true)),
+                Err(bad) => self.skip(bad)?,
+            }
+        }
+        Ok((rows, false))
+    }
+
+    fn skip(&mut self, bad: Bad) -> Result<(), Stop> {
+        if !self.options.skip_errors || bad.is_last {
+            return Err(Stop::Input(bad));
+        }
+        self.loaded.skipped += 1;
+        if self.loaded.bad.len() < TOLD {
+            self.loaded.bad.push(bad);
+        }
+        Ok(())
+    }
+
+    /// Finds the table's column for those of the file that are new.
+    fn place(&mut self, source: &dyn Source, at: Option<u64>) -> Result<(), Bad> {
+        let columns = source.columns();
+        for (i, column) in columns.iter().enumerate().skip(self.places.len()) {
+            let named = |name: &String| name.eq_ignore_ascii_case(&column.name);
+            let place = match self.options.by_order {
+                true => Some(i).filter(|i| *i < self.target.columns.len()),
+                false => self.target.columns.iter().position(named),
+            };
+            let place = place.filter(|p| !self.places.contains(p));
+            let Some(place) = place else {
+                let table = self.options.table;
+                let problem = match self.options.by_order {
+                    true => format!(
+                        "has {} fields, and table {table} takes {}",
+                        columns.len(),
+                        self.target.columns.len()
+                    ),
+                    false if self.target.columns.iter().any(named) => "is there twice".to_owned(),
+                    false => format!(
+                        "is no column of table {table} that takes values; it has {}",
+                        self.target.columns.join(", ")
+                    ),
+                };
+                let bad = Bad {
+                    at,
+                    ..Bad::file(problem)
+                };
+                return Err(match self.options.by_order {
+                    true => bad,
+                    false => bad.with(&column.name, None),
+                });
+            };
+            self.places.push(place);
+        }
+        Ok(())
+    }
+
+    /// Brings rows into the order of the table's key, unless they are, or order may matter.
+    fn sort(&mut self, source: &dyn Source, rows: &mut [Row]) -> Result<(), Stop> {
+        let at = rows
+            .first()
+            .map(|row| row.at)
+            .filter(|_| source.unit() == "line");
+        self.place(source, at).map_err(Stop::Input)?;
+        if !self.target.may_sort || self.options.skip_errors || self.target.key.is_empty() {
+            return Ok(());
+        }
+        let place_of = |name: &String| {
+            let column = self.target.columns.iter().position(|c| c == name)?;
+            self.places.iter().position(|p| *p == column)
+        };
+        // A key that the file does not have is made as rows come.
+        let Some(key) = self
+            .target
+            .key
+            .iter()
+            .map(place_of)
+            .collect::<Option<Vec<_>>>()
+        else {
+            return Ok(());
+        };
+        let key_of = |row: &Row| -> Vec<Part> {
+            let part = |i: &usize| Part::of(row.values.get(*i).and_then(Option::as_ref));
+            key.iter().map(part).collect()
+        };
+        if !rows.is_sorted_by_key(key_of) {
+            rows.sort_by_cached_key(key_of);
+            self.loaded.sorted = true;
+        }
+        Ok(())
+    }
+
+    fn insert(&mut self, source: &dyn Source, row: &Row) -> Result<(), Stop> {
+        if let Err(bad) = self.place(source, Some(row.at)) {
+            return Err(Stop::Input(bad));
+        }
+        let there = row.values.iter().zip(&self.places);
+        let (values, columns): (Vec<&Value>, Vec<String>) = there
+            .filter_map(|(value, place)| {
+                let column = self.target.columns.get(*place)?;
+                Some((value.as_ref()?, quoted(column)))
+            })
+            .unzip();
+        let table = quoted(self.options.table);
+        let sql = match columns.len() {
+            0 => format!("INSERT INTO main.{table} DEFAULT VALUES"),
+            n => format!(
+                "INSERT INTO main.{table}({}) VALUES ({})",
+                columns.join(", "),
+                vec!["?"; n].join(", ")
+            ),
+        };
+        let mut statement = self.db.prepare_cached(&sql)?;
+        match statement.execute(params_from_iter(values)) {
+            Ok(_) => {
+                self.loaded.rows += 1;
+                Ok(())
+            }
+            Err(e) => {
+                let bad = self.refused(row, &e);
+                bad.map_or(Err(Stop::Sql(e)), |bad| self.skip(bad))
+            }
+        }
+    }
+
+    /// What the table refused about a row; `None` for an error that is not the row's.
+    fn refused(&self, row: &Row, e: &rusqlite::Error) -> Option<Bad> {
+        let rusqlite::Error::SqliteFailure(error, message) = e else {
+            return None;
+        };
+        // CONSTRAINT, MISMATCH, TOOBIG, and RAISE of a trigger.
+        if !matches!(error.extended_code & 0xff, 19 | 20 | 18) {
+            return None;
+        }
+        let problem = message.clone().unwrap_or_else(|| error.to_string());
+        let bad = Bad::row(row.at, problem.clone());
+        // SQLite names columns as table.column.
+        let named = |column: &&String| {
+            let mut words = problem.split([' ', ',']);
+            words.any(|w| {
+                w.rsplit_once('.')
+                    .is_some_and(|(_, name)| name == column.as_str())
+            })
+        };
+        // Only the row id has a type that is insisted upon in tables that are not STRICT, and then no column is named.
+        let row_id = || match (error.extended_code & 0xff, self.target.key.as_slice()) {
+            (20, [key]) => self.target.columns.iter().find(|c| *c == key),
+            _ => None,
+        };
+        let Some(column) = self.target.columns.iter().find(named).or_else(row_id) else {
+            return Some(bad);
+        };
+        let place = self.target.columns.iter().position(|c| c == column)?;
+        let value = self.places.iter().position(|p| *p == place);
+        let value = value.and_then(|i| row.values.get(i)?.as_ref());
+        Some(bad.with(column, value.map(shown)))
+    }
+}
+
+/// About what a row takes in memory.
+fn size_of_row(row: &Row) -> u64 {
+    let bytes = |value: &Option<Value>| match value {
+        Some(Value::Text(text)) => text.len(),
+        Some(Value::Blob(bytes)) => bytes.len(),
+        _ => 0,
+    };
+    let own = std::mem::size_of::<Row>() + std::mem::size_of_val(row.values.as_slice());
+    (own + row.values.iter().map(bytes).sum::<usize>()) as u64
+}

@@ -1,0 +1,61 @@
+//! The order of a table's key, near enough to SQLite's: it only has to make neighbours of neighbours.
+
+use rusqlite::types::Value;
+
+/// A value of a key. Text that looks like a number is one, for a column may make one of it.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Part {
+    Null,
+    /// The number as a float, in the order of its bits, then exactly if it is an integer.
+    Number(i64, i64),
+    Text(String),
+    Blob(Vec<u8>),
+}
+
+/// A float as an integer in the same order.
+fn ordered(x: f64) -> i64 {
+    let bits = x.to_bits() as i64;
+    bits ^ (((bits >> 63) as u64) >> 1) as i64
+}
+
+impl Part {
+    pub(super) fn of(value: Option<&Value>) -> Part {
+        let integer = |n: i64| Part::Number(ordered(n as f64), n);
+        match value {
+            None | Some(Value::Null) => Part::Null,
+            Some(Value::Integer(n)) => integer(*n),
+            Some(Value::Real(x)) => Part::Number(ordered(*x), 0),
+            Some(Value::Text(text)) => match (text.parse::<i64>(), text.parse::<f64>()) {
+                (Ok(n), _) => integer(n),
+                (_, Ok(x)) => Part::Number(ordered(x), 0),
+                _ => Part::Text(text.clone()),
+            },
+            Some(Value::Blob(bytes)) => Part::Blob(bytes.clone()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn as_sqlite_orders() {
+        let values = [
+            Value::Null,
+            Value::Real(-1e300),
+            Value::Text("-10".into()),
+            Value::Integer(-2),
+            Value::Real(-0.5),
+            Value::Real(1.5),
+            Value::Integer(2),
+            Value::Text("10".into()),
+            Value::Integer(i64::MAX - 1),
+            Value::Integer(i64::MAX),
+            Value::Text("a".into()),
+            Value::Blob(vec![0]),
+        ];
+        let parts: Vec<Part> = values.iter().map(|v| Part::of(Some(v))).collect();
+        assert!(parts.is_sorted_by(|a, b| a < b), "{parts:?}");
+    }
+}

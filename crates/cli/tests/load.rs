@@ -1,0 +1,396 @@
+//! `densite load`: rows of CSV, JSON lines and Parquet into tables of plain and compressed databases; bad input is named and leaves nothing behind.
+
+mod common;
+
+use common::{Ran, at, densite, is_compressed, temp};
+use parquet::data_type::{
+    BoolType, ByteArray, ByteArrayType, DoubleType, FixedLenByteArray, FixedLenByteArrayType,
+    Int32Type, Int64Type,
+};
+use parquet::file::writer::SerializedFileWriter;
+use parquet::schema::parser::parse_message_type;
+use rusqlite::Connection;
+use std::sync::Arc;
+
+const TABLE: &str =
+    "CREATE TABLE t(id INTEGER PRIMARY KEY, name TEXT NOT NULL, score REAL, extra DEFAULT 'none')";
+
+fn write(dir: &tempfile::TempDir, name: &str, bytes: impl AsRef<[u8]>) -> String {
+    let path = at(dir, name);
+    std::fs::write(&path, bytes).expect("written");
+    path
+}
+
+/// A plain database with the table.
+fn plain(dir: &tempfile::TempDir) -> String {
+    let path = at(dir, "plain.db");
+    Connection::open(&path)
+        .expect("opens")
+        .execute_batch(TABLE)
+        .expect("made");
+    path
+}
+
+/// Rows as `densite sql` prints them in CSV, without the header.
+fn rows(db: &str, sql: &str) -> Vec<String> {
+    let ran = densite(&["sql", db, sql, "--format", "csv"]).expect(0);
+    ran.out.lines().skip(1).map(str::to_owned).collect()
+}
+
+/// Refused: exit code 1, the sentence names these, and the table has as many rows as before.
+#[track_caller]
+fn refused(ran: Ran, db: &str, words: &[&str]) {
+    let ran = ran.expect(1);
+    for word in words {
+        assert!(ran.err.contains(word), "no {word:?} in {}", ran.err);
+    }
+    assert_eq!(rows(db, "SELECT count(*) FROM t"), ["0"], "{}", ran.err);
+}
+
+#[test]
+fn csv_into_a_table_that_is_there() {
+    let dir = temp();
+    let file = write(
+        &dir,
+        "in.csv",
+        "\u{feff}name,ID,score\n\"c, \"\"d\"\"\",3,1.5\na,1,\n\"x\ny\",2,7\n",
+    );
+    let compressed = at(&dir, "new.db");
+    densite(&["sql", &compressed, TABLE]).expect(0);
+    for db in [plain(&dir), compressed.clone()] {
+        let ran = densite(&["load", &db, "t", &file, "--json"]).expect(0);
+        let json = ran.json();
+        assert_eq!(
+            (json["rows"].as_u64(), json["created"].as_bool()),
+            (Some(3), Some(false))
+        );
+        assert_eq!(json["sorted"], true, "by the key");
+        let all = rows(
+            &db,
+            "SELECT id, quote(name), quote(score), extra, typeof(id) FROM t",
+        );
+        assert_eq!(
+            all.join("\n"),
+            "1,'a','',none,integer\n2,\"'x\ny'\",7.0,none,integer\n3,\"'c, \"\"d\"\"'\",1.5,none,integer"
+        );
+    }
+    assert!(is_compressed(&compressed));
+}
+
+#[test]
+fn a_table_is_made_as_the_sqlite3_shell_makes_it() {
+    let dir = temp();
+    let file = write(&dir, "in.tsv", "id\tname\n007\ta\n");
+    let db = at(&dir, "new.db");
+    let ran = densite(&["load", &db, "t", &file]).expect(0);
+    assert!(
+        ran.out.contains("1 rows into t") && ran.out.contains("which was made"),
+        "{}",
+        ran.out
+    );
+    assert_eq!(
+        rows(&db, "SELECT * FROM t"),
+        ["007,a"],
+        "nothing is made of it that it was not"
+    );
+    assert!(is_compressed(&db), "a new database is a compressed one");
+    assert_eq!(
+        rows(&db, "SELECT group_concat(type) FROM pragma_table_info('t')"),
+        ["\"TEXT,TEXT\""]
+    );
+}
+
+#[test]
+fn options_of_csv() {
+    let dir = temp();
+    let db = plain(&dir);
+    let file = write(&dir, "in.dat", "1;a;NA\n2;b;2.5\n");
+    densite(&["load", &db, "t", &file])
+        .expect(2)
+        .says("--format");
+    let args = [
+        "load",
+        &db,
+        "t",
+        &file,
+        "--format",
+        "csv",
+        "--no-header",
+        "--delimiter",
+        ";",
+        "--null",
+        "NA",
+    ];
+    densite(&args).expect(0);
+    assert_eq!(
+        rows(&db, "SELECT id, name, score IS NULL, score FROM t"),
+        ["1,a,1,", "2,b,0,2.5"]
+    );
+    densite(&["load", &db, "t", &file, "--delimiter", "ab"]).expect(2);
+}
+
+#[test]
+fn bad_csv_is_named_and_loads_nothing() {
+    let dir = temp();
+    let db = plain(&dir);
+    for (text, words) in [
+        (
+            &b"id,name\n1,a\n2\n"[..],
+            &["in.csv, line 3", "has 1 fields", "has 2"][..],
+        ),
+        (
+            b"id,name,nope\n1,a,b\n",
+            &["in.csv", "column nope", "no column of table t"],
+        ),
+        (b"id,name,ID\n1,a,2\n", &["column ID", "is there twice"]),
+        (
+            b"id,name\n1,a\n2,\xff\n",
+            &["line 3", "column name", "not UTF-8"],
+        ),
+        (
+            b"id,name\n1,a\n1,b\n",
+            &[
+                "line 3",
+                "column id",
+                "value \"1\"",
+                "UNIQUE constraint failed: t.id",
+            ],
+        ),
+        (
+            b"id,name\nx,a\n",
+            &["line 2", "column id", "value \"x\"", "datatype mismatch"],
+        ),
+        (
+            b"id,score\n1,2\n",
+            &[
+                "line 2",
+                "column name",
+                "NOT NULL constraint failed: t.name",
+            ],
+        ),
+        (b"", &["is empty"]),
+    ] {
+        let file = write(&dir, "in.csv", text);
+        refused(densite(&["load", &db, "t", &file]), &db, words);
+        refused(
+            densite(&["load", &db, "t", &file]),
+            &db,
+            &["nothing was loaded"],
+        );
+    }
+    let file = write(&dir, "in.csv", "id,name\n1,a\n1,b\n");
+    let json = densite(&["load", &db, "t", &file, "--json"])
+        .expect(1)
+        .json();
+    let error = &json["error"];
+    assert_eq!(
+        (&error["kind"], &error["at"], &error["column"]),
+        (&"input".into(), &3.into(), &"id".into())
+    );
+    refused(
+        densite(&["load", &db, "t", &at(&dir, "none.csv")]),
+        &db,
+        &["none.csv", "cannot be opened"],
+    );
+    densite(&["sql", &db, "CREATE VIEW v AS SELECT * FROM t"]).expect(0);
+    densite(&["load", &db, "v", &file])
+        .expect(1)
+        .says("v is a view");
+    let not_a_database = write(
+        &dir,
+        "x.db",
+        "no database, and longer than the header of one would be, so that it is looked at: it is plain text",
+    );
+    densite(&["load", &not_a_database, "t", &file]).expect(5);
+}
+
+#[test]
+fn rows_that_cannot_be_loaded_are_left_out_when_asked() {
+    let dir = temp();
+    let db = plain(&dir);
+    let file = write(&dir, "in.csv", b"id,name\n5,a\n5,b\nx,c\n6\n7,\xff\n8,d\n");
+    let ran = densite(&["load", &db, "t", &file, "--skip-errors", "--json"]).expect(0);
+    let json = ran.json();
+    assert_eq!(
+        (json["rows"].as_u64(), json["skipped"].as_u64()),
+        (Some(2), Some(4))
+    );
+    assert_eq!(json["skipped_first"].as_array().map(Vec::len), Some(4));
+    assert!(ran.err.contains("line 3, column id"), "{}", ran.err);
+    assert_eq!(
+        rows(&db, "SELECT id, name FROM t"),
+        ["5,a", "8,d"],
+        "the first of equal keys stays"
+    );
+}
+
+#[test]
+fn json_lines() {
+    let dir = temp();
+    let db = plain(&dir);
+    let file = write(
+        &dir,
+        "in.jsonl",
+        "{\"id\": 2, \"name\": \"b\", \"score\": null}\n\n{\"name\": \"a\", \"id\": 1, \"extra\": [1, {\"x\": true}], \"score\": 1e3}\n",
+    );
+    densite(&["load", &db, "t", &file]).expect(0);
+    let all = rows(&db, "SELECT id, name, quote(score), quote(extra) FROM t");
+    assert_eq!(
+        all,
+        ["1,a,1000.0,\"'[1,{\"\"x\"\":true}]'\"", "2,b,NULL,'none'"],
+        "a key that is not there gets the default"
+    );
+    densite(&["sql", &db, "DELETE FROM t"]).expect(0);
+    for (text, words) in [
+        (
+            "{\"id\":1,\"name\":\"a\"}\n{\"id\":2,\"name\":}\n",
+            &["in.jsonl, line 2", "is not JSON"][..],
+        ),
+        (
+            "{\"id\":1,\"name\":\"a\"}\n[1]\n",
+            &["line 2", "value", "is not a JSON object"],
+        ),
+        (
+            "{\"id\":1,\"name\":\"a\"}\n{\"id\":2,\"nam\":\"b\"}\n",
+            &["line", "column nam", "no column of table t"],
+        ),
+        (
+            "{\"id\":1,\"name\":\"a\"}\n{\"id\":2,\"name\":null}\n",
+            &["line 2", "column name", "NULL"],
+        ),
+    ] {
+        let file = write(&dir, "in.jsonl", text);
+        refused(densite(&["load", &db, "t", &file]), &db, words);
+    }
+    let new = at(&dir, "new.db");
+    let file = write(&dir, "in.ndjson", "{\"b\":1,\"a\":\"x\"}\n{\"c\":2.5}\n");
+    densite(&["load", &new, "made", &file]).expect(0);
+    assert_eq!(rows(&new, "SELECT b, a, c FROM made"), ["1,x,", ",,2.5"]);
+}
+
+/// A file with a column of each kind.
+fn parquet_file(path: &str, ids: &[i64], days: i32) {
+    let schema = "message rows {
+        required int64 id;
+        optional binary name (utf8);
+        required double score;
+        required boolean flag;
+        required int32 day (date);
+        required int64 at (timestamp(micros, true));
+        required fixed_len_byte_array(4) price (decimal(9, 2));
+        required binary raw;
+    }";
+    let schema = Arc::new(parse_message_type(schema).expect("a schema"));
+    let file = std::fs::File::create(path).expect("made");
+    let mut writer = SerializedFileWriter::new(file, schema, Arc::default()).expect("writer");
+    let mut group = writer.next_row_group().expect("group");
+    let n = ids.len();
+    macro_rules! column {
+        ($kind:ty, $values:expr, $levels:expr) => {{
+            let mut column = group.next_column().expect("next").expect("a column");
+            column
+                .typed::<$kind>()
+                .write_batch($values, $levels, None)
+                .expect("written");
+            column.close().expect("closed");
+        }};
+    }
+    column!(Int64Type, ids, None);
+    let levels: Vec<i16> = (0..n).map(|i| i16::from(i > 0)).collect();
+    let names = vec![ByteArray::from("n"); n - 1];
+    column!(ByteArrayType, &names, Some(&levels));
+    column!(DoubleType, &vec![0.25; n], None);
+    column!(BoolType, &vec![true; n], None);
+    column!(Int32Type, &vec![days; n], None);
+    column!(Int64Type, &vec![1_700_000_000_123_456; n], None);
+    let price = FixedLenByteArray::from(vec![0xff, 0xff, 0xff, 0x85]);
+    column!(FixedLenByteArrayType, &vec![price; n], None);
+    column!(ByteArrayType, &vec![ByteArray::from(vec![0, 255]); n], None);
+    group.close().expect("closed");
+    writer.close().expect("closed");
+}
+
+#[test]
+fn parquet() {
+    let dir = temp();
+    let (file, db) = (at(&dir, "in.parquet"), at(&dir, "new.db"));
+    parquet_file(&file, &[3, 1, 2], 19_000);
+    densite(&["load", &db, "t", &file]).expect(0);
+    let types = rows(
+        &db,
+        "SELECT group_concat(type, ' ') FROM pragma_table_info('t')",
+    );
+    assert_eq!(types, ["INTEGER TEXT REAL INTEGER TEXT TEXT NUMERIC BLOB"]);
+    let all = rows(&db, "SELECT *, typeof(price) FROM t");
+    let rest = "0.25,1,2022-01-08,2023-11-14 22:13:20.123456,-1.23,X'00FF',real";
+    assert_eq!(
+        all,
+        [
+            format!("3,,{rest}"),
+            format!("1,n,{rest}"),
+            format!("2,n,{rest}")
+        ]
+    );
+    assert_eq!(
+        rows(
+            &db,
+            "SELECT strftime('%Y', day), julianday(at) > 0 FROM t LIMIT 1"
+        ),
+        ["2022,1"]
+    );
+
+    let plain = plain(&dir);
+    refused(
+        densite(&["load", &plain, "t", &file]),
+        &plain,
+        &["in.parquet", "column flag", "no column of table t"],
+    );
+    parquet_file(&file, &[1, 2], i32::MAX);
+    densite(&["sql", &db, "DELETE FROM t"]).expect(0);
+    refused(
+        densite(&["load", &db, "t", &file]),
+        &db,
+        &["row 1", "column day", "2147483647 days", "years 1 to 9999"],
+    );
+    let torn = std::fs::read(&file).expect("read");
+    std::fs::write(&file, &torn[..torn.len() / 2]).expect("written");
+    refused(
+        densite(&["load", &db, "t", &file]),
+        &db,
+        &["in.parquet", "cannot be read as Parquet"],
+    );
+}
+
+#[test]
+fn rows_are_sorted_by_the_key_unless_a_trigger_may_look() {
+    let dir = temp();
+    let db = at(&dir, "a.db");
+    let text: String = (0..5000u64)
+        .map(|i| format!("{},{}\n", i * 7919 % 5000, "x".repeat(300)))
+        .collect();
+    let file = write(&dir, "in.csv", format!("b,payload\n{text}"));
+    let tables =
+        "CREATE TABLE pair(a DEFAULT 1, b INTEGER, payload, PRIMARY KEY (b)) WITHOUT ROWID;
+        CREATE TABLE watched(b INTEGER PRIMARY KEY, payload); CREATE TABLE seen(b);
+        CREATE TRIGGER look AFTER INSERT ON watched BEGIN INSERT INTO seen VALUES (new.b); END;
+        CREATE TABLE keyless(b, payload)";
+    densite(&["sql", &db, tables]).expect(0);
+    let sorted = |table: &str| -> bool {
+        let json = densite(&["load", &db, table, &file, "--json", "--memory", "1"])
+            .expect(0)
+            .json();
+        assert_eq!(json["rows"], 5000);
+        json["sorted"].as_bool().expect("a boolean")
+    };
+    assert!(sorted("pair"));
+    assert!(!sorted("watched"));
+    assert_eq!(
+        rows(&db, "SELECT b FROM seen ORDER BY rowid LIMIT 3"),
+        ["0", "2919", "838"]
+    );
+    assert!(!sorted("keyless"));
+    assert_eq!(
+        rows(&db, "SELECT count(*), count(DISTINCT b), sum(b) FROM pair"),
+        ["5000,5000,12497500"]
+    );
+}

@@ -1,0 +1,41 @@
+//! Up to where the database holds durably what was applied (rule 4): only that may be pruned.
+//!
+//! Any connection may run with synchronous=OFF, so a commit says nothing. What was committed before a checkpoint that reached the WAL's end is in the database's file, and durable
+//! once that is synced. With a rollback journal a commit is the journal's removal, which the directory's sync makes durable.
+
+use crate::error::refused;
+use crate::position::Position;
+use densite_disk::{Dir, RealDir};
+use densite_log::Seq;
+use densite_sqlite::{Connection, Result, ffi};
+use std::path::Path;
+
+/// The last row that is applied durably; 0 if that cannot be told now, because readers hold the WAL.
+///
+/// # Errors
+/// Within a transaction; SQLite's.
+pub fn position(connection: &Connection) -> Result<Seq> {
+    if !connection.is_autocommit() {
+        return Err(refused(
+            "what is durable cannot be told within a transaction; end it first",
+        ));
+    }
+    let Some(position) = Position::read(connection)? else {
+        return Ok(0);
+    };
+    let mode = connection.query_string("PRAGMA main.journal_mode")?;
+    if mode.as_deref() == Some("wal") {
+        let done = connection.checkpoint(Some(c"main"), ffi::CHECKPOINT_PASSIVE)?;
+        if done.checkpointed != done.wal_frames {
+            return Ok(0);
+        }
+    }
+    connection.sync_file(c"main")?;
+    let path = connection.filename(c"main").unwrap_or_default();
+    if let Some(parent) = Path::new(&path).parent() {
+        RealDir::new(parent)
+            .sync()
+            .map_err(|e| refused(format!("{}: {e}", parent.display())))?;
+    }
+    Ok(position.seq)
+}

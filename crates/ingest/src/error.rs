@@ -1,0 +1,35 @@
+//! Errors of the log as SQLite's.
+
+use densite_log as log;
+use densite_sqlite::{Code, Error};
+use std::path::Path;
+
+/// What the log in that directory said, with the code that fits.
+pub fn from_log(dir: &Path, error: log::Error) -> Error {
+    let code = match &error {
+        log::Error::Full(_) => Code::FULL,
+        log::Error::Io(_) => Code::IOERR,
+        log::Error::SyncFailed(_) => Code::IOERR_FSYNC,
+        log::Error::Damaged { .. } => Code::CORRUPT,
+        log::Error::TooLarge { .. } => Code::TOOBIG,
+        log::Error::Forked => Code::MISUSE,
+        _ => Code::ERROR,
+    };
+    let text = match error {
+        log::Error::Missing => format!(
+            "{}: the log that the database names is not there; put it back, or give up what was not applied yet with DROP TABLE densite_applied and begin a new one",
+            dir.display()
+        ),
+        log::Error::Damaged { .. } => format!(
+            "{}: {error}; `densite log check` lists what is damaged",
+            dir.display()
+        ),
+        error => format!("{}: {error}", dir.display()),
+    };
+    Error::new(code, text)
+}
+
+/// An error with a sentence of our own.
+pub(crate) fn refused(message: impl Into<String>) -> Error {
+    Error::new(Code::ERROR, message)
+}

@@ -1,0 +1,115 @@
+//! What an application reads from the log: `densite_log(subscriber, max_rows)`.
+
+use crate::error::refused;
+use crate::home::Home;
+use crate::json::object;
+use densite_log::{Op, Record, Seq};
+use densite_sqlite::{Connection, Result, Value, ValueRef, create_table_function};
+
+/// Rows answered when no number is asked for.
+const ROWS: i64 = 1000;
+
+/// One row of the log.
+pub struct Entry {
+    /// Its number.
+    pub seq: Seq,
+    /// Whose row it is.
+    pub table: String,
+    /// What is done with it: `insert`, `update` or `delete`.
+    pub op: &'static str,
+    /// The key's columns, a JSON object.
+    pub key: String,
+    /// All columns, a JSON object; `None` of a row that is deleted.
+    pub row: Option<String>,
+}
+
+fn as_sqlite(value: densite_log::Value<'_>) -> ValueRef<'_> {
+    match value {
+        densite_log::Value::Null => ValueRef::Null,
+        densite_log::Value::Int(n) => ValueRef::Integer(n),
+        densite_log::Value::Real(x) => ValueRef::Real(x),
+        densite_log::Value::Text(text) => ValueRef::Text(text),
+        densite_log::Value::Blob(bytes) => ValueRef::Blob(bytes),
+    }
+}
+
+/// The rows of a record from the first that was not read before.
+pub fn entries(record: &Record) -> impl Iterator<Item = Entry> + '_ {
+    let table = &record.table;
+    let op = match record.op {
+        Op::Insert => "insert",
+        Op::Update => "update",
+        Op::Delete => "delete",
+    };
+    (record.skip..record.rows.len()).map(move |i| {
+        let columns = || {
+            let names = table.columns().iter().map(String::as_str);
+            names.zip(record.rows.row(i).map(as_sqlite))
+        };
+        Entry {
+            seq: record.first + i as u64,
+            table: table.name().to_owned(),
+            op,
+            key: object(columns().take(table.key_columns())),
+            row: (record.op != Op::Delete).then(|| object(columns())),
+        }
+    })
+}
+
+/// Adds `densite_log` to a connection.
+pub(crate) fn create(connection: &Connection) -> Result<()> {
+    let columns = ["seq", "\"table\"", "op", "key", "row"];
+    create_table_function(
+        connection,
+        "densite_log",
+        &columns,
+        &["subscriber", "max_rows"],
+        |connection, arguments| {
+            let (Some(Some(Value::Text(name))), limit) = (arguments.first(), arguments.get(1))
+            else {
+                return Err(refused(
+                    "densite_log wants a subscriber's name, as in densite_log('indexer', 100); densite_subscribe('indexer') adds one",
+                ));
+            };
+            let limit = match limit {
+                None | Some(None) => ROWS,
+                Some(Some(Value::Integer(n))) if *n >= 0 => *n,
+                Some(Some(other)) => {
+                    return Err(refused(format!(
+                        "densite_log: {other:?} is no number of rows"
+                    )));
+                }
+            };
+            rows(connection, name, limit)
+        },
+    )
+}
+
+fn rows(connection: &Connection, name: &str, limit: i64) -> Result<Vec<Vec<Value>>> {
+    let home = crate::functions::home(connection)?;
+    read(&home, name, usize::try_from(limit).unwrap_or(usize::MAX)).map_err(|e| home.failed(e))
+}
+
+/// The next rows for a subscriber.
+fn read(home: &Home, name: &str, limit: usize) -> densite_log::Result<Vec<Vec<Value>>> {
+    let mut rows = Vec::new();
+    let all = home.log().subscribers()?;
+    let position = all.iter().find(|s| s.name == name).map(|s| s.position);
+    let position = position.ok_or_else(|| densite_log::Error::NoSubscriber(name.to_owned()))?;
+    let mut reader = home.log().read_after(position)?;
+    while rows.len() < limit
+        && let Some(record) = reader.next()?
+    {
+        let left = limit - rows.len();
+        rows.extend(entries(&record).take(left).map(|entry| {
+            vec![
+                Value::Integer(entry.seq as i64),
+                Value::Text(entry.table),
+                Value::Text(entry.op.to_owned()),
+                Value::Text(entry.key),
+                entry.row.map_or(Value::Null, Value::Text),
+            ]
+        }));
+    }
+    Ok(rows)
+}

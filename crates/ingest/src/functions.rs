@@ -1,0 +1,149 @@
+//! SQL functions of subscribers, pruning and settings. None may be called from triggers and views: they reach beyond the database.
+
+use crate::durable;
+use crate::error::refused;
+use crate::home::Home;
+use densite_log::{Begin, Config};
+use densite_sqlite::{Connection, Result, Value, ValueRef, create_function, ffi};
+use std::sync::Arc;
+
+/// The log of the connection's main database, which must have one.
+pub(crate) fn home(connection: &Connection) -> Result<Arc<Home>> {
+    Home::of(connection)?.ok_or_else(|| {
+        refused(
+            "the database has no log; densite_subscribe() or a virtual table with densite_ingest makes one",
+        )
+    })
+}
+
+/// Adds the functions to a connection.
+pub(crate) fn create(connection: &Connection) -> Result<()> {
+    let flags = ffi::DIRECTONLY;
+    create_function(connection, "densite_subscribe", -1, flags, subscribe)?;
+    create_function(connection, "densite_ack", 2, flags, |connection, given| {
+        let (Some(name), Some(seq)) = (text(given, 0), given.get(1).and_then(|v| v.as_i64()))
+        else {
+            return Err(refused(
+                "densite_ack wants a subscriber's name and a sequence number, as in densite_ack('indexer', 120)",
+            ));
+        };
+        let seq = u64::try_from(seq)
+            .map_err(|_| refused(format!("densite_ack: {seq} is no sequence number")))?;
+        let home = home(connection)?;
+        let at = home.log().ack(name, seq).map_err(|e| home.failed(e))?;
+        Ok(Value::Integer(at as i64))
+    })?;
+    create_function(
+        connection,
+        "densite_unsubscribe",
+        1,
+        flags,
+        |connection, given| {
+            let name = text(given, 0).ok_or_else(|| {
+                refused("densite_unsubscribe wants a subscriber's name, as in densite_unsubscribe('indexer')")
+            })?;
+            let home = home(connection)?;
+            home.log().unsubscribe(name).map_err(|e| home.failed(e))?;
+            Ok(Value::Null)
+        },
+    )?;
+    create_function(connection, "densite_prune", 0, flags, |connection, _| {
+        let home = home(connection)?;
+        let durable = durable::position(connection)?;
+        let pruned = home.log().prune(durable).map_err(|e| home.failed(e))?;
+        Ok(Value::Integer(pruned.bytes as i64))
+    })?;
+    create_function(connection, "densite_config", -1, flags, config)
+}
+
+fn text<'a>(given: &[ValueRef<'a>], i: usize) -> Option<&'a str> {
+    given.get(i).and_then(|v| v.as_str())
+}
+
+fn subscribe(connection: &Connection, given: &[ValueRef<'_>]) -> Result<Value> {
+    let (name, from) = match given {
+        [name] => (name.as_str(), Some("now")),
+        [name, from] => (name.as_str(), from.as_str()),
+        _ => (None, None),
+    };
+    let begin = match from {
+        Some("now") => Some(Begin::Now),
+        Some("start") => Some(Begin::Start),
+        _ => None,
+    };
+    let (Some(name), Some(begin)) = (name, begin) else {
+        return Err(refused(
+            "densite_subscribe wants a name, and then 'start' or 'now' (the default), as in densite_subscribe('indexer', 'start')",
+        ));
+    };
+    let home = Home::open_or_create(connection)?;
+    let at = home.log().subscribe(name, begin);
+    Ok(Value::Integer(at.map_err(|e| home.failed(e))? as i64))
+}
+
+/// Reads or writes one of the settings.
+fn config(connection: &Connection, given: &[ValueRef<'_>]) -> Result<Value> {
+    let (name, value) = match given {
+        [name] => (name.as_str(), None),
+        [name, value] => (name.as_str(), Some(*value)),
+        _ => (None, None),
+    };
+    let place = match name {
+        Some("automatically_purge") => Setting::Purge,
+        Some("max_unapplied_bytes") => Setting::Unapplied,
+        Some("retain_bytes") => Setting::Retain,
+        _ => {
+            return Err(refused(
+                "densite_config wants 'automatically_purge', 'max_unapplied_bytes' or 'retain_bytes', and then a value to set it",
+            ));
+        }
+    };
+    let home = home(connection)?;
+    let now = match value {
+        None => home.log().config(),
+        Some(value) => {
+            let value = place.checked(value)?;
+            home.log().set_config(|config| place.set(config, value))
+        }
+    };
+    let now = now.map_err(|e| home.failed(e))?;
+    Ok(Value::Integer(place.of(&now)))
+}
+
+#[derive(Clone, Copy)]
+enum Setting {
+    Purge,
+    Unapplied,
+    Retain,
+}
+
+impl Setting {
+    fn checked(self, value: ValueRef<'_>) -> Result<u64> {
+        let number = value.as_i64().and_then(|n| u64::try_from(n).ok());
+        match (self, number) {
+            (Setting::Purge, Some(n @ (0 | 1))) => Ok(n),
+            (Setting::Purge, _) => Err(refused("automatically_purge is 0 or 1")),
+            (_, Some(n)) => Ok(n),
+            (Setting::Unapplied, None) => Err(refused(
+                "max_unapplied_bytes is a number of bytes, 0 for no limit",
+            )),
+            (Setting::Retain, None) => Err(refused("retain_bytes is a number of bytes, 0 or more")),
+        }
+    }
+
+    fn set(self, config: &mut Config, value: u64) {
+        match self {
+            Setting::Purge => config.automatically_purge = value == 1,
+            Setting::Unapplied => config.max_unapplied_bytes = value,
+            Setting::Retain => config.retain_bytes = value,
+        }
+    }
+
+    fn of(self, config: &Config) -> i64 {
+        match self {
+            Setting::Purge => i64::from(config.automatically_purge),
+            Setting::Unapplied => config.max_unapplied_bytes as i64,
+            Setting::Retain => config.retain_bytes as i64,
+        }
+    }
+}

@@ -1,0 +1,185 @@
+//! What all connections of a process on one database share: its log.
+
+use crate::error::{from_log, refused};
+use crate::place::{Identity, Place};
+use crate::position::Position;
+use densite_disk::RealDir;
+use densite_log::{self as log, Log, LogDir, LogId, Options, Seq};
+use densite_sqlite::{Connection, PerProcess, Result};
+use parking_lot::Mutex;
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Weak};
+
+/// The opened logs of this process, by the identity of the database's file. Its mutex is never held while SQLite or the log is called.
+type Homes = Mutex<HashMap<Identity, Weak<Home>>>;
+
+static HOMES: PerProcess<Homes> = PerProcess::new();
+
+/// The log of one database, opened once in this process.
+pub struct Home {
+    log: Log,
+    id: LogId,
+    dir: PathBuf,
+}
+
+impl Home {
+    /// The log of the connection's main database; `None` if that has none.
+    ///
+    /// # Errors
+    /// When the database is in memory or has several hard links; when the log it names is missing, is another one, is damaged, or does not reach back to the database's
+    /// position; SQLite's.
+    pub fn of(connection: &Connection) -> Result<Option<Arc<Home>>> {
+        let place = Place::of(connection)?;
+        match Position::read(connection)? {
+            Some(position) => Home::find(&place, position, false).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// The log of the connection's main database, which is made, with its tables, if the database has none.
+    ///
+    /// # Errors
+    /// As [`Home::of`]; and when a log with rows in it is there that the database does not name.
+    pub fn open_or_create(connection: &Connection) -> Result<Arc<Home>> {
+        let place = Place::of(connection)?;
+        if let Some(position) = Position::read(connection)? {
+            return Home::find(&place, position, false);
+        }
+        if connection.is_readonly(c"main") == Some(true) {
+            return Err(refused(format!(
+                "{}: the database is open for reading only, and it has no log yet",
+                place.path
+            )));
+        }
+        // The log first: what is left if the transaction is rolled back is an empty log, and the next one takes that.
+        let home = Home::found(&place)?;
+        Position::create(connection, home.id)?;
+        match Position::read(connection)? {
+            Some(position) if position.id == home.id => Ok(home),
+            Some(position) => Home::find(&place, position, false),
+            None => Err(refused(format!(
+                "{}: the table densite_applied cannot be made",
+                place.path
+            ))),
+        }
+    }
+
+    /// A log for a database that has none.
+    fn found(place: &Place) -> Result<Arc<Home>> {
+        let path = place.log_dir();
+        let failed = |e| from_log(&path, e);
+        let dir = RealDir::create(&path).map_err(|e| failed(e.into()))?;
+        let mut other = None;
+        // Another process may be first, so twice.
+        for _ in 0..2 {
+            let dir: LogDir = Arc::new(dir.clone());
+            let id = match log::id_in(dir).map_err(failed)? {
+                Some(id) => id,
+                None => LogId::random().map_err(failed)?,
+            };
+            match Home::find(place, Position { id, seq: 0 }, true) {
+                Ok(home) if home.log.last().map_err(failed)? == 0 => return Ok(home),
+                Ok(_) => {
+                    return Err(refused(format!(
+                        "{}: there is a log with rows in it that the database {} does not name: it is that of a newer state of the database, or of another one; \
+                         bring that back, or move the log away",
+                        path.display(),
+                        place.path
+                    )));
+                }
+                Err(error) => other = Some(error),
+            }
+        }
+        Err(other.unwrap_or_else(|| refused(format!("{}: no log", path.display()))))
+    }
+
+    /// The one that is open, or opens it.
+    fn find(place: &Place, position: Position, create: bool) -> Result<Arc<Home>> {
+        let known = HOMES
+            .get()
+            .lock()
+            .get(&place.identity)
+            .and_then(Weak::upgrade);
+        let home = match known {
+            Some(home) if home.id == position.id => home,
+            Some(home) => {
+                let found = position.id;
+                let expected = home.id;
+                return Err(from_log(
+                    &home.dir,
+                    log::Error::OtherLog {
+                        found: expected,
+                        expected: found,
+                    },
+                ));
+            }
+            None => Home::open(place, position, create)?,
+        };
+        home.reaches_back(place, position.seq)?;
+        Ok(home)
+    }
+
+    fn open(place: &Place, position: Position, create: bool) -> Result<Arc<Home>> {
+        let dir = place.log_dir();
+        let mut options = Options::new(position.id);
+        options.create = create;
+        options.above = position.seq;
+        let log_dir: LogDir = Arc::new(RealDir::new(&dir));
+        let log = match Log::open(log_dir, options) {
+            Ok(log) => log,
+            // The directory itself is missing.
+            Err(log::Error::Io(e)) if e.kind == densite_disk::ErrorKind::NotFound => {
+                return Err(from_log(&dir, log::Error::Missing));
+            }
+            Err(e) => return Err(from_log(&dir, e)),
+        };
+        let fresh = Arc::new(Home {
+            log,
+            id: position.id,
+            dir,
+        });
+        let mut homes = HOMES.get().lock();
+        homes.retain(|_, home| home.strong_count() > 0);
+        // Another thread may have been first; this one then closes its own again, without the lock.
+        let home = match homes.get(&place.identity).and_then(Weak::upgrade) {
+            Some(home) if home.id == position.id => home,
+            _ => {
+                homes.insert(place.identity, Arc::downgrade(&fresh));
+                fresh.clone()
+            }
+        };
+        drop(homes);
+        drop(fresh);
+        Ok(home)
+    }
+
+    /// A database that was restored from an older backup must find in the log all that it lacks.
+    fn reaches_back(&self, place: &Place, seq: Seq) -> Result<()> {
+        let first = self.log.status().map_err(|e| self.failed(e))?.first;
+        if first > seq.saturating_add(1) {
+            return Err(refused(format!(
+                "{}: the database is applied up to row {seq}, and its log {} begins at row {first}: rows between are gone from the log. The database was \
+                 restored from an older backup; restore a newer one, or accept the gap with DROP TABLE densite_applied, move the log away and begin a new one",
+                place.path,
+                self.dir.display()
+            )));
+        }
+        Ok(())
+    }
+
+    /// The log.
+    pub fn log(&self) -> &Log {
+        &self.log
+    }
+
+    /// The log's directory.
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// An error of this log as SQLite's.
+    pub fn failed(&self, error: log::Error) -> densite_sqlite::Error {
+        from_log(&self.dir, error)
+    }
+}

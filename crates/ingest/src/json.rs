@@ -1,0 +1,58 @@
+//! A row as a JSON object, columns in their order.
+//!
+//! As `densite sql` writes values: a blob is `{"hex": "00FF"}`, an infinite number text; text that is not UTF-8 gets replacement characters.
+
+use densite_sqlite::ValueRef;
+use serde::ser::{Serialize, SerializeMap, Serializer};
+
+struct Json<'a>(ValueRef<'a>);
+
+impl Serialize for Json<'_> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        match self.0 {
+            ValueRef::Null => to.serialize_unit(),
+            ValueRef::Integer(n) => to.serialize_i64(n),
+            ValueRef::Real(x) if x.is_finite() => to.serialize_f64(x),
+            ValueRef::Real(x) if x.is_nan() => to.serialize_unit(),
+            ValueRef::Real(x) => to.serialize_str(if x > 0.0 { "Infinity" } else { "-Infinity" }),
+            ValueRef::Text(text) => to.serialize_str(&String::from_utf8_lossy(text)),
+            ValueRef::Blob(bytes) => {
+                let hex: String = bytes.iter().map(|b| format!("{b:02X}")).collect();
+                let mut map = to.serialize_map(Some(1))?;
+                map.serialize_entry("hex", &hex)?;
+                map.end()
+            }
+        }
+    }
+}
+
+/// Columns and their values, in order.
+pub fn object<'a>(pairs: impl Iterator<Item = (&'a str, ValueRef<'a>)>) -> String {
+    let mut out = Vec::new();
+    let mut to = serde_json::Serializer::new(&mut out);
+    // Writing to memory does not fail, and the keys are text.
+    match to.collect_map(pairs.map(|(name, value)| (name, Json(value)))) {
+        Ok(()) => String::from_utf8_lossy(&out).into_owned(),
+        Err(_) => "{}".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_kinds() {
+        let row = [
+            ("z\"", ValueRef::Null),
+            ("b", ValueRef::Integer(-1)),
+            ("c", ValueRef::Real(1.0)),
+            ("i", ValueRef::Real(f64::NEG_INFINITY)),
+            ("d", ValueRef::Text(b"x\n\x01\\")),
+            ("e", ValueRef::Blob(b"\x00\xff")),
+        ];
+        let expected =
+            r#"{"z\"":null,"b":-1,"c":1.0,"i":"-Infinity","d":"x\n\u0001\\","e":{"hex":"00FF"}}"#;
+        assert_eq!(object(row.into_iter()), expected);
+    }
+}

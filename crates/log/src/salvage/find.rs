@@ -1,0 +1,274 @@
+//! Finding whole transactions in a damaged log.
+//!
+//! A record is believed if its header and its payload match their checks: the header's is seeded with the salt of this use of the file and its offset, so it was written at this place. The chain of
+//! checks is what damage breaks, and is not asked for.
+
+use super::Lost;
+use crate::files::{END, Files, segment_name};
+use crate::format::DATA_OFF;
+use crate::format::record::{Kind, RECORD_LEN, RecordHeader};
+use crate::format::word::EndWord;
+use crate::state::State;
+use crate::table::Table;
+use crate::tail::read_word;
+use crate::txn::{Op, Part, Txn, TxnId};
+use crate::{Error, Result, Seq};
+use densite_disk::OpenMode;
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+use xxhash_rust::xxh3::xxh3_64;
+
+/// A place that cannot be read, since the last transaction that was found.
+struct Gap {
+    segment: u64,
+    offset: u64,
+    problem: String,
+}
+
+/// A transaction of which not all records were met yet.
+struct Open {
+    id: TxnId,
+    first: Seq,
+    parts: Vec<Part>,
+    /// No record may be missing before its first one.
+    has_head: bool,
+}
+
+/// Goes over all segments, one at a time in memory.
+pub(super) struct Finder<'a> {
+    files: &'a Files,
+    word: Option<EndWord>,
+    numbers: VecDeque<u64>,
+    found: VecDeque<(Seq, Txn)>,
+    open: Option<Open>,
+    gap: Option<Gap>,
+    /// What comes next begins a transaction.
+    at_start: bool,
+    first_seq: Seq,
+    /// Number that the next row has if nothing is missing.
+    expected: Seq,
+    lost: Vec<Lost>,
+}
+
+impl<'a> Finder<'a> {
+    pub(super) fn new(files: &'a Files, state: Option<&State>) -> Result<Finder<'a>> {
+        let there = files.numbers(state.map_or(0, |s| s.first_segment))?;
+        let word = match files.open(END, OpenMode::Read)? {
+            Some(file) => read_word(file.as_ref(), files)?,
+            None => None,
+        };
+        let lowest = state.map(|s| s.first_segment).or(there.first().copied());
+        let highest = there.last().copied().max(word.map(|w| w.segment));
+        let (Some(lowest), Some(highest)) = (lowest, highest) else {
+            return Err(Error::Missing);
+        };
+        let mut finder = Finder {
+            files,
+            word,
+            numbers: (lowest..=highest).collect(),
+            found: VecDeque::new(),
+            open: None,
+            gap: None,
+            at_start: true,
+            first_seq: 1,
+            expected: 1,
+            lost: Vec::new(),
+        };
+        for number in lowest..=highest {
+            if let Some(first_seq) = finder.header(number)?.ok().map(|s| s.header.first_seq) {
+                // Of segments before this one nobody knows which rows they had; a subscriber's position tells at least what it had read.
+                let known = state.and_then(State::slowest).unwrap_or(first_seq);
+                finder.first_seq = match number == lowest {
+                    true => first_seq,
+                    false => first_seq.min(known + 1),
+                };
+                break;
+            }
+        }
+        finder.expected = finder.first_seq;
+        Ok(finder)
+    }
+
+    /// Number of the first row of the log.
+    pub(super) fn first_seq(&self) -> Seq {
+        self.first_seq
+    }
+
+    /// Number of the row that follows all that were ever written, as far as anything tells.
+    pub(super) fn next_seq(&self) -> Seq {
+        self.expected.max(self.word.map_or(0, |w| w.next_seq))
+    }
+
+    pub(super) fn into_lost(self) -> Vec<Lost> {
+        self.lost
+    }
+
+    /// The next whole transaction, and the number of its first row.
+    pub(super) fn next(&mut self) -> Result<Option<(Seq, Txn)>> {
+        loop {
+            if let Some(found) = self.found.pop_front() {
+                return Ok(Some(found));
+            }
+            let Some(number) = self.numbers.pop_front() else {
+                self.end();
+                return Ok(None);
+            };
+            self.segment(number)?;
+        }
+    }
+
+    /// A segment, or what is wrong with it.
+    fn header(&self, number: u64) -> Result<std::result::Result<crate::files::Segment, String>> {
+        match self.files.segment(number, OpenMode::Read) {
+            Ok(Some(segment)) => Ok(Ok(segment)),
+            Ok(None) => Ok(Err("the segment is missing".to_owned())),
+            Err(Error::Damaged { problem, .. }) => Ok(Err(problem)),
+            Err(e) => Err(e),
+        }
+    }
+
+    /// Where a segment ends, if anything tells: the next one's header, or the end word.
+    fn end_of(&self, number: u64) -> Result<Option<u64>> {
+        if let Ok(next) = self.header(number + 1)? {
+            return Ok(Some(next.header.prev_end));
+        }
+        Ok(self.word.filter(|w| w.segment == number).map(|w| w.off))
+    }
+
+    fn segment(&mut self, number: u64) -> Result<()> {
+        let segment = match self.header(number)? {
+            Ok(segment) => segment,
+            Err(problem) => {
+                self.damage(number, 0, &problem);
+                return Ok(());
+            }
+        };
+        // A transaction is in one segment.
+        self.open = None;
+        self.at_start = true;
+        let known_end = self.end_of(number)?;
+        let len = segment.file.len()?;
+        let end = known_end.unwrap_or(len);
+        let mut bytes = vec![0; usize::try_from(end.min(len)).unwrap_or(0)];
+        let got = segment.file.read_at(&mut bytes, 0)?;
+        bytes.truncate(got);
+        let (salt, mut tables) = (segment.header.salt, HashMap::new());
+        let mut at = DATA_OFF;
+        // Where the records stopped, while another is looked for.
+        let mut stopped = None;
+        while at + RECORD_LEN as u64 <= bytes.len() as u64 {
+            let record = record_at(&bytes, at, salt).filter(|(header, _)| match stopped {
+                // Behind the end, if that is not known, may lie what was written and never acknowledged.
+                Some(place) => known_end.is_some() || u64::from(header.synced) > place,
+                None => true,
+            });
+            let Some((header, payload)) = record else {
+                stopped.get_or_insert(at);
+                at += 8;
+                continue;
+            };
+            if let Some(place) = stopped.take() {
+                self.damage(number, place, "records that cannot be read");
+            }
+            self.record(number, at, &header, payload, &mut tables);
+            at += header.padded_len();
+        }
+        match known_end {
+            Some(end) if at.min(stopped.unwrap_or(at)) < end => {
+                let place = stopped.unwrap_or(at);
+                self.damage(number, place, "records that cannot be read");
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn record(
+        &mut self,
+        number: u64,
+        at: u64,
+        header: &RecordHeader,
+        payload: &[u8],
+        tables: &mut HashMap<u32, Arc<Table>>,
+    ) {
+        if header.kind == Kind::Table {
+            if let Some(table) = Table::decode(payload) {
+                tables.insert(at as u32, table);
+            }
+            return;
+        }
+        let (Some(table), Some(op)) = (tables.get(&header.table), Op::of(header.op)) else {
+            return self.damage(number, at, "rows whose table cannot be read");
+        };
+        let id = TxnId(header.txn);
+        let mut open = match self.open.take() {
+            Some(open) if open.id == id => open,
+            _ => Open {
+                id,
+                first: header.first_seq,
+                parts: Vec::new(),
+                has_head: self.at_start || header.first_seq == self.expected,
+            },
+        };
+        open.parts.push(Part {
+            table: table.clone(),
+            op,
+            count: header.count,
+            codec: header.codec,
+            raw_len: header.raw_len,
+            payload: payload.to_vec(),
+            payload_check: header.payload_check,
+        });
+        self.at_start = header.ends_transaction();
+        if !header.ends_transaction() {
+            self.open = Some(open);
+            return;
+        }
+        // A part of a transaction is as good as none; the next one that is whole tells how far the loss goes.
+        if open.has_head {
+            self.note(Some(open.first - 1));
+            self.expected = header.last_seq() + 1;
+            self.found
+                .push_back((open.first, Txn::of_parts(id, open.parts)));
+        }
+    }
+
+    /// Something cannot be read here. What belongs to a transaction that is not whole is lost with it.
+    fn damage(&mut self, segment: u64, offset: u64, problem: &str) {
+        self.open = None;
+        self.at_start = false;
+        self.gap.get_or_insert(Gap {
+            segment,
+            offset,
+            problem: problem.to_owned(),
+        });
+    }
+
+    /// What is missing up to this row is lost, if anything was damaged; numbers may be left out for other reasons too.
+    fn note(&mut self, last: Option<Seq>) {
+        if let Some(gap) = self.gap.take()
+            && last.is_none_or(|last| last >= self.expected)
+        {
+            self.lost.push(Lost {
+                first: self.expected,
+                last,
+                segment: segment_name(gap.segment),
+                offset: gap.offset,
+                problem: gap.problem,
+            });
+        }
+    }
+
+    fn end(&mut self) {
+        let last = self.word.map(|w| w.last_seq());
+        self.note(last);
+    }
+}
+
+/// The record at a place, whole.
+fn record_at(bytes: &[u8], at: u64, salt: u64) -> Option<(RecordHeader, &[u8])> {
+    let rest = bytes.get(usize::try_from(at).ok()?..)?;
+    let header = RecordHeader::decode(rest, salt, at)?;
+    let payload = rest.get(RECORD_LEN..RECORD_LEN + header.stored_len as usize)?;
+    (xxh3_64(payload) == header.payload_check).then_some((header, payload))
+}

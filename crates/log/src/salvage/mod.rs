@@ -1,0 +1,179 @@
+//! A way on from damage: what can be read of a damaged log, written into a new one.
+//!
+//! Every whole transaction that can be read keeps its rows' numbers; what lies between is lost and named. The damaged log is only read: whoever calls this puts the
+//! new one into its place and keeps the old one.
+
+mod find;
+
+use crate::files::{APPEND_LOCK, END, Files, LogDir, writer_name};
+use crate::format::segment::SegmentHeader;
+use crate::format::word::EndWord;
+use crate::format::{DATA_OFF, LOG_FORMAT_VERSION};
+use crate::state::State;
+use crate::tail::Tail;
+use crate::txn::Txn;
+use crate::{Error, LogId, Options, Result, Seq};
+use densite_disk::{File, LockKind, OpenMode};
+use find::Finder;
+use std::sync::Arc;
+
+/// Rows that are lost.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Lost {
+    /// Number of the first one.
+    pub first: Seq,
+    /// Number of the last one; `None` where nothing tells how far the log went.
+    pub last: Option<Seq>,
+    /// Name of the file that is damaged.
+    pub segment: String,
+    /// Where in it the damage begins, bytes.
+    pub offset: u64,
+    /// What is wrong there.
+    pub problem: String,
+}
+
+/// What was, or would be, kept.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Salvaged {
+    /// Transactions.
+    pub transactions: u64,
+    /// Rows in them.
+    pub rows: u64,
+    /// What is lost, ascending.
+    pub lost: Vec<Lost>,
+    /// The file with subscribers and settings cannot be read: the new log has none, and prunes only when it is told to.
+    pub state_lost: bool,
+}
+
+/// Reads what can be read of a damaged log, and writes it to `to`, an empty directory; without `to` it only tells what would be kept and lost.
+///
+/// # Errors
+/// `InUse` when somebody has the log open; `Missing`, `OtherLog`, `NewerFormat`; `Full`, `Io`.
+pub fn salvage(from: LogDir, to: Option<LogDir>, id: LogId) -> Result<Salvaged> {
+    let files = Files { dir: from, id };
+    let _held = hold(&files)?;
+    let state = match files.load_state() {
+        Ok(state) => state,
+        Err(Error::Damaged { .. }) => None,
+        Err(e) => return Err(e),
+    };
+    let mut finder = Finder::new(&files, state.as_ref())?;
+    let mut new = match to {
+        Some(dir) => Some(New::make(Files { dir, id }, finder.first_seq())?),
+        None => None,
+    };
+    let mut salvaged = Salvaged {
+        state_lost: state.is_none(),
+        ..Salvaged::default()
+    };
+    while let Some((first, txn)) = finder.next()? {
+        salvaged.transactions += 1;
+        salvaged.rows += txn.rows();
+        if let Some(new) = &mut new {
+            new.add(first, txn)?;
+        }
+    }
+    let next_seq = finder.next_seq();
+    salvaged.lost = finder.into_lost();
+    if let Some(new) = new {
+        new.finish(state, next_seq)?;
+    }
+    Ok(salvaged)
+}
+
+/// The locks of all who could have it open.
+fn hold(files: &Files) -> Result<Vec<Box<dyn File>>> {
+    let mut held = Vec::new();
+    let mut take = |file: Box<dyn File>| match file.try_lock(LockKind::Exclusive)? {
+        true => {
+            held.push(file);
+            Ok(())
+        }
+        false => Err(Error::InUse),
+    };
+    take(files.open_or_make(APPEND_LOCK)?)?;
+    for no in 0.. {
+        match files.open(&writer_name(no), OpenMode::Write)? {
+            Some(file) => take(file)?,
+            None => break,
+        }
+    }
+    Ok(held)
+}
+
+/// The log that is written.
+struct New {
+    files: Files,
+    tail: Tail,
+    /// Transactions whose rows follow each other, to be written at once.
+    group: Vec<Arc<Txn>>,
+    bytes: u64,
+    /// Number of the first row that is not in `group` yet.
+    next: Seq,
+}
+
+impl New {
+    fn make(files: Files, first_seq: Seq) -> Result<New> {
+        if !files.dir.list()?.is_empty() {
+            return Err(Error::Limit("the directory for the new log is not empty"));
+        }
+        let header = SegmentHeader {
+            version: LOG_FORMAT_VERSION,
+            id: files.id,
+            number: 1,
+            first_seq,
+            prev_end: 0,
+            prev_check: 0,
+            salt: densite_disk::random::random_u64()?,
+        };
+        files.make_segment(&header)?;
+        let word = EndWord {
+            id: files.id,
+            segment: 1,
+            off: DATA_OFF,
+            check: header.check(),
+            next_seq: first_seq,
+            writers: 0,
+            flags: 0,
+        };
+        let end_file = files.dir.open(END, OpenMode::Create)?;
+        let options = Options::new(files.id);
+        Ok(New {
+            tail: Tail::new(files.clone(), options, end_file, word),
+            files,
+            group: Vec::new(),
+            bytes: 0,
+            next: first_seq,
+        })
+    }
+
+    fn add(&mut self, first: Seq, txn: Txn) -> Result<()> {
+        if first != self.next || !self.tail.fits(self.bytes, txn.stored_max()) {
+            self.write()?;
+            self.tail.raise(first - 1);
+        }
+        self.next = first + txn.rows();
+        self.bytes += txn.stored_max();
+        self.group.push(Arc::new(txn));
+        Ok(())
+    }
+
+    fn write(&mut self) -> Result<()> {
+        if !self.group.is_empty() {
+            self.tail.write(&self.group, |_| Ok(()))?;
+        }
+        self.group.clear();
+        self.bytes = 0;
+        Ok(())
+    }
+
+    fn finish(mut self, state: Option<State>, next_seq: Seq) -> Result<()> {
+        self.write()?;
+        self.tail.raise(next_seq - 1);
+        self.tail.publish(0)?;
+        self.tail.sync_word()?;
+        let mut state = state.unwrap_or_else(|| State::new(self.files.id, false));
+        state.first_segment = 1;
+        self.files.store_state(&state)
+    }
+}

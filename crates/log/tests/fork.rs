@@ -1,0 +1,202 @@
+//! Rule 15 for the log: a forked child cannot use, change or unlock what its parent has open, is told so at once, and may open the log itself; and a child that lives on
+//! holds no lock that its parent gives up.
+//!
+//! The process that forks is this test program once more, with one test, so that nothing else runs in it.
+
+mod common;
+
+use common::{options, tables};
+use densite_disk::{Dir, LockKind, OpenMode, RealDir};
+use densite_log::{Batch, Begin, Error, Log, Op, Options, Txn, Value};
+use std::cell::Cell;
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+const WAIT: Duration = Duration::from_secs(20);
+
+unsafe extern "C" {
+    fn fork() -> i32;
+    fn waitpid(pid: i32, status: *mut i32, options: i32) -> i32;
+    fn kill(pid: i32, signal: i32) -> i32;
+    fn _exit(status: i32) -> !;
+}
+
+/// Runs `child` in a forked child; its process id.
+fn in_child(child: impl FnOnce()) -> i32 {
+    // SAFETY: the child runs what follows and leaves by _exit.
+    let pid = unsafe { fork() };
+    assert!(pid >= 0, "no fork");
+    if pid == 0 {
+        let done = std::panic::catch_unwind(std::panic::AssertUnwindSafe(child));
+        // SAFETY: ends the child at once.
+        unsafe { _exit(i32::from(done.is_err())) };
+    }
+    pid
+}
+
+fn await_end(pid: i32) {
+    let (begin, mut status) = (Instant::now(), -1);
+    // SAFETY: a place for the status; 1 is WNOHANG.
+    while unsafe { waitpid(pid, &raw mut status, 1) } == 0 {
+        assert!(begin.elapsed() < WAIT, "the child hangs");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    assert_eq!(status, 0, "the child failed");
+}
+
+fn open(path: &str) -> Log {
+    let dir = Arc::new(RealDir::create(path).expect("made"));
+    let options = Options {
+        background: true,
+        ..options()
+    };
+    Log::open(dir, options).unwrap_or_else(|e| panic!("open: {e}"))
+}
+
+fn txn(log: &Log, id: i64) -> Txn {
+    let mut batch = Batch::new(&tables()[0], Op::Insert);
+    batch
+        .push(&[Value::Int(id), Value::Blob(b"x")])
+        .expect("push");
+    Txn::of(log.new_txn(), &batch).expect("txn")
+}
+
+fn is_forked<T>(answer: densite_log::Result<T>) -> bool {
+    matches!(answer, Err(Error::Forked))
+}
+
+/// Everything that a child must not do with a log of its parent.
+fn is_refused(log: &Log, undecided: &Arc<Txn>) {
+    assert!(is_forked(log.append(txn(log, -1))));
+    assert!(is_forked(log.prepare(undecided)));
+    assert!(is_forked(log.cancel(undecided.id())));
+    log.commit(undecided.id());
+    assert!(is_forked(log.last()));
+    assert!(is_forked(log.wait_after(0, Duration::from_secs(1))));
+    assert!(is_forked(log.read_after(0).map(drop)));
+    assert!(is_forked(log.try_lead().map(drop)));
+    assert!(is_forked(log.prune(u64::MAX)));
+    assert!(is_forked(log.ack("all", 1)));
+    assert!(is_forked(log.subscribe("child", Begin::Now)));
+    assert!(is_forked(log.set_config(|_| ())));
+    assert!(is_forked(log.status()));
+    assert!(is_forked(log.prepare_spare()));
+}
+
+/// Forks while threads append and change settings, so that locks and mutexes are in any state. Every second child lives on, and nobody may wait for it.
+fn children_of_a_busy_process(path: &str) {
+    let log = open(path);
+    log.subscribe("all", Begin::Start).expect("subscribe");
+    let undecided = Arc::new(txn(&log, -2));
+    let (stop, turns) = (AtomicBool::new(false), AtomicU64::new(0));
+    let mut alive = Vec::new();
+    let (rows, own) = std::thread::scope(|s| {
+        let appender = s.spawn(|| {
+            let mut n = 0i64;
+            while !stop.load(Ordering::Relaxed) {
+                log.append(txn(&log, n)).expect("append");
+                n += 1;
+            }
+            n
+        });
+        s.spawn(|| {
+            while !stop.load(Ordering::Relaxed) {
+                log.set_config(|c| c.retain_bytes += 1).expect("config");
+                log.prune(u64::MAX).expect("prune");
+                turns.fetch_add(1, Ordering::Relaxed);
+            }
+        });
+        let mut own = 0;
+        for n in 0..20 {
+            let before = turns.load(Ordering::Relaxed);
+            if n % 2 == 0 {
+                // Ends with the test, by a signal.
+                alive.push(in_child(|| std::thread::sleep(WAIT + WAIT / 2)));
+            } else {
+                own += 1;
+                await_end(in_child(|| {
+                    is_refused(&log, &undecided);
+                    let own = open(path);
+                    own.append(txn(&own, -1)).expect("append");
+                }));
+            }
+            let begin = Instant::now();
+            while turns.load(Ordering::Relaxed) < before + 2 {
+                assert!(begin.elapsed() < WAIT, "fork {n} took a lock with it");
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        }
+        stop.store(true, Ordering::Relaxed);
+        (appender.join().expect("appender") as u64, own)
+    });
+    log.unsubscribe("all").expect("unsubscribe");
+    assert_eq!(
+        log.last().expect("last"),
+        rows + own,
+        "all that was appended, and no more"
+    );
+    drop(log);
+    let slot = RealDir::new(path).open("writer-0", OpenMode::Write);
+    let slot = slot.expect("the slot");
+    assert!(
+        slot.try_lock(LockKind::Exclusive).expect("lock"),
+        "the log is closed, so its slot is free"
+    );
+    drop(slot);
+    for pid in alive {
+        // SAFETY: a child of ours that was not waited for.
+        unsafe { kill(pid, 9) };
+        // SAFETY: as above; nobody asks for the status.
+        unsafe { waitpid(pid, std::ptr::null_mut(), 0) };
+    }
+}
+
+/// A child that drops all it was left with: the parent's locks stay.
+fn a_child_drops_everything(path: &str) {
+    let log = open(path);
+    let undecided = Arc::new(txn(&log, -2));
+    let before = log.last().expect("last");
+    log.prepare(&undecided).expect("prepare");
+    let reader = log.read_after(before).expect("reader");
+    let lead = log.try_lead().expect("lead").expect("free");
+    let all = Cell::new(Some((log, reader, lead)));
+    await_end(in_child(|| {
+        let (log, mut reader, lead) = all.take().expect("there");
+        is_refused(&log, &undecided);
+        assert!(is_forked(reader.next()));
+        drop((log, reader, lead));
+    }));
+    let other = open(path);
+    assert_eq!(other.last().expect("last"), before, "still undecided");
+    assert!(other.try_lead().expect("lead").is_none(), "still led");
+    let (log, mut reader, lead) = all.take().expect("there");
+    log.cancel(undecided.id()).expect("cancel");
+    let at = log.append(txn(&log, 7)).expect("append");
+    let record = reader.next().expect("next").expect("a record");
+    assert_eq!((record.first, record.last()), (at.first, at.last));
+    drop(lead);
+    assert!(other.try_lead().expect("lead").is_some());
+}
+
+#[test]
+fn forking_process() {
+    if let Ok(path) = std::env::var("FORK_LOG") {
+        children_of_a_busy_process(&path);
+        a_child_drops_everything(&path);
+    }
+}
+
+#[test]
+fn a_child_cannot_use_what_its_parent_has_open_and_takes_nothing_from_it() {
+    let tmp = tempfile::tempdir().expect("a directory");
+    let out = Command::new(std::env::current_exe().expect("a path"))
+        .args(["--exact", "forking_process", "--nocapture"])
+        .env("FORK_LOG", tmp.path().join("app.db-log"))
+        .output()
+        .expect("runs");
+    let told = String::from_utf8_lossy(&out.stdout).into_owned();
+    let error = String::from_utf8_lossy(&out.stderr);
+    assert!(out.status.success(), "{told}{error}");
+}

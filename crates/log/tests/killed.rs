@@ -1,0 +1,318 @@
+//! kill -9: processes that append, decide, prune and lead are killed at random moments while others go on; every batch that was acknowledged is read exactly once and in order, one that
+//! was not is there whole or not at all, and one that was rolled back is not.
+//!
+//! The processes are this test program once more, with one test each, which tell on a pipe what they began and what was acknowledged. `DENSITE_SEED` sets the seed.
+
+mod common;
+
+use common::{options, tables};
+use densite_disk::RealDir;
+use densite_log::{Batch, Begin, Log, Op, Options, Seq, Txn, Value};
+use rand::rngs::SmallRng;
+use rand::{RngExt, SeedableRng};
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// Processes at a time.
+const WORKERS: usize = 3;
+
+fn open(path: &Path) -> Log {
+    let dir = Arc::new(RealDir::create(path).expect("made"));
+    let options = Options {
+        background: true,
+        segment_bytes: 64 << 10,
+        ..options()
+    };
+    Log::open(dir, options).unwrap_or_else(|e| panic!("open: {e}"))
+}
+
+/// A batch of rows (process, number of the batch, rows in it).
+fn batch(worker: i64, n: i64, rows: i64) -> Batch {
+    let mut batch = Batch::new(&tables()[0], Op::Insert);
+    for i in 0..rows {
+        let payload = [n, rows, i].map(i64::to_le_bytes).concat();
+        batch
+            .push(&[Value::Int(worker), Value::Blob(&payload)])
+            .expect("push");
+    }
+    batch
+}
+
+/// What a process does until it is killed: begin n, then acknowledged n first last, or rolled back n.
+#[test]
+fn appending_process() {
+    let Ok(path) = std::env::var("KILLED_LOG") else {
+        return;
+    };
+    let worker: i64 = std::env::var("KILLED_WORKER")
+        .expect("set")
+        .parse()
+        .expect("a number");
+    let mut rng = SmallRng::seed_from_u64(worker as u64);
+    let log = open(Path::new(&path));
+    let mut told = std::io::stdout();
+    let mut tell = |line: String| {
+        told.write_all(format!("{line}\n").as_bytes())
+            .expect("told");
+        told.flush().expect("told");
+    };
+    let mut lead = None;
+    for n in 0.. {
+        let rows = rng.random_range(1..40);
+        let mut txn = Txn::new(log.new_txn());
+        let cut = rng.random_range(0..=rows);
+        // Two batches, to be there both or not at all.
+        let mut first = batch(worker, n, rows);
+        first.truncate(cut as usize);
+        txn.push(&first).expect("push");
+        let mut second = Batch::new(&tables()[1], Op::Insert);
+        for i in cut..rows {
+            let payload = [n, rows, i].map(i64::to_le_bytes).concat();
+            second
+                .push(&[Value::Int(worker), Value::Blob(&payload)])
+                .expect("push");
+        }
+        txn.push(&second).expect("push");
+        tell(format!("+begin {n}"));
+        match rng.random_range(0..6) {
+            0 => {
+                let txn = Arc::new(txn);
+                log.prepare(&txn).expect("prepare");
+                log.cancel(txn.id()).expect("cancel");
+                tell(format!("+cancelled {n}"));
+            }
+            1 | 2 => {
+                let txn = Arc::new(txn);
+                let at = log.prepare(&txn).expect("prepare");
+                log.commit(txn.id());
+                tell(format!("+ack {n} {} {}", at.first, at.last));
+            }
+            _ => {
+                let at = log.append(txn).expect("append");
+                tell(format!("+ack {n} {} {}", at.first, at.last));
+            }
+        }
+        if rng.random_range(0..8) == 0 {
+            log.prune(u64::MAX).expect("prune");
+        }
+        if lead.is_none() {
+            lead = log.try_lead().expect("lead");
+            if lead.is_some() {
+                tell("+lead".to_owned());
+            }
+        }
+    }
+}
+
+/// What a process told until it ended.
+#[derive(Debug, Default)]
+struct Told {
+    begun: i64,
+    acknowledged: BTreeMap<i64, (Seq, Seq)>,
+    cancelled: Vec<i64>,
+    led: bool,
+}
+
+struct Worker {
+    id: i64,
+    child: Child,
+    listener: JoinHandle<Told>,
+}
+
+fn start(path: &Path, id: i64) -> Worker {
+    let mut child = Command::new(std::env::current_exe().expect("a path"))
+        .args(["--exact", "appending_process", "--nocapture"])
+        .env("KILLED_LOG", path)
+        .env("KILLED_WORKER", id.to_string())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("runs");
+    let out = BufReader::new(child.stdout.take().expect("a pipe"));
+    let listener = std::thread::spawn(move || {
+        let mut told = Told {
+            begun: -1,
+            ..Told::default()
+        };
+        for line in out.lines().map_while(Result::ok) {
+            // A line that the kill cut short tells nothing; the test program's own lines neither.
+            let Some((_, line)) = line.split_once('+') else {
+                continue;
+            };
+            let words: Vec<&str> = line.split(' ').collect();
+            let number = |i: usize| words.get(i).and_then(|w| w.parse::<i64>().ok());
+            match (words.first().copied(), number(1), number(2), number(3)) {
+                (Some("begin"), Some(n), ..) => told.begun = n,
+                (Some("ack"), Some(n), Some(first), Some(last)) => {
+                    told.acknowledged.insert(n, (first as Seq, last as Seq));
+                }
+                (Some("cancelled"), Some(n), ..) => told.cancelled.push(n),
+                (Some("lead"), ..) => told.led = true,
+                _ => {}
+            }
+        }
+        told
+    });
+    Worker {
+        id,
+        child,
+        listener,
+    }
+}
+
+/// Rows as read: of each process and batch, what its rows say and where they are.
+type Read = BTreeMap<i64, BTreeMap<i64, Vec<(Seq, i64, i64)>>>;
+
+fn read_on(log: &Log, after: &mut Seq, read: &mut Read) {
+    let mut reader = log.read_after(*after).expect("reader");
+    while let Some(record) = reader.next().expect("next") {
+        assert!(record.first > *after, "one order");
+        *after = record.last();
+        for i in record.skip..record.rows.len() {
+            let (Some(Value::Int(worker)), Some(Value::Blob(payload))) =
+                (record.rows.get(i, 0), record.rows.get(i, 1))
+            else {
+                panic!("not what was written");
+            };
+            let number = |at: usize| i64::from_le_bytes(payload[at..at + 8].try_into().expect("8"));
+            let batches = read.entry(worker).or_default();
+            let (n, seq) = (number(0), record.first + i as Seq);
+            if let Some((newest, _)) = batches.last_key_value() {
+                assert!(n >= *newest, "process {worker}: batch {n} behind {newest}");
+            }
+            batches
+                .entry(n)
+                .or_default()
+                .push((seq, number(8), number(16)));
+        }
+    }
+}
+
+fn check(worker: i64, told: &Told, read: &Read, seed: u64) {
+    let what = format!("seed {seed}, process {worker}");
+    let none = BTreeMap::new();
+    let batches = read.get(&worker).unwrap_or(&none);
+    for (n, rows) in batches {
+        let total = rows[0].1;
+        let expected: Vec<(Seq, i64, i64)> = (0..total)
+            .map(|i| (rows[0].0 + i as Seq, total, i))
+            .collect();
+        assert_eq!(
+            *rows, expected,
+            "{what}: batch {n} is whole, once and in order"
+        );
+        assert!(!told.cancelled.contains(n), "{what}: {n} was rolled back");
+        assert!(*n <= told.begun, "{what}: {n} was not begun");
+        if !told.acknowledged.contains_key(n) {
+            // Only what was under way when it was killed.
+            assert_eq!(*n, told.begun, "{what}: {n} was not acknowledged");
+        }
+    }
+    for (n, (first, last)) in &told.acknowledged {
+        let rows = batches
+            .get(n)
+            .unwrap_or_else(|| panic!("{what}: batch {n} was acknowledged and is lost"));
+        let there = (rows[0].0, rows[rows.len() - 1].0);
+        assert_eq!(there, (*first, *last), "{what}: batch {n}");
+    }
+}
+
+/// Kills processes for some rounds; every second one with this process keeping the log open.
+fn kill_rounds(seed: u64, rounds: u64) {
+    let tmp = tempfile::tempdir().expect("a directory");
+    let path = tmp.path().join("app.db-log");
+    let mut rng = SmallRng::seed_from_u64(seed);
+    let (mut after, mut read, mut told) = (0, Read::new(), BTreeMap::new());
+    open(&path)
+        .subscribe("all", Begin::Start)
+        .expect("subscribe");
+    let (mut next, mut acknowledged) = (0, 0);
+    for round in 0..rounds {
+        let kept = (round % 2 == 1).then(|| open(&path));
+        let mut workers = Vec::new();
+        let mut led = false;
+        for _ in 0..WORKERS * 2 {
+            if workers.len() == WORKERS {
+                std::thread::sleep(Duration::from_millis(rng.random_range(5..60)));
+                let victim: Worker = workers.swap_remove(rng.random_range(0..workers.len()));
+                led |= finish(victim, &mut told);
+            }
+            workers.push(start(&path, next));
+            next += 1;
+        }
+        std::thread::sleep(Duration::from_millis(rng.random_range(5..120)));
+        // Those that are left are killed as nearly at once as can be: nobody is there to take over.
+        for worker in &mut workers {
+            worker.child.kill().expect("killed");
+        }
+        for worker in workers {
+            led |= finish(worker, &mut told);
+        }
+        let log = kept.unwrap_or_else(|| open(&path));
+        assert!(led, "seed {seed}: somebody led");
+        assert!(
+            log.try_lead().expect("lead").is_some(),
+            "seed {seed}: and nobody does now"
+        );
+        read_on(&log, &mut after, &mut read);
+        log.ack("all", after).expect("ack");
+        let status = log.status().expect("status");
+        assert!(status.last >= after);
+        for (worker, told) in std::mem::take(&mut told) {
+            check(worker, &told, &read, seed);
+            acknowledged += told.acknowledged.len();
+        }
+        drop(log);
+        let report = densite_log::check(Arc::new(RealDir::new(&path)), common::ID).expect("check");
+        assert_eq!(report.problems, [], "seed {seed}");
+    }
+    assert!(acknowledged as u64 > 20 * rounds, "only {acknowledged}");
+    let log = open(&path);
+    log.prune(u64::MAX).expect("prune");
+    assert_eq!(
+        log.status().expect("status").segments,
+        1,
+        "all is acknowledged"
+    );
+}
+
+/// Kills it, and answers whether it led.
+fn finish(mut worker: Worker, told: &mut BTreeMap<i64, Told>) -> bool {
+    worker.child.kill().expect("killed");
+    worker.child.wait().expect("ended");
+    let said = worker.listener.join().expect("listened");
+    let led = said.led;
+    told.insert(worker.id, said);
+    led
+}
+
+#[test]
+fn killed_processes_lose_nothing_that_was_acknowledged() {
+    let seed = std::env::var("DENSITE_SEED")
+        .ok()
+        .and_then(|s| s.parse().ok());
+    kill_rounds(seed.unwrap_or(1), 6);
+}
+
+/// For `make crash`: as long as DENSITE_MINUTES says.
+#[test]
+#[ignore = "runs for minutes"]
+fn long_crash_killed_processes() {
+    let var = |name| {
+        std::env::var(name)
+            .ok()
+            .and_then(|s: String| s.parse::<u64>().ok())
+    };
+    let until = Instant::now() + Duration::from_secs(60 * var("DENSITE_MINUTES").unwrap_or(1));
+    for seed in var("DENSITE_SEED").unwrap_or(1).. {
+        println!("seed {seed}");
+        kill_rounds(seed, 20);
+        if Instant::now() > until {
+            return;
+        }
+    }
+}

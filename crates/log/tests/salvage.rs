@@ -1,0 +1,197 @@
+//! A way on from damage: what can be read is kept, under its numbers; what cannot is named, and nothing else is missing.
+
+mod common;
+
+use common::{ID, Row, dir, open, options, random_txn, read_all, tables};
+use densite_disk::Dir;
+use densite_disk::sim::SimDisk;
+use densite_log::{Begin, Error, Log, LogDir, Salvaged, Seq, check, salvage};
+use rand::rngs::SmallRng;
+use rand::{RngExt, SeedableRng};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+const NEW: &str = "/new-log";
+
+/// Some segments of transactions, as (first, last) of each, and all rows.
+fn filled(seed: u64) -> (SimDisk, Vec<(Seq, Seq)>, BTreeMap<Seq, Row>) {
+    let disk = SimDisk::new(seed);
+    let log = open(&disk);
+    log.subscribe("all", Begin::Start).expect("subscribe");
+    let mut rng = SmallRng::seed_from_u64(seed);
+    let tables = tables();
+    let mut txns = Vec::new();
+    while log.status().expect("status").segments < 5 {
+        let (txn, _) = random_txn(&log, &tables, &mut rng);
+        let at = log.append(txn).expect("append");
+        txns.push((at.first, at.last));
+    }
+    let rows = read_all(&log, 0).expect("read");
+    (disk, txns, rows)
+}
+
+fn new_dir(disk: &SimDisk) -> LogDir {
+    Arc::new(disk.dir(NEW))
+}
+
+/// Salvages, and checks that what is kept is whole transactions under their numbers, that all that is missing is named, and that the log goes on.
+fn salvaged(
+    disk: &SimDisk,
+    txns: &[(Seq, Seq)],
+    rows: &BTreeMap<Seq, Row>,
+    what: &str,
+) -> Salvaged {
+    let planned = salvage(dir(disk), None, ID).expect("plan");
+    let done = salvage(dir(disk), Some(new_dir(disk)), ID).expect("salvage");
+    assert_eq!(planned, done, "{what}");
+    let log = Log::open(new_dir(disk), options()).expect("open");
+    let got = read_all(&log, 0).expect("read");
+    let is_lost = |seq: Seq| {
+        let mut lost = done.lost.iter();
+        lost.any(|l| l.first <= seq && l.last.is_none_or(|last| seq <= last))
+    };
+    for (seq, row) in rows {
+        match got.get(seq) {
+            Some(kept) => assert_eq!(kept, row, "{what}: row {seq}"),
+            None => assert!(
+                is_lost(*seq),
+                "{what}: row {seq} is missing and not named in {:?}",
+                done.lost
+            ),
+        }
+    }
+    for (first, last) in txns {
+        let kept = (*first..=*last).filter(|s| got.contains_key(s)).count() as u64;
+        assert!(
+            kept == 0 || kept == last - first + 1,
+            "{what}: {first} to {last} is not whole"
+        );
+    }
+    assert_eq!(got.len() as u64, done.rows, "{what}");
+    let next = random_txn(&log, &tables(), &mut SmallRng::seed_from_u64(1)).0;
+    let at = log.append(next).expect("append");
+    let last = rows.keys().last().copied().unwrap_or(0);
+    assert!(at.first > last || !done.lost.is_empty(), "{what}");
+    assert_eq!(
+        check(new_dir(disk), ID).expect("check").problems,
+        [],
+        "{what}"
+    );
+    done
+}
+
+#[test]
+fn a_flipped_byte_costs_the_transaction_it_is_in() {
+    for seed in 0..60 {
+        let (disk, txns, rows) = filled(seed);
+        let mut rng = SmallRng::seed_from_u64(seed + 1000);
+        let number = rng.random_range(1..5);
+        let path = format!("{}/{number:012}.seg", common::DIR);
+        let mut bytes = disk.contents(&path).expect("there");
+        let at = rng.random_range(4096..bytes.len());
+        bytes[at] ^= 1 << rng.random_range(0..8);
+        disk.place(&path, &bytes);
+        let what = format!("seed {seed}, byte {at} of segment {number}");
+        let done = salvaged(&disk, &txns, &rows, &what);
+        // More than once only if it was a table, which many may need.
+        let more = done.lost.iter().skip(1);
+        for lost in more {
+            assert_eq!(lost.problem, "rows whose table cannot be read", "{what}");
+        }
+        let damaged = !check(dir(&disk), ID).expect("check").problems.is_empty();
+        // A byte of padding, or behind a segment's end, costs nothing.
+        if damaged && let Some(lost) = done.lost.first() {
+            assert_eq!(lost.segment, format!("{number:012}.seg"), "{what}");
+            assert!(lost.offset <= at as u64, "{what}");
+        }
+        if !damaged {
+            assert_eq!(done.rows, rows.len() as u64, "{what}");
+        }
+    }
+}
+
+#[test]
+fn what_is_around_a_lost_segment_is_kept() {
+    for number in 1..=5 {
+        for header in [false, true] {
+            let (disk, txns, rows) = filled(7);
+            let name = format!("{number:012}.seg");
+            let path = format!("{}/{name}", common::DIR);
+            if header {
+                let mut bytes = disk.contents(&path).expect("there");
+                bytes[50] ^= 1;
+                disk.place(&path, &bytes);
+            } else {
+                disk.dir(common::DIR).remove(&name).expect("removed");
+            }
+            let what = format!("segment {number}, header {header}");
+            let done = salvaged(&disk, &txns, &rows, &what);
+            assert!(done.rows > 0, "{what}");
+            assert_eq!(done.lost[0].segment, name, "{what}: {:?}", done.lost);
+        }
+    }
+}
+
+#[test]
+fn subscribers_and_settings_are_kept() {
+    let (disk, ..) = filled(3);
+    let log = open(&disk);
+    log.ack("all", 5).expect("ack");
+    log.set_config(|c| c.retain_bytes = 77).expect("config");
+    assert!(matches!(salvage(dir(&disk), None, ID), Err(Error::InUse)));
+    drop(log);
+    let done = salvage(dir(&disk), Some(new_dir(&disk)), ID).expect("salvage");
+    assert_eq!((done.lost.len(), done.state_lost), (0, false));
+    let log = Log::open(new_dir(&disk), options()).expect("open");
+    assert_eq!(log.subscribers().expect("subscribers")[0].position, 5);
+    assert_eq!(log.config().expect("config").retain_bytes, 77);
+    let again = salvage(dir(&disk), Some(new_dir(&disk)), ID);
+    assert!(
+        matches!(again, Err(Error::Limit(_))),
+        "never over a log that is there"
+    );
+}
+
+/// Reading only: all that there is to see, and nothing is changed.
+#[test]
+fn a_log_is_read_without_being_changed() {
+    let (disk, _, rows) = filled(9);
+    let names = disk.dir(common::DIR).list().expect("list");
+    let changes = disk.changes();
+    let log = Log::open_read_only(dir(&disk), ID).expect("open");
+    assert_eq!(read_all(&log, 0).expect("read"), rows);
+    assert_eq!(log.status().expect("status").last, rows.len() as u64);
+    assert_eq!(log.subscribers().expect("subscribers").len(), 1);
+    assert!(matches!(log.ack("all", 1), Err(Error::ReadOnly)));
+    assert!(matches!(log.unsubscribe("all"), Err(Error::ReadOnly)));
+    assert!(matches!(
+        log.subscribe("more", Begin::Now),
+        Err(Error::ReadOnly)
+    ));
+    assert!(matches!(log.prune(1), Err(Error::ReadOnly)));
+    assert!(matches!(log.set_config(|_| ()), Err(Error::ReadOnly)));
+    assert!(matches!(log.try_lead(), Err(Error::ReadOnly)));
+    assert!(matches!(log.prepare_spare(), Err(Error::ReadOnly)));
+    let txn = random_txn(&log, &tables(), &mut SmallRng::seed_from_u64(1)).0;
+    assert!(matches!(log.append(txn), Err(Error::ReadOnly)));
+    // It follows who writes meanwhile.
+    let writer = open(&disk);
+    let txn = random_txn(&writer, &tables(), &mut SmallRng::seed_from_u64(1)).0;
+    let changed = disk.changes();
+    let at = writer.append(txn).expect("append");
+    assert_eq!(log.last().expect("last"), at.last);
+    drop((log, writer));
+    assert!(changed > changes);
+    // The end word is no more than a shorter way.
+    let end = format!("{}/end", common::DIR);
+    disk.remove(&end).expect("remove");
+    let before = disk.changes();
+    let log = Log::open_read_only(dir(&disk), ID).expect("open");
+    assert_eq!(log.last().expect("last"), at.last);
+    drop(log);
+    assert_eq!(disk.changes(), before, "nothing was written");
+    let mut now = disk.dir(common::DIR).list().expect("list");
+    now.push("end".to_owned());
+    now.sort();
+    assert_eq!(now, names);
+}

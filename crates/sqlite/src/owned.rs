@@ -1,0 +1,75 @@
+//! A compiled statement that is kept across calls, by a cursor of a virtual table for example.
+
+use crate::Result;
+use crate::connection::Connection;
+use crate::statement::Statement;
+use crate::value::ValueRef;
+use std::mem::ManuallyDrop;
+
+/// A statement that keeps what it needs of its connection.
+///
+/// It must go before the connection is closed by `sqlite3_close`, which refuses otherwise: so it belongs into a virtual table or a cursor, which SQLite
+/// ends first, or beside a connection of one's own.
+#[derive(Debug)]
+pub struct OwnedStatement {
+    /// Finalised in `drop`, before the connection's wrapper goes.
+    statement: ManuallyDrop<Statement<'static>>,
+    /// Boxed: the statement points to it.
+    _connection: Box<Connection>,
+}
+
+// SAFETY: a statement is not bound to a thread. Like its connection it is used by one thread at a time: by the methods of a virtual table under the
+// connection's mutex, or by the owner of the connection.
+unsafe impl Send for OwnedStatement {}
+
+impl OwnedStatement {
+    /// Compiles one statement.
+    ///
+    /// # Errors
+    /// As [`Connection::prepare`].
+    pub fn prepare(connection: &Connection, sql: &str) -> Result<OwnedStatement> {
+        // SAFETY: the wrapper is used as long as the statement is there and no longer, and SQLite frees no connection that has a statement.
+        let lent = unsafe { Connection::borrow(connection.api(), connection.as_ptr()) };
+        let lent = lent.ok_or_else(|| crate::Error::from(crate::Code::MISUSE))?;
+        let boxed = Box::new(lent);
+        // SAFETY: the box is neither moved from nor dropped before the statement.
+        let kept: &'static Connection = unsafe { &*std::ptr::from_ref(&*boxed) };
+        Ok(OwnedStatement {
+            statement: ManuallyDrop::new(kept.prepare(sql)?),
+            _connection: boxed,
+        })
+    }
+
+    /// As [`Statement::bind_ref`].
+    ///
+    /// # Errors
+    /// As [`Statement::bind_ref`].
+    pub fn bind(&mut self, index: usize, value: ValueRef<'_>) -> Result<()> {
+        self.statement.bind_ref(index, value)
+    }
+
+    /// As [`Statement::step`].
+    ///
+    /// # Errors
+    /// As [`Statement::step`].
+    pub fn step(&mut self) -> Result<bool> {
+        self.statement.step()
+    }
+
+    /// As [`Statement::reset`].
+    pub fn reset(&mut self) {
+        self.statement.reset();
+    }
+
+    /// As [`Statement::column`].
+    pub fn column(&self, index: usize) -> ValueRef<'_> {
+        self.statement.column(index)
+    }
+}
+
+impl Drop for OwnedStatement {
+    fn drop(&mut self) {
+        // SAFETY: dropped once, here.
+        unsafe { ManuallyDrop::drop(&mut self.statement) };
+    }
+}
