@@ -18,29 +18,34 @@ pub(super) struct Record {
     pub(super) end: usize,
 }
 
+/// A record that is being written.
+#[derive(Clone, Copy)]
+struct Row {
+    /// Where the next type goes.
+    types_at: u32,
+    /// Where the next byte goes, [`Rows::skip`] bytes before.
+    at: u32,
+    /// Where its cell ends.
+    end: u32,
+}
+
 /// The records of a page that are made of columns.
 #[derive(Default)]
 pub(super) struct Rows {
-    /// By row: where the next byte goes, `skip` bytes before; and where its cell ends.
-    at: Vec<u32>,
-    /// Bytes that every row has got since `at` was brought up to date.
+    rows: Vec<Row>,
+    /// Bytes that every row has got since its `at` was brought up to date.
     skip: u32,
-    ends: Vec<u32>,
-    /// By row: where the next type goes.
-    types_at: Vec<u32>,
 }
 
 impl Rows {
     pub(super) fn clear(&mut self) {
-        self.at.clear();
+        self.rows.clear();
         self.skip = 0;
-        self.ends.clear();
-        self.types_at.clear();
     }
 
     /// How many rows were begun.
     pub(super) fn count(&self) -> usize {
-        self.at.len()
+        self.rows.len()
     }
 
     /// Writes the serial types of the columns behind the front.
@@ -49,23 +54,25 @@ impl Rows {
             match column.types {
                 _ if matches!(column.body, Body::Absent) => {}
                 Types::Same(t @ 0..0x80) => {
-                    for at in &mut self.types_at {
-                        *out.get_mut(*at as usize)? = t as u8;
-                        *at += 1;
+                    for row in &mut self.rows {
+                        *out.get_mut(row.types_at as usize)? = t as u8;
+                        row.types_at += 1;
                     }
                 }
                 Types::Same(t) => {
-                    for at in &mut self.types_at {
-                        *at += put_varint(u64::from(t), out.get_mut(*at as usize..)?) as u32;
+                    for row in &mut self.rows {
+                        let to = out.get_mut(row.types_at as usize..)?;
+                        row.types_at += put_varint(u64::from(t), to) as u32;
                     }
                 }
                 Types::Each(from) => {
-                    for (at, t) in self.types_at.iter_mut().zip(columns.types.get(from..)?) {
+                    for (row, t) in self.rows.iter_mut().zip(columns.types.get(from..)?) {
+                        let at = row.types_at as usize;
                         if *t < 0x80 {
-                            *out.get_mut(*at as usize)? = *t as u8;
-                            *at += 1;
+                            *out.get_mut(at)? = *t as u8;
+                            row.types_at += 1;
                         } else if *t != ABSENT {
-                            *at += put_varint(u64::from(*t), out.get_mut(*at as usize..)?) as u32;
+                            row.types_at += put_varint(u64::from(*t), out.get_mut(at..)?) as u32;
                         }
                     }
                 }
@@ -77,10 +84,12 @@ impl Rows {
     /// Appends a row: notes where its record lies, and writes its front.
     #[inline(always)]
     pub(super) fn begin(&mut self, record: Record, front: &Front, out: &mut [u8]) -> Option<()> {
-        let len = front.write(self.at.len(), record, out)?;
-        self.types_at.push((record.types + front.columns) as u32);
-        self.at.push((record.values + len) as u32);
-        self.ends.push(record.end as u32);
+        let len = front.write(self.rows.len(), record, out)?;
+        self.rows.push(Row {
+            types_at: (record.types + front.columns) as u32,
+            at: (record.values + len) as u32,
+            end: record.end as u32,
+        });
         Some(())
     }
 
@@ -114,12 +123,11 @@ impl Rows {
                 let values = numbers.get(from..)?;
                 let types = columns.types.get(types..)?;
                 let skip = std::mem::take(&mut self.skip);
-                for (((at, end), v), t) in self.at.iter_mut().zip(&self.ends).zip(values).zip(types)
-                {
+                for ((row, v), t) in self.rows.iter_mut().zip(values).zip(types) {
                     let len = usize::from(*BODY_LEN.get(*t as usize)?);
-                    *at += skip;
-                    put_int(*v, len, *at as usize, *end as usize, out)?;
-                    *at += len as u32;
+                    row.at += skip;
+                    put_int(*v, len, row.at as usize, row.end as usize, out)?;
+                    row.at += len as u32;
                 }
                 Some(())
             }
@@ -147,16 +155,16 @@ impl Rows {
                 let Form::Template(template) = form else {
                     return None;
                 };
-                let rows = self.at.len();
+                let rows = self.rows.len();
                 let values = numbers.get(from..)?;
                 let skip = self.skip as usize;
                 let mut fields = [0; FIELDS_MAX];
                 let used = fields.get_mut(..template.fields())?;
-                for (j, at) in self.at.iter().enumerate() {
+                for (j, row) in self.rows.iter().enumerate() {
                     for (i, field) in used.iter_mut().enumerate() {
                         *field = *values.get(j + i * rows)?;
                     }
-                    let place = out.get_mut(*at as usize + skip..)?;
+                    let place = out.get_mut(row.at as usize + skip..)?;
                     template.render(used, place).then_some(())?;
                 }
                 self.skip += template.text_len() as u32;
@@ -170,19 +178,20 @@ impl Rows {
                 let values = numbers.get(ints..)?.iter();
                 let places = columns.places.get(places..)?.iter();
                 let skip = std::mem::take(&mut self.skip);
-                let rows = self.at.iter_mut().zip(&self.ends);
-                for (((t, v), place), (at, end)) in types.zip(values).zip(places).zip(rows) {
-                    *at += skip;
+                let rows = self.rows.iter_mut();
+                for (((t, v), place), row) in types.zip(values).zip(places).zip(rows) {
+                    row.at += skip;
                     if *t == ABSENT {
                         continue;
                     }
                     let len = body_len(*t);
+                    let (at, end) = (row.at as usize, row.end as usize);
                     if *t < 12 {
-                        put_int(*v, len, *at as usize, *end as usize, out)?;
+                        put_int(*v, len, at, end, out)?;
                     } else {
-                        put_text(*place, &columns.text, *at as usize, *end as usize, out)?;
+                        put_text(*place, &columns.text, at, end, out)?;
                     }
-                    *at += len as u32;
+                    row.at += len as u32;
                 }
                 Some(())
             }
@@ -192,8 +201,8 @@ impl Rows {
     #[inline]
     fn fixed<const N: usize>(&mut self, values: &[i64], out: &mut [u8]) -> Option<()> {
         let skip = self.skip as usize;
-        for (at, v) in self.at.iter().zip(values) {
-            let to: &mut [u8; N] = out.get_mut(*at as usize + skip..)?.first_chunk_mut()?;
+        for (row, v) in self.rows.iter().zip(values) {
+            let to: &mut [u8; N] = out.get_mut(row.at as usize + skip..)?.first_chunk_mut()?;
             let wide = v.to_be_bytes();
             *to = *wide.last_chunk()?;
         }
@@ -236,18 +245,18 @@ impl Rows {
         if let Types::Same(_) = types {
             let skip = self.skip;
             let mut len = 0;
-            for ((at, end), place) in self.at.iter().zip(&self.ends).zip(places) {
-                put(*place, (*at + skip) as usize, *end as usize)?;
+            for (row, place) in self.rows.iter().zip(places) {
+                put(*place, (row.at + skip) as usize, row.end as usize)?;
                 len = place.1;
             }
             self.skip += len;
             return Some(());
         }
         let skip = std::mem::take(&mut self.skip);
-        for ((at, end), place) in self.at.iter_mut().zip(&self.ends).zip(places) {
-            *at += skip;
-            put(*place, *at as usize, *end as usize)?;
-            *at += place.1;
+        for (row, place) in self.rows.iter_mut().zip(places) {
+            row.at += skip;
+            put(*place, row.at as usize, row.end as usize)?;
+            row.at += place.1;
         }
         Some(())
     }

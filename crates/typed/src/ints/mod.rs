@@ -15,7 +15,7 @@ mod stats;
 pub use habit::Habit;
 pub use stats::Stats;
 
-use crate::bits::{BitReader, BitWriter, WIDE, width_of};
+use crate::bits::{BitReader, BitWriter, WIDE, mask, width_of};
 
 /// How differences are taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -262,18 +262,41 @@ impl Params {
 
     fn read_runs(&self, r: &mut BitReader<'_>, out: &mut [i64]) -> Option<()> {
         let runs = r.get(width_of(out.len() as u64))?;
+        let count = usize::try_from(runs.saturating_sub(1)).ok()?;
+        let both = self.len_width + self.width;
+        if both <= WIDE {
+            // Length and difference of a run by one load.
+            let (mut pairs, lens) = (r.run(count, both)?, mask(self.len_width));
+            self.fill_runs(count, out, || {
+                let pair = pairs.next();
+                Some((pair & lens, pair >> self.len_width))
+            })
+        } else {
+            self.fill_runs(count, out, || {
+                Some((r.get(self.len_width)?, r.get(self.width)?))
+            })
+        }
+    }
+
+    /// Fills `out` with `count` runs, of which `next` tells length and difference as they are stored, and one more.
+    #[inline(always)]
+    fn fill_runs(
+        &self,
+        count: usize,
+        out: &mut [i64],
+        mut next: impl FnMut() -> Option<(u64, u64)>,
+    ) -> Option<()> {
         let mut rest = out;
         let mut at = self.anchor;
-        for _ in 1..runs {
-            let len = usize::try_from(r.get(self.len_width)?)
-                .ok()?
-                .checked_add(1)?;
+        for _ in 0..count {
+            let (len, difference) = next()?;
+            let len = usize::try_from(len).ok()?.checked_add(1)?;
             let (now, later) = rest.split_at_mut_checked(len)?;
-            now.fill(at);
+            for v in now {
+                *v = at;
+            }
             rest = later;
-            at = at
-                .wrapping_add(self.step)
-                .wrapping_add(r.get(self.width)? as i64);
+            at = at.wrapping_add(self.step).wrapping_add(difference as i64);
         }
         rest.fill(at);
         Some(())
