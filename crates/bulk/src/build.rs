@@ -90,6 +90,7 @@ impl Column {
     }
 
     /// Adds a value; an error says why it does not fit.
+    #[inline]
     pub(crate) fn push(&mut self, value: ValueRef<'_>) -> Result<(), String> {
         match (&mut self.values, value) {
             (Values::Integers(values), ValueRef::Integer(n)) => values.push(n),

@@ -83,6 +83,13 @@ pub enum Data {
     },
 }
 
+/// What kind of numbers a column has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Numbers {
+    Integers,
+    Reals,
+}
+
 /// A column of one batch.
 pub struct Chunk {
     /// How many rows.
@@ -240,6 +247,19 @@ impl Chunk {
             return ValueRef::Null;
         }
         self.data.get(row).unwrap_or(ValueRef::Null)
+    }
+
+    /// Integers or floating point alone.
+    pub(crate) fn is_numbers(&self) -> Option<Numbers> {
+        match &self.data {
+            Data::F64(_) | Data::F32(_) | Data::F16(_) => Some(Numbers::Reals),
+            Data::Null
+            | Data::Strings { .. }
+            | Data::Views { .. }
+            | Data::Dictionary { .. }
+            | Data::Any { .. } => None,
+            _ => Some(Numbers::Integers),
+        }
     }
 
     /// Whether the row is not NULL by the bits of the column.

@@ -16,6 +16,7 @@ mod bits;
 mod build;
 mod chunk;
 mod error;
+mod gather;
 mod memory;
 mod number;
 mod order;

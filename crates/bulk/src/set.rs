@@ -2,6 +2,7 @@
 
 use crate::arrow::Stream;
 use crate::chunk::Chunk;
+use crate::gather;
 use crate::order::{self, SortKey};
 use crate::{Error, Result};
 use densite_sqlite::ValueRef;
@@ -46,6 +47,8 @@ pub struct Set {
     rows: usize,
     /// The rows in another order than their own.
     order: Option<Vec<Place>>,
+    /// The columns of numbers in that order: reading them by place would wait for memory at every value.
+    gathered: Vec<Option<Chunk>>,
     /// The row that was read last.
     at: AtomicU64,
     progress: Option<Progress>,
@@ -169,6 +172,7 @@ impl Set {
         self.batches.clear();
         self.rows = 0;
         self.order = None;
+        self.gathered.clear();
     }
 
     /// The columns' names.
@@ -193,6 +197,11 @@ impl Set {
             )));
         }
         self.order = order::sorted(self, keys);
+        let columns = 0..self.names.len();
+        self.gathered = match &self.order {
+            Some(order) => columns.map(|i| gather::numbers(self, order, i)).collect(),
+            None => Vec::new(),
+        };
         Ok(self.order.is_none())
     }
 
@@ -241,6 +250,14 @@ impl Set {
             .get(place.batch())
             .and_then(|(_, columns)| columns.get(column));
         chunk.map_or(ValueRef::Null, |chunk| chunk.get(place.row()))
+    }
+
+    /// The value of a row in the order of reading: the row at `ordinal`, which lies at `place`.
+    pub(crate) fn value_read(&self, ordinal: usize, place: Place, column: usize) -> ValueRef<'_> {
+        match self.gathered.get(column) {
+            Some(Some(chunk)) => chunk.get(ordinal),
+            _ => self.value(place, column),
+        }
     }
 
     pub(crate) fn rows_of(&self, batch: usize) -> usize {

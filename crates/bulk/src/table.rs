@@ -192,7 +192,9 @@ impl TableCursor for Cursor {
             return Ok(ValueRef::Integer(self.handle));
         }
         let set = self.set.as_ref();
-        Ok(set.map_or(ValueRef::Null, |set| set.value(self.place, column)))
+        Ok(set.map_or(ValueRef::Null, |set| {
+            set.value_read(self.passed, self.place, column)
+        }))
     }
 
     fn row_id(&self) -> i64 {

@@ -233,6 +233,7 @@ pub struct Row<'s> {
 
 impl Row<'_> {
     /// A column; 0 is the first. NULL when there is no such column.
+    #[inline]
     pub fn column(&self, index: usize) -> ValueRef<'_> {
         let statement = self.statement;
         let Ok(index) = c_int::try_from(index) else {

@@ -3,7 +3,7 @@
 use crate::api::{Api, c_string};
 use crate::connection::Connection;
 use crate::ffi::{self, Context, RawValue};
-use crate::panic::guard;
+use crate::panic::{guard, guard_else};
 use crate::statement::transient;
 use crate::value::{Value, ValueRef};
 use crate::{Code, Error, Result};
@@ -107,8 +107,8 @@ unsafe extern "C" fn call<const N: usize>(
     else {
         return;
     };
-    let failed = Err(Error::new(Code::INTERNAL, "densite: internal error"));
-    let answer = guard(api, &function.name, failed, || {
+    let failed = || Err(Error::new(Code::INTERNAL, "densite: internal error"));
+    let answer = guard_else(api, &function.name, failed, || {
         // SAFETY: the connection is alive during the call, and SQLite holds its mutex.
         let connection = unsafe { Connection::borrow(api, (api.raw().context_db_handle)(context)) };
         let connection = connection.ok_or_else(|| Error::from(Code::MISUSE))?;
@@ -147,6 +147,7 @@ pub(crate) unsafe fn arguments_of<'a>(
 ///
 /// # Safety
 /// `context` is the live context of a running callback of that library.
+#[inline]
 pub(crate) unsafe fn set_result(api: Api, context: *mut Context, value: ValueRef<'_>) {
     let t = api.raw();
     // SAFETY: as the caller vouches; text and blobs are copied before the call returns.

@@ -87,6 +87,7 @@ impl<'a> ValueRef<'a> {
     ///
     /// # Safety
     /// `value` is a live protected `sqlite3_value` that lives unchanged for `'a`.
+    #[inline]
     pub(crate) unsafe fn from_raw(api: Api, value: *mut RawValue) -> ValueRef<'a> {
         let t = api.raw();
         // SAFETY: a live value as the caller vouches; the pointer is asked for before the

@@ -9,7 +9,7 @@ use crate::api::{Api, c_string};
 use crate::connection::Connection;
 use crate::ffi::{self, Context, Db, IndexInfo, Module, RawValue, Vtab, VtabCursor};
 use crate::function::{arguments_of, set_result};
-use crate::panic::guard;
+use crate::panic::{guard, guard_else};
 use crate::{Code, Error, Result};
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::marker::PhantomData;
@@ -54,7 +54,7 @@ impl<T: VirtualTable> Table<T> {
     ) -> std::result::Result<R, c_int> {
         // SAFETY: as the caller vouches. Shared: a call may lead to another one.
         let this = unsafe { &*table.cast::<Table<T>>() };
-        let done = guard(this.api, what, internal(), || {
+        let done = guard_else(this.api, what, internal, || {
             // SAFETY: the connection is alive during the call, and SQLite holds its mutex.
             let connection = unsafe { Connection::borrow(this.api, this.db) };
             let connection = connection.ok_or_else(|| Error::from(Code::MISUSE))?;
@@ -193,7 +193,7 @@ impl<T: VirtualTable> Glue<T> {
         // SAFETY: the data that the module was made with; it outlives the module's tables.
         let registered = unsafe { &*data.cast::<Registered<T>>() };
         let api = registered.api;
-        let made = guard(api, "a table", internal(), || {
+        let made = guard_else(api, "a table", internal, || {
             // SAFETY: the connection is alive during the call, and SQLite holds its mutex.
             let connection = unsafe { Connection::borrow(api, db) };
             let connection = connection.ok_or_else(|| Error::from(Code::MISUSE))?;

@@ -1,0 +1,55 @@
+//! Columns of numbers, copied in the order in which they will be read.
+//!
+//! Sorted rows lie anywhere. Read one by one, between everything else that a statement does, each value is a miss of the cache that is waited for;
+//! in a loop of nothing else the processor has many of them under way at once.
+
+use crate::bits::{Bits, BitsBuilder};
+use crate::chunk::{Chunk, Data, Numbers};
+use crate::memory::Slice;
+use crate::set::{Place, Set};
+use densite_sqlite::ValueRef;
+
+/// A column in order; `None` for one that has other values than numbers of one kind.
+pub(crate) fn numbers(set: &Set, order: &[Place], column: usize) -> Option<Chunk> {
+    let mut kinds = set
+        .batches()
+        .iter()
+        .map(|(_, columns)| columns.get(column)?.is_numbers());
+    let kind = kinds.next()??;
+    if !kinds.all(|other| other == Some(kind)) {
+        return None;
+    }
+    let mut valid = BitsBuilder::default();
+    let values = order.iter().map(|place| set.value(*place, column));
+    let data = match kind {
+        Numbers::Integers => Data::I64(Slice::from(
+            values
+                .map(|value| {
+                    let n = value.as_i64();
+                    valid.push(n.is_some());
+                    n.unwrap_or(0)
+                })
+                .collect::<Vec<i64>>(),
+        )),
+        Numbers::Reals => Data::F64(Slice::from(
+            values
+                .map(|value| match value {
+                    ValueRef::Real(x) => {
+                        valid.push(true);
+                        x
+                    }
+                    _ => {
+                        valid.push(false);
+                        0.0
+                    }
+                })
+                .collect::<Vec<f64>>(),
+        )),
+    };
+    let valid = (valid.zeros > 0).then(|| Bits::new(Slice::from(valid.into_bytes()), 0));
+    Some(Chunk {
+        rows: order.len(),
+        valid,
+        data,
+    })
+}
