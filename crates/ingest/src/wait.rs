@@ -58,13 +58,8 @@ impl Home {
                 break;
             }
             let applying = self.applying(connection)?;
-            let (known, trouble) = applying.look(0, Duration::ZERO);
-            // Another process may apply: then only the database knows. A snapshot that is open already shows an old state.
-            let read = match holds_main(connection) {
-                true => None,
-                false => Position::read(connection)?,
-            };
-            let applied = known.max(read.map_or(0, |p| p.seq));
+            // This connection is in the middle of a commit: what it read of the database would stay as it is.
+            let (applied, trouble) = applying.progress(Duration::ZERO);
             let bytes = self
                 .log()
                 .bytes_after(applied)
@@ -93,7 +88,7 @@ impl Home {
                     error.message
                 )));
             }
-            applying.look(Seq::MAX, POLL);
+            applying.progress(POLL);
         }
         *self.pressure().lock() = (Some(Instant::now()), false);
         Ok(())

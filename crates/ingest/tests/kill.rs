@@ -113,7 +113,12 @@ fn killed_writers_and_appliers_lose_and_double_nothing() {
             "SELECT count(DISTINCT n) FROM (SELECT n FROM t WHERE writer = ?1 UNION ALL SELECT json_extract(\"row\", '$.n') FROM densite_rejects WHERE json_extract(\"row\", '$.writer') = ?1)",
         );
         assert_eq!(distinct, total, "writer {writer}");
-        assert_eq!(count("SELECT ifnull(max(n) + 1, 0) FROM (SELECT n FROM t WHERE writer = ?1 UNION ALL SELECT json_extract(\"row\", '$.n') FROM densite_rejects WHERE json_extract(\"row\", '$.writer') = ?1)"), total);
+        assert_eq!(
+            count(
+                "SELECT ifnull(max(n) + 1, 0) FROM (SELECT n FROM t WHERE writer = ?1 UNION ALL SELECT json_extract(\"row\", '$.n') FROM densite_rejects WHERE json_extract(\"row\", '$.writer') = ?1)"
+            ),
+            total
+        );
         let wrong = count(
             "SELECT count(*) FROM densite_rejects WHERE json_extract(\"row\", '$.writer') = ?1 AND json_extract(\"row\", '$.n') % 50 != 7",
         );

@@ -10,6 +10,7 @@ mod tidy;
 
 use crate::error::from_log;
 use crate::home::Home;
+use crate::position::Position;
 use crate::read::Unapplied;
 use crate::recipe::Recipe;
 use densite_log::{Log, Seq};
@@ -46,6 +47,8 @@ pub(crate) struct Applying {
     recipe: Recipe,
     unapplied: Arc<Unapplied>,
     stop: AtomicBool,
+    /// Somebody waits for what another process applies.
+    asked: AtomicBool,
     state: Mutex<State>,
     news: Condvar,
 }
@@ -106,6 +109,7 @@ impl Applying {
             recipe,
             unapplied: home.unapplied().clone(),
             stop: AtomicBool::new(false),
+            asked: AtomicBool::new(false),
             state: Mutex::default(),
             news: Condvar::new(),
         }
@@ -145,7 +149,10 @@ impl Applying {
                     self.lead();
                     self.tell(|s| s.leads = false);
                 }
-                Ok(None) => self.pause(TAKEOVER),
+                Ok(None) => {
+                    self.watch();
+                    self.pause(TAKEOVER);
+                }
                 Err(e) => {
                     let error = from_log(&self.dir, e);
                     self.tell(|s| s.trouble = Some(error));
@@ -153,6 +160,23 @@ impl Applying {
                 }
             }
         }
+    }
+
+    /// Asks the database how far another process is, if somebody here waits for it.
+    fn watch(&self) {
+        if !self.asked.swap(false, Ordering::AcqRel) {
+            return;
+        }
+        let position = self.recipe.open().and_then(|c| Position::read(&c));
+        if let Ok(Some(position)) = position {
+            self.tell(|s| s.applied = s.applied.max(position.seq));
+        }
+    }
+
+    /// How far rows are applied, without asking the database; sees to it that this is known soon.
+    pub(crate) fn progress(&self, time: Duration) -> (Seq, Option<Error>) {
+        self.asked.store(true, Ordering::Release);
+        self.look(Seq::MAX, time)
     }
 
     /// Applies until the end of this worker.

@@ -20,6 +20,8 @@ use std::time::{Duration, Instant};
 const HOLD_MAX: Duration = Duration::from_millis(350);
 /// What batches aim at.
 const HOLD_GOAL: Duration = Duration::from_millis(200);
+/// A batch that held the lock for longer is followed by a pause of a tenth of that.
+const GAP_FROM: Duration = Duration::from_millis(30);
 /// Rows between two looks at the clock.
 const LOOK_ROWS: usize = 128;
 const ROWS_FIRST: usize = 16 << 10;
@@ -105,6 +107,7 @@ impl Round {
             return Ok(Did::Unnamed);
         };
         let position = position.seq;
+        applying.tell(|s| s.applied = s.applied.max(position));
         self.fill(applying, position)?;
         if self.queue.is_empty() {
             self.tidy.rest(&self.connection, applying, position)?;
@@ -125,6 +128,10 @@ impl Round {
                     self.rows_goal = (rows * 3 / 4).max(1);
                 }
                 self.tidy.after(&self.connection, applying, last, rows)?;
+                // Others ask for the write lock now and then only: they must be able to find it free.
+                if held > GAP_FROM {
+                    applying.pause(held / 10);
+                }
                 Ok(Did::Applied(last))
             }
             Err(failed) => {
