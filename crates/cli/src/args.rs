@@ -55,6 +55,9 @@ pub(crate) enum Verb {
     Sql(SqlArgs),
     /// Load rows from a CSV, JSON lines or Parquet file into a table, all or none
     Load(LoadArgs),
+    /// Look at a database's log, and at its subscribers
+    #[command(subcommand)]
+    Log(LogVerb),
 }
 
 #[derive(Debug, Args)]
@@ -133,6 +136,71 @@ pub(crate) struct SqlArgs {
     /// How results are printed
     #[arg(long, value_enum, default_value_t = Format::Table)]
     pub(crate) format: Format,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum LogVerb {
+    /// Tell how large the log is, how far it is applied, and where its subscribers are
+    Status(DbArg),
+    /// Add a subscriber: the log keeps what it has not acknowledged
+    Subscribe(SubscribeArgs),
+    /// Remove a subscriber: nothing is kept for it any more
+    Unsubscribe(UnsubscribeArgs),
+    /// Give back what is applied durably and acknowledged by all subscribers
+    Prune(DbArg),
+    /// Print the last rows of the log
+    Tail(TailArgs),
+    /// Read everything, and name what is damaged
+    Check(LogCheckArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SubscribeArgs {
+    /// The database
+    pub(crate) db: PathBuf,
+    /// Name of the subscriber
+    pub(crate) name: String,
+    /// Where it begins: with the first row that is still there, or with the next one
+    #[arg(long, value_enum, default_value_t = From::Now)]
+    pub(crate) from: From,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum From {
+    Start,
+    Now,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct UnsubscribeArgs {
+    /// The database
+    pub(crate) db: PathBuf,
+    /// Name of the subscriber
+    pub(crate) name: String,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct TailArgs {
+    /// The database
+    pub(crate) db: PathBuf,
+    /// Rows printed at most
+    #[arg(long, short = 'n', value_name = "ROWS", default_value = "10")]
+    pub(crate) max: u64,
+    /// Begin behind the row of this number, rather than near the end
+    #[arg(long, value_name = "SEQ")]
+    pub(crate) after: Option<u64>,
+    /// Go on with rows as they come, until interrupted
+    #[arg(long, short)]
+    pub(crate) follow: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct LogCheckArgs {
+    /// The database
+    pub(crate) db: PathBuf,
+    /// Of a damaged log keep what can be read; tells what is lost, and asks. Nobody else may have the log open
+    #[arg(long)]
+    pub(crate) repair: bool,
 }
 
 #[derive(Debug, Args)]

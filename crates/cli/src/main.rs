@@ -5,6 +5,7 @@ mod ask;
 mod chroma;
 mod failure;
 mod load;
+mod log;
 mod out;
 mod progress;
 mod report;
@@ -32,6 +33,7 @@ fn main() -> ExitCode {
         Verb::Report(args) => verbs::report::run(cli.common, args),
         Verb::Sql(args) => verbs::sql::run(cli.common, args),
         Verb::Load(args) => verbs::load::run(cli.common, args),
+        Verb::Log(verb) => verbs::log::run(cli.common, verb),
     };
     match done {
         Ok(code) => ExitCode::from(code),

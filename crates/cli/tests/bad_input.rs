@@ -177,11 +177,6 @@ fn usage() {
     densite(&["compress", &a, "--level", "23"]).says("the level goes from -7 to 22");
     let ran = densite(&["compress", &a, "--level", "23", "--json"]).expect(2);
     assert_eq!(ran.json()["error"]["kind"], "usage");
-    // Verbs of later versions are not offered.
-    let help = densite(&["--help"]).expect(0).out;
-    for verb in ["load", "log"] {
-        assert!(!help.contains(verb), "{help}");
-    }
 }
 
 #[test]

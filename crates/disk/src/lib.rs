@@ -17,4 +17,4 @@ pub mod sim;
 
 pub use error::{Error, ErrorKind, Op, Result};
 pub use file::{Dir, File, LockKind, OpenMode, SyncKind};
-pub use real::{RealDir, RealFile, copy_owner_and_mode};
+pub use real::{RealDir, RealFile, copy_owner_and_mode, exchange};

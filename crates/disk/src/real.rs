@@ -233,6 +233,16 @@ impl Dir for RealDir {
     }
 }
 
+/// Two directories, or files, change places: at no time is either name without one. Durable once the directory they are in is synced.
+///
+/// # Errors
+/// `NotFound` when one of them is missing, `Permission`, `Io`, also where the file system cannot do it; all with [`Op::Rename`].
+pub fn exchange(a: impl AsRef<Path>, b: impl AsRef<Path>) -> Result<()> {
+    use rustix::fs::{CWD, RenameFlags, renameat_with};
+    renameat_with(CWD, a.as_ref(), CWD, b.as_ref(), RenameFlags::EXCHANGE)
+        .map_err(|e| failed(Op::Rename)(e.into()))
+}
+
 /// Gives the file at `to` the owner, group and permission bits of the file at `from`.
 ///
 /// Call it before anything private is written to `to`: until then `to` has the mode it was

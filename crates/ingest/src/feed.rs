@@ -1,10 +1,13 @@
 //! What an application reads from the log: `densite_log(subscriber, max_rows)`.
 
+use crate::affinity::from_log;
 use crate::error::refused;
 use crate::home::Home;
 use crate::json::object;
+use crate::session::Session;
 use densite_log::{Op, Record, Seq};
-use densite_sqlite::{Connection, Result, Value, ValueRef, create_table_function};
+use densite_sqlite::{Connection, Result, Value, create_table_function};
+use std::sync::Arc;
 
 /// Rows answered when no number is asked for.
 const ROWS: i64 = 1000;
@@ -23,16 +26,6 @@ pub struct Entry {
     pub row: Option<String>,
 }
 
-fn as_sqlite(value: densite_log::Value<'_>) -> ValueRef<'_> {
-    match value {
-        densite_log::Value::Null => ValueRef::Null,
-        densite_log::Value::Int(n) => ValueRef::Integer(n),
-        densite_log::Value::Real(x) => ValueRef::Real(x),
-        densite_log::Value::Text(text) => ValueRef::Text(text),
-        densite_log::Value::Blob(bytes) => ValueRef::Blob(bytes),
-    }
-}
-
 /// The rows of a record from the first that was not read before.
 pub fn entries(record: &Record) -> impl Iterator<Item = Entry> + '_ {
     let table = &record.table;
@@ -44,7 +37,7 @@ pub fn entries(record: &Record) -> impl Iterator<Item = Entry> + '_ {
     (record.skip..record.rows.len()).map(move |i| {
         let columns = || {
             let names = table.columns().iter().map(String::as_str);
-            names.zip(record.rows.row(i).map(as_sqlite))
+            names.zip(record.rows.row(i).map(from_log))
         };
         Entry {
             seq: record.first + i as u64,
@@ -57,14 +50,15 @@ pub fn entries(record: &Record) -> impl Iterator<Item = Entry> + '_ {
 }
 
 /// Adds `densite_log` to a connection.
-pub(crate) fn create(connection: &Connection) -> Result<()> {
+pub(crate) fn create(connection: &Connection, session: &Arc<Session>) -> Result<()> {
+    let session = Arc::clone(session);
     let columns = ["seq", "\"table\"", "op", "key", "row"];
     create_table_function(
         connection,
         "densite_log",
         &columns,
         &["subscriber", "max_rows"],
-        |connection, arguments| {
+        move |connection, arguments| {
             let (Some(Some(Value::Text(name))), limit) = (arguments.first(), arguments.get(1))
             else {
                 return Err(refused(
@@ -80,14 +74,11 @@ pub(crate) fn create(connection: &Connection) -> Result<()> {
                     )));
                 }
             };
-            rows(connection, name, limit)
+            let home = crate::functions::home(&session, connection)?;
+            let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+            read(&home, name, limit).map_err(|e| home.failed(e))
         },
     )
-}
-
-fn rows(connection: &Connection, name: &str, limit: i64) -> Result<Vec<Vec<Value>>> {
-    let home = crate::functions::home(connection)?;
-    read(&home, name, usize::try_from(limit).unwrap_or(usize::MAX)).map_err(|e| home.failed(e))
 }
 
 /// The next rows for a subscriber.

@@ -3,13 +3,14 @@
 use crate::durable;
 use crate::error::refused;
 use crate::home::Home;
+use crate::session::Session;
 use densite_log::{Begin, Config};
 use densite_sqlite::{Connection, Result, Value, ValueRef, create_function, ffi};
 use std::sync::Arc;
 
 /// The log of the connection's main database, which must have one.
-pub(crate) fn home(connection: &Connection) -> Result<Arc<Home>> {
-    Home::of(connection)?.ok_or_else(|| {
+pub(crate) fn home(session: &Session, connection: &Connection) -> Result<Arc<Home>> {
+    session.home(connection)?.ok_or_else(|| {
         refused(
             "the database has no log; densite_subscribe() or a virtual table with densite_ingest makes one",
         )
@@ -17,28 +18,41 @@ pub(crate) fn home(connection: &Connection) -> Result<Arc<Home>> {
 }
 
 /// Adds the functions to a connection.
-pub(crate) fn create(connection: &Connection) -> Result<()> {
+pub(crate) fn create(connection: &Connection, session: &Arc<Session>) -> Result<()> {
     let flags = ffi::DIRECTONLY;
+    // The session keeps the log open from one call to the next.
+    let of = |session: &Arc<Session>| {
+        let session = Arc::clone(session);
+        move |connection: &Connection| home(&session, connection)
+    };
     create_function(connection, "densite_subscribe", -1, flags, subscribe)?;
-    create_function(connection, "densite_ack", 2, flags, |connection, given| {
-        let (Some(name), Some(seq)) = (text(given, 0), given.get(1).and_then(|v| v.as_i64()))
-        else {
-            return Err(refused(
-                "densite_ack wants a subscriber's name and a sequence number, as in densite_ack('indexer', 120)",
-            ));
-        };
-        let seq = u64::try_from(seq)
-            .map_err(|_| refused(format!("densite_ack: {seq} is no sequence number")))?;
-        let home = home(connection)?;
-        let at = home.log().ack(name, seq).map_err(|e| home.failed(e))?;
-        Ok(Value::Integer(at as i64))
-    })?;
+    let home = of(session);
+    create_function(
+        connection,
+        "densite_ack",
+        2,
+        flags,
+        move |connection, given| {
+            let (Some(name), Some(seq)) = (text(given, 0), given.get(1).and_then(|v| v.as_i64()))
+            else {
+                return Err(refused(
+                    "densite_ack wants a subscriber's name and a sequence number, as in densite_ack('indexer', 120)",
+                ));
+            };
+            let seq = u64::try_from(seq)
+                .map_err(|_| refused(format!("densite_ack: {seq} is no sequence number")))?;
+            let home = home(connection)?;
+            let at = home.log().ack(name, seq).map_err(|e| home.failed(e))?;
+            Ok(Value::Integer(at as i64))
+        },
+    )?;
+    let home = of(session);
     create_function(
         connection,
         "densite_unsubscribe",
         1,
         flags,
-        |connection, given| {
+        move |connection, given| {
             let name = text(given, 0).ok_or_else(|| {
                 refused("densite_unsubscribe wants a subscriber's name, as in densite_unsubscribe('indexer')")
             })?;
@@ -47,13 +61,27 @@ pub(crate) fn create(connection: &Connection) -> Result<()> {
             Ok(Value::Null)
         },
     )?;
-    create_function(connection, "densite_prune", 0, flags, |connection, _| {
-        let home = home(connection)?;
-        let durable = durable::position(connection)?;
-        let pruned = home.log().prune(durable).map_err(|e| home.failed(e))?;
-        Ok(Value::Integer(pruned.bytes as i64))
-    })?;
-    create_function(connection, "densite_config", -1, flags, config)
+    let home = of(session);
+    create_function(
+        connection,
+        "densite_prune",
+        0,
+        flags,
+        move |connection, _| {
+            let home = home(connection)?;
+            let durable = durable::position(connection)?;
+            let pruned = home.log().prune(durable).map_err(|e| home.failed(e))?;
+            Ok(Value::Integer(pruned.bytes as i64))
+        },
+    )?;
+    let home = of(session);
+    create_function(
+        connection,
+        "densite_config",
+        -1,
+        flags,
+        move |connection, given| config(|| home(connection), given),
+    )
 }
 
 fn text<'a>(given: &[ValueRef<'a>], i: usize) -> Option<&'a str> {
@@ -82,7 +110,7 @@ fn subscribe(connection: &Connection, given: &[ValueRef<'_>]) -> Result<Value> {
 }
 
 /// Reads or writes one of the settings.
-fn config(connection: &Connection, given: &[ValueRef<'_>]) -> Result<Value> {
+fn config(home: impl FnOnce() -> Result<Arc<Home>>, given: &[ValueRef<'_>]) -> Result<Value> {
     let (name, value) = match given {
         [name] => (name.as_str(), None),
         [name, value] => (name.as_str(), Some(*value)),
@@ -98,7 +126,7 @@ fn config(connection: &Connection, given: &[ValueRef<'_>]) -> Result<Value> {
             ));
         }
     };
-    let home = home(connection)?;
+    let home = home()?;
     let now = match value {
         None => home.log().config(),
         Some(value) => {

@@ -1,8 +1,11 @@
 //! What all connections of a process on one database share: its log.
 
+use crate::apply::{Applying, Worker};
 use crate::error::{from_log, refused};
 use crate::place::{Identity, Place};
 use crate::position::Position;
+use crate::read::Unapplied;
+use crate::recipe::Recipe;
 use densite_disk::RealDir;
 use densite_log::{self as log, Log, LogDir, LogId, Options, Seq};
 use densite_sqlite::{Connection, PerProcess, Result};
@@ -10,6 +13,7 @@ use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
+use std::time::Instant;
 
 /// The opened logs of this process, by the identity of the database's file. Its mutex is never held while SQLite or the log is called.
 type Homes = Mutex<HashMap<Identity, Weak<Home>>>;
@@ -21,6 +25,11 @@ pub struct Home {
     log: Log,
     id: LogId,
     dir: PathBuf,
+    place: Place,
+    worker: Mutex<Option<Worker>>,
+    unapplied: Arc<Unapplied>,
+    /// When the size of what is unapplied was last looked at, and whether it was too large.
+    pressure: Mutex<(Option<Instant>, bool)>,
 }
 
 impl Home {
@@ -138,6 +147,10 @@ impl Home {
             log,
             id: position.id,
             dir,
+            place: place.clone(),
+            worker: Mutex::new(None),
+            unapplied: Arc::default(),
+            pressure: Mutex::default(),
         });
         let mut homes = HOMES.get().lock();
         homes.retain(|_, home| home.strong_count() > 0);
@@ -150,7 +163,6 @@ impl Home {
             }
         };
         drop(homes);
-        drop(fresh);
         Ok(home)
     }
 
@@ -166,6 +178,29 @@ impl Home {
             )));
         }
         Ok(())
+    }
+
+    /// The worker of this process, which is started if there is none. It applies if no other process does.
+    ///
+    /// # Errors
+    /// When the thread cannot start.
+    pub(crate) fn applying(&self, connection: &Connection) -> Result<Arc<Applying>> {
+        // Nothing that is called while this mutex is held waits for the worker.
+        let mut worker = self.worker.lock();
+        if worker.is_none() {
+            let recipe = Recipe::of(connection, &self.place);
+            *worker = Some(Worker::start(Applying::new(self, recipe))?);
+        }
+        let applying = worker.as_ref().map(|w| w.applying().clone());
+        applying.ok_or_else(|| refused("no worker"))
+    }
+
+    pub(crate) fn unapplied(&self) -> &Arc<Unapplied> {
+        &self.unapplied
+    }
+
+    pub(crate) fn pressure(&self) -> &Mutex<(Option<Instant>, bool)> {
+        &self.pressure
     }
 
     /// The log.

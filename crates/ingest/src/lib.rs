@@ -1,6 +1,6 @@
 //! Rows at the speed of a log: acknowledged once they are durable there, moved into their tables by a worker, read at once.
 //!
-//! [`create_functions`] makes it known to a connection: the virtual table `densite_ingest`, `densite_last_seq()` and `densite_wait()`. [`Home`] is what all connections of
+//! [`create_functions`] makes it known to a connection: the virtual table `densite_ingest`, `densite_last_seq()`, `densite_wait()`, and what subscribers need. [`Home`] is what all connections of
 //! a process on one database share: its log, the worker, what is known of unapplied rows.
 //!
 //! The six rules of ingest and how they are kept are in `docs/decisions/ingest.md`, what survives in `docs/DURABILITY.md`.
@@ -8,6 +8,9 @@
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
+mod affinity;
+mod apply;
+mod collation;
 mod durable;
 mod error;
 mod feed;
@@ -15,7 +18,14 @@ mod functions;
 mod home;
 pub mod json;
 mod place;
+mod policy;
 mod position;
+mod read;
+mod recipe;
+mod session;
+mod target;
+mod vtab;
+mod wait;
 
 pub use durable::position as durable_position;
 pub use error::from_log;
@@ -23,13 +33,66 @@ pub use feed::{Entry, entries};
 pub use home::Home;
 pub use position::Position;
 
-use densite_sqlite::{Connection, Result};
+use densite_sqlite::{
+    Code, Connection, Error, Result, Value, ValueRef, create_function, create_module, ffi,
+};
+use session::Session;
+use std::sync::Arc;
 
 /// Adds the virtual table and the SQL functions of ingest to a connection.
 ///
 /// # Errors
 /// SQLite's.
 pub fn create_functions(connection: &Connection) -> Result<()> {
-    functions::create(connection)?;
-    feed::create(connection)
+    let session = Arc::new(Session::default());
+    functions::create(connection, &session)?;
+    feed::create(connection, &session)?;
+    create_module::<vtab::Ingest>(connection, "densite_ingest", session.clone())?;
+    let number = |seq: u64| Value::Integer(i64::try_from(seq).unwrap_or(i64::MAX));
+    let own = session.clone();
+    create_function(
+        connection,
+        "densite_last_seq",
+        0,
+        ffi::DIRECTONLY,
+        move |_, _| Ok(own.last().map_or(Value::Null, number)),
+    )?;
+    let own = session;
+    create_function(
+        connection,
+        "densite_wait",
+        -1,
+        ffi::DIRECTONLY,
+        move |connection, arguments| {
+            let seq = match arguments {
+                [] => None,
+                [ValueRef::Integer(seq)] if *seq >= 0 => Some(*seq as u64),
+                _ => {
+                    return Err(Error::new(
+                        Code::ERROR,
+                        "densite_wait takes a sequence number, or nothing",
+                    ));
+                }
+            };
+            let Some(home) = own.home(connection)? else {
+                return match seq {
+                    None | Some(0) => Ok(Value::Integer(0)),
+                    Some(_) => Err(Error::new(
+                        Code::ERROR,
+                        "densite_wait: this database has no log",
+                    )),
+                };
+            };
+            let last = home.log().last().map_err(|e| home.failed(e))?;
+            let seq = seq.unwrap_or(last);
+            if seq > last {
+                return Err(Error::new(
+                    Code::ERROR,
+                    format!("densite_wait: row {seq} is not in the log, which ends at {last}"),
+                ));
+            }
+            home.wait_applied(connection, seq)?;
+            Ok(number(seq))
+        },
+    )
 }

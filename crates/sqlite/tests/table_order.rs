@@ -57,6 +57,7 @@ fn every_called_entry_is_the_function_of_its_name() {
         mprintf = sqlite3_mprintf,
         prepare_v2 = sqlite3_prepare_v2,
         reset = sqlite3_reset,
+        table_column_metadata = sqlite3_table_column_metadata,
         clear_bindings = sqlite3_clear_bindings,
         result_blob64 = sqlite3_result_blob64,
         result_double = sqlite3_result_double,

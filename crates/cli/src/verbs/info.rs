@@ -2,9 +2,12 @@
 
 use super::{gain, objects};
 use crate::args::{Common, InfoArgs};
-use crate::failure::Outcome;
+use crate::failure::{Failure, Outcome};
+use crate::log::{Beside, Figures};
 use crate::{out, sqlite};
 use densite::{Form, Info, JournalMode};
+use serde_json::json;
+use std::path::Path;
 
 /// Figures of the store that the lines above them tell already.
 const SAID: [&str; 7] = [
@@ -28,10 +31,61 @@ pub(crate) fn run(common: Common, args: &InfoArgs) -> Outcome {
             ),
         );
     }
-    let object = densite::json::info(&info);
-    let text = text(&info) + &objects::text(&info, args.columns);
+    let log = log(&args.db);
+    let mut object = densite::json::info(&info);
+    object["log"] = log.as_ref().map_or(serde_json::Value::Null, |log| match log {
+        Ok((beside, figures)) => figures.json(beside),
+        Err(problem) => json!({ "problem": problem }),
+    });
+    let text = text(&info, log.as_ref()) + &objects::text(&info, args.columns);
     out::result(common, &object, &text)?;
     Ok(0)
+}
+
+/// The figures of the log beside a database, or what keeps them from being told; `None` without a log.
+fn log(db: &Path) -> Option<Result<(Beside, Figures), String>> {
+    let said = |failure: Failure| failure.text();
+    match Beside::find(db) {
+        Ok(None) => None,
+        Ok(Some(beside)) => {
+            let figures = Figures::of(&beside);
+            Some(figures.map(|f| (beside, f)).map_err(said))
+        }
+        Err(failure) => Some(Err(said(failure))),
+    }
+}
+
+/// What a person wants to know of a log at a glance.
+fn log_lines(log: &Result<(Beside, Figures), String>) -> Vec<(&'static str, String)> {
+    let (_, figures) = match log {
+        Ok(log) => log,
+        Err(problem) => return vec![("log", problem.clone())],
+    };
+    let behind =
+        |rows: u64, bytes: u64| format!("{} rows, {}", out::thousands(rows), out::bytes(bytes));
+    let status = &figures.status;
+    let mut lines = vec![("log", out::bytes(status.bytes + status.spare_bytes))];
+    if let (Some(rows), Some(bytes)) = (figures.unapplied_rows(), figures.unapplied_bytes) {
+        lines.push(("not applied yet", behind(rows, bytes)));
+    }
+    if let Some(rejects) = figures
+        .applied
+        .as_ref()
+        .map(|a| a.rejects)
+        .filter(|n| *n > 0)
+    {
+        lines.push(("rejected rows", out::thousands(rejects)));
+    }
+    let subscribers = figures.subscribers.len();
+    lines.push(("subscribers", out::thousands(subscribers as u64)));
+    if let Some(slowest) = figures.slowest() {
+        let lag = behind(slowest.rows_behind, slowest.bytes_behind);
+        lines.push((
+            "slowest subscriber",
+            format!("{}: {lag} behind", slowest.name),
+        ));
+    }
+    lines
 }
 
 fn mode(mode: JournalMode) -> &'static str {
@@ -41,7 +95,7 @@ fn mode(mode: JournalMode) -> &'static str {
     }
 }
 
-fn text(info: &Info) -> String {
+fn text(info: &Info, log: Option<&Result<(Beside, Figures), String>>) -> String {
     use comfy_table::{Cell, CellAlignment, ContentArrangement, Table, presets};
     let form = match info.form {
         Form::Compressed => "compressed (Densite)",
@@ -77,6 +131,9 @@ fn text(info: &Info) -> String {
     }
     if info.wal_bytes > 0 {
         row("WAL", out::bytes(info.wal_bytes));
+    }
+    for (name, value) in log.into_iter().flat_map(log_lines) {
+        row(name, value);
     }
     for (name, value) in info
         .gain

@@ -7,6 +7,7 @@ pub(crate) mod decompress;
 pub(crate) mod gain;
 pub(crate) mod info;
 pub(crate) mod load;
+pub(crate) mod log;
 pub(crate) mod objects;
 pub(crate) mod report;
 pub(crate) mod sql;

@@ -156,6 +156,7 @@ impl<'a> Finder<'a> {
         let mut at = DATA_OFF;
         // Where the records stopped, while another is looked for.
         let mut stopped = None;
+        let mut next = None;
         while at + RECORD_LEN as u64 <= bytes.len() as u64 {
             let record = record_at(&bytes, at, salt).filter(|(header, _)| match stopped {
                 // Behind the end, if that is not known, may lie what was written and never acknowledged.
@@ -163,12 +164,19 @@ impl<'a> Finder<'a> {
                 None => true,
             });
             let Some((header, payload)) = record else {
-                stopped.get_or_insert(at);
+                if stopped.is_none() {
+                    stopped = Some(at);
+                    // If only its payload is damaged, the header still tells where the next record is and whose.
+                    let rest = bytes.get(usize::try_from(at).unwrap_or(usize::MAX)..);
+                    let header = rest.and_then(|rest| RecordHeader::decode(rest, salt, at));
+                    next = header.map(|h| (at + h.padded_len(), h.ends_transaction()));
+                }
                 at += 8;
                 continue;
             };
             if let Some(place) = stopped.take() {
                 self.damage(number, place, "records that cannot be read");
+                self.at_start = next.take() == Some((at, true));
             }
             self.record(number, at, &header, payload, &mut tables);
             at += header.padded_len();

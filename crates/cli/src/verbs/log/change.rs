@@ -1,0 +1,77 @@
+//! `densite log subscribe|unsubscribe|prune DB`: through the SQL functions, as a program would do it.
+
+use crate::args::{Common, DbArg, From, SubscribeArgs, UnsubscribeArgs};
+use crate::failure::{Failure, Outcome};
+use crate::log::Beside;
+use crate::out;
+use crate::verbs::sql::{failure, open};
+use rusqlite::{Connection, Params};
+use serde_json::{Value, json};
+use std::path::Path;
+
+/// Runs one function and closes the database again.
+fn call(path: &Path, sql: &str, params: impl Params) -> Result<Option<i64>, Failure> {
+    if !path.exists() {
+        let path = path.to_path_buf();
+        return Err(densite::Error::NotFound { path }.into());
+    }
+    let name = path.to_string_lossy();
+    let db: Connection = open(&name)?;
+    let answer = db.query_row(sql, params, |row| row.get(0));
+    let answer = answer.map_err(|e| failure(&name, None, &e))?;
+    db.close().map_err(|(_, e)| failure(&name, None, &e))?;
+    Ok(answer)
+}
+
+fn told(common: Common, object: &Value, text: &str) -> Outcome {
+    let text = if common.quiet { "" } else { text };
+    out::result(common, object, text)?;
+    Ok(0)
+}
+
+pub(super) fn subscribe(common: Common, args: &SubscribeArgs) -> Outcome {
+    let from = match args.from {
+        From::Start => "start",
+        From::Now => "now",
+    };
+    let sql = "SELECT densite_subscribe(?1, ?2)";
+    let position = call(&args.db, sql, (&args.name, from))?.unwrap_or(0);
+    let object = json!({
+        "verb": "log subscribe",
+        "path": args.db.to_string_lossy(),
+        "name": args.name,
+        "position": position,
+    });
+    told(
+        common,
+        &object,
+        &format!("{} begins after row {position}\n", args.name),
+    )
+}
+
+pub(super) fn unsubscribe(common: Common, args: &UnsubscribeArgs) -> Outcome {
+    Beside::expect(&args.db)?;
+    call(&args.db, "SELECT densite_unsubscribe(?1)", [&args.name])?;
+    let object = json!({
+        "verb": "log unsubscribe",
+        "path": args.db.to_string_lossy(),
+        "name": args.name,
+    });
+    told(
+        common,
+        &object,
+        &format!("{} is no subscriber any more\n", args.name),
+    )
+}
+
+pub(super) fn prune(common: Common, args: &DbArg) -> Outcome {
+    Beside::expect(&args.db)?;
+    let freed = call(&args.db, "SELECT densite_prune()", [])?.unwrap_or(0);
+    let object = json!({
+        "verb": "log prune",
+        "path": args.db.to_string_lossy(),
+        "freed_bytes": freed,
+    });
+    let freed = out::bytes(u64::try_from(freed).unwrap_or(0));
+    told(common, &object, &format!("{freed} pruned\n"))
+}

@@ -1,0 +1,67 @@
+//! `densite log check DB [--repair]`
+
+use super::repair;
+use crate::args::{Common, LogCheckArgs};
+use crate::failure::Outcome;
+use crate::log::Beside;
+use crate::out;
+use densite_log::{CheckReport, check};
+use serde_json::{Value, json};
+use std::fmt::Write;
+
+pub(super) fn run(common: Common, args: &LogCheckArgs) -> Outcome {
+    let beside = Beside::expect(&args.db)?;
+    let report = check(beside.dir.clone(), beside.id).map_err(|e| beside.failed(&e))?;
+    let problems = report.problems.iter();
+    let problems =
+        problems.map(|p| json!({ "segment": p.segment, "offset": p.offset, "problem": p.problem }));
+    let is_ok = report.problems.is_empty();
+    let mut object = json!({
+        "verb": "log check",
+        "path": args.db.to_string_lossy(),
+        "directory": beside.path.to_string_lossy(),
+        "ok": is_ok,
+        "segments": report.segments,
+        "batches": report.batches,
+        "rows": report.rows,
+        "unconfirmed_bytes": report.unconfirmed_bytes,
+        "problems": problems.collect::<Vec<_>>(),
+        "repair": Value::Null,
+    });
+    let mut text = text(common, &report);
+    let code = match (is_ok, args.repair) {
+        (true, _) => 0,
+        (false, false) => {
+            text += "densite log check --repair keeps what can be read, and tells what is lost before it does anything\n";
+            5
+        }
+        (false, true) => {
+            let repaired = repair::run(common, &beside)?;
+            object["repair"] = repaired.object;
+            text += &repaired.text;
+            0
+        }
+    };
+    out::result(common, &object, &text)?;
+    Ok(code)
+}
+
+fn text(common: Common, report: &CheckReport) -> String {
+    let mut text = String::new();
+    for p in &report.problems {
+        let _ = writeln!(
+            text,
+            "damaged: {}, offset {}: {}",
+            p.segment, p.offset, p.problem
+        );
+    }
+    if report.problems.is_empty() && !common.quiet {
+        let _ = writeln!(
+            text,
+            "ok: {} rows in {} segments",
+            out::thousands(report.rows),
+            report.segments
+        );
+    }
+    text
+}

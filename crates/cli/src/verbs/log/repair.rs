@@ -1,0 +1,135 @@
+//! Putting a new log into the place of a damaged one, which is kept beside it.
+
+use crate::args::Common;
+use crate::ask;
+use crate::failure::Failure;
+use crate::log::Beside;
+use crate::out;
+use densite_disk::{Dir, RealDir, exchange};
+use densite_log::{Lost, Salvaged, salvage};
+use serde_json::{Value, json};
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+pub(super) struct Repaired {
+    pub(super) object: Value,
+    pub(super) text: String,
+}
+
+/// Tells what is lost, asks, and does it.
+pub(super) fn run(common: Common, beside: &Beside) -> Result<Repaired, Failure> {
+    let failed = |e: densite_log::Error| beside.failed(&e);
+    let io = |e: densite_disk::Error| beside.failed(&e.into());
+    let plan = salvage(beside.dir.clone(), None, beside.id).map_err(failed)?;
+    let parent = beside.path.parent().unwrap_or(Path::new("/"));
+    let needed = size(&beside.path)?;
+    let available = RealDir::new(parent).free_space().map_err(io)?;
+    if needed > available {
+        let text = format!(
+            "{}: a copy of what can be read needs up to {}, and {} are free; nothing was done",
+            beside.path.display(),
+            out::bytes(needed),
+            out::bytes(available)
+        );
+        let details = json!({ "needed_bytes": needed, "available_bytes": available });
+        return Err(Failure::Other("no_space", 4, text, details));
+    }
+    for line in told(&plan).lines() {
+        out::message(common, line);
+    }
+    let aside = free_name(&beside.path, "-damaged");
+    let question = format!(
+        "Keep what can be read, and set the damaged log aside as {}?",
+        aside.display()
+    );
+    ask::consent(common, &question)?;
+    let new = free_name(&beside.path, "-new");
+    let dir = RealDir::create(&new).map_err(io)?;
+    let done = salvage(beside.dir.clone(), Some(Arc::new(dir)), beside.id);
+    let done = done.and_then(|salvaged| {
+        // At no time is the database without a log.
+        exchange(&beside.path, &new)?;
+        Ok(salvaged)
+    });
+    let salvaged = match done {
+        Ok(salvaged) => salvaged,
+        Err(e) => {
+            // Only what was begun goes; the damaged log is as it was.
+            std::fs::remove_dir_all(&new).ok();
+            return Err(failed(e));
+        }
+    };
+    let name = |path: &Path| {
+        path.file_name()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into_owned()
+    };
+    let parent = RealDir::new(parent);
+    parent.rename(&name(&new), &name(&aside)).map_err(io)?;
+    parent.sync().map_err(io)?;
+    let lost = |l: &Lost| json!({ "first": l.first, "last": l.last, "segment": l.segment, "offset": l.offset, "problem": l.problem });
+    Ok(Repaired {
+        object: json!({
+            "rows": salvaged.rows,
+            "transactions": salvaged.transactions,
+            "lost": salvaged.lost.iter().map(lost).collect::<Vec<_>>(),
+            "state_lost": salvaged.state_lost,
+            "damaged_directory": aside.to_string_lossy(),
+        }),
+        text: format!(
+            "repaired: {} rows kept; the damaged log is {}\n",
+            out::thousands(salvaged.rows),
+            aside.display()
+        ),
+    })
+}
+
+/// What is kept and what is lost, a line each.
+fn told(plan: &Salvaged) -> String {
+    let mut text = String::new();
+    let rows = out::thousands(plan.rows);
+    let _ = writeln!(
+        text,
+        "{rows} rows in {} transactions can be read",
+        plan.transactions
+    );
+    for lost in &plan.lost {
+        let last = match lost.last {
+            Some(last) => last.to_string(),
+            None => "the end, wherever that was".to_owned(),
+        };
+        let _ = writeln!(
+            text,
+            "lost: rows {} to {last} ({}, offset {}: {})",
+            lost.first, lost.segment, lost.offset, lost.problem
+        );
+    }
+    if plan.state_lost {
+        text += "lost: subscribers and settings; add the subscribers again\n";
+    }
+    text
+}
+
+fn size(path: &Path) -> Result<u64, Failure> {
+    let mut bytes = 0;
+    for entry in std::fs::read_dir(path)? {
+        bytes += entry?.metadata()?.len();
+    }
+    Ok(bytes)
+}
+
+/// The path with an ending, and a number if that is taken.
+fn free_name(path: &Path, ending: &str) -> PathBuf {
+    let name = |n: u32| {
+        let mut name = path.as_os_str().to_owned();
+        name.push(ending);
+        if n > 0 {
+            name.push(format!("-{n}"));
+        }
+        PathBuf::from(name)
+    };
+    let mut free = (0..).map(name).filter(|p| !p.exists());
+    free.next().unwrap_or_else(|| name(0))
+}

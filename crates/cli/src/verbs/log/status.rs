@@ -1,0 +1,83 @@
+//! `densite log status DB`
+
+use crate::args::{Common, DbArg};
+use crate::failure::Outcome;
+use crate::log::{Beside, Figures};
+use crate::out;
+use serde_json::json;
+
+pub(super) fn run(common: Common, args: &DbArg) -> Outcome {
+    let beside = Beside::expect(&args.db)?;
+    let figures = Figures::of(&beside)?;
+    let mut object = figures.json(&beside);
+    object["verb"] = json!("log status");
+    object["path"] = json!(args.db.to_string_lossy());
+    if figures.applied.as_ref().is_some_and(|a| !a.is_same) {
+        let text = format!("{} names another log than this one", args.db.display());
+        out::message(common, &text);
+    }
+    out::result(common, &object, &text(&beside, &figures))?;
+    Ok(0)
+}
+
+fn text(beside: &Beside, figures: &Figures) -> String {
+    use comfy_table::{ContentArrangement, Table, presets};
+    let status = &figures.status;
+    let mut table = Table::new();
+    table
+        .load_style(presets::NOTHING)
+        .set_content_arrangement(ContentArrangement::Disabled);
+    let mut row = |name: &str, value: String| {
+        table.add_row(vec![name.to_owned(), value]);
+    };
+    row("log", beside.path.display().to_string());
+    row(
+        "rows",
+        match status.last < status.first {
+            true => "none".to_owned(),
+            false => format!(
+                "{} to {}",
+                out::thousands(status.first),
+                out::thousands(status.last)
+            ),
+        },
+    );
+    let segments = out::thousands(status.segments);
+    row(
+        "segments",
+        format!("{segments}, {}", out::bytes(status.bytes)),
+    );
+    row("spare", out::bytes(status.spare_bytes));
+    if let Some(applied) = &figures.applied {
+        row("applied up to", out::thousands(applied.seq));
+        let rows = out::thousands(figures.unapplied_rows().unwrap_or(0));
+        let bytes = out::bytes(figures.unapplied_bytes.unwrap_or(0));
+        row("not applied yet", format!("{rows} rows, {bytes}"));
+        row("rejects", out::thousands(applied.rejects));
+    }
+    let config = &status.config;
+    let purge = if config.automatically_purge {
+        "on"
+    } else {
+        "off"
+    };
+    row("automatically_purge", purge.to_owned());
+    row(
+        "max_unapplied_bytes",
+        match config.max_unapplied_bytes {
+            0 => "no limit".to_owned(),
+            bytes => out::bytes(bytes),
+        },
+    );
+    row("retain_bytes", out::bytes(config.retain_bytes));
+    for s in &figures.subscribers {
+        let behind = format!(
+            "at {}, {} rows behind, {}",
+            out::thousands(s.position),
+            out::thousands(s.rows_behind),
+            out::bytes(s.bytes_behind)
+        );
+        row(&format!("subscriber {}", s.name), behind);
+    }
+    format!("{}\n", table.trim_fmt())
+}

@@ -1,0 +1,273 @@
+//! `densite log`: status, subscribers, pruning, reading along, damage and the way on from it; and the log in `densite info`.
+
+mod common;
+
+use common::{at, densite, names, snapshot, temp};
+use densite_disk::RealDir;
+use densite_log::{Batch, Log, LogId, Op, Options, Table, Txn, Value};
+use std::path::Path;
+use std::sync::Arc;
+
+/// A database with a log and a subscriber "first", and the log as another process has it.
+fn made(dir: &tempfile::TempDir) -> (String, Log) {
+    let db = at(dir, "a.db");
+    let sql = "CREATE TABLE vote(id INTEGER PRIMARY KEY, by TEXT)";
+    densite(&["sql", &db, sql]).expect(0);
+    densite(&["log", "subscribe", &db, "first", "--from", "start"]).expect(0);
+    let log = open(&db);
+    (db, log)
+}
+
+fn open(db: &str) -> Log {
+    let ran = densite(&["log", "status", db, "--json"]).expect(0);
+    let id = ran.json()["id"].as_str().expect("an id").to_owned();
+    let byte = |i: usize| u8::from_str_radix(&id[2 * i..2 * i + 2], 16).expect("hex");
+    let options = Options {
+        segment_bytes: 16 << 10,
+        background: false,
+        ..Options::new(LogId(std::array::from_fn(byte)))
+    };
+    Log::open(Arc::new(RealDir::new(format!("{db}-log"))), options).expect("opens")
+}
+
+fn append(log: &Log, ids: std::ops::Range<i64>, by: &str) -> u64 {
+    let table = Table::new("vote", ["id", "by"], 1, "").expect("a table");
+    let mut last = 0;
+    for id in ids {
+        let mut batch = Batch::new(&table, Op::Insert);
+        batch
+            .push(&[Value::Int(id), Value::Text(by.as_bytes())])
+            .expect("push");
+        last = log
+            .append(Txn::of(log.new_txn(), &batch).expect("txn"))
+            .expect("append")
+            .last;
+    }
+    last
+}
+
+#[test]
+fn status_tells_how_far_everybody_is() {
+    let dir = temp();
+    let (db, log) = made(&dir);
+    append(&log, 0..30, "ann");
+    densite(&[
+        "sql",
+        &db,
+        "SELECT densite_ack('first', 10); UPDATE densite_applied SET seq = 25",
+    ])
+    .expect(0);
+    let before = snapshot(Path::new(&format!("{db}-log")));
+    let status = densite(&["log", "status", &db, "--json"]).expect(0).json();
+    for (field, value) in [
+        ("first", 1),
+        ("last", 30),
+        ("segments", 1),
+        ("applied", 25),
+        ("unapplied_rows", 5),
+        ("rejects", 0),
+    ] {
+        assert_eq!(status[field], value, "{field}: {status}");
+    }
+    assert_eq!(status["automatically_purge"], true);
+    assert_eq!(status["slowest"]["name"], "first");
+    assert_eq!(status["subscribers"][0]["rows_behind"], 20);
+    let text = densite(&["log", "status", &db]).expect(0).out;
+    for words in [
+        "1 to 30",
+        "5 rows",
+        "subscriber first",
+        "at 10, 20 rows behind",
+    ] {
+        assert!(text.contains(words), "no {words:?} in {text}");
+    }
+    let info = densite(&["info", &db, "--json"]).expect(0).json();
+    assert_eq!(info["log"]["slowest"]["rows_behind"], 20);
+    let text = densite(&["info", &db]).expect(0).out;
+    assert!(
+        text.contains("slowest subscriber") && text.contains("first: 20 rows"),
+        "{text}"
+    );
+    assert_eq!(
+        snapshot(Path::new(&format!("{db}-log"))),
+        before,
+        "looking changes nothing"
+    );
+
+    let plain = at(&dir, "plain.db");
+    common::plain(&plain, 4096, 10);
+    assert!(densite(&["info", &plain, "--json"]).expect(0).json()["log"].is_null());
+    densite(&["log", "status", &plain])
+        .expect(1)
+        .says("has no log");
+    densite(&["log", "status", &at(&dir, "none.db")])
+        .expect(1)
+        .says("none.db");
+    densite(&["log", "subscribe", &at(&dir, "none.db"), "s"])
+        .expect(1)
+        .says("none.db");
+    assert!(
+        !names(dir.path()).contains(&"none.db".to_owned()),
+        "nothing is made by looking for it"
+    );
+}
+
+#[test]
+fn subscribers_come_and_go() {
+    let dir = temp();
+    let (db, log) = made(&dir);
+    append(&log, 0..3, "ann");
+    let ran = densite(&["log", "subscribe", &db, "second", "--json"]).expect(0);
+    assert_eq!(ran.json()["position"], 3);
+    densite(&["log", "subscribe", &db, "second"])
+        .expect(1)
+        .says("is a subscriber \"second\" already");
+    densite(&["log", "subscribe", &db, "a b"])
+        .expect(1)
+        .says("\"a b\" is no name");
+    densite(&["log", "unsubscribe", &db, "second"]).expect(0);
+    densite(&["log", "unsubscribe", &db, "second"])
+        .expect(1)
+        .says("no subscriber \"second\"");
+    let status = densite(&["log", "status", &db, "--json"]).expect(0).json();
+    assert_eq!(status["subscribers"].as_array().map(Vec::len), Some(1));
+}
+
+#[test]
+fn tail_prints_the_last_rows() {
+    let dir = temp();
+    let (db, log) = made(&dir);
+    append(&log, 0..30, "ann");
+    let out = densite(&["log", "tail", &db, "-n", "2"]).expect(0).out;
+    assert_eq!(
+        out,
+        "29 insert vote {\"id\":28,\"by\":\"ann\"}\n30 insert vote {\"id\":29,\"by\":\"ann\"}\n"
+    );
+    assert_eq!(
+        densite(&["log", "tail", &db]).expect(0).out.lines().count(),
+        10
+    );
+    let json = densite(&["log", "tail", &db, "--after", "0", "-n", "1", "--json"])
+        .expect(0)
+        .json();
+    assert_eq!(
+        json["rows"],
+        serde_json::json!([{"seq": 1, "table": "vote", "op": "insert", "key": {"id": 0}, "row": {"id": 0, "by": "ann"}}])
+    );
+    densite(&["log", "tail", &db, "--follow", "--json"]).expect(2);
+}
+
+#[test]
+fn prune_gives_back_what_nobody_needs() {
+    let dir = temp();
+    let (db, log) = made(&dir);
+    let last = append(
+        &log,
+        0..20,
+        &"x".repeat(1000).replace('x', "never the same twice"),
+    );
+    let mut last = last;
+    while log.status().expect("status").segments < 3 {
+        let payload: String = (0..3000)
+            .map(|i| char::from(b'a' + ((i * i + last * 7) % 26) as u8))
+            .collect();
+        last = append(&log, 0..3, &payload);
+    }
+    let freed = |db: &str| {
+        densite(&["log", "prune", db, "--json"]).expect(0).json()["freed_bytes"].as_u64()
+    };
+    assert_eq!(freed(&db), Some(0));
+    let sql =
+        format!("SELECT densite_ack('first', {last}); UPDATE densite_applied SET seq = {last}");
+    densite(&["sql", &db, &sql]).expect(0);
+    assert!(freed(&db) > Some(0));
+    assert_eq!(log.status().expect("status").segments, 1);
+}
+
+#[test]
+fn damage_is_named_and_there_is_a_way_on() {
+    let dir = temp();
+    let (db, log) = made(&dir);
+    append(&log, 0..100, "ann");
+    let ok = densite(&["log", "check", &db, "--json"]).expect(0).json();
+    assert_eq!(
+        (&ok["ok"], &ok["rows"], &ok["repair"]),
+        (&true.into(), &100.into(), &().into())
+    );
+    let segment = format!("{db}-log/000000000001.seg");
+    let mut bytes = std::fs::read(&segment).expect("read");
+    // In the payload of a row in the middle: 72 bytes of header, the record of the table before all.
+    let at = bytes.windows(3).rposition(|w| w == b"ann").expect("there") - 50 * 100;
+    bytes[at] ^= 1;
+    std::fs::write(&segment, &bytes).expect("written");
+    let said = densite(&["log", "check", &db, "--json"]).expect(5).json();
+    assert_eq!(said["problems"][0]["segment"], "000000000001.seg");
+    assert!(said["problems"][0]["offset"].as_u64() <= Some(at as u64));
+    densite(&["log", "check", &db, "--repair", "--yes"])
+        .expect(3)
+        .says("another process has the log open");
+    drop(log);
+    let before = snapshot(Path::new(&format!("{db}-log")));
+    // Nobody can be asked here.
+    assert_eq!(densite(&["log", "check", &db, "--repair"]).code, 6);
+    assert_eq!(snapshot(Path::new(&format!("{db}-log"))), before);
+    let ran = densite(&["log", "check", &db, "--repair", "--yes", "--json"]);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    assert!(ran.err.contains("lost: rows "), "{}", ran.err);
+    let repair = &ran.json()["repair"];
+    let (lost, rows) = (
+        &repair["lost"][0],
+        repair["rows"].as_u64().expect("a number"),
+    );
+    assert_eq!(
+        lost["last"].as_u64().expect("last") - lost["first"].as_u64().expect("first") + 1,
+        100 - rows
+    );
+    assert!(rows >= 99, "one row is lost at most: {ran:?}");
+    let aside = format!("{db}-log-damaged");
+    assert_eq!(
+        snapshot(Path::new(&aside)),
+        before,
+        "the damaged one is kept as it was"
+    );
+    densite(&["log", "check", &db]).expect(0);
+    let log = open(&db);
+    assert_eq!(append(&log, 0..1, "bob"), 101);
+    assert_eq!(
+        densite(&["log", "status", &db, "--json"]).expect(0).json()["subscribers"][0]["name"],
+        "first"
+    );
+    assert_eq!(
+        densite(&["log", "tail", &db, "--after", "0", "-n", "1000"])
+            .expect(0)
+            .out
+            .lines()
+            .count() as u64,
+        rows + 1
+    );
+}
+
+/// Status, check and tail need no permission to write.
+#[test]
+fn reading_needs_no_permission_to_write() {
+    use std::os::unix::fs::PermissionsExt;
+    let dir = temp();
+    let (db, log) = made(&dir);
+    append(&log, 0..3, "ann");
+    drop(log);
+    let path = format!("{db}-log");
+    let set = |mode: u32, files: u32| {
+        for name in names(Path::new(&path)) {
+            let mode = std::fs::Permissions::from_mode(files);
+            std::fs::set_permissions(Path::new(&path).join(name), mode).expect("set");
+        }
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).expect("set");
+    };
+    set(0o555, 0o444);
+    let before = snapshot(Path::new(&path));
+    for verb in ["status", "tail", "check"] {
+        densite(&["log", verb, &db]).expect(0);
+    }
+    assert_eq!(snapshot(Path::new(&path)), before);
+    set(0o755, 0o644);
+}

@@ -1,0 +1,118 @@
+//! Rows that are applied together, and in which order (rule 5).
+
+use super::plan::Plan;
+use crate::affinity::from_log;
+use crate::collation::Collation;
+use densite_log::{Record, Rows};
+use densite_sqlite::ValueRef;
+use std::cmp::Ordering;
+
+/// One row: the record and the row in it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Unit {
+    pub(super) record: u32,
+    pub(super) row: u32,
+}
+
+/// The units of these records in an order whose result is that of the log's order: rows of tables that depend on each other stay as they are; those of each
+/// independent table are sorted by key, and stay in order within a key. `plans` has one plan for each record.
+pub(super) fn ordered(records: &[Record], of: &[usize], plans: &[Plan], rows: usize) -> Vec<Unit> {
+    let mut units = Vec::with_capacity(rows);
+    let mut groups: Vec<(&str, Vec<usize>)> = Vec::new();
+    let mut left = rows;
+    let mut spans = Vec::with_capacity(records.len());
+    for (i, record) in records.iter().enumerate() {
+        let take = (record.rows.len() - record.skip).min(left);
+        left -= take;
+        spans.push(record.skip..record.skip + take);
+        let Some(plan) = of.get(i).and_then(|p| plans.get(*p)) else {
+            continue;
+        };
+        let name = record.table.name();
+        if plan.sort.is_empty() {
+            push(&mut units, i, &spans);
+            continue;
+        }
+        match groups.iter_mut().find(|(n, _)| *n == name) {
+            Some((_, members)) => members.push(i),
+            None => groups.push((name, vec![i])),
+        }
+    }
+    for (_, members) in groups {
+        let from = units.len();
+        members.iter().for_each(|i| push(&mut units, *i, &spans));
+        let first = members
+            .first()
+            .and_then(|i| of.get(*i))
+            .and_then(|p| plans.get(*p));
+        let (Some(first), Some(part)) = (first, units.get_mut(from..)) else {
+            continue;
+        };
+        // Two descriptions of the key in one batch: the schema changed in between.
+        let same = members.iter().all(|i| {
+            let plan = of.get(*i).and_then(|p| plans.get(*p));
+            plan.is_some_and(|p| p.sort == first.sort)
+        });
+        if same {
+            sort(part, records, &first.sort);
+        }
+    }
+    units
+}
+
+fn push(units: &mut Vec<Unit>, record: usize, spans: &[std::ops::Range<usize>]) {
+    let span = spans.get(record).cloned().unwrap_or_default();
+    units.extend(span.map(|row| Unit {
+        record: record as u32,
+        row: row as u32,
+    }));
+}
+
+fn sort(units: &mut [Unit], records: &[Record], collations: &[Collation]) {
+    let rows = |unit: &Unit| records.get(unit.record as usize).map(|r| &r.rows);
+    let value = |rows: Option<&Rows>, unit: &Unit, column: usize| -> i64 {
+        match rows.and_then(|r| r.get(unit.row as usize, column)) {
+            Some(densite_log::Value::Int(n)) => n,
+            _ => 0,
+        }
+    };
+    let all_ints = |column: usize| {
+        units.iter().all(|unit| {
+            let got = rows(unit).and_then(|r| r.get(unit.row as usize, column));
+            matches!(got, Some(densite_log::Value::Int(_)))
+        })
+    };
+    // The usual keys, taken out once.
+    match collations.len() {
+        1 if all_ints(0) => units.sort_by_cached_key(|u| value(rows(u), u, 0)),
+        2 if all_ints(0) && all_ints(1) => {
+            units.sort_by_cached_key(|u| (value(rows(u), u, 0), value(rows(u), u, 1)));
+        }
+        _ => units.sort_by(|a, b| compare(rows(a), a.row, rows(b), b.row, collations)),
+    }
+}
+
+fn compare(
+    a: Option<&Rows>,
+    a_row: u32,
+    b: Option<&Rows>,
+    b_row: u32,
+    collations: &[Collation],
+) -> Ordering {
+    let (Some(a), Some(b)) = (a, b) else {
+        return Ordering::Equal;
+    };
+    for (column, collation) in collations.iter().enumerate() {
+        let left = a
+            .get(a_row as usize, column)
+            .map_or(ValueRef::Null, from_log);
+        let right = b
+            .get(b_row as usize, column)
+            .map_or(ValueRef::Null, from_log);
+        match collation.compare(left, right) {
+            Ordering::Equal => {}
+            other => return other,
+        }
+    }
+    Ordering::Equal
+}

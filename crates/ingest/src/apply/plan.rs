@@ -1,0 +1,191 @@
+//! How rows of a table in the log become statements on the table as it is now.
+
+use crate::affinity::from_log;
+use crate::collation::Collation;
+use crate::policy::OnConflict;
+use crate::target::{Target, quoted};
+use densite_log::{Op, Rows, Table};
+use densite_sqlite::{Connection, OwnedStatement, Result};
+use std::sync::Arc;
+
+/// What is done with rows of one table and operation.
+pub(super) enum Action {
+    /// Each one is bound to this statement.
+    Run(OwnedStatement),
+    /// All go to the rejects, for this reason.
+    Reject(String),
+}
+
+pub(super) struct Plan {
+    pub(super) table: Arc<Table>,
+    pub(super) op: Op,
+    pub(super) action: Action,
+    /// How the columns of the key compare; none where rows may not be sorted (rule 5).
+    pub(super) sort: Vec<Collation>,
+    /// Each row runs within a savepoint: a trigger may have done half of its work when it fails.
+    pub(super) guarded: bool,
+}
+
+impl Plan {
+    /// For a table of the log as the schema is now.
+    pub(super) fn new(connection: &Connection, table: &Arc<Table>, op: Op) -> Result<Plan> {
+        let mut plan = Plan {
+            table: table.clone(),
+            op,
+            action: Action::Reject(String::new()),
+            sort: Vec::new(),
+            guarded: false,
+        };
+        let target = match Target::read(connection, table.name()) {
+            Ok(Some(target)) => target,
+            Ok(None) => {
+                plan.action = Action::Reject(format!("there is no table {}", table.name()));
+                return Ok(plan);
+            }
+            Err(e) if is_of_the_schema(&e) => {
+                plan.action = Action::Reject(e.message);
+                return Ok(plan);
+            }
+            Err(e) => return Err(e),
+        };
+        plan.guarded = target.has_triggers;
+        plan.action = match sql(table, op, &target) {
+            Err(reason) => Action::Reject(reason),
+            Ok(sql) => match OwnedStatement::prepare(connection, &sql) {
+                Ok(statement) => Action::Run(statement),
+                Err(e) if is_of_the_schema(&e) => Action::Reject(e.message),
+                Err(e) => return Err(e),
+            },
+        };
+        if let (true, Some(key)) = (target.sortable, &target.key) {
+            let names = key.columns.iter().filter_map(|c| target.columns.get(*c));
+            let same = names.map(|c| c.name.as_str()).eq(table
+                .columns()
+                .iter()
+                .take(table.key_columns())
+                .map(String::as_str));
+            if same {
+                plan.sort = key.collations.clone();
+            }
+        }
+        Ok(plan)
+    }
+
+    /// Runs one row. Answers whether it found a row to change.
+    pub(super) fn run(&mut self, connection: &Connection, rows: &Rows, row: usize) -> Result<bool> {
+        let Action::Run(statement) = &mut self.action else {
+            return Ok(true);
+        };
+        for (i, value) in rows.row(row).enumerate() {
+            statement.bind(i + 1, from_log(value))?;
+        }
+        let done = statement.step();
+        statement.reset();
+        done?;
+        Ok(self.op != Op::Update || connection.changes() > 0)
+    }
+}
+
+/// Whether rows are to blame, or the schema: trying again helps nothing. A function or a collation that only the application knows is missing here, not there.
+fn is_of_the_schema(e: &densite_sqlite::Error) -> bool {
+    let lacking = [
+        "no such function",
+        "no such collation",
+        "no such module",
+        "unsafe use",
+    ];
+    e.code == densite_sqlite::Code::ERROR && !lacking.iter().any(|l| e.message.starts_with(l))
+}
+
+/// The statement; or why there is none.
+fn sql(table: &Table, op: Op, target: &Target) -> std::result::Result<String, String> {
+    let name = format!("main.{}", quoted(&target.name));
+    let mut places = Vec::new();
+    for column in table.columns() {
+        let place = target.column(column);
+        places.push(place.ok_or_else(|| {
+            format!(
+                "table {} has no column {column} that can be set",
+                target.name
+            )
+        })?);
+    }
+    let column = |place: &usize| {
+        target
+            .columns
+            .get(*place)
+            .map(|c| quoted(&c.name))
+            .unwrap_or_default()
+    };
+    let key_columns = table.key_columns();
+    let equal = |from: usize, to: usize, between: &str| {
+        let some = places.iter().enumerate().take(to).skip(from);
+        let terms: Vec<String> = some
+            .map(|(i, p)| format!("{} = ?{}", column(p), i + 1))
+            .collect();
+        terms.join(between)
+    };
+    if op != Op::Insert {
+        let key = target
+            .key
+            .as_ref()
+            .map(|k| k.columns.as_slice())
+            .unwrap_or_default();
+        if key.is_empty() || !places.iter().take(key_columns).eq(key) {
+            return Err(format!(
+                "the primary key of table {} is another one now",
+                target.name
+            ));
+        }
+        let key = equal(0, key_columns, " AND ");
+        return Ok(match op {
+            Op::Delete => format!("DELETE FROM {name} WHERE {key}"),
+            _ if places.len() == key_columns => format!(
+                "UPDATE {name} SET {} WHERE {key}",
+                equal(0, key_columns, ", ")
+            ),
+            _ => format!(
+                "UPDATE OR ABORT {name} SET {} WHERE {key}",
+                equal(key_columns, places.len(), ", ")
+            ),
+        });
+    }
+    let policy = OnConflict::of_note(table.note());
+    let policy = policy.ok_or("a newer Densite wrote this row; use that one")?;
+    let verb = match policy {
+        OnConflict::Replace => "REPLACE",
+        _ => "ABORT",
+    };
+    let columns: Vec<String> = places.iter().map(column).collect();
+    let values: Vec<String> = (1..=places.len()).map(|i| format!("?{i}")).collect();
+    let mut sql = format!(
+        "INSERT OR {verb} INTO {name}({}) VALUES ({})",
+        columns.join(", "),
+        values.join(", ")
+    );
+    match policy {
+        OnConflict::Abort | OnConflict::Replace => {}
+        OnConflict::Ignore => sql.push_str(" ON CONFLICT DO NOTHING"),
+        OnConflict::Update(set) => {
+            let key = target
+                .key
+                .as_ref()
+                .ok_or_else(|| format!("table {} has no primary key any more", target.name))?;
+            let key: Vec<String> = key.columns.iter().map(column).collect();
+            let mut terms = Vec::new();
+            for name in set {
+                let place = target.column(&name);
+                let place = place.ok_or_else(|| {
+                    format!("table {} has no column {name} that can be set", target.name)
+                })?;
+                terms.push(format!("{0} = excluded.{0}", column(&place)));
+            }
+            sql.push_str(&format!(
+                " ON CONFLICT({}) DO UPDATE SET {}",
+                key.join(", "),
+                terms.join(", ")
+            ));
+        }
+    }
+    Ok(sql)
+}

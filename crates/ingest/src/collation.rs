@@ -1,0 +1,109 @@
+//! The order of keys: as SQLite compares values, by the collations that are built in.
+
+use densite_sqlite::ValueRef;
+use std::cmp::Ordering;
+
+/// How text compares.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Collation {
+    Binary,
+    NoCase,
+    RTrim,
+}
+
+impl Collation {
+    /// By name; `None` for one that an application made.
+    pub(crate) fn of(name: &str) -> Option<Collation> {
+        match name.to_ascii_uppercase().as_str() {
+            "BINARY" => Some(Collation::Binary),
+            "NOCASE" => Some(Collation::NoCase),
+            "RTRIM" => Some(Collation::RTrim),
+            _ => None,
+        }
+    }
+
+    fn texts(self, a: &[u8], b: &[u8]) -> Ordering {
+        match self {
+            Collation::Binary => a.cmp(b),
+            Collation::NoCase => {
+                let folded = |t: &[u8]| t.iter().map(u8::to_ascii_lowercase).collect::<Vec<u8>>();
+                folded(a).cmp(&folded(b))
+            }
+            Collation::RTrim => {
+                let cut = |t: &[u8]| t.iter().rposition(|b| *b != b' ').map_or(0, |i| i + 1);
+                let trimmed = |t: &[u8]| t.get(..cut(t)).unwrap_or_default().to_vec();
+                trimmed(a).cmp(&trimmed(b))
+            }
+        }
+    }
+
+    /// NULL, then numbers, then text, then blobs.
+    pub(crate) fn compare(self, a: ValueRef<'_>, b: ValueRef<'_>) -> Ordering {
+        match (a, b) {
+            (ValueRef::Integer(a), ValueRef::Integer(b)) => a.cmp(&b),
+            (ValueRef::Text(a), ValueRef::Text(b)) => self.texts(a, b),
+            (ValueRef::Blob(a), ValueRef::Blob(b)) => a.cmp(b),
+            (ValueRef::Real(a), ValueRef::Real(b)) => a.partial_cmp(&b).unwrap_or(Ordering::Equal),
+            (ValueRef::Integer(a), ValueRef::Real(b)) => int_real(a, b),
+            (ValueRef::Real(a), ValueRef::Integer(b)) => int_real(b, a).reverse(),
+            _ => class(a).cmp(&class(b)),
+        }
+    }
+}
+
+fn class(value: ValueRef<'_>) -> u8 {
+    match value {
+        ValueRef::Null => 0,
+        ValueRef::Integer(_) | ValueRef::Real(_) => 1,
+        ValueRef::Text(_) => 2,
+        ValueRef::Blob(_) => 3,
+    }
+}
+
+/// Exact, also where a double cannot hold the integer.
+fn int_real(n: i64, x: f64) -> Ordering {
+    if x >= 9_223_372_036_854_775_808.0 {
+        return Ordering::Less;
+    }
+    if x < -9_223_372_036_854_775_808.0 {
+        return Ordering::Greater;
+    }
+    let floor = x.floor();
+    n.cmp(&(floor as i64)).then(if x > floor {
+        Ordering::Less
+    } else {
+        Ordering::Equal
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn integers_and_reals() {
+        assert_eq!(int_real(1, 1.5), Ordering::Less);
+        assert_eq!(int_real(2, 1.5), Ordering::Greater);
+        assert_eq!(int_real(-1, -1.5), Ordering::Greater);
+        assert_eq!(int_real(1 << 53, 9_007_199_254_740_992.0), Ordering::Equal);
+        assert_eq!(
+            int_real((1 << 53) + 1, 9_007_199_254_740_992.0),
+            Ordering::Greater
+        );
+        assert_eq!(int_real(i64::MAX, f64::INFINITY), Ordering::Less);
+        assert_eq!(
+            int_real(i64::MIN, -9_223_372_036_854_775_808.0),
+            Ordering::Equal
+        );
+    }
+
+    #[test]
+    fn texts() {
+        let c = |how: Collation, a: &str, b: &str| {
+            how.compare(ValueRef::Text(a.as_bytes()), ValueRef::Text(b.as_bytes()))
+        };
+        assert_eq!(c(Collation::NoCase, "aB", "Ab"), Ordering::Equal);
+        assert_eq!(c(Collation::Binary, "aB", "Ab"), Ordering::Greater);
+        assert_eq!(c(Collation::RTrim, "a  ", "a"), Ordering::Equal);
+    }
+}

@@ -1,0 +1,109 @@
+//! What an INSERT does when a row is in the way, and how the log notes it.
+//!
+//! The note of a table in the log: a byte, the version of the note, 1; then `abort`, `ignore`, `replace`, or `update` and, each after a zero byte, the columns.
+
+use crate::error::refused;
+use densite_sqlite::Result;
+
+const VERSION: u8 = 1;
+
+/// See the module.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum OnConflict {
+    /// The new row goes to the rejects.
+    Abort,
+    /// The new row goes.
+    Ignore,
+    /// The old row goes.
+    Replace,
+    /// These columns of the old row get the new row's values.
+    Update(Vec<String>),
+}
+
+impl OnConflict {
+    /// As it is written in `CREATE VIRTUAL TABLE`.
+    pub(crate) fn parse(text: &str) -> Result<OnConflict> {
+        let bare = text.trim().trim_matches(['\'', '"']).trim();
+        let lower = bare.to_ascii_lowercase();
+        match lower.as_str() {
+            "abort" => return Ok(OnConflict::Abort),
+            "ignore" => return Ok(OnConflict::Ignore),
+            "replace" => return Ok(OnConflict::Replace),
+            _ => {}
+        }
+        let inner = bare
+            .get("update".len()..)
+            .filter(|_| lower.starts_with("update"))
+            .and_then(|rest| rest.trim().strip_prefix('('))
+            .and_then(|rest| rest.strip_suffix(')'));
+        let columns: Vec<String> = inner
+            .unwrap_or_default()
+            .split(',')
+            .map(|c| c.trim().trim_matches(['"', '`']).to_owned())
+            .collect();
+        if inner.is_none() || columns.iter().any(String::is_empty) {
+            return Err(refused(format!(
+                "on_conflict={bare}: use abort, ignore, replace or 'update(column, …)'"
+            )));
+        }
+        Ok(OnConflict::Update(columns))
+    }
+
+    /// As the log notes it.
+    pub(crate) fn note(&self) -> Vec<u8> {
+        let mut out = vec![VERSION];
+        let word: &[u8] = match self {
+            OnConflict::Abort => b"abort",
+            OnConflict::Ignore => b"ignore",
+            OnConflict::Replace => b"replace",
+            OnConflict::Update(_) => b"update",
+        };
+        out.extend_from_slice(word);
+        if let OnConflict::Update(columns) = self {
+            for column in columns {
+                out.push(0);
+                out.extend_from_slice(column.as_bytes());
+            }
+        }
+        out
+    }
+
+    /// From the log's note; `None` for one that a newer program wrote.
+    pub(crate) fn of_note(note: &[u8]) -> Option<OnConflict> {
+        let (version, rest) = note.split_first()?;
+        let mut parts = rest.split(|b| *b == 0);
+        let word = parts.next()?;
+        let columns: Option<Vec<String>> =
+            parts.map(|c| String::from_utf8(c.to_vec()).ok()).collect();
+        match (*version, word) {
+            (VERSION, b"abort") => Some(OnConflict::Abort),
+            (VERSION, b"ignore") => Some(OnConflict::Ignore),
+            (VERSION, b"replace") => Some(OnConflict::Replace),
+            (VERSION, b"update") => Some(OnConflict::Update(columns?)),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn written_noted_and_read_again() {
+        for text in [
+            "abort",
+            "IGNORE",
+            "'replace'",
+            "update(a)",
+            "'update(a, \"b c\")'",
+        ] {
+            let policy = OnConflict::parse(text).expect(text);
+            assert_eq!(OnConflict::of_note(&policy.note()), Some(policy));
+        }
+        for text in ["", "fail", "update", "update()", "update(a,)"] {
+            assert!(OnConflict::parse(text).is_err(), "{text}");
+        }
+        assert_eq!(OnConflict::of_note(b"\x02abort"), None);
+    }
+}

@@ -1,0 +1,321 @@
+//! A scan: base and overlay, merged by key.
+
+use super::fold::Folder;
+use super::overlay::{Bounds, Overlay};
+use super::{EQUALS, LOWER, LOWER_STRICT, ORDERED, Reading, UPPER, UPPER_STRICT};
+use crate::affinity::Affinity;
+use densite_log::Seq;
+use densite_sqlite::{Connection, OwnedStatement, Result, TableCursor, Value, ValueRef};
+use std::cmp::Ordering;
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+const GUARD: &str = "SELECT seq FROM main.densite_applied";
+
+/// Where the present row is.
+enum Now {
+    End,
+    /// In the base, as it is.
+    Base,
+    Row(Vec<Value>),
+}
+
+/// See the module.
+pub(crate) struct Cursor {
+    reading: Arc<Reading>,
+    /// Holds the base's snapshot while the cursor is there (rule 4).
+    guard: Option<OwnedStatement>,
+    applied: Seq,
+    base: Option<(String, OwnedStatement)>,
+    /// The base statement stands on a row.
+    has_base: bool,
+    overlay: Overlay,
+    /// Rows of the log without a key, to come before the rest.
+    loose: VecDeque<Vec<Value>>,
+    from: Seq,
+    to: Seq,
+    folder: Folder,
+    now: Now,
+    passed: i64,
+}
+
+impl Cursor {
+    pub(crate) fn new(reading: Arc<Reading>) -> Cursor {
+        reading.session.cursor_opened();
+        Cursor {
+            reading,
+            guard: None,
+            applied: 0,
+            base: None,
+            has_base: false,
+            overlay: Overlay::default(),
+            loose: VecDeque::new(),
+            from: 0,
+            to: 0,
+            folder: Folder::default(),
+            now: Now::End,
+            passed: 0,
+        }
+    }
+
+    fn pin(&mut self, connection: &Connection) -> Result<()> {
+        if self.guard.is_some() {
+            return Ok(());
+        }
+        let mut guard = self.reading.statement(connection, GUARD)?;
+        if !guard.step()? {
+            return Err(crate::error::refused("the database names no log any more"));
+        }
+        self.applied = guard
+            .column(0)
+            .as_i64()
+            .and_then(|n| u64::try_from(n).ok())
+            .unwrap_or(0);
+        self.guard = Some(guard);
+        Ok(())
+    }
+
+    fn clear(&mut self) {
+        if let Some((sql, statement)) = self.base.take() {
+            self.reading.give_back(sql, statement);
+        }
+        self.has_base = false;
+        self.overlay = Overlay::default();
+        self.loose.clear();
+        self.now = Now::End;
+        self.passed = 0;
+    }
+
+    /// The conditions as far as they can be used; what SQLite would convert before it compares is left to SQLite. `None`: nothing can match.
+    fn bounds(&self, number: i32, values: &[ValueRef<'_>]) -> Option<(i32, Bounds)> {
+        let mut bounds = Bounds::default();
+        let mut values = values.iter().copied();
+        let equals = usize::try_from(number & EQUALS).unwrap_or(0);
+        let key = self.reading.target.key.as_ref()?;
+        let fits = |place: usize, value: ValueRef<'_>| {
+            let column = key
+                .columns
+                .get(place)
+                .and_then(|c| self.reading.target.columns.get(*c));
+            let affinity = column.map_or(Affinity::Blob, |c| c.affinity);
+            match value {
+                ValueRef::Integer(_) | ValueRef::Real(_) => {
+                    !matches!(affinity, Affinity::Blob | Affinity::Text)
+                }
+                ValueRef::Text(_) => affinity == Affinity::Text,
+                _ => false,
+            }
+        };
+        let mut used = number & ORDERED;
+        for place in 0..equals {
+            let value = values.next()?;
+            if value == ValueRef::Null {
+                return None;
+            }
+            if !fits(place, value) {
+                return Some((used, bounds));
+            }
+            used += 1;
+            bounds.equal.push(value.to_owned());
+        }
+        if number & LOWER != 0 {
+            let value = values.next().filter(|v| *v != ValueRef::Null)?;
+            if fits(equals, value) {
+                used |= number & (LOWER | LOWER_STRICT);
+                bounds.lower = Some((value.to_owned(), number & LOWER_STRICT != 0));
+            }
+        }
+        if number & UPPER != 0 {
+            let value = values.next().filter(|v| *v != ValueRef::Null)?;
+            if fits(equals, value) {
+                used |= number & (UPPER | UPPER_STRICT);
+                bounds.upper = Some((value.to_owned(), number & UPPER_STRICT != 0));
+            }
+        }
+        Some((used, bounds))
+    }
+
+    fn begin(&mut self, connection: &Connection, mut number: i32, bounds: &Bounds) -> Result<()> {
+        let reading = self.reading.clone();
+        let snapshot = reading.snapshot(connection, self.applied)?;
+        (self.from, self.to) = (snapshot.from, snapshot.to);
+        let own = reading.session.own_runs(&reading.target.name, &reading.key);
+        self.overlay = Overlay::new(snapshot.runs.iter().chain(&own), bounds, &reading.key.1);
+        if self.overlay.peek().is_some() {
+            // Only in the key's order can the two be merged.
+            number |= ORDERED;
+        }
+        let sql = reading.sql(number);
+        let mut base = reading.statement(connection, &sql)?;
+        let ranges = [&bounds.lower, &bounds.upper]
+            .into_iter()
+            .flatten()
+            .map(|(v, _)| v);
+        for (i, value) in bounds.equal.iter().chain(ranges).enumerate() {
+            base.bind(i + 1, value.as_ref())?;
+        }
+        self.has_base = base.step()?;
+        self.base = Some((sql, base));
+        self.settle()
+    }
+
+    /// Goes to the next row that there is, from where base and overlay stand.
+    fn settle(&mut self) -> Result<()> {
+        let reading = self.reading.clone();
+        let key = &reading.key.1;
+        loop {
+            if let Some(row) = self.loose.pop_front() {
+                self.now = Now::Row(row);
+                return Ok(());
+            }
+            let side = self.side();
+            if side == Ordering::Greater {
+                // Without a key what the log has comes last.
+                self.now = if self.has_base { Now::Base } else { Now::End };
+                return Ok(());
+            }
+            let mut state = (side == Ordering::Equal).then(|| self.base_row());
+            let (mut touched, is_loose) = (false, self.is_loose());
+            let (folder, target, loose) = (&mut self.folder, &reading.target, &mut self.loose);
+            let (from, to) = (self.from, self.to);
+            self.overlay.take(key, |row| {
+                let seq = row.seq();
+                // Own rows have no number yet.
+                if seq <= from || (seq > to && seq < crate::session::OWN) {
+                    return;
+                }
+                touched = true;
+                if is_loose {
+                    let mut one = None;
+                    folder.apply(target, &mut one, row);
+                    loose.extend(one);
+                } else {
+                    folder.apply(target, &mut state, row);
+                }
+            });
+            if side == Ordering::Equal {
+                if !touched {
+                    self.now = Now::Base;
+                    return Ok(());
+                }
+                self.step_base()?;
+            }
+            if let Some(row) = state.filter(|_| touched && !is_loose) {
+                self.now = Now::Row(row);
+                return Ok(());
+            }
+        }
+    }
+
+    /// Whether the overlay's next key is none: absent, or NULL in it, which is no conflict with anything.
+    fn is_loose(&self) -> bool {
+        let columns = self.reading.key.1.len();
+        let row = self.overlay.peek();
+        columns == 0 || row.is_some_and(|r| (0..columns).any(|c| r.value(c) == ValueRef::Null))
+    }
+
+    /// The overlay's next key against the base's row.
+    fn side(&self) -> Ordering {
+        if self.overlay.peek().is_none() {
+            return Ordering::Greater;
+        }
+        let key = self.reading.target.key.as_ref();
+        match (&self.base, key) {
+            (Some((_, base)), Some(key)) if self.has_base => {
+                if self.is_loose() {
+                    return Ordering::Less;
+                }
+                let column = |i: usize| {
+                    key.columns
+                        .get(i)
+                        .map_or(ValueRef::Null, |c| base.column(*c))
+                };
+                self.overlay.compare(&key.collations, column)
+            }
+            (_, None) if self.has_base => Ordering::Greater,
+            _ => Ordering::Less,
+        }
+    }
+
+    fn base_row(&self) -> Vec<Value> {
+        let columns = 0..self.reading.target.columns.len();
+        let value = |i| {
+            self.base
+                .as_ref()
+                .map_or(Value::Null, |(_, b)| b.column(i).to_owned())
+        };
+        columns.map(value).collect()
+    }
+
+    fn step_base(&mut self) -> Result<()> {
+        if let Some((_, base)) = &mut self.base {
+            self.has_base = base.step()?;
+        }
+        Ok(())
+    }
+}
+
+impl TableCursor for Cursor {
+    fn filter(
+        &mut self,
+        connection: &Connection,
+        number: i32,
+        _: &str,
+        values: &[ValueRef<'_>],
+    ) -> Result<()> {
+        self.clear();
+        self.pin(connection)?;
+        let found = match number & !ORDERED {
+            0 => Some((number, Bounds::default())),
+            _ => self.bounds(number, values),
+        };
+        match found {
+            Some((number, bounds)) => self.begin(connection, number, &bounds),
+            None => Ok(()),
+        }
+    }
+
+    fn next(&mut self) -> Result<()> {
+        self.passed += 1;
+        if matches!(self.now, Now::Base) {
+            self.step_base()?;
+        }
+        self.settle()
+    }
+
+    fn is_at_end(&self) -> bool {
+        matches!(self.now, Now::End)
+    }
+
+    fn column(&self, column: usize) -> Result<ValueRef<'_>> {
+        Ok(match (&self.now, &self.base) {
+            (Now::Base, Some((_, base))) => base.column(column),
+            (Now::Row(row), _) => row.get(column).map_or(ValueRef::Null, Value::as_ref),
+            _ => ValueRef::Null,
+        })
+    }
+
+    fn row_id(&self) -> i64 {
+        let Some(key) = &self.reading.target.key else {
+            return self.passed;
+        };
+        let value = |c: &usize| self.column(*c).map_or(Value::Null, ValueRef::to_owned);
+        let values: Vec<Value> = key.columns.iter().map(value).collect();
+        match values.as_slice() {
+            [Value::Integer(id)] if key.is_row_id => *id,
+            // A row that gets its id when it is applied.
+            _ if key.is_row_id => -1,
+            _ => self.reading.hand_out(values),
+        }
+    }
+}
+
+impl Drop for Cursor {
+    fn drop(&mut self) {
+        self.clear();
+        if let Some(guard) = self.guard.take() {
+            self.reading.give_back(GUARD.to_owned(), guard);
+        }
+        self.reading.session.cursor_closed();
+    }
+}

@@ -1,0 +1,85 @@
+//! What becomes of a row when the log's operations on its key are applied in order.
+
+use super::run::Row;
+use crate::policy::OnConflict;
+use crate::target::Target;
+use densite_log::{Op, Table};
+use densite_sqlite::Value;
+use std::sync::Arc;
+
+/// How a table of the log maps to the target.
+struct Mapped {
+    table: Arc<Table>,
+    /// The target's place of each column; `None` if one is missing there: all such rows will be rejected.
+    places: Option<Vec<usize>>,
+    policy: Option<OnConflict>,
+}
+
+/// See the module.
+#[derive(Default)]
+pub(crate) struct Folder(Vec<Mapped>);
+
+impl Folder {
+    fn mapped(&mut self, target: &Target, table: &Arc<Table>) -> Option<&Mapped> {
+        let known = self
+            .0
+            .iter()
+            .position(|m| Arc::ptr_eq(&m.table, table) || m.table == *table);
+        let place = match known {
+            Some(place) => place,
+            None => {
+                let places = table.columns().iter().map(|c| target.column(c)).collect();
+                self.0.push(Mapped {
+                    table: table.clone(),
+                    places,
+                    policy: OnConflict::of_note(table.note()),
+                });
+                self.0.len() - 1
+            }
+        };
+        self.0.get(place)
+    }
+
+    /// Applies one operation.
+    pub(crate) fn apply(&mut self, target: &Target, state: &mut Option<Vec<Value>>, row: &Row<'_>) {
+        let width = target.columns.len();
+        let Some(mapped) = self.mapped(target, &row.record.table) else {
+            return;
+        };
+        let Some(places) = &mapped.places else {
+            return;
+        };
+        let set = |to: &mut Vec<Value>, only: Option<&[String]>| {
+            for (i, place) in places.iter().enumerate() {
+                let named = |names: &[String]| {
+                    let name = target.columns.get(*place).map(|c| c.name.as_str());
+                    names
+                        .iter()
+                        .any(|n| name.is_some_and(|name| name.eq_ignore_ascii_case(n)))
+                };
+                if only.is_none_or(named)
+                    && let Some(value) = to.get_mut(*place)
+                {
+                    *value = row.value(i).to_owned();
+                }
+            }
+        };
+        match row.op() {
+            Op::Delete => *state = None,
+            Op::Update => {
+                if let Some(state) = state {
+                    set(state, None);
+                }
+            }
+            Op::Insert => match (state.as_mut(), &mapped.policy) {
+                (None, _) | (Some(_), Some(OnConflict::Replace)) => {
+                    let mut fresh = vec![Value::Null; width];
+                    set(&mut fresh, None);
+                    *state = Some(fresh);
+                }
+                (Some(state), Some(OnConflict::Update(columns))) => set(state, Some(columns)),
+                (Some(_), _) => {}
+            },
+        }
+    }
+}

@@ -1,0 +1,264 @@
+//! Reading table and log as one.
+//!
+//! A cursor first opens a statement on `densite_applied`, which holds a snapshot of the base and tells its position; then the log's end is taken, once per transaction. The rows
+//! between are merged with the base by key. Rows of the connection's own transaction come last.
+
+mod cursor;
+mod fold;
+mod overlay;
+mod run;
+mod unapplied;
+
+pub(crate) use cursor::Cursor;
+pub(crate) use run::{Run, push};
+pub(crate) use unapplied::Unapplied;
+
+use crate::collation::Collation;
+use crate::error::refused;
+use crate::home::Home;
+use crate::session::Session;
+use crate::target::{Key, Target, quoted};
+use densite_log::Seq;
+use densite_sqlite::{Connection, Operator, OwnedStatement, Plan, Result, Value, ValueRef};
+use parking_lot::Mutex;
+use std::collections::HashMap;
+use std::sync::Arc;
+use unapplied::Snapshot;
+
+/// In a plan's number: how many columns of the key are compared with `=`; then what the next one is compared with.
+const EQUALS: i32 = 0xFF;
+const LOWER: i32 = 0x100;
+const LOWER_STRICT: i32 = 0x200;
+const UPPER: i32 = 0x400;
+const UPPER_STRICT: i32 = 0x800;
+/// Rows are to come in the key's order.
+const ORDERED: i32 = 0x1000;
+
+#[derive(Default)]
+struct State {
+    snapshot: Option<Arc<Snapshot>>,
+    /// Statements that no cursor uses at the moment, by their text.
+    idle: HashMap<String, Vec<OwnedStatement>>,
+    /// Keys of rows that were handed out; the row id is the place.
+    keys: Vec<Vec<Value>>,
+}
+
+/// What the cursors of one table share.
+pub(crate) struct Reading {
+    home: Arc<Home>,
+    session: Arc<Session>,
+    target: Arc<Target>,
+    /// The table itself, for joining its transaction.
+    name: String,
+    /// Names of the key's columns and how they compare.
+    key: (Vec<String>, Vec<Collation>),
+    state: Mutex<State>,
+}
+
+impl Reading {
+    pub(crate) fn new(
+        home: Arc<Home>,
+        session: Arc<Session>,
+        target: Arc<Target>,
+        name: &str,
+    ) -> Reading {
+        let named = |key: &Key| {
+            let names = key.columns.iter().filter_map(|c| target.columns.get(*c));
+            names.map(|c| c.name.clone()).collect()
+        };
+        let key = target.key.as_ref();
+        let key = key
+            .map(|k| (named(k), k.collations.clone()))
+            .unwrap_or_default();
+        Reading {
+            home,
+            session,
+            target,
+            name: name.to_owned(),
+            key,
+            state: Mutex::default(),
+        }
+    }
+
+    /// Chooses how to scan: by the first columns of the key, as far as conditions compare as the key does.
+    pub(crate) fn plan(&self, plan: &mut Plan<'_>) {
+        let constraints = plan.constraints();
+        let (mut number, mut columns) = (0, 0);
+        let key = self
+            .target
+            .key
+            .as_ref()
+            .map(|k| k.columns.as_slice())
+            .unwrap_or_default();
+        let usable = |plan: &mut Plan<'_>,
+                      column: usize,
+                      place: usize,
+                      wanted: &[Operator]|
+         -> Option<usize> {
+            let schema = self.target.columns.get(column)?;
+            let how = self.key.1.get(place)?;
+            if Collation::of(&schema.collation) != Some(*how) {
+                return None;
+            }
+            let alias = self.target.is_row_id(column);
+            (0..constraints.len()).find(|i| {
+                constraints.get(*i).is_some_and(|c| {
+                    let same = c.column == Some(column) || (alias && c.column.is_none());
+                    same && c.usable && wanted.contains(&c.operator)
+                }) && plan.collation(*i).eq_ignore_ascii_case(&schema.collation)
+            })
+        };
+        for (place, column) in key.iter().enumerate() {
+            if let Some(found) = usable(plan, *column, place, &[Operator::Equal]) {
+                plan.ask(found, false);
+                columns += 1;
+                continue;
+            }
+            let lower = [Operator::Greater, Operator::GreaterOrEqual];
+            if let Some(found) = usable(plan, *column, place, &lower) {
+                plan.ask(found, false);
+                let strict = constraints
+                    .get(found)
+                    .is_some_and(|c| c.operator == Operator::Greater);
+                number |= LOWER | if strict { LOWER_STRICT } else { 0 };
+            }
+            let upper = [Operator::Less, Operator::LessOrEqual];
+            if let Some(found) = usable(plan, *column, place, &upper) {
+                plan.ask(found, false);
+                let strict = constraints
+                    .get(found)
+                    .is_some_and(|c| c.operator == Operator::Less);
+                number |= UPPER | if strict { UPPER_STRICT } else { 0 };
+            }
+            break;
+        }
+        let order = plan.order();
+        let by_key = order.iter().enumerate().all(|(i, (column, descends))| {
+            !descends && column.is_some() && key.get(i).copied() == *column && {
+                let schema = column.and_then(|c| self.target.columns.get(c));
+                schema.and_then(|c| Collation::of(&c.collation)) == self.key.1.get(i).copied()
+            }
+        });
+        if !order.is_empty() && by_key {
+            plan.is_ordered();
+            number |= ORDERED;
+        }
+        let is_whole = columns == key.len() && columns > 0;
+        match (is_whole, columns, number & (LOWER | UPPER)) {
+            (true, ..) => {
+                plan.cost(10.0, 1);
+            }
+            (false, 0, 0) => plan.cost(2e6, 1_000_000),
+            (false, 0, _) => plan.cost(4e5, 200_000),
+            (false, n, _) => plan.cost(2e4 / n as f64, 10_000 / n as i64),
+        }
+        plan.choose(number | i32::try_from(columns).unwrap_or(0), "");
+    }
+
+    /// The base's rows, or the part of them that the plan is about.
+    fn sql(&self, number: i32) -> String {
+        let columns: Vec<String> = self
+            .target
+            .columns
+            .iter()
+            .map(|c| quoted(&c.name))
+            .collect();
+        let mut sql = format!(
+            "SELECT {} FROM main.{}",
+            columns.join(", "),
+            quoted(&self.target.name)
+        );
+        let key: Vec<String> = self.key.0.iter().map(|c| quoted(c)).collect();
+        let equals = usize::try_from(number & EQUALS).unwrap_or(0);
+        let mut terms: Vec<String> = Vec::new();
+        for column in key.iter().take(equals) {
+            terms.push(format!("{column} = ?{}", terms.len() + 1));
+        }
+        let ranged = key.get(equals);
+        for (is, strict, sign) in [(LOWER, LOWER_STRICT, '>'), (UPPER, UPPER_STRICT, '<')] {
+            if let Some(column) = ranged.filter(|_| number & is != 0) {
+                let or_equal = if number & strict == 0 { "=" } else { "" };
+                terms.push(format!("{column} {sign}{or_equal} ?{}", terms.len() + 1));
+            }
+        }
+        if !terms.is_empty() {
+            sql.push_str(&format!(" WHERE {}", terms.join(" AND ")));
+        }
+        if number & ORDERED != 0 && equals < key.len() {
+            sql.push_str(&format!(" ORDER BY {}", key.join(", ")));
+        }
+        sql
+    }
+
+    fn statement(&self, connection: &Connection, sql: &str) -> Result<OwnedStatement> {
+        let idle = self.state.lock().idle.get_mut(sql).and_then(Vec::pop);
+        match idle {
+            Some(statement) => Ok(statement),
+            None => OwnedStatement::prepare(connection, sql),
+        }
+    }
+
+    fn give_back(&self, sql: String, mut statement: OwnedStatement) {
+        statement.reset();
+        let mut state = self.state.lock();
+        let idle = state.idle.entry(sql).or_default();
+        if idle.len() < 4 {
+            idle.push(statement);
+        }
+    }
+
+    /// What this transaction sees of the log, its base being at `applied`.
+    fn snapshot(&self, connection: &Connection, applied: Seq) -> Result<Arc<Snapshot>> {
+        if !connection.is_autocommit() && !self.session.is_joined() {
+            // A write that writes nothing: SQLite then tells this table when the transaction ends, and only then another end of the log is taken. Where writing is
+            // forbidden, each statement has an end of its own.
+            let _ = connection.exec(&format!("DELETE FROM temp.{} WHERE 0", quoted(&self.name)));
+        }
+        let end = self.session.read_end();
+        let known = self.state.lock().snapshot.clone();
+        if let Some(known) = known.filter(|s| Some(s.to) == end && s.from == applied) {
+            return Ok(known);
+        }
+        let log = self.home.log();
+        let fresh = self
+            .home
+            .unapplied()
+            .snapshot(log, &self.target.name, &self.key, applied, end);
+        let fresh = Arc::new(fresh.map_err(|e| self.home.failed(e))?);
+        self.session.set_read_end(fresh.to);
+        self.state.lock().snapshot = Some(fresh.clone());
+        Ok(fresh)
+    }
+
+    fn hand_out(&self, key: Vec<Value>) -> i64 {
+        let mut state = self.state.lock();
+        state.keys.push(key);
+        i64::try_from(state.keys.len()).unwrap_or(i64::MAX) - 1
+    }
+
+    /// The key of a row that was read.
+    pub(crate) fn key_of(&self, target: &Target, row_id: ValueRef<'_>) -> Result<Vec<Value>> {
+        let id = row_id.as_i64().unwrap_or(-1);
+        if target.key.as_ref().is_some_and(|k| k.is_row_id) {
+            return Ok(vec![Value::Integer(id)]);
+        }
+        let state = self.state.lock();
+        let key = usize::try_from(id)
+            .ok()
+            .and_then(|id| state.keys.get(id))
+            .cloned();
+        key.ok_or_else(|| {
+            refused(format!(
+                "there is no row {id} that was read from {}",
+                self.name
+            ))
+        })
+    }
+
+    /// The transaction is over.
+    pub(crate) fn end(&self) {
+        let mut state = self.state.lock();
+        state.keys = Vec::new();
+        state.snapshot = None;
+    }
+}

@@ -1,0 +1,67 @@
+//! How another connection opens the same database in the same way.
+
+use crate::place::Place;
+use densite_sqlite::{Api, Connection, Error, Result, ffi};
+use std::ffi::CString;
+use std::fmt::Write as _;
+
+/// How to open one more connection.
+#[derive(Debug, Clone)]
+pub(crate) struct Recipe {
+    api: Api,
+    vfs: Option<CString>,
+    uri: String,
+}
+
+impl Recipe {
+    /// To the same file, through the same SQLite and VFS, with the same settings.
+    pub(crate) fn of(connection: &Connection, place: &Place) -> Recipe {
+        let mut uri = String::from("file:");
+        encode(&place.path, &mut uri);
+        // These say what the one connection may do, not what the database is.
+        let own = ["mode", "cache", "vfs", "modeof"];
+        let parameters = connection.uri_parameters(c"main");
+        let parameters = parameters
+            .iter()
+            .filter(|(k, _)| !own.contains(&k.as_str()));
+        for (i, (key, value)) in parameters.enumerate() {
+            uri.push(if i == 0 { '?' } else { '&' });
+            encode(key, &mut uri);
+            uri.push('=');
+            encode(value, &mut uri);
+        }
+        let vfs = connection.registered_vfs(c"main");
+        Recipe {
+            api: connection.api(),
+            vfs: vfs.and_then(|name| CString::new(name).ok()),
+            uri,
+        }
+    }
+
+    /// Opens it; to be used by one thread.
+    pub(crate) fn open(&self) -> Result<Connection> {
+        if !self.api.has_mutexes() {
+            return Err(Error::new(
+                densite_sqlite::Code::MISUSE,
+                "this SQLite was built or configured without threads; ingest needs them",
+            ));
+        }
+        let flags =
+            ffi::OPEN_READWRITE | ffi::OPEN_URI | ffi::OPEN_NOMUTEX | ffi::OPEN_PRIVATECACHE;
+        Connection::open(self.api, &self.uri, flags, self.vfs.as_deref())
+    }
+}
+
+/// Writes what could be taken for a URI's syntax as `%XX`.
+fn encode(text: &str, out: &mut String) {
+    for byte in text.bytes() {
+        match byte {
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'/' | b'.' | b'-' | b'_' => {
+                out.push(char::from(byte));
+            }
+            _ => {
+                let _ = write!(out, "%{byte:02X}");
+            }
+        }
+    }
+}

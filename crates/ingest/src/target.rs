@@ -1,0 +1,327 @@
+//! A target table, as the schema describes it.
+
+use crate::affinity::{Affinity, Cell};
+use crate::collation::Collation;
+use crate::error::refused;
+use densite_sqlite::{Code, Connection, Error, Result, Value, ValueRef};
+
+/// What a column gets that is given no value.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Default {
+    Constant(Value),
+    /// An expression that is evaluated for each row.
+    Expression(String),
+}
+
+/// A column that can be set: generated ones are none.
+#[derive(Debug, Clone)]
+pub(crate) struct Column {
+    pub(crate) name: String,
+    pub(crate) declared: String,
+    pub(crate) affinity: Affinity,
+    pub(crate) collation: String,
+    pub(crate) not_null: bool,
+    pub(crate) default: Option<Default>,
+}
+
+/// The primary key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Key {
+    /// Places among the table's settable columns.
+    pub(crate) columns: Vec<usize>,
+    /// How each compares.
+    pub(crate) collations: Vec<Collation>,
+    /// It is the row id: `INTEGER PRIMARY KEY`.
+    pub(crate) is_row_id: bool,
+}
+
+/// See the module.
+#[derive(Debug, Clone)]
+pub(crate) struct Target {
+    pub(crate) name: String,
+    pub(crate) columns: Vec<Column>,
+    pub(crate) key: Option<Key>,
+    pub(crate) strict: bool,
+    pub(crate) has_triggers: bool,
+    /// Rows may be applied in any order that keeps the order within a key (rule 5): no trigger, no foreign key from or to it, no UNIQUE but the key.
+    pub(crate) sortable: bool,
+}
+
+/// A name as SQL.
+pub(crate) fn quoted(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
+}
+
+impl Target {
+    /// The table of that name in the main database; `None` if there is none.
+    pub(crate) fn read(connection: &Connection, name: &str) -> Result<Option<Target>> {
+        let listed = "SELECT name, type, sql FROM main.sqlite_schema WHERE name = ?1 COLLATE NOCASE AND type IN ('table', 'view')";
+        let Some(row) = connection.query_row(listed, &[Value::from(name)])? else {
+            return Ok(None);
+        };
+        let (Some(Value::Text(name)), Some(Value::Text(kind)), sql) =
+            (row.first(), row.get(1), row.get(2))
+        else {
+            return Ok(None);
+        };
+        let is_virtual = matches!(sql, Some(Value::Text(sql)) if sql.trim_start().get(..14).is_some_and(|s| s.eq_ignore_ascii_case("CREATE VIRTUAL")));
+        if kind != "table" || is_virtual {
+            let kind = if kind == "view" {
+                "a view"
+            } else {
+                "a virtual table"
+            };
+            return Err(refused(format!(
+                "{name} is {kind}; ingest needs an ordinary table"
+            )));
+        }
+        let table = quoted(name);
+        let list = connection.query_row(&format!("PRAGMA main.table_list({table})"), &[])?;
+        let strict = matches!(
+            list.as_ref().and_then(|l| l.get(5)),
+            Some(Value::Integer(1))
+        );
+        let mut target = Target {
+            name: name.clone(),
+            columns: Vec::new(),
+            key: None,
+            strict,
+            has_triggers: false,
+            sortable: false,
+        };
+        let mut key = target.read_columns(connection, &table)?;
+        key.sort_unstable();
+        let unique = target.read_key(
+            connection,
+            &table,
+            key.into_iter().map(|(_, c)| c).collect(),
+        )?;
+        let count = |sql: &str| -> Result<bool> {
+            let row = connection.query_row(sql, &[Value::from(name.as_str())])?;
+            Ok(row.is_some())
+        };
+        target.has_triggers = count(
+            "SELECT 1 FROM main.sqlite_schema WHERE type = 'trigger' AND tbl_name = ?1 COLLATE NOCASE",
+        )?;
+        let is_child = connection
+            .query_row(&format!("PRAGMA main.foreign_key_list({table})"), &[])?
+            .is_some();
+        let is_parent = count(
+            "SELECT 1 FROM main.sqlite_schema s, pragma_foreign_key_list(s.name, 'main') f WHERE s.type = 'table' AND f.\"table\" = ?1 COLLATE NOCASE",
+        )?;
+        target.sortable =
+            target.key.is_some() && !target.has_triggers && !is_child && !is_parent && !unique;
+        Ok(Some(target))
+    }
+
+    /// Fills in the columns; answers those of the primary key, with their places in it.
+    fn read_columns(&mut self, connection: &Connection, table: &str) -> Result<Vec<(i64, usize)>> {
+        let mut key = Vec::new();
+        let mut statement = connection.prepare(&format!("PRAGMA main.table_xinfo({table})"))?;
+        while statement.step()? {
+            let text = |i| statement.column(i).as_str().unwrap_or_default().to_owned();
+            let number = |i| statement.column(i).as_i64().unwrap_or(0);
+            // 2 and 3 are generated columns.
+            if number(6) != 0 {
+                continue;
+            }
+            let (name, declared) = (text(1), text(2));
+            if number(5) > 0 {
+                key.push((number(5), self.columns.len()));
+            }
+            self.columns.push(Column {
+                affinity: Affinity::of(&declared, self.strict),
+                collation: connection.collation(c"main", &self.name, &name)?,
+                not_null: number(3) != 0,
+                default: match statement.column(4).as_str() {
+                    Some(sql) => default(connection, sql)?,
+                    None => None,
+                },
+                name,
+                declared,
+            });
+        }
+        Ok(key)
+    }
+
+    /// Fills in the key; answers whether there is another UNIQUE.
+    fn read_key(
+        &mut self,
+        connection: &Connection,
+        table: &str,
+        columns: Vec<usize>,
+    ) -> Result<bool> {
+        let (mut unique, mut key_index) = (false, None);
+        let mut statement = connection.prepare(&format!("PRAGMA main.index_list({table})"))?;
+        while statement.step()? {
+            let text = |i| statement.column(i).as_str().unwrap_or_default().to_owned();
+            if text(3) == "pk" {
+                key_index = Some(text(1));
+            } else if statement.column(2).as_i64() == Some(1) {
+                unique = true;
+            }
+        }
+        if columns.is_empty() {
+            return Ok(unique);
+        }
+        let mut collations = vec![Collation::Binary; columns.len()];
+        let is_row_id = key_index.is_none();
+        if let Some(index) = key_index {
+            let mut statement =
+                connection.prepare(&format!("PRAGMA main.index_xinfo({})", quoted(&index)))?;
+            for collation in &mut collations {
+                if !statement.step()? {
+                    break;
+                }
+                let name = statement.column(4).as_str().unwrap_or("BINARY").to_owned();
+                *collation = Collation::of(&name).ok_or_else(|| {
+                    refused(format!(
+                        "{}: the primary key compares by the collation {name}, which the log cannot; use BINARY, NOCASE or RTRIM",
+                        self.name
+                    ))
+                })?;
+            }
+        }
+        self.key = Some(Key {
+            columns,
+            collations,
+            is_row_id,
+        });
+        Ok(unique)
+    }
+
+    /// The place of a column, by name.
+    pub(crate) fn column(&self, name: &str) -> Option<usize> {
+        self.columns
+            .iter()
+            .position(|c| c.name.eq_ignore_ascii_case(name))
+    }
+
+    /// Whether this column is the row id.
+    pub(crate) fn is_row_id(&self, column: usize) -> bool {
+        self.key
+            .as_ref()
+            .is_some_and(|k| k.is_row_id && k.columns.first() == Some(&column))
+    }
+
+    /// Places of all columns, those of the key first: the order of the log.
+    pub(crate) fn log_order(&self) -> Vec<usize> {
+        let key = self
+            .key
+            .as_ref()
+            .map(|k| k.columns.clone())
+            .unwrap_or_default();
+        let others = (0..self.columns.len())
+            .filter(|c| !key.contains(c))
+            .collect::<Vec<_>>();
+        key.into_iter().chain(others).collect()
+    }
+
+    /// A column's value as the table would hold it. `insert`: a column that is given nothing gets its default.
+    ///
+    /// # Errors
+    /// What the table would refuse for the value's type or because it is missing, with the column's name.
+    pub(crate) fn cell<'a>(
+        &self,
+        connection: &Connection,
+        place: usize,
+        value: ValueRef<'a>,
+        insert: bool,
+    ) -> Result<Cell<'a>> {
+        let Some(column) = self.columns.get(place) else {
+            return Ok(Cell::Same(ValueRef::Null));
+        };
+        let mut cell = match (value, &column.default) {
+            (ValueRef::Null, Some(default)) if insert => {
+                self.default_cell(connection, column, default)?
+            }
+            _ => column.affinity.apply(value, connection)?,
+        };
+        if self.is_row_id(place) && !matches!(cell.as_ref(), ValueRef::Null | ValueRef::Integer(_))
+        {
+            return Err(self.mismatch(&column.name, "must be an integer: it is the row id"));
+        }
+        if column.not_null && cell.as_ref() == ValueRef::Null && !(self.is_row_id(place) && insert)
+        {
+            return Err(Error::new(
+                Code::CONSTRAINT,
+                format!(
+                    "{}.{} may not be NULL, and no value was given",
+                    self.name, column.name
+                ),
+            ));
+        }
+        if self.strict {
+            self.check_strict(column, cell.as_ref())?;
+        }
+        if let Cell::Other(Value::Real(x)) = &cell
+            && x.is_nan()
+        {
+            cell = Cell::Same(ValueRef::Null);
+        }
+        Ok(cell)
+    }
+
+    fn default_cell<'a>(
+        &self,
+        connection: &Connection,
+        column: &Column,
+        default: &Default,
+    ) -> Result<Cell<'a>> {
+        let value = match default {
+            Default::Constant(value) => value.clone(),
+            Default::Expression(sql) => evaluated(connection, sql)?,
+        };
+        let cell = column.affinity.apply(value.as_ref(), connection)?;
+        Ok(Cell::Other(cell.as_ref().to_owned()))
+    }
+
+    fn check_strict(&self, column: &Column, value: ValueRef<'_>) -> Result<()> {
+        let declared = column.declared.to_ascii_uppercase();
+        let fits = match (declared.as_str(), value) {
+            (_, ValueRef::Null) | ("ANY", _) => true,
+            ("INT" | "INTEGER", v) => matches!(v, ValueRef::Integer(_)),
+            ("REAL", v) => matches!(v, ValueRef::Real(_)),
+            ("TEXT", v) => matches!(v, ValueRef::Text(_)),
+            ("BLOB", v) => matches!(v, ValueRef::Blob(_)),
+            _ => true,
+        };
+        match fits {
+            true => Ok(()),
+            false => Err(self.mismatch(
+                &column.name,
+                &format!("has the type {declared} in a STRICT table and cannot hold this value"),
+            )),
+        }
+    }
+
+    fn mismatch(&self, column: &str, what: &str) -> Error {
+        Error::new(Code::MISMATCH, format!("{}.{column} {what}", self.name))
+    }
+}
+
+/// A default as the schema has it.
+fn default(connection: &Connection, sql: &str) -> Result<Option<Default>> {
+    let sql = sql.trim();
+    if sql.eq_ignore_ascii_case("null") {
+        return Ok(None);
+    }
+    if let Some(text) = sql.strip_prefix('"').and_then(|t| t.strip_suffix('"')) {
+        return Ok(Some(Default::Constant(Value::Text(
+            text.replace("\"\"", "\""),
+        ))));
+    }
+    let is_literal = sql
+        .starts_with(|c: char| matches!(c, '\'' | '+' | '-' | '.') || c.is_ascii_digit())
+        || sql.starts_with("x'")
+        || sql.starts_with("X'");
+    Ok(Some(match is_literal {
+        true => Default::Constant(evaluated(connection, sql)?),
+        false => Default::Expression(sql.to_owned()),
+    }))
+}
+
+fn evaluated(connection: &Connection, sql: &str) -> Result<Value> {
+    let row = connection.query_row(&format!("SELECT {sql}"), &[])?;
+    Ok(row.and_then(|mut r| r.pop()).unwrap_or(Value::Null))
+}

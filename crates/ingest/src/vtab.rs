@@ -1,0 +1,332 @@
+//! The virtual table `densite_ingest`: what is written to it goes to the log.
+
+use crate::affinity::{Cell, to_log};
+use crate::error::refused;
+use crate::home::Home;
+use crate::policy::OnConflict;
+use crate::read::{Cursor, Reading};
+use crate::session::Session;
+use crate::target::{Target, quoted};
+use densite_log::{Op, Table};
+use densite_sqlite::{
+    Change, Conflict, Connection, Existence, Origin, Plan, Result, Value, ValueRef, VirtualTable,
+};
+use std::sync::Arc;
+
+/// A `densite_ingest` table of a connection.
+pub(crate) struct Ingest {
+    session: Arc<Session>,
+    home: Arc<Home>,
+    target: Arc<Target>,
+    /// Which place among the declared columns each column of the log has.
+    order: Vec<usize>,
+    /// New rows, by what happens on a conflict: as the table says, OR IGNORE, OR REPLACE.
+    inserts: [Arc<Table>; 3],
+    updates: Option<Arc<Table>>,
+    deletes: Option<Arc<Table>>,
+    fail_when_full: bool,
+    reading: Arc<Reading>,
+}
+
+/// What is written in parentheses.
+struct Arguments {
+    table: String,
+    on_conflict: OnConflict,
+    fail_when_full: bool,
+}
+
+impl Arguments {
+    fn parse(arguments: &[String]) -> Result<Arguments> {
+        let mut parsed = Arguments {
+            table: String::new(),
+            on_conflict: OnConflict::Abort,
+            fail_when_full: false,
+        };
+        for (i, argument) in arguments.iter().enumerate() {
+            let option = argument
+                .split_once('=')
+                .map(|(k, v)| (k.trim().to_ascii_lowercase(), v.trim()));
+            match option {
+                Some((key, value)) if key == "on_conflict" => {
+                    parsed.on_conflict = OnConflict::parse(value)?;
+                }
+                Some((key, value)) if key == "on_full" => {
+                    parsed.fail_when_full = match value.trim_matches(['\'', '"']) {
+                        "wait" => false,
+                        "error" => true,
+                        other => {
+                            return Err(refused(format!("on_full={other}: use wait or error")));
+                        }
+                    };
+                }
+                None if i == 0 => parsed.table = unquoted(argument),
+                _ => {
+                    return Err(refused(format!(
+                        "densite_ingest does not know {argument:?}; use densite_ingest(table, on_conflict=…, on_full=…)"
+                    )));
+                }
+            }
+        }
+        match parsed.table.is_empty() {
+            true => Err(refused(
+                "densite_ingest needs the table's name: USING densite_ingest(table)",
+            )),
+            false => Ok(parsed),
+        }
+    }
+}
+
+fn unquoted(name: &str) -> String {
+    let name = name.trim();
+    let inner =
+        |open: char, close: char| name.strip_prefix(open).and_then(|n| n.strip_suffix(close));
+    match inner('"', '"') {
+        Some(inner) => inner.replace("\"\"", "\""),
+        None => inner('[', ']')
+            .or_else(|| inner('`', '`'))
+            .or_else(|| inner('\'', '\''))
+            .unwrap_or(name)
+            .to_owned(),
+    }
+}
+
+/// The columns in the log, of an operation.
+fn log_table(home: &Home, target: &Target, keys_only: bool, note: Vec<u8>) -> Result<Arc<Table>> {
+    let keys = target.key.as_ref().map_or(0, |k| k.columns.len());
+    let order = target.log_order();
+    let some = if keys_only { keys } else { order.len() };
+    let names = order
+        .iter()
+        .take(some)
+        .filter_map(|c| target.columns.get(*c))
+        .map(|c| c.name.clone());
+    Table::new(target.name.clone(), names, keys, note).map_err(|e| home.failed(e))
+}
+
+fn declaration(target: &Target) -> String {
+    let columns: Vec<String> = target
+        .columns
+        .iter()
+        .map(|c| {
+            format!(
+                "{} {} COLLATE {}",
+                quoted(&c.name),
+                c.declared,
+                quoted(&c.collation)
+            )
+        })
+        .collect();
+    format!("CREATE TABLE x({})", columns.join(", "))
+}
+
+impl Ingest {
+    fn cells<'a>(
+        &self,
+        connection: &Connection,
+        columns: &[ValueRef<'a>],
+        insert: bool,
+    ) -> Result<Vec<Cell<'a>>> {
+        let cell = |place: &usize| {
+            let value = columns.get(*place).copied().unwrap_or(ValueRef::Null);
+            self.target.cell(connection, *place, value, insert)
+        };
+        self.order.iter().map(cell).collect()
+    }
+
+    fn push(&self, table: &Arc<Table>, op: Op, cells: &[Cell<'_>]) -> Result<()> {
+        let values: Vec<densite_log::Value<'_>> =
+            cells.iter().map(|c| to_log(c.as_ref())).collect();
+        self.session
+            .push(&self.home, table, op, &values, self.fail_when_full)
+    }
+
+    fn insert(
+        &self,
+        connection: &Connection,
+        columns: &[ValueRef<'_>],
+        conflict: Conflict,
+    ) -> Result<i64> {
+        let cells = self.cells(connection, columns, true)?;
+        let [own, ignore, replace] = &self.inserts;
+        let table = match conflict {
+            Conflict::Ignore => ignore,
+            Conflict::Replace => replace,
+            _ => own,
+        };
+        self.push(table, Op::Insert, &cells)?;
+        let is_row_id = self.target.key.as_ref().is_some_and(|k| k.is_row_id);
+        let key = cells.first().and_then(|c| c.as_ref().as_i64());
+        Ok(key.filter(|_| is_row_id).unwrap_or(0))
+    }
+
+    fn needs_key(&self) -> densite_sqlite::Error {
+        refused(format!(
+            "table {} has no primary key, so the log cannot name the row to change",
+            self.target.name
+        ))
+    }
+
+    fn update(
+        &self,
+        connection: &Connection,
+        row_id: ValueRef<'_>,
+        columns: &[ValueRef<'_>],
+    ) -> Result<()> {
+        let table = self.updates.as_ref().ok_or_else(|| self.needs_key())?;
+        let old = self.reading.key_of(&self.target, row_id)?;
+        let cells = self.cells(connection, columns, false)?;
+        let new = cells.iter().take(old.len()).map(|c| c.as_ref().to_owned());
+        if !new.eq(old.iter().cloned()) {
+            return Err(refused(format!(
+                "an UPDATE through densite_ingest cannot change the primary key of {}; delete the row and insert another",
+                self.target.name
+            )));
+        }
+        self.push(table, Op::Update, &cells)
+    }
+
+    fn delete(&self, row_id: ValueRef<'_>) -> Result<()> {
+        let table = self.deletes.as_ref().ok_or_else(|| self.needs_key())?;
+        let key: Vec<Value> = self.reading.key_of(&self.target, row_id)?;
+        let cells: Vec<Cell<'_>> = key.into_iter().map(Cell::Other).collect();
+        self.push(table, Op::Delete, &cells)
+    }
+}
+
+impl VirtualTable for Ingest {
+    type Shared = Arc<Session>;
+    type Cursor = Cursor;
+    const EXISTENCE: Existence = Existence::Created;
+    const WRITABLE: bool = true;
+    const DIRECT_ONLY: bool = true;
+
+    fn connect(
+        session: &Arc<Session>,
+        connection: &Connection,
+        origin: &Origin,
+    ) -> Result<(Self, String)> {
+        if !origin.schema.eq_ignore_ascii_case("temp") {
+            return Err(refused(format!(
+                "densite_ingest tables are temporary: CREATE VIRTUAL TABLE temp.{} USING densite_ingest(…)",
+                origin.table
+            )));
+        }
+        let arguments = Arguments::parse(&origin.arguments)?;
+        let target = Target::read(connection, &arguments.table)?;
+        let target =
+            target.ok_or_else(|| refused(format!("there is no table {}", arguments.table)))?;
+        let has_key = target.key.is_some();
+        if !has_key && arguments.on_conflict != OnConflict::Abort {
+            return Err(refused(format!(
+                "table {} has no primary key, so on_conflict means nothing for it",
+                target.name
+            )));
+        }
+        if let OnConflict::Update(columns) = &arguments.on_conflict
+            && let Some(unknown) = columns.iter().find(|c| target.column(c).is_none())
+        {
+            return Err(refused(format!(
+                "table {} has no column {unknown} that can be set",
+                target.name
+            )));
+        }
+        let home = Home::open_or_create(connection)?;
+        home.applying(connection)?;
+        let insert = |policy: &OnConflict| log_table(&home, &target, false, policy.note());
+        let inserts = [
+            insert(&arguments.on_conflict)?,
+            insert(&OnConflict::Ignore)?,
+            insert(&OnConflict::Replace)?,
+        ];
+        let keyed = |keys_only| match has_key {
+            true => log_table(&home, &target, keys_only, OnConflict::Abort.note()).map(Some),
+            false => Ok(None),
+        };
+        let (updates, deletes) = (keyed(false)?, keyed(true)?);
+        let declaration = declaration(&target);
+        let order = target.log_order();
+        let target = Arc::new(target);
+        let reading = Arc::new(Reading::new(
+            home.clone(),
+            session.clone(),
+            target.clone(),
+            &origin.table,
+        ));
+        let table = Ingest {
+            session: session.clone(),
+            home,
+            target,
+            order,
+            inserts,
+            updates,
+            deletes,
+            fail_when_full: arguments.fail_when_full,
+            reading,
+        };
+        Ok((table, declaration))
+    }
+
+    fn best_index(&self, plan: &mut Plan<'_>) -> Result<bool> {
+        self.reading.plan(plan);
+        Ok(true)
+    }
+
+    fn open(&self) -> Result<Cursor> {
+        Ok(Cursor::new(self.reading.clone()))
+    }
+
+    fn update(&self, connection: &Connection, change: &Change<'_>) -> Result<i64> {
+        match *change {
+            Change::Insert {
+                row_id,
+                columns,
+                conflict,
+            } => {
+                if row_id != ValueRef::Null {
+                    return Err(refused(
+                        "a row of densite_ingest cannot be given a rowid; name the key's column",
+                    ));
+                }
+                self.insert(connection, columns, conflict)
+            }
+            Change::Update {
+                row_id, columns, ..
+            } => self.update(connection, row_id, columns).map(|()| 0),
+            Change::Delete { row_id } => self.delete(row_id).map(|()| 0),
+        }
+    }
+
+    fn begin(&self, _: &Connection) -> Result<()> {
+        self.session.begin();
+        Ok(())
+    }
+
+    fn sync(&self, connection: &Connection) -> Result<()> {
+        self.session.sync(connection)
+    }
+
+    fn commit(&self) {
+        self.reading.end();
+        self.session.commit();
+    }
+
+    fn rollback(&self) {
+        self.reading.end();
+        self.session.rollback();
+    }
+
+    fn savepoint(&self, n: i32) -> Result<()> {
+        self.session.savepoint(n);
+        Ok(())
+    }
+
+    fn release(&self, n: i32) -> Result<()> {
+        self.session.release(n);
+        Ok(())
+    }
+
+    fn rollback_to(&self, n: i32) -> Result<()> {
+        self.session.rollback_to(n);
+        Ok(())
+    }
+}

@@ -1,0 +1,96 @@
+//! Waiting for the worker: `densite_wait`, and writers past the limit of unapplied bytes.
+//!
+//! Rule 6: who holds main open may be what the worker waits for. Such a connection gets an error at once.
+
+use crate::error::refused;
+use crate::home::Home;
+use crate::position::Position;
+use densite_log::Seq;
+use densite_sqlite::{Code, Connection, Error, Result, TxnState};
+use std::time::{Duration, Instant};
+
+/// How often the database is asked while another process applies.
+const POLL: Duration = Duration::from_millis(5);
+/// How long the answer about unapplied bytes is good for.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+
+fn holds_main(connection: &Connection) -> bool {
+    connection.txn_state(Some(c"main")) != TxnState::None
+}
+
+impl Home {
+    /// Waits until all rows up to `seq` are applied or rejected, as far as this connection would see them.
+    pub(crate) fn wait_applied(&self, connection: &Connection, seq: Seq) -> Result<()> {
+        loop {
+            if holds_main(connection) {
+                return Err(Error::new(
+                    Code::BUSY,
+                    "densite_wait: this connection has a transaction open on main, which the worker may have to wait for; end it first",
+                ));
+            }
+            let position = Position::read(connection)?.map_or(Seq::MAX, |p| p.seq);
+            if position >= seq {
+                return Ok(());
+            }
+            let (_, trouble) = self.applying(connection)?.look(seq, POLL);
+            if let Some(error) = trouble.filter(|e| !e.is_busy()) {
+                return Err(Error::new(
+                    error.code,
+                    format!("rows of the log cannot be applied: {}", error.message),
+                ));
+            }
+        }
+    }
+
+    /// Back-pressure: waits while more is unapplied than `max_unapplied_bytes` allows, or refuses.
+    pub(crate) fn hold_back(&self, connection: &Connection, fail: bool) -> Result<()> {
+        let (asked, full) = *self.pressure().lock();
+        if asked.is_some_and(|t: Instant| t.elapsed() < LOOK_EVERY) && !full {
+            return Ok(());
+        }
+        loop {
+            let limit = self
+                .log()
+                .config()
+                .map_err(|e| self.failed(e))?
+                .max_unapplied_bytes;
+            if limit == 0 {
+                break;
+            }
+            let applying = self.applying(connection)?;
+            // This connection is in the middle of a commit: what it read of the database would stay as it is.
+            let (applied, trouble) = applying.progress(Duration::ZERO);
+            let bytes = self
+                .log()
+                .bytes_after(applied)
+                .map_err(|e| self.failed(e))?;
+            if bytes <= limit {
+                break;
+            }
+            *self.pressure().lock() = (Some(Instant::now()), true);
+            let what = format!(
+                "{bytes} bytes of the log are not applied yet, and max_unapplied_bytes is {limit}"
+            );
+            if fail {
+                return Err(Error::new(Code::FULL, format!("{what}; try again later")));
+            }
+            if holds_main(connection) {
+                return Err(Error::new(
+                    Code::BUSY,
+                    format!(
+                        "{what}; this transaction holds main open, which the worker may have to wait for: roll it back and try again"
+                    ),
+                ));
+            }
+            if let Some(error) = trouble.filter(|e| !e.is_busy()) {
+                return Err(refused(format!(
+                    "{what}; they cannot be applied: {}",
+                    error.message
+                )));
+            }
+            applying.progress(POLL);
+        }
+        *self.pressure().lock() = (Some(Instant::now()), false);
+        Ok(())
+    }
+}

@@ -1,0 +1,144 @@
+//! A database file with ingest, through the SQLite that the tests link.
+#![allow(dead_code, reason = "each test file uses a part of it")]
+
+use densite_sqlite::{Api, Connection, EntryPoint};
+use rusqlite::auto_extension::{RawAutoExtension, cancel_auto_extension, register_auto_extension};
+use std::path::{Path, PathBuf};
+
+/// The linked library's table.
+pub(crate) fn api() -> Api {
+    static ONE: std::sync::OnceLock<Api> = std::sync::OnceLock::new();
+    // SAFETY: only the linked library calls the entry point.
+    *ONE.get_or_init(|| unsafe {
+        Api::capture(|entry| {
+            let entry = std::mem::transmute::<EntryPoint, RawAutoExtension>(entry);
+            register_auto_extension(entry).expect("registers");
+            drop(rusqlite::Connection::open_in_memory().expect("opens"));
+            assert!(cancel_auto_extension(entry));
+        })
+        .expect("the linked SQLite is new enough")
+    })
+}
+
+/// A folder with one database in it.
+pub(crate) struct Db {
+    dir: tempfile::TempDir,
+}
+
+impl Db {
+    /// In WAL mode, with these tables.
+    pub(crate) fn new(schema: &str) -> Db {
+        let db = Db {
+            dir: tempfile::tempdir().expect("a folder"),
+        };
+        let plain = rusqlite::Connection::open(db.path()).expect("opens");
+        plain
+            .execute_batch("PRAGMA journal_mode = WAL")
+            .expect("WAL");
+        plain.execute_batch(schema).expect("the schema");
+        db
+    }
+
+    pub(crate) fn path(&self) -> PathBuf {
+        self.dir.path().join("app.db")
+    }
+
+    pub(crate) fn log_dir(&self) -> PathBuf {
+        self.dir.path().join("app.db-log")
+    }
+
+    /// A connection with ingest.
+    pub(crate) fn open(&self) -> rusqlite::Connection {
+        open(&self.path())
+    }
+
+    /// A connection with ingest into `table` as `<table>_in`.
+    pub(crate) fn ingest(&self, table: &str, options: &str) -> rusqlite::Connection {
+        let con = self.open();
+        create(&con, table, options).expect("the ingest table");
+        con
+    }
+}
+
+/// Makes `<table>_in`.
+pub(crate) fn create(
+    con: &rusqlite::Connection,
+    table: &str,
+    options: &str,
+) -> rusqlite::Result<()> {
+    con.execute_batch(&format!(
+        "CREATE VIRTUAL TABLE temp.{table}_in USING densite_ingest({table}{options})"
+    ))
+}
+
+/// A connection with ingest.
+pub(crate) fn open(path: &Path) -> rusqlite::Connection {
+    let api = api();
+    let con = rusqlite::Connection::open(path).expect("opens");
+    con.busy_timeout(std::time::Duration::from_secs(10))
+        .expect("a timeout");
+    functions(api, &con);
+    con
+}
+
+fn functions(api: Api, con: &rusqlite::Connection) {
+    // SAFETY: an open connection of that library.
+    let lent = unsafe { Connection::borrow(api, con.handle().cast()) }.expect("a connection");
+    densite_ingest::create_functions(&lent).expect("functions");
+}
+
+/// One value.
+pub(crate) fn one<T: rusqlite::types::FromSql>(con: &rusqlite::Connection, sql: &str) -> T {
+    con.query_row(sql, [], |row| row.get(0))
+        .unwrap_or_else(|e| panic!("{sql}: {e}"))
+}
+
+/// All rows, as text.
+pub(crate) fn all(con: &rusqlite::Connection, sql: &str) -> Vec<String> {
+    let mut statement = con.prepare(sql).unwrap_or_else(|e| panic!("{sql}: {e}"));
+    let columns = statement.column_count();
+    let rows = statement.query_map([], |row| {
+        let values: Vec<String> = (0..columns)
+            .map(|i| match row.get_ref(i).expect("a column") {
+                rusqlite::types::ValueRef::Null => "NULL".to_owned(),
+                rusqlite::types::ValueRef::Integer(n) => n.to_string(),
+                rusqlite::types::ValueRef::Real(x) => format!("{x:?}"),
+                rusqlite::types::ValueRef::Text(t) => String::from_utf8_lossy(t).into_owned(),
+                rusqlite::types::ValueRef::Blob(b) => format!("{b:x?}"),
+            })
+            .collect();
+        Ok(values.join("|"))
+    });
+    rows.unwrap_or_else(|e| panic!("{sql}: {e}"))
+        .collect::<rusqlite::Result<_>>()
+        .unwrap_or_else(|e| panic!("{sql}: {e}"))
+}
+
+/// The message of a statement that fails.
+pub(crate) fn refusal(con: &rusqlite::Connection, sql: &str) -> String {
+    con.execute_batch(sql).expect_err(sql).to_string()
+}
+
+/// Waits until all is applied.
+pub(crate) fn wait(con: &rusqlite::Connection) -> i64 {
+    one(con, "SELECT densite_wait()")
+}
+
+/// Holds the write lock, so that nothing is applied while it is there.
+pub(crate) struct Held(rusqlite::Connection);
+
+impl Held {
+    pub(crate) fn new(db: &Db) -> Held {
+        let con = rusqlite::Connection::open(db.path()).expect("opens");
+        con.busy_timeout(std::time::Duration::from_secs(10))
+            .expect("a timeout");
+        con.execute_batch("BEGIN IMMEDIATE").expect("the lock");
+        Held(con)
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.0.execute_batch("ROLLBACK").expect("given back");
+    }
+}

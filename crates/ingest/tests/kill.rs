@@ -1,0 +1,128 @@
+//! kill -9 of processes that append and apply: every acknowledged row is in the table exactly once, or once in the rejects.
+
+mod common;
+
+use common::{Db, all, one, open, wait};
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+const SCHEMA: &str = "CREATE TABLE t(id INTEGER PRIMARY KEY, writer INT, n INT, u INT UNIQUE, CHECK (n % 50 != 7)); CREATE INDEX by_writer ON t(writer, n)";
+/// Rows of one transaction.
+const BATCH: i64 = 20;
+
+/// Not a test by itself: what the child processes run. It appends transactions, and says of each that it was acknowledged.
+#[test]
+fn child() {
+    let Ok(path) = std::env::var("DENSITE_INGEST_CHILD") else {
+        return;
+    };
+    let writer: i64 = std::env::var("DENSITE_INGEST_WRITER")
+        .expect("a number")
+        .parse()
+        .expect("a number");
+    let con = open(Path::new(&path));
+    common::create(&con, "t", "").expect("the ingest table");
+    for transaction in 0.. {
+        con.execute_batch("BEGIN").expect("begins");
+        for i in 0..BATCH {
+            let n = transaction * BATCH + i;
+            let id = writer * 1_000_000 + n;
+            con.execute("INSERT INTO t_in VALUES (?1, ?2, ?3, ?1)", (id, writer, n))
+                .expect("inserts");
+        }
+        con.execute_batch("COMMIT").expect("commits");
+        println!("acknowledged {transaction}");
+    }
+}
+
+fn spawn(db: &Db, writer: i64) -> Child {
+    Command::new(std::env::current_exe().expect("this program"))
+        .args(["--exact", "child", "--nocapture"])
+        .env("DENSITE_INGEST_CHILD", db.path())
+        .env("DENSITE_INGEST_WRITER", writer.to_string())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("starts")
+}
+
+/// The last transaction that it said was acknowledged.
+fn acknowledged(child: &mut Child) -> i64 {
+    let out = child.stdout.take().expect("a pipe");
+    let lines = BufReader::new(out).lines().map_while(Result::ok);
+    let last = lines
+        .filter_map(|l| {
+            l.split("acknowledged ")
+                .nth(1)
+                .and_then(|n| n.trim().parse().ok())
+        })
+        .last();
+    last.unwrap_or(-1)
+}
+
+#[test]
+fn killed_writers_and_appliers_lose_and_double_nothing() {
+    let db = Db::new(SCHEMA);
+    let seed: u64 = rand::random();
+    println!("seed {seed}");
+    let mut state = seed;
+    let mut random = |below: u64| {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) % below
+    };
+    let mut done = Vec::new();
+    for round in 0..5 {
+        let mut children: Vec<(i64, Child)> = (0..2)
+            .map(|i| (round * 2 + i, ()))
+            .map(|(w, ())| (w, spawn(&db, w)))
+            .collect();
+        std::thread::sleep(Duration::from_millis(400 + random(500)));
+        // One after the other: the second may be the one that applies, or take over.
+        for (writer, child) in &mut children {
+            child.kill().expect("kills");
+            child.wait().expect("is gone");
+            done.push((*writer, acknowledged(child)));
+            std::thread::sleep(Duration::from_millis(random(150)));
+        }
+    }
+    let con = db.ingest("t", "");
+    wait(&con);
+    assert!(
+        done.iter().any(|(_, last)| *last > 0),
+        "nothing was acknowledged: {done:?}"
+    );
+    for (writer, last) in done {
+        let count = |sql: &str| -> i64 { one(&con, &sql.replace("?1", &writer.to_string())) };
+        let there = count("SELECT count(*) FROM t WHERE writer = ?1");
+        let rejected = count(
+            "SELECT count(*) FROM densite_rejects WHERE json_extract(\"row\", '$.writer') = ?1",
+        );
+        let total = there + rejected;
+        // Whole transactions: those that were acknowledged, and at most one more whose acknowledgement was not told.
+        assert_eq!(total % BATCH, 0, "writer {writer}: {there} + {rejected}");
+        let transactions = total / BATCH;
+        assert!(
+            (last + 1..=last + 2).contains(&transactions),
+            "writer {writer}: {transactions} after {last}"
+        );
+        let distinct = count(
+            "SELECT count(DISTINCT n) FROM (SELECT n FROM t WHERE writer = ?1 UNION ALL SELECT json_extract(\"row\", '$.n') FROM densite_rejects WHERE json_extract(\"row\", '$.writer') = ?1)",
+        );
+        assert_eq!(distinct, total, "writer {writer}");
+        assert_eq!(
+            count(
+                "SELECT ifnull(max(n) + 1, 0) FROM (SELECT n FROM t WHERE writer = ?1 UNION ALL SELECT json_extract(\"row\", '$.n') FROM densite_rejects WHERE json_extract(\"row\", '$.writer') = ?1)"
+            ),
+            total
+        );
+        let wrong = count(
+            "SELECT count(*) FROM densite_rejects WHERE json_extract(\"row\", '$.writer') = ?1 AND json_extract(\"row\", '$.n') % 50 != 7",
+        );
+        assert_eq!(wrong, 0);
+    }
+    assert_eq!(all(&con, "PRAGMA integrity_check"), ["ok"]);
+}

@@ -1,0 +1,221 @@
+//! Reading table and log as one.
+
+mod common;
+
+use common::{Db, Held, all, create, one, wait};
+use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
+
+#[test]
+fn unapplied_rows_are_read_at_once() {
+    let db = Db::new(
+        "CREATE TABLE t(id INTEGER PRIMARY KEY, v); INSERT INTO t VALUES (1, 'a'), (3, 'c'), (5, 'e')",
+    );
+    let con = db.ingest("t", ", on_conflict=replace");
+    let other = db.ingest("t", "");
+    let held = Held::new(&db);
+    con.execute_batch("INSERT INTO t_in VALUES (2, 'b'), (3, 'C'), (9, 'i'); DELETE FROM t_in WHERE id = 1; UPDATE t_in SET v = v || v WHERE id = 5").expect("writes");
+    for con in [&con, &other] {
+        let expected = ["2|b", "3|C", "5|ee", "9|i"];
+        assert_eq!(all(con, "SELECT * FROM t_in"), expected);
+        assert_eq!(
+            all(con, "SELECT * FROM t_in ORDER BY id DESC")
+                .into_iter()
+                .rev()
+                .collect::<Vec<_>>(),
+            expected
+        );
+        assert_eq!(all(con, "SELECT * FROM t_in WHERE id = 3"), ["3|C"]);
+        assert_eq!(all(con, "SELECT * FROM t_in WHERE id = '3'"), ["3|C"]);
+        assert_eq!(all(con, "SELECT * FROM t_in WHERE id = 1"), [""; 0]);
+        assert_eq!(
+            all(con, "SELECT * FROM t_in WHERE id > 2 AND id <= 5"),
+            ["3|C", "5|ee"]
+        );
+        assert_eq!(
+            all(con, "SELECT * FROM t_in WHERE id IN (9, 2, 1)  ORDER BY id"),
+            ["2|b", "9|i"]
+        );
+        assert_eq!(
+            all(
+                con,
+                "SELECT a.id, b.v FROM t_in a JOIN t_in b ON b.id = a.id + 1"
+            ),
+            ["2|C"]
+        );
+        assert_eq!(
+            all(con, "SELECT count(*), min(id), max(id) FROM t_in"),
+            ["4|2|9"]
+        );
+    }
+    assert_eq!(all(&con, "SELECT * FROM t"), ["1|a", "3|c", "5|e"]);
+    drop(held);
+    wait(&con);
+    assert_eq!(
+        all(&con, "SELECT * FROM t"),
+        all(&con, "SELECT * FROM t_in")
+    );
+    assert_eq!(all(&con, "SELECT * FROM t"), ["2|b", "3|C", "5|ee", "9|i"]);
+}
+
+#[test]
+fn own_rows_are_seen_before_they_are_committed() {
+    let db = Db::new("CREATE TABLE t(a TEXT, b INT, v, PRIMARY KEY(a, b))");
+    let con = db.ingest("t", ", on_conflict=update(v)");
+    let other = db.ingest("t", "");
+    con.execute_batch("BEGIN; INSERT INTO t_in VALUES ('x', 1, 1), ('x', 2, 2)")
+        .expect("writes");
+    assert_eq!(all(&con, "SELECT * FROM t_in"), ["x|1|1", "x|2|2"]);
+    assert_eq!(all(&other, "SELECT * FROM t_in"), [""; 0]);
+    con.execute_batch("SAVEPOINT s; UPDATE t_in SET v = 7 WHERE a = 'x'; DELETE FROM t_in WHERE b = 2; INSERT INTO t_in VALUES ('y', 1, 1), ('x', 1, 8)").expect("writes");
+    assert_eq!(all(&con, "SELECT * FROM t_in"), ["x|1|8", "y|1|1"]);
+    con.execute_batch("ROLLBACK TO s").expect("goes back");
+    assert_eq!(all(&con, "SELECT * FROM t_in"), ["x|1|1", "x|2|2"]);
+    con.execute_batch("COMMIT").expect("commits");
+    assert_eq!(all(&other, "SELECT * FROM t_in"), ["x|1|1", "x|2|2"]);
+}
+
+#[test]
+fn a_transaction_reads_one_end_of_the_log() {
+    let db =
+        Db::new("CREATE TABLE t(id INTEGER PRIMARY KEY); CREATE TABLE u(id INTEGER PRIMARY KEY)");
+    let con = db.ingest("t", "");
+    create(&con, "u", "").expect("u_in");
+    let other = db.ingest("t", "");
+    create(&other, "u", "").expect("u_in");
+    let count = |con: &rusqlite::Connection| {
+        one::<i64>(
+            con,
+            "SELECT (SELECT count(*) FROM t_in) * 100 + (SELECT count(*) FROM u_in)",
+        )
+    };
+    con.execute_batch("BEGIN").expect("begins");
+    assert_eq!(one::<i64>(&con, "SELECT count(*) FROM t_in"), 0);
+    other
+        .execute_batch("BEGIN; INSERT INTO t_in VALUES (1); INSERT INTO u_in VALUES (1); COMMIT")
+        .expect("writes");
+    wait(&other);
+    assert_eq!(count(&other), 101);
+    // Neither the log nor the worker changes what this one sees.
+    assert_eq!(count(&con), 0);
+    con.execute_batch("COMMIT; BEGIN; SELECT count(*) FROM t")
+        .expect("begins");
+    other
+        .execute_batch("INSERT INTO u_in VALUES (2)")
+        .expect("writes");
+    assert_eq!(count(&con), 102);
+    con.execute_batch("COMMIT").expect("commits");
+    assert_eq!(count(&con), 102);
+}
+
+#[test]
+fn rows_without_a_key() {
+    let db = Db::new(
+        "CREATE TABLE bare(a); CREATE TABLE auto(id INTEGER PRIMARY KEY, v); INSERT INTO bare VALUES (1); INSERT INTO auto VALUES (1, 'a')",
+    );
+    let con = db.ingest("bare", "");
+    create(&con, "auto", "").expect("auto_in");
+    let held = Held::new(&db);
+    con.execute_batch(
+        "INSERT INTO bare_in VALUES (1), (2); INSERT INTO auto_in(v) VALUES ('b'), ('c')",
+    )
+    .expect("writes");
+    assert_eq!(all(&con, "SELECT a FROM bare_in"), ["1", "1", "2"]);
+    assert_eq!(
+        all(&con, "SELECT * FROM auto_in ORDER BY v"),
+        ["1|a", "NULL|b", "NULL|c"]
+    );
+    for sql in ["DELETE FROM bare_in", "UPDATE bare_in SET a = 3"] {
+        let said = common::refusal(&con, sql);
+        assert!(said.contains("no primary key"), "{said}");
+    }
+    drop(held);
+    wait(&con);
+    assert_eq!(all(&con, "SELECT * FROM auto_in"), ["1|a", "2|b", "3|c"]);
+}
+
+/// Random operations of several connections, read through the log at each step, and compared with a plain table that gets the same operations at once.
+#[test]
+fn as_a_plain_table_would_be() {
+    let seed: u64 = rand::random();
+    println!("seed {seed}");
+    let mut random = StdRng::seed_from_u64(seed);
+    for kind in 0..3 {
+        let schema = match kind {
+            0 => "CREATE TABLE t(a INTEGER PRIMARY KEY, b, c)",
+            1 => "CREATE TABLE t(a TEXT COLLATE NOCASE, b, c, PRIMARY KEY(a, b))",
+            _ => "CREATE TABLE t(a, b INT, c, PRIMARY KEY(b, a)) WITHOUT ROWID",
+        };
+        let db = Db::new(schema);
+        let plain = rusqlite::Connection::open_in_memory().expect("opens");
+        plain.execute_batch(schema).expect("the table");
+        let connections = [
+            db.ingest("t", ", on_conflict=replace"),
+            db.ingest("t", ", on_conflict=replace"),
+        ];
+        let mut held = None;
+        for step in 0..300 {
+            let con = &connections[random.random_range(0..2)];
+            let key = random.random_range(0..12);
+            let a = match kind {
+                0 => key.to_string(),
+                1 => format!("'{}'", ["k", "K", "x", "Xy"][key % 4]),
+                _ => ["1", "2.5", "'t'", "x'00'"][key % 4].to_owned(),
+            };
+            let b = random.random_range(0..3);
+            let (verb, tail) = match random.random_range(0..10) {
+                0..5 => (
+                    "INSERT OR REPLACE INTO",
+                    format!("VALUES ({a}, {b}, {step})"),
+                ),
+                5..6 => (
+                    "INSERT OR IGNORE INTO",
+                    format!("VALUES ({a}, {b}, {step})"),
+                ),
+                6..8 => (
+                    "UPDATE",
+                    format!("SET c = c || '+' WHERE b = {b} AND a = {a}"),
+                ),
+                8..9 => ("DELETE FROM", format!("WHERE a = {a} AND b <= {b}")),
+                _ => (
+                    "DELETE FROM",
+                    format!("WHERE c = {}", random.random_range(0..300)),
+                ),
+            };
+            plain
+                .execute_batch(&format!("{verb} t {tail}"))
+                .expect("plain");
+            con.execute_batch(&format!("{verb} t_in {tail}"))
+                .unwrap_or_else(|e| panic!("seed {seed}: {verb} {tail}: {e}"));
+            match random.random_range(0..20) {
+                0 => held = None,
+                1 if held.is_none() => held = Some(Held::new(&db)),
+                2 if held.is_none() => {
+                    wait(con);
+                }
+                _ => {}
+            }
+            let ordered = "SELECT * FROM t ORDER BY a, b, c";
+            let read = ordered.replace(" t ", " t_in ");
+            assert_eq!(
+                all(&connections[step % 2], &read),
+                all(&plain, ordered),
+                "seed {seed}, step {step}: {verb} {tail}"
+            );
+            let one = format!("SELECT * FROM t WHERE a >= {a} AND b = {b} ORDER BY a, b");
+            assert_eq!(
+                all(con, &one.replace(" t ", " t_in ")),
+                all(&plain, &one),
+                "seed {seed}, step {step}: {one}"
+            );
+        }
+        drop(held);
+        wait(&connections[0]);
+        let ordered = "SELECT * FROM t ORDER BY a, b, c";
+        assert_eq!(
+            all(&connections[0], ordered),
+            all(&plain, ordered),
+            "seed {seed}"
+        );
+    }
+}

@@ -1,0 +1,287 @@
+//! Writing to `densite_ingest` tables: acknowledged, applied, refused.
+
+mod common;
+
+use common::{Db, Held, all, create, one, open, refusal, wait};
+
+const VOTE: &str = "CREATE TABLE vote(user INTEGER, article INTEGER, score REAL, note TEXT, PRIMARY KEY(user, article)); CREATE INDEX by_article ON vote(article)";
+
+#[test]
+fn rows_are_acknowledged_and_applied() {
+    let db = Db::new(VOTE);
+    let con = db.ingest("vote", "");
+    assert_eq!(one::<Option<i64>>(&con, "SELECT densite_last_seq()"), None);
+    con.execute_batch("INSERT INTO vote_in VALUES (1, 2, 3, 'a'), (1, 3, 4, 'b')")
+        .expect("inserts");
+    assert_eq!(one::<i64>(&con, "SELECT densite_last_seq()"), 2);
+    assert_eq!(wait(&con), 2);
+    assert_eq!(all(&con, "SELECT * FROM vote"), ["1|2|3.0|a", "1|3|4.0|b"]);
+    assert_eq!(one::<i64>(&con, "SELECT seq FROM densite_applied"), 2);
+    drop(con);
+    // The next one goes on with the numbers.
+    let con = db.ingest("vote", ", on_conflict=replace");
+    con.execute_batch("INSERT INTO vote_in VALUES (1, 2, 9, 'c')")
+        .expect("inserts");
+    assert_eq!(wait(&con), 3);
+    assert_eq!(
+        all(&con, "SELECT * FROM vote WHERE article = 2"),
+        ["1|2|9.0|c"]
+    );
+}
+
+#[test]
+fn conflicts_by_policy() {
+    let db = Db::new(
+        "CREATE TABLE t(k TEXT PRIMARY KEY COLLATE NOCASE, a, b) WITHOUT ROWID; INSERT INTO t VALUES ('x', 1, 1)",
+    );
+    let rows = |options: &str, insert: &str| {
+        let con = db.ingest("t", options);
+        con.execute_batch(insert).expect("inserts");
+        wait(&con);
+        all(&con, "SELECT * FROM t").join(" ")
+    };
+    assert_eq!(rows("", "INSERT INTO t_in VALUES ('X', 2, 2)"), "x|1|1");
+    let con = db.open();
+    assert_eq!(
+        all(
+            &con,
+            "SELECT seq, \"table\", \"row\", error FROM densite_rejects"
+        ),
+        [r#"1|t|{"k":"X","a":2,"b":2}|UNIQUE constraint failed: t.k"#]
+    );
+    assert_eq!(
+        rows(
+            ", on_conflict=ignore",
+            "INSERT INTO t_in VALUES ('X', 3, 3)"
+        ),
+        "x|1|1"
+    );
+    assert_eq!(
+        rows(
+            ", on_conflict=update(b)",
+            "INSERT INTO t_in VALUES ('X', 4, 4)"
+        ),
+        "x|1|4"
+    );
+    assert_eq!(
+        rows(
+            ", on_conflict='update(a, b)'",
+            "INSERT INTO t_in VALUES ('X', 5, 6)"
+        ),
+        "x|5|6"
+    );
+    assert_eq!(
+        rows("", "INSERT OR IGNORE INTO t_in VALUES ('X', 7, 7)"),
+        "x|5|6"
+    );
+    assert_eq!(
+        rows("", "INSERT OR REPLACE INTO t_in VALUES ('X', 8, 8)"),
+        "X|8|8"
+    );
+    assert_eq!(
+        rows(
+            ", on_conflict=replace",
+            "INSERT INTO t_in VALUES ('x', 9, 9)"
+        ),
+        "x|9|9"
+    );
+    assert_eq!(one::<i64>(&con, "SELECT count(*) FROM densite_rejects"), 1);
+}
+
+#[test]
+fn bad_input_is_refused_before_anything_is_logged() {
+    let db = Db::new(
+        "CREATE TABLE t(id INTEGER PRIMARY KEY, a TEXT NOT NULL, b INT DEFAULT 7, g AS (a || b)); CREATE TABLE s(k INT PRIMARY KEY, r REAL NOT NULL, x ANY) STRICT;
+         CREATE TABLE bare(a); CREATE VIEW v AS SELECT 1",
+    );
+    let con = db.ingest("t", "");
+    create(&con, "s", "").expect("s_in");
+    create(&con, "bare", "").expect("bare_in");
+    for (sql, part) in [
+        ("INSERT INTO t_in(id) VALUES (1)", "t.a may not be NULL"),
+        (
+            "INSERT INTO t_in VALUES ('x', 'a', 1)",
+            "t.id must be an integer",
+        ),
+        ("INSERT INTO t_in VALUES (1, 2)", "3 columns"),
+        (
+            "INSERT INTO t_in(id, a, g) VALUES (1, 'a', 'b')",
+            "no column named g",
+        ),
+        (
+            "INSERT INTO s_in VALUES ('x', 1, 1)",
+            "s.k has the type INT",
+        ),
+        ("INSERT INTO s_in(k) VALUES (1)", "s.r may not be NULL"),
+        (
+            "INSERT INTO s_in VALUES (1, 'one', 1)",
+            "s.r has the type REAL",
+        ),
+        ("DELETE FROM bare_in", "x"),
+    ] {
+        if sql.starts_with("DELETE") {
+            continue;
+        }
+        let said = refusal(&con, sql);
+        assert!(said.contains(part), "{sql}: {said}");
+    }
+    for (table, options, part) in [
+        ("nothing", "", "there is no table nothing"),
+        ("v", "", "is a view"),
+        ("bare", ", on_conflict=replace", "no primary key"),
+        ("t", ", on_conflict=update(z)", "no column z"),
+        ("t", ", on_conflict=fail", "use abort, ignore, replace"),
+        ("t", ", what=ever", "does not know"),
+    ] {
+        let said = create(&db.open(), table, options)
+            .expect_err(table)
+            .to_string();
+        assert!(said.contains(part), "{table}{options}: {said}");
+    }
+    let said = refusal(&con, "CREATE VIRTUAL TABLE main.x USING densite_ingest(t)");
+    assert!(said.contains("temporary"), "{said}");
+    assert_eq!(wait(&con), 0);
+    // Defaults are applied, affinities too.
+    con.execute_batch("INSERT INTO t_in(id, a) VALUES (5, 12); INSERT INTO s_in VALUES ('3', 4, 'x'); INSERT INTO bare_in VALUES ('y')").expect("inserts");
+    wait(&con);
+    assert_eq!(all(&con, "SELECT *, typeof(a) FROM t"), ["5|12|7|127|text"]);
+    assert_eq!(
+        all(&con, "SELECT k, r, x, typeof(k) FROM s"),
+        ["3|4.0|x|integer"]
+    );
+    assert_eq!(all(&con, "SELECT * FROM bare"), ["y"]);
+}
+
+#[test]
+fn rollback_and_savepoints_drop_rows() {
+    let db =
+        Db::new("CREATE TABLE t(id INTEGER PRIMARY KEY); CREATE TABLE u(id INTEGER PRIMARY KEY)");
+    let con = db.ingest("t", "");
+    create(&con, "u", "").expect("u_in");
+    con.execute_batch("BEGIN; INSERT INTO t_in VALUES (1); ROLLBACK")
+        .expect("rolls back");
+    con.execute_batch(
+        "BEGIN; INSERT INTO t_in VALUES (2); SAVEPOINT a; INSERT INTO t_in VALUES (3); INSERT INTO u_in VALUES (3); SAVEPOINT b; INSERT INTO u_in VALUES (4);
+         ROLLBACK TO b; INSERT INTO t_in VALUES (5); RELEASE b; ROLLBACK TO a; INSERT INTO u_in VALUES (6); RELEASE a; INSERT INTO t_in VALUES (7); COMMIT",
+    )
+    .expect("commits");
+    // A statement that fails in the middle leaves none of its rows.
+    let said = refusal(
+        &con,
+        "INSERT INTO t_in SELECT value FROM (SELECT 8 AS value UNION ALL SELECT 'x')",
+    );
+    assert!(said.contains("t.id"), "{said}");
+    wait(&con);
+    assert_eq!(all(&con, "SELECT id FROM t"), ["2", "7"]);
+    assert_eq!(all(&con, "SELECT id FROM u"), ["6"]);
+}
+
+#[test]
+fn a_mixed_transaction_is_refused() {
+    let db = Db::new("CREATE TABLE t(id INTEGER PRIMARY KEY); CREATE TABLE other(x)");
+    let con = db.ingest("t", "");
+    let extra = tempfile::tempdir().expect("a folder");
+    con.execute_batch(&format!(
+        "ATTACH '{}' AS aside; CREATE TABLE aside.z(x)",
+        extra.path().join("a.db").display()
+    ))
+    .expect("attaches");
+    for write in [
+        "INSERT INTO other VALUES (1)",
+        "INSERT INTO aside.z VALUES (1)",
+    ] {
+        con.execute_batch(&format!("BEGIN; INSERT INTO t_in VALUES (1); {write}"))
+            .expect("begins");
+        let said = refusal(&con, "COMMIT");
+        assert!(said.contains("cannot be committed as one"), "{said}");
+        if !con.is_autocommit() {
+            con.execute_batch("ROLLBACK").expect("rolls back");
+        }
+    }
+    // What is temporary may be written along.
+    con.execute_batch("CREATE TEMP TABLE own(x); BEGIN; INSERT INTO own VALUES (1); INSERT INTO t_in VALUES (2); COMMIT").expect("commits");
+    wait(&con);
+    assert_eq!(all(&con, "SELECT id FROM t"), ["2"]);
+    assert_eq!(
+        one::<i64>(
+            &con,
+            "SELECT (SELECT count(*) FROM other) + (SELECT count(*) FROM aside.z)"
+        ),
+        0
+    );
+}
+
+#[test]
+fn what_cannot_have_a_log_is_told_so() {
+    let memory = open(std::path::Path::new(":memory:"));
+    memory
+        .execute_batch("CREATE TABLE t(id INTEGER PRIMARY KEY)")
+        .expect("a table");
+    assert!(
+        create(&memory, "t", "")
+            .expect_err("memory")
+            .to_string()
+            .contains("in memory")
+    );
+    let db = Db::new("CREATE TABLE t(id INTEGER PRIMARY KEY)");
+    std::fs::hard_link(db.path(), db.path().with_extension("other")).expect("links");
+    let said = create(&db.open(), "t", "").expect_err("links").to_string();
+    assert!(said.contains("hard links"), "{said}");
+    std::fs::remove_file(db.path().with_extension("other")).expect("removes");
+    let con = db.ingest("t", "");
+    con.execute_batch("INSERT INTO t_in VALUES (1)")
+        .expect("inserts");
+    wait(&con);
+    drop(con);
+    // The log is gone; then it is that of another database.
+    let aside = db.path().with_extension("aside");
+    std::fs::rename(db.log_dir(), &aside).expect("moves");
+    let said = create(&db.open(), "t", "")
+        .expect_err("missing")
+        .to_string();
+    assert!(
+        said.contains("not there") && said.contains("DROP TABLE densite_applied"),
+        "{said}"
+    );
+    let other = Db::new("CREATE TABLE t(id INTEGER PRIMARY KEY)");
+    let con = other.ingest("t", "");
+    con.execute_batch("INSERT INTO t_in VALUES (1)")
+        .expect("inserts");
+    drop(con);
+    std::fs::rename(other.log_dir(), db.log_dir()).expect("moves");
+    let said = create(&db.open(), "t", "")
+        .expect_err("another")
+        .to_string();
+    assert!(said.contains("belongs to another database"), "{said}");
+    // A log with rows that the database does not name.
+    db.open()
+        .execute_batch("DROP TABLE densite_applied")
+        .expect("drops");
+    let said = create(&db.open(), "t", "")
+        .expect_err("unknown")
+        .to_string();
+    assert!(said.contains("does not name"), "{said}");
+    std::fs::remove_dir_all(db.log_dir()).expect("removes");
+    db.ingest("t", "")
+        .execute_batch("INSERT INTO t_in VALUES (2)")
+        .expect("a new one");
+}
+
+#[test]
+fn nothing_waits_for_the_worker_that_holds_main_open() {
+    let db = Db::new("CREATE TABLE t(id INTEGER PRIMARY KEY)");
+    let con = db.ingest("t", "");
+    let held = Held::new(&db);
+    con.execute_batch("INSERT INTO t_in VALUES (1); BEGIN; SELECT * FROM t")
+        .expect("reads");
+    let begun = std::time::Instant::now();
+    let said = con
+        .query_row("SELECT densite_wait()", [], |_| Ok(()))
+        .expect_err("refused")
+        .to_string();
+    assert!(said.contains("transaction open on main"), "{said}");
+    assert!(begun.elapsed().as_secs() < 5);
+    con.execute_batch("COMMIT").expect("commits");
+    drop(held);
+    assert_eq!(wait(&con), 1);
+}
