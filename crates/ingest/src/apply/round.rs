@@ -1,7 +1,7 @@
 //! One transaction of the worker: rows and position together, so that each row is applied exactly once whatever crashes.
 //!
 //! What can be done without the write lock is done before it is taken: reading, decoding, planning, sorting. If it is held for too long nevertheless, the transaction is rolled back and
-//! tried with half as many rows.
+//! tried with half of what it got through.
 
 use super::Applying;
 use super::batch::{Unit, ordered};
@@ -24,7 +24,7 @@ const HOLD_GOAL: Duration = Duration::from_millis(200);
 const GAP_FROM: Duration = Duration::from_millis(30);
 /// Rows between two looks at the clock.
 const LOOK_ROWS: usize = 128;
-const ROWS_FIRST: usize = 16 << 10;
+const ROWS_FIRST: usize = 4 << 10;
 const ROWS_MAX: usize = 512 << 10;
 /// A lock of others is waited for in steps, so that the worker can be ended.
 const BUSY_MS: i32 = 100;
@@ -41,8 +41,8 @@ pub(super) enum Did {
 
 /// How a transaction failed.
 enum Failed {
-    /// It takes too long: fewer rows.
-    Slow,
+    /// It takes too long: so many rows were done in the time there is.
+    Slow(usize),
     /// Something changed between reading and the lock.
     Again,
     /// This row ended the whole transaction (RAISE(ROLLBACK)): again, without it.
@@ -138,7 +138,10 @@ impl Round {
                 self.roll_back();
                 match failed {
                     Failed::Again => {}
-                    Failed::Slow => self.rows_goal = (rows / 2).max(1),
+                    Failed::Slow(done) => {
+                        self.rows_goal = (done / 2).max(1);
+                        applying.pause(HOLD_MAX / 10);
+                    }
                     Failed::Poison(seq, reason) => {
                         self.poison.insert(seq, reason);
                     }
@@ -232,7 +235,7 @@ impl Round {
                 && !self.whole
                 && begun.elapsed() > HOLD_MAX
             {
-                return Err(Failed::Slow);
+                return Err(Failed::Slow(i));
             }
             self.unit(*unit, of)?;
         }

@@ -2,15 +2,13 @@
 
 use super::fold::Folder;
 use super::overlay::{Bounds, Overlay};
-use super::{EQUALS, LOWER, LOWER_STRICT, ORDERED, Reading, UPPER, UPPER_STRICT};
+use super::{EQUALS, GUARD, LOWER, LOWER_STRICT, ORDERED, Reading, UPPER, UPPER_STRICT};
 use crate::affinity::Affinity;
 use densite_log::Seq;
 use densite_sqlite::{Connection, OwnedStatement, Result, TableCursor, Value, ValueRef};
 use std::cmp::Ordering;
 use std::collections::VecDeque;
 use std::sync::Arc;
-
-const GUARD: &str = "SELECT seq FROM main.densite_applied";
 
 /// Where the present row is.
 enum Now {
@@ -26,7 +24,8 @@ pub(crate) struct Cursor {
     /// Holds the base's snapshot while the cursor is there (rule 4).
     guard: Option<OwnedStatement>,
     applied: Seq,
-    base: Option<(String, OwnedStatement)>,
+    /// The plan's number, and the statement.
+    base: Option<(i32, OwnedStatement)>,
     /// The base statement stands on a row.
     has_base: bool,
     overlay: Overlay,
@@ -76,8 +75,8 @@ impl Cursor {
     }
 
     fn clear(&mut self) {
-        if let Some((sql, statement)) = self.base.take() {
-            self.reading.give_back(sql, statement);
+        if let Some((number, statement)) = self.base.take() {
+            self.reading.give_back(number, statement);
         }
         self.has_base = false;
         self.overlay = Overlay::default();
@@ -145,8 +144,7 @@ impl Cursor {
             // Only in the key's order can the two be merged.
             number |= ORDERED;
         }
-        let sql = reading.sql(number);
-        let mut base = reading.statement(connection, &sql)?;
+        let mut base = reading.statement(connection, number)?;
         let ranges = [&bounds.lower, &bounds.upper]
             .into_iter()
             .flatten()
@@ -155,7 +153,7 @@ impl Cursor {
             base.bind(i + 1, value.as_ref())?;
         }
         self.has_base = base.step()?;
-        self.base = Some((sql, base));
+        self.base = Some((number, base));
         self.settle()
     }
 
@@ -314,7 +312,7 @@ impl Drop for Cursor {
     fn drop(&mut self) {
         self.clear();
         if let Some(guard) = self.guard.take() {
-            self.reading.give_back(GUARD.to_owned(), guard);
+            self.reading.give_back(GUARD, guard);
         }
         self.reading.session.cursor_closed();
     }

@@ -33,12 +33,14 @@ const UPPER: i32 = 0x400;
 const UPPER_STRICT: i32 = 0x800;
 /// Rows are to come in the key's order.
 const ORDERED: i32 = 0x1000;
+/// No plan: the statement that holds the base's snapshot and tells its position.
+const GUARD: i32 = -1;
 
 #[derive(Default)]
 struct State {
     snapshot: Option<Arc<Snapshot>>,
-    /// Statements that no cursor uses at the moment, by their text.
-    idle: HashMap<String, Vec<OwnedStatement>>,
+    /// Statements that no cursor uses at the moment, by the plan's number.
+    idle: HashMap<i32, Vec<OwnedStatement>>,
     /// Keys of rows that were handed out; the row id is the place.
     keys: Vec<Vec<Value>>,
 }
@@ -157,6 +159,9 @@ impl Reading {
 
     /// The base's rows, or the part of them that the plan is about.
     fn sql(&self, number: i32) -> String {
+        if number == GUARD {
+            return "SELECT seq FROM main.densite_applied".to_owned();
+        }
         let columns: Vec<String> = self
             .target
             .columns
@@ -190,18 +195,18 @@ impl Reading {
         sql
     }
 
-    fn statement(&self, connection: &Connection, sql: &str) -> Result<OwnedStatement> {
-        let idle = self.state.lock().idle.get_mut(sql).and_then(Vec::pop);
+    fn statement(&self, connection: &Connection, number: i32) -> Result<OwnedStatement> {
+        let idle = self.state.lock().idle.get_mut(&number).and_then(Vec::pop);
         match idle {
             Some(statement) => Ok(statement),
-            None => OwnedStatement::prepare(connection, sql),
+            None => OwnedStatement::prepare(connection, &self.sql(number)),
         }
     }
 
-    fn give_back(&self, sql: String, mut statement: OwnedStatement) {
+    fn give_back(&self, number: i32, mut statement: OwnedStatement) {
         statement.reset();
         let mut state = self.state.lock();
-        let idle = state.idle.entry(sql).or_default();
+        let idle = state.idle.entry(number).or_default();
         if idle.len() < 4 {
             idle.push(statement);
         }

@@ -63,6 +63,7 @@ pub(crate) struct Overlay {
     sources: Vec<Source>,
     /// The source that has the least key.
     least: Option<usize>,
+    bounds: Bounds,
 }
 
 impl Overlay {
@@ -73,18 +74,27 @@ impl Overlay {
     ) -> Overlay {
         let sources = runs.map(|run| Source {
             at: run.partition(|row| bounds.side(row, key) == Ordering::Less),
-            end: run.partition(|row| bounds.side(row, key) != Ordering::Greater),
+            end: run.len(),
             run: run.clone(),
         });
         let mut overlay = Overlay {
-            sources: sources.filter(|s| s.at < s.end).collect(),
+            sources: sources.collect(),
             least: None,
+            bounds: bounds.clone(),
         };
         overlay.find(key);
         overlay
     }
 
     fn find(&mut self, key: &[Collation]) {
+        for source in &mut self.sources {
+            // Where the bounds end shows only now: one search less for each run of a lookup.
+            if let Some(row) = source.row()
+                && self.bounds.side(&row, key) == Ordering::Greater
+            {
+                source.end = source.at;
+            }
+        }
         let mut least: Option<(usize, Row<'_>)> = None;
         for (i, source) in self.sources.iter().enumerate() {
             let Some(row) = source.row() else { continue };
