@@ -1,6 +1,6 @@
 //! Moving rows from the log into their tables: one worker per database, in whichever process leads.
 //!
-//! The thread belongs to [`Applying`], not to the [`Home`](crate::Home) that starts it: the home ends it when the last connection of the process goes.
+//! The thread belongs to [`Applying`], not to the [`Home`] that starts it: the home ends it when the last connection of the process goes.
 //! It has a connection of its own and holds no mutex while SQLite runs.
 
 mod batch;
