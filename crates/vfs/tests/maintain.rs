@@ -227,3 +227,33 @@ fn the_limit_is_a_pragma() {
         );
     }
 }
+
+#[test]
+fn what_is_damaged_stays_is_named_and_keeps_nothing_else() {
+    let place = Place::new();
+    let db = open(&place, "DELETE", "&maintain=off");
+    rows(&db, 40_000);
+    run(&db, "DELETE FROM t WHERE a / 60 % 2 = 1");
+    drop(db);
+    let path = place.path("x.db");
+    let before = size(&place, "x.db");
+    // Leaves, all over a unit in the middle of what was loaded.
+    let mut bytes = std::fs::read(&path).expect("reads");
+    let middle = bytes.len() / 3;
+    for byte in bytes[middle..middle + 65536].iter_mut().step_by(100) {
+        *byte ^= 1;
+    }
+    std::fs::write(&path, bytes).expect("writes");
+    let db = open(&place, "DELETE", "&maintain=off");
+    let error = db
+        .execute_batch("PRAGMA densite_maintain")
+        .expect_err("a frame is damaged");
+    assert!(
+        error.to_string().contains("damaged") && error.to_string().contains("densite check"),
+        "{error}"
+    );
+    let after = size(&place, "x.db");
+    assert!(after < before * 2 / 3, "{before} {after}");
+    let readable = int(&db, "SELECT count(*) FROM t WHERE a < 60");
+    assert_eq!(readable, 59);
+}
