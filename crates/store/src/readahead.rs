@@ -201,17 +201,13 @@ impl Handle {
                 }
                 // Only pages whose newest frame this is: others of a run may be stale, under the same version.
                 let keys: Vec<(u32, u64)> = part.iter().map(|(p, e)| (*p, e.version)).collect();
-                let of_runs = part.iter().filter(|(_, e)| e.run_log2 > 0);
-                let wanted: HashSet<(u32, u64)> = of_runs.map(|(p, e)| (*p, e.off)).collect();
+                let wanted: HashSet<(u32, u64)> = part.iter().map(|(p, e)| (*p, e.off)).collect();
                 let (salt, stored, dicts) = (shared.salt, Arc::clone(&stored), Arc::clone(&dicts));
-                shared.cache.read_ahead(&pool, &keys, move |cache| {
+                shared.cache.read_ahead(&pool, &keys, move || {
                     let mut out = Vec::with_capacity(items.len());
                     for item in items {
                         let e = item.entry;
-                        let mut raw = match e.run_log2 {
-                            0 => cache.buffer(item.first, page_size),
-                            _ => vec![0u8; page_size << e.run_log2].into_boxed_slice(),
-                        };
+                        let mut raw = vec![0u8; page_size << e.run_log2].into_boxed_slice();
                         let bytes = stored.get(item.at..).unwrap_or_default();
                         let bytes = bytes.get(..e.len as usize).unwrap_or(bytes);
                         let dict = dicts.get(&e.model).map(|d| &**d);

@@ -2,7 +2,7 @@
 //! error in this crate.
 //!
 //! Whoever stores pages must lose nothing by it: such a page is refused, and gets another codec. But whoever looks for errors must hear of it:
-//! with debug assertions, and after [`fuzz::be_loud`], it is a panic.
+//! with debug assertions, and after `fuzz::be_loud`, it is a panic.
 
 /// To be told of each page whether it came back; returns that.
 #[inline]

@@ -152,12 +152,6 @@ impl Cache {
         shard.insert(page, version, copy, false);
     }
 
-    /// A buffer for this page, of `len` bytes with anything in them: that of a page that was thrown out where there is one.
-    pub fn buffer(&self, page: u32, len: usize) -> Box<[u8]> {
-        let spare = self.shard(page).spare(len);
-        spare.unwrap_or_else(|| vec![0; len].into_boxed_slice())
-    }
-
     /// Takes a page out, in all versions.
     pub fn remove_page(&self, page: u32) {
         self.shard(page).remove_where(page, |_| true);
@@ -170,14 +164,14 @@ impl Cache {
         }
     }
 
-    /// Has `job` decode pages on the pool, into this cache, which it is given for [`Cache::buffer`]. `keys` are the pages (number, version) that it will yield. Does nothing and
+    /// Has `job` decode pages on the pool, into this cache. `keys` are the pages (number, version) that it will yield. Does nothing and
     /// returns false when all of them are here or on their way, or when the pool is busy: a reader has better things to do
     /// than to read ahead in line. A job that fails yields nothing; who waited then decodes for itself and sees why.
     pub fn read_ahead(
         self: &Arc<Self>,
         pool: &Pool,
         keys: &[(u32, u64)],
-        job: impl FnOnce(&Cache) -> Vec<Decoded> + Send + 'static,
+        job: impl FnOnce() -> Vec<Decoded> + Send + 'static,
     ) -> bool {
         if keys
             .iter()
@@ -195,12 +189,13 @@ impl Cache {
         let task = Task::lazy(move || {
             // Also when the job panics, its pages stop being on their way.
             let landing = landing;
+            let pages = job();
             if let Some(cache) = landing.cache.upgrade() {
                 for Decoded {
                     page,
                     version,
                     bytes,
-                } in job(&cache)
+                } in pages
                 {
                     cache.shard(page).insert(page, version, bytes, true);
                 }

@@ -179,7 +179,7 @@ fn what_is_read_ahead_is_waited_for() {
     let begun = Arc::new(AtomicBool::new(false));
     let keys = [(1, 1), (2, 1), (3, 1)];
     let flag = Arc::clone(&begun);
-    assert!(cache.read_ahead(&pool, &keys, move |_| {
+    assert!(cache.read_ahead(&pool, &keys, move || {
         flag.store(true, Ordering::SeqCst);
         let _ = wait.recv();
         // Page 3 could not be decoded.
@@ -189,7 +189,7 @@ fn what_is_read_ahead_is_waited_for() {
     assert!(cache.contains(2, 1), "on its way");
     assert!(!cache.get_into(2, 1, &mut [0; 512], 0), "not here yet");
     assert!(
-        !cache.read_ahead(&pool, &keys[1..], |_| Vec::new()),
+        !cache.read_ahead(&pool, &keys[1..], Vec::new),
         "on its way already"
     );
     eventually("the job begins", || begun.load(Ordering::SeqCst));
@@ -239,7 +239,7 @@ fn who_needs_a_page_does_the_job_that_nobody_has_begun() {
     let (pool, go) = busy_pool();
     let here = std::thread::current().id();
     let keys = [(1, 1), (2, 1)];
-    assert!(cache.read_ahead(&pool, &keys, move |_| {
+    assert!(cache.read_ahead(&pool, &keys, move || {
         assert_eq!(std::thread::current().id(), here);
         vec![decoded(1), decoded(2)]
     }));
@@ -254,7 +254,7 @@ fn a_busy_pool_is_not_waited_for() {
     let (pool, go) = busy_pool();
     let mut taken = 0;
     for page in 0..20 {
-        taken += u32::from(cache.read_ahead(&pool, &[(page, 1)], move |_| vec![decoded(page)]));
+        taken += u32::from(cache.read_ahead(&pool, &[(page, 1)], move || vec![decoded(page)]));
     }
     assert_eq!(taken, 4, "what the queue holds");
     assert_eq!(cache.ahead(), 4);
@@ -273,19 +273,19 @@ fn a_busy_pool_is_not_waited_for() {
 fn a_job_that_panics_or_is_cleared_leaves_no_promise() {
     let cache = Arc::new(Cache::new(1 << 20));
     let pool = Pool::new(1);
-    assert!(cache.read_ahead(&pool, &[(1, 1)], |_| std::panic::panic_any("on purpose")));
+    assert!(cache.read_ahead(&pool, &[(1, 1)], || std::panic::panic_any("on purpose")));
     assert!(!get_or_wait(&cache, 1));
     eventually("the job ends", || cache.ahead() == 0);
     assert!(!cache.contains(1, 1));
     assert!(
-        cache.read_ahead(&pool, &[(1, 1)], |_| vec![decoded(1)]),
+        cache.read_ahead(&pool, &[(1, 1)], || vec![decoded(1)]),
         "it may be tried again"
     );
     cache.clear();
     eventually("the job ends", || cache.ahead() == 0);
     // A cache too small for the page: who waits decodes for himself.
     cache.set_budget(100);
-    cache.read_ahead(&pool, &[(2, 1)], |_| vec![decoded(2)]);
+    cache.read_ahead(&pool, &[(2, 1)], || vec![decoded(2)]);
     assert!(!get_or_wait(&cache, 2));
 }
 
@@ -307,7 +307,7 @@ fn many_threads_never_see_wrong_bytes() {
                         }
                         7..=11 => put(cache, page, 1, 512),
                         12..=13 => {
-                            cache.read_ahead(pool, &[(page, 1), (page + 1, 1)], move |_| {
+                            cache.read_ahead(pool, &[(page, 1), (page + 1, 1)], move || {
                                 vec![decoded(page), decoded(page + 1)]
                             });
                         }
@@ -395,26 +395,4 @@ proptest! {
         let held: usize = model.keys().filter(|(page, version)| cache.contains(*page, *version)).count();
         prop_assert_eq!(held, cache.pages());
     }
-}
-
-/// A scan through a full cache lives on the buffers of the pages that it throws out.
-#[test]
-fn buffers_are_used_again() {
-    let cache = Cache::new(1 << 20);
-    let old = |page: u32| vec![page as u8; 4096].into_boxed_slice();
-    for page in 1..1000 {
-        cache.insert(page, 1, old(page));
-    }
-    let (other, spare) = (cache.buffer(7, 512), cache.buffer(7, 4096));
-    assert_eq!(*other, [0; 512], "none of that length was thrown out");
-    assert!(
-        spare.len() == 4096 && spare[0] != 0,
-        "one that was thrown out"
-    );
-    cache.insert(2000, 1, spare);
-    let mut out = [0; 4096];
-    assert!(
-        cache.get_into(999, 1, &mut out, 0) && out == *old(999),
-        "what is here stays as it is"
-    );
 }
