@@ -87,7 +87,7 @@ impl Files {
     /// Opens a file that may be missing.
     pub(crate) fn open(&self, name: &str, mode: OpenMode) -> Result<Option<Box<dyn File>>> {
         match self.dir.open(name, mode) {
-            Ok(file) => Ok(Some(Held::new(file))),
+            Ok(file) => Ok(Some(Held::of(file))),
             Err(e) if e.kind == ErrorKind::NotFound => Ok(None),
             Err(e) => Err(e.into()),
         }
@@ -95,7 +95,7 @@ impl Files {
 
     /// Opens a file, or makes it; for any file that is going to be locked.
     pub(crate) fn open_or_make(&self, name: &str) -> Result<Box<dyn File>> {
-        Ok(Held::new(self.dir.open(name, OpenMode::Create)?))
+        Ok(Held::of(self.dir.open(name, OpenMode::Create)?))
     }
 
     /// A file of no bytes, locked. The lock ends with the handle.

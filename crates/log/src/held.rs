@@ -15,7 +15,7 @@ pub(crate) struct Held {
 }
 
 impl Held {
-    pub(crate) fn new(file: Box<dyn File>) -> Box<dyn File> {
+    pub(crate) fn of(file: Box<dyn File>) -> Box<dyn File> {
         Box::new(Held {
             file,
             pid: std::process::id(),

@@ -85,7 +85,7 @@ impl Files {
             return Ok(false);
         }
         let name = unique(PREPARING)?;
-        let file = Held::new(self.dir.open(&name, OpenMode::CreateNew)?);
+        let file = Held::of(self.dir.open(&name, OpenMode::CreateNew)?);
         let filled = self.fill(file.as_ref(), bytes, pause);
         let done =
             filled.and_then(|()| Ok(self.dir.rename(&name, &name.replace(PREPARING, SPARE))?));

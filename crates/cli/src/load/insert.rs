@@ -278,8 +278,8 @@ impl Load<'_> {
         let rusqlite::Error::SqliteFailure(error, message) = e else {
             return None;
         };
-        // CONSTRAINT, MISMATCH, TOOBIG, and RAISE of a trigger.
-        if !matches!(error.extended_code & 0xff, 19 | 20 | 18) {
+        // TOOBIG, CONSTRAINT (with RAISE of a trigger), MISMATCH.
+        if !matches!(error.extended_code & 0xff, 18..=20) {
             return None;
         }
         let problem = message.clone().unwrap_or_else(|| error.to_string());
