@@ -33,10 +33,12 @@ pub(crate) fn run(common: Common, args: &InfoArgs) -> Outcome {
     }
     let log = log(&args.db);
     let mut object = densite::json::info(&info);
-    object["log"] = log.as_ref().map_or(serde_json::Value::Null, |log| match log {
-        Ok((beside, figures)) => figures.json(beside),
-        Err(problem) => json!({ "problem": problem }),
-    });
+    object["log"] = log
+        .as_ref()
+        .map_or(serde_json::Value::Null, |log| match log {
+            Ok((beside, figures)) => figures.json(beside),
+            Err(problem) => json!({ "problem": problem }),
+        });
     let text = text(&info, log.as_ref()) + &objects::text(&info, args.columns);
     out::result(common, &object, &text)?;
     Ok(0)
