@@ -241,7 +241,7 @@ impl MainFile {
             drop(closing);
             let failed = |error: Error| format!("densite_maintain: {error}");
             match done.map_err(failed)? {
-                Rest::More => {}
+                Rest::More => pause::at("between-slices"),
                 Rest::Sync => self.sync_unlocked().map_err(failed)?,
                 Rest::Done => break,
             }

@@ -227,6 +227,46 @@ fn a_journal_that_comes_back_finds_its_pages() {
     assert!(framed(&db) < before - 50);
 }
 
+/// A slice leaves most of a long list to the next one; pages that somebody takes in between are nobody's to drop.
+#[test]
+fn a_list_that_others_have_taken_pages_of_is_walked_anew() {
+    let place = Place::new();
+    let db = place.try_open("x.db", "&maintain=off").expect("opens");
+    run(
+        &db,
+        "PRAGMA page_size=512; PRAGMA journal_mode=DELETE; PRAGMA secure_delete=OFF;
+         CREATE TABLE keeper(a INTEGER PRIMARY KEY, b TEXT)",
+    );
+    rows(&db, "t", 60_000);
+    run(&db, "DELETE FROM t");
+    assert!(free(&db) > 10_000, "{}", free(&db));
+    let path = place.path("x.db");
+    let taken = std::sync::atomic::AtomicBool::new(false);
+    densite_vfs::pause::arm("between-slices", move || {
+        if taken.swap(true, std::sync::atomic::Ordering::SeqCst) {
+            return;
+        }
+        let uri = format!("file:{}?vfs=densite&maintain=off", path.display());
+        let other = Connection::open(uri).expect("opens");
+        run(
+            &other,
+            "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 8000)
+             INSERT INTO keeper SELECT i, hex(randomblob(100)) FROM n",
+        );
+    });
+    run(&db, "PRAGMA densite_maintain");
+    densite_vfs::pause::disarm("between-slices");
+    let kept: i64 = db
+        .query_row(
+            "SELECT count(*) FROM keeper WHERE length(b) = 200",
+            [],
+            |r| r.get(0),
+        )
+        .expect("reads");
+    assert_eq!(kept, 8000);
+    assert_sound(&db);
+}
+
 #[test]
 fn a_list_that_is_not_well_formed_is_left_alone() {
     let place = Place::new();
