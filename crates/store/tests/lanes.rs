@@ -2,7 +2,7 @@
 
 use densite_disk::sim::SimDisk;
 use densite_disk::{OpenMode, SyncKind};
-use densite_store::{Handle, MergeBudget, Options};
+use densite_store::{Handle, MergeBudget, MergeNext, Options};
 use rand::rngs::SmallRng;
 use rand::{Rng, RngExt, SeedableRng};
 
@@ -97,5 +97,79 @@ fn what_stays_is_moved_once_and_apart_from_what_is_written_again() {
     assert!(ratio < 0.65, "{ratio}");
     assert!(largest < 1.55, "{largest}");
     let report = queue.handle.check(&mut |_, _| true).expect("check");
+    assert_eq!(report.problems, vec![]);
+}
+
+fn page(number: u64, round: u64) -> Vec<u8> {
+    let mut page = vec![0; PAGE];
+    SmallRng::seed_from_u64(number << 20 | round).fill_bytes(&mut page[PAGE / 2..]);
+    page
+}
+
+/// A handle of a process of its own.
+fn process(disk: &SimDisk, name: &str) -> Handle {
+    let file = disk.open("/a.db", OpenMode::Create).expect("open");
+    let options = Options {
+        threads: 0,
+        ..Options::default()
+    };
+    Handle::open(Box::new(file), name, options).expect("open")
+}
+
+/// What one process has put aside is a free part of the file to any other, which may take it.
+#[test]
+fn what_is_aside_is_given_up_when_another_process_has_written() {
+    const PAGES: u64 = 8000;
+    let disk = SimDisk::new(1);
+    let mut rounds = vec![0; PAGES as usize];
+    let mut put = |handle: &mut Handle, pages: &mut dyn Iterator<Item = u64>, round: u64| {
+        for number in pages {
+            rounds[number as usize] = round;
+            handle
+                .write_at(&page(number, round), number * PAGE as u64)
+                .expect("write");
+        }
+        handle.sync(SyncKind::Data).expect("sync");
+    };
+    let mut a = process(&disk, "a");
+    put(&mut a, &mut (0..PAGES), 1);
+    // A long run of units is free, and every other unit behind it half dead.
+    put(&mut a, &mut (0..PAGES / 2), 2);
+    put(
+        &mut a,
+        &mut (PAGES / 2..PAGES).filter(|n| n / 8 % 2 == 0),
+        2,
+    );
+    a.make_reusable().expect("slot");
+    // It begins to fill the run, and puts it aside.
+    put(&mut a, &mut (0..8), 3);
+    let writing = MergeBudget {
+        bytes: 128 << 10,
+        dead_limit: 25,
+        stop: &|| false,
+    };
+    let step = a.merge_step(&writing).expect("merge");
+    assert_eq!(step.next, MergeNext::Again, "{step:?}");
+    assert!(step.moved_bytes > 0);
+    // Another process fills what is free.
+    let mut b = process(&disk, "b");
+    b.make_reusable().expect("slot");
+    let before = b.space().expect("space").file_bytes;
+    // In small commits: a fold would have the first load its accounting anew.
+    for commit in 0..60 {
+        put(&mut b, &mut (8..16).map(|n| PAGES / 2 + commit * 16 + n), 4);
+    }
+    assert!(b.space().expect("space").file_bytes < before + (256 << 10));
+    // The first goes on.
+    put(&mut a, &mut (0..200), 5);
+    let mut fresh = process(&disk, "c");
+    for (number, round) in (0..).zip(&rounds) {
+        let mut got = vec![0; PAGE];
+        fresh
+            .read_at(&mut got, number * PAGE as u64)
+            .unwrap_or_else(|e| panic!("page {number}: {e}"));
+        assert!(got == page(number, *round), "page {number} differs");
+    }
+    let report = fresh.check(&mut |_, _| true).expect("check");
     assert_eq!(report.problems, vec![]);
 }
