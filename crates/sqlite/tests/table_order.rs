@@ -67,7 +67,6 @@ fn every_called_entry_is_the_function_of_its_name() {
         result_null = sqlite3_result_null,
         result_text64 = sqlite3_result_text64,
         step = sqlite3_step,
-        table_column_metadata = sqlite3_table_column_metadata,
         stmt_readonly = sqlite3_stmt_readonly,
         sql = sqlite3_sql,
         user_data = sqlite3_user_data,
