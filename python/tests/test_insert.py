@@ -115,6 +115,16 @@ class Shapes(Files):
         con.execute("DELETE FROM t")
         densite.insert(con, "t", table.to_batches()[0].slice(2))
         self.assertEqual(self.rows(con), rows[2:])
+        # Nothing of every type, and a dictionary without values.
+        self.assertEqual(densite.insert(con, "t", table.slice(0, 0)), 0)
+        empty = pa.DictionaryArray.from_arrays(pa.array([None, None], pa.int8()), pa.array([], pa.string()))
+        self.assertEqual(densite.insert(con, "t", pa.table({"cat": empty})), 2)
+        # Rows that are NULL as a whole are no rows, counted or not.
+        structs = pa.array([{"i": 1}, None, {"i": 3}])
+        for data in (structs, structs.slice(0, 3), structs.slice(1, 2)):
+            with self.assertRaisesRegex(sqlite3.Error, "NULL as a whole"):
+                densite.insert(con, "t", data)
+        self.assertEqual(densite.insert(con, "t", structs.slice(2, 1)), 1)
 
     def test_polars_pandas_and_duckdb(self):
         polars, pandas, duckdb = self.library("polars"), self.library("pandas"), self.library("duckdb")

@@ -202,6 +202,14 @@ class Query(Files):
         with self.assertRaisesRegex(sqlite3.Error, "integer overflow"):
             densite.query(con, "SELECT sum(9223372036854775807) OVER (), a FROM t").to_numpy()
 
+    def test_batches_of_long_values_are_short(self):
+        pa = self.library("pyarrow")
+        con = self.filled(100)
+        with densite.query(con, "SELECT a, zeroblob(1 << 20) AS long FROM t") as result:
+            batches = [batch.nbytes for batch in pa.RecordBatchReader.from_stream(result)]
+        self.assertGreater(sum(batches), 100 << 20)
+        self.assertLess(max(batches), 40 << 20)
+
     def test_bounded_memory(self):
         pa, resource = self.library("pyarrow"), self.library("resource")
         con = self.memory()

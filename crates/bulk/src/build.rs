@@ -61,13 +61,6 @@ impl Values {
             Values::Strings { text: false, .. } => Kind::Blob,
         }
     }
-
-    pub(crate) fn text_bytes(&self) -> usize {
-        match self {
-            Values::Strings { bytes, .. } => bytes.len(),
-            _ => 0,
-        }
-    }
 }
 
 impl Column {

@@ -77,15 +77,26 @@ fn compare(a: ValueRef<'_>, b: ValueRef<'_>, collation: Collation) -> Ordering {
     match (a, b) {
         (Integer(a), Integer(b)) => a.cmp(&b),
         (Real(a), Real(b)) => by_size(a, b),
-        // Exactness beyond 2^53 does not matter for an order that is there for speed.
-        (Integer(a), Real(b)) => by_size(a as f64, b),
-        (Real(a), Integer(b)) => by_size(a, b as f64),
+        (Integer(a), Real(b)) => integer_and_real(a, b),
+        (Real(a), Integer(b)) => integer_and_real(b, a).reverse(),
         (Text(a), Text(b)) => match collation {
             Collation::Binary => a.cmp(b),
             Collation::NoCase => folded(a).cmp(folded(b)),
         },
         (Blob(a), Blob(b)) => a.cmp(b),
         _ => class(a).cmp(&class(b)),
+    }
+}
+
+/// Exactly, as SQLite compares them (`sqlite3IntFloatCompare`): by way of f64, two integers beyond 2^53 would both equal a number between them.
+fn integer_and_real(a: i64, b: f64) -> Ordering {
+    const BEYOND: f64 = 9_223_372_036_854_775_808.0;
+    if b >= BEYOND {
+        Ordering::Less
+    } else if b < -BEYOND {
+        Ordering::Greater
+    } else {
+        a.cmp(&(b.trunc() as i64)).then(by_size(b.trunc(), b))
     }
 }
 
@@ -262,4 +273,43 @@ fn first_bytes(bytes: &[u8], collation: Collation) -> u64 {
         };
     }
     u64::from_be_bytes(first)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ValueRef::{Integer, Real};
+
+    #[test]
+    fn integers_and_reals_have_one_order() {
+        const LARGE: i64 = 1 << 53;
+        let ascending = [
+            Real(f64::NEG_INFINITY),
+            Integer(i64::MIN),
+            Integer(-LARGE - 1),
+            Real(-(LARGE as f64)),
+            Real(-1.5),
+            Integer(-1),
+            Real(-0.5),
+            Integer(0),
+            Real(0.5),
+            Integer(LARGE - 1),
+            Integer(LARGE),
+            Integer(LARGE + 1),
+            Real(LARGE as f64 + 2.0),
+            Integer(i64::MAX),
+            Real(9_223_372_036_854_775_808.0),
+        ];
+        for (i, a) in ascending.iter().enumerate() {
+            for (j, b) in ascending.iter().enumerate() {
+                assert_eq!(compare(*a, *b, Collation::Binary), i.cmp(&j), "{a:?} {b:?}");
+            }
+        }
+        for (a, b) in [(LARGE, LARGE as f64), (i64::MIN, i64::MIN as f64)] {
+            assert_eq!(
+                compare(Integer(a), Real(b), Collation::Binary),
+                Ordering::Equal
+            );
+        }
+    }
 }

@@ -221,22 +221,20 @@ impl Query {
             return Ok(Batch { rows: 0, columns });
         };
         let (names, first) = (&self.names, self.rows);
-        let mut rows = 0;
+        let (mut rows, mut bytes) = (0, 0);
         let more = statement.rows(|row: &Row<'_>| -> Result<bool> {
             for (i, column) in columns.iter_mut().enumerate() {
-                column.push(row.column(i)).map_err(|what| {
+                let value = row.column(i);
+                if let ValueRef::Text(long) | ValueRef::Blob(long) = value {
+                    bytes += long.len();
+                }
+                column.push(value).map_err(|what| {
                     let name = names.get(i).map_or("", String::as_str);
                     Error::value(name, first + rows as u64, what)
                 })?;
             }
             rows += 1;
-            let bytes = || {
-                columns
-                    .iter()
-                    .map(|column| column.values.text_bytes())
-                    .sum::<usize>()
-            };
-            Ok(rows < BATCH_ROWS && (rows % 64 != 0 || bytes() < BATCH_BYTES))
+            Ok(rows < BATCH_ROWS && bytes < BATCH_BYTES)
         });
         // What has failed or ended holds no transaction open.
         if !matches!(more, Ok(true)) {

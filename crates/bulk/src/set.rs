@@ -330,14 +330,19 @@ pub mod sets {
     /// # Errors
     /// [`Error::Misuse`] when there is none, [`Error::Busy`] while a statement reads it; the function's.
     pub fn change<T>(handle: i64, change: impl FnOnce(&mut Set) -> Result<T>) -> Result<T> {
+        /// Puts the set back, after a panic too: whoever made it still has to release it.
+        struct Taken(i64, Option<Arc<Set>>);
+        impl Drop for Taken {
+            fn drop(&mut self) {
+                SETS.lock().extend(self.1.take().map(|set| (self.0, set)));
+            }
+        }
         // Out of the map meanwhile: a change may take long, and may call the producer of a stream.
-        let mut set = take(handle)?;
-        let done = match Arc::get_mut(&mut set) {
+        let mut taken = Taken(handle, Some(take(handle)?));
+        match taken.1.as_mut().and_then(Arc::get_mut) {
             Some(set) => change(set),
             None => Err(busy()),
-        };
-        SETS.lock().insert(handle, set);
-        done
+        }
     }
 
     /// Drops a set.

@@ -3,16 +3,30 @@
 //! An operating system drops the writes that a failed sync could not bring to the disk, goes on showing them to everyone, and does not
 //! bring them back with a later sync that succeeds. Others, connections and processes, see those commits and build upon
 //! them: what they are promised next would stand on nothing. So whoever meets the failure writes the same bytes again while he has the
-//! writer's right. Then the next sync that succeeds, whoever's it is, covers them.
+//! writer's right. Then the next sync that succeeds, whoever's it is, covers them. Without the right nothing may be written: others publish meanwhile, and an
+//! older tip would take back what they did. Then it is owed ([`settle`]), and until it is paid nothing counts as durable in this process.
 
 use crate::chain;
 use crate::error::Result;
 use crate::format::tip::Tip;
 use crate::format::{DATA_OFF, slot};
+use crate::shared::Writer;
 use densite_disk::File;
 
 /// Bytes written at once.
 const PART: u64 = 256 << 10;
+
+/// What a sync that failed without the writer's right has left owing. For whoever has the right, before he writes or calls anything durable.
+///
+/// # Errors
+/// I/O; it is still owed.
+pub(crate) fn settle(writer: &mut Writer, file: &dyn File, salt: u64, tip: &Tip) -> Result<()> {
+    if writer.owed {
+        write_again(file, salt, tip)?;
+        writer.owed = false;
+    }
+    Ok(())
+}
 
 /// Writes everything that was published since the older of the two slots again, as it is read: that one was durable before the newer
 /// one was written. The caller has the writer's right.

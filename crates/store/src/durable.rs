@@ -37,6 +37,7 @@ impl Handle {
         let tip = shared.state.read().tip;
         if !self.options.read_only {
             let mut writer = shared.writer.lock();
+            again::settle(&mut writer, &*self.file, shared.salt, &tip)?;
             writer.slot_if_due(&*self.file, self.options.tuning.slot_every_bytes)?;
         }
         self.file
@@ -50,8 +51,12 @@ impl Handle {
     /// (rule 9). Two syncs, where nobody else does any.
     pub(crate) fn sync_and_name(&mut self, shared: &Shared) -> Result<()> {
         let tip = shared.state.read().tip;
-        // A slot that another process wrote becomes durable with the first sync.
-        shared.writer.lock().reread_slot(&*self.file)?;
+        {
+            let mut writer = shared.writer.lock();
+            again::settle(&mut writer, &*self.file, shared.salt, &tip)?;
+            // A slot that another process wrote becomes durable with the first sync.
+            writer.reread_slot(&*self.file)?;
+        }
         for first in [true, false] {
             self.file
                 .sync(SyncKind::Data)
@@ -78,7 +83,7 @@ impl Handle {
         self.poison(e)
     }
 
-    fn poison(&mut self, e: densite_disk::Error) -> Error {
+    pub(crate) fn poison(&mut self, e: densite_disk::Error) -> Error {
         self.poisoned = true;
         e.into()
     }
@@ -123,8 +128,9 @@ impl Handle {
             })?;
         }
         let mut writer = shared.writer.lock();
-        writer.reread_slot(&*self.file)?;
         let tip = shared.state.read().tip;
+        again::settle(&mut writer, &*self.file, shared.salt, &tip)?;
+        writer.reread_slot(&*self.file)?;
         if writer.slot.1.tip == tip && writer.slot.1.flags & CLEAN != 0 {
             return Ok(());
         }
@@ -159,6 +165,9 @@ pub(crate) fn reserve_behind(tail: u64) -> u64 {
 impl Writer {
     /// After a sync: `tip` is durable, and so is the newest slot.
     fn synced(&mut self, tip: Tip, shared: &Shared) {
+        if self.owed {
+            return;
+        }
         self.durable = Some(tip);
         self.since_sync = 0;
         self.slot_is_durable(shared);
@@ -166,6 +175,9 @@ impl Writer {
 
     /// A sync followed the newest slot.
     pub(crate) fn slot_is_durable(&mut self, shared: &Shared) {
+        if self.owed {
+            return;
+        }
         self.slot_durable = true;
         let current = shared.state.read().current_extent();
         let named = self.slot.1.tip.commit;

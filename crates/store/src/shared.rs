@@ -50,6 +50,8 @@ pub(crate) struct Writer {
     pub(crate) merging: Merging,
     /// The newest commit that a sync of this process made durable.
     pub(crate) durable: Option<Tip>,
+    /// A sync failed when another had the writer's right: what it may have dropped is still to be written again.
+    pub(crate) owed: bool,
     /// The newest slot in the file, and its block.
     pub(crate) slot: (usize, Slot),
     /// Whether a sync of this process followed the newest slot.
@@ -127,6 +129,7 @@ impl Shared {
             known_free: None,
             merging: Merging::default(),
             durable: None,
+            owed: false,
             slot: found.slot,
             slot_durable: false,
             since_slot: 0,

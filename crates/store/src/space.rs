@@ -119,7 +119,10 @@ impl Space {
         });
         self.inexact |= !exact;
         for unit in off / UNIT_LEN..=(off + len.max(1) - 1) / UNIT_LEN {
-            self.ages.freed(unit, commit);
+            // What a file says may lie anywhere.
+            if unit < self.units() {
+                self.ages.freed(unit, commit);
+            }
             if self.live(unit) == 0 {
                 self.reuse.free(unit, commit);
             }
@@ -259,5 +262,14 @@ mod tests {
             prop_assert_eq!(s.live_bytes(), 0);
             prop_assert!(!s.inexact);
         }
+    }
+
+    /// A map that somebody made up names places far behind the file.
+    #[test]
+    fn what_lies_nowhere_takes_no_memory() {
+        let mut s = Space::default();
+        s.sub(1 << 47, 40, 1);
+        assert!(s.inexact);
+        assert_eq!((s.units(), s.age(1 << 31)), (0, u32::MAX));
     }
 }

@@ -1,5 +1,6 @@
 //! Writing: pages collect, are encoded on the pool, and become frames; nobody else sees them before they are published.
 
+use crate::again;
 use crate::append::Appender;
 use crate::codec::HURRY_LEVEL;
 use crate::codec::family::Family;
@@ -185,6 +186,8 @@ impl Handle {
         shared.refresh(&*self.file)?;
         let mut writer = shared.writer.lock();
         let writer = &mut *writer;
+        let newest = shared.state.read().tip;
+        again::settle(writer, &*self.file, shared.salt, &newest)?;
         if writer.header_lost {
             self.file.write_at(
                 &Header {
@@ -595,6 +598,11 @@ impl Writer {
         // The last fold may have been another process's.
         self.chunk_sums.clear();
         let mut space = load_space(shared, file, state)?;
+        // A commit that failed may be tried again: what it has written lies in units that are free for everybody else. They wait for its own number.
+        space.note_free(
+            state.tip.commit.max(self.last_attempt),
+            state.tail_off.min(file.len()?),
+        );
         if let Some((tip, known)) = self.known_free.take()
             && tip == state.tip
         {

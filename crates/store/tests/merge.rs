@@ -381,6 +381,33 @@ fn a_failed_sync_poisons() {
     same(&mut handle, &rounds);
 }
 
+/// A sync that fails while another has the writer's right takes nothing back that he publishes, and nothing is durable before what it dropped is written
+/// again. The simulated disk shows what a failed sync has dropped, until the power goes.
+#[test]
+fn a_failed_sync_without_the_right_is_made_good_by_who_writes_next() {
+    for named in [false, true] {
+        let disk = SimDisk::new(1);
+        let mut worker = open(&disk, "process");
+        let mut rounds = scattered(&mut worker, 1000, 3);
+        let mut writer = open(&disk, "process");
+        assert!(worker.merge_step(&REST).expect("merge").moved_bytes > 0);
+        disk.fail(Fault::new(FaultKind::Io, Op::Sync));
+        let failed = worker.sync_published().expect_err("the sync fails");
+        put(&mut writer, 7, 3);
+        writer.publish().expect("publish");
+        worker.leave_failed_sync(failed);
+        assert!(matches!(worker.merge_step(&REST), Err(Error::Poisoned)));
+        put(&mut writer, 8, 3);
+        (rounds[7], rounds[8]) = (3, 3);
+        writer.sync(SyncKind::Data).expect("sync");
+        if named {
+            writer.make_reusable().expect("slot");
+        }
+        drop((worker, writer));
+        same(&mut open(&disk.power_cut(1), "after"), &rounds);
+    }
+}
+
 /// Damage is not given a new checksum: the frame stays where it is, is reported, and is an error as before; so is what else is in
 /// its unit, but nothing more.
 #[test]

@@ -43,6 +43,8 @@ const COMMIT_TIME: Duration = Duration::from_millis(2);
 const CLOSE_TIME: Duration = Duration::from_secs(2);
 /// How long `densite_maintain` waits for a lock.
 const LOCK_WAIT: Duration = Duration::from_millis(250);
+/// The same after a sync that failed.
+const FAILED_SYNC_WAIT: Duration = Duration::from_secs(2);
 /// Bytes of a region of the WAL's index, as SQLite maps them (`WALINDEX_PGSZ`).
 const INDEX_REGION: i32 = 32 << 10;
 /// Bytes that a slice moves at most.
@@ -329,8 +331,8 @@ impl MainFile {
         let Err(failed) = handle.sync_published() else {
             return Ok(());
         };
-        // What the disk has dropped is to be written again before others build upon it.
-        let until = Instant::now() + LOCK_WAIT;
+        // What the disk has dropped is to be written again before others build upon it. A slow disk makes others hold their locks for long.
+        let until = Instant::now() + FAILED_SYNC_WAIT;
         let lock = loop {
             let lock = self.lock_slice();
             if lock.is_some() || Instant::now() >= until {
@@ -341,7 +343,10 @@ impl MainFile {
         let State::Store(handle) = &mut self.state else {
             return Ok(());
         };
-        let error = handle.after_failed_sync(failed);
+        let error = match &lock {
+            Some(_) => handle.after_failed_sync(failed),
+            None => handle.leave_failed_sync(failed),
+        };
         if let Some(lock) = lock {
             self.unlock_slice(&lock);
         }

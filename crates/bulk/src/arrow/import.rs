@@ -168,8 +168,19 @@ pub unsafe fn columns_of(fields: &[Field], array: OwnedArray) -> Result<(usize, 
     if children.len() != fields.len() {
         return Err(misfit());
     }
-    // SAFETY: as above; a table's rows have no NULLs of their own.
-    if array.0.null_count > 0 && !unsafe { array.0.buffer(0) }.is_null() {
+    // SAFETY: as above; the validity bitmap has a bit for each row, where there is one.
+    let valid = unsafe {
+        let bits = array.0.buffer(0).cast::<u8>();
+        let none = bits.is_null() || array.0.null_count == 0;
+        (!none).then(|| {
+            Bits::new(
+                Slice::new(bits, Bits::bytes_for(offset, rows), &owner),
+                offset,
+            )
+        })
+    };
+    // A count of -1 says that nobody has counted. A table's rows have no NULLs of their own.
+    if valid.is_some_and(|valid| (0..rows).any(|row| !valid.get(row))) {
         return Err(Error::Source(
             "rows of the Arrow data are NULL as a whole".into(),
         ));
@@ -223,6 +234,11 @@ unsafe fn chunk(
     Ok(Chunk { rows, valid, data })
 }
 
+/// Offsets that there are for so many strings. For none there may be none.
+fn ends_of(rows: usize) -> usize {
+    if rows == 0 { 0 } else { rows + 1 }
+}
+
 /// # Safety
 /// As [`chunk`], from the value at `first` on.
 unsafe fn data(
@@ -265,7 +281,7 @@ unsafe fn data(
             Type::Float(4) => Data::F32(slice(values, first, rows, owner)),
             Type::Float(_) => Data::F64(slice(values, first, rows, owner)),
             Type::Strings { text, large: false } => {
-                let ends: Slice<i32> = slice(values, first, rows + 1, owner);
+                let ends: Slice<i32> = slice(values, first, ends_of(rows), owner);
                 let len = ends.last().copied().unwrap_or(0);
                 strings(
                     Places::Ends32(ends),
@@ -276,7 +292,7 @@ unsafe fn data(
                 )?
             }
             Type::Strings { text, large: true } => {
-                let ends: Slice<i64> = slice(values, first, rows + 1, owner);
+                let ends: Slice<i64> = slice(values, first, ends_of(rows), owner);
                 let len = ends.last().copied().unwrap_or(0);
                 strings(
                     Places::Ends64(ends),

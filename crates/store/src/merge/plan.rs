@@ -13,7 +13,7 @@
 
 use super::Merging;
 use crate::format::{LOCK_UNIT, UNIT_LEN};
-use crate::space::Space;
+use crate::space::{Lane, Space};
 
 /// Bytes of a map node, roughly, for what a fold may need.
 const NODE_BYTES: u64 = 4 << 10;
@@ -121,11 +121,17 @@ impl Ground<'_> {
         } else {
             0
         };
-        let room = self.space.reusable_below(end) * UNIT_LEN + current + self.space.aside_bytes();
+        let reusable = self.space.reusable_below(end) * UNIT_LEN;
+        let room = reusable + current + self.space.aside_bytes();
         // A quarter of what is allowed is left to free units, to be written again.
         let dead = idle.saturating_sub(room);
         let wanted = dead.saturating_sub(allowed - allowed / 4);
-        let shorten = || self.shorten(end, room, excess);
+        // What is moved goes to an extent of its own, while others write.
+        let own = match self.space.lanes().lane {
+            Lane::New if !is_at_rest(self.limit) => self.space.aside_bytes(),
+            _ => current,
+        };
+        let shorten = || self.shorten(end, reusable + own, excess);
         if wanted == 0 {
             return shorten()
                 .or(slot)

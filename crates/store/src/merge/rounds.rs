@@ -105,6 +105,9 @@ impl Handle {
         let tip = shared.state.read().tip;
         self.file.sync(SyncKind::Data).map_err(SyncFailed)?;
         let mut writer = shared.writer.lock();
+        if writer.owed {
+            return Ok(());
+        }
         if writer.durable.is_none_or(|d| d.commit < tip.commit) {
             writer.durable = Some(tip);
         }
@@ -112,6 +115,19 @@ impl Handle {
             writer.slot_is_durable(&shared);
         }
         Ok(())
+    }
+
+    /// After a sync that failed, without the writer's right: what may have been dropped is owed, and whoever has the right next writes it again.
+    /// This handle answers [`Error::Poisoned`] from now on. Returns the sync's error.
+    pub fn leave_failed_sync(&mut self, failed: SyncFailed) -> Error {
+        if let Some(shared) = &self.shared {
+            let mut writer = shared.writer.lock();
+            writer.owed = true;
+            // What was found durable may rest on what is gone.
+            writer.durable = None;
+            writer.slot_durable = false;
+        }
+        self.poison(failed.0)
     }
 
     /// After a sync that failed: what may have been dropped is written once more, and this handle answers [`Error::Poisoned`] from now on. For
