@@ -7,6 +7,9 @@ use std::cmp::Ordering;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Collation {
     Binary,
+    /// BINARY in a database with this encoding: SQLite compares its bytes.
+    BinaryUtf16Le,
+    BinaryUtf16Be,
     NoCase,
     RTrim,
 }
@@ -22,9 +25,29 @@ impl Collation {
         }
     }
 
+    /// In a database of this encoding, as `PRAGMA encoding` names it. The other collations compare UTF-8 in all databases.
+    pub(crate) fn encoded(self, encoding: &str) -> Collation {
+        match (self, encoding) {
+            (Collation::Binary, "UTF-16le") => Collation::BinaryUtf16Le,
+            (Collation::Binary, "UTF-16be") => Collation::BinaryUtf16Be,
+            _ => self,
+        }
+    }
+
+    /// Its name in SQL.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Collation::Binary | Collation::BinaryUtf16Le | Collation::BinaryUtf16Be => "BINARY",
+            Collation::NoCase => "NOCASE",
+            Collation::RTrim => "RTRIM",
+        }
+    }
+
     fn texts(self, a: &[u8], b: &[u8]) -> Ordering {
         match self {
             Collation::Binary => a.cmp(b),
+            Collation::BinaryUtf16Le => utf16(a, b, u16::to_le_bytes),
+            Collation::BinaryUtf16Be => utf16(a, b, u16::to_be_bytes),
             Collation::NoCase => {
                 let folded = |t: &[u8]| t.iter().map(u8::to_ascii_lowercase).collect::<Vec<u8>>();
                 folded(a).cmp(&folded(b))
@@ -49,6 +72,12 @@ impl Collation {
             _ => class(a).cmp(&class(b)),
         }
     }
+}
+
+/// Compares the bytes that two texts have in UTF-16.
+fn utf16(a: &[u8], b: &[u8], bytes: fn(u16) -> [u8; 2]) -> Ordering {
+    let (a, b) = (String::from_utf8_lossy(a), String::from_utf8_lossy(b));
+    a.encode_utf16().map(bytes).cmp(b.encode_utf16().map(bytes))
 }
 
 fn class(value: ValueRef<'_>) -> u8 {
@@ -104,6 +133,15 @@ mod tests {
         };
         assert_eq!(c(Collation::NoCase, "aB", "Ab"), Ordering::Equal);
         assert_eq!(c(Collation::Binary, "aB", "Ab"), Ordering::Greater);
+        let little = Collation::BinaryUtf16Le;
+        assert_eq!(c(little, "\u{100}", "a"), Ordering::Less);
+        assert_eq!(c(little, "a", "a"), Ordering::Equal);
+        let big = Collation::BinaryUtf16Be;
+        assert_eq!(c(big, "\u{1f600}", "\u{ffee}"), Ordering::Less);
+        assert_eq!(
+            c(Collation::Binary, "\u{1f600}", "\u{ffee}"),
+            Ordering::Greater
+        );
         assert_eq!(c(Collation::RTrim, "a  ", "a"), Ordering::Equal);
     }
 }

@@ -30,6 +30,12 @@ pub fn position(connection: &Connection) -> Result<Seq> {
             return Ok(0);
         }
     }
+    sync(connection)?;
+    Ok(position.seq)
+}
+
+/// Makes durable what is in the database's file, and that its rollback journals are gone, whoever wrote and removed them.
+pub(crate) fn sync(connection: &Connection) -> Result<()> {
     connection.sync_file(c"main")?;
     let path = connection.filename(c"main").unwrap_or_default();
     if let Some(parent) = Path::new(&path).parent() {
@@ -37,5 +43,5 @@ pub fn position(connection: &Connection) -> Result<Seq> {
             .sync()
             .map_err(|e| refused(format!("{}: {e}", parent.display())))?;
     }
-    Ok(position.seq)
+    Ok(())
 }

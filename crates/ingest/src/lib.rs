@@ -83,7 +83,12 @@ pub fn create_functions(connection: &Connection) -> Result<()> {
                     )),
                 };
             };
-            let last = home.log().last().map_err(|e| home.failed(e))?;
+            let mine = own.last().unwrap_or(0);
+            let mut last = home.log().last().map_err(|e| home.failed(e))?;
+            if last < mine && seq.is_none_or(|seq| seq > last) {
+                home.wait_visible(mine)?;
+                last = home.log().last().map_err(|e| home.failed(e))?;
+            }
             let seq = seq.unwrap_or(last);
             if seq > last {
                 return Err(Error::new(

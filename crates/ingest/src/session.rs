@@ -116,7 +116,11 @@ impl Session {
         let inner = &mut *inner;
         match &inner.home {
             Some(known) if Arc::ptr_eq(known, home) => {}
-            _ => inner.home = Some(home.clone()),
+            _ => {
+                // A number of another log says nothing of this one.
+                inner.last = None;
+                inner.home = Some(home.clone());
+            }
         }
         inner.touch();
         inner.fail_when_full |= fail_when_full;
@@ -178,6 +182,8 @@ impl Session {
         if let (Some(prepared), Some(home)) = (inner.prepared.take(), inner.home.clone()) {
             home.log().commit(prepared.txn.id());
             inner.last = Some(prepared.appended.last);
+            // A cursor that is still open keeps what it has taken; the next one sees these rows.
+            inner.reads.end = None;
         }
         inner.clear();
     }
@@ -229,6 +235,13 @@ impl Session {
     /// The last row of this connection's last acknowledged transaction.
     pub(crate) fn last(&self) -> Option<Seq> {
         self.0.lock().last
+    }
+
+    /// The same, if that transaction went to this log.
+    pub(crate) fn last_in(&self, home: &Arc<Home>) -> Option<Seq> {
+        let inner = self.0.lock();
+        let known = inner.home.as_ref().is_some_and(|h| Arc::ptr_eq(h, home));
+        inner.last.filter(|_| known)
     }
 }
 

@@ -42,8 +42,10 @@ pub(crate) struct Target {
     pub(crate) columns: Vec<Column>,
     pub(crate) key: Option<Key>,
     pub(crate) strict: bool,
+    /// A trigger may run when its rows change: one of its own, or one of a table that follows by a foreign key.
     pub(crate) has_triggers: bool,
-    /// Rows may be applied in any order that keeps the order within a key (rule 5): no trigger, no foreign key from or to it, no UNIQUE but the key.
+    /// Rows may be applied in any order that keeps the order within a key (rule 5): no foreign key from or to it, no UNIQUE but the key, and no trigger in the whole schema, since one
+    /// of another table may look at this one.
     pub(crate) sortable: bool,
 }
 
@@ -100,17 +102,21 @@ impl Target {
             let row = connection.query_row(sql, &[Value::from(name.as_str())])?;
             Ok(row.is_some())
         };
-        target.has_triggers = count(
+        let own_triggers = count(
             "SELECT 1 FROM main.sqlite_schema WHERE type = 'trigger' AND tbl_name = ?1 COLLATE NOCASE",
         )?;
+        let any_trigger = connection
+            .query_i64("SELECT 1 FROM main.sqlite_schema WHERE type = 'trigger'")?
+            .is_some();
         let is_child = connection
             .query_row(&format!("PRAGMA main.foreign_key_list({table})"), &[])?
             .is_some();
         let is_parent = count(
             "SELECT 1 FROM main.sqlite_schema s, pragma_foreign_key_list(s.name, 'main') f WHERE s.type = 'table' AND f.\"table\" = ?1 COLLATE NOCASE",
         )?;
+        target.has_triggers = own_triggers || (any_trigger && is_parent);
         target.sortable =
-            target.key.is_some() && !target.has_triggers && !is_child && !is_parent && !unique;
+            target.key.is_some() && !any_trigger && !is_child && !is_parent && !unique;
         Ok(Some(target))
     }
 
@@ -169,17 +175,21 @@ impl Target {
         if let Some(index) = key_index {
             let mut statement =
                 connection.prepare(&format!("PRAGMA main.index_xinfo({})", quoted(&index)))?;
+            let encoding = connection
+                .query_string("PRAGMA main.encoding")?
+                .unwrap_or_default();
             for collation in &mut collations {
                 if !statement.step()? {
                     break;
                 }
                 let name = statement.column(4).as_str().unwrap_or("BINARY").to_owned();
-                *collation = Collation::of(&name).ok_or_else(|| {
+                let known = Collation::of(&name).ok_or_else(|| {
                     refused(format!(
                         "{}: the primary key compares by the collation {name}, which the log cannot; use BINARY, NOCASE or RTRIM",
                         self.name
                     ))
                 })?;
+                *collation = known.encoded(&encoding);
             }
         }
         self.key = Some(Key {

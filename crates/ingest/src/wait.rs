@@ -11,6 +11,8 @@ use std::time::{Duration, Instant};
 
 /// How often the database is asked while another process applies.
 const POLL: Duration = Duration::from_millis(5);
+/// How long somebody waits for others' transactions before his own, which are decided at once unless their process is stopped or a disk is not.
+const UNDECIDED: Duration = Duration::from_secs(2);
 /// How long the answer about unapplied bytes is good for.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
@@ -39,6 +41,24 @@ impl Home {
                     format!("rows of the log cannot be applied: {}", error.message),
                 ));
             }
+        }
+    }
+
+    /// Waits until the connection's own last row may be read. It is acknowledged, but rows before it may be of transactions that are just being committed.
+    ///
+    /// # Errors
+    /// When that takes too long.
+    pub(crate) fn wait_visible(&self, own: Seq) -> Result<()> {
+        let before = own.saturating_sub(1);
+        let seen = self.log().wait_after(before, UNDECIDED);
+        match seen.map_err(|e| self.failed(e))? {
+            true => Ok(()),
+            false => Err(Error::new(
+                Code::BUSY,
+                format!(
+                    "row {own} of this connection is in the log, behind rows of another transaction that is not decided yet; try again"
+                ),
+            )),
         }
     }
 

@@ -219,3 +219,143 @@ fn as_a_plain_table_would_be() {
         );
     }
 }
+
+/// The key's index may compare otherwise than its column, and a UTF-16 database orders text by the bytes of that encoding.
+#[test]
+fn base_and_log_are_merged_in_the_order_of_the_key() {
+    for schema in [
+        "CREATE TABLE t(k TEXT, v, PRIMARY KEY(k COLLATE NOCASE))",
+        "CREATE TABLE t(k TEXT, v, PRIMARY KEY(k COLLATE NOCASE DESC))",
+        "CREATE TABLE t(k TEXT COLLATE NOCASE, v, PRIMARY KEY(k COLLATE BINARY))",
+        "CREATE TABLE t(k TEXT, v, PRIMARY KEY(k COLLATE RTRIM)) WITHOUT ROWID",
+        "PRAGMA encoding = 'UTF-16le'; CREATE TABLE t(k TEXT PRIMARY KEY, v)",
+        "PRAGMA encoding = 'UTF-16be'; CREATE TABLE t(k TEXT PRIMARY KEY, v)",
+        "PRAGMA encoding = 'UTF-16le'; CREATE TABLE t(k TEXT PRIMARY KEY COLLATE NOCASE, v)",
+    ] {
+        let db = Db::with_schema_first(schema);
+        let plain = rusqlite::Connection::open_in_memory().expect("opens");
+        plain.execute_batch(schema).expect("the table");
+        let con = db.ingest("t", ", on_conflict=replace");
+        let both = |sql: &str| {
+            plain
+                .execute_batch(sql)
+                .unwrap_or_else(|e| panic!("{sql}: {e}"));
+            con.execute_batch(&sql.replace(" t ", " t_in "))
+                .unwrap_or_else(|e| panic!("{schema}: {sql}: {e}"));
+        };
+        let keys = [
+            "a",
+            "B",
+            "c",
+            "D ",
+            "e",
+            "\u{100}",
+            "\u{ff}",
+            "\u{1f600}",
+            "\u{ffee}",
+            "Zz",
+        ];
+        for k in keys {
+            both(&format!("INSERT OR REPLACE INTO t VALUES ('{k}', 1)"));
+        }
+        wait(&con);
+        let held = Held::new(&db);
+        for k in [
+            "A",
+            "b",
+            "C ",
+            "d",
+            "\u{201}",
+            "\u{ff}",
+            "\u{1f600}",
+            "\u{ffee}",
+        ] {
+            both(&format!("INSERT OR REPLACE INTO t VALUES ('{k}', 2)"));
+        }
+        for k in ["A", "b", "\u{ff}"] {
+            both(&format!("DELETE FROM t WHERE k = '{k}'"));
+        }
+        both("UPDATE t SET v = 3 WHERE k = 'd'");
+        let check = |moment: &str| {
+            for sql in [
+                "SELECT * FROM t ORDER BY k, v",
+                "SELECT * FROM t ORDER BY v, hex(k)",
+                "SELECT * FROM t WHERE k >= 'c' ORDER BY hex(k)",
+                "SELECT * FROM t WHERE k < '\u{ff}x' ORDER BY hex(k)",
+            ] {
+                assert_eq!(
+                    all(&con, &sql.replace(" t ", " t_in ")),
+                    all(&plain, sql),
+                    "{moment}: {schema}: {sql}"
+                );
+            }
+        };
+        check("before");
+        drop(held);
+        wait(&con);
+        check("after");
+        let sql = "SELECT * FROM t ORDER BY hex(k)";
+        assert_eq!(all(&con, sql), all(&plain, sql), "{schema}");
+    }
+}
+
+/// What was replaced under another spelling of the key is deleted and updated by the first.
+#[test]
+fn a_key_is_what_its_index_says_it_is() {
+    let db = Db::new(
+        "CREATE TABLE t(k TEXT, v, PRIMARY KEY(k COLLATE NOCASE)); INSERT INTO t VALUES ('a', 1), ('b', 1)",
+    );
+    let con = db.ingest("t", ", on_conflict=replace");
+    let held = Held::new(&db);
+    let other = db.ingest("t", ", on_conflict=replace");
+    con.execute_batch("BEGIN; DELETE FROM t_in WHERE k = 'a'; UPDATE t_in SET v = 2 WHERE k = 'b'")
+        .expect("writes");
+    other
+        .execute_batch("INSERT INTO t_in VALUES ('A', 5), ('B', 5)")
+        .expect("inserts");
+    con.execute_batch("COMMIT").expect("commits");
+    assert_eq!(all(&other, "SELECT v FROM t_in"), ["2"]);
+    drop(held);
+    wait(&con);
+    assert_eq!(all(&con, "SELECT v FROM t"), ["2"]);
+    assert_eq!(all(&con, "SELECT error FROM densite_rejects"), [""; 0]);
+}
+
+/// The log names rows by their key: one that has none yet, or NULL in it, cannot be named.
+#[test]
+fn rows_that_the_log_cannot_name_are_not_changed() {
+    let db = Db::new(
+        "CREATE TABLE auto(id INTEGER PRIMARY KEY, v); INSERT INTO auto VALUES (-1, 'a'); CREATE TABLE t(a, b, c, PRIMARY KEY(a, b)); INSERT INTO t VALUES (1, NULL, 1)",
+    );
+    let con = db.ingest("auto", "");
+    create(&con, "t", "").expect("t_in");
+    let held = Held::new(&db);
+    con.execute_batch("INSERT INTO auto_in(v) VALUES ('b')")
+        .expect("inserts");
+    for sql in [
+        "DELETE FROM auto_in WHERE v = 'b'",
+        "UPDATE auto_in SET v = 'c' WHERE v = 'b'",
+        "DELETE FROM auto_in",
+        "BEGIN; INSERT INTO auto_in(v) VALUES ('own'); DELETE FROM auto_in WHERE v = 'own'",
+    ] {
+        let said = common::refusal(&con, sql);
+        assert!(said.contains("no id yet"), "{sql}: {said}");
+        if !con.is_autocommit() {
+            con.execute_batch("ROLLBACK").expect("rolls back");
+        }
+    }
+    for sql in ["DELETE FROM t_in", "UPDATE t_in SET c = 2"] {
+        let said = common::refusal(&con, sql);
+        assert!(said.contains("NULL in its primary key"), "{sql}: {said}");
+    }
+    con.execute_batch("DELETE FROM auto_in WHERE v = 'a'")
+        .expect("deletes");
+    drop(held);
+    wait(&con);
+    assert_eq!(all(&con, "SELECT v FROM auto"), ["b"]);
+    assert_eq!(all(&con, "SELECT * FROM t"), ["1|NULL|1"]);
+    con.execute_batch("DELETE FROM auto_in WHERE v = 'b'")
+        .expect("deletes");
+    wait(&con);
+    assert_eq!(all(&con, "SELECT v FROM auto"), [""; 0]);
+}

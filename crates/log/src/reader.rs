@@ -72,7 +72,7 @@ impl Reader {
         }
     }
 
-    /// The last row that was read or passed.
+    /// The last row that was read or passed. Where [`Reader::next`] answered `None` that is the last number that may be read, also if the rows before it were rolled back or are lost.
     pub fn position(&self) -> Seq {
         self.after
     }
@@ -90,7 +90,11 @@ impl Reader {
             match self.step()? {
                 Step::Record(record) => return Ok(Some(record)),
                 Step::Passed => {}
-                Step::End if fresh => return Ok(None),
+                Step::End if fresh => {
+                    // All that is decided was passed; what is not has greater numbers.
+                    self.after = self.after.max(self.visible.last);
+                    return Ok(None);
+                }
                 Step::End => {
                     // Asked once for each record at most: the end is a read of another file.
                     self.visible = self.shared.visible()?;

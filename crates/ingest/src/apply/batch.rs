@@ -15,7 +15,8 @@ pub(super) struct Unit {
 }
 
 /// The units of these records in an order whose result is that of the log's order: rows of tables that depend on each other stay as they are; those of each
-/// independent table are sorted by key, and stay in order within a key. `plans` has one plan for each record.
+/// independent table are sorted by key, and stay in order within a key. A table with a row whose key is NULL, or of which the log has several descriptions of the key (the schema
+/// changed in between), keeps the order of the log. `of` names the plan of each record.
 pub(super) fn ordered(records: &[Record], of: &[usize], plans: &[Plan], rows: usize) -> Vec<Unit> {
     let mut units = Vec::with_capacity(rows);
     let mut groups: Vec<(&str, Vec<usize>)> = Vec::new();
@@ -29,11 +30,14 @@ pub(super) fn ordered(records: &[Record], of: &[usize], plans: &[Plan], rows: us
             continue;
         };
         let name = record.table.name();
-        if plan.sort.is_empty() {
+        if !plan.independent {
             push(&mut units, i, &spans);
             continue;
         }
-        match groups.iter_mut().find(|(n, _)| *n == name) {
+        match groups
+            .iter_mut()
+            .find(|(n, _)| n.eq_ignore_ascii_case(name))
+        {
             Some((_, members)) => members.push(i),
             None => groups.push((name, vec![i])),
         }
@@ -48,12 +52,11 @@ pub(super) fn ordered(records: &[Record], of: &[usize], plans: &[Plan], rows: us
         let (Some(first), Some(part)) = (first, units.get_mut(from..)) else {
             continue;
         };
-        // Two descriptions of the key in one batch: the schema changed in between.
         let same = members.iter().all(|i| {
             let plan = of.get(*i).and_then(|p| plans.get(*p));
             plan.is_some_and(|p| p.sort == first.sort)
         });
-        if same {
+        if same && has_all_keys(part, records, first.sort.len()) {
             sort(part, records, &first.sort);
         }
     }
@@ -66,6 +69,17 @@ fn push(units: &mut Vec<Unit>, record: usize, spans: &[std::ops::Range<usize>]) 
         record: record as u32,
         row: row as u32,
     }));
+}
+
+/// Whether no key has NULL in it. A row without an id gets the next one when its turn comes, so it may not go before rows that bring theirs.
+fn has_all_keys(units: &[Unit], records: &[Record], columns: usize) -> bool {
+    units.iter().all(|unit| {
+        let rows = records.get(unit.record as usize).map(|r| &r.rows);
+        (0..columns).all(|column| {
+            let value = rows.and_then(|r| r.get(unit.row as usize, column));
+            !matches!(value, None | Some(densite_log::Value::Null))
+        })
+    })
 }
 
 fn sort(units: &mut [Unit], records: &[Record], collations: &[Collation]) {

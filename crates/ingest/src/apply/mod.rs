@@ -23,6 +23,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+/// How often a process that does not lead asks how far the rows are that it keeps for its readers.
+const WATCH: Duration = Duration::from_secs(1);
 /// How often a process that does not lead looks whether it may.
 const TAKEOVER: Duration = Duration::from_millis(100);
 /// How long an idle worker keeps its connection: after that nobody is kept from EXCLUSIVE or another journal mode.
@@ -142,6 +144,7 @@ impl Applying {
     }
 
     fn run(&self) {
+        let mut watched = Instant::now();
         while !self.stops() {
             match self.log.try_lead() {
                 Ok(Some(_lead)) => {
@@ -150,7 +153,11 @@ impl Applying {
                     self.tell(|s| s.leads = false);
                 }
                 Ok(None) => {
-                    self.watch();
+                    let is_due = watched.elapsed() >= WATCH && self.unapplied.is_kept();
+                    if is_due || self.asked.swap(false, Ordering::AcqRel) {
+                        watched = Instant::now();
+                        self.watch();
+                    }
                     self.pause(TAKEOVER);
                 }
                 Err(e) => {
@@ -162,13 +169,11 @@ impl Applying {
         }
     }
 
-    /// Asks the database how far another process is, if somebody here waits for it.
+    /// Asks the database how far another process is: somebody here waits for it, or keeps rows of the log, and with them its segments.
     fn watch(&self) {
-        if !self.asked.swap(false, Ordering::AcqRel) {
-            return;
-        }
         let position = self.recipe.open().and_then(|c| Position::read(&c));
         if let Ok(Some(position)) = position {
+            self.unapplied.applied(position.seq);
             self.tell(|s| s.applied = s.applied.max(position.seq));
         }
     }
@@ -198,6 +203,7 @@ impl Applying {
                     });
                 }
                 Ok(Did::Nothing(seq)) => {
+                    self.unapplied.applied(seq);
                     self.tell(|s| {
                         s.applied = s.applied.max(seq);
                         s.trouble = None;

@@ -20,7 +20,9 @@ pub(super) struct Plan {
     pub(super) table: Arc<Table>,
     pub(super) op: Op,
     pub(super) action: Action,
-    /// How the columns of the key compare; none where rows may not be sorted (rule 5).
+    /// What is done to this table is seen by no other, and the other way round (rule 5).
+    pub(super) independent: bool,
+    /// How the columns of the key compare; none where rows may not be sorted.
     pub(super) sort: Vec<Collation>,
     /// Each row runs within a savepoint: a trigger may have done half of its work when it fails.
     pub(super) guarded: bool,
@@ -33,6 +35,7 @@ impl Plan {
             table: table.clone(),
             op,
             action: Action::Reject(String::new()),
+            independent: false,
             sort: Vec::new(),
             guarded: false,
         };
@@ -57,6 +60,7 @@ impl Plan {
                 Err(e) => return Err(e),
             },
         };
+        plan.independent = target.sortable;
         if let (true, Some(key)) = (target.sortable, &target.key) {
             let names = key.columns.iter().filter_map(|c| target.columns.get(*c));
             let same = names.map(|c| c.name.as_str()).eq(table
@@ -118,35 +122,41 @@ fn sql(table: &Table, op: Op, target: &Target) -> std::result::Result<String, St
             .unwrap_or_default()
     };
     let key_columns = table.key_columns();
-    let equal = |from: usize, to: usize, between: &str| {
+    let equal = |from: usize, to: usize| {
         let some = places.iter().enumerate().take(to).skip(from);
         let terms: Vec<String> = some
             .map(|(i, p)| format!("{} = ?{}", column(p), i + 1))
             .collect();
-        terms.join(between)
+        terms.join(", ")
     };
     if op != Op::Insert {
         let key = target
             .key
             .as_ref()
-            .map(|k| k.columns.as_slice())
-            .unwrap_or_default();
-        if key.is_empty() || !places.iter().take(key_columns).eq(key) {
-            return Err(format!(
-                "the primary key of table {} is another one now",
-                target.name
-            ));
-        }
-        let key = equal(0, key_columns, " AND ");
+            .filter(|k| places.iter().take(key_columns).eq(&k.columns))
+            .ok_or_else(|| {
+                format!(
+                    "the primary key of table {} is another one now",
+                    target.name
+                )
+            })?;
+        // What one key is its index says, whose collations need not be those of the columns.
+        let terms = key.columns.iter().zip(&key.collations).enumerate();
+        let terms: Vec<String> = terms
+            .map(|(i, (place, how))| match key.is_row_id {
+                true => format!("{} = ?{}", column(place), i + 1),
+                false => format!("{} = ?{} COLLATE {}", column(place), i + 1, how.name()),
+            })
+            .collect();
+        let key = terms.join(" AND ");
         return Ok(match op {
             Op::Delete => format!("DELETE FROM {name} WHERE {key}"),
-            _ if places.len() == key_columns => format!(
-                "UPDATE {name} SET {} WHERE {key}",
-                equal(0, key_columns, ", ")
-            ),
+            _ if places.len() == key_columns => {
+                format!("UPDATE {name} SET {} WHERE {key}", equal(0, key_columns))
+            }
             _ => format!(
                 "UPDATE OR ABORT {name} SET {} WHERE {key}",
-                equal(key_columns, places.len(), ", ")
+                equal(key_columns, places.len())
             ),
         });
     }

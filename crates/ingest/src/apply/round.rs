@@ -22,8 +22,6 @@ const HOLD_MAX: Duration = Duration::from_millis(350);
 const HOLD_GOAL: Duration = Duration::from_millis(200);
 /// A batch that held the lock for longer is followed by a pause of a tenth of that.
 const GAP_FROM: Duration = Duration::from_millis(30);
-/// Rows between two looks at the clock.
-const LOOK_ROWS: usize = 128;
 const ROWS_FIRST: usize = 4 << 10;
 const ROWS_MAX: usize = 512 << 10;
 /// A lock of others is waited for in steps, so that the worker can be ended.
@@ -71,7 +69,7 @@ pub(super) struct Round {
     /// The last row before the queue.
     before: Seq,
     rows_goal: usize,
-    /// A deferred constraint wants a whole transaction in one batch, however long it takes.
+    /// A constraint may be deferred to COMMIT: batches have whole transactions of the log, however long one takes.
     whole: bool,
     /// Rows to be rejected without another try.
     poison: BTreeMap<Seq, String>,
@@ -108,21 +106,26 @@ impl Round {
         };
         let position = position.seq;
         applying.tell(|s| s.applied = s.applied.max(position));
+        self.look_at_schema()?;
         self.fill(applying, position)?;
         if self.queue.is_empty() {
+            let end = self.reader.as_ref().map_or(position, Reader::position);
+            if end > position {
+                return self.pass(applying, position, end);
+            }
             self.tidy.rest(&self.connection, applying, position)?;
             return Ok(Did::Nothing(position));
         }
         self.tidy.set_synchronous(&self.connection)?;
-        let rows = self.queued_rows.min(self.rows_goal);
+        let rows = self.batch_rows();
+        let is_full = self.queued_rows >= self.rows_goal;
         let (units, of) = self.plan(rows)?;
         match self.transaction(&units, &of, position, rows) {
             Ok((last, held)) => {
-                self.whole = false;
                 self.passed(rows, last);
                 if held > HOLD_MAX {
                     self.rows_goal = (rows / 2).max(1);
-                } else if held < HOLD_GOAL / 2 && rows == self.rows_goal {
+                } else if held < HOLD_GOAL / 2 && is_full {
                     self.rows_goal = (self.rows_goal * 2).min(ROWS_MAX);
                 } else if held > HOLD_GOAL {
                     self.rows_goal = (rows * 3 / 4).max(1);
@@ -153,6 +156,24 @@ impl Round {
         }
     }
 
+    /// The log ends with numbers that no row has: they were rolled back, or are lost. The position goes past them, or it would be waited for for ever.
+    fn pass(&mut self, applying: &Applying, position: Seq, end: Seq) -> Result<Did> {
+        self.tidy.set_synchronous(&self.connection)?;
+        let done = self.begin(position).and_then(|_| self.finish(end));
+        if done.is_err() {
+            self.roll_back();
+        }
+        match done {
+            Ok(()) => {
+                self.before = end;
+                self.tidy.after(&self.connection, applying, end, 0)?;
+                Ok(Did::Applied(end))
+            }
+            Err(Failed::Other(e) | Failed::Commit(e)) => Err(e),
+            Err(_) => Ok(Did::Applied(position)),
+        }
+    }
+
     /// Reads on, until there is enough for a batch or the log ends.
     fn fill(&mut self, applying: &Applying, position: Seq) -> Result<()> {
         let failed = |e| log_error(&applying.dir, e);
@@ -167,7 +188,8 @@ impl Round {
         let Some(reader) = &mut self.reader else {
             return Ok(());
         };
-        while self.queued_rows < self.rows_goal {
+        let has_end = |queue: &[Record]| queue.iter().any(|r| r.ends_transaction);
+        while self.queued_rows < self.rows_goal || (self.whole && !has_end(&self.queue)) {
             match reader.next().map_err(failed)? {
                 Some(record) => {
                     self.queued_rows += record.rows.len() - record.skip;
@@ -179,16 +201,58 @@ impl Round {
         Ok(())
     }
 
-    /// The first rows of the queue in order, and the plan of each record.
-    fn plan(&mut self, rows: usize) -> Result<(Vec<Unit>, Vec<usize>)> {
+    fn look_at_schema(&mut self) -> Result<()> {
         let schema = self
             .connection
             .query_i64("PRAGMA main.schema_version")?
             .unwrap_or(0);
         if schema != self.schema {
             self.plans.clear();
+            let deferred =
+                "SELECT 1 FROM main.sqlite_schema WHERE type = 'table' AND sql LIKE '%DEFERRED%'";
+            self.whole = self.connection.query_i64(deferred)?.is_some();
             self.schema = schema;
         }
+        Ok(())
+    }
+
+    /// Rows of the first transaction of the queue, or of all of it if that has no end yet.
+    fn first_transaction(&self) -> usize {
+        let ends = self.queue.iter().position(|r| r.ends_transaction);
+        let records = ends.map_or(self.queue.len(), |i| i + 1);
+        let rows = self.queue.iter().take(records);
+        rows.map(|r| r.rows.len() - r.skip).sum()
+    }
+
+    /// The least that a batch may have.
+    fn least(&self) -> usize {
+        match self.whole {
+            true => self.first_transaction(),
+            false => 1,
+        }
+    }
+
+    /// Rows of the next batch.
+    fn batch_rows(&self) -> usize {
+        let goal = self.queued_rows.min(self.rows_goal);
+        if !self.whole {
+            return goal;
+        }
+        let (mut rows, mut whole) = (0, 0);
+        for record in &self.queue {
+            rows += record.rows.len() - record.skip;
+            if rows > goal {
+                break;
+            }
+            if record.ends_transaction {
+                whole = rows;
+            }
+        }
+        whole.max(self.first_transaction())
+    }
+
+    /// The first rows of the queue in order, and the plan of each record.
+    fn plan(&mut self, rows: usize) -> Result<(Vec<Unit>, Vec<usize>)> {
         let mut of = Vec::with_capacity(self.queue.len());
         let mut left = rows;
         for record in &self.queue {
@@ -220,6 +284,22 @@ impl Round {
         position: Seq,
         rows: usize,
     ) -> std::result::Result<(Seq, Duration), Failed> {
+        let begun = self.begin(position)?;
+        // A single row may cost any time, and so may a transaction that has to be judged as a whole.
+        let divisible = rows > self.least();
+        for (i, unit) in units.iter().enumerate() {
+            if divisible && i > 0 && begun.elapsed() > HOLD_MAX {
+                return Err(Failed::Slow(i));
+            }
+            self.unit(*unit, of)?;
+        }
+        let last = reach(&self.queue, rows).unwrap_or(position);
+        self.finish(last)?;
+        Ok((last, begun.elapsed()))
+    }
+
+    /// Takes the write lock; answers since when it is held.
+    fn begin(&mut self, position: Seq) -> std::result::Result<Instant, Failed> {
         self.connection.exec("BEGIN IMMEDIATE")?;
         let begun = Instant::now();
         // Between reading and the lock another worker or a restored database may have come.
@@ -229,17 +309,11 @@ impl Round {
             self.schema = -1;
             return Err(Failed::Again);
         }
-        for (i, unit) in units.iter().enumerate() {
-            if i % LOOK_ROWS == LOOK_ROWS - 1
-                && rows > 1
-                && !self.whole
-                && begun.elapsed() > HOLD_MAX
-            {
-                return Err(Failed::Slow(i));
-            }
-            self.unit(*unit, of)?;
-        }
-        let last = reach(&self.queue, rows).unwrap_or(position);
+        Ok(begun)
+    }
+
+    /// Notes the position and commits.
+    fn finish(&mut self, last: Seq) -> std::result::Result<(), Failed> {
         let mut update = self
             .connection
             .prepare("UPDATE main.densite_applied SET seq = ?1")?;
@@ -251,8 +325,7 @@ impl Round {
             .map_err(|e| match e.code.primary() {
                 Code::CONSTRAINT => Failed::Commit(e),
                 _ => Failed::Other(e),
-            })?;
-        Ok((last, begun.elapsed()))
+            })
     }
 
     /// Applies one row, or rejects it.
@@ -306,21 +379,11 @@ impl Round {
 
     /// A commit that a deferred constraint refuses: rows of one transaction belong together, so fewer transactions are tried, and one alone is rejected.
     fn refused_commit(&mut self, rows: usize, e: &Error) {
-        let ends = self.queue.iter().position(|r| r.ends_transaction);
-        let first: usize = self
-            .queue
-            .iter()
-            .take(ends.map_or(self.queue.len(), |i| i + 1))
-            .map(|r| r.rows.len() - r.skip)
-            .sum();
-        if rows != first || ends.is_none() {
-            self.whole = true;
-            self.rows_goal = match ends {
-                Some(_) if rows > first => (rows / 2).max(first),
-                Some(_) => first,
-                // Its end has not been read yet.
-                None => rows * 2,
-            };
+        // From now on, should the schema not have told.
+        self.whole = true;
+        let first = self.first_transaction();
+        if rows != first {
+            self.rows_goal = (rows / 2).max(1);
             return;
         }
         let seqs = self
@@ -330,7 +393,6 @@ impl Round {
         for seq in seqs.take(rows) {
             self.poison.insert(seq, e.message.clone());
         }
-        self.rows_goal = rows.max(1);
     }
 
     fn roll_back(&mut self) {

@@ -1,7 +1,8 @@
 //! Between batches: checkpoints, so that the WAL is bounded, and pruning (rule 4).
 //!
 //! Rows up to a position are pruned only when the position was committed before a checkpoint that completed, and the database's file was synced after that: whoever did the checkpoint
-//! may run `synchronous=OFF`. In rollback mode the worker's own commit syncs the file and the directory (`synchronous=EXTRA`).
+//! may run `synchronous=OFF`. In rollback mode the worker's own commit syncs the file and the directory (`synchronous=EXTRA`), but the position may be that of an earlier worker,
+//! or of a backup that was copied into place: both are synced before each pruning whatever the mode.
 
 use super::Applying;
 use densite_log::Seq;
@@ -115,9 +116,7 @@ impl Tidy {
             return Ok(());
         };
         self.pruned = Some(Instant::now());
-        if self.wal == Some(true) {
-            connection.sync_file(c"main")?;
-        }
+        crate::durable::sync(connection)?;
         applying
             .log
             .purge(position)

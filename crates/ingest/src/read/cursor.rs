@@ -301,8 +301,7 @@ impl TableCursor for Cursor {
         let values: Vec<Value> = key.columns.iter().map(value).collect();
         match values.as_slice() {
             [Value::Integer(id)] if key.is_row_id => *id,
-            // A row that gets its id when it is applied.
-            _ if key.is_row_id => -1,
+            _ if key.is_row_id => self.reading.hand_out_unnamed(),
             _ => self.reading.hand_out(values),
         }
     }

@@ -43,6 +43,8 @@ struct State {
     idle: HashMap<i32, Vec<OwnedStatement>>,
     /// Keys of rows that were handed out; the row id is the place.
     keys: Vec<Vec<Value>>,
+    /// Rows without an id that were handed out; they have the least row ids there are.
+    unnamed: i64,
 }
 
 /// What the cursors of one table share.
@@ -99,7 +101,7 @@ impl Reading {
          -> Option<usize> {
             let schema = self.target.columns.get(column)?;
             let how = self.key.1.get(place)?;
-            if Collation::of(&schema.collation) != Some(*how) {
+            if !schema.collation.eq_ignore_ascii_case(how.name()) {
                 return None;
             }
             let alias = self.target.is_row_id(column);
@@ -138,7 +140,10 @@ impl Reading {
         let by_key = order.iter().enumerate().all(|(i, (column, descends))| {
             !descends && column.is_some() && key.get(i).copied() == *column && {
                 let schema = column.and_then(|c| self.target.columns.get(c));
-                schema.and_then(|c| Collation::of(&c.collation)) == self.key.1.get(i).copied()
+                let how = self.key.1.get(i);
+                schema
+                    .zip(how)
+                    .is_some_and(|(c, how)| c.collation.eq_ignore_ascii_case(how.name()))
             }
         });
         if !order.is_empty() && by_key {
@@ -190,7 +195,12 @@ impl Reading {
             sql.push_str(&format!(" WHERE {}", terms.join(" AND ")));
         }
         if number & ORDERED != 0 && equals < key.len() {
-            sql.push_str(&format!(" ORDER BY {}", key.join(", ")));
+            // The overlay's order, which is that of the key's index and need not be that of the columns.
+            let terms = key.iter().zip(&self.key.1);
+            let terms: Vec<String> = terms
+                .map(|(column, how)| format!("{column} COLLATE {}", how.name()))
+                .collect();
+            sql.push_str(&format!(" ORDER BY {}", terms.join(", ")));
         }
         sql
     }
@@ -224,12 +234,22 @@ impl Reading {
         if let Some(known) = known.filter(|s| Some(s.to) == end && s.from == applied) {
             return Ok(known);
         }
-        let log = self.home.log();
-        let fresh = self
-            .home
-            .unapplied()
-            .snapshot(log, &self.target.name, &self.key, applied, end);
-        let fresh = Arc::new(fresh.map_err(|e| self.home.failed(e))?);
+        let take = || {
+            let log = self.home.log();
+            let unapplied = self.home.unapplied();
+            unapplied
+                .snapshot(log, &self.target.name, &self.key, applied, end)
+                .map_err(|e| self.home.failed(e))
+        };
+        let mut fresh = take()?;
+        if let Some(own) = self.session.last_in(&self.home)
+            && end.is_none()
+            && fresh.to < own
+        {
+            self.home.wait_visible(own)?;
+            fresh = take()?;
+        }
+        let fresh = Arc::new(fresh);
         self.session.set_read_end(fresh.to);
         self.state.lock().snapshot = Some(fresh.clone());
         Ok(fresh)
@@ -241,29 +261,54 @@ impl Reading {
         i64::try_from(state.keys.len()).unwrap_or(i64::MAX) - 1
     }
 
+    /// A row id for a row that gets its own when it is applied: no other row read has it, and [`Reading::key_of`] knows it.
+    fn hand_out_unnamed(&self) -> i64 {
+        let mut state = self.state.lock();
+        state.unnamed += 1;
+        i64::MIN.saturating_add(state.unnamed - 1)
+    }
+
     /// The key of a row that was read.
+    ///
+    /// # Errors
+    /// When the row has no key by which the log could name it.
     pub(crate) fn key_of(&self, target: &Target, row_id: ValueRef<'_>) -> Result<Vec<Value>> {
         let id = row_id.as_i64().unwrap_or(-1);
+        let state = self.state.lock();
         if target.key.as_ref().is_some_and(|k| k.is_row_id) {
+            if id < i64::MIN.saturating_add(state.unnamed) {
+                return Err(refused(format!(
+                    "a row of {} that was inserted without {} has no id yet, so it cannot be changed before it is applied; densite_wait() waits for that",
+                    target.name,
+                    self.key.0.first().map_or("its key", String::as_str)
+                )));
+            }
             return Ok(vec![Value::Integer(id)]);
         }
-        let state = self.state.lock();
         let key = usize::try_from(id)
             .ok()
             .and_then(|id| state.keys.get(id))
             .cloned();
-        key.ok_or_else(|| {
+        let key = key.ok_or_else(|| {
             refused(format!(
                 "there is no row {id} that was read from {}",
                 self.name
             ))
-        })
+        })?;
+        if key.contains(&Value::Null) {
+            return Err(refused(format!(
+                "a row of {} has NULL in its primary key, so the log cannot name it; change it in {} itself",
+                target.name, target.name
+            )));
+        }
+        Ok(key)
     }
 
     /// The transaction is over.
     pub(crate) fn end(&self) {
         let mut state = self.state.lock();
         state.keys = Vec::new();
+        state.unnamed = 0;
         state.snapshot = None;
     }
 }

@@ -43,7 +43,17 @@ impl Index {
         self.to = applied;
     }
 
+    /// Reads to the log's end. After an error it goes on behind the last row that is in a run.
     fn feed(&mut self, log: &Log, table: &str) -> Result<()> {
+        let done = self.read_on(log, table);
+        if done.is_err() {
+            // It has passed rows that are in no run.
+            self.reader = None;
+        }
+        done
+    }
+
+    fn read_on(&mut self, log: &Log, table: &str) -> Result<()> {
         if self.reader.is_none() {
             self.reader = Some(log.read_after(self.to)?);
         }
@@ -134,7 +144,17 @@ impl Unapplied {
         })
     }
 
-    /// Rows up to here are applied.
+    /// Whether anything is kept, or holds a segment of the log.
+    pub(crate) fn is_kept(&self) -> bool {
+        let indexes = self.0.lock();
+        indexes.values().any(|index| {
+            // One that is in use has something.
+            let index = index.try_lock();
+            index.is_none_or(|i| i.reader.is_some() || !i.runs.is_empty())
+        })
+    }
+
+    /// Rows up to here are applied: they are forgotten, and so is what nobody reads any more.
     pub(crate) fn applied(&self, seq: Seq) {
         let indexes: Vec<Arc<Mutex<Index>>> = self.0.lock().values().cloned().collect();
         for index in indexes {

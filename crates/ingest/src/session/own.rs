@@ -25,7 +25,7 @@ pub(super) struct Reads {
     cursors: usize,
     /// A table of this connection is told when the transaction ends.
     joined: bool,
-    end: Option<Seq>,
+    pub(super) end: Option<Seq>,
 }
 
 impl Reads {

@@ -39,6 +39,19 @@ impl Db {
         db
     }
 
+    /// As [`Db::new`], but the schema's statements come first: an encoding can only be set then.
+    pub(crate) fn with_schema_first(schema: &str) -> Db {
+        let db = Db {
+            dir: tempfile::tempdir().expect("a folder"),
+        };
+        let plain = rusqlite::Connection::open(db.path()).expect("opens");
+        plain.execute_batch(schema).expect("the schema");
+        plain
+            .execute_batch("PRAGMA journal_mode = WAL")
+            .expect("WAL");
+        db
+    }
+
     pub(crate) fn path(&self) -> PathBuf {
         self.dir.path().join("app.db")
     }
@@ -81,7 +94,8 @@ pub(crate) fn open(path: &Path) -> rusqlite::Connection {
     con
 }
 
-fn functions(api: Api, con: &rusqlite::Connection) {
+/// Adds ingest to a connection.
+pub(crate) fn functions(api: Api, con: &rusqlite::Connection) {
     // SAFETY: an open connection of that library.
     let lent = unsafe { Connection::borrow(api, con.handle().cast()) }.expect("a connection");
     densite_ingest::create_functions(&lent).expect("functions");

@@ -1,0 +1,178 @@
+//! Where the log ends, for the worker and for those that wait: rows that were rolled back, and transactions that are not decided yet.
+
+mod common;
+
+use common::{Db, all, one, wait};
+use densite_ingest::Home;
+use densite_log::{Log, Options};
+use densite_sqlite::Connection;
+use std::sync::Arc;
+use std::sync::mpsc::channel;
+use std::time::{Duration, Instant};
+
+fn home(con: &rusqlite::Connection) -> Arc<Home> {
+    // SAFETY: an open connection of that library.
+    let lent =
+        unsafe { Connection::borrow(common::api(), con.handle().cast()) }.expect("a connection");
+    Home::of(&lent).expect("a log").expect("a log")
+}
+
+/// What `wait` answers, or a panic after twenty seconds.
+fn wait_soon(con: rusqlite::Connection) -> (i64, rusqlite::Connection) {
+    let (send, receive) = channel();
+    std::thread::spawn(move || {
+        let at = wait(&con);
+        send.send((at, con)).expect("still awaited");
+    });
+    receive
+        .recv_timeout(Duration::from_secs(20))
+        .expect("densite_wait() ends")
+}
+
+fn cancelled(con: &mut rusqlite::Connection, sql: &str) {
+    con.commit_hook(Some(|| true)).expect("a hook");
+    con.execute_batch(sql).expect_err("refused");
+    con.commit_hook(None::<fn() -> bool>).expect("no hook");
+}
+
+/// The position passes rows that were rolled back when the log ends with them.
+#[test]
+fn a_log_that_ends_with_rolled_back_rows_is_applied_to_its_end() {
+    let db = Db::new("CREATE TABLE t(id INTEGER PRIMARY KEY, v)");
+    let mut con = db.ingest("t", "");
+    con.execute_batch("INSERT INTO t_in VALUES (1, 1)")
+        .expect("inserts");
+    cancelled(
+        &mut con,
+        "INSERT INTO t_in VALUES (2, randomblob(200000)), (3, 3)",
+    );
+    let (at, mut con) = wait_soon(con);
+    assert_eq!(at, 3);
+    assert_eq!(all(&con, "SELECT seq FROM densite_applied"), ["3"]);
+    // Nothing is unapplied, so nobody waits for it.
+    home(&con)
+        .log()
+        .set_config(|c| c.max_unapplied_bytes = 100_000)
+        .expect("set");
+    cancelled(&mut con, "INSERT INTO t_in VALUES (4, randomblob(200000))");
+    let (at, con) = wait_soon(con);
+    assert_eq!(at, 4);
+    let (send, receive) = channel();
+    std::thread::spawn(move || {
+        con.execute_batch("INSERT INTO t_in VALUES (5, 5)")
+            .expect("inserts");
+        send.send(con).expect("still awaited");
+    });
+    let con = receive
+        .recv_timeout(Duration::from_secs(20))
+        .expect("a writer that may go on");
+    let (at, con) = wait_soon(con);
+    assert_eq!(at, 5);
+    assert_eq!(all(&con, "SELECT id FROM t"), ["1", "5"]);
+}
+
+/// Numbers that a salvage gave up are passed too.
+#[test]
+fn numbers_without_rows_are_passed() {
+    let db = Db::new("CREATE TABLE t(id INTEGER PRIMARY KEY)");
+    let con = db.ingest("t", "");
+    con.execute_batch("INSERT INTO t_in VALUES (1)")
+        .expect("inserts");
+    wait(&con);
+    let position = one::<Vec<u8>>(&con, "SELECT log FROM densite_applied");
+    let mut options = Options::new(densite_log::LogId(position.try_into().expect("16 bytes")));
+    options.above = 50;
+    let dir = Arc::new(densite_disk::RealDir::new(db.log_dir()));
+    drop(Log::open(dir, options).expect("opens"));
+    assert_eq!(home(&con).log().last().expect("an end"), 50);
+    let (at, con) = wait_soon(con);
+    assert_eq!(at, 50);
+    con.execute_batch("INSERT INTO t_in VALUES (2)")
+        .expect("inserts");
+    assert_eq!(wait_soon(con).0, 51);
+}
+
+/// A connection whose commit is in its hook for a while: its rows are in the log, and undecided.
+fn undecided(db: &Db, time: Duration) -> std::thread::JoinHandle<()> {
+    let mut other = db.ingest("t", "");
+    let (send, receive) = channel();
+    let thread = std::thread::spawn(move || {
+        other
+            .commit_hook(Some(move || {
+                send.send(()).ok();
+                std::thread::sleep(time);
+                false
+            }))
+            .expect("a hook");
+        other
+            .execute_batch("INSERT INTO t_in VALUES (100)")
+            .expect("inserts");
+    });
+    receive.recv().expect("the hook");
+    thread
+}
+
+#[test]
+fn own_rows_are_there_although_others_are_not_decided() {
+    let db = Db::new("CREATE TABLE t(id INTEGER PRIMARY KEY)");
+    let con = db.ingest("t", "");
+    let thread = undecided(&db, Duration::from_millis(600));
+    con.execute_batch("INSERT INTO t_in VALUES (1)")
+        .expect("inserts");
+    assert_eq!(all(&con, "SELECT id FROM t_in WHERE id = 1"), ["1"]);
+    thread.join().expect("no panic");
+    let thread = undecided(&db, Duration::from_millis(600));
+    con.execute_batch("INSERT INTO t_in VALUES (2)")
+        .expect("inserts");
+    assert_eq!(
+        one::<i64>(&con, "SELECT densite_wait(densite_last_seq())"),
+        4
+    );
+    assert_eq!(all(&con, "SELECT id FROM t"), ["1", "2", "100"]);
+    thread.join().expect("no panic");
+    let thread = undecided(&db, Duration::from_millis(600));
+    con.execute_batch("INSERT INTO t_in VALUES (3)")
+        .expect("inserts");
+    // Without a number as well.
+    assert_eq!(one::<i64>(&con, "SELECT densite_wait()"), 6);
+    thread.join().expect("no panic");
+}
+
+/// It does not wait for ever, and does not answer without the row either.
+#[test]
+fn own_rows_that_cannot_be_read_are_an_error() {
+    let db = Db::new("CREATE TABLE t(id INTEGER PRIMARY KEY)");
+    let con = db.ingest("t", "");
+    let thread = undecided(&db, Duration::from_secs(6));
+    con.execute_batch("INSERT INTO t_in VALUES (1)")
+        .expect("inserts");
+    let begun = Instant::now();
+    for sql in ["SELECT id FROM t_in WHERE id = 1", "SELECT densite_wait()"] {
+        let said = con
+            .query_row(sql, [], |_| Ok(()))
+            .expect_err("not yet")
+            .to_string();
+        assert!(said.contains("not decided"), "{sql}: {said}");
+    }
+    assert!(begun.elapsed() < Duration::from_secs(6));
+    thread.join().expect("no panic");
+    assert_eq!(all(&con, "SELECT id FROM t_in WHERE id = 1"), ["1"]);
+}
+
+#[test]
+fn an_open_cursor_hides_no_later_commit_of_its_connection() {
+    let db = Db::new("CREATE TABLE t(id INTEGER PRIMARY KEY); INSERT INTO t VALUES (1), (2), (3)");
+    let con = db.ingest("t", "");
+    let mut open = con.prepare("SELECT id FROM t_in").expect("prepares");
+    let mut rows = open.query([]).expect("reads");
+    rows.next().expect("steps").expect("a row");
+    con.execute_batch("INSERT INTO t_in VALUES (4)")
+        .expect("inserts");
+    assert_eq!(all(&con, "SELECT id FROM t_in WHERE id > 2"), ["3", "4"]);
+    // What it saw from its begin on stays what the first one sees.
+    let mut rest = 0;
+    while rows.next().expect("steps").is_some() {
+        rest += 1;
+    }
+    assert_eq!(rest, 2);
+}

@@ -1,0 +1,83 @@
+//! A process that reads while another one applies.
+
+mod common;
+
+use common::{Db, all, one, open, wait};
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// Not a test by itself: the process that applies, until its input ends.
+#[test]
+fn child() {
+    let Ok(path) = std::env::var("DENSITE_INGEST_LEADER") else {
+        return;
+    };
+    let con = open(Path::new(&path));
+    common::create(&con, "t", "").expect("the ingest table");
+    con.execute_batch("INSERT INTO t_in VALUES (0, 0)")
+        .expect("inserts");
+    wait(&con);
+    println!("leads");
+    std::io::stdin()
+        .lines()
+        .next()
+        .transpose()
+        .expect("the end");
+}
+
+/// What it keeps for its readers is let go when it is applied elsewhere, and the log's segments with it.
+#[test]
+fn a_process_that_does_not_apply_keeps_no_rows_for_ever() {
+    let db = Db::new("CREATE TABLE t(id INTEGER PRIMARY KEY, v)");
+    let mut child = Command::new(std::env::current_exe().expect("this program"))
+        .args(["--exact", "child", "--nocapture"])
+        .env("DENSITE_INGEST_LEADER", db.path())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("starts");
+    let mut lines = BufReader::new(child.stdout.take().expect("a pipe")).lines();
+    assert!(lines.any(|l| l.expect("a line").contains("leads")));
+    let con = db.ingest("t", "");
+    con.execute_batch("INSERT INTO t_in VALUES (-1, 0)")
+        .expect("inserts");
+    assert_eq!(one::<i64>(&con, "SELECT count(*) FROM t_in"), 2);
+    // More than two segments of text that does not compress.
+    for i in 0..20 {
+        con.execute_batch(&format!(
+            "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1000) INSERT INTO t_in SELECT {i} * 1000 + i, randomblob(8000) FROM n"
+        ))
+        .expect("inserts");
+    }
+    wait(&con);
+    let home = {
+        // SAFETY: an open connection of that library.
+        let lent =
+            unsafe { densite_sqlite::Connection::borrow(common::api(), con.handle().cast()) }
+                .expect("a connection");
+        densite_ingest::Home::of(&lent)
+            .expect("a log")
+            .expect("a log")
+    };
+    let until = Instant::now() + Duration::from_secs(20);
+    let mut i = 0;
+    while home.log().status().expect("a status").segments > 1 && Instant::now() < until {
+        // Something to prune after.
+        i += 1;
+        con.execute_batch(&format!("INSERT INTO t_in VALUES ({}, 1)", 1_000_000 + i))
+            .expect("inserts");
+        std::thread::sleep(Duration::from_millis(200));
+    }
+    let status = home.log().status().expect("a status");
+    assert_eq!(status.segments, 1, "{status:?}");
+    drop(child.stdin.take());
+    assert!(child.wait().expect("ends").success());
+    wait(&con);
+    assert_eq!(
+        all(&con, "SELECT count(*) FROM t"),
+        [format!("{}", 20_002 + i)]
+    );
+}

@@ -1,0 +1,82 @@
+//! Rule 4, watched where SQLite meets the disk: the database's file is synced before rows are pruned that somebody else applied.
+
+mod common;
+
+use common::{Db, all, api, create, functions, wait};
+use rusqlite::{OpenFlags, ffi};
+use std::ffi::{c_char, c_int};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+/// Syncs of main databases through the VFS `counting`.
+static SYNCS: AtomicU64 = AtomicU64::new(0);
+
+type Sync = unsafe extern "C" fn(*mut ffi::sqlite3_file, c_int) -> c_int;
+static SYNC: OnceLock<Sync> = OnceLock::new();
+
+unsafe extern "C" fn sync(file: *mut ffi::sqlite3_file, flags: c_int) -> c_int {
+    SYNCS.fetch_add(1, Ordering::SeqCst);
+    // SAFETY: a file of the VFS that this was taken from.
+    unsafe { SYNC.get().expect("opened before")(file, flags) }
+}
+
+unsafe extern "C" fn open(
+    _: *mut ffi::sqlite3_vfs,
+    name: *const c_char,
+    file: *mut ffi::sqlite3_file,
+    flags: c_int,
+    out: *mut c_int,
+) -> c_int {
+    // SAFETY: the default VFS opens it as it would without us; its table of methods is copied, never written.
+    unsafe {
+        let host = ffi::sqlite3_vfs_find(std::ptr::null());
+        let done = (*host).xOpen.expect("a method")(host, name, file, flags, out);
+        if done == ffi::SQLITE_OK && flags & ffi::SQLITE_OPEN_MAIN_DB != 0 {
+            let mut methods = *(*file).pMethods;
+            SYNC.get_or_init(|| methods.xSync.expect("a method"));
+            methods.xSync = Some(sync);
+            (*file).pMethods = Box::leak(Box::new(methods));
+        }
+        done
+    }
+}
+
+fn register() {
+    // SAFETY: a copy of the default VFS under another name, which stays for ever.
+    unsafe {
+        let mut vfs = *ffi::sqlite3_vfs_find(std::ptr::null());
+        vfs.zName = c"counting".as_ptr();
+        vfs.xOpen = Some(open);
+        vfs.pNext = std::ptr::null_mut();
+        let vfs = Box::leak(Box::new(vfs));
+        assert_eq!(ffi::sqlite3_vfs_register(vfs, 0), ffi::SQLITE_OK);
+    }
+}
+
+/// Whoever applied them may not have synced anything: he was killed, or ran with synchronous=OFF, or the file was copied into place.
+#[test]
+fn what_an_earlier_worker_applied_is_synced_before_it_is_pruned() {
+    let db = Db::new("CREATE TABLE t(id INTEGER PRIMARY KEY)");
+    rusqlite::Connection::open(db.path())
+        .expect("opens")
+        .execute_batch("PRAGMA journal_mode = DELETE")
+        .expect("the mode");
+    let con = db.ingest("t", "");
+    con.execute_batch("INSERT INTO t_in VALUES (1)")
+        .expect("inserts");
+    wait(&con);
+    drop(con);
+    register();
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE;
+    let con = rusqlite::Connection::open_with_flags_and_vfs(db.path(), flags, c"counting")
+        .expect("opens");
+    functions(api(), &con);
+    create(&con, "t", "").expect("the ingest table");
+    let until = Instant::now() + Duration::from_secs(10);
+    while SYNCS.load(Ordering::SeqCst) == 0 && Instant::now() < until {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    assert!(SYNCS.load(Ordering::SeqCst) > 0);
+    assert_eq!(all(&con, "SELECT id FROM t"), ["1"]);
+}
