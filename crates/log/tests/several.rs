@@ -241,3 +241,42 @@ fn numbers_are_above_every_stored_position() {
     // The slots of the two are one: the first was free again.
     assert!(disk.dir(DIR).open("writer-1", OpenMode::Read).is_err());
 }
+
+/// A repair puts a new directory into the place of the old one under the append lock; who waited for that lock must not go on with the old file.
+#[test]
+fn who_waited_for_the_lock_opens_what_has_the_name_now() {
+    use densite_disk::{File, LockKind, RealFile, exchange};
+    let tmp = tempfile::tempdir().expect("a directory");
+    let (here, there) = (tmp.path().join("app.db-log"), tmp.path().join("new"));
+    let make = |path: &std::path::Path| {
+        let dir = Arc::new(RealDir::create(path).expect("made"));
+        Log::open(dir, options()).expect("open")
+    };
+    drop((make(&here), make(&there)));
+    let lock = |path: &std::path::Path| {
+        let file = RealFile::open(path.join("append.lock"), OpenMode::Write).expect("there");
+        file.lock(LockKind::Exclusive).expect("locked");
+        file
+    };
+    let repairing = lock(&here);
+    std::thread::scope(|s| {
+        let waiter = s.spawn(|| make(&here));
+        std::thread::sleep(Duration::from_millis(200));
+        exchange(&here, &there).expect("exchanged");
+        drop(repairing);
+        let log = waiter.join().expect("joined");
+        let other = lock(&here);
+        let appends = s.spawn(move || {
+            let txn = Arc::into_inner(one_row(&log, &tables()[0], 1)).expect("one");
+            log.append(txn).expect("append");
+            log
+        });
+        std::thread::sleep(Duration::from_millis(200));
+        let waits = !appends.is_finished();
+        drop(other);
+        let log = appends.join().expect("joined");
+        assert!(waits, "it wrote under a lock that nobody else asks for");
+        assert_eq!(read_all(&make(&here), 0).expect("read").len(), 1);
+        drop(log);
+    });
+}
