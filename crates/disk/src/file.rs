@@ -73,6 +73,13 @@ pub trait File: Send {
     fn unlock(&self) -> Result<()> {
         Err(Error::new(ErrorKind::Io, Op::Lock))
     }
+    /// Which file it is, whatever its name is now: two handles of one file say the same, those of two files that are open do not.
+    ///
+    /// # Errors
+    /// `Io`, also where there is no telling.
+    fn identity(&self) -> Result<(u64, u64)> {
+        Err(Error::new(ErrorKind::Io, Op::Len))
+    }
 }
 
 /// One directory: names are single components, never paths.

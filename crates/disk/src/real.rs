@@ -118,6 +118,11 @@ impl File for RealFile {
     fn unlock(&self) -> Result<()> {
         self.file.unlock().map_err(failed(Op::Lock))
     }
+
+    fn identity(&self) -> Result<(u64, u64)> {
+        let meta = self.file.metadata().map_err(failed(Op::Len))?;
+        Ok((meta.dev(), meta.ino()))
+    }
 }
 
 /// A directory of the host.

@@ -232,6 +232,23 @@ fn locks_belong_to_handles() {
 }
 
 #[test]
+fn a_file_is_told_from_another_of_its_name() {
+    let tmp = tempfile::tempdir().expect("a directory");
+    let sim = densite_disk::sim::SimDisk::new(1);
+    let real: Box<dyn Dir> = Box::new(RealDir::new(tmp.path()));
+    for dir in [real, Box::new(sim.root())] {
+        let open = || dir.open("l", OpenMode::Create).expect("open");
+        let (a, b) = (open(), open());
+        let of = |f: &dyn File| f.identity().expect("identity");
+        assert_eq!(of(a.as_ref()), of(b.as_ref()));
+        dir.rename("l", "m").expect("renamed");
+        assert_ne!(of(a.as_ref()), of(open().as_ref()));
+        let renamed = dir.open("m", OpenMode::Read).expect("open");
+        assert_eq!(of(a.as_ref()), of(renamed.as_ref()));
+    }
+}
+
+#[test]
 fn a_directory_is_made_once() {
     let tmp = tempfile::tempdir().expect("a directory");
     let path = tmp.path().join("app.db-log");

@@ -135,7 +135,8 @@ impl Decisions {
     pub(crate) fn retry(&self, files: &Files) {
         let mut inner = self.inner.lock();
         for id in inner.unkept.clone() {
-            if inner.cancel(id, files).is_err() {
+            // One that is stored and not told is done: the next decision tells both.
+            if inner.cancel(id, files).is_err() && inner.by_id.contains_key(&id) {
                 return;
             }
         }

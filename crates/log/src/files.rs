@@ -100,9 +100,22 @@ impl Files {
 
     /// A file of no bytes, locked. The lock ends with the handle.
     pub(crate) fn locked(&self, name: &str) -> Result<Box<dyn File>> {
-        let file = self.open_or_make(name)?;
-        file.lock(LockKind::Exclusive)?;
-        Ok(file)
+        loop {
+            let file = self.open_or_make(name)?;
+            file.lock(LockKind::Exclusive)?;
+            // Who had it before may have put another directory into the place of this one, which has locks of its own.
+            if self.is_named(name, file.as_ref())? {
+                return Ok(file);
+            }
+        }
+    }
+
+    /// Whether a name is that of this file, which is open.
+    pub(crate) fn is_named(&self, name: &str, file: &dyn File) -> Result<bool> {
+        match self.open(name, OpenMode::Read)? {
+            Some(now) => Ok(now.identity()? == file.identity()?),
+            None => Ok(false),
+        }
     }
 
     /// Opens a segment; `None` if there is none of that number.

@@ -71,4 +71,8 @@ impl File for Held {
         self.is_locked.set(false);
         Ok(())
     }
+
+    fn identity(&self) -> Result<(u64, u64)> {
+        self.file.identity()
+    }
 }

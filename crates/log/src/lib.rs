@@ -45,7 +45,7 @@ pub use options::{LogId, Options, Seq};
 pub use prune::Pruned;
 pub use reader::{Reader, Record};
 pub use rows::{Rows, Value};
-pub use salvage::{Lost, Salvaged, salvage};
+pub use salvage::{Lost, Salvage, Salvaged};
 pub use state::Config;
 pub use subscribers::{Begin, Subscriber};
 pub use table::Table;

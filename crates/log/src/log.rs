@@ -198,7 +198,8 @@ impl Log {
     /// Rolls a prepared transaction back, durably. Nothing happens if it was not prepared.
     ///
     /// # Errors
-    /// `Full`, `Io`: it is not durable yet. The rows stay hidden, readers wait at that place, and each later call tries again.
+    /// `Full`, `Io`: it is not durable yet. The rows stay hidden, readers wait at that place, and each append and the close of the log try again.
+    /// If it cannot be stored at the close either, or the process ends before, the transaction is committed: there is no place left that says otherwise.
     pub fn cancel(&self, id: TxnId) -> Result<()> {
         let done = self.shared.decisions()?.cancel(id, &self.shared.files);
         self.shared.wake();
@@ -503,6 +504,10 @@ impl Drop for Shared {
     fn drop(&mut self) {
         if self.is_ours().is_err() {
             return;
+        }
+        // Once the slot is given up, what is undecided counts as committed: this is the last time to store a rollback that could not be stored before.
+        if let Some(decisions) = &self.decisions {
+            decisions.retry(&self.files);
         }
         // So that the next one to open the log finds its end at once. Nothing depends on it.
         if let Some((tail, lock)) = self.tail.get_mut()

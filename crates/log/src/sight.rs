@@ -25,14 +25,23 @@ pub(crate) struct Visible {
     pub(crate) cancelled: Arc<Vec<(Seq, Seq)>>,
 }
 
+/// What a writer says of its rollbacks: while this is the same, there are no more.
+#[derive(PartialEq, Eq)]
+struct Said {
+    nonce: u64,
+    cancels: u64,
+    /// It is gone, and left something undecided: the last rollback may be one that it stored and did not live to count.
+    is_cut_off: bool,
+}
+
 /// Looks at the end word and at the slots of all writers.
 pub(crate) struct Sight {
     /// `None` where there is none, in a log that nobody has opened since a power cut took it.
     end_file: Option<Box<dyn File>>,
     slots: HashMap<u32, Box<dyn File>>,
     word: EndWord,
-    /// Nonce and rollbacks of each writer when `cancelled` was loaded.
-    seen: Vec<(u64, u64)>,
+    /// What each writer said when `cancelled` was loaded; `None` before it was.
+    seen: Option<Vec<Said>>,
     cancelled: Arc<Vec<(Seq, Seq)>>,
 }
 
@@ -42,7 +51,7 @@ impl Sight {
             end_file: files.open(END, OpenMode::Read)?,
             slots: HashMap::new(),
             word,
-            seen: Vec::new(),
+            seen: None,
             cancelled: Arc::default(),
         })
     }
@@ -71,19 +80,24 @@ impl Sight {
         let mut last = word.last_seq();
         let mut seen = Vec::with_capacity(word.writers as usize);
         for no in 0..word.writers {
-            let slot = match mine {
-                Some(mine) if no == own => mine.slot(),
+            let (slot, is_cut_off) = match mine {
+                Some(mine) if no == own => (mine.slot(), false),
                 _ => self.slot(files, no)?,
             };
             if slot.undecided != 0 {
                 last = last.min(slot.undecided - 1);
             }
-            seen.push((slot.nonce, slot.cancels));
+            seen.push(Said {
+                nonce: slot.nonce,
+                cancels: slot.cancels,
+                is_cut_off,
+            });
         }
-        if seen != self.seen {
+        // Where no writer is known there may still be rollbacks.
+        if self.seen.as_ref() != Some(&seen) {
             let state = files.load_state()?;
             self.cancelled = Arc::new(state.map(|s| s.cancelled).unwrap_or_default());
-            self.seen = seen;
+            self.seen = Some(seen);
         }
         Ok(Visible {
             word,
@@ -92,13 +106,13 @@ impl Sight {
         })
     }
 
-    /// What another writer says; of one that is gone, that all is decided.
-    fn slot(&mut self, files: &Files, no: u32) -> Result<WriterSlot> {
+    /// What another writer says, and whether it is gone and said then that something is undecided: then all is decided.
+    fn slot(&mut self, files: &Files, no: u32) -> Result<(WriterSlot, bool)> {
         let file = match self.slots.entry(no) {
             Entry::Occupied(known) => known.into_mut(),
             Entry::Vacant(new) => match files.open(&writer_name(no), OpenMode::Read)? {
                 Some(file) => new.insert(file),
-                None => return Ok(WriterSlot::default()),
+                None => return Ok((WriterSlot::default(), false)),
             },
         };
         let slot = read_slot(file.as_ref())?;
@@ -106,12 +120,14 @@ impl Sight {
             // It is gone. What it said last may be newer than what was read; after that it says nothing more.
             let slot = read_slot(file.as_ref());
             file.unlock()?;
-            return Ok(WriterSlot {
+            let slot = slot?;
+            let decided = WriterSlot {
                 undecided: 0,
-                ..slot?
-            });
+                ..slot
+            };
+            return Ok((decided, slot.undecided != 0));
         }
-        Ok(slot)
+        Ok((slot, false))
     }
 }
 

@@ -5,7 +5,7 @@ mod common;
 use common::{ID, Row, dir, open, options, random_txn, read_all, tables};
 use densite_disk::Dir;
 use densite_disk::sim::SimDisk;
-use densite_log::{Begin, Error, Log, LogDir, Salvaged, Seq, check, salvage};
+use densite_log::{Begin, Error, Log, LogDir, LogId, Result, Salvage, Salvaged, Seq, check};
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 use std::collections::BTreeMap;
@@ -28,6 +28,10 @@ fn filled(seed: u64) -> (SimDisk, Vec<(Seq, Seq)>, BTreeMap<Seq, Row>) {
     }
     let rows = read_all(&log, 0).expect("read");
     (disk, txns, rows)
+}
+
+fn salvage(from: LogDir, to: Option<LogDir>, id: LogId) -> Result<Salvaged> {
+    Salvage::begin(from, id)?.run(to)
 }
 
 fn new_dir(disk: &SimDisk) -> LogDir {
@@ -194,4 +198,41 @@ fn a_log_is_read_without_being_changed() {
     now.push("end".to_owned());
     now.sort();
     assert_eq!(now, names);
+}
+
+/// Nobody gets in before the new log is in the place of the damaged one, or begins to repair what is just repaired.
+#[test]
+fn nobody_gets_in_while_a_log_is_repaired() {
+    use densite_disk::{RealDir, exchange};
+    let tmp = tempfile::tempdir().expect("a directory");
+    let (here, there) = (tmp.path().join("app.db-log"), tmp.path().join("new"));
+    let dir = || Arc::new(RealDir::create(&here).expect("made"));
+    let open = || Log::open(dir(), options()).expect("open");
+    let add = |log: &Log, seed: u64| {
+        let txn = random_txn(log, &tables(), &mut SmallRng::seed_from_u64(seed)).0;
+        log.append(txn).expect("append").last
+    };
+    let before = add(&open(), 1);
+    let held = Salvage::begin(dir(), ID).expect("held");
+    assert!(matches!(Salvage::begin(dir(), ID), Err(Error::InUse)));
+    std::thread::scope(|s| {
+        let waiter = s.spawn(open);
+        std::thread::sleep(std::time::Duration::from_millis(100));
+        let new = RealDir::create(&there).expect("made");
+        held.run(Some(Arc::new(new))).expect("salvaged");
+        assert!(!waiter.is_finished(), "in before it was written");
+        exchange(&here, &there).expect("exchanged");
+        std::thread::sleep(std::time::Duration::from_millis(100));
+        assert!(!waiter.is_finished(), "in before it was in its place");
+        drop(held);
+        let log = waiter.join().expect("joined");
+        let last = add(&log, 2);
+        assert!(last > before);
+        assert!(matches!(Salvage::begin(dir(), ID), Err(Error::InUse)));
+        assert_eq!(
+            read_all(&open(), 0).expect("read").len() as u64,
+            last,
+            "both are in the log that has the name"
+        );
+    });
 }

@@ -241,3 +241,105 @@ fn numbers_are_above_every_stored_position() {
     // The slots of the two are one: the first was free again.
     assert!(disk.dir(DIR).open("writer-1", OpenMode::Read).is_err());
 }
+
+/// A repair puts a new directory into the place of the old one under the append lock; who waited for that lock must not go on with the old file.
+#[test]
+fn who_waited_for_the_lock_opens_what_has_the_name_now() {
+    use densite_disk::{File, LockKind, RealFile, exchange};
+    let tmp = tempfile::tempdir().expect("a directory");
+    let (here, there) = (tmp.path().join("app.db-log"), tmp.path().join("new"));
+    let make = |path: &std::path::Path| {
+        let dir = Arc::new(RealDir::create(path).expect("made"));
+        Log::open(dir, options()).expect("open")
+    };
+    drop((make(&here), make(&there)));
+    let lock = |path: &std::path::Path| {
+        let file = RealFile::open(path.join("append.lock"), OpenMode::Write).expect("there");
+        file.lock(LockKind::Exclusive).expect("locked");
+        file
+    };
+    let repairing = lock(&here);
+    std::thread::scope(|s| {
+        let waiter = s.spawn(|| make(&here));
+        std::thread::sleep(Duration::from_millis(200));
+        exchange(&here, &there).expect("exchanged");
+        drop(repairing);
+        let log = waiter.join().expect("joined");
+        let other = lock(&here);
+        let appends = s.spawn(move || {
+            let txn = Arc::into_inner(one_row(&log, &tables()[0], 1)).expect("one");
+            log.append(txn).expect("append");
+            log
+        });
+        std::thread::sleep(Duration::from_millis(200));
+        let waits = !appends.is_finished();
+        drop(other);
+        let log = appends.join().expect("joined");
+        assert!(waits, "it wrote under a lock that nobody else asks for");
+        assert_eq!(read_all(&make(&here), 0).expect("read").len(), 1);
+        drop(log);
+    });
+}
+
+/// Killed between the state that has its rollback and the slot that counts it: readers that know the slot must still see the rollback.
+#[test]
+fn a_rollback_counts_though_nobody_was_told() {
+    use densite_disk::sim::{Fault, FaultKind};
+    let disk = SimDisk::new(1);
+    let (mine, other) = (open(&disk), open(&disk));
+    let table = &tables()[0];
+    let txn = one_row(&mine, table, 1);
+    mine.prepare(&txn).expect("prepare");
+    // The other one knows the slot and the rollbacks as they are.
+    assert!(read_all(&other, 0).expect("read").is_empty());
+    let slot = Fault::new(FaultKind::Io, densite_disk::Op::Write).on_path("writer-0");
+    disk.fail(slot.forever());
+    mine.cancel(txn.id()).expect_err("the slot is not written");
+    drop(mine);
+    disk.clear_faults();
+    assert!(read_all(&other, 0).expect("read").is_empty());
+    // Nor does it come back with whoever takes the slot next.
+    drop(open(&disk));
+    assert!(read_all(&other, 0).expect("read").is_empty());
+}
+
+/// Without an end word nothing is known of writers; what was rolled back is known all the same.
+#[test]
+fn rollbacks_are_seen_where_no_writer_is_known() {
+    let disk = SimDisk::new(1);
+    let log = open(&disk);
+    let table = &tables()[0];
+    let txns: Vec<_> = (0..2).map(|id| one_row(&log, table, id)).collect();
+    for txn in &txns {
+        log.prepare(txn).expect("prepare");
+    }
+    log.cancel(txns[0].id()).expect("cancel");
+    log.commit(txns[1].id());
+    drop(log);
+    disk.remove(&format!("{DIR}/end")).expect("removed");
+    let log = Log::open_read_only(common::dir(&disk), common::ID).expect("open");
+    let seqs: Vec<u64> = read_all(&log, 0).expect("read").into_keys().collect();
+    assert_eq!(seqs, [2]);
+}
+
+/// A rollback that could not be stored is stored when the log is closed.
+#[test]
+fn a_rollback_that_failed_is_tried_again_at_the_close() {
+    use densite_disk::sim::{Fault, FaultKind};
+    let disk = SimDisk::new(1);
+    let mine = open(&disk);
+    let table = &tables()[0];
+    let txns: Vec<_> = (0..2).map(|id| one_row(&mine, table, id)).collect();
+    for txn in &txns {
+        mine.prepare(txn).expect("prepare");
+    }
+    disk.fail(Fault::new(FaultKind::Full, densite_disk::Op::Rename).forever());
+    for txn in &txns {
+        mine.cancel(txn.id()).expect_err("no room");
+    }
+    disk.clear_faults();
+    let other = open(&disk);
+    drop(mine);
+    assert!(read_all(&other, 0).expect("read").is_empty());
+    assert!(read_all(&open(&disk), 0).expect("read").is_empty());
+}

@@ -92,6 +92,10 @@ impl File for SimFile {
         self.world.lock().locks.release(self.file.no, self.holder);
         Ok(())
     }
+
+    fn identity(&self) -> Result<(u64, u64)> {
+        Ok((0, self.file.no))
+    }
 }
 
 /// A directory of a [`SimDisk`](super::SimDisk). It exists without being made.

@@ -108,4 +108,8 @@ impl File for CountedFile {
     fn unlock(&self) -> Result<()> {
         self.file.unlock()
     }
+
+    fn identity(&self) -> Result<(u64, u64)> {
+        self.file.identity()
+    }
 }

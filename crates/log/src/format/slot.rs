@@ -11,7 +11,8 @@
 //! It means something only while it is locked: the transactions of a process that is gone count as committed.
 //! Invariant: `undecided` is written before the end word reaches that row; so no reader passes a row that is undecided.
 //! Invariant: a rolled-back transaction stands in the state file before `cancels` counts it and before `undecided` moves on; so
-//! a reader that finds both unchanged knows all rollbacks up to there.
+//! a reader that finds both unchanged knows all rollbacks up to there. A process that was killed in between left `undecided` as it was:
+//! of one that is gone and has something undecided, the state file tells what was rolled back, not `cancels`.
 
 use crate::Seq;
 use crate::bytes::Take;

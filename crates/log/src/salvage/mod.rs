@@ -45,56 +45,79 @@ pub struct Salvaged {
     pub state_lost: bool,
 }
 
-/// Reads what can be read of a damaged log, and writes it to `to`, an empty directory; without `to` it only tells what would be kept and lost.
-///
-/// # Errors
-/// `InUse` when somebody has the log open; `Missing`, `OtherLog`, `NewerFormat`; `Full`, `Io`.
-pub fn salvage(from: LogDir, to: Option<LogDir>, id: LogId) -> Result<Salvaged> {
-    let files = Files { dir: from, id };
-    let _held = hold(&files)?;
-    let state = match files.load_state() {
-        Ok(state) => state,
-        Err(Error::Damaged { .. }) => None,
-        Err(e) => return Err(e),
-    };
-    let mut finder = Finder::new(&files, state.as_ref())?;
-    let mut new = match to {
-        Some(dir) => Some(New::make(Files { dir, id }, finder.first_seq())?),
-        None => None,
-    };
-    let mut salvaged = Salvaged {
-        state_lost: state.is_none(),
-        ..Salvaged::default()
-    };
-    while let Some((first, txn)) = finder.next()? {
-        salvaged.transactions += 1;
-        salvaged.rows += txn.rows();
-        if let Some(new) = &mut new {
-            new.add(first, txn)?;
+/// A damaged log, which nobody else can open as long as this value is there: who waits for it meanwhile opens what is in its place then.
+pub struct Salvage {
+    files: Files,
+    state: Option<State>,
+    /// The locks of all who could have it open.
+    _held: Vec<Box<dyn File>>,
+}
+
+impl Salvage {
+    /// Keeps everybody out of a damaged log. The value must be kept until the new log is in the place of the damaged one.
+    ///
+    /// # Errors
+    /// `InUse` when somebody has the log open; `OtherLog`, `NewerFormat`; `Io`.
+    pub fn begin(from: LogDir, id: LogId) -> Result<Salvage> {
+        let files = Files { dir: from, id };
+        let held = hold(&files)?;
+        let state = match files.load_state() {
+            Ok(state) => state,
+            Err(Error::Damaged { .. }) => None,
+            Err(e) => return Err(e),
+        };
+        Ok(Salvage {
+            files,
+            state,
+            _held: held,
+        })
+    }
+
+    /// Reads what can be read, and writes it to `to`, an empty directory; without `to` it only tells what would be kept and lost.
+    ///
+    /// # Errors
+    /// `Missing`, `OtherLog`, `NewerFormat`; `Full`, `Io`.
+    pub fn run(&self, to: Option<LogDir>) -> Result<Salvaged> {
+        let mut finder = Finder::new(&self.files, self.state.as_ref())?;
+        let id = self.files.id;
+        let mut new = match to {
+            Some(dir) => Some(New::make(Files { dir, id }, finder.first_seq())?),
+            None => None,
+        };
+        let mut salvaged = Salvaged {
+            state_lost: self.state.is_none(),
+            ..Salvaged::default()
+        };
+        while let Some((first, txn)) = finder.next()? {
+            salvaged.transactions += 1;
+            salvaged.rows += txn.rows();
+            if let Some(new) = &mut new {
+                new.add(first, txn)?;
+            }
         }
+        let next_seq = finder.next_seq();
+        salvaged.lost = finder.into_lost();
+        if let Some(new) = new {
+            new.finish(self.state.clone(), next_seq)?;
+        }
+        Ok(salvaged)
     }
-    let next_seq = finder.next_seq();
-    salvaged.lost = finder.into_lost();
-    if let Some(new) = new {
-        new.finish(state, next_seq)?;
-    }
-    Ok(salvaged)
 }
 
 /// The locks of all who could have it open.
 fn hold(files: &Files) -> Result<Vec<Box<dyn File>>> {
     let mut held = Vec::new();
-    let mut take = |file: Box<dyn File>| match file.try_lock(LockKind::Exclusive)? {
-        true => {
-            held.push(file);
-            Ok(())
-        }
-        false => Err(Error::InUse),
+    let mut take = |name: &str, file: Box<dyn File>| {
+        // Of a log that was repaired since the file was opened nothing is held by it.
+        let is_free = file.try_lock(LockKind::Exclusive)? && files.is_named(name, file.as_ref())?;
+        held.push(file);
+        if is_free { Ok(()) } else { Err(Error::InUse) }
     };
-    take(files.open_or_make(APPEND_LOCK)?)?;
+    take(APPEND_LOCK, files.open_or_make(APPEND_LOCK)?)?;
     for no in 0.. {
-        match files.open(&writer_name(no), OpenMode::Write)? {
-            Some(file) => take(file)?,
+        let name = writer_name(no);
+        match files.open(&name, OpenMode::Write)? {
+            Some(file) => take(&name, file)?,
             None => break,
         }
     }

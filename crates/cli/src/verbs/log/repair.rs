@@ -6,7 +6,7 @@ use crate::failure::Failure;
 use crate::log::Beside;
 use crate::out;
 use densite_disk::{Dir, RealDir, exchange};
-use densite_log::{Lost, Salvaged, salvage};
+use densite_log::{Lost, Salvage, Salvaged};
 use serde_json::{Value, json};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -21,7 +21,9 @@ pub(super) struct Repaired {
 pub(super) fn run(common: Common, beside: &Beside) -> Result<Repaired, Failure> {
     let failed = |e: densite_log::Error| beside.failed(&e);
     let io = |e: densite_disk::Error| beside.failed(&e.into());
-    let plan = salvage(beside.dir.clone(), None, beside.id).map_err(failed)?;
+    let hold = || Salvage::begin(beside.dir.clone(), beside.id).map_err(failed);
+    // Not held while somebody thinks about the answer.
+    let plan = hold()?.run(None).map_err(failed)?;
     let parent = beside.path.parent().unwrap_or(Path::new("/"));
     let needed = size(&beside.path)?;
     let available = RealDir::new(parent).free_space().map_err(io)?;
@@ -44,10 +46,11 @@ pub(super) fn run(common: Common, beside: &Beside) -> Result<Repaired, Failure> 
         aside.display()
     );
     ask::consent(common, &question)?;
+    // To the end: who waits to open the log must find the new one.
+    let held = hold()?;
     let new = free_name(&beside.path, "-new");
     let dir = RealDir::create(&new).map_err(io)?;
-    let done = salvage(beside.dir.clone(), Some(Arc::new(dir)), beside.id);
-    let done = done.and_then(|salvaged| {
+    let done = held.run(Some(Arc::new(dir))).and_then(|salvaged| {
         // At no time is the database without a log.
         exchange(&beside.path, &new)?;
         Ok(salvaged)
@@ -69,6 +72,7 @@ pub(super) fn run(common: Common, beside: &Beside) -> Result<Repaired, Failure> 
     let parent = RealDir::new(parent);
     parent.rename(&name(&new), &name(&aside)).map_err(io)?;
     parent.sync().map_err(io)?;
+    drop(held);
     let lost = |l: &Lost| json!({ "first": l.first, "last": l.last, "segment": l.segment, "offset": l.offset, "problem": l.problem });
     Ok(Repaired {
         object: json!({
