@@ -115,3 +115,27 @@ fn a_transaction_that_is_refused_at_its_end_is_rejected_as_a_whole() {
         );
     }
 }
+
+/// A row may set off triggers of the tables that follow it by a foreign key.
+#[test]
+fn what_a_trigger_of_a_following_table_began_is_undone() {
+    let db = Db::new(
+        "CREATE TABLE p(id INTEGER PRIMARY KEY); CREATE TABLE c(id, p REFERENCES p ON DELETE CASCADE); CREATE TABLE seen(id); INSERT INTO p VALUES (1); INSERT INTO c VALUES (1, 1), (2, 1);
+         CREATE TRIGGER a AFTER DELETE ON c BEGIN INSERT INTO seen VALUES (old.id); SELECT CASE old.id WHEN 2 THEN RAISE(FAIL, 'half done') END; END",
+    );
+    let con = db.ingest("p", "");
+    con.execute_batch("DELETE FROM p_in WHERE id = 1")
+        .expect("logged");
+    wait(&con);
+    assert_eq!(
+        all(&con, "SELECT error FROM densite_rejects"),
+        ["half done"]
+    );
+    assert_eq!(
+        all(
+            &con,
+            "SELECT id FROM p UNION ALL SELECT id FROM c UNION ALL SELECT id FROM seen"
+        ),
+        ["1", "1", "2"]
+    );
+}
