@@ -72,6 +72,10 @@ fn another_spelling_of_a_table_is_the_same_table() {
     other
         .execute_batch("INSERT INTO T_in VALUES (1, 'third')")
         .expect("inserts");
+    for sql in ["SELECT * FROM t_in", "SELECT * FROM T_in"] {
+        let con = if sql.contains("T_in") { &other } else { &con };
+        assert_eq!(all(con, sql), ["1|third", "2|x"], "{sql}");
+    }
     drop(held);
     wait(&con);
     assert_eq!(all(&con, "SELECT * FROM t"), ["1|third", "2|x"]);
