@@ -72,6 +72,10 @@ fn another_spelling_of_a_table_is_the_same_table() {
     other
         .execute_batch("INSERT INTO T_in VALUES (1, 'third')")
         .expect("inserts");
+    for sql in ["SELECT * FROM t_in", "SELECT * FROM T_in"] {
+        let con = if sql.contains("T_in") { &other } else { &con };
+        assert_eq!(all(con, sql), ["1|third", "2|x"], "{sql}");
+    }
     drop(held);
     wait(&con);
     assert_eq!(all(&con, "SELECT * FROM t"), ["1|third", "2|x"]);
@@ -114,4 +118,28 @@ fn a_transaction_that_is_refused_at_its_end_is_rejected_as_a_whole() {
             [format!("{}|FOREIGN KEY constraint failed", after + 4)]
         );
     }
+}
+
+/// A row may set off triggers of the tables that follow it by a foreign key.
+#[test]
+fn what_a_trigger_of_a_following_table_began_is_undone() {
+    let db = Db::new(
+        "CREATE TABLE p(id INTEGER PRIMARY KEY); CREATE TABLE c(id, p REFERENCES p ON DELETE CASCADE); CREATE TABLE seen(id); INSERT INTO p VALUES (1); INSERT INTO c VALUES (1, 1), (2, 1);
+         CREATE TRIGGER a AFTER DELETE ON c BEGIN INSERT INTO seen VALUES (old.id); SELECT CASE old.id WHEN 2 THEN RAISE(FAIL, 'half done') END; END",
+    );
+    let con = db.ingest("p", "");
+    con.execute_batch("DELETE FROM p_in WHERE id = 1")
+        .expect("logged");
+    wait(&con);
+    assert_eq!(
+        all(&con, "SELECT error FROM densite_rejects"),
+        ["half done"]
+    );
+    assert_eq!(
+        all(
+            &con,
+            "SELECT id FROM p UNION ALL SELECT id FROM c UNION ALL SELECT id FROM seen"
+        ),
+        ["1", "1", "2"]
+    );
 }

@@ -67,7 +67,7 @@ impl Index {
                 .columns()
                 .iter()
                 .take(record.table.key_columns());
-            record.table.name() == table && keys.eq(names)
+            record.table.name().eq_ignore_ascii_case(table) && keys.eq(names)
         };
         loop {
             let (mut records, mut rows) = (Vec::new(), 0);

@@ -105,7 +105,8 @@ impl Session {
                 .columns()
                 .iter()
                 .take(batch.table().key_columns());
-            if batch.len() <= skip || batch.table().name() != table || !columns.eq(&key.0) {
+            let is_other = !batch.table().name().eq_ignore_ascii_case(table);
+            if batch.len() <= skip || is_other || !columns.eq(&key.0) {
                 continue;
             }
             let Some(rows) = batch.rows() else { continue };
