@@ -323,6 +323,17 @@ fn a_repair_tells_that_rollbacks_are_lost() {
     assert_eq!(tail(), 4);
 }
 
+/// What says itself what to do gets no other advice.
+#[test]
+fn waiting_in_a_transaction_says_one_thing_to_do() {
+    let dir = temp();
+    let (db, log) = made(&dir);
+    append(&log, 0..1, "ann");
+    let sql = "BEGIN; INSERT INTO vote VALUES (9, 'bob'); SELECT densite_wait(1)";
+    let ran = densite(&["sql", &db, sql]).expect(3);
+    assert!(ran.err.trim_end().ends_with("; end it first"), "{ran:?}");
+}
+
 /// Status, check and tail need no permission to write.
 #[test]
 fn reading_needs_no_permission_to_write() {
