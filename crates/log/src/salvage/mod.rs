@@ -5,7 +5,7 @@
 
 mod find;
 
-use crate::files::{APPEND_LOCK, END, Files, LogDir, writer_name};
+use crate::files::{APPEND_LOCK, END, Files, LogDir, take_slot_lock, writer_name};
 use crate::format::segment::SegmentHeader;
 use crate::format::word::EndWord;
 use crate::format::{DATA_OFF, LOG_FORMAT_VERSION};
@@ -13,7 +13,7 @@ use crate::state::State;
 use crate::tail::Tail;
 use crate::txn::Txn;
 use crate::{Error, LogId, Options, Result, Seq};
-use densite_disk::{File, LockKind, OpenMode};
+use densite_disk::{File, OpenMode};
 use find::Finder;
 use std::sync::Arc;
 
@@ -113,7 +113,7 @@ fn hold(files: &Files) -> Result<Vec<Box<dyn File>>> {
     let mut held = Vec::new();
     let mut take = |name: &str, file: Box<dyn File>| {
         // Of a log that was repaired since the file was opened nothing is held by it.
-        let is_free = file.try_lock(LockKind::Exclusive)? && files.is_named(name, file.as_ref())?;
+        let is_free = take_slot_lock(file.as_ref())? && files.is_named(name, file.as_ref())?;
         held.push(file);
         if is_free { Ok(()) } else { Err(Error::InUse) }
     };
