@@ -31,7 +31,7 @@ fn open(db: &str) -> Log {
 }
 
 fn append(log: &Log, ids: std::ops::Range<i64>, by: &str) -> u64 {
-    let table = Table::new("vote", ["id", "by"], 1, "").expect("a table");
+    let table = Table::new("vote", ["id", "by"], 1, "\u{1}abort").expect("a table");
     let mut last = 0;
     for id in ids {
         let mut batch = Batch::new(&table, Op::Insert);
@@ -215,6 +215,7 @@ fn damage_is_named_and_there_is_a_way_on() {
     assert_eq!(ran.code, 0, "{ran:?}");
     assert!(ran.err.contains("lost: rows "), "{}", ran.err);
     let repair = &ran.json()["repair"];
+    assert_eq!(repair["rollbacks_lost"], false);
     let (lost, rows) = (
         &repair["lost"][0],
         repair["rows"].as_u64().expect("a number"),
@@ -245,6 +246,92 @@ fn damage_is_named_and_there_is_a_way_on() {
             .count() as u64,
         rows + 1
     );
+}
+
+/// What is lost at the beginning is named as what the database lacks, and the database goes on with what is kept.
+#[test]
+fn a_database_uses_the_log_whose_first_segment_was_lost() {
+    for (is_missing, with_state) in [(true, true), (false, true), (true, false), (false, false)] {
+        let what = format!("missing {is_missing}, with state {with_state}");
+        let dir = temp();
+        let (db, log) = made(&dir);
+        let mut last = 0;
+        while log.status().expect("status").segments < 3 {
+            let next = i64::try_from(last).expect("small");
+            last = append(&log, next..next + 10, &format!("{last:0300}"));
+        }
+        drop(log);
+        let sql =
+            format!("SELECT densite_ack('first', {last}); UPDATE densite_applied SET seq = 5");
+        densite(&["sql", &db, &sql]).expect(0);
+        let path = |name: &str| format!("{db}-log/{name}");
+        let first = path("000000000001.seg");
+        let mut bytes = std::fs::read(&first).expect("there");
+        bytes[50] ^= 1;
+        if is_missing {
+            std::fs::remove_file(&first).expect("removed");
+        } else {
+            std::fs::write(&first, &bytes).expect("written");
+        }
+        if !with_state {
+            std::fs::write(path("state"), "nonsense").expect("written");
+        }
+        let ran = densite(&["log", "check", &db, "--repair", "--yes", "--json"]).expect(0);
+        let repair = &ran.json()["repair"];
+        let (kept, lost) = (repair["rows"].as_u64(), &repair["lost"][0]);
+        assert_eq!(lost["first"], 6, "{what}: {ran:?}");
+        assert_eq!(lost["segment"], "000000000001.seg", "{what}: {ran:?}");
+        let gap = lost["last"].as_u64().expect("a number");
+        assert_eq!(kept, Some(last - gap), "{what}: {ran:?}");
+        let sql = format!("SELECT densite_wait({last}); SELECT count(*) AS n FROM vote");
+        let ran = densite(&["sql", &db, &sql]).expect(0);
+        let rows = format!("│ {} │", last - gap);
+        assert!(ran.out.contains(&rows), "{what}: {ran:?}");
+    }
+}
+
+/// With the state goes what was rolled back: the report says so before it asks, and in JSON.
+#[test]
+fn a_repair_tells_that_rollbacks_are_lost() {
+    let dir = temp();
+    let (db, log) = made(&dir);
+    append(&log, 0..3, "ann");
+    let table = Table::new("vote", ["id", "by"], 1, "\u{1}abort").expect("a table");
+    let mut batch = Batch::new(&table, Op::Insert);
+    batch
+        .push(&[Value::Int(3), Value::Text(b"bob")])
+        .expect("push");
+    let txn = Arc::new(Txn::of(log.new_txn(), &batch).expect("txn"));
+    log.prepare(&txn).expect("prepare");
+    log.cancel(txn.id()).expect("cancel");
+    drop(log);
+    let tail = || {
+        let ran = densite(&["log", "tail", &db, "--after", "0"]).expect(0);
+        ran.out.lines().count()
+    };
+    assert_eq!(tail(), 3);
+    std::fs::write(format!("{db}-log/state"), "nonsense").expect("written");
+    let ran = densite(&["log", "check", &db, "--repair"]);
+    assert_eq!(ran.code, 6);
+    assert!(
+        ran.err
+            .contains("lost: which transactions were rolled back"),
+        "{ran:?}"
+    );
+    let ran = densite(&["log", "check", &db, "--repair", "--yes", "--json"]).expect(0);
+    assert_eq!(ran.json()["repair"]["rollbacks_lost"], true);
+    assert_eq!(tail(), 4);
+}
+
+/// What says itself what to do gets no other advice.
+#[test]
+fn waiting_in_a_transaction_says_one_thing_to_do() {
+    let dir = temp();
+    let (db, log) = made(&dir);
+    append(&log, 0..1, "ann");
+    let sql = "BEGIN; INSERT INTO vote VALUES (9, 'bob'); SELECT densite_wait(1)";
+    let ran = densite(&["sql", &db, sql]).expect(3);
+    assert!(ran.err.trim_end().ends_with("; end it first"), "{ran:?}");
 }
 
 /// Status, check and tail need no permission to write.

@@ -71,9 +71,12 @@ pub fn check(dir: LogDir, id: LogId) -> Result<CheckReport> {
     for number in numbers {
         // Pruned since they were listed: nothing is wrong with that.
         let gone = |files: &Files| -> Result<bool> {
-            Ok(files
-                .load_state()?
-                .is_some_and(|s| s.first_segment > number))
+            match files.load_state() {
+                Ok(state) => Ok(state.is_some_and(|s| s.first_segment > number)),
+                // Noted already; where it cannot be read it does not tell.
+                Err(Error::Damaged { .. }) => Ok(false),
+                Err(e) => Err(e),
+            }
         };
         if let Err(e) = segment(&files, number, number == tail, &mut report)
             && !gone(&files)?

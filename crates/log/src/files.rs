@@ -65,6 +65,21 @@ pub(crate) fn unique(prefix: &str) -> Result<String> {
     ))
 }
 
+/// Locks a writer's slot, unless its writer lives. Readers hold it shared for a moment, to see whether the writer is gone; they are waited for: a log that only
+/// they have open has no writer, and its end word may be older than its end.
+pub(crate) fn take_slot_lock(file: &dyn File) -> Result<bool> {
+    loop {
+        if file.try_lock(LockKind::Exclusive)? {
+            return Ok(true);
+        }
+        if !file.try_lock(LockKind::Shared)? {
+            return Ok(false);
+        }
+        file.unlock()?;
+        std::thread::yield_now();
+    }
+}
+
 /// Damage in a segment.
 pub(crate) fn damaged(number: u64, offset: u64, problem: impl Into<String>) -> Error {
     Error::Damaged {

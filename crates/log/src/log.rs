@@ -365,7 +365,7 @@ fn take_slot(files: &Files) -> Result<(u32, Box<dyn File>, bool)> {
             None if own.is_some() => break,
             None => files.open_or_make(&name)?,
         };
-        if !file.try_lock(LockKind::Exclusive)? {
+        if !crate::files::take_slot_lock(file.as_ref())? {
             joined = true;
             continue;
         }

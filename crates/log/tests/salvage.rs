@@ -31,7 +31,7 @@ fn filled(seed: u64) -> (SimDisk, Vec<(Seq, Seq)>, BTreeMap<Seq, Row>) {
 }
 
 fn salvage(from: LogDir, to: Option<LogDir>, id: LogId) -> Result<Salvaged> {
-    Salvage::begin(from, id)?.run(to)
+    Salvage::begin(from, id, None)?.run(to)
 }
 
 fn new_dir(disk: &SimDisk) -> LogDir {
@@ -213,8 +213,8 @@ fn nobody_gets_in_while_a_log_is_repaired() {
         log.append(txn).expect("append").last
     };
     let before = add(&open(), 1);
-    let held = Salvage::begin(dir(), ID).expect("held");
-    assert!(matches!(Salvage::begin(dir(), ID), Err(Error::InUse)));
+    let held = Salvage::begin(dir(), ID, None).expect("held");
+    assert!(matches!(Salvage::begin(dir(), ID, None), Err(Error::InUse)));
     std::thread::scope(|s| {
         let waiter = s.spawn(open);
         std::thread::sleep(std::time::Duration::from_millis(100));
@@ -228,11 +228,30 @@ fn nobody_gets_in_while_a_log_is_repaired() {
         let log = waiter.join().expect("joined");
         let last = add(&log, 2);
         assert!(last > before);
-        assert!(matches!(Salvage::begin(dir(), ID), Err(Error::InUse)));
+        assert!(matches!(Salvage::begin(dir(), ID, None), Err(Error::InUse)));
         assert_eq!(
             read_all(&open(), 0).expect("read").len() as u64,
             last,
             "both are in the log that has the name"
         );
     });
+}
+
+/// Where no header is left, the new log begins with what the database or a subscriber lacks.
+#[test]
+fn a_log_of_which_nothing_is_left_begins_behind_what_is_applied() {
+    for (acked, applied, first) in [(40, Some(30), 31), (20, Some(30), 21), (40, None, 41)] {
+        let (disk, _, rows) = filled(7);
+        open(&disk).ack("all", acked).expect("ack");
+        for number in 1..=5 {
+            let name = format!("{number:012}.seg");
+            disk.dir(common::DIR).remove(&name).expect("removed");
+        }
+        let held = Salvage::begin(dir(&disk), ID, applied).expect("held");
+        let done = held.run(Some(new_dir(&disk))).expect("salvaged");
+        let lost = (done.lost[0].first, done.lost[0].last);
+        assert_eq!(lost, (first, Some(rows.len() as u64)));
+        let log = Log::open(new_dir(&disk), options()).expect("open");
+        assert_eq!(log.status().expect("status").first, first);
+    }
 }

@@ -343,3 +343,32 @@ fn a_rollback_that_failed_is_tried_again_at_the_close() {
     assert!(read_all(&other, 0).expect("read").is_empty());
     assert!(read_all(&open(&disk), 0).expect("read").is_empty());
 }
+
+/// A reader that just looks whether a writer is gone is no writer: whoever opens the log then must not trust an end word that a power cut made older.
+#[test]
+fn a_look_at_a_slot_is_not_taken_for_its_writer() {
+    use densite_disk::LockKind;
+    let disk = SimDisk::new(1);
+    let end = format!("{DIR}/end");
+    let log = open(&disk);
+    let append = |id| {
+        let txn = Arc::into_inner(one_row(&log, &tables()[0], id)).expect("one");
+        log.append(txn).expect("append");
+        disk.contents(&end).expect("there")
+    };
+    let older = append(1);
+    append(2);
+    drop(log);
+    disk.place(&end, &older);
+    let slot = disk.dir(DIR).open("writer-0", OpenMode::Read);
+    let slot = slot.expect("there");
+    assert!(slot.try_lock(LockKind::Shared).expect("lock"));
+    let log = std::thread::scope(|s| {
+        let opens = s.spawn(|| open(&disk));
+        std::thread::sleep(Duration::from_millis(100));
+        drop(slot);
+        opens.join().expect("joined")
+    });
+    let seqs: Vec<u64> = read_all(&log, 0).expect("read").into_keys().collect();
+    assert_eq!(seqs, [1, 2]);
+}

@@ -282,6 +282,8 @@ pub(super) fn failure(db: &str, at: Option<(u64, &Piece)>, e: &rusqlite::Error) 
         (_, None) => message,
     };
     let (kind, code, advice) = match sqlite_code.map(|c| c & 0xff) {
+        // What is ours says itself what to do.
+        Some(5 | 6) if message.ends_with("; end it first") => ("locked", 3, ""),
         Some(5 | 6) => ("locked", 3, "; another connection uses it, try again later"),
         Some(13) => ("no_space", 4, "; free some disk space and try again"),
         Some(11) => (

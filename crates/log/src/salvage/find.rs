@@ -51,7 +51,11 @@ pub(super) struct Finder<'a> {
 }
 
 impl<'a> Finder<'a> {
-    pub(super) fn new(files: &'a Files, state: Option<&State>) -> Result<Finder<'a>> {
+    pub(super) fn new(
+        files: &'a Files,
+        state: Option<&State>,
+        applied: Option<Seq>,
+    ) -> Result<Finder<'a>> {
         let there = files.numbers(state.map_or(0, |s| s.first_segment))?;
         let word = match files.open(END, OpenMode::Read)? {
             Some(file) => read_word(file.as_ref(), files)?,
@@ -62,6 +66,9 @@ impl<'a> Finder<'a> {
         let (Some(lowest), Some(highest)) = (lowest, highest) else {
             return Err(Error::Missing);
         };
+        // The first row that the database or a subscriber lacks.
+        let slowest = state.and_then(State::slowest);
+        let lacking = slowest.into_iter().chain(applied).min().map(|seq| seq + 1);
         let mut finder = Finder {
             files,
             word,
@@ -70,18 +77,22 @@ impl<'a> Finder<'a> {
             open: None,
             gap: None,
             at_start: true,
-            first_seq: 1,
+            // As long as no header was read.
+            first_seq: lacking.unwrap_or(1),
             expected: 1,
             lost: Vec::new(),
         };
         for number in lowest..=highest {
             if let Some(first_seq) = finder.header(number)?.ok().map(|s| s.header.first_seq) {
-                // Of segments before this one nobody knows which rows they had; a subscriber's position tells at least what it had read.
-                let known = state.and_then(State::slowest).unwrap_or(first_seq);
-                finder.first_seq = match number == lowest {
-                    true => first_seq,
-                    false => first_seq.min(known + 1),
+                // If any segments were before this one nobody knows which rows they had; only what somebody lacks is sure to have been there.
+                let is_first = number == lowest && (state.is_some() || number == 1);
+                finder.first_seq = match lacking {
+                    Some(lacking) if !is_first => first_seq.min(lacking),
+                    _ => first_seq,
                 };
+                if number == lowest && finder.first_seq < first_seq {
+                    finder.damage(number - 1, 0, "the segment is missing");
+                }
                 break;
             }
         }

@@ -5,7 +5,7 @@
 
 mod find;
 
-use crate::files::{APPEND_LOCK, END, Files, LogDir, writer_name};
+use crate::files::{APPEND_LOCK, END, Files, LogDir, take_slot_lock, writer_name};
 use crate::format::segment::SegmentHeader;
 use crate::format::word::EndWord;
 use crate::format::{DATA_OFF, LOG_FORMAT_VERSION};
@@ -13,7 +13,7 @@ use crate::state::State;
 use crate::tail::Tail;
 use crate::txn::Txn;
 use crate::{Error, LogId, Options, Result, Seq};
-use densite_disk::{File, LockKind, OpenMode};
+use densite_disk::{File, OpenMode};
 use find::Finder;
 use std::sync::Arc;
 
@@ -41,7 +41,8 @@ pub struct Salvaged {
     pub rows: u64,
     /// What is lost, ascending.
     pub lost: Vec<Lost>,
-    /// The file with subscribers and settings cannot be read: the new log has none, and prunes only when it is told to.
+    /// The file with subscribers, settings and rollbacks cannot be read: the new log has none, and prunes only when it is told to. Transactions
+    /// that were rolled back after they were appended are among those that are kept, and nothing tells which.
     pub state_lost: bool,
 }
 
@@ -49,16 +50,18 @@ pub struct Salvaged {
 pub struct Salvage {
     files: Files,
     state: Option<State>,
+    applied: Option<Seq>,
     /// The locks of all who could have it open.
     _held: Vec<Box<dyn File>>,
 }
 
 impl Salvage {
-    /// Keeps everybody out of a damaged log. The value must be kept until the new log is in the place of the damaged one.
+    /// Keeps everybody out of a damaged log. The value must be kept until the new log is in the place of the damaged one. `applied` is the last row that the
+    /// database has, if that is known: where the beginning of the log is lost, the new one begins behind that row, and the database goes on with it.
     ///
     /// # Errors
     /// `InUse` when somebody has the log open; `OtherLog`, `NewerFormat`; `Io`.
-    pub fn begin(from: LogDir, id: LogId) -> Result<Salvage> {
+    pub fn begin(from: LogDir, id: LogId, applied: Option<Seq>) -> Result<Salvage> {
         let files = Files { dir: from, id };
         let held = hold(&files)?;
         let state = match files.load_state() {
@@ -69,6 +72,7 @@ impl Salvage {
         Ok(Salvage {
             files,
             state,
+            applied,
             _held: held,
         })
     }
@@ -78,7 +82,7 @@ impl Salvage {
     /// # Errors
     /// `Missing`, `OtherLog`, `NewerFormat`; `Full`, `Io`.
     pub fn run(&self, to: Option<LogDir>) -> Result<Salvaged> {
-        let mut finder = Finder::new(&self.files, self.state.as_ref())?;
+        let mut finder = Finder::new(&self.files, self.state.as_ref(), self.applied)?;
         let id = self.files.id;
         let mut new = match to {
             Some(dir) => Some(New::make(Files { dir, id }, finder.first_seq())?),
@@ -109,7 +113,7 @@ fn hold(files: &Files) -> Result<Vec<Box<dyn File>>> {
     let mut held = Vec::new();
     let mut take = |name: &str, file: Box<dyn File>| {
         // Of a log that was repaired since the file was opened nothing is held by it.
-        let is_free = file.try_lock(LockKind::Exclusive)? && files.is_named(name, file.as_ref())?;
+        let is_free = take_slot_lock(file.as_ref())? && files.is_named(name, file.as_ref())?;
         held.push(file);
         if is_free { Ok(()) } else { Err(Error::InUse) }
     };

@@ -21,7 +21,10 @@ pub(super) struct Repaired {
 pub(super) fn run(common: Common, beside: &Beside) -> Result<Repaired, Failure> {
     let failed = |e: densite_log::Error| beside.failed(&e);
     let io = |e: densite_disk::Error| beside.failed(&e.into());
-    let hold = || Salvage::begin(beside.dir.clone(), beside.id).map_err(failed);
+    let hold = || {
+        let applied = beside.applied().filter(|a| a.is_same).map(|a| a.seq);
+        Salvage::begin(beside.dir.clone(), beside.id, applied).map_err(failed)
+    };
     // Not held while somebody thinks about the answer.
     let plan = hold()?.run(None).map_err(failed)?;
     let parent = beside.path.parent().unwrap_or(Path::new("/"));
@@ -80,6 +83,7 @@ pub(super) fn run(common: Common, beside: &Beside) -> Result<Repaired, Failure> 
             "transactions": salvaged.transactions,
             "lost": salvaged.lost.iter().map(lost).collect::<Vec<_>>(),
             "state_lost": salvaged.state_lost,
+            "rollbacks_lost": salvaged.state_lost,
             "damaged_directory": aside.to_string_lossy(),
         }),
         text: format!(
@@ -112,6 +116,7 @@ fn told(plan: &Salvaged) -> String {
     }
     if plan.state_lost {
         text += "lost: subscribers and settings; add the subscribers again\n";
+        text += "lost: which transactions were rolled back; rows of theirs that are still in the log come back, also into the database if it has not passed them\n";
     }
     text
 }
