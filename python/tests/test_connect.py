@@ -1,24 +1,18 @@
 """densite.attach and densite.connect on the sqlite3 module of the running Python."""
 
 import os
-import pathlib
 import sqlite3
 import subprocess
 import sys
-import tempfile
 import unittest
 
 import densite
+import support
 
 MAGIC = b"Densite format"
 
 
-class Files(unittest.TestCase):
-    def setUp(self):
-        directory = tempfile.TemporaryDirectory()
-        self.addCleanup(directory.cleanup)
-        self.dir = pathlib.Path(directory.name)
-
+class Files(support.Files):
     def magic(self, path):
         return path.read_bytes()[: len(MAGIC)]
 
@@ -157,16 +151,8 @@ class Attach(Files):
 
 
 class OtherDrivers(Files):
-    def driver(self, name):
-        try:
-            return __import__(name)
-        except ImportError:
-            if os.environ.get("DENSITE_NO_SKIP"):
-                raise
-            self.skipTest(f"{name} is not installed")
-
     def test_pysqlite3(self):
-        driver = self.driver("pysqlite3")
+        driver = self.library("pysqlite3")
         densite.attach(driver)
         path = self.dir / "p.db"
         con = driver.connect(f"file:{path}?vfs=densite", uri=True)
@@ -176,7 +162,7 @@ class OtherDrivers(Files):
         self.assertEqual(self.magic(path), MAGIC)
 
     def test_apsw(self):
-        driver = self.driver("apsw")
+        driver = self.library("apsw")
         densite.attach(driver)
         path = self.dir / "w.db"
         con = driver.Connection(str(path), vfs="densite")

@@ -358,3 +358,22 @@ fn reading_needs_no_permission_to_write() {
     assert_eq!(snapshot(Path::new(&path)), before);
     set(0o755, 0o644);
 }
+
+/// What the guide tells a newcomer to type works as it stands there.
+#[test]
+fn every_statement_of_the_guide_works() {
+    let guide = std::fs::read_to_string("../../docs/guides/ingest.md").expect("the guide");
+    let blocks: Vec<&str> = guide
+        .split("```sql\n")
+        .skip(1)
+        .filter_map(|block| block.split("```").next())
+        .collect();
+    assert!(blocks.len() >= 4, "{guide}");
+    let dir = temp();
+    let db = at(&dir, "app.db");
+    let ran = densite(&["sql", &db, &blocks.concat(), "--format", "csv"]).expect(0);
+    // Both rows through the ingest table; waited for; in the table.
+    assert!(ran.out.contains("densite_wait()\n2\n"), "{}", ran.out);
+    assert_eq!(ran.out.matches("count(*)\n2\n").count(), 2, "{}", ran.out);
+    assert!(ran.out.contains("1,vote,insert,"), "{}", ran.out);
+}

@@ -3,10 +3,10 @@
 use crate::api::{Api, c_string};
 use crate::connection::Connection;
 use crate::ffi::{self, Mutex, Stmt};
-use crate::statement::transient;
+use crate::statement::bind_value;
 use crate::value::ValueRef;
 use crate::{Code, Error, Result};
-use std::ffi::{CStr, c_char, c_int, c_void};
+use std::ffi::{CStr, c_char, c_int};
 use std::ptr::NonNull;
 
 /// A statement with its own claim on its connection: SQLite keeps a connection that is closed (`sqlite3_close_v2`) until its last statement is gone,
@@ -83,31 +83,8 @@ impl Detached {
     /// # Errors
     /// SQLite's.
     pub fn bind(&mut self, index: usize, value: ValueRef<'_>) -> Result<()> {
-        let index = c_int::try_from(index).map_err(|_| Error::from(Code::RANGE))?;
-        let t = self.api.raw();
-        // SAFETY: a live statement; text and blobs are copied before the call returns.
-        let rc = unsafe {
-            match value {
-                ValueRef::Null => (t.bind_null)(self.ptr(), index),
-                ValueRef::Integer(n) => (t.bind_int64)(self.ptr(), index, n),
-                ValueRef::Real(x) => (t.bind_double)(self.ptr(), index, x),
-                ValueRef::Text(text) => (t.bind_text64)(
-                    self.ptr(),
-                    index,
-                    text.as_ptr().cast(),
-                    text.len() as u64,
-                    transient(),
-                    1, // SQLITE_UTF8
-                ),
-                ValueRef::Blob(blob) => (t.bind_blob64)(
-                    self.ptr(),
-                    index,
-                    blob.as_ptr().cast::<c_void>(),
-                    blob.len() as u64,
-                    transient(),
-                ),
-            }
-        };
+        // SAFETY: a live statement.
+        let rc = unsafe { bind_value(self.api, self.stmt, index, value) }?;
         self.check(rc)
     }
 

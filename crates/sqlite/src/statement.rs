@@ -1,6 +1,6 @@
 //! A compiled statement.
 
-use crate::api::c_string;
+use crate::api::{Api, c_string};
 use crate::connection::Connection;
 use crate::ffi::{self, Stmt};
 use crate::value::{Value, ValueRef, bytes};
@@ -19,6 +19,43 @@ pub(crate) fn transient() -> ffi::Destructor {
     // SAFETY: SQLite defines the pointer -1 to mean "copy it" and never calls it; a
     // function pointer may have any value but null.
     unsafe { std::mem::transmute::<isize, ffi::Destructor>(-1) }
+}
+
+/// Binds a value to a parameter; 1 is the first. Answers SQLite's code.
+///
+/// # Safety
+/// A live statement of a connection of this library.
+pub(crate) unsafe fn bind_value(
+    api: Api,
+    stmt: NonNull<Stmt>,
+    index: usize,
+    value: ValueRef<'_>,
+) -> Result<c_int> {
+    let index = c_int::try_from(index).map_err(|_| Error::from(Code::RANGE))?;
+    let (t, stmt) = (api.raw(), stmt.as_ptr());
+    // SAFETY: as the caller vouches; text and blobs are copied before the call returns.
+    Ok(unsafe {
+        match value {
+            ValueRef::Null => (t.bind_null)(stmt, index),
+            ValueRef::Integer(n) => (t.bind_int64)(stmt, index, n),
+            ValueRef::Real(x) => (t.bind_double)(stmt, index, x),
+            ValueRef::Text(text) => (t.bind_text64)(
+                stmt,
+                index,
+                text.as_ptr().cast(),
+                text.len() as u64,
+                transient(),
+                1, // SQLITE_UTF8
+            ),
+            ValueRef::Blob(blob) => (t.bind_blob64)(
+                stmt,
+                index,
+                blob.as_ptr().cast::<c_void>(),
+                blob.len() as u64,
+                transient(),
+            ),
+        }
+    })
 }
 
 impl<'c> Statement<'c> {
@@ -43,31 +80,8 @@ impl<'c> Statement<'c> {
     /// # Errors
     /// As [`Statement::bind`].
     pub fn bind_ref(&mut self, index: usize, value: ValueRef<'_>) -> Result<()> {
-        let index = c_int::try_from(index).map_err(|_| Error::from(Code::RANGE))?;
-        let t = self.connection.api().raw();
-        // SAFETY: a live statement; text and blobs are copied before the call returns.
-        let rc = unsafe {
-            match value {
-                ValueRef::Null => (t.bind_null)(self.ptr(), index),
-                ValueRef::Integer(n) => (t.bind_int64)(self.ptr(), index, n),
-                ValueRef::Real(x) => (t.bind_double)(self.ptr(), index, x),
-                ValueRef::Text(text) => (t.bind_text64)(
-                    self.ptr(),
-                    index,
-                    text.as_ptr().cast(),
-                    text.len() as u64,
-                    transient(),
-                    1, // SQLITE_UTF8
-                ),
-                ValueRef::Blob(blob) => (t.bind_blob64)(
-                    self.ptr(),
-                    index,
-                    blob.as_ptr().cast::<c_void>(),
-                    blob.len() as u64,
-                    transient(),
-                ),
-            }
-        };
+        // SAFETY: a live statement.
+        let rc = unsafe { bind_value(self.connection.api(), self.stmt, index, value) }?;
         self.connection.check(rc)
     }
 
