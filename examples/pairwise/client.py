@@ -1,0 +1,98 @@
+"""Talking to the coordinator: JSON over a connection that is kept, and patience of a stated length."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import random
+import time
+from typing import Any, Optional
+from urllib.parse import urlsplit
+
+from .errors import Failed, Refused
+
+#: What one request may take, in seconds. The coordinator itself waits for a lock for less.
+REQUEST_SECONDS = 30.0
+
+
+class Client:
+    """The coordinator at `url`, as one worker sees it.
+
+    A request that gets no answer, or 503, is sent again after 0.05 seconds, then after twice as long each time up to two seconds, until
+    `patience_seconds` have passed without an answer. Every request may be sent twice: a lease too many runs out, results count once.
+    """
+
+    def __init__(self, url: str, patience_seconds: float = 60.0) -> None:
+        parts = urlsplit(url)
+        try:
+            host, port = parts.hostname, parts.port
+        except ValueError:
+            host = port = None
+        if parts.scheme != "http" or not host:
+            raise Failed(f"{url} is no address of a coordinator; give one as http://127.0.0.1:8765", 2)
+        self.url = url.rstrip("/")
+        self._patience_seconds = patience_seconds
+        self._connection = http.client.HTTPConnection(host, port or 80, timeout=REQUEST_SECONDS)
+
+    def get(self, path: str) -> Any:
+        """The answer to GET `path`; errors as :meth:`post`."""
+        return self._call("GET", path, None)
+
+    def post(self, path: str, body: Any) -> Any:
+        """The answer to POST `path` with a JSON body.
+
+        Raises:
+            Refused: the coordinator does not take it, with its reason.
+            Failed: there was no answer for too long.
+        """
+        return self._call("POST", path, json.dumps(body))
+
+    def close(self) -> None:
+        """Ends the connection."""
+        self._connection.close()
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _call(self, method: str, path: str, body: Optional[str]) -> Any:
+        first: Optional[float] = None
+        delay = 0.05
+        while True:
+            try:
+                return self._once(method, path, body)
+            except (OSError, http.client.HTTPException, _Again) as error:
+                self._connection.close()
+                now = time.monotonic()
+                first = now if first is None else first
+                if now - first >= self._patience_seconds:
+                    why = str(error) or type(error).__name__
+                    raise Failed(
+                        f"{self.url} has not answered {method} {path} for {self._patience_seconds:g} seconds ({why}); "
+                        "start the coordinator on its file again, then this"
+                    ) from None
+            # Many workers that lost one coordinator do not come back all in the same moment.
+            time.sleep(delay * random.uniform(0.5, 1.0))
+            delay = min(2.0, delay * 2)
+
+    def _once(self, method: str, path: str, body: Optional[str]) -> Any:
+        headers = {} if body is None else {"Content-Type": "application/json"}
+        self._connection.request(method, path, body, headers)
+        response = self._connection.getresponse()
+        text = response.read()
+        try:
+            answer = json.loads(text)
+        except ValueError:
+            raise Failed(f"{self.url} answers {method} {path} with something else than JSON: it is no coordinator") from None
+        if response.status == 200:
+            return answer
+        sentence = answer.get("error", text.decode(errors="replace")) if isinstance(answer, dict) else str(answer)
+        if response.status == 503:
+            raise _Again(sentence)
+        raise Refused(sentence, response.status)
+
+
+class _Again(Exception):
+    """The coordinator cannot now."""

@@ -1,0 +1,130 @@
+"""How far the work is. Every question here is about batches and workers; pairs and results are not looked at."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import time
+from dataclasses import asdict, dataclass
+from typing import Any, Dict, List, Optional
+
+#: The rate is that of the last so many seconds.
+RATE_SECONDS = 10.0
+
+
+@dataclass(frozen=True)
+class WorkerProgress:
+    """One worker."""
+
+    name: str
+    #: Batches and pairs that it delivered.
+    batches: int
+    pairs: int
+    #: Pairs that it has on lease now.
+    leased_pairs: int
+    #: When the first of its leases runs out, in seconds from now; None without one.
+    lease_seconds: Optional[float]
+    #: How long ago it was last heard of, in seconds.
+    silent_seconds: float
+
+
+@dataclass(frozen=True)
+class Progress:
+    """All of the work."""
+
+    samples: int
+    pairs: int
+    done_pairs: int
+    leased_pairs: int
+    batches: int
+    done_batches: int
+    #: Batches that were handed out more than once.
+    repeated_batches: int
+    #: Rows that the table refused: none, if all is well.
+    rejects: int
+    #: Pairs per second, over the last ten seconds (or since the first batch, if that is less); over all of the time when all is done.
+    rate: float
+    #: Seconds of work left at that rate; None where that is not known.
+    left_seconds: Optional[float]
+    #: Seconds since the first batch was handed out, to now or to the end; None before.
+    elapsed_seconds: Optional[float]
+    #: What the file, its WAL and its log take on the disk, in bytes.
+    disk_bytes: int
+    workers: List[WorkerProgress]
+
+    @property
+    def finished(self) -> bool:
+        return self.done_pairs == self.pairs
+
+    def to_json(self) -> Dict[str, Any]:
+        """The answer to GET /progress."""
+        return {**asdict(self), "finished": self.finished}
+
+
+def progress(con: sqlite3.Connection, path: str) -> Progress:
+    """Looks how far the work is, as one state of the file at `path`."""
+    con.execute("BEGIN")
+    try:
+        now = time.time()
+        samples, pairs, done_pairs, started = con.execute("SELECT samples, pairs, done_pairs, started FROM work").fetchone()
+        (batches,) = con.execute("SELECT coalesce(max(id), 0) FROM batch").fetchone()
+        (open_batches,) = con.execute("SELECT count(*) FROM batch WHERE done IS NULL").fetchone()
+        (repeated,) = con.execute("SELECT count(*) FROM batch WHERE tries > 1").fetchone()
+        (last_done,) = con.execute("SELECT max(done) FROM batch WHERE done IS NOT NULL").fetchone()
+        finished = done_pairs == pairs
+        end = last_done if finished and last_done is not None else now
+        (recent,) = con.execute("SELECT coalesce(sum(pairs), 0) FROM batch WHERE done > ?", (now - RATE_SECONDS,)).fetchone()
+        rejects = 0
+        if con.execute("SELECT 1 FROM sqlite_schema WHERE name = 'densite_rejects'").fetchone():
+            (rejects,) = con.execute("SELECT count(*) FROM densite_rejects").fetchone()
+        workers = _workers(con, now)
+    finally:
+        con.execute("COMMIT")
+    elapsed = None if started is None else max(0.0, end - started)
+    rate = 0.0
+    if elapsed:
+        rate = done_pairs / elapsed if finished else recent / max(0.5, min(RATE_SECONDS, elapsed))
+    return Progress(
+        samples=samples,
+        pairs=pairs,
+        done_pairs=done_pairs,
+        leased_pairs=sum(worker.leased_pairs for worker in workers),
+        batches=batches,
+        done_batches=batches - open_batches,
+        repeated_batches=repeated,
+        rejects=rejects,
+        rate=rate,
+        left_seconds=0.0 if finished else (pairs - done_pairs) / rate if rate else None,
+        elapsed_seconds=elapsed,
+        disk_bytes=disk_bytes(path),
+        workers=workers,
+    )
+
+
+def _workers(con: sqlite3.Connection, now: float) -> List[WorkerProgress]:
+    on_lease = {
+        name: (pairs, ends - now)
+        for name, pairs, ends in con.execute(
+            "SELECT worker, sum(pairs), min(expires) FROM batch WHERE done IS NULL AND expires > ? GROUP BY worker", (now,)
+        )
+    }
+    workers = []
+    for name, batches, pairs, last in con.execute("SELECT name, batches, pairs, last FROM worker ORDER BY name"):
+        leased, ends = on_lease.get(name, (0, None))
+        workers.append(WorkerProgress(name, batches, pairs, leased, ends, max(0.0, now - last)))
+    return workers
+
+
+def disk_bytes(path: str) -> int:
+    """What a database and all that lies beside it (WAL, its index, the log) take on the disk, in bytes."""
+    log = path + "-log"
+    names = [path, path + "-wal", path + "-shm"]
+    if os.path.isdir(log):
+        names += [os.path.join(log, name) for name in os.listdir(log)]
+    total = 0
+    for name in names:
+        try:
+            total += os.stat(name).st_blocks * 512
+        except FileNotFoundError:  # it has just gone
+            pass
+    return total

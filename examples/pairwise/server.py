@@ -1,0 +1,140 @@
+"""The coordinator's HTTP server: sockets, bodies and errors. What is answered is in :mod:`.routes`.
+
+Speaks HTTP/1.1 with connections that are kept; one thread a connection. Every error is a JSON object ``{"error": sentence}``.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import socket
+import sqlite3
+import sys
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, Callable, Generator, Optional
+from urllib.parse import parse_qs, urlsplit
+
+from .errors import Failed, Refused
+from .routes import Coordinator, Text
+
+#: Bytes in a request, at most.
+MOST_BYTES = 8 << 20
+
+
+class Server(ThreadingHTTPServer):
+    """Listens, and knows the coordinator whose answers it gives."""
+
+    daemon_threads = True
+    # A burst of workers that all come back at once finds room.
+    request_queue_size = 128
+
+    def __init__(self, host: str, port: int, coordinator: Coordinator) -> None:
+        self.coordinator = coordinator
+        if ":" in host:
+            self.address_family = socket.AF_INET6
+        try:
+            super().__init__((host, port), Handler)
+        except OSError as error:
+            if error.errno == errno.EADDRINUSE:
+                why = "the port is in use, perhaps by another coordinator; end that, or take another one with --port (0: any that is free)"
+            else:
+                why = f"{error.strerror or error}; --host and --port name another address"
+            raise Failed(f"cannot listen on {host}, port {port}: {why}") from None
+        except OverflowError:
+            raise Failed(f"cannot listen on port {port}: ports are 0 to 65535", 2) from None
+
+    @property
+    def url(self) -> str:
+        """Where it is reached."""
+        host, port = self.server_address[:2]
+        return f"http://[{host!s}]:{port}" if self.address_family == socket.AF_INET6 else f"http://{host!s}:{port}"
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A worker that goes away in the middle of an answer is no news; anything else is."""
+        error = sys.exc_info()[1]
+        if not isinstance(error, (ConnectionError, TimeoutError, socket.timeout)):
+            print(f"request of {client_address}: {type(error).__name__}: {error}", file=sys.stderr, flush=True)
+
+
+class Handler(BaseHTTPRequestHandler):
+    """One connection."""
+
+    server: Server
+    protocol_version = "HTTP/1.1"
+    #: A connection that is silent for so long, in seconds, is closed; workers come back with a new one.
+    timeout = 60
+    # Answers go out at once, and in as few packets as they need.
+    disable_nagle_algorithm = True
+    wbufsize = -1
+
+    def do_GET(self) -> None:  # noqa: N802: the name is http.server's
+        url = urlsplit(self.path)
+        query = {name: values[-1] for name, values in parse_qs(url.query).items()}
+        self._answer(lambda: self.server.coordinator.get(url.path, query))
+
+    def do_POST(self) -> None:  # noqa: N802
+        self._answer(lambda: self.server.coordinator.post(urlsplit(self.path).path, self._body()))
+
+    def _body(self) -> Any:
+        length = self.headers.get("Content-Length", "")
+        if not (length.isascii() and length.isdigit()):
+            self.close_connection = True
+            raise Refused("a request needs its Content-Length", 411)
+        if int(length) > MOST_BYTES:
+            self.close_connection = True
+            raise Refused(f"a request may have {MOST_BYTES:,} bytes, this one has {length}", 413)
+        text = self.rfile.read(int(length))
+        # A page of another site could make a browser send anything else without being asked.
+        if self.headers.get_content_type() != "application/json":
+            raise Refused("the Content-Type must be application/json", 415)
+        try:
+            return json.loads(text)
+        except (ValueError, RecursionError) as error:
+            raise Refused(f"the request is no JSON: {error}") from None
+
+    def _answer(self, ask: Callable[[], Any]) -> None:
+        try:
+            self._send(200, ask())
+        except Refused as refused:
+            self._send(refused.status, {"error": str(refused)})
+        except sqlite3.OperationalError as error:
+            # Locked for longer than we wait, or no space: it may go again, and nothing was acknowledged.
+            print(f"{self.path}: {error}", file=sys.stderr, flush=True)
+            self._send(503, {"error": f"{self.server.coordinator.path}: {error}; try again"}, retry_seconds=1)
+        except sqlite3.DatabaseError as error:
+            print(f"{self.path}: {error}", file=sys.stderr, flush=True)
+            self._send(500, {"error": f"{self.server.coordinator.path}: {error}"})
+
+    def _send(self, status: int, answer: Any, retry_seconds: Optional[int] = None) -> None:
+        kind, body = (answer.kind, answer.body) if isinstance(answer, Text) else ("application/json", json.dumps(answer))
+        self.send_response(status)
+        self.send_header("Content-Type", f"{kind}; charset=utf-8")
+        self.send_header("Cache-Control", "no-store")
+        if retry_seconds is not None:
+            self.send_header("Retry-After", str(retry_seconds))
+        if isinstance(body, str):
+            content = body.encode()
+            self.send_header("Content-Length", str(len(content)))
+            self.end_headers()
+            self.wfile.write(content)
+        else:
+            self.send_header("Transfer-Encoding", "chunked")
+            self.end_headers()
+            self._stream(body)
+        self.wfile.flush()
+
+    def _stream(self, parts: Generator[str, None, None]) -> None:
+        try:
+            for part in parts:
+                content = part.encode()
+                self.wfile.write(b"%x\r\n%s\r\n" % (len(content), content))
+            self.wfile.write(b"0\r\n\r\n")
+        except sqlite3.Error as error:
+            # The status is out: an answer that breaks off is all that is left to say.
+            print(f"{self.path}: {error}", file=sys.stderr, flush=True)
+            self.close_connection = True
+        finally:
+            parts.close()
+
+    def log_message(self, format: str, *arguments: Any) -> None:  # noqa: A002: the name is http.server's
+        """Requests are not logged: there are many, and the page shows what they do."""
