@@ -92,10 +92,11 @@ def renew(con: sqlite3.Connection, lease: Tuple[int, int], worker: str, seconds:
     batch, tries = lease
     now = time.time()
     con.execute("BEGIN IMMEDIATE")
-    con.execute(_SEEN, {"worker": worker, "now": now})
     renewed = con.execute(
         "UPDATE batch SET expires = ? WHERE id = ? AND tries = ? AND worker = ? AND done IS NULL", (now + seconds, batch, tries, worker)
     ).rowcount
+    if renewed:
+        con.execute(_SEEN, {"worker": worker, "now": now})
     con.execute("COMMIT")
     return None if renewed else why_not(con, lease, worker)
 

@@ -48,8 +48,9 @@ class Progress:
     left_seconds: Optional[float]
     #: Seconds since the first batch was handed out, to now or to the end; None before.
     elapsed_seconds: Optional[float]
-    #: What the file, its WAL and its log take on the disk, in bytes.
-    disk_bytes: int
+    #: What the file, and the logs beside it (SQLite's WAL, Densite's log), take on the disk, in bytes.
+    file_bytes: int
+    log_bytes: int
     workers: List[WorkerProgress]
 
     @property
@@ -96,7 +97,8 @@ def progress(con: sqlite3.Connection, path: str) -> Progress:
         rate=rate,
         left_seconds=0.0 if finished else (pairs - done_pairs) / rate if rate else None,
         elapsed_seconds=elapsed,
-        disk_bytes=disk_bytes(path),
+        file_bytes=_disk_bytes(path),
+        log_bytes=_disk_bytes(path + "-wal", path + "-shm", *_in(path + "-log")),
         workers=workers,
     )
 
@@ -115,16 +117,16 @@ def _workers(con: sqlite3.Connection, now: float) -> List[WorkerProgress]:
     return workers
 
 
-def disk_bytes(path: str) -> int:
-    """What a database and all that lies beside it (WAL, its index, the log) take on the disk, in bytes."""
-    log = path + "-log"
-    names = [path, path + "-wal", path + "-shm"]
-    if os.path.isdir(log):
-        names += [os.path.join(log, name) for name in os.listdir(log)]
+def _in(folder: str) -> List[str]:
+    """The files of a folder, if it is there."""
+    return [os.path.join(folder, name) for name in os.listdir(folder)] if os.path.isdir(folder) else []
+
+
+def _disk_bytes(*names: str) -> int:
     total = 0
     for name in names:
         try:
             total += os.stat(name).st_blocks * 512
-        except FileNotFoundError:  # it has just gone
+        except FileNotFoundError:  # it is not there, or has just gone
             pass
     return total

@@ -45,7 +45,7 @@ def generate(number: int, length: int, seed: int) -> Sample:
             at += chance.gauss(0.0, 1.0)
             values.append(at)
     else:
-        turns, phase = chance.uniform(2.5, 3.5), chance.random()
+        turns, phase = chance.uniform(2.8, 3.2), chance.uniform(0.0, 0.25)
         warp, warp_phase = chance.uniform(0.0, 0.12), chance.random()
         for i in range(length):
             t = i / length

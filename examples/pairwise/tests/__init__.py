@@ -1,0 +1,1 @@
+"""The tests of the pairwise system: ``make pairwise-test``."""

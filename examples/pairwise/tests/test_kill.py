@@ -1,0 +1,58 @@
+"""Killed workers and coordinators: nothing acknowledged is lost, every pair is there once."""
+
+from ..verify import verify
+from .support import Case, end_well, free_port, stopped
+
+
+class Kill(Case):
+    def test_acknowledged_results_survive_a_kill_at_once(self):
+        self.make(6, length=8, batch_pairs=4)
+        port = str(free_port())
+        there = []
+        # As often as there are batches: deliver, and kill as soon as the answer is there.
+        for round_ in range(1, 5):
+            served, url = self.serve("--port", port)
+            client = self.client(url)
+            self.assertEqual(client.get("/progress")["done_pairs"], len(there))
+            got = client.post("/lease", {"worker": "w"})
+            results = [[a, b, round_ + a / 10] for a, b in got["pairs"]]
+            client.post("/results", {"worker": "w", "lease": got["lease"], "results": results})
+            self.end(served)
+            there += results
+        con = self.connection()
+        self.assertEqual(con.execute("SELECT a, b, distance FROM temp.result_in ORDER BY a, b").fetchall(), sorted(map(tuple, there)))
+        self.assertEqual(len(there), 15)
+
+    def test_a_killed_worker_and_a_killed_coordinator(self):
+        # Slow enough, by long series, to be killed in the middle.
+        self.make(60, length=192, window=24, batch_pairs=20)
+        served, url = self.serve("--lease", "1.5")
+        port = url.rpartition(":")[2]
+        client = self.client(url)
+        lost, *others = (self.start("work", url, "--name", name) for name in ("lost", "w2", "w3"))
+
+        def leased():
+            """What the worker `lost` has on lease, in pairs; it is held meanwhile, so that this stays true."""
+            with stopped(lost):
+                pairs = next((w["leased_pairs"] for w in client.get("/progress")["workers"] if w["name"] == "lost"), 0)
+                if pairs:
+                    self.end(lost)
+                return pairs
+
+        self.assertEqual(self.until("the worker has a lease", leased), 20)
+        before = self.until("a quarter is done", lambda: (n := client.get("/progress")["done_pairs"]) > 1770 / 4 and n)
+        self.assertLess(before, 1770)
+        self.end(served)
+        served, _ = self.serve("--lease", "1.5", "--port", port)
+        self.assertGreaterEqual(client.get("/progress")["done_pairs"], before)
+        self.until("all is done", lambda: client.get("/progress")["finished"])
+        end_well(self, others)
+        now = client.get("/progress")
+        self.assertGreaterEqual(now["repeated_batches"], 1)  # that of the lost worker
+        self.assertEqual(now["rejects"], 0)
+        self.assertEqual(sum(worker["pairs"] for worker in now["workers"]), 1770)
+        served.terminate()
+        self.assertEqual(served.wait(20), 0)
+        report = verify(self.path, check=60)
+        self.assertEqual((report.pairs, report.checked), (1770, 60))
+        self.assertLess(report.stored_bytes, report.plain_bytes)

@@ -1,0 +1,106 @@
+"""Work going out: every pair once, lost leases again, and no look at the pairs to find them."""
+
+import time
+
+from .. import leases, schema
+from ..results import deliver
+from .support import Case
+
+
+def lease_of(got):
+    return (got.batch, got.tries)
+
+
+class Leases(Case):
+    def all_of(self, con, worker="w", seconds=60.0):
+        found = []
+        while isinstance(got := leases.take(con, worker, seconds), leases.Lease):
+            found.append(got)
+        return found, got
+
+    def test_every_pair_is_handed_out_once(self):
+        self.make(13, length=8, batch_pairs=10)
+        found, nothing = self.all_of(self.connection())
+        pairs = [pair for lease in found for pair in lease.pairs]
+        self.assertEqual(sorted(pairs), [(a, b) for a in range(1, 14) for b in range(a + 1, 14)])
+        self.assertEqual([len(lease.pairs) for lease in found], [10] * 7 + [8])
+        self.assertEqual(len({lease.name for lease in found}), 8)
+        self.assertFalse(nothing.finished)
+        self.assertTrue(0 < nothing.wait <= 1)
+
+    def test_samples_added_later_bring_exactly_their_pairs(self):
+        self.make(5, length=8, batch_pairs=4)
+        con = self.connection()
+        self.assertEqual(schema.add(con, 3), 3 * 5 + 3)
+        rows = con.execute("SELECT a, b FROM pair ORDER BY b, a").fetchall()
+        self.assertEqual(rows, [(a, b) for b in range(2, 9) for a in range(1, b)])
+        found, _ = self.all_of(con)
+        self.assertEqual(sum(len(lease.pairs) for lease in found), 8 * 7 // 2)
+
+    def test_a_lease_that_ran_out_is_handed_out_again_and_not_before(self):
+        self.make(4, length=8, batch_pairs=100)
+        con = self.connection()
+        first = leases.take(con, "lost", 0.3)
+        began = time.monotonic()
+        while not isinstance(again := leases.take(con, "other", 60), leases.Lease):
+            time.sleep(again.wait)
+        self.assertGreaterEqual(time.monotonic() - began, 0.25)
+        self.assertEqual((again.batch, again.pairs), (first.batch, first.pairs))
+        self.assertNotEqual(again.name, first.name)
+        self.assertIn("other has the batch now", leases.why_not(con, lease_of(first), "lost"))
+
+    def test_a_lease_that_is_renewed_does_not_run_out(self):
+        self.make(4, length=8, batch_pairs=100)
+        con = self.connection()
+        got = leases.take(con, "slow", 0.4)
+        for _ in range(4):
+            time.sleep(0.2)
+            self.assertIsNone(leases.renew(con, lease_of(got), "slow", 0.4))
+            self.assertIsInstance(leases.take(con, "other", 60), leases.Nothing)
+
+    def test_a_lease_is_known_to_the_next_who_opens_the_file(self):
+        self.make(4, length=8, batch_pairs=100)
+        con = self.connection()
+        got = leases.take(con, "w", 60)
+        con.close()
+        con = self.connection()
+        self.assertIsInstance(leases.take(con, "other", 60), leases.Nothing)
+        self.assertIsNone(leases.renew(con, lease_of(got), "w", 60))
+        self.assertIn("is w's", leases.renew(con, lease_of(got), "other", 60))
+        self.assertIn("no lease 1.9", leases.renew(con, (1, 9), "w", 60))
+        self.assertIn("no batch 77", leases.renew(con, (77, 1), "w", 60))
+
+    def test_what_is_there_is_not_handed_out_again(self):
+        self.make(5, length=8, batch_pairs=100)
+        con = self.connection()
+        got = leases.take(con, "lost", 0.05)
+        deliver(con, lease_of(got), "lost", [[a, b, 1] for a, b in got.pairs[:7]])
+        time.sleep(0.06)
+        self.assertEqual(leases.take(con, "other", 60).pairs, got.pairs[7:])
+
+    def test_what_was_delivered_and_not_noted_is_settled(self):
+        self.make(5, length=8, batch_pairs=6)
+        con = self.connection()
+        got = leases.take(con, "w", 60)
+        # As if the coordinator had died between the two transactions of a delivery.
+        con.executemany("INSERT INTO temp.result_in VALUES (?, ?, 1.0)", got.pairs)
+        self.assertEqual(leases.settle(con), 1)
+        self.assertEqual(con.execute("SELECT done_pairs FROM work").fetchone(), (6,))
+        self.assertEqual(con.execute("SELECT name, batches, pairs FROM worker").fetchall(), [("w", 1, 6)])
+        self.assertEqual(leases.settle(con), 0)
+
+    def test_handing_out_looks_at_no_pair(self):
+        self.make(4, length=8)
+        con = self.connection()
+
+        def plan(sql, parameters):
+            return [row[3] for row in con.execute("EXPLAIN QUERY PLAN " + sql, parameters)]
+
+        taking = plan(leases._TAKE, {"worker": "w", "now": 0, "expires": 0})
+        self.assertTrue(any("batch_open" in step for step in taking), taking)
+        for step in taking:
+            self.assertNotIn("SCAN", step)
+            self.assertNotIn("TEMP B-TREE", step)
+            self.assertNotIn("pair", step)
+        looking = plan(leases._MISSING, (1,))
+        self.assertTrue(any("SEARCH p USING PRIMARY KEY (batch=?)" in step for step in looking), looking)
