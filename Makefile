@@ -1,7 +1,7 @@
 # The one door of Densite. Every target does its own set-up inside this folder and says what the machine lacks.
 #
 #   make demo          the main job on generated TPC-H data, with a table of before and after
-#   make test          every test: the workspace's own, the Python package's, then SQLite's
+#   make test          every test: the workspace's own, the Python package's, the pairwise example's, then SQLite's
 #   make bench         what the README claims, side by side with plain SQLite; writes bench/RESULTS.md
 #                        QUICK=1     small data (scale factor 0.1), a few minutes
 #                        ONLY=q1,q8  these measures only        ROUNDS=9   how often each is taken
@@ -9,6 +9,9 @@
 #   make wheel         the Python package with the extension and the command: target/wheels/densite-*-py3-none-manylinux_*.whl
 #   make chroma        two releases of Chroma, for the tests of its directories: target/chroma-venvs
 #   make python-test   the Python package with the sqlite3 modules of the Pythons that are there, pysqlite3 and apsw; the wheel
+#   make pairwise      examples/pairwise: all pairs of 300 samples by a coordinator and 4 workers, with a status page to look at, and whether the result is right
+#                        SAMPLES=300 WORKERS=4    how many        PORT=8765  of the status page (any that is free)
+#   make pairwise-test its tests, with killed workers and a killed coordinator
 #   make sqlite-suite  SQLite's own tests with Densite as the default VFS
 #   make crash         crash and model tests, each for MINUTES=60, from SEED if given
 #   make fuzz          the decoders' fuzzer for MINUTES=60, from SEED if given
@@ -28,7 +31,7 @@ MINUTES ?= 60
 RELEASE := cargo build --release --locked
 BENCH := target/release/densite-bench
 
-.PHONY: help demo test cargo-test chroma python-test bench crash fuzz lint ext sqlite-suite wheel need-build need-test
+.PHONY: help demo test cargo-test chroma python-test bench crash fuzz lint ext pairwise pairwise-test sqlite-suite wheel need-build need-test
 
 help:
 	@sed -n '2,/^$$/s/^# \{0,1\}//p' Makefile
@@ -46,7 +49,7 @@ demo: need-build
 	$(RELEASE) -p densite-extension -p densite-cli -p densite-bench
 	$(BENCH) demo
 
-test: need-test ext cargo-test python-test sqlite-suite
+test: need-test ext cargo-test python-test pairwise-test sqlite-suite
 
 cargo-test: need-test ext chroma
 	cargo test --workspace --locked
@@ -61,6 +64,20 @@ python-test: need-test wheel
 wheel: ext
 	@scripts/need.sh wheel
 	python3 python/wheel.py target/release target/wheels
+
+# The example needs no environment of its own: only Python's standard library, and the package as it lies here.
+pairwise pairwise-test: export PYTHONPATH := $(CURDIR)/python:$(CURDIR)/examples
+pairwise pairwise-test: export DENSITE_LIBRARY := $(CURDIR)/target/release/libdensite.so
+pairwise pairwise-test: export PYTHONDONTWRITEBYTECODE := 1
+
+pairwise: ext
+	@scripts/need.sh python
+	rm -rf target/pairwise
+	mkdir -p target/pairwise
+	python3 -m pairwise run target/pairwise/pairs.db --samples '$(or $(SAMPLES),300)' --workers '$(or $(WORKERS),4)' --port '$(or $(PORT),0)'
+
+pairwise-test: need-test ext
+	PYTHONWARNINGS=error python3 -m unittest discover -s examples/pairwise/tests -t examples
 
 sqlite-suite: need-test ext
 	tests/sqlite-suite/setup.sh target/sqlite-suite

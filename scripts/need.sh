@@ -1,5 +1,5 @@
 #!/bin/sh
-# need.sh build|wheel|test|bench
+# need.sh build|python|wheel|test|bench
 #
 # Says what this machine lacks for the given work and the one command that installs it. Prints nothing and succeeds when all is there.
 set -u
@@ -17,6 +17,9 @@ has() { command -v "$1"; }
 want build-essential make has make
 want build-essential "a C compiler (cc)" has cc
 want git git has git
+if [ "${1:-}" = python ]; then
+  want python3 python3 has python3
+fi
 if [ "${1:-}" = wheel ]; then
   want python3 python3 has python3
   want binutils "objdump, readelf and strip" has objdump

@@ -159,7 +159,9 @@ def _parser() -> argparse.ArgumentParser:
     worker = verb("work", _work, "be a worker of a coordinator, until all is done")
     worker.add_argument("url", nargs="?", default=f"http://{HOST}:{PORT}", help=f"of the coordinator (http://{HOST}:{PORT})")
     worker.add_argument("--name", default=f"{os.uname().nodename[:40]}:{os.getpid()}", help="what the status page calls it (host:process)")
-    worker.add_argument("--patience", type=_number(float, 0, 86_400), default=60.0, help="how long to wait for a coordinator that is away, in seconds (60)")
+    worker.add_argument(
+        "--patience", type=_number(float, 0, 86_400), default=60.0, help="how long to wait for a coordinator that is away, in seconds (60)"
+    )
     query = verb("query", _query, "print the distances between two sets of samples as CSV")
     query.add_argument("file")
     query.add_argument("left", help="samples as numbers, ranges and kinds: 1-50,77,sine")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from array import array
-from typing import List
+from typing import List, Set
 
 import densite
 
@@ -26,7 +26,7 @@ def samples_of(con: sqlite3.Connection, text: str) -> List[int]:
         Refused: it names none, or one that there is not.
     """
     (most,) = con.execute("SELECT samples FROM work").fetchone()
-    found = set()
+    found: Set[int] = set()
     for part in filter(None, (part.strip() for part in text.split(","))):
         low, dash, high = part.partition("-")
         if all(number.isascii() and number.isdigit() and len(number) < 19 for number in (low, high if dash else low)):

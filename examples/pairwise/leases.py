@@ -37,10 +37,10 @@ class Nothing(NamedTuple):
     wait: float
 
 
-# One look into the index batch_open: the first entry is the batch that has been free for longest.
+# One look into the index batch_open, at the last entry that is not later than now: the lease that ran out last, else the next batch that is new.
 _TAKE = """
 UPDATE batch SET worker = :worker, tries = tries + 1, expires = :expires
- WHERE id = (SELECT id FROM batch WHERE done IS NULL AND expires <= :now ORDER BY expires LIMIT 1)
+ WHERE id = (SELECT id FROM batch WHERE done IS NULL AND expires <= :now ORDER BY expires DESC LIMIT 1)
 RETURNING id, tries
 """
 _MISSING = """

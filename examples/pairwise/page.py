@@ -14,6 +14,9 @@ from .progress import Progress, WorkerProgress
 
 _TEMPLATE = string.Template((pathlib.Path(__file__).parent / "page.html").read_text(encoding="utf-8"))
 
+#: A worker without a lease that has not been heard of for so long, in seconds, is shown as silent while there is work.
+SILENT_SECONDS = 10.0
+
 
 def render(now: Progress, counts: Optional[Counts], path: str) -> str:
     """The page for a state of the work; `path` is the file's."""
@@ -50,13 +53,16 @@ def render(now: Progress, counts: Optional[Counts], path: str) -> str:
         log=size(now.log_bytes),
         plot=plot.histogram(counts) if counts and known else '<p class="empty">No distances yet.</p>',
         known=f"{known:,}",
-        workers="".join(map(_row, now.workers)) or '<tr><td class="empty" colspan="5">No worker has come yet.</td></tr>',
+        workers="".join(_row(worker, now.finished) for worker in now.workers)
+        or '<tr><td class="empty" colspan="5">No worker has come yet.</td></tr>',
     )
 
 
-def _row(worker: WorkerProgress) -> str:
+def _row(worker: WorkerProgress, finished: bool) -> str:
     if worker.leased_pairs and worker.lease_seconds is not None:
         lease = f'<span class="dot working"></span>{worker.leased_pairs:,} pairs, {duration(worker.lease_seconds)} left'
+    elif worker.silent_seconds > SILENT_SECONDS and not finished:
+        lease = '<span class="dot silent"></span>silent'
     else:
         lease = '<span class="dot"></span>none'
     return (
@@ -83,8 +89,5 @@ def size(count: float) -> str:
     """Bytes as a person says them: ``712 bytes``, ``1.4 MB`` (of a million bytes)."""
     if count < 1000:
         return f"{count:.0f} bytes"
-    for unit in ("kB", "MB", "GB"):
-        count /= 1000
-        if count < 1000:
-            break
-    return f"{count:.3g} {unit}"
+    unit, divisor = ("kB", 1e3) if count < 999_500 else ("MB", 1e6) if count < 999_500_000 else ("GB", 1e9)
+    return f"{count / divisor:.3g} {unit}"

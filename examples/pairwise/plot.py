@@ -22,9 +22,7 @@ def histogram(counts: Counts) -> str:
     def y_of(count: float) -> float:
         return _HEIGHT - _BOTTOM - (_HEIGHT - _TOP - _BOTTOM) * count / top
 
-    parts: List[str] = [
-        f'<svg class="plot" viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" aria-label="How many pairs have which distance">'
-    ]
+    parts: List[str] = [f'<svg class="plot" viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" aria-label="How many pairs have which distance">']
     for count in range(0, int(top) + 1, int(step)):
         y = y_of(count)
         parts.append(f'<line class="grid" x1="{_LEFT}" x2="{_WIDTH - _RIGHT}" y1="{y:.1f}" y2="{y:.1f}"/>')

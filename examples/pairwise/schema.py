@@ -2,11 +2,13 @@
 
 What goes out and what comes in are kept apart, because they have different needs:
 
-- ``batch`` is what hands out. It is small, one row for some hundred pairs, and its partial index holds only what is still to be done, by the time from
-  which it may be handed out: 0 for what never was, else the end of its lease. The next batch is the first entry of that index, whether it
-  is new or was lost with its worker; no pair is looked at.
+- ``batch`` is what hands out. It is small, one row for some hundred pairs, and its partial index holds only what is still to be done, by the time
+  from which it may be handed out: the end of its lease, or, for what never was on lease, long ago (minus its number, so that batches go out in
+  order). The next batch is the last entry of that index that is not in the future: what was lost with its worker first, then what is new. No pair
+  is looked at.
 - ``pair`` says which pairs a batch has: written once, read by batch.
-- ``result`` holds the distances. It is written through ``densite_ingest`` only, so a delivery costs one sync of the log and no wait for this file's lock.
+- ``result`` holds the distances. It is written through ``densite_ingest`` only, so a delivery costs one sync of the log and does not wait for this
+  file's lock.
 
 `a` is always less than `b`.
 """
@@ -52,7 +54,7 @@ CREATE TABLE batch(
     pairs   INTEGER NOT NULL,
     tries   INTEGER NOT NULL DEFAULT 0, -- how often it was handed out; with the id, the name of a lease
     worker  TEXT,                       -- who had it last
-    expires REAL NOT NULL DEFAULT 0,    -- from then on it may be handed out
+    expires REAL NOT NULL,              -- from then on it may be handed out; negative if it never was
     done    REAL                        -- when all its results were there
 ) STRICT;
 CREATE INDEX batch_open ON batch(expires) WHERE done IS NULL;
@@ -80,7 +82,7 @@ SELECT :first + (row_number() OVER (ORDER BY y.id, x.id) - 1) / :size, x.id, y.i
   FROM sample y JOIN sample x ON x.id < y.id
  WHERE y.id > :old
 """
-_BATCHES = "INSERT INTO batch(id, pairs) SELECT batch, count(*) FROM pair WHERE batch >= :first GROUP BY batch"
+_BATCHES = "INSERT INTO batch(id, pairs, expires) SELECT batch, count(*), -batch FROM pair WHERE batch >= :first GROUP BY batch"
 
 
 class Settings(NamedTuple):

@@ -67,12 +67,12 @@ class Handler(BaseHTTPRequestHandler):
     disable_nagle_algorithm = True
     wbufsize = -1
 
-    def do_GET(self) -> None:  # noqa: N802: the name is http.server's
+    def do_GET(self) -> None:
         url = urlsplit(self.path)
         query = {name: values[-1] for name, values in parse_qs(url.query).items()}
         self._answer(lambda: self.server.coordinator.get(url.path, query))
 
-    def do_POST(self) -> None:  # noqa: N802
+    def do_POST(self) -> None:
         self._answer(lambda: self.server.coordinator.post(urlsplit(self.path).path, self._body()))
 
     def _body(self) -> Any:
@@ -136,5 +136,5 @@ class Handler(BaseHTTPRequestHandler):
         finally:
             parts.close()
 
-    def log_message(self, format: str, *arguments: Any) -> None:  # noqa: A002: the name is http.server's
+    def log_message(self, format: str, *arguments: Any) -> None:
         """Requests are not logged: there are many, and the page shows what they do."""

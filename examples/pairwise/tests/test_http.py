@@ -193,7 +193,9 @@ class Commands(Case):
         self.assertIn("w: computed 45 pairs", worker.communicate(timeout=20)[0])
         code, out, _ = self.says("query", "pairs.db", "1-2", "1,9-10")  # beside the coordinator
         lines = out.splitlines()
-        self.assertEqual((code, lines[0], [line.rpartition(",")[0] for line in lines[1:]]), (0, "a,b,distance", ["1,2", "1,9", "1,10", "2,9", "2,10"]))
+        self.assertEqual(
+            (code, lines[0], [line.rpartition(",")[0] for line in lines[1:]]), (0, "a,b,distance", ["1,2", "1,9", "1,10", "2,9", "2,10"])
+        )
         served.terminate()
         self.assertEqual(served.wait(20), 0)
         self.assertIn("45 pairs, each there once; 45 computed again", self.says("verify", "pairs.db")[1])

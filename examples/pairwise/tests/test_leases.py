@@ -23,7 +23,7 @@ class Leases(Case):
         found, nothing = self.all_of(self.connection())
         pairs = [pair for lease in found for pair in lease.pairs]
         self.assertEqual(sorted(pairs), [(a, b) for a in range(1, 14) for b in range(a + 1, 14)])
-        self.assertEqual([len(lease.pairs) for lease in found], [10] * 7 + [8])
+        self.assertEqual([(lease.batch, len(lease.pairs)) for lease in found], [(n, 10) for n in range(1, 8)] + [(8, 8)])
         self.assertEqual(len({lease.name for lease in found}), 8)
         self.assertFalse(nothing.finished)
         self.assertTrue(0 < nothing.wait <= 1)
@@ -48,6 +48,14 @@ class Leases(Case):
         self.assertEqual((again.batch, again.pairs), (first.batch, first.pairs))
         self.assertNotEqual(again.name, first.name)
         self.assertIn("other has the batch now", leases.why_not(con, lease_of(first), "lost"))
+
+    def test_what_was_lost_goes_out_before_what_is_new(self):
+        self.make(5, length=8, batch_pairs=3)
+        con = self.connection()
+        leases.take(con, "w", 60)
+        lost = leases.take(con, "lost", 0.05)
+        time.sleep(0.06)
+        self.assertEqual([leases.take(con, "w", 60)[:2] for _ in range(3)], [(lost.batch, 2), (3, 1), (4, 1)])
 
     def test_a_lease_that_is_renewed_does_not_run_out(self):
         self.make(4, length=8, batch_pairs=100)

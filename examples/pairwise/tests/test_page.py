@@ -1,5 +1,6 @@
 """The status page: as text, and in a browser."""
 
+import dataclasses
 import html.parser
 import os
 import pathlib
@@ -11,9 +12,9 @@ import threading
 from .. import page, plot
 from ..dtw import distance
 from ..histogram import BARS, Counts, count
+from ..leases import take
 from ..progress import Progress, WorkerProgress, progress
 from ..results import deliver
-from ..leases import take
 from ..routes import Coordinator
 from ..series import generate
 from ..server import Server
@@ -71,7 +72,7 @@ class Page(Case):
         text = self.rendered()
         for part in ("46.0 % of 435 pairs", ">working<", "200 done", "100 leased", "135 to do", "Distances of 200 pairs", "100 pairs, 45 s left"):
             self.assertIn(part, text)
-        self.con.execute("UPDATE batch SET expires = 0")
+        self.con.execute("UPDATE batch SET expires = 1")
         self.computed("w1", 3)
         text = self.rendered()
         for part in ("100 % of 435 pairs", ">finished<", '<b id="left">none</b>', "435 done", '<b id="repeated">1</b>'):
@@ -84,6 +85,9 @@ class Page(Case):
         now = Progress(2, 1, 0, 0, 1, 0, 0, 0, 0.0, None, None, 0, 0, [worker])
         text = page.render(now, None, "/tmp/<b>.db")
         self.assertNotIn("<img", text)
+        self.assertNotIn("</span>silent", text)
+        later = dataclasses.replace(now, workers=[dataclasses.replace(worker, silent_seconds=11.0)])
+        self.assertIn("</span>silent", page.render(later, None, ""))
         self.assertIn("&lt;b&gt;.db", text)
 
     def test_the_histogram_counts_every_distance(self):
