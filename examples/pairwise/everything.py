@@ -13,8 +13,8 @@ from .errors import Failed
 from .page import duration, size
 from .verify import verify
 
-#: How long a coordinator may take to say where it listens, and workers and coordinator to end when all is done, in seconds.
-START_SECONDS = END_SECONDS = 30.0
+#: How long the coordinator may take to answer, and workers and coordinator to end when all is done, in seconds.
+ANSWER_SECONDS = END_SECONDS = 30.0
 
 
 class Process:
@@ -80,7 +80,7 @@ def run(path: str, workers: int, serve: Sequence[str] = ()) -> None:
         processes.append(served)
         print(f"status page: {url}/", flush=True)
         processes += [Process("work", url, "--name", f"w{number}") for number in range(1, workers + 1)]
-        with Client(url, START_SECONDS) as client:
+        with Client(url, ANSWER_SECONDS) as client:
             _watch(client, processes[1:], served)
         for worker in processes[1:]:
             worker.ended_well()

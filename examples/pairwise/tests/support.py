@@ -12,7 +12,7 @@ import sys
 import tempfile
 import time
 import unittest
-from typing import Any, Callable, Iterator, List, Tuple
+from typing import Any, Callable, Iterator, List, Sequence, Tuple
 
 import densite
 
@@ -57,10 +57,10 @@ class Case(unittest.TestCase):
         self.addCleanup(store.close)
         return store
 
-    def start(self, *arguments: str) -> subprocess.Popen:
-        """A command of the program in a process of its own; killed at the end of the test."""
+    def start(self, *arguments: str, before: Sequence[str] = ()) -> subprocess.Popen:
+        """A command of the program in a process of its own, behind the words `before`; killed at the end of the test."""
         process = subprocess.Popen(
-            [sys.executable, "-m", "pairwise", *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=self.dir
+            [*before, sys.executable, "-m", "pairwise", *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=self.dir
         )
         self.addCleanup(self.end, process)
         return process

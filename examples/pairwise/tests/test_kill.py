@@ -55,3 +55,31 @@ class Kill(Case):
         self.assertEqual(served.wait(20), 0)
         report = verify(self.path, check=60)
         self.assertEqual((report.pairs, report.checked), (1770, 60))
+
+    def test_two_coordinators_on_one_file(self):
+        self.make(30, length=64, batch_pairs=10)
+        served = [self.serve(), self.serve()]
+        end_well(self, [self.start("work", url, "--name", f"of{number}") for number, (_, url) in enumerate(served)])
+        now = self.client(served[0][1]).get("/progress")
+        self.assertEqual((now["done_pairs"], now["repeated_batches"]), (435, 0))
+        self.assertEqual(sum(worker["pairs"] for worker in now["workers"]), 435)
+        for process, _ in served:
+            process.terminate()
+            self.assertEqual(process.wait(20), 0)
+        self.assertEqual(verify(self.path).checked, 300)
+
+    def test_no_more_room_stops_the_work_and_loses_nothing(self):
+        """Files that may grow no further stand for a full disk."""
+        self.make(40, length=32, batch_pairs=100)
+        port = free_port()
+        limited = self.start("serve", self.path, "--port", str(port), before=("prlimit", "--fsize=100000", "--"))
+        url = limited.stdout.readline().split()[-1]
+        worker = self.start("work", url, "--name", "patient")
+        for line in iter(limited.stderr.readline, ""):
+            if "disk I/O error" in line:  # SQLite's own word for it
+                break
+            self.assertIn("the disk is full", line)  # the log's
+        self.end(limited)
+        self.serve("--port", str(port))
+        end_well(self, [worker])
+        self.assertEqual(verify(self.path).pairs, 780)
