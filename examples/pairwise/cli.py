@@ -74,7 +74,9 @@ def _serve(options: Any) -> None:
         coordinator = Coordinator(store, options.lease)
         with Server(options.host, options.port, coordinator) as server:
             if coordinator.settled:
-                print(f"{coordinator.settled} batches had been delivered before the last coordinator ended", file=sys.stderr, flush=True)
+                print(
+                    f"batches that were delivered, and not noted, when the last coordinator ended: {coordinator.settled}", file=sys.stderr, flush=True
+                )
             print(f"coordinator of {options.file}: {server.url}", flush=True)
             server.serve_forever(poll_interval=0.1)
     finally:

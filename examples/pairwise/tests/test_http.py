@@ -1,5 +1,6 @@
 """The coordinator over HTTP: what it answers, and what bad requests, a locked file and a coordinator that is away get."""
 
+import ast
 import http.client
 import json
 import pathlib
@@ -8,6 +9,7 @@ import sqlite3
 import sys
 import threading
 import time
+import unittest
 from unittest import mock
 
 import densite
@@ -235,12 +237,13 @@ class Commands(Case):
         for arguments in ((), ("fly",), ("init", "x.db", "--samples", "1"), ("serve",), ("work", "ftp://x")):
             self.assertEqual(self.says(*arguments)[0], 2, arguments)
 
+    @unittest.skipIf(sys.version_info < (3, 10), "this Python does not know what its standard library is")
     def test_nothing_but_the_standard_library_and_densite(self):
         # What the README says of this example.
         for file in pathlib.Path(__file__).parent.parent.glob("*.py"):
-            for line in file.read_text().splitlines():
-                words = line.split()
-                if words[:1] in (["import"], ["from"]) and not words[1].startswith("."):
-                    module = words[1].partition(".")[0].rstrip(",")
-                    if hasattr(sys, "stdlib_module_names"):
-                        self.assertIn(module, {*sys.stdlib_module_names, "densite"}, file)
+            for node in ast.walk(ast.parse(file.read_text())):
+                names = [name.name for name in node.names] if isinstance(node, ast.Import) else []
+                if isinstance(node, ast.ImportFrom) and node.level == 0:
+                    names.append(node.module)
+                for name in names:
+                    self.assertIn(name.partition(".")[0], {*sys.stdlib_module_names, "densite"}, file)
