@@ -150,6 +150,18 @@ impl Record {
         ))
     }
 
+    /// Whether a frame of pages of 2^`page_log2` bytes, or a map node, may begin with these bytes: a look at two of them.
+    pub(crate) fn may_begin(bytes: &[u8], page_log2: u8) -> bool {
+        let [kind, logs, ..] = bytes else {
+            return false;
+        };
+        match kind & ((1 << KIND_BITS) - 1) {
+            1 => logs & ((1 << PAGE_BITS) - 1) == page_log2,
+            2 => *logs <= MAX_LEVEL,
+            _ => false,
+        }
+    }
+
     /// Header and payload of the whole record `bytes`, verified.
     pub(crate) fn open(bytes: &[u8], salt: u64, offset: u64) -> Option<(Record, u64, &[u8])> {
         let (r, sum) = Record::parse(bytes)?;

@@ -132,6 +132,11 @@ impl Look<'_> {
 
     /// If the record that seems to begin at `off` lives: takes it in, and returns its length. Otherwise 0.
     fn record_at(&self, unit: u64, off: u64, bytes: &[u8], found: &mut Found) -> Result<usize> {
+        // Asked at every byte of a unit, so the two that tell most come first.
+        let page_log2 = self.state.page_size.trailing_zeros() as u8;
+        if !Record::may_begin(bytes, page_log2) {
+            return Ok(0);
+        }
         let Some((record, _)) = Record::parse(bytes) else {
             return Ok(0);
         };
@@ -140,11 +145,8 @@ impl Look<'_> {
             return Ok(0);
         }
         match record.kind {
-            Kind::Frame if 1 << record.page_log2 == self.state.page_size => {
-                self.frame_at(unit, off, record, bytes, found)
-            }
-            Kind::Node => self.node_at(unit, off, record, found),
-            _ => Ok(0),
+            Kind::Frame => self.frame_at(unit, off, record, bytes, found),
+            _ => self.node_at(unit, off, record, found),
         }
     }
 
