@@ -10,6 +10,8 @@ import json
 import sqlite3
 from typing import Any, List, NamedTuple, Optional, Set, Tuple
 
+import densite
+
 from .errors import Refused
 from .leases import Pair, note_if_done, why_not
 
@@ -44,9 +46,8 @@ def deliver(con: sqlite3.Connection, lease: Tuple[int, int], worker: str, result
     batch = lease[0]
     good = _judged(con, batch, results)
     note = why_not(con, lease, worker)
-    con.execute("BEGIN")
-    con.executemany("INSERT INTO temp.result_in(a, b, distance) VALUES (?, ?, ?)", good)
-    con.execute("COMMIT")  # here they become durable: see docs/guides/ingest.md
+    # A transaction of its own: when it returns, they are durable in the log. See docs/guides/ingest.md.
+    densite.insert(con, "result_in", good, schema="temp")
     return Receipt(len(good), note_if_done(con, batch, worker), note)
 
 
