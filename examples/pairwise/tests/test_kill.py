@@ -25,7 +25,7 @@ class Kill(Case):
 
     def test_a_killed_worker_and_a_killed_coordinator(self):
         # Slow enough, by long series, to be killed in the middle.
-        self.make(60, length=192, window=24, batch_pairs=20)
+        self.make(60, length=144, window=24, batch_pairs=20)
         served, url = self.serve("--lease", "1.5")
         port = url.rpartition(":")[2]
         client = self.client(url)
