@@ -9,6 +9,7 @@
 #   make wheel         the Python package with the extension and the command: target/wheels/densite-*-py3-none-manylinux_*.whl
 #   make chroma        two releases of Chroma, for the tests of its directories: target/chroma-venvs
 #   make python-test   the Python package with the sqlite3 modules of the Pythons that are there, pysqlite3 and apsw; the wheel
+#   make examples      the example programs in C, Rust, Go, Java and Node, of the languages that are there: target/examples
 #   make sqlite-suite  SQLite's own tests with Densite as the default VFS
 #   make crash         crash and model tests, each for MINUTES=60, from SEED if given
 #   make fuzz          the decoders' fuzzer for MINUTES=60, from SEED if given
@@ -28,7 +29,7 @@ MINUTES ?= 60
 RELEASE := cargo build --release --locked
 BENCH := target/release/densite-bench
 
-.PHONY: help demo test cargo-test chroma python-test bench crash fuzz lint ext sqlite-suite wheel need-build need-test
+.PHONY: help demo test cargo-test chroma python-test bench crash examples fuzz lint ext sqlite-suite wheel need-build need-test
 
 help:
 	@sed -n '2,/^$$/s/^# \{0,1\}//p' Makefile
@@ -46,7 +47,7 @@ demo: need-build
 	$(RELEASE) -p densite-extension -p densite-cli -p densite-bench
 	$(BENCH) demo
 
-test: need-test ext cargo-test python-test sqlite-suite
+test: need-test ext cargo-test python-test examples sqlite-suite
 
 cargo-test: need-test ext chroma
 	cargo test --workspace --locked
@@ -57,6 +58,9 @@ chroma: need-test
 python-test: need-test wheel
 	python/tests/run.sh target/release/libdensite.so target/python-test
 	python/tests/wheel.sh target/wheels target/python-test
+
+examples: need-build ext
+	examples/run.sh target/release/libdensite.so target/examples
 
 wheel: ext
 	@scripts/need.sh wheel
@@ -80,4 +84,6 @@ fuzz: need-build
 lint: need-build
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
+	cargo fmt --manifest-path examples/rust/Cargo.toml --check
+	cargo clippy --manifest-path examples/rust/Cargo.toml --target-dir target/examples/rust/build --locked -- -D warnings
 	RUSTDOCFLAGS='-D warnings -A rustdoc::private_intra_doc_links' cargo doc --workspace --no-deps --document-private-items --locked
