@@ -71,8 +71,10 @@ node_run() { $limit node weather.mjs "$library" "$1"; }
 
 # What another process finds in the file.
 check() { # check DATABASE
-  "$command" check --quiet "$1" &&
-    [ "$("$command" sql --format csv "$1" "SELECT (SELECT count(*) FROM reading), (SELECT count(*) FROM station)" | tail -n 1)" = 51000,21 ]
+  local found
+  "$command" check --quiet "$1" || return
+  found=$("$command" sql --format csv "$1" "SELECT (SELECT count(*) FROM reading), (SELECT count(*) FROM station)" | tail -n 1)
+  [ "$found" = 51000,21 ] || { echo "another process finds $found readings and stations, expected 51000,21" >&2; return 1; }
 }
 
 example() ( # example LANGUAGE
