@@ -12,6 +12,7 @@
 #   make pairwise      examples/pairwise: all pairs of 300 samples by a coordinator and 4 workers, with a status page to look at, and whether the result is right
 #                        SAMPLES=300 WORKERS=4    how many        PORT=8765  of the status page (any that is free)
 #   make pairwise-test its tests, with killed workers and a killed coordinator
+#   make examples      the example programs in C, Rust, Go, Java and Node, of the languages that are there: target/examples
 #   make sqlite-suite  SQLite's own tests with Densite as the default VFS
 #   make crash         crash and model tests, each for MINUTES=60, from SEED if given
 #   make fuzz          the decoders' fuzzer for MINUTES=60, from SEED if given
@@ -31,7 +32,7 @@ MINUTES ?= 60
 RELEASE := cargo build --release --locked
 BENCH := target/release/densite-bench
 
-.PHONY: help demo test cargo-test chroma python-test bench crash fuzz lint ext pairwise pairwise-test sqlite-suite wheel need-build need-test
+.PHONY: help demo test cargo-test chroma python-test bench crash examples fuzz lint ext pairwise pairwise-test sqlite-suite wheel need-build need-test
 
 help:
 	@sed -n '2,/^$$/s/^# \{0,1\}//p' Makefile
@@ -49,7 +50,7 @@ demo: need-build
 	$(RELEASE) -p densite-extension -p densite-cli -p densite-bench
 	$(BENCH) demo
 
-test: need-test ext cargo-test python-test pairwise-test sqlite-suite
+test: need-test ext cargo-test python-test examples pairwise-test sqlite-suite
 
 cargo-test: need-test ext chroma
 	cargo test --workspace --locked
@@ -60,6 +61,9 @@ chroma: need-test
 python-test: need-test wheel
 	python/tests/run.sh target/release/libdensite.so target/python-test
 	python/tests/wheel.sh target/wheels target/python-test
+
+examples: need-build ext
+	examples/run.sh target/release/libdensite.so target/examples
 
 wheel: ext
 	@scripts/need.sh wheel
@@ -97,4 +101,6 @@ fuzz: need-build
 lint: need-build
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
+	cargo fmt --manifest-path examples/rust/Cargo.toml --check
+	cargo clippy --manifest-path examples/rust/Cargo.toml --target-dir target/examples/rust/build --locked -- -D warnings
 	RUSTDOCFLAGS='-D warnings -A rustdoc::private_intra_doc_links' cargo doc --workspace --no-deps --document-private-items --locked

@@ -24,8 +24,10 @@ extern "C" {
 struct sqlite3;
 struct sqlite3_api_routines;
 
-/* The extension's entry point. */
+/* The extension's entry points. The second also makes the VFS `densite` the default one of that SQLite: every file that is opened from then on without
+** naming a VFS goes through it, so that a new or empty one becomes a Densite file. It is for drivers that open files by path alone, without URIs. */
 int sqlite3_densite_init(struct sqlite3 *db, char **error, const struct sqlite3_api_routines *api);
+int sqlite3_densite_default_init(struct sqlite3 *db, char **error, const struct sqlite3_api_routines *api);
 
 /* ---- codes: the exit codes of the command ---- */
 

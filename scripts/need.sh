@@ -1,5 +1,5 @@
 #!/bin/sh
-# need.sh build|python|wheel|test|bench
+# need.sh build|python|wheel|test|examples|bench
 #
 # Says what this machine lacks for the given work and the one command that installs it. Prints nothing and succeeds when all is there.
 set -u
@@ -34,6 +34,15 @@ if [ "${1:-}" = test ]; then
   want python3-venv "Python's venv" python3 -c 'import ensurepip, venv'
   want util-linux setpriv has setpriv
   want chromium chromium has chromium
+fi
+# The languages of examples/: nothing else needs them, and its run.sh skips those that are not there.
+if [ "${1:-}" = examples ]; then
+  want libsqlite3-dev "SQLite's C header" test -f /usr/include/sqlite3.h
+  want golang-go go has go
+  want default-jdk-headless "a JDK" has javac
+  want maven mvn has mvn
+  want nodejs node has node
+  want npm npm has npm
 fi
 
 # Rust: rustup's, for Debian's own is older than what the code needs.

@@ -28,17 +28,23 @@ fn a_program_in_c_uses_all_of_it() {
         "{}",
         String::from_utf8_lossy(&built.stderr)
     );
-    let ran = Command::new(&program)
-        .arg(dir.path().join("plain.db"))
-        .arg(dir.path().join("small.db"))
-        .output()
-        .expect("run the program");
-    assert!(
-        ran.status.success(),
-        "{:?}: {}",
-        ran.status,
-        String::from_utf8_lossy(&ran.stderr)
-    );
+    for entry in ["usual", "default"] {
+        let ran = Command::new(&program)
+            .arg(dir.path().join(format!("{entry}-plain.db")))
+            .arg(dir.path().join(format!("{entry}-small.db")))
+            .arg(entry)
+            .output()
+            .expect("run the program");
+        assert!(
+            ran.status.success(),
+            "{entry}: {:?}: {}",
+            ran.status,
+            String::from_utf8_lossy(&ran.stderr)
+        );
+        // It was compressed and decompressed again in its place.
+        let bytes = std::fs::read(dir.path().join(format!("{entry}-small.db"))).expect("the file");
+        assert!(bytes.starts_with(b"SQLite format 3"), "{entry}");
+    }
 }
 
 #[test]

@@ -110,6 +110,55 @@ fn the_shell_alone_refuses_a_densite_file() {
     assert!(String::from_utf8_lossy(&output.stderr).contains("file is not a database"));
 }
 
+/// The other entry point, for drivers that open files by path alone: no URI names a VFS here, but for one that asks for the host's.
+#[test]
+fn the_default_entry_point_serves_files_opened_by_path() {
+    let dir = folder();
+    let at = |name: &str| dir.path().join(name).display().to_string();
+    let begins = |name: &str| {
+        let bytes = std::fs::read(dir.path().join(name)).expect("read");
+        String::from_utf8_lossy(bytes.get(..15).expect("a header")).into_owned()
+    };
+    let Some(output) = shell(&[&at("old.db"), ROWS]) else {
+        return;
+    };
+    said(&output);
+    let load = |entry: &str| format!(".load {} {entry}", library().display());
+    let open = |name: &str| format!(".open {}", at(name));
+    let output = shell(&[
+        ":memory:",
+        // In a process that has loaded it the usual way, too, and again.
+        &load("sqlite3_densite_init"),
+        &open("before.db"),
+        ROWS,
+        &load("sqlite3_densite_default_init"),
+        &load("sqlite3_densite_default_init"),
+        &open("new.db"),
+        "PRAGMA journal_mode = wal;",
+        ROWS,
+        "CREATE VIRTUAL TABLE temp.t_in USING densite_ingest(t); INSERT INTO t_in VALUES (1001, 'x'); SELECT densite_wait();",
+        &format!("ATTACH '{}' AS b;", at("attached.db")),
+        "CREATE TABLE b.t AS SELECT * FROM t; SELECT count(*) FROM b.t;",
+        // A plain file stays as it is, and is as usable.
+        &open("old.db"),
+        "DELETE FROM t WHERE id > 10; SELECT count(*), (SELECT value FROM densite_info('main') WHERE name = 'kind') FROM t;",
+        &format!(".open file:{}?densite=off", at("off.db")),
+        ROWS,
+        &format!(".open file:{}?vfs=unix", at("unix.db")),
+        ROWS,
+    ]);
+    assert_eq!(
+        said(&output.expect("it ran before")),
+        "wal\n1\n1001\n10|plain\n"
+    );
+    for densite in ["new.db", "attached.db"] {
+        assert_eq!(begins(densite), "Densite format\r", "{densite}");
+    }
+    for plain in ["old.db", "before.db", "off.db", "unix.db"] {
+        assert_eq!(begins(plain), "SQLite format 3", "{plain}");
+    }
+}
+
 const FLAGS: OpenFlags = OpenFlags::SQLITE_OPEN_READ_WRITE
     .union(OpenFlags::SQLITE_OPEN_CREATE)
     .union(OpenFlags::SQLITE_OPEN_URI);

@@ -60,6 +60,33 @@ pub unsafe fn load(db: *mut ffi::Db, error: *mut *mut c_char, table: *const c_vo
     }
 }
 
+/// The same, and the VFS becomes the default one of the library: for drivers that open files by path alone, without URIs.
+///
+/// # Safety
+/// Called by SQLite, or with its arguments, as an extension's entry point.
+pub unsafe fn load_as_default(
+    db: *mut ffi::Db,
+    error: *mut *mut c_char,
+    table: *const c_void,
+) -> c_int {
+    // SAFETY: passed on to the caller.
+    let done = unsafe { load(db, error, table) };
+    if done != densite_sqlite::Code::OK_LOAD_PERMANENTLY.0 {
+        return done;
+    }
+    // SAFETY: as above.
+    let more = unsafe {
+        densite_vfs::entry_point(db, error, table, |connection| {
+            densite_vfs::register(connection.api(), densite_vfs::NAME, None, true)
+        })
+    };
+    if more == densite_sqlite::Code::OK.0 {
+        done
+    } else {
+        more
+    }
+}
+
 /// The entry point of every later connection, after that of the VFS.
 unsafe extern "C" fn later(
     db: *mut ffi::Db,

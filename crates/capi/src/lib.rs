@@ -14,4 +14,4 @@ pub mod host;
 pub mod query;
 pub mod verbs;
 
-pub use host::load;
+pub use host::{load, load_as_default};

@@ -1,4 +1,4 @@
-//! Densite as a loadable SQLite extension: the entry point and nothing else. The functions of `include/densite.h` come
+//! Densite as a loadable SQLite extension: the entry points and nothing else. The functions of `include/densite.h` come
 //! with the crate that it calls.
 //!
 //! ```sql
@@ -23,4 +23,19 @@ pub unsafe extern "C" fn sqlite3_densite_init(
 ) -> c_int {
     // SAFETY: SQLite's own arguments, passed on; no panic comes out of it.
     unsafe { densite_capi::load(db, error, table) }
+}
+
+/// The entry point to name where a driver opens files by path alone, without URIs: as the other one, and all files that
+/// are opened from then on without naming a VFS go through Densite.
+///
+/// # Safety
+/// Called by SQLite when it loads the extension.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sqlite3_densite_default_init(
+    db: *mut densite_sqlite::ffi::Db,
+    error: *mut *mut c_char,
+    table: *const c_void,
+) -> c_int {
+    // SAFETY: SQLite's own arguments, passed on; no panic comes out of it.
+    unsafe { densite_capi::load_as_default(db, error, table) }
 }
