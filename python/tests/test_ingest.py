@@ -1,7 +1,6 @@
 """densite.ingest: rows through the log."""
 
 import os
-import re
 import signal
 import sqlite3
 import subprocess
@@ -403,33 +402,20 @@ class Processes(Ingest):
 class Guides(Ingest):
     """What the guides tell to type works as it stands there."""
 
-    GUIDES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../docs/guides")
-
-    def blocks(self, name, heading):
-        with open(os.path.join(self.GUIDES, name), encoding="utf-8") as file:
-            _, found, rest = file.read().partition(f"\n## {heading}\n")
-        self.assertTrue(found, f"{name} has no section {heading!r}")
-        blocks = re.findall(r"```python\n(.*?)```", rest.partition("\n## ")[0], re.DOTALL)
-        self.assertTrue(blocks, f"{heading!r} of {name} has no Python")
-        return blocks
-
-    def ran(self, blocks, **names):
-        os.chdir(self.dir)
-        self.addCleanup(os.chdir, "/")
-        for block in blocks:
-            exec(compile(block, "the guide", "exec"), names)
-        self.addCleanup(names["con"].close)
-        return names
-
     def test_many_writes(self):
         told = []
-        names = self.ran(self.blocks("python.md", "Many small writes"), print=lambda *args: told.append(args))
-        self.assertEqual(names["log"].wait(), names["seq"])
-        self.assertTrue(told)
+        guide = self.guide("python.md", "Many small writes", print=lambda *args: told.append(args))
+        self.addCleanup(guide.con.close)
+        self.assertEqual(guide.log.wait(), guide.seq)
+        self.assertEqual([args[:3] for args in told], [(1, "vote", "insert"), (2, "vote", "insert")])
+        self.assertIsNone(guide.sub.next(0))
 
     def test_ingest_from_python(self):
-        names = self.ran(self.blocks("ingest.md", "From Python"), index=lambda *args: None)
-        self.assertEqual(names["log"].rejects(), [])
+        told = []
+        guide = self.guide("ingest.md", "From Python", index=lambda *args: told.append(args))
+        self.addCleanup(guide.con.close)
+        self.assertEqual(guide.log.rejects(), [])
+        self.assertEqual([args[:2] for args in told], [("vote", "insert")] * 2)
 
 
 if __name__ == "__main__":

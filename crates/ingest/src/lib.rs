@@ -33,9 +33,7 @@ pub use feed::{Entry, entries};
 pub use home::Home;
 pub use position::Position;
 
-use densite_sqlite::{
-    Code, Connection, Error, Result, Value, create_function, create_module, ffi,
-};
+use densite_sqlite::{Code, Connection, Error, Result, Value, create_function, create_module, ffi};
 use session::Session;
 use std::sync::Arc;
 

@@ -9,7 +9,8 @@ use crate::session::Session;
 use crate::target::{Target, quoted};
 use densite_log::{Op, Table};
 use densite_sqlite::{
-    Change, Code, Conflict, Connection, Error, Existence, Origin, Plan, Result, Value, ValueRef, VirtualTable,
+    Change, Code, Conflict, Connection, Error, Existence, Origin, Plan, Result, Value, ValueRef,
+    VirtualTable,
 };
 use std::sync::Arc;
 
