@@ -192,7 +192,7 @@ class Append(Ingest):
         self.assertEqual(self.rows(con, "SELECT * FROM vote"), [(1, 1, "a"), (1, 2, "b")])
 
     def test_what_a_connection_knows_of_the_schema_may_be_out_of_date(self):
-        # SQLite before 3.41 crashed, at the latest when such a connection was closed.
+        # SQLite 3.40.1 crashed, at the latest when such a connection was closed.
         for logged in (True, False):
             con, other = self.opened(VOTE, name=f"{logged}.db"), self.opened(name=f"{logged}.db")
             self.assertEqual(self.rows(con, "SELECT * FROM vote"), [])

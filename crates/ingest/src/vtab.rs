@@ -122,7 +122,7 @@ fn declaration(target: &Target) -> String {
 
 /// Has SQLite read the schema of main before anything else asks for it; it then stays as it is until the statement that makes or opens this table ends.
 ///
-/// If another connection had changed the schema, SQLite now forgets all that this one knew, the entry of the very table that is being made included, and SQLite before 3.41 goes on to use that entry: a
+/// If another connection had changed the schema, SQLite now forgets all that this one knew, the entry of the very table that is being made included, and SQLite 3.40.1 goes on to use that entry: a
 /// crash, unless this fails. So it fails, and SQLite begins the statement again, which this time finds the schema as it is.
 fn read_schema(connection: &Connection) -> Result<()> {
     let mut statement = connection.prepare("SELECT 1 FROM main.sqlite_schema")?;
