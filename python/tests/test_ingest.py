@@ -140,7 +140,7 @@ class Append(Ingest):
         with self.assertRaisesRegex(sqlite3.ProgrammingError, "on_full is"):
             densite.ingest(con, "t", on_full="never")
         with self.assertRaises(sqlite3.Error):
-            densite.ingest(densite.connect(":memory:"), "t")
+            densite.ingest(self.memory("CREATE TABLE t(a)"), "t")
         con.close()
         with self.assertRaises(sqlite3.ProgrammingError):
             log.append([(1, "x")])
