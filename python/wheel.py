@@ -70,9 +70,9 @@ def main() -> None:
             digest = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
             record.append(f"{path},sha256={digest},{len(data)}")
 
-        for path in sorted((HERE / "densite").glob("*")):
+        for path in sorted((HERE / "densite").rglob("*")):
             if path.suffix == ".py" or path.name == "py.typed":
-                put(f"densite/{path.name}", path.read_bytes())
+                put(str(path.relative_to(HERE)), path.read_bytes())
         for path, to in zip(files, ("densite/libdensite.so", f"{name}.data/scripts/densite")):
             stripped = pathlib.Path(folder) / path.name
             subprocess.run(["strip", "--strip-unneeded", "-o", stripped, path], check=True)
@@ -81,6 +81,7 @@ def main() -> None:
         for licence in ("LICENSE", "LICENSE-APACHE", "LICENSE-MIT"):
             put(f"{name}.dist-info/licenses/{licence}", (HERE.parent / licence).read_bytes())
         put(f"{name}.dist-info/METADATA", (HERE / "METADATA").read_text().replace("@VERSION@", version()).encode())
+        put(f"{name}.dist-info/entry_points.txt", (HERE / "entry_points.txt").read_bytes())
         put(f"{name}.dist-info/WHEEL", f"Wheel-Version: 1.0\nGenerator: densite\nRoot-Is-Purelib: false\nTag: {tag}\n".encode())
         listed = f"{name}.dist-info/RECORD"
         put(listed, "".join(f"{line}\n" for line in [*record, f"{listed},,"]).encode())

@@ -11,6 +11,7 @@ Plain SQLite files are served as they are; new and empty files become Densite fi
 
 - :func:`connect`, :func:`attach`: opening;
 - :func:`insert`, :func:`query`: many rows at once, in and out, as Arrow, NumPy or rows;
+- :func:`ingest`, :func:`subscribe`: many small writes, acknowledged at the speed of a log, and following that log;
 - :func:`compress`, :func:`decompress`, :func:`vacuum`, :func:`check`, :func:`info`: files.
 """
 
@@ -26,12 +27,24 @@ if TYPE_CHECKING:
     from ._files import decompress as decompress
     from ._files import info as info
     from ._files import vacuum as vacuum
+    from ._ingest import Ingest as Ingest
+    from ._ingest import Reject as Reject
+    from ._ingest import ingest as ingest
     from ._insert import insert as insert
     from ._query import Result as Result
     from ._query import query as query
+    from ._subscribe import Batch as Batch
+    from ._subscribe import Change as Change
+    from ._subscribe import Subscription as Subscription
+    from ._subscribe import subscribe as subscribe
 
 __all__ = [
+    "Batch",
+    "Change",
+    "Ingest",
+    "Reject",
     "Result",
+    "Subscription",
     "__version__",
     "attach",
     "check",
@@ -39,9 +52,11 @@ __all__ = [
     "connect",
     "decompress",
     "info",
+    "ingest",
     "insert",
     "library_path",
     "query",
+    "subscribe",
     "vacuum",
 ]
 
@@ -52,9 +67,16 @@ _LATER = {
     "decompress": "_files",
     "info": "_files",
     "vacuum": "_files",
+    "Ingest": "_ingest",
+    "Reject": "_ingest",
+    "ingest": "_ingest",
     "insert": "_insert",
     "Result": "_query",
     "query": "_query",
+    "Batch": "_subscribe",
+    "Change": "_subscribe",
+    "Subscription": "_subscribe",
+    "subscribe": "_subscribe",
 }
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from typing import Any, Optional, Union
+from typing import Any, Optional, Tuple, Union
 
 from ._attach import attach
 
@@ -37,6 +37,14 @@ def connect(
         sqlite3.NotSupportedError: see :func:`densite.attach`.
     """
     attach()
+    name, uri = location(database, uri, level, threads, decoded_cache)
+    return sqlite3.connect(name, *args, uri=uri, **kwargs)
+
+
+def location(
+    database: _Path, uri: bool = False, level: Optional[int] = None, threads: Optional[int] = None, decoded_cache: Optional[int] = None
+) -> Tuple[Union[str, bytes], bool]:
+    """What a driver is given to open a database through Densite, and whether that is a URI. Arguments as for :func:`connect`; the VFS must be attached."""
     settings = {"level": level, "threads": threads, "decoded_cache": decoded_cache}
     given = "".join(f"&{name}={int(value)}" for name, value in settings.items() if value is not None)
     if uri:
@@ -47,14 +55,13 @@ def connect(
             own = query.split("&") if mark else []
             if not any(part.partition("=")[0] == "vfs" for part in own):
                 own.append("vfs=densite")
-            name = before + "?" + "&".join(filter(None, own)) + given + hash_mark + fragment
-            return sqlite3.connect(name, *args, uri=True, **kwargs)
+            return before + "?" + "&".join(filter(None, own)) + given + hash_mark + fragment, True
     path = os.fspath(database)
     if path in ("", ":memory:", b"", b":memory:"):
-        return sqlite3.connect(path, *args, **kwargs)
+        return path, uri
     from urllib.parse import quote  # noqa: PLC0415: imported only where it is needed
 
     # An absolute path needs two more slashes, or what follows the first two would be a host.
     raw = os.fsencode(path)
     start = "file://" if raw.startswith(b"/") else "file:"
-    return sqlite3.connect(f"{start}{quote(raw)}?vfs=densite{given}", *args, uri=True, **kwargs)
+    return f"{start}{quote(raw)}?vfs=densite{given}", True

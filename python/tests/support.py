@@ -2,7 +2,10 @@
 
 import os
 import pathlib
+import re
+import sys
 import tempfile
+import types
 import unittest
 
 import densite
@@ -33,3 +36,22 @@ class Files(unittest.TestCase):
 
     def rows(self, con, sql="SELECT * FROM t"):
         return con.execute(sql).fetchall()
+
+    def guide(self, name, heading, **names):
+        """Runs the Python of a section of a guide in the test's directory, as it stands there, and answers its module."""
+        text = (pathlib.Path(__file__).resolve().parent.parent.parent / "docs/guides" / name).read_text(encoding="utf-8")
+        _, found, rest = text.partition(f"\n## {heading}\n")
+        self.assertTrue(found, f"{name} has no section {heading!r}")
+        blocks = re.findall(r"```python\n(.*?)```", rest.partition("\n## ")[0], re.DOTALL)
+        self.assertTrue(blocks, f"{heading!r} of {name} has no Python")
+        before = os.getcwd()
+        self.addCleanup(os.chdir, before)
+        os.chdir(self.dir)
+        # A module that is known by its name: some libraries look their users up.
+        module = types.ModuleType("guide")
+        sys.modules["guide"] = module
+        self.addCleanup(sys.modules.pop, "guide")
+        vars(module).update(names)
+        for block in blocks:
+            exec(compile(block, f"{name}, {heading}", "exec"), vars(module))
+        return module

@@ -25,6 +25,21 @@ with tempfile.TemporaryDirectory() as folder:
     command = pathlib.Path(sys.executable).parent / "densite"
     said = subprocess.run([command, "check", path], check=True, capture_output=True, text=True).stdout
     assert ": ok" in said, said
+    con = densite.connect(path)
+    log = densite.ingest(con, "t", on_conflict="replace")
+    assert log.append([(7, "seven")]) == log.wait() == 1
+    assert [change.op for change in densite.subscribe(con, "s", "start").next(0).rows] == ["insert"]
+    con.close()
+
+from importlib import metadata, resources
+told = metadata.metadata("densite")
+assert (told["Name"], told["Version"], told["Requires-Python"]) == ("densite", densite.__version__, ">=3.9"), told.items()
+assert "Typing :: Typed" in told.get_all("Classifier") and metadata.requires("densite") is None
+assert resources.files("densite").joinpath("py.typed").is_file()
+# What Datasette and Django look for; the modules themselves need them.
+assert [(point.group, point.name, point.value) for point in metadata.distribution("densite").entry_points] == [("datasette", "densite", "densite.datasette")]
+for name in ("datasette.py", "django/base.py"):
+    assert resources.files("densite").joinpath(name).is_file(), name
 assert pathlib.Path(densite.library_path()).is_relative_to(pathlib.Path(densite.__file__).parent)
 print(f"the wheel of densite {densite.__version__} works")
 PROGRAM

@@ -1,6 +1,6 @@
 //! Rows at the speed of a log: acknowledged once they are durable there, moved into their tables by a worker, read at once.
 //!
-//! [`create_functions`] makes it known to a connection: the virtual table `densite_ingest`, `densite_last_seq()`, `densite_wait()`, and what subscribers need. [`Home`] is what all connections of
+//! [`create_functions`] makes it known to a connection: the virtual table `densite_ingest`, `densite_last_seq()`, `densite_log_last()`, `densite_wait()`, and what subscribers need. [`Home`] is what all connections of
 //! a process on one database share: its log, the worker, what is known of unapplied rows.
 //!
 //! The six rules of ingest and how they are kept are in `docs/decisions/ingest.md`, what survives in `docs/DURABILITY.md`.
@@ -33,9 +33,7 @@ pub use feed::{Entry, entries};
 pub use home::Home;
 pub use position::Position;
 
-use densite_sqlite::{
-    Code, Connection, Error, Result, Value, ValueRef, create_function, create_module, ffi,
-};
+use densite_sqlite::{Code, Connection, Error, Result, Value, create_function, create_module, ffi};
 use session::Session;
 use std::sync::Arc;
 
@@ -57,6 +55,21 @@ pub fn create_functions(connection: &Connection) -> Result<()> {
         ffi::DIRECTONLY,
         move |_, _| Ok(own.last().map_or(Value::Null, number)),
     )?;
+    let own = session.clone();
+    create_function(
+        connection,
+        "densite_log_last",
+        0,
+        ffi::DIRECTONLY,
+        move |connection, _| {
+            let Some(home) = own.home(connection)? else {
+                return Ok(Value::Null);
+            };
+            let last = home.log().last().map_err(|e| home.failed(e))?;
+            // One's own last row may be behind rows that are not decided yet.
+            Ok(number(last.max(own.last_in(&home).unwrap_or(0))))
+        },
+    )?;
     let own = session;
     create_function(
         connection,
@@ -64,16 +77,7 @@ pub fn create_functions(connection: &Connection) -> Result<()> {
         -1,
         ffi::DIRECTONLY,
         move |connection, arguments| {
-            let seq = match arguments {
-                [] => None,
-                [ValueRef::Integer(seq)] if *seq >= 0 => Some(*seq as u64),
-                _ => {
-                    return Err(Error::new(
-                        Code::ERROR,
-                        "densite_wait takes a sequence number, or nothing",
-                    ));
-                }
-            };
+            let (seq, until) = wait::asked(arguments)?;
             let Some(home) = own.home(connection)? else {
                 return match seq {
                     None | Some(0) => Ok(Value::Integer(0)),
@@ -96,8 +100,7 @@ pub fn create_functions(connection: &Connection) -> Result<()> {
                     format!("densite_wait: row {seq} is not in the log, which ends at {last}"),
                 ));
             }
-            home.wait_applied(connection, seq)?;
-            Ok(number(seq))
+            home.wait_applied(connection, seq, until).map(number)
         },
     )
 }

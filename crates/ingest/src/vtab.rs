@@ -9,7 +9,8 @@ use crate::session::Session;
 use crate::target::{Target, quoted};
 use densite_log::{Op, Table};
 use densite_sqlite::{
-    Change, Conflict, Connection, Existence, Origin, Plan, Result, Value, ValueRef, VirtualTable,
+    Change, Code, Conflict, Connection, Error, Existence, Origin, Plan, Result, Value, ValueRef,
+    VirtualTable,
 };
 use std::sync::Arc;
 
@@ -119,6 +120,22 @@ fn declaration(target: &Target) -> String {
     format!("CREATE TABLE x({})", columns.join(", "))
 }
 
+/// Has SQLite read the schema of main before anything else asks for it; it then stays as it is until the statement that makes or opens this table ends.
+///
+/// If another connection had changed the schema, SQLite now forgets all that this one knew, the entry of the very table that is being made included, and SQLite 3.40.1 goes on to use that entry: a
+/// crash, unless this fails. So it fails, and SQLite begins the statement again, which this time finds the schema as it is.
+fn read_schema(connection: &Connection) -> Result<()> {
+    let mut statement = connection.prepare("SELECT 1 FROM main.sqlite_schema")?;
+    statement.step()?;
+    match statement.was_prepared_again() {
+        true => Err(Error::new(
+            Code::SCHEMA,
+            "the schema was changed by another connection; try again",
+        )),
+        false => Ok(()),
+    }
+}
+
 impl Ingest {
     fn cells<'a>(
         &self,
@@ -212,6 +229,7 @@ impl VirtualTable for Ingest {
             )));
         }
         let arguments = Arguments::parse(&origin.arguments)?;
+        read_schema(connection)?;
         let target = Target::read(connection, &arguments.table)?;
         let target =
             target.ok_or_else(|| refused(format!("there is no table {}", arguments.table)))?;

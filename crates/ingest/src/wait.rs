@@ -6,7 +6,7 @@ use crate::error::refused;
 use crate::home::Home;
 use crate::position::Position;
 use densite_log::Seq;
-use densite_sqlite::{Code, Connection, Error, Result, TxnState};
+use densite_sqlite::{Code, Connection, Error, Result, TxnState, ValueRef};
 use std::time::{Duration, Instant};
 
 /// How often the database is asked while another process applies.
@@ -16,13 +16,45 @@ const UNDECIDED: Duration = Duration::from_secs(2);
 /// How long the answer about unapplied bytes is good for.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
+/// The longest time that may be asked for, a year: more is a mistake.
+const LONGEST: f64 = 366.0 * 86400.0;
+
+/// What `densite_wait([seq [, seconds]])` was given: up to which row (`None` and NULL: all there are), and until when.
+pub(crate) fn asked(arguments: &[ValueRef<'_>]) -> Result<(Option<Seq>, Option<Instant>)> {
+    let seconds = match arguments.get(1) {
+        None | Some(ValueRef::Null) => None,
+        Some(ValueRef::Integer(n)) => Some(*n as f64),
+        Some(ValueRef::Real(x)) => Some(*x),
+        Some(_) => Some(-1.0),
+    };
+    let seq = match arguments.first() {
+        None | Some(ValueRef::Null) => Some(None),
+        Some(ValueRef::Integer(seq)) => u64::try_from(*seq).ok().map(Some),
+        Some(_) => None,
+    };
+    match (seq, seconds) {
+        (Some(seq), None) if arguments.len() <= 2 => Ok((seq, None)),
+        (Some(seq), Some(s)) if arguments.len() <= 2 && (0.0..=LONGEST).contains(&s) => {
+            Ok((seq, Instant::now().checked_add(Duration::from_secs_f64(s))))
+        }
+        _ => Err(refused(
+            "densite_wait takes a sequence number (NULL: the last one), and then for how many seconds it waits at most; or nothing",
+        )),
+    }
+}
+
 fn holds_main(connection: &Connection) -> bool {
     connection.txn_state(Some(c"main")) != TxnState::None
 }
 
 impl Home {
-    /// Waits until all rows up to `seq` are applied or rejected, as far as this connection would see them.
-    pub(crate) fn wait_applied(&self, connection: &Connection, seq: Seq) -> Result<()> {
+    /// Waits until all rows up to `seq` are applied or rejected, as far as this connection would see them, and answers `seq`; or, when the time is over, how far they are, which is less.
+    pub(crate) fn wait_applied(
+        &self,
+        connection: &Connection,
+        seq: Seq,
+        until: Option<Instant>,
+    ) -> Result<Seq> {
         loop {
             if holds_main(connection) {
                 return Err(Error::new(
@@ -32,7 +64,10 @@ impl Home {
             }
             let position = Position::read(connection)?.map_or(Seq::MAX, |p| p.seq);
             if position >= seq {
-                return Ok(());
+                return Ok(seq);
+            }
+            if until.is_some_and(|until| Instant::now() >= until) {
+                return Ok(position);
             }
             let (_, trouble) = self.applying(connection)?.look(seq, POLL);
             if let Some(error) = trouble.filter(|e| !e.is_busy()) {

@@ -285,3 +285,57 @@ fn nothing_waits_for_the_worker_that_holds_main_open() {
     drop(held);
     assert_eq!(wait(&con), 1);
 }
+
+/// With seconds it answers how far it got, and then it is no error.
+#[test]
+fn waiting_ends_when_the_time_is_over() {
+    let db = Db::new("CREATE TABLE t(id INTEGER PRIMARY KEY)");
+    let end = "SELECT densite_log_last()";
+    assert_eq!(one::<Option<i64>>(&db.open(), end), None);
+    let con = db.ingest("t", "");
+    let held = Held::new(&db);
+    con.execute_batch("INSERT INTO t_in VALUES (1)")
+        .expect("inserts");
+    for sql in ["densite_wait(1, 0.05)", "densite_wait(NULL, 0)"] {
+        assert_eq!(one::<i64>(&con, &format!("SELECT {sql}")), 0, "{sql}");
+    }
+    // What there is to wait for, from any connection.
+    assert_eq!(one::<i64>(&db.open(), end), 1);
+    drop(held);
+    assert_eq!(one::<i64>(&con, "SELECT densite_wait(1, 20)"), 1);
+    assert_eq!(one::<i64>(&con, "SELECT densite_wait(NULL, 20)"), 1);
+    for wrong in ["-1", "1, -1", "1, 'x'", "1, 9e999", "1, 2, 3", "'1'"] {
+        let said = refusal(&con, &format!("SELECT densite_wait({wrong})"));
+        assert!(said.contains("densite_wait takes"), "{wrong}: {said}");
+    }
+}
+
+/// What a connection knows of the schema may be out of date when it makes its ingest table, and when the table is opened again.
+#[test]
+fn another_connection_may_have_changed_the_schema() {
+    let db = Db::new("CREATE TABLE t(id INTEGER PRIMARY KEY, at TEXT DEFAULT 'now')");
+    let (con, other) = (db.open(), db.ingest("t", ""));
+    assert_eq!(one::<i64>(&con, "SELECT count(*) FROM t"), 0);
+    other.execute_batch("CREATE TABLE a(x)").expect("changes");
+    create(&con, "t", "").expect("made");
+    for n in 1..4 {
+        other
+            .execute_batch(&format!("CREATE TABLE b{n}(x)"))
+            .expect("changes");
+        assert_eq!(one::<i64>(&con, "SELECT count(*) FROM t"), n - 1);
+        other
+            .execute_batch(&format!("CREATE TABLE c{n}(x)"))
+            .expect("changes");
+        con.execute_batch(&format!("INSERT INTO t_in(id) VALUES ({n})"))
+            .expect("inserts");
+        assert_eq!(wait(&con), n);
+    }
+    // In a transaction as well.
+    let third = db.open();
+    assert_eq!(one::<i64>(&third, "SELECT count(*) FROM t"), 3);
+    other.execute_batch("CREATE TABLE d(x)").expect("changes");
+    third.execute_batch("BEGIN").expect("begins");
+    create(&third, "t", "").expect("made");
+    third.execute_batch("COMMIT").expect("commits");
+    assert_eq!(one::<i64>(&third, "SELECT count(*) FROM t_in"), 3);
+}

@@ -303,6 +303,8 @@ pub const DBCONFIG_RESET_DATABASE: c_int = 1009;
 pub const DBCONFIG_DEFENSIVE: c_int = 1010;
 pub const DBCONFIG_WRITABLE_SCHEMA: c_int = 1011;
 
+pub const STMTSTATUS_REPREPARE: c_int = 5;
+
 pub const INTEGER: c_int = 1;
 pub const FLOAT: c_int = 2;
 pub const TEXT: c_int = 3;

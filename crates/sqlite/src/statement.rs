@@ -144,6 +144,13 @@ impl<'c> Statement<'c> {
         unsafe { (self.connection.api().raw().stmt_readonly)(self.ptr()) != 0 }
     }
 
+    /// Whether SQLite has compiled it anew since it was prepared, as it does when what the connection knew of the schema was out of date.
+    pub fn was_prepared_again(&self) -> bool {
+        let status = self.connection.api().raw().stmt_status;
+        // SAFETY: a live statement, a counter that every SQLite has; it is not set back.
+        unsafe { status(self.ptr(), ffi::STMTSTATUS_REPREPARE, 0) > 0 }
+    }
+
     /// How many columns its rows have; 0 for a statement without rows.
     pub fn column_count(&self) -> usize {
         // SAFETY: a live statement.

@@ -1,0 +1,183 @@
+"""Many small writes: rows that are acknowledged at the speed of a log."""
+
+from __future__ import annotations
+
+import re
+import time
+from typing import Any, Dict, List, NamedTuple, Optional
+
+from ._log import alone, coded, failure, plain, with_log
+from ._columns import sets
+from ._insert import _described, _insert_part, cursor_of, module_of, quoted
+
+#: How long one statement waits: Ctrl-C is seen between two.
+_SLICE_SECONDS = 0.25
+_CONFLICT = re.compile(r"abort|ignore|replace|update\s*\([^']*\)", re.IGNORECASE)
+
+
+class Reject(NamedTuple):
+    """A row that its table refused."""
+
+    #: Its sequence number.
+    seq: int
+    #: The table.
+    table: str
+    #: The row's columns. A blob is ``{"hex": "00FF"}``, an infinite number its name.
+    row: Dict[str, Any]
+    #: What SQLite said.
+    error: str
+    #: When, in UTC: ``2026-01-01T12:30:00.000Z``.
+    at: str
+
+
+class Ingest:
+    """A table's way in through the log, on one connection: see :func:`ingest`.
+
+    ``name`` is the virtual table (in temp) that shows table and log as one, for SELECT; INSERT, UPDATE and DELETE by key through it are logged as well.
+    """
+
+    def __init__(self, con: Any, table: str, on_conflict: str, on_full: str, name: Optional[str]) -> None:
+        self._con, self._module = con, module_of(con)
+        self.table = table
+        self.name = f"{table}_in" if name is None else name
+        if not _CONFLICT.fullmatch(on_conflict.strip()):
+            raise failure(
+                self._module.ProgrammingError, f"on_conflict is {on_conflict!r}; use 'abort', 'ignore', 'replace' or 'update(column, ...)'"
+            )
+        if on_full not in ("wait", "error"):
+            raise failure(self._module.ProgrammingError, f"on_full is {on_full!r}; use 'wait' or 'error'")
+        with coded(self._module):
+            self._cursor = cursor_of(con, self._module)
+            alone(con, self._module, "a table is opened for ingest")
+            self._make(f"USING densite_ingest({quoted(table)}, on_conflict='{on_conflict.strip()}', on_full={on_full})")
+            self._target = _described(self._cursor, "temp", self.name, self._module)
+
+    def _make(self, using: str) -> None:
+        """Creates the virtual table, unless the connection has it already, as an earlier call made it."""
+        sql = f"CREATE VIRTUAL TABLE temp.{quoted(self.name)} {using}"
+        found = self._cursor.execute("SELECT sql FROM temp.sqlite_schema WHERE type = 'table' AND name = ? COLLATE NOCASE", (self.name,)).fetchall()
+        if not found:
+            with_log(self._cursor, lambda: self._cursor.execute(sql))
+        elif not plain(found[0][0]).endswith(using):
+            raise failure(
+                self._module.OperationalError,
+                f"this connection has a table temp.{self.name} already, and it is another one: {plain(found[0][0])}; "
+                "give another name=, or drop it",
+            )
+
+    def append(self, data: Any) -> int:
+        """Appends rows to the log, all or none, as one transaction. When it returns they are durable, and every reader through ``name`` sees them.
+
+        Args:
+            data: rows or columns in any shape that :func:`densite.insert` takes: tuples in the table's order, dicts, Arrow data, a dict of NumPy arrays
+                each of shape (n,). Columns that are not given get their defaults. Rows stay in the order given. 1 GB at most.
+
+        Returns:
+            the sequence number of the last of these rows, for :meth:`wait`. Of no rows: that of the connection's last row, or 0.
+
+        Raises:
+            sqlite3.IntegrityError: a value that the table cannot take whatever else is in it, as a missing one of a NOT NULL column; names row (from 0)
+                and value. What only the table can tell is found later: :meth:`rejects`.
+            sqlite3.DataError, sqlite3.ProgrammingError: as :func:`densite.insert`; ProgrammingError also while a transaction is open.
+            sqlite3.OperationalError: no such column; no space (``code`` 4), or too much is unapplied and ``on_full="error"``; the log cannot be used.
+            Each has ``code``, the command's exit code. Whatever it is, none of the rows is in the log.
+        """
+        with coded(self._module):
+            alone(self._con, self._module, "rows are appended")
+            self._cursor.execute("BEGIN")
+            try:
+                read = 0
+                for part in sets(data, self._target.columns, self._module):
+                    _insert_part(self._cursor, "temp", self._target, part, "abort", False, read, None, self._module)
+                    read += part.rows
+                self._cursor.execute("COMMIT")
+            except BaseException:
+                if self._con.in_transaction:
+                    self._cursor.execute("ROLLBACK")
+                raise
+            return int(self._ask("SELECT densite_last_seq()") or 0)
+
+    def wait(self, seq: Optional[int] = None, timeout: Optional[float] = None) -> int:
+        """Waits until rows are in their tables (or among the rejects).
+
+        Args:
+            seq: up to this sequence number; without it, all rows that anybody has been told are durable.
+            timeout: in seconds; 0 only asks. Without it there is no limit.
+
+        Returns:
+            the sequence number up to which it waited.
+
+        Raises:
+            sqlite3.OperationalError: the time is over (``code`` 3; the message tells how far it is); this connection has a transaction open, which the
+                worker may have to wait for (``code`` 3); rows cannot be applied for a reason that is not theirs, and which; no row has that number.
+        """
+        with coded(self._module):
+            wanted = int(self._ask("SELECT densite_log_last()") or 0) if seq is None else int(seq)
+            end = None if timeout is None else time.monotonic() + timeout
+            while True:
+                left = _SLICE_SECONDS if end is None else max(0.0, min(_SLICE_SECONDS, end - time.monotonic()))
+                reached = int(self._ask("SELECT densite_wait(?, ?)", wanted, left))
+                if reached >= wanted:
+                    return wanted
+                if end is not None and time.monotonic() >= end:
+                    raise failure(
+                        self._module.OperationalError,
+                        f"row {wanted} of the log is not applied after {timeout} seconds: rows up to {reached} are; "
+                        "wait longer, or see whether a connection holds the database's write lock",
+                        3,
+                    )
+
+    def rejects(self, after: int = 0) -> List[Reject]:
+        """The rows of this table that it refused, in the order of the log.
+
+        Args:
+            after: only those behind this sequence number.
+
+        They lie in the table ``densite_rejects`` of the database until somebody deletes them there.
+        """
+        import json  # noqa: PLC0415: imported only where it is needed
+
+        with coded(self._module):
+            found = self._cursor.execute(
+                'SELECT seq, "table", "row", error, at FROM main.densite_rejects WHERE "table" = ? COLLATE NOCASE AND seq > ? ORDER BY seq',
+                (self.table, after),
+            ).fetchall()
+        return [Reject(seq, plain(table), json.loads(row), plain(error), plain(at)) for seq, table, row, error, at in found]
+
+    def close(self) -> None:
+        """Drops the virtual table. What is in the log stays there and is applied; closing the connection does as much."""
+        with coded(self._module):
+            self._cursor.execute(f"DROP TABLE IF EXISTS temp.{quoted(self.name)}")
+
+    def _ask(self, sql: str, *parameters: Any) -> Any:
+        return self._cursor.execute(sql, parameters).fetchall()[0][0]
+
+    def __enter__(self) -> Ingest:
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.close()
+
+
+def ingest(con: Any, table: str, on_conflict: str = "abort", *, on_full: str = "wait", name: Optional[str] = None) -> Ingest:
+    """Opens a table's way in through the database's log, which is made if there is none.
+
+        log = densite.ingest(con, "vote", on_conflict="replace")
+        seq = log.append([(1, 10), (2, 10)])                     # durable, and seen by SELECT ... FROM vote_in
+        log.wait(seq)                                            # in the table vote
+
+    Args:
+        con: a connection of sqlite3 or pysqlite3 to a file, plain or Densite, from :func:`densite.connect` or opened after :func:`densite.attach`. As
+            with every object of a connection, one thread at a time.
+        table: a table of the main database.
+        on_conflict: what a row does whose key is there already: ``abort`` (it goes to the rejects), ``ignore``, ``replace``, or ``update(column, ...)``
+            (these columns of the old row change).
+        on_full: what :meth:`Ingest.append` does when more than ``max_unapplied_bytes`` wait for the worker: ``wait``, or ``error``.
+        name: of the virtual table, in temp (default: ``<table>_in``). One that this connection made with the same arguments is used again.
+
+    Raises:
+        sqlite3.OperationalError: no such table; the log is missing, damaged or another database's, and what to do; locked.
+        sqlite3.ProgrammingError: an argument is none of the above; a transaction is open.
+        sqlite3.NotSupportedError: as :func:`densite.insert`.
+    """
+    return Ingest(con, table, on_conflict, on_full, name)

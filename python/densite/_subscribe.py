@@ -1,0 +1,180 @@
+"""Following a database's log."""
+
+from __future__ import annotations
+
+import time
+from typing import Any, Dict, Iterator, List, NamedTuple, Optional
+
+from ._log import alone, coded, failure, plain, with_log
+from ._insert import cursor_of, module_of
+
+
+class Change(NamedTuple):
+    """One row of the log."""
+
+    #: Its sequence number.
+    seq: int
+    #: Whose row it is.
+    table: str
+    #: ``insert``, ``update`` or ``delete``.
+    op: str
+    #: The columns of the primary key. Values as JSON has them: a blob is ``{"hex": "00FF"}``, an infinite number its name.
+    key: Dict[str, Any]
+    #: All columns; None of a row that is deleted.
+    row: Optional[Dict[str, Any]]
+
+
+class Batch(NamedTuple):
+    """Some rows of the log, in its order."""
+
+    #: The sequence number of the last of them: what to acknowledge when all are done.
+    seq: int
+    #: At least one.
+    rows: List[Change]
+
+
+class Subscription:
+    """A subscriber's place in the log, on one connection: see :func:`subscribe`.
+
+    Iterating gives batches, and waits for more; :meth:`next` gives one.
+    """
+
+    def __init__(self, con: Any, name: str, start: str, max_rows: int, timeout: Optional[float], poll: float) -> None:
+        self._con, self._module = con, module_of(con)
+        if start not in ("now", "start"):
+            raise failure(self._module.ProgrammingError, f"start is {start!r}; use 'now' or 'start'")
+        if max_rows < 1 or poll <= 0:
+            raise failure(self._module.ProgrammingError, f"max_rows is {max_rows} and poll {poll}; each must be more than 0")
+        self.name = name
+        self._max_rows, self._timeout, self._poll = max_rows, timeout, poll
+        with coded(self._module):
+            self._cursor = cursor_of(con, self._module)
+            alone(con, self._module, "a subscriber is added")
+            try:
+                self._acked = with_log(self._cursor, lambda: int(self._ask("SELECT densite_subscribe(?, ?)", name, start)))
+            except self._module.OperationalError as error:
+                if "already" not in str(error):
+                    raise
+                # Acknowledging nothing tells where it is.
+                self._acked = int(self._ask("SELECT densite_ack(?, 0)", name))
+        self._read = self._acked
+        self._open = True
+
+    def __iter__(self) -> Iterator[Batch]:
+        """Batches, one after the other, until :meth:`close`, or until nothing has come for the timeout that was given to :func:`subscribe`."""
+        while self._open:
+            batch = self.next(self._timeout)
+            if batch is None:
+                return
+            yield batch
+
+    def next(self, timeout: Optional[float] = None) -> Optional[Batch]:
+        """The next batch of at most ``max_rows`` rows. It begins behind the last one that this object gave, acknowledged or not.
+
+        Args:
+            timeout: how long it waits for a first row, in seconds; 0 only looks, None waits for ever. It looks every ``poll`` seconds, and Ctrl-C ends it.
+
+        Returns:
+            a batch, or None when the time is over or the subscription was closed meanwhile.
+
+        Raises:
+            sqlite3.OperationalError: there is no such subscriber any more; the log cannot be read, and what to do.
+            sqlite3.ProgrammingError: the subscription is closed.
+        """
+        self._checked()
+        end = None if timeout is None else time.monotonic() + timeout
+        while self._open:
+            batch = self._look()
+            if batch is not None:
+                return batch
+            left = self._poll if end is None else min(self._poll, end - time.monotonic())
+            if left <= 0:
+                return None
+            time.sleep(left)
+        return None
+
+    def _look(self) -> Optional[Batch]:
+        import json  # noqa: PLC0415: imported only where it is needed
+
+        # The log is read from what is acknowledged on; numbers in between may be fewer rows, never more.
+        limit = self._max_rows + self._read - self._acked
+        sql = 'SELECT seq, "table", op, key, "row" FROM densite_log(?, ?) WHERE seq > ? LIMIT ?'
+        with coded(self._module):
+            found = self._cursor.execute(sql, (self.name, limit, self._read, self._max_rows)).fetchall()
+        if not found:
+            return None
+        rows = [
+            Change(seq, plain(table), plain(op), json.loads(key), None if row is None else json.loads(row)) for seq, table, op, key, row in found
+        ]
+        self._read = rows[-1].seq
+        return Batch(self._read, rows)
+
+    def ack(self, seq: int) -> int:
+        """Notes durably that all rows up to this number are done: they need not be kept for this subscriber any more.
+
+        Returns:
+            the subscriber's position. It never goes back: an older number changes nothing.
+
+        Raises:
+            sqlite3.OperationalError: no row has that number yet; there is no such subscriber any more; no space (``code`` 4).
+        """
+        self._checked()
+        with coded(self._module):
+            self._acked = int(self._ask("SELECT densite_ack(?, ?)", self.name, seq))
+        self._read = max(self._read, self._acked)
+        return self._acked
+
+    def close(self) -> None:
+        """Ends reading; the subscriber stays, and the log keeps what it has not acknowledged. It may be called from another thread."""
+        self._open = False
+
+    def unsubscribe(self) -> None:
+        """Removes the subscriber: nothing is kept for it any more."""
+        self._checked()
+        with coded(self._module):
+            self._ask("SELECT densite_unsubscribe(?)", self.name)
+        self.close()
+
+    def _checked(self) -> None:
+        if not self._open:
+            raise failure(self._module.ProgrammingError, f"the subscription {self.name} is closed; call densite.subscribe again")
+
+    def _ask(self, sql: str, *parameters: Any) -> Any:
+        return self._cursor.execute(sql, parameters).fetchall()[0][0]
+
+    def __enter__(self) -> Subscription:
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.close()
+
+
+def subscribe(
+    con: Any, name: str, start: str = "now", *, max_rows: int = 1000, timeout: Optional[float] = None, poll: float = 0.05
+) -> Subscription:
+    """Follows the log of the main database as a named subscriber, for which the log keeps everything that it has not acknowledged.
+
+        sub = densite.subscribe(con, "indexer", start="start")
+        for batch in sub:
+            for change in batch.rows:
+                index(change.table, change.op, change.key, change.row)
+            sub.ack(batch.seq)
+
+    After a crash the rows behind the last acknowledged one come again: each row comes at least once.
+
+    Args:
+        con: a connection as for :func:`densite.ingest`. It may be another process's than those that write. One thread at a time.
+        name: 1 to 64 letters, digits, ``-``, ``_`` or ``.``. A subscriber of this name that is there goes on where it was.
+        start: where a new one begins: with the first row that is still there (``start``), or with the next one (``now``).
+        max_rows: of a batch. A transaction may be cut by the end of a batch.
+        timeout: after how many seconds without a row iterating ends: 0 gives what is there, None goes on for ever.
+        poll: how often it looks for rows while there are none, in seconds.
+
+    The log is made if there is none.
+
+    Raises:
+        sqlite3.OperationalError: not a name; the log is missing, damaged or another database's, and what to do; locked.
+        sqlite3.ProgrammingError: an argument is none of the above; a transaction is open.
+        sqlite3.NotSupportedError: as :func:`densite.insert`.
+    """
+    return Subscription(con, name, start, max_rows, timeout, poll)

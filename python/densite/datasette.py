@@ -1,0 +1,52 @@
+"""A plugin of Datasette: with this package beside it, ``datasette app.db`` serves Densite files as it serves plain ones.
+
+Datasette opens its files before any hook of it is asked, so the driver's module that it opens them by is put behind one that adds the VFS. The hook then
+takes from its connections what a visitor who may type SQL must not have: what changes the log of a database, waits, or tells of the process.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from datasette import database as _databases
+from datasette import hookimpl
+
+from . import attach
+from ._connect import location
+
+#: sqlite3.h: actions that an authorizer is asked about, and its answers.
+_READ, _FUNCTION, _OK, _DENY = 20, 31, 0, 1
+_FUNCTIONS = {"densite_version"}
+_TABLES = {"densite_log", "densite_columns"}
+
+
+class _Driver:
+    """A driver's module whose files are opened through Densite."""
+
+    def __init__(self, module: Any) -> None:
+        attach(module)
+        self._module = module
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._module, name)
+
+    def connect(self, name: str, *args: Any, uri: bool = False, **kwargs: Any) -> Any:
+        if uri and name.startswith("file:") and "mode=memory" not in name:
+            name, uri = location(name, True)  # type: ignore[assignment]
+        return self._module.connect(name, *args, uri=uri, **kwargs)
+
+
+def _authorized(action: int, first: Any, second: Any, *_: Any) -> int:
+    if action == _FUNCTION and second.lower().startswith("densite_") and second.lower() not in _FUNCTIONS:
+        return _DENY
+    if action == _READ and first.lower() in _TABLES:
+        return _DENY
+    return _OK
+
+
+@hookimpl
+def prepare_connection(conn: Any) -> None:
+    conn.set_authorizer(_authorized)
+
+
+_databases.sqlite3 = _Driver(_databases.sqlite3)

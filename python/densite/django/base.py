@@ -1,0 +1,58 @@
+"""Django's SQLite backend, whose files are opened through Densite.
+
+Besides the options of that backend, OPTIONS takes ``level``, ``threads`` and ``decoded_cache``, as :func:`densite.connect`. Databases of tests are in memory
+unless TEST names a file, which then is a Densite file too.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import closing
+from typing import Any, Dict, Iterable, List, Optional, Tuple
+
+from django.db.backends.sqlite3 import base, client, creation
+
+from densite import attach, connect
+from densite._connect import location
+
+_SETTINGS = ("level", "threads", "decoded_cache")
+
+
+class DatabaseClient(client.DatabaseClient):
+    """``manage.py dbshell``, with the shell that knows the format."""
+
+    executable_name = "densite"
+
+    @classmethod
+    def settings_to_cmd_args_env(cls, settings_dict: Dict[str, Any], parameters: Iterable[str]) -> Tuple[List[str], Optional[Dict[str, str]]]:
+        return [cls.executable_name, "sql", str(settings_dict["NAME"]), *parameters], None
+
+
+class DatabaseCreation(creation.DatabaseCreation):
+    def _clone_test_db(self, suffix: str, verbosity: int, keepdb: bool = False) -> None:
+        """A copy for a process of `test --parallel`, made by SQLite: a copy of the file would lack what is in a WAL."""
+        if self.is_in_memory_db(self.connection.settings_dict["NAME"]):
+            super()._clone_test_db(suffix, verbosity, keepdb)
+            return
+        target = self.get_test_db_clone_settings(suffix)["NAME"]
+        if os.path.exists(target):
+            if keepdb:
+                return
+            os.remove(target)
+        self.connection.ensure_connection()
+        with closing(connect(target)) as clone:
+            self.connection.connection.backup(clone)
+
+
+class DatabaseWrapper(base.DatabaseWrapper):
+    display_name = "SQLite through Densite"
+    client_class = DatabaseClient
+    creation_class = DatabaseCreation
+
+    def get_connection_params(self) -> Dict[str, Any]:
+        parameters = super().get_connection_params()
+        settings = {name: parameters.pop(name, None) for name in _SETTINGS}
+        attach()
+        if not self.is_in_memory_db():
+            parameters["database"], parameters["uri"] = location(parameters["database"], True, **settings)
+        return parameters

@@ -1,0 +1,128 @@
+"""The plugin of Datasette, as `datasette app.db` finds it: by the entry point that the wheel has."""
+
+import json
+import os
+import pathlib
+import sqlite3
+import subprocess
+import sys
+import threading
+import urllib.error
+import urllib.parse
+import urllib.request
+
+import densite
+from support import Files
+
+PYTHON = pathlib.Path(__file__).resolve().parent.parent.parent
+
+
+class Datasette(Files):
+    def setUp(self):
+        super().setUp()
+        self.library("datasette")
+        # What pip leaves of the wheel: its name and its entry points.
+        info = self.dir / f"installed/densite-{densite.__version__}.dist-info"
+        info.mkdir(parents=True)
+        (info / "METADATA").write_text((PYTHON / "METADATA").read_text().replace("@VERSION@", densite.__version__))
+        (info / "entry_points.txt").write_text((PYTHON / "entry_points.txt").read_text())
+        self.environment = {**os.environ, "PYTHONPATH": f"{os.environ.get('PYTHONPATH', '')}:{info.parent}"}
+        for name, connect in (("small", densite.connect), ("plain", sqlite3.connect)):
+            con = connect(self.dir / f"{name}.db")
+            con.execute("CREATE TABLE person(id INTEGER PRIMARY KEY, name TEXT)")
+            con.executemany("INSERT INTO person(name) VALUES (?)", [("Ada",), ("Grace",)])
+            con.commit()
+            con.close()
+
+    def served(self, *arguments):
+        """A Datasette on some port of this machine; answers what gets a page."""
+        run = subprocess.Popen(
+            [sys.executable, "-m", "datasette", "serve", "--host", "127.0.0.1", "--port", "0", *map(str, arguments)],
+            env=self.environment,
+            cwd=self.dir,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        self.addCleanup(run.stderr.close)
+        self.addCleanup(run.wait)
+        self.addCleanup(run.kill)
+        said = []
+        for line in run.stderr:
+            said.append(line)
+            if "running on" in line:
+                break
+        self.assertTrue(said and "running on" in said[-1], "".join(said))
+        address = said[-1].partition("running on ")[2].split()[0]
+        threading.Thread(target=run.stderr.read, daemon=True).start()
+
+        def get(path, **parameters):
+            try:
+                with urllib.request.urlopen(f"{address}{path}?{urllib.parse.urlencode(parameters)}", timeout=60) as answer:
+                    return json.load(answer)
+            except urllib.error.HTTPError as error:
+                with error:
+                    return json.load(error)
+
+        return get
+
+    def test_densite_files_and_plain_ones_are_served(self):
+        get = self.served("small.db", "plain.db", "--setting", "sql_time_limit_ms", "20000")
+        (plugin,) = [plugin for plugin in get("/-/plugins.json") if plugin["name"] == "densite"]
+        self.assertEqual((plugin["version"], plugin["hooks"]), (densite.__version__, ["prepare_connection"]))
+        for name in ("small", "plain"):
+            self.assertEqual(get(f"/{name}/person.json", _shape="array"), [{"id": 1, "name": "Ada"}, {"id": 2, "name": "Grace"}])
+        sizes = {database["name"]: database["size"] for database in get("/-/databases.json")}
+        self.assertEqual(sizes["small"], (self.dir / "small.db").stat().st_size)
+        info = get("/small.json", sql="SELECT value FROM densite_info('main') WHERE name = 'kind'", _shape="arrayfirst")
+        self.assertEqual(info, ["densite"])
+        self.assertEqual(get("/plain.json", sql="SELECT densite_version()", _shape="arrayfirst"), [densite.__version__])
+        # A row that another process writes is there at the next look.
+        con = densite.connect(self.dir / "small.db")
+        with con:
+            con.execute("INSERT INTO person(name) VALUES ('Edsger')")
+        con.close()
+        self.assertEqual(len(get("/small/person.json", _shape="array")), 3)
+
+    def test_immutable_ones_too(self):
+        get = self.served("-i", "small.db")
+        self.assertEqual(len(get("/small/person.json", _shape="array")), 2)
+
+    def test_visitors_do_not_reach_the_log(self):
+        con = densite.connect(self.dir / "small.db")
+        self.addCleanup(con.close)
+        log = densite.ingest(con, "person")
+        sub = densite.subscribe(con, "secret")
+        log.append([{"name": "x"}])
+        log.wait()
+        get = self.served("small.db")
+        for sql in (
+            "SELECT densite_ack('secret', 1)",
+            "SELECT densite_unsubscribe('secret')",
+            "SELECT DENSITE_SUBSCRIBE('mine', 'start')",
+            "SELECT densite_config('max_unapplied_bytes', 1)",
+            "SELECT densite_prune()",
+            "SELECT densite_wait(1)",
+            "SELECT densite_host()",
+            "SELECT row FROM densite_log('secret')",
+            "SELECT * FROM densite_columns(1)",
+            "WITH x AS (SELECT densite_ack('secret', 1) AS y) SELECT y FROM x",
+        ):
+            answer = get("/small.json", sql=sql)
+            self.assertRegex(str(answer.get("error")), "not authorized|prohibited", sql)
+        self.assertEqual(len(get("/small/person.json", _shape="array")), 3)
+        # Nothing of it happened.
+        self.assertEqual([change.row["name"] for change in sub.next(0).rows], ["x"])
+        self.assertNotEqual(con.execute("SELECT densite_config('max_unapplied_bytes')").fetchone(), (1,))
+
+    def test_without_the_plugin_it_says_that_it_is_no_database(self):
+        # So that the other tests show what the plugin does.
+        run = subprocess.run(
+            [sys.executable, "-m", "datasette", "serve", "small.db", "--get", "/small.json"],
+            env={**self.environment, "PYTHONPATH": ""},
+            cwd=self.dir,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        self.assertIn("not a database", run.stderr + run.stdout)

@@ -1,0 +1,132 @@
+"""Django on Densite: a project with the guide's settings, its migrations, ORM and tests."""
+
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import textwrap
+
+import densite
+from support import Files
+
+GUIDE = pathlib.Path(__file__).resolve().parent.parent.parent.parent / "docs/guides/ecosystem.md"
+
+MODELS = """
+    from django.db import models
+
+    class Author(models.Model):
+        name = models.CharField(max_length=80, unique=True)
+
+    class Book(models.Model):
+        title = models.CharField(max_length=80)
+        author = models.ForeignKey(Author, on_delete=models.CASCADE, related_name="books")
+        data = models.JSONField(default=dict)
+        pages = models.PositiveIntegerField(null=True)
+"""
+
+TESTS = """
+    import densite
+    from django.db import IntegrityError, connection, transaction
+    from django.test import TestCase, TransactionTestCase
+
+    from .models import Author, Book
+
+    class Books(TestCase):
+        def setUp(self):
+            self.author = Author.objects.create(name="Knuth")
+
+        def test_orm(self):
+            Book.objects.bulk_create(Book(title=f"Volume {n}", author=self.author, data={"n": [n]}) for n in range(5))
+            self.assertEqual(Book.objects.filter(data__n__0=3).get().title, "Volume 3")
+            self.assertEqual(self.author.books.count(), 5)
+            self.author.delete()
+            self.assertEqual(Book.objects.count(), 0)
+
+        def test_rolled_back(self):
+            with self.assertRaises(IntegrityError), transaction.atomic():
+                Author.objects.create(name="Knuth")
+            self.assertEqual(Author.objects.count(), 1)
+
+    class Bulk(TransactionTestCase):
+        def test_bulk(self):
+            connection.ensure_connection()
+            densite.insert(connection.connection, "books_author", [{"name": str(n)} for n in range(1000)])
+            self.assertEqual(Author.objects.count(), 1000)
+
+        def test_stored(self):
+            Author.objects.create(name="x")
+            name = connection.settings_dict["NAME"]
+            self.assertEqual(densite.info(name)["form"], "compressed")
+            with connection.cursor() as cursor:
+                cursor.execute("PRAGMA densite_level")
+                self.assertEqual(cursor.fetchone(), ("9",))
+"""
+
+
+class Django(Files):
+    def setUp(self):
+        super().setUp()
+        self.library("django")
+        section = GUIDE.read_text(encoding="utf-8").partition("\n## Django\n")[2].partition("\n## ")[0]
+        settings = re.findall(r"```python\n(.*?)```", section, re.DOTALL)
+        self.assertEqual(len(settings), 2)
+        self.write("settings.py", "import pathlib\n\nBASE_DIR = pathlib.Path(__file__).parent\nINSTALLED_APPS = ['books']\nUSE_TZ = True\n")
+        with open(self.dir / "settings.py", "a", encoding="utf-8") as file:
+            file.write("\n".join([*settings, "DEFAULT_AUTO_FIELD = 'django.db.models.BigAutoField'\n"]))
+        self.write("books/__init__.py", "")
+        self.write("books/models.py", MODELS)
+        self.write("books/tests.py", TESTS)
+
+    def write(self, name, text):
+        path = self.dir / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(textwrap.dedent(text), encoding="utf-8")
+
+    def manage(self, *arguments, given=None, **environment):
+        run = subprocess.run(
+            [sys.executable, "-W", "error", "-m", "django", *arguments],
+            cwd=self.dir,
+            env={**os.environ, "DJANGO_SETTINGS_MODULE": "settings", "PYTHONPATH": f"{os.environ.get('PYTHONPATH', '')}:{self.dir}", **environment},
+            input=given,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=False,
+        )
+        self.assertEqual(run.returncode, 0, run.stdout)
+        return run.stdout
+
+    def test_migrations_orm_and_tests(self):
+        self.manage("makemigrations", "books")
+        self.manage("migrate")
+        self.manage("migrate", "--database", "stock")
+        self.assertEqual(densite.info(self.dir / "site.db")["form"], "compressed")
+        self.assertEqual(densite.info(self.dir / "stock.db")["form"], "compressed")
+        # SQLite's tables are made anew by some alterations.
+        self.write("books/models.py", MODELS.replace("max_length=80)\n        author", "max_length=90, db_index=True)\n        author").replace("(null=True)", "(default=1)"))
+        self.manage("makemigrations", "books", "--name", "altered")
+        self.assertIn("Applying books.0002_altered... OK", self.manage("migrate"))
+        program = """
+            from books.models import Author, Book
+            Book.objects.create(title="Volume 1", author=Author.objects.create(name="Knuth"))
+            for alias in ("default", "stock"):
+                Author.objects.using(alias).create(name="Hoare")
+            print(Book.objects.get().author.name, Book.objects.get().pages)
+            from django.db import connection
+            print(connection.cursor().execute("PRAGMA journal_mode").fetchone())
+        """
+        self.assertIn("Knuth 1\n('wal',)\n", self.manage("shell", "--no-imports", given=textwrap.dedent(program)))
+        for arguments in ([], ["--parallel", "2"]):
+            said = self.manage("test", "--noinput", *arguments)
+            self.assertRegex(said, r"Ran 4 tests[^$]*OK")
+        self.assertFalse((self.dir / "test.db").exists())
+        self.assertEqual(densite.check(self.dir / "site.db")["ok"], True)
+
+    def test_the_shell_is_that_of_densite(self):
+        command = self.dir / "bin/densite"
+        command.parent.mkdir()
+        command.write_text('#!/bin/sh\necho "$@"\n')
+        command.chmod(0o755)
+        said = self.manage("dbshell", PATH=f"{command.parent}:{os.environ['PATH']}")
+        self.assertEqual(said, f"sql {self.dir / 'site.db'}\n")

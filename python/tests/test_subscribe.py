@@ -1,0 +1,144 @@
+"""densite.subscribe: following the log."""
+
+import sqlite3
+import threading
+import time
+import unittest
+
+import densite
+import test_ingest
+from test_ingest import VOTE
+
+
+class Subscribe(test_ingest.Ingest):
+    def test_rows_come_in_order_and_once_while_they_are_acknowledged(self):
+        con = self.opened(VOTE, isolation_level=None)
+        log = densite.ingest(con, "vote", on_conflict="replace")
+        log.append([(1, 1, "a")])
+        late = densite.subscribe(con, "late")
+        early = densite.subscribe(con, "early", start="start", max_rows=2, timeout=0)
+        con.execute("UPDATE vote_in SET at = 'b' WHERE user = 1")
+        con.execute("DELETE FROM vote_in WHERE user = 1")
+        log.append([(2, n, "c") for n in range(3)])
+        got = []
+        for batch in early:
+            self.assertEqual((len(batch.rows), batch.rows[-1].seq), (2, batch.seq))
+            self.assertEqual(early.ack(batch.seq), batch.seq)
+            got += batch.rows
+        key = {"user": 1, "article": 1}
+        self.assertEqual(
+            got[:3],
+            [
+                (1, "vote", "insert", key, {**key, "at": "a"}),
+                (2, "vote", "update", key, {**key, "at": "b"}),
+                (3, "vote", "delete", key, None),
+            ],
+        )
+        self.assertEqual([(change.seq, change.op, change.row["article"]) for change in got[3:]], [(4, "insert", 0), (5, "insert", 1), (6, "insert", 2)])
+        batch = late.next()
+        self.assertEqual((batch.seq, [change.seq for change in batch.rows]), (6, [2, 3, 4, 5, 6]))
+        self.assertIsNone(early.next(timeout=0))
+
+    def test_what_is_not_acknowledged_comes_again_only_to_the_next_one(self):
+        con = self.opened(VOTE)
+        log = densite.ingest(con, "vote")
+        sub = densite.subscribe(con, "s", max_rows=3)
+        log.append([(1, n, "a") for n in range(10)])
+        self.assertEqual([sub.next(0).seq for _ in range(3)], [3, 6, 9])
+        self.assertEqual(sub.ack(5), 5)
+        self.assertEqual(sub.ack(2), 5)
+        self.assertEqual([change.seq for change in sub.next(0).rows], [10])
+        self.assertIsNone(sub.next(0))
+        sub.close()
+        again = densite.subscribe(con, "s", start="start")
+        self.assertEqual([change.seq for change in again.next(0).rows], [6, 7, 8, 9, 10])
+        # Acknowledged without having been read: it is passed over.
+        other = densite.subscribe(con, "other", start="start", max_rows=1)
+        other.ack(9)
+        self.assertEqual(other.next(0).seq, 10)
+
+    def test_waiting(self):
+        con = self.opened(VOTE)
+        log = densite.ingest(con, "vote")
+        sub = densite.subscribe(con, "s", timeout=0.3, poll=0.01)
+        start = time.monotonic()
+        self.assertEqual(list(sub), [])
+        self.assertIsNone(sub.next(0.1))
+        self.assertGreaterEqual(time.monotonic() - start, 0.4)
+        writer = self.program(
+            """
+            import densite, sys, time
+            con = densite.connect(sys.argv[1])
+            log = densite.ingest(con, "vote")
+            print("ready")
+            time.sleep(0.3)
+            log.append([(1, 1, "a")])
+            """,
+            self.dir / "a.db",
+        )
+        writer.stdout.readline()
+        self.assertEqual([change.key for change in sub.next(30).rows], [{"user": 1, "article": 1}])
+        # Another thread may end it.
+        timer = threading.Timer(0.2, sub.close)
+        timer.start()
+        self.assertIsNone(sub.next())
+        timer.join()
+        self.assertEqual(list(sub), [])
+        for call in (sub.next, lambda: sub.ack(1), sub.unsubscribe):
+            with self.assertRaisesRegex(sqlite3.ProgrammingError, "the subscription s is closed"):
+                call()
+        self.assertEqual(log.wait(), 1)
+
+    def test_a_killed_follower_goes_on_where_it_acknowledged(self):
+        con = self.opened(VOTE)
+        log = densite.ingest(con, "vote")
+        densite.subscribe(con, "s")
+        log.append([(1, n, "a") for n in range(500)])
+        follower = """
+            import densite, sys
+            con = densite.connect(sys.argv[1], timeout=30)
+            sub = densite.subscribe(con, "s", max_rows=10, timeout=0)
+            for batch in sub:
+                print(*(change.seq for change in batch.rows))
+                if sys.argv[2] == "stop" and batch.seq > 200:
+                    import os
+                    os.kill(os.getpid(), 9)
+                sub.ack(batch.seq)
+        """
+        first = [int(n) for n in self.program(follower, self.dir / "a.db", "stop").stdout.read().split()]
+        second = [int(n) for n in self.program(follower, self.dir / "a.db", "all").stdout.read().split()]
+        self.assertEqual((first[0], first[-1]), (1, 210))
+        # The batch that was not acknowledged comes again, and nothing else.
+        self.assertEqual(second, list(range(201, 501)))
+
+    def test_the_log_is_kept_for_it_until_it_is_removed(self):
+        con = self.opened(VOTE)
+        sub = densite.subscribe(con, "s")
+        self.assertEqual(self.rows(con, "SELECT count(*) FROM densite_log('s')"), [(0,)])
+        with densite.subscribe(con, "t"):
+            pass
+        sub.unsubscribe()
+        with self.assertRaisesRegex(sqlite3.OperationalError, 'no subscriber "s"'):
+            self.rows(con, "SELECT count(*) FROM densite_log('s')")
+        gone = densite.subscribe(con, "t")
+        densite.subscribe(con, "t").unsubscribe()
+        for call in (lambda: gone.ack(0), lambda: gone.next(0)):
+            with self.assertRaisesRegex(sqlite3.OperationalError, 'no subscriber "t"') as raised:
+                call()
+            self.assertEqual(raised.exception.code, 1)
+
+    def test_what_is_wrong_is_named(self):
+        con = self.opened(VOTE)
+        for arguments, words in [({"start": "end"}, "start is 'end'"), ({"max_rows": 0}, "max_rows is 0"), ({"poll": 0}, "poll 0")]:
+            with self.assertRaisesRegex(sqlite3.ProgrammingError, words):
+                densite.subscribe(con, "s", **arguments)
+        with self.assertRaisesRegex(sqlite3.OperationalError, "is no name for a subscriber") as raised:
+            densite.subscribe(con, "a b")
+        self.assertEqual(raised.exception.code, 1)
+        sub = densite.subscribe(con, "s")
+        with self.assertRaisesRegex(sqlite3.OperationalError, "7 cannot be acknowledged: the log ends at 0"):
+            sub.ack(7)
+
+
+if __name__ == "__main__":
+    unittest.main()
