@@ -36,6 +36,18 @@ class Verbs(Files):
         self.assertEqual(con.execute("SELECT count(*), max(b) FROM t").fetchone(), (20_000, "row 9999"))
         con.close()
 
+    def test_info_tells_of_the_log_beside_it(self):
+        path = self.plain(rows=10)
+        self.assertIsNone(densite.info(path)["log"])
+        con = densite.connect(path)
+        log = densite.ingest(con, "t", on_conflict="replace")
+        log.wait(log.append([(n, "again") for n in range(5, 15)]))
+        told = densite.info(path)["log"]
+        self.assertEqual((told["last"], told["applied"], told["unapplied_rows"], told["rejects"]), (10, 10, 0, 0))
+        self.assertEqual(told["subscribers"], [])
+        log.close()
+        con.close()
+
     def test_vacuum(self):
         path = self.plain()
         densite.compress(path)

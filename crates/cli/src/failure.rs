@@ -23,16 +23,6 @@ pub(crate) enum Failure {
 }
 
 impl Failure {
-    /// The sentence, for whoever goes on without.
-    pub(crate) fn text(&self) -> String {
-        match self {
-            Failure::Library(e) => e.to_string(),
-            Failure::Output(e) => e.to_string(),
-            Failure::Other(_, _, text, _) => text.clone(),
-            Failure::Closed | Failure::Reported(_) => String::new(),
-        }
-    }
-
     /// Tells the person, and returns the exit code.
     pub(crate) fn report(self, json: bool) -> u8 {
         match self {

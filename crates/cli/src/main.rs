@@ -5,7 +5,6 @@ mod ask;
 mod chroma;
 mod failure;
 mod load;
-mod log;
 mod out;
 mod progress;
 mod report;

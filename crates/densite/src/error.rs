@@ -116,6 +116,22 @@ pub enum Error {
         /// What the operating system said.
         message: String,
     },
+    /// There is no log beside the database.
+    NoLog {
+        /// The database.
+        path: PathBuf,
+    },
+    /// The log beside a database said something.
+    Log {
+        /// Its directory.
+        path: PathBuf,
+        /// As [`Error::kind`].
+        kind: &'static str,
+        /// As [`Error::exit_code`].
+        exit_code: u8,
+        /// What it said, and what to do.
+        message: String,
+    },
     /// SQLite said something that fits none of the above.
     Sqlite {
         /// The database.
@@ -140,6 +156,7 @@ impl Error {
             | Error::NotChroma { .. }
             | Error::Damaged { .. } => 5,
             Error::Interrupted { .. } => 130,
+            Error::Log { exit_code, .. } => *exit_code,
             Error::NotFound { .. }
             | Error::Permission { .. }
             | Error::AlreadyCompressed { .. }
@@ -150,6 +167,7 @@ impl Error {
             | Error::Unsupported(_)
             | Error::Setting(_)
             | Error::Io { .. }
+            | Error::NoLog { .. }
             | Error::Sqlite { .. } => 1,
         }
     }
@@ -174,6 +192,8 @@ impl Error {
             Error::Unsupported(_) => "unsupported",
             Error::Setting(_) => "setting",
             Error::Io { .. } => "io",
+            Error::NoLog { .. } => "no_log",
+            Error::Log { kind, .. } => kind,
             Error::Sqlite { .. } => "sqlite",
         }
     }
@@ -196,6 +216,8 @@ impl Error {
             | Error::NewerFormat { path, .. }
             | Error::Interrupted { path }
             | Error::Io { path, .. }
+            | Error::NoLog { path }
+            | Error::Log { path, .. }
             | Error::Sqlite { path, .. } => Some(path),
             Error::Unsupported(_) | Error::Setting(_) => None,
         }
@@ -246,6 +268,29 @@ impl Error {
                 doing: doing.to_string(),
                 message: e.to_string(),
             },
+        }
+    }
+
+    /// From a log in the directory `path`.
+    pub(crate) fn from_log(path: &Path, e: &densite_log::Error) -> Error {
+        use densite_log::Error as E;
+        let (kind, exit_code, advice) = match e {
+            E::Damaged { .. } => (
+                "damaged",
+                5,
+                "; densite log check lists all places, and --repair keeps what can be read",
+            ),
+            E::Full(_) => ("no_space", 4, "; free some disk space and try again"),
+            E::InUse => ("locked", 3, ""),
+            E::NewerFormat { .. } => ("newer_format", 1, ""),
+            E::Missing => ("no_log", 1, ""),
+            _ => ("log", 1, ""),
+        };
+        Error::Log {
+            path: path.to_path_buf(),
+            kind,
+            exit_code,
+            message: format!("{e}{advice}"),
         }
     }
 
@@ -381,6 +426,12 @@ impl fmt::Display for Error {
                 "{} has {links} names (hard links) and replacing one would part them; remove the other names first, or (compress, decompress) give a destination",
                 path.display()
             ),
+            Error::NoLog { path } => write!(
+                f,
+                "{} has no log; SELECT densite_subscribe() or a table of densite_ingest makes one",
+                path.display()
+            ),
+            Error::Log { path, message, .. } => write!(f, "{}: {message}", path.display()),
             Error::Locked { path, by } => {
                 write!(f, "{} is locked", path.display())?;
                 if by.is_empty() {

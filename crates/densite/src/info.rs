@@ -64,6 +64,8 @@ pub struct Info {
     pub units: Vec<u32>,
     /// Bytes of a unit; 0 for a plain file.
     pub unit_bytes: u64,
+    /// Figures of the log beside it, or what keeps them from being told; `None` without a log.
+    pub log: Option<std::result::Result<crate::log::Figures, String>>,
     /// What a vacuum would give back; `None` where there is no database yet, or `objects` is empty.
     pub gain: Option<Gain>,
 }
@@ -80,7 +82,11 @@ impl Info {
 /// # Errors
 /// See [`Error`]; [`Error::Locked`] while another connection writes to it.
 pub fn info(api: Api, path: &Path) -> Result<Info> {
-    info_within(api, path, WAIT)
+    let log = crate::log::beside(api, path);
+    Ok(Info {
+        log,
+        ..info_within(api, path, WAIT)?
+    })
 }
 
 /// The same; a lock is waited for so long.
@@ -107,6 +113,7 @@ pub(crate) fn info_within(api: Api, path: &Path, wait: Duration) -> Result<Info>
         objects_problem: None,
         units: Vec::new(),
         unit_bytes: 0,
+        log: None,
         gain: None,
     };
     let file = Through::Host.file(api, &target.path, Access::Read)?;

@@ -1,9 +1,11 @@
 //! Results and errors as JSON: the contract of docs/CLI.md, which the command and the C API keep alike.
 
+use crate::log::Figures;
 use crate::{
     Checked, ConvertReport, Error, Form, Gain, Holder, Info, JournalMode, Object, ObjectKind,
     Objects, VacuumReport,
 };
+use densite_log::Subscriber;
 use serde_json::{Map, Value, json};
 
 /// The object of `densite info`.
@@ -29,10 +31,45 @@ pub fn info(info: &Info) -> Value {
         "wal_bytes": info.wal_bytes,
         "leftovers": info.leftovers.iter().map(|p| p.to_string_lossy()).collect::<Vec<_>>(),
         "store": store,
+        "log": info.log.as_ref().map(|log| match log {
+            Ok(figures) => self::log(figures),
+            Err(problem) => json!({ "problem": problem }),
+        }),
         "vacuum": info.gain.as_ref().map(gain),
         "objects": objects(&info.objects),
         "objects_broken_pages": info.objects.broken,
         "objects_problem": info.objects_problem,
+    })
+}
+
+/// The figures of a log.
+pub fn log(figures: &Figures) -> Value {
+    let (status, applied) = (&figures.status, figures.applied.as_ref());
+    let subscriber = |s: &Subscriber| {
+        json!({
+            "name": s.name,
+            "position": s.position,
+            "rows_behind": s.rows_behind,
+            "bytes_behind": s.bytes_behind,
+        })
+    };
+    json!({
+        "directory": figures.directory.to_string_lossy(),
+        "id": figures.id.to_string(),
+        "first": status.first,
+        "last": status.last,
+        "segments": status.segments,
+        "bytes": status.bytes,
+        "spare_bytes": status.spare_bytes,
+        "applied": applied.map(|a| a.seq),
+        "unapplied_rows": figures.unapplied_rows(),
+        "unapplied_bytes": figures.unapplied_bytes,
+        "rejects": applied.map(|a| a.rejects),
+        "automatically_purge": status.config.automatically_purge,
+        "max_unapplied_bytes": status.config.max_unapplied_bytes,
+        "retain_bytes": status.config.retain_bytes,
+        "subscribers": figures.subscribers.iter().map(subscriber).collect::<Vec<_>>(),
+        "slowest": figures.slowest().map(subscriber),
     })
 }
 

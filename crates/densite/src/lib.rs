@@ -26,6 +26,7 @@ mod header;
 mod holders;
 mod info;
 pub mod json;
+pub mod log;
 mod objects;
 mod pages;
 mod paths;

@@ -10,7 +10,7 @@ pub type Result<T> = std::result::Result<T, Error>;
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum Error {
     /// The disk is full: free space and try again. Nothing of what was to be appended is in the log.
-    #[error("the disk is full: {0}")]
+    #[error("{0}")]
     Full(disk::Error),
     /// A call failed; the log works on. Nothing of what was to be appended is in the log.
     #[error("{0}")]

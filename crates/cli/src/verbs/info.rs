@@ -2,12 +2,10 @@
 
 use super::{gain, objects};
 use crate::args::{Common, InfoArgs};
-use crate::failure::{Failure, Outcome};
-use crate::log::{Beside, Figures};
+use crate::failure::Outcome;
 use crate::{out, sqlite};
+use densite::log::Figures;
 use densite::{Form, Info, JournalMode};
-use serde_json::json;
-use std::path::Path;
 
 /// Figures of the store that the lines above them tell already.
 const SAID: [&str; 7] = [
@@ -31,35 +29,15 @@ pub(crate) fn run(common: Common, args: &InfoArgs) -> Outcome {
             ),
         );
     }
-    let log = log(&args.db);
-    let mut object = densite::json::info(&info);
-    object["log"] = log
-        .as_ref()
-        .map_or(serde_json::Value::Null, |log| match log {
-            Ok((beside, figures)) => figures.json(beside),
-            Err(problem) => json!({ "problem": problem }),
-        });
-    let text = text(&info, log.as_ref()) + &objects::text(&info, args.columns);
+    let object = densite::json::info(&info);
+    let text = text(&info) + &objects::text(&info, args.columns);
     out::result(common, &object, &text)?;
     Ok(0)
 }
 
-/// The figures of the log beside a database, or what keeps them from being told; `None` without a log.
-fn log(db: &Path) -> Option<Result<(Beside, Figures), String>> {
-    let said = |failure: Failure| failure.text();
-    match Beside::find(db) {
-        Ok(None) => None,
-        Ok(Some(beside)) => {
-            let figures = Figures::of(&beside);
-            Some(figures.map(|f| (beside, f)).map_err(said))
-        }
-        Err(failure) => Some(Err(said(failure))),
-    }
-}
-
 /// What a person wants to know of a log at a glance.
-fn log_lines(log: &Result<(Beside, Figures), String>) -> Vec<(&'static str, String)> {
-    let (_, figures) = match log {
+fn log_lines(log: &Result<Figures, String>) -> Vec<(&'static str, String)> {
+    let figures = match log {
         Ok(log) => log,
         Err(problem) => return vec![("log", problem.clone())],
     };
@@ -97,7 +75,7 @@ fn mode(mode: JournalMode) -> &'static str {
     }
 }
 
-fn text(info: &Info, log: Option<&Result<(Beside, Figures), String>>) -> String {
+fn text(info: &Info) -> String {
     use comfy_table::{Cell, CellAlignment, ContentArrangement, Table, presets};
     let form = match info.form {
         Form::Compressed => "compressed (Densite)",
@@ -134,7 +112,7 @@ fn text(info: &Info, log: Option<&Result<(Beside, Figures), String>>) -> String 
     if info.wal_bytes > 0 {
         row("WAL", out::bytes(info.wal_bytes));
     }
-    for (name, value) in log.into_iter().flat_map(log_lines) {
+    for (name, value) in info.log.iter().flat_map(log_lines) {
         row(name, value);
     }
     for (name, value) in info

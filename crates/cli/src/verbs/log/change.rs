@@ -2,9 +2,9 @@
 
 use crate::args::{Common, DbArg, From, SubscribeArgs, UnsubscribeArgs};
 use crate::failure::{Failure, Outcome};
-use crate::log::Beside;
 use crate::out;
 use crate::verbs::sql::{failure, open};
+use densite::log::Beside;
 use rusqlite::{Connection, Params};
 use serde_json::{Value, json};
 use std::path::Path;

@@ -3,8 +3,8 @@
 use super::repair;
 use crate::args::{Common, LogCheckArgs};
 use crate::failure::Outcome;
-use crate::log::Beside;
 use crate::out;
+use densite::log::Beside;
 use densite_log::{CheckReport, check};
 use serde_json::{Value, json};
 use std::fmt::Write;

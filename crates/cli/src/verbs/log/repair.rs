@@ -3,8 +3,8 @@
 use crate::args::Common;
 use crate::ask;
 use crate::failure::Failure;
-use crate::log::Beside;
 use crate::out;
+use densite::log::Beside;
 use densite_disk::{Dir, RealDir, exchange};
 use densite_log::{Lost, Salvage, Salvaged};
 use serde_json::{Value, json};
@@ -19,10 +19,11 @@ pub(super) struct Repaired {
 
 /// Tells what is lost, asks, and does it.
 pub(super) fn run(common: Common, beside: &Beside) -> Result<Repaired, Failure> {
-    let failed = |e: densite_log::Error| beside.failed(&e);
-    let io = |e: densite_disk::Error| beside.failed(&e.into());
+    let api = crate::sqlite::api()?;
+    let failed = |e: densite_log::Error| Failure::from(beside.failed(&e));
+    let io = |e: densite_disk::Error| Failure::from(beside.failed(&e.into()));
     let hold = || {
-        let applied = beside.applied().filter(|a| a.is_same).map(|a| a.seq);
+        let applied = beside.applied(api).filter(|a| a.is_same).map(|a| a.seq);
         Salvage::begin(beside.dir.clone(), beside.id, applied).map_err(failed)
     };
     // Not held while somebody thinks about the answer.

@@ -2,14 +2,14 @@
 
 use crate::args::{Common, DbArg};
 use crate::failure::Outcome;
-use crate::log::{Beside, Figures};
-use crate::out;
+use crate::{out, sqlite};
+use densite::log::{Beside, Figures};
 use serde_json::json;
 
 pub(super) fn run(common: Common, args: &DbArg) -> Outcome {
     let beside = Beside::expect(&args.db)?;
-    let figures = Figures::of(&beside)?;
-    let mut object = figures.json(&beside);
+    let figures = beside.figures(sqlite::api()?)?;
+    let mut object = densite::json::log(&figures);
     object["verb"] = json!("log status");
     object["path"] = json!(args.db.to_string_lossy());
     if figures.applied.as_ref().is_some_and(|a| !a.is_same) {

@@ -2,7 +2,7 @@
 
 use crate::args::{Common, TailArgs};
 use crate::failure::{Failure, Outcome};
-use crate::log::Beside;
+use densite::log::Beside;
 use densite_ingest::{Entry, entries};
 use densite_log::{Error, Log};
 use serde_json::json;

@@ -1,0 +1,168 @@
+//! The log beside a database (`densite_ingest`), looked at without being its database's user.
+
+use crate::db::{Access, Through};
+use crate::error::{Error, Result};
+use densite_disk::RealDir;
+use densite_log::{Log, LogDir, LogId, Status, Subscriber};
+use densite_sqlite::{Api, Value};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// A log, and the database that it belongs to.
+pub struct Beside {
+    /// The database, as given.
+    pub db: PathBuf,
+    /// The log's directory.
+    pub path: PathBuf,
+    /// The same, to be read from.
+    pub dir: LogDir,
+    /// What ties it to its database.
+    pub id: LogId,
+}
+
+/// The log's directory of a database file, which may be named by a link.
+fn directory(db: &Path) -> Result<PathBuf> {
+    let not_found = |_| Error::NotFound {
+        path: db.to_path_buf(),
+    };
+    let mut path = db.canonicalize().map_err(not_found)?.into_os_string();
+    path.push("-log");
+    Ok(path.into())
+}
+
+impl Beside {
+    /// `None` if there is no log beside the database.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] without a database; [`Error::Log`].
+    pub fn find(db: &Path) -> Result<Option<Beside>> {
+        let path = directory(db)?;
+        if !path.is_dir() {
+            return Ok(None);
+        }
+        let dir: LogDir = Arc::new(RealDir::new(&path));
+        let id = densite_log::id_in(dir.clone()).map_err(|e| Error::from_log(&path, &e))?;
+        Ok(id.map(|id| Beside {
+            db: db.to_path_buf(),
+            path,
+            dir,
+            id,
+        }))
+    }
+
+    /// Where there must be one.
+    ///
+    /// # Errors
+    /// [`Error::NoLog`] besides those of [`Beside::find`].
+    pub fn expect(db: &Path) -> Result<Beside> {
+        Beside::find(db)?.ok_or_else(|| Error::NoLog {
+            path: db.to_path_buf(),
+        })
+    }
+
+    /// The log, for reading.
+    ///
+    /// # Errors
+    /// [`Error::Log`].
+    pub fn read(&self) -> Result<Log> {
+        Log::open_read_only(self.dir.clone(), self.id).map_err(|e| self.failed(&e))
+    }
+
+    /// What the log said, as an error of this crate.
+    pub fn failed(&self, e: &densite_log::Error) -> Error {
+        Error::from_log(&self.path, e)
+    }
+
+    /// What the database says of the log; `None` where it cannot be read.
+    pub fn applied(&self, api: Api) -> Option<Applied> {
+        let db = Through::Densite
+            .connect(api, &self.db, Access::Read, 0)
+            .ok()?;
+        let position = "SELECT log, seq FROM main.densite_applied";
+        let (log, seq) = match db.query_row(position, &[]).ok()??.as_slice() {
+            [Value::Blob(log), Value::Integer(seq)] => (log.clone(), *seq),
+            _ => return None,
+        };
+        let rejects = db.query_i64("SELECT count(*) FROM main.densite_rejects");
+        Some(Applied {
+            is_same: log == self.id.0,
+            seq: u64::try_from(seq).ok()?,
+            rejects: u64::try_from(rejects.ok()??).ok()?,
+        })
+    }
+
+    /// All figures.
+    ///
+    /// # Errors
+    /// [`Error::Log`].
+    pub fn figures(&self, api: Api) -> Result<Figures> {
+        let log = self.read()?;
+        let applied = self.applied(api);
+        let all = || -> densite_log::Result<_> {
+            let unapplied = applied
+                .as_ref()
+                .map(|a| log.bytes_after(a.seq))
+                .transpose()?;
+            Ok((log.status()?, log.subscribers()?, unapplied))
+        };
+        let (status, subscribers, unapplied_bytes) = all().map_err(|e| self.failed(&e))?;
+        Ok(Figures {
+            directory: self.path.clone(),
+            id: self.id,
+            status,
+            subscribers,
+            applied,
+            unapplied_bytes,
+        })
+    }
+}
+
+/// What the database says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Applied {
+    /// It names this log.
+    pub is_same: bool,
+    /// The last row that is applied.
+    pub seq: u64,
+    /// Rows that tables refused.
+    pub rejects: u64,
+}
+
+/// All figures of a log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Figures {
+    /// The log's directory.
+    pub directory: PathBuf,
+    /// What ties it to its database.
+    pub id: LogId,
+    /// How large it is, and where it ends.
+    pub status: Status,
+    /// Who reads it.
+    pub subscribers: Vec<Subscriber>,
+    /// What the database says; `None` where it cannot be read.
+    pub applied: Option<Applied>,
+    /// Bytes of rows that are not applied.
+    pub unapplied_bytes: Option<u64>,
+}
+
+impl Figures {
+    /// The subscriber that is furthest behind, if any is behind.
+    pub fn slowest(&self) -> Option<&Subscriber> {
+        let behind = self.subscribers.iter().filter(|s| s.rows_behind > 0);
+        behind.max_by_key(|s| s.rows_behind)
+    }
+
+    /// Rows that are not applied.
+    pub fn unapplied_rows(&self) -> Option<u64> {
+        let applied = self.applied.as_ref()?;
+        Some(self.status.last.saturating_sub(applied.seq))
+    }
+}
+
+/// The figures of the log beside a database, or what keeps them from being told; `None` without a log.
+pub(crate) fn beside(api: Api, db: &Path) -> Option<std::result::Result<Figures, String>> {
+    let figures = Beside::find(db)
+        .transpose()?
+        .and_then(|beside| beside.figures(api));
+    Some(figures.map_err(|e| e.to_string()))
+}
