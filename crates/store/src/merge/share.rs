@@ -1,0 +1,163 @@
+//! What a commit pays for giving space back: a part in proportion to what it stored itself.
+//!
+//! In the long run each byte stored makes one dead byte, and with a limit of p per cent at most (100 - p) / p bytes are moved to win one ([`targets`]). So if every commit
+//! moves so many bytes for each byte that it stored, the limit is kept once it was reached. What is owed beyond that, by a large transaction
+//! that was stopped by the clock, is paid by those who come after it, [`STEP`] bytes each: a small transaction does not pay for a large one.
+
+use super::plan::targets;
+use super::{MergeBudget, MergeNext, MergeStep};
+use crate::error::Result;
+use crate::handle::Handle;
+use std::time::Duration;
+
+/// Less than this is not worth a commit: its trailer takes 300 bytes.
+const STEP: u64 = 2 << 10;
+/// Whether something is due is asked when so much was stored, and this part of the file: asking takes a look at every unit.
+const ASK: u64 = 64 << 10;
+const ASK_PART: u64 = 512;
+/// How long a commit moves, and how much longer for each KiB that it stored: encoding that took it about as long.
+const TIME: Duration = Duration::from_micros(250);
+const TIME_OF_KIB: Duration = Duration::from_micros(50);
+const TIME_MOST: Duration = Duration::from_millis(2);
+
+/// The account of what commits of this process owe. In bytes.
+#[derive(Debug, Default)]
+pub(super) struct Share {
+    /// Frames stored since the last share was asked for.
+    fresh: u64,
+    /// The same since it was last asked whether something is due.
+    unasked: u64,
+    /// More was due than the last step did.
+    due: bool,
+    /// To be moved.
+    owed: u64,
+}
+
+impl Share {
+    pub(super) fn stored(&mut self, bytes: u64) {
+        self.fresh += bytes;
+    }
+
+    /// What a commit has to move now, and what it stored; `None` if nothing.
+    fn take(&mut self, file: u64, limit: u64) -> Option<(u64, u64)> {
+        let stored = std::mem::take(&mut self.fresh);
+        self.unasked += stored;
+        if !self.due {
+            if self.unasked < ASK.max(file / ASK_PART) {
+                return None;
+            }
+            // Who asks may as well do something.
+            self.owed = STEP;
+        }
+        self.unasked = 0;
+        let own = stored.saturating_mul(targets(limit));
+        self.owed = self.owed.saturating_add(own);
+        if self.due && self.owed < STEP {
+            return None;
+        }
+        Some((self.owed.min(own.max(STEP)).max(1), stored))
+    }
+
+    fn paid(&mut self, moved: u64, due: bool) {
+        self.owed = if due {
+            self.owed.saturating_sub(moved)
+        } else {
+            0
+        };
+        self.due = due;
+    }
+}
+
+/// How long a commit that stored so many bytes may move.
+fn time(stored: u64) -> Duration {
+    let kib = u32::try_from(stored >> 10).unwrap_or(u32::MAX);
+    (TIME + TIME_OF_KIB.saturating_mul(kib)).min(TIME_MOST)
+}
+
+impl Handle {
+    /// After a commit: moves what it owes, if more than `dead_limit` per cent (10 to 90) of the file is dead or free. `elapsed` tells how long this has taken. For whoever has the
+    /// writer's right, between transactions. Published and not synced.
+    ///
+    /// # Errors
+    /// As [`Handle::merge_step`].
+    pub fn merge_share(
+        &mut self,
+        dead_limit: u8,
+        elapsed: &dyn Fn() -> Duration,
+    ) -> Result<MergeStep> {
+        let Some(shared) = self.shared.clone() else {
+            return Ok(MergeStep::default());
+        };
+        let file = self.end_bytes();
+        let taken = (shared.writer.lock().merging.share).take(file, u64::from(dead_limit));
+        let Some((bytes, stored)) = taken else {
+            return Ok(MergeStep::default());
+        };
+        let until = time(stored);
+        let done = self.merge_step(&MergeBudget {
+            bytes,
+            dead_limit,
+            stop: &|| elapsed() >= until,
+        });
+        let (moved, due) = done.as_ref().map_or((0, false), |step| {
+            (step.moved_bytes, step.next == MergeNext::Again)
+        });
+        shared.writer.lock().merging.share.paid(moved, due);
+        done
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_commit_pays_for_itself_and_a_little_for_others() {
+        let mut share = Share::default();
+        share.stored(ASK - 1);
+        assert_eq!(share.take(0, 25), None, "not worth asking");
+        share.stored(100);
+        assert_eq!(share.take(0, 25), Some((STEP, 100)));
+        share.paid(STEP, false);
+        share.stored(5000);
+        assert_eq!(share.take(0, 25), None, "nothing was due");
+        // A large transaction, of which the clock let it move a part.
+        share.stored(1 << 20);
+        assert_eq!(share.take(0, 25), Some((3 << 20, 1 << 20)));
+        share.paid(1 << 20, true);
+        for _ in 0..100 {
+            share.stored(100);
+            assert_eq!(share.take(0, 25), Some((STEP, 100)));
+            share.paid(STEP, true);
+        }
+        share.stored(10_000);
+        assert_eq!(share.take(0, 25), Some((30_000, 10_000)));
+        share.paid(30_000, false);
+        assert_eq!(share.owed, 0);
+    }
+
+    #[test]
+    fn small_debts_add_up() {
+        let mut share = Share {
+            due: true,
+            ..Share::default()
+        };
+        let mut moved = 0;
+        for _ in 0..1000 {
+            share.stored(100);
+            if let Some((bytes, _)) = share.take(0, 25) {
+                assert!(bytes < STEP + 300);
+                moved += bytes;
+                share.paid(bytes, true);
+            }
+        }
+        assert!((300_000 - STEP..=300_000).contains(&moved), "{moved}");
+    }
+
+    #[test]
+    fn the_time_is_bounded() {
+        assert_eq!(time(0), TIME);
+        assert!(time(10 << 10) > TIME);
+        assert_eq!(time(u64::MAX), TIME_MOST);
+    }
+}
