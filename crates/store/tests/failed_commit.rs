@@ -14,6 +14,7 @@ const BLOCKS: u64 = 24;
 
 fn open(disk: &SimDisk, process: &str) -> Handle {
     let file = disk.open(PATH, OpenMode::Create).expect("open");
+    disk.sync_dir("/").expect("sync dir");
     let options = Options {
         threads: 0,
         codec: CodecChoice::Raw,

@@ -96,11 +96,22 @@ impl Writer {
             writer.put(number);
         }
         writer.handle.sync(SyncKind::Data).expect("sync");
-        // Every other page goes to another place: half of what was written first is dead.
-        for number in (0..pages).step_by(2) {
-            writer.put(number);
+        writer
+    }
+
+    /// Of whose file more than half is dead, everywhere; who wrote it paid next to nothing.
+    fn scattered(pages: u64) -> Writer {
+        let mut writer = Writer::new(pages);
+        for _ in 0..3 {
+            for number in 0..pages {
+                if writer.rng.random() {
+                    writer.put(number);
+                }
+            }
+            writer.handle.sync(SyncKind::Data).expect("sync");
         }
-        writer.handle.sync(SyncKind::Data).expect("sync");
+        let late = || Duration::from_secs(1);
+        writer.handle.merge_share(LIMIT, &late).expect("share");
         writer
     }
 
@@ -146,11 +157,15 @@ impl Writer {
 /// However much is dead, a small commit moves little, seldom folds and seldom reads a unit; and the limit is reached.
 #[test]
 fn a_small_commit_pays_little_until_the_limit_is_kept() {
-    let mut writer = Writer::new(6000);
-    assert!(writer.handle.space().expect("space").over(LIMIT));
+    let mut writer = Writer::scattered(15_000);
+    let over = |writer: &mut Writer| {
+        let space = writer.handle.space().expect("space");
+        space.dead_bytes * 100 > space.file_bytes * 32
+    };
+    assert!(over(&mut writer));
     let (mut steps, mut folds, mut commits) = (0, 0, 0);
     let before = writer.looks.load(Ordering::Relaxed);
-    while writer.handle.space().expect("space").over(LIMIT) {
+    while over(&mut writer) {
         let (step, stored) = writer.commit(2, &|| Duration::ZERO);
         let most = STEP.max(stored * TARGETS) + FRAME;
         assert!(step.moved_bytes <= most, "{step:?} for {stored}");
@@ -162,8 +177,8 @@ fn a_small_commit_pays_little_until_the_limit_is_kept() {
     }
     let looks = writer.looks.load(Ordering::Relaxed) - before;
     println!("{commits} commits, {steps} steps, {folds} folds, {looks} looks at a unit");
-    assert!(steps > 500, "{steps}");
-    assert!(folds * 200 < commits, "{folds} folds in {commits} commits");
+    assert!(steps > 200, "{steps}");
+    assert!(folds * 50 < commits, "{folds} folds in {commits} commits");
     // One for each unit that is emptied.
     assert!(
         looks * 4 < u64::from(steps),
@@ -175,29 +190,33 @@ fn a_small_commit_pays_little_until_the_limit_is_kept() {
 /// The limit is kept by what commits pay for themselves, when pages change all over.
 #[test]
 fn the_limit_is_kept() {
-    let mut writer = Writer::new(4000);
-    let mut largest: f64 = 0.0;
+    let mut writer = Writer::new(8000);
+    let (mut largest, mut idle): (f64, f64) = (0.0, 0.0);
     let (mut all, mut moved) = (0, 0);
-    for commit in 0..6000 {
+    for _ in 0..8000 {
         let (step, stored) = writer.commit(5, &|| Duration::ZERO);
         (all, moved) = (all + stored, moved + step.moved_bytes);
-        if commit > 3000 {
-            let space = writer.handle.space().expect("space");
-            largest = largest.max(space.file_bytes as f64 / space.live_bytes as f64);
-        }
+        let space = writer.handle.space().expect("space");
+        let file = (space.file_bytes - space.reserve_bytes) as f64;
+        largest = largest.max(file / space.live_bytes as f64);
+        let here = space.dead_bytes + space.free_bytes - space.waiting_bytes;
+        idle = idle.max(here as f64 / file);
     }
     let ratio = moved as f64 / all as f64;
-    println!("moved {ratio:.2} bytes for one stored; largest file {largest:.2} of what lives");
+    println!(
+        "moved {ratio:.2} bytes for one stored; largest file {largest:.2} of what lives, of which {idle:.2} idle and not waiting for a slot"
+    );
     assert!(ratio < TARGETS as f64, "{ratio}");
-    // The limit, and what waits for slots and a fold; the file is small.
-    assert!(largest < 1.75, "{largest}");
+    // The limit, what a slot has just released, and what waits for a fold.
+    assert!(idle < 0.25 + 0.07, "{idle}");
+    assert!(largest < 1.6, "{largest}");
     writer.check();
 }
 
 /// A large transaction is stopped by the clock, and those who come after it pay no more than their part.
 #[test]
 fn a_small_transaction_does_not_pay_for_a_large_one() {
-    let mut writer = Writer::new(6000);
+    let mut writer = Writer::scattered(6000);
     // The clock goes on by a tenth of a millisecond whenever it is looked at.
     let clock = Cell::new(Duration::ZERO);
     let tick = || {
@@ -225,7 +244,7 @@ fn a_small_transaction_does_not_pay_for_a_large_one() {
 /// What was found in a unit is not what lives there later: pages that were written, or moved by another process, in between.
 #[test]
 fn a_unit_that_was_begun_changes() {
-    let mut writer = Writer::new(3000);
+    let mut writer = Writer::scattered(3000);
     let mut steps = 0;
     for round in 0..400 {
         let (step, _) = writer.commit(2, &|| Duration::ZERO);

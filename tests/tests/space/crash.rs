@@ -1,6 +1,5 @@
 //! Kills and power cuts, inside a step or behind one.
 
-use densite_disk::sim::SimDisk;
 use rand::RngExt as _;
 
 use crate::Durable;

@@ -9,11 +9,11 @@
 
 use super::look::{Found, Frame, Look};
 use super::memory::Begun;
+use super::recode::{Recoding, decode_at};
 use super::{MergeBudget, MergeStep, plan};
-use crate::codec::{self, CodecId};
 use crate::error::{Damage, Error, Result};
 use crate::format::UNIT_LEN;
-use crate::format::record::{RECORD_LEN, raw_check};
+use crate::format::record::RECORD_LEN;
 use crate::handle::Handle;
 use crate::map::Entry;
 use crate::pending::PendingPage;
@@ -58,7 +58,8 @@ impl Handle {
             {
                 break;
             }
-            let Some(mut now) = self.begin_unit(&shared, *unit, below, pays, step)? else {
+            let Some(mut now) = self.begin_unit(&shared, *unit, below, pays, in_parts, step)?
+            else {
                 if pays.is_none() {
                     break;
                 }
@@ -114,12 +115,18 @@ impl Handle {
         unit: u64,
         below: u64,
         pays: Option<u64>,
+        in_parts: bool,
         step: &mut MergeStep,
     ) -> Result<Option<Begun>> {
         let live = {
             let mut writer = shared.writer.lock();
             if let Some(begun) = writer.merging.begun.take_if(|b| b.unit == unit) {
-                return Ok(Some(Begun { below, ..begun }));
+                let fresh = false;
+                return Ok(Some(Begun {
+                    below,
+                    fresh,
+                    ..begun
+                }));
             }
             writer.space.as_ref().map_or(0, |(_, s)| s.live(unit))
         };
@@ -160,9 +167,15 @@ impl Handle {
             trailers,
             ..
         } = found;
+        let recoding = match in_parts {
+            true => self.recode_ahead(shared, frames.values())?,
+            false => Recoding::default(),
+        };
         Ok(Some(Begun {
             unit,
             below,
+            fresh: true,
+            recoding,
             frames,
             by_fold,
             by_fold_bytes,
@@ -170,7 +183,8 @@ impl Handle {
         }))
     }
 
-    /// Copies the frames of the unit, or a part of them: as much as the budget allows, and one at least. Returns whether none is left.
+    /// Copies the frames of the unit, or a part of them: as much as the budget allows, and one at least unless the pool has just begun with them. Returns whether
+    /// none is left.
     fn copy(
         &mut self,
         shared: &Shared,
@@ -178,14 +192,21 @@ impl Handle {
         moving: &mut Moving,
         part: Option<&MergeBudget<'_>>,
     ) -> Result<bool> {
-        while !begun.frames.is_empty() {
+        // What the pool has just got is left to it, once.
+        let later = begun.recoding.is_running() && begun.fresh;
+        let mut from = 0;
+        while let Some((&off, next)) = begun.frames.range(from..).next() {
             let enough = part.is_some_and(|budget| {
                 !moving.frames.is_empty() && (moving.moved >= budget.bytes || (budget.stop)())
             });
             if enough {
                 return Ok(false);
             }
-            let Some((off, mut frame)) = begun.frames.pop_first() else {
+            from = off + 1;
+            if later && next.is_loose() {
+                continue;
+            }
+            let Some(mut frame) = begun.frames.remove(&off) else {
                 break;
             };
             // Others may have written its pages since it was found.
@@ -203,9 +224,9 @@ impl Handle {
             if frame.pages.is_empty() || !moving.frames.insert(off) {
                 continue;
             }
-            self.copy_frame(shared, off, frame, moving)?;
+            self.copy_frame(shared, off, frame, moving, &mut begun.recoding)?;
         }
-        Ok(true)
+        Ok(begun.frames.is_empty())
     }
 
     fn copy_frame(
@@ -214,10 +235,11 @@ impl Handle {
         off: u64,
         frame: Frame,
         moving: &mut Moving,
+        recoding: &mut Recoding,
     ) -> Result<()> {
         let len = (RECORD_LEN + frame.payload.len()) as u64;
         if frame.is_loose() {
-            self.loosen(shared, off, &frame)?;
+            self.loosen(shared, off, &frame, recoding)?;
             moving.moved += (len * frame.pages.len() as u64) >> frame.record.run_log2;
             return Ok(());
         }
@@ -242,40 +264,31 @@ impl Handle {
         p.appender.flush_if_long(&*self.file)
     }
 
-    /// Writes the living pages of a run anew: the others would be carried along for ever.
-    fn loosen(&mut self, shared: &Shared, off: u64, frame: &Frame) -> Result<()> {
-        let record = &frame.record;
-        let dict = match record.model {
-            0 => None,
-            id => Some(shared.dictionary(&*self.file, &shared.state.read(), id)?),
-        };
-        let page_size = 1usize << record.page_log2;
-        let mut raw = vec![0; page_size << record.run_log2];
-        let decoded = codec::decode(
-            CodecId(record.codec),
-            &frame.payload,
-            dict.as_deref(),
-            &mut raw,
-        );
-        let problem = match decoded {
-            Err(problem) => Some(problem),
-            Ok(()) if raw_check(&raw) != record.raw_check => {
-                Some("the decoded page does not match its checksum".to_owned())
-            }
-            Ok(()) => None,
-        };
-        if let Some(problem) = problem {
-            return Err(Error::Corrupt(Damage {
-                what: "frame".to_owned(),
-                offset: off,
-                page: Some(record.number),
-                problem,
-            }));
-        }
+    /// Writes the living pages of a run anew: the others would be carried along for ever. Coded by the pool, if it was done with them.
+    fn loosen(
+        &mut self,
+        shared: &Shared,
+        off: u64,
+        frame: &Frame,
+        recoding: &mut Recoding,
+    ) -> Result<()> {
+        let mut rest = Vec::new();
         for (page, entry) in &frame.pages {
+            match recoding.take(*page) {
+                Some((bytes, coded)) => self.put_page(*page, bytes, Some(coded))?,
+                None => rest.push((*page, entry)),
+            }
+        }
+        if rest.is_empty() {
+            return Ok(());
+        }
+        let dict = self.dict_of(shared, &frame.record)?;
+        let raw = decode_at(off, &frame.record, &frame.payload, dict.as_deref())?;
+        let page_size = 1usize << frame.record.page_log2;
+        for (page, entry) in rest {
             let at = page_size * usize::from(entry.slot);
             let bytes = raw.get(at..at + page_size).unwrap_or_default();
-            self.put_page(*page, bytes.into(), None)?;
+            self.put_page(page, bytes.into(), None)?;
         }
         Ok(())
     }

@@ -1,6 +1,7 @@
 //! What the writer remembers between steps.
 
 use super::look::Frame;
+use super::recode::Recoding;
 use super::share::Share;
 use crate::publish::ByFold;
 use crate::space::Space;
@@ -31,6 +32,10 @@ pub(super) struct Begun {
     pub(super) unit: u64,
     /// What is moved goes before this place.
     pub(super) below: u64,
+    /// It was begun by the present step.
+    pub(super) fresh: bool,
+    /// Of these frames, those that are coded anew.
+    pub(super) recoding: Recoding,
     /// Frames that were found there and have not been moved, by their places. Some may have died since.
     pub(super) frames: BTreeMap<u64, Frame>,
     /// What else lives there and goes with a fold, and its bytes in the unit.

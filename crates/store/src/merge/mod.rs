@@ -20,6 +20,7 @@ mod figures;
 mod look;
 mod memory;
 mod plan;
+mod recode;
 mod rounds;
 mod share;
 

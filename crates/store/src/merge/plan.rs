@@ -30,7 +30,7 @@ const SOON: u32 = 2;
 /// So many bytes may wait for a slot, and be missing meanwhile, in files however small.
 const WAITING_MIN: u64 = 4 << 20;
 /// So many may wait for a fold.
-const LEFT_MIN: u64 = 512 << 10;
+const LEFT_MIN: u64 = 192 << 10;
 
 /// What plans are made from. Sizes are in bytes.
 pub(super) struct Ground<'a> {
