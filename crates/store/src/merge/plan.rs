@@ -30,7 +30,7 @@ const SOON: u32 = 2;
 /// So many bytes may wait for a slot, and be missing meanwhile, in files however small.
 const WAITING_MIN: u64 = 4 << 20;
 /// So many may wait for a fold.
-const LEFT_MIN: u64 = 192 << 10;
+const LEFT_MIN: u64 = 512 << 10;
 
 /// What plans are made from. Sizes are in bytes.
 pub(super) struct Ground<'a> {
@@ -116,16 +116,12 @@ impl Ground<'_> {
         let allowed = end * self.limit / 100;
         // What waits for a slot is on its way to be used.
         let waiting = self.space.waiting_units(self.current) * UNIT_LEN;
-        // So are units that wait for a fold; what lives there is small.
-        let left = if is_at_rest(self.limit) {
-            0
-        } else {
-            self.merging.left_units(self.space) * UNIT_LEN
-        };
-        if left >= (allowed / 8).max(LEFT_MIN) {
+        let idle = end.saturating_sub(live + waiting);
+        // What waits for a fold counts as idle: so the limit is kept with it, and other units are emptied in its stead.
+        let left = self.merging.left_units(self.space) * UNIT_LEN;
+        if !is_at_rest(self.limit) && left >= (allowed / 8).max(LEFT_MIN) {
             return Plan::Fold;
         }
-        let idle = end.saturating_sub(live + waiting + left);
         // Whatever else is due: what can be cut off is no matter of it.
         let behind = self.file.saturating_sub(self.tail + self.reserve);
         let cut = self.tail - end;

@@ -15,11 +15,10 @@ const STEP: u64 = 2 << 10;
 /// Whether something is due is asked when so much was stored, and this part of the file: asking takes a look at every unit.
 const ASK: u64 = 64 << 10;
 const ASK_PART: u64 = 512;
-/// How long a commit moves, how much longer for each KiB that it stored (encoding that took it about as long), and for each that the clock has kept from being
-/// moved: where it always does, the limit could not be kept.
-const TIME: Duration = Duration::from_micros(250);
-const TIME_OF_KIB: Duration = Duration::from_micros(50);
-const TIME_OF_KIB_OWED: Duration = Duration::from_micros(2);
+/// How long a commit moves, and how much longer for each KiB that it stored: about half of what encoding and storing that took. Twice as long if as much as the
+/// file's length is owed, and so on, at most [`TIME_MOST`]: where the clock always keeps something from being moved, the limit could not be kept.
+const TIME: Duration = Duration::from_micros(200);
+const TIME_OF_KIB: Duration = Duration::from_micros(20);
 const TIME_MOST: Duration = Duration::from_millis(4);
 
 /// The account of what commits of this process owe. In bytes.
@@ -53,7 +52,7 @@ impl Share {
         }
         self.unasked = 0;
         let own = stored.saturating_mul(targets(limit));
-        let time = time(stored, self.owed);
+        let time = time(stored, self.owed, file);
         self.owed = self.owed.saturating_add(own);
         if self.due && self.owed < STEP {
             return None;
@@ -71,12 +70,13 @@ impl Share {
     }
 }
 
-/// How long a commit that stored so many bytes may move, where so many are owed.
-fn time(stored: u64, owed: u64) -> Duration {
-    let kib = |bytes: u64| u32::try_from(bytes >> 10).unwrap_or(u32::MAX);
-    TIME.saturating_add(TIME_OF_KIB.saturating_mul(kib(stored)))
-        .saturating_add(TIME_OF_KIB_OWED.saturating_mul(kib(owed)))
-        .min(TIME_MOST)
+/// How long a commit that stored so many bytes may move, where so many are owed in a file so long.
+fn time(stored: u64, owed: u64, file: u64) -> Duration {
+    let kib = u32::try_from(stored >> 10).unwrap_or(u32::MAX);
+    let own = TIME.saturating_add(TIME_OF_KIB.saturating_mul(kib));
+    let most = TIME_MOST.as_secs_f64() / TIME.as_secs_f64();
+    let times = (1.0 + owed as f64 / file.max(1) as f64).min(most);
+    own.min(TIME_MOST).mul_f64(times).min(TIME_MOST)
 }
 
 impl Handle {
@@ -162,10 +162,10 @@ mod tests {
 
     #[test]
     fn the_time_is_bounded() {
-        assert_eq!(time(0, 0), TIME);
-        assert!(time(10 << 10, 0) > TIME);
-        assert!(time(0, 10 << 10) > TIME);
-        assert_eq!(time(u64::MAX, 0), TIME_MOST);
-        assert_eq!(time(0, u64::MAX), TIME_MOST);
+        assert_eq!(time(0, 0, 1 << 20), TIME);
+        assert!(time(10 << 10, 0, 1 << 20) > TIME);
+        assert_eq!(time(0, 1 << 20, 1 << 20), TIME * 2);
+        assert_eq!(time(u64::MAX, 0, 1 << 20), TIME_MOST);
+        assert_eq!(time(0, u64::MAX, 0), TIME_MOST);
     }
 }
