@@ -309,6 +309,18 @@ mod tests {
         assert_eq!(early.ready(), 0);
     }
 
+    /// What giving space back codes anew keeps every byte; what SQLite writes next need not.
+    #[test]
+    fn giving_back_does_not_change_how_pages_are_encoded() {
+        let (_dir, mut handle, early) = store(1);
+        let pages = || early.desk.lock().by.as_ref().map(|(set, _)| set.pages);
+        assert_eq!(pages(), Some(200));
+        handle.write_at(&page(1000), 0).expect("writes");
+        handle.pending.as_mut().expect("just written").keep_all = true;
+        handle.publish().expect("publishes");
+        assert_eq!(pages(), Some(200));
+    }
+
     #[test]
     fn a_page_that_changes_all_the_time_is_left_to_the_checkpoint() {
         let (_dir, _handle, early) = store(1);
