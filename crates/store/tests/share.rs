@@ -102,7 +102,7 @@ impl Writer {
     /// Of whose file more than half is dead, everywhere; who wrote it paid next to nothing.
     fn scattered(pages: u64) -> Writer {
         let mut writer = Writer::new(pages);
-        for _ in 0..3 {
+        for _ in 0..2 {
             for number in 0..pages {
                 if writer.rng.random() {
                     writer.put(number);
@@ -180,10 +180,7 @@ fn a_small_commit_pays_little_until_the_limit_is_kept() {
     assert!(steps > 200, "{steps}");
     assert!(folds * 50 < commits, "{folds} folds in {commits} commits");
     // One for each unit that is emptied.
-    assert!(
-        looks * 4 < u64::from(steps),
-        "{looks} looks in {steps} steps"
-    );
+    assert!(looks < u64::from(steps), "{looks} looks in {steps} steps");
     writer.check();
 }
 
@@ -225,6 +222,7 @@ fn a_small_transaction_does_not_pay_for_a_large_one() {
     };
     let (step, stored) = writer.commit(2000, &tick);
     assert!(step.moved_bytes > 0, "{step:?}");
+    // Two units in any case, and then the clock is looked at.
     assert!(step.moved_bytes < stored / 4, "{step:?} of {stored}");
     assert!(clock.get() < Duration::from_millis(3), "{clock:?}");
     for _ in 0..50 {
@@ -235,9 +233,10 @@ fn a_small_transaction_does_not_pay_for_a_large_one() {
             "{step:?} for {stored}"
         );
     }
-    // Late already: one frame.
-    let (step, _) = writer.commit(5, &|| Duration::from_secs(1));
-    assert!((1..=FRAME).contains(&step.moved_bytes), "{step:?}");
+    // Late already: as much as was stored.
+    let (step, stored) = writer.commit(5, &|| Duration::from_secs(1));
+    let moved = step.moved_bytes;
+    assert!((stored / 2..=stored + FRAME).contains(&moved), "{step:?}");
     writer.check();
 }
 

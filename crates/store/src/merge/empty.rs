@@ -22,6 +22,14 @@ use crate::shared::Shared;
 use crate::space::Lane;
 use std::collections::BTreeSet;
 
+/// How much of a unit a step moves.
+struct Part<'a> {
+    /// Whether so many bytes are enough.
+    enough: &'a dyn Fn(u64) -> bool,
+    /// It is less than a unit.
+    small: bool,
+}
+
 /// What is on its way to new places.
 #[derive(Default)]
 struct Moving {
@@ -35,11 +43,18 @@ impl Handle {
         &mut self,
         units: &[u64],
         below: u64,
-        budget: &MergeBudget<'_>,
+        (budget, least): (&MergeBudget<'_>, u64),
         step: &mut MergeStep,
     ) -> Result<()> {
         let shared = self.shared()?;
         let in_parts = !plan::is_at_rest(u64::from(budget.dead_limit));
+        let enough =
+            |moved: u64| moved >= least && (budget.stop)() || in_parts && moved >= budget.bytes;
+        let part = Part {
+            enough: &enough,
+            // Whoever has to move more than a unit cannot wait for the pool.
+            small: budget.bytes < UNIT_LEN,
+        };
         if let Some(p) = &mut self.pending {
             p.appender.avoid_from(below);
             if in_parts {
@@ -54,8 +69,7 @@ impl Handle {
         let mut begun = None;
         // From the end, for of a file's end only what is behind the last unit that stays can be cut off.
         for unit in units.iter().rev() {
-            if !emptied.is_empty() && ((budget.stop)() || in_parts && moving.moved >= budget.bytes)
-            {
+            if !emptied.is_empty() && enough(moving.moved) {
                 break;
             }
             let Some(mut now) = self.begin_unit(&shared, *unit, below, pays, in_parts, step)?
@@ -65,7 +79,7 @@ impl Handle {
                 }
                 continue;
             };
-            if self.copy(&shared, &mut now, &mut moving, in_parts.then_some(budget))? {
+            if self.copy(&shared, &mut now, &mut moving, in_parts.then_some(&part))? {
                 emptied.push(now);
             } else {
                 begun = Some(now);
@@ -190,15 +204,15 @@ impl Handle {
         shared: &Shared,
         begun: &mut Begun,
         moving: &mut Moving,
-        part: Option<&MergeBudget<'_>>,
+        part: Option<&Part<'_>>,
     ) -> Result<bool> {
         // What the pool has just got is left to it, once.
-        let later = begun.recoding.is_running() && begun.fresh;
+        let later =
+            begun.recoding.is_running() && begun.fresh && part.is_some_and(|part| part.small);
         let mut from = 0;
         while let Some((&off, next)) = begun.frames.range(from..).next() {
-            let enough = part.is_some_and(|budget| {
-                !moving.frames.is_empty() && (moving.moved >= budget.bytes || (budget.stop)())
-            });
+            let enough =
+                part.is_some_and(|part| !moving.frames.is_empty() && (part.enough)(moving.moved));
             if enough {
                 return Ok(false);
             }

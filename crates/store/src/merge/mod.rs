@@ -85,6 +85,11 @@ impl Handle {
     /// I/O, a full disk, damage in the page map: nothing has changed then. [`Error::Setting`] within a transaction or for a limit out
     /// of range.
     pub fn merge_step(&mut self, budget: &MergeBudget<'_>) -> Result<MergeStep> {
+        self.merge_at_least(budget, 0)
+    }
+
+    /// The same; while writing `stop` is not asked before so many bytes were moved.
+    fn merge_at_least(&mut self, budget: &MergeBudget<'_>, least: u64) -> Result<MergeStep> {
         self.check_poison()?;
         if self.options.read_only {
             return Err(Error::ReadOnly);
@@ -117,7 +122,7 @@ impl Handle {
         let done = if units.is_empty() {
             self.fold_for_left(&mut step)
         } else {
-            self.empty_units(&units, below, budget, &mut step)
+            self.empty_units(&units, below, (budget, least), &mut step)
         };
         // After a failure nothing may be left that a later publish would bring in.
         self.discard();

@@ -20,6 +20,8 @@ const ASK_PART: u64 = 512;
 const TIME: Duration = Duration::from_micros(200);
 const TIME_OF_KIB: Duration = Duration::from_micros(20);
 const TIME_MOST: Duration = Duration::from_millis(4);
+/// Bytes that a commit moves whatever the clock says, if it stored as many: two units.
+const LEAST_MOST: u64 = 128 << 10;
 
 /// The account of what commits of this process owe. In bytes.
 #[derive(Debug, Default)]
@@ -34,13 +36,22 @@ pub(super) struct Share {
     owed: u64,
 }
 
+/// What a commit has to move.
+struct Due {
+    /// At most.
+    bytes: u64,
+    /// At least, whatever the clock says: as much as it stored itself, up to [`LEAST_MOST`]. So where the machine is too busy for more, half of the file lives.
+    least: u64,
+    time: Duration,
+}
+
 impl Share {
     pub(super) fn stored(&mut self, bytes: u64) {
         self.fresh += bytes;
     }
 
-    /// What a commit has to move now, and how long it may; `None` if nothing.
-    fn take(&mut self, file: u64, limit: u64) -> Option<(u64, Duration)> {
+    /// What a commit has to move now; `None` if nothing.
+    fn take(&mut self, file: u64, limit: u64) -> Option<Due> {
         let stored = std::mem::take(&mut self.fresh);
         self.unasked += stored;
         if !self.due {
@@ -57,7 +68,11 @@ impl Share {
         if self.due && self.owed < STEP {
             return None;
         }
-        Some((self.owed.min(own.max(STEP)).max(1), time))
+        Some(Due {
+            bytes: self.owed.min(own.max(STEP)).max(1),
+            least: stored.min(LEAST_MOST),
+            time,
+        })
     }
 
     fn paid(&mut self, moved: u64, due: bool) {
@@ -95,15 +110,16 @@ impl Handle {
         };
         let file = self.end_bytes();
         let taken = (shared.writer.lock().merging.share).take(file, u64::from(dead_limit));
-        let Some((bytes, until)) = taken else {
+        let Some(Due { bytes, least, time }) = taken else {
             return Ok(MergeStep::default());
         };
-        let done = self.merge_step(&MergeBudget {
+        let budget = MergeBudget {
             bytes,
             dead_limit,
             // Half of the time goes to what follows: coding what was not ready, the trailer, the writes.
-            stop: &|| elapsed() * 2 >= until,
-        });
+            stop: &|| elapsed() * 2 >= time,
+        };
+        let done = self.merge_at_least(&budget, least);
         let (moved, due) = done.as_ref().map_or((0, false), |step| {
             (step.moved_bytes, step.next == MergeNext::Again)
         });
@@ -119,7 +135,7 @@ mod tests {
     #[test]
     fn a_commit_pays_for_itself_and_a_little_for_others() {
         let mut share = Share::default();
-        let bytes = |share: &mut Share| share.take(0, 25).map(|(bytes, _)| bytes);
+        let bytes = |share: &mut Share| share.take(0, 25).map(|due| due.bytes);
         share.stored(ASK - 1);
         assert_eq!(bytes(&mut share), None, "not worth asking");
         share.stored(100);
@@ -151,7 +167,7 @@ mod tests {
         let mut moved = 0;
         for _ in 0..1000 {
             share.stored(100);
-            if let Some((bytes, _)) = share.take(0, 25) {
+            if let Some(Due { bytes, .. }) = share.take(0, 25) {
                 assert!(bytes < STEP + 300);
                 moved += bytes;
                 share.paid(bytes, true);
