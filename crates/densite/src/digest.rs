@@ -1,26 +1,18 @@
-//! A digest of what a b-tree holds, whatever its pages look like: its records in the order of their keys.
+//! A digest of a sequence of records: of what a b-tree holds, in the order of its keys, whatever its pages look like (`digester` walks it).
 //!
 //! The digest of records r1 .. rn is the sum of h(ri) · b^(n-i) modulo 2^61 - 1, with h a hash of the record's payload and row id, and b
 //! chosen at random for each run. So that of a tree follows from those of its subtrees, which several threads work on; and two
 //! different sequences of hashes meet with a probability of n / 2^61 at most.
 
-use crate::error::Result;
-use crate::freelist::PageSet;
-use crate::header::Header;
-use crate::pages::Pages;
-use densite_typed::page::{Cell, Page};
-use xxhash_rust::xxh3::{Xxh3, xxh3_64_with_seed};
-
 /// The prime 2^61 - 1.
 const P: u64 = (1 << 61) - 1;
-/// SQLite goes no deeper.
-const DEPTH_MAX: u32 = 20;
 
 /// What is chosen at random for one comparison.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Key {
     base: u64,
-    seed: u64,
+    /// For the hashes of records.
+    pub(crate) seed: u64,
 }
 
 impl Key {
@@ -42,7 +34,8 @@ pub(crate) struct Digest {
 }
 
 impl Digest {
-    fn push(&mut self, key: Key, hash: u64) {
+    /// Puts a record of this hash behind the others.
+    pub(crate) fn push(&mut self, key: Key, hash: u64) {
         self.records += 1;
         self.sum = add(mul(self.sum, key.base), hash % P);
     }
@@ -71,306 +64,6 @@ fn mul(a: u64, b: u64) -> u64 {
     let product = u128::from(a) * u128::from(b);
     // 2^61 is 1 modulo P: the upper bits count as much as the lower ones.
     add((product as u64) & P, (product >> 61) as u64)
-}
-
-/// Why a tree has no digest.
-#[derive(Debug)]
-pub(crate) enum Odd {
-    /// Reading failed.
-    Error(crate::error::Error),
-    /// A page is not what a b-tree has there.
-    NotATree,
-}
-
-impl From<crate::error::Error> for Odd {
-    fn from(e: crate::error::Error) -> Odd {
-        Odd::Error(e)
-    }
-}
-
-/// A piece of a tree, in the order of keys.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Piece {
-    /// All below this page, whose leaves lie so many levels deep; of a table with row ids above the first and up to the second number.
-    Subtree {
-        root: u32,
-        depth: u32,
-        above: Option<i64>,
-        up_to: Option<i64>,
-    },
-    /// A record of an interior page.
-    Record(Digest),
-}
-
-/// Walks trees, counting every page it meets.
-pub(crate) struct Digester<'a> {
-    pages: &'a mut dyn Pages,
-    header: &'a Header,
-    key: Key,
-    /// A page and what it is parsed into, for each level.
-    levels: Vec<(Vec<u8>, Page)>,
-    overflow: Vec<u8>,
-    /// Pages met; each once, or it is an error.
-    pub(crate) seen: PageSet,
-}
-
-impl<'a> Digester<'a> {
-    pub(crate) fn new(pages: &'a mut dyn Pages, header: &'a Header, key: Key) -> Digester<'a> {
-        Digester {
-            pages,
-            header,
-            key,
-            levels: Vec::new(),
-            overflow: Vec::new(),
-            seen: PageSet::default(),
-        }
-    }
-
-    /// The pieces of the tree at `root`, of about a leaf's parent each. What is above them is met.
-    pub(crate) fn pieces(&mut self, root: u32) -> std::result::Result<Vec<Piece>, Odd> {
-        let depth = self.depth(root)?;
-        let whole = Piece::Subtree {
-            root,
-            depth,
-            above: None,
-            up_to: None,
-        };
-        // Trees of few pages are not worth taking apart.
-        let mut pieces = vec![whole];
-        for _ in 2..depth {
-            let mut finer = Vec::new();
-            for piece in pieces {
-                match piece {
-                    Piece::Subtree {
-                        root,
-                        depth,
-                        above,
-                        up_to,
-                    } => self.split(root, depth, above, up_to, &mut finer)?,
-                    record => finer.push(record),
-                }
-            }
-            pieces = finer;
-        }
-        Ok(pieces)
-    }
-
-    /// The digest of all records below a page.
-    pub(crate) fn subtree(
-        &mut self,
-        root: u32,
-        depth: u32,
-        above: Option<i64>,
-        up_to: Option<i64>,
-    ) -> std::result::Result<Digest, Odd> {
-        let mut digest = Digest::default();
-        let mut last = above;
-        self.visit(root, depth, 0, &mut last, up_to, &mut digest)?;
-        Ok(digest)
-    }
-
-    fn visit(
-        &mut self,
-        number: u32,
-        depth: u32,
-        level: usize,
-        last: &mut Option<i64>,
-        up_to: Option<i64>,
-        digest: &mut Digest,
-    ) -> std::result::Result<(), Odd> {
-        let (bytes, page) = self.take(number, level)?;
-        let done = self.visit_page(depth, level, (&bytes, &page), last, up_to, digest);
-        self.give(level, bytes, page);
-        done
-    }
-
-    #[allow(
-        clippy::too_many_arguments,
-        reason = "they are the state of a recursion over a page that is borrowed"
-    )]
-    fn visit_page(
-        &mut self,
-        depth: u32,
-        level: usize,
-        (bytes, page): (&[u8], &Page),
-        last: &mut Option<i64>,
-        up_to: Option<i64>,
-        digest: &mut Digest,
-    ) -> std::result::Result<(), Odd> {
-        if page.kind.has_child() != (depth > 1) {
-            return Err(Odd::NotATree);
-        }
-        for cell in &page.cells {
-            if page.kind.has_child() {
-                let end = if page.kind.is_table() {
-                    Some(cell.rowid)
-                } else {
-                    None
-                };
-                self.visit(cell.child, depth - 1, level + 1, last, end, digest)?;
-                if page.kind.is_table() {
-                    if last.is_some_and(|last| last > cell.rowid) {
-                        return Err(Odd::NotATree);
-                    }
-                    *last = Some(cell.rowid);
-                    continue;
-                }
-            } else if page.kind.is_table() {
-                if last.is_some_and(|last| last >= cell.rowid)
-                    || up_to.is_some_and(|end| cell.rowid > end)
-                {
-                    return Err(Odd::NotATree);
-                }
-                *last = Some(cell.rowid);
-            }
-            let hash = self.hash(bytes, page, cell)?;
-            digest.push(self.key, hash);
-        }
-        if page.kind.has_child() {
-            self.visit(page.right, depth - 1, level + 1, last, up_to, digest)?;
-        }
-        Ok(())
-    }
-
-    /// One level of pieces instead of a subtree.
-    fn split(
-        &mut self,
-        root: u32,
-        depth: u32,
-        above: Option<i64>,
-        up_to: Option<i64>,
-        out: &mut Vec<Piece>,
-    ) -> std::result::Result<(), Odd> {
-        let (bytes, page) = self.take(root, 0)?;
-        if !page.kind.has_child() {
-            return Err(Odd::NotATree);
-        }
-        let (mut above, depth) = (above, depth - 1);
-        for cell in &page.cells {
-            let table = page.kind.is_table();
-            let end = table.then_some(cell.rowid);
-            out.push(Piece::Subtree {
-                root: cell.child,
-                depth,
-                above,
-                up_to: end,
-            });
-            above = end;
-            if !table {
-                let mut record = Digest::default();
-                let hash = self.hash(&bytes, &page, cell)?;
-                record.push(self.key, hash);
-                out.push(Piece::Record(record));
-            }
-        }
-        out.push(Piece::Subtree {
-            root: page.right,
-            depth,
-            above,
-            up_to,
-        });
-        self.give(0, bytes, page);
-        Ok(())
-    }
-
-    /// Levels of the tree, down its left edge. Pages are not met by this.
-    fn depth(&mut self, root: u32) -> std::result::Result<u32, Odd> {
-        let mut number = root;
-        for depth in 1..=DEPTH_MAX {
-            let (bytes, page) = self.read(number, 0)?;
-            let child = match page.kind.has_child() {
-                true => Some(page.cells.first().map_or(page.right, |c| c.child)),
-                false => None,
-            };
-            self.give(0, bytes, page);
-            match child {
-                None => return Ok(depth),
-                Some(child) => number = child,
-            }
-        }
-        Err(Odd::NotATree)
-    }
-
-    /// The hash of a cell's payload, with its row id.
-    fn hash(&mut self, bytes: &[u8], page: &Page, cell: &Cell) -> std::result::Result<u64, Odd> {
-        let from = cell.local_at as usize;
-        let local = bytes
-            .get(from..from + cell.local_len as usize)
-            .ok_or(Odd::NotATree)?;
-        let mut seed = self.key.seed;
-        if page.kind.is_table() {
-            seed ^= cell
-                .rowid
-                .cast_unsigned()
-                .wrapping_mul(0x9E37_79B9_7F4A_7C15);
-        }
-        if cell.overflow == 0 {
-            return Ok(xxh3_64_with_seed(local, seed));
-        }
-        let mut hasher = Xxh3::with_seed(seed);
-        hasher.update(local);
-        let mut left = cell.payload - u64::from(cell.local_len);
-        let mut next = cell.overflow;
-        let room = self.header.usable as usize - 4;
-        let mut buf = std::mem::take(&mut self.overflow);
-        while left > 0 {
-            self.meet(next)?;
-            self.fill(next, &mut buf)?;
-            let n = usize::try_from(left).unwrap_or(room).min(room);
-            hasher.update(buf.get(4..4 + n).ok_or(Odd::NotATree)?);
-            next = crate::header::u32_at(&buf, 0).ok_or(Odd::NotATree)?;
-            left -= n as u64;
-        }
-        self.overflow = buf;
-        if next != 0 {
-            return Err(Odd::NotATree);
-        }
-        Ok(hasher.digest())
-    }
-
-    fn fill(&mut self, number: u32, buf: &mut Vec<u8>) -> Result<()> {
-        let size = self.header.page_size;
-        buf.resize(size as usize, 0);
-        let at = u64::from(number.saturating_sub(1)) * u64::from(size);
-        self.pages.read(buf, at)
-    }
-
-    fn meet(&mut self, number: u32) -> std::result::Result<(), Odd> {
-        let size = u64::from(self.header.page_size);
-        if number == 0 || u64::from(number) > self.pages.len() / size || !self.seen.insert(number) {
-            return Err(Odd::NotATree);
-        }
-        Ok(())
-    }
-
-    fn take(&mut self, number: u32, level: usize) -> std::result::Result<(Vec<u8>, Page), Odd> {
-        self.meet(number)?;
-        self.read(number, level)
-    }
-
-    /// Reads and parses a page with the memory of a level, which comes back by [`Digester::give`].
-    fn read(&mut self, number: u32, level: usize) -> std::result::Result<(Vec<u8>, Page), Odd> {
-        if self.levels.len() <= level {
-            self.levels
-                .resize_with(level + 1, || (Vec::new(), Page::new()));
-        }
-        let (mut bytes, mut page) = self
-            .levels
-            .get_mut(level)
-            .map(std::mem::take)
-            .unwrap_or_default();
-        self.fill(number, &mut bytes)?;
-        if !page.parse(&bytes, self.header.usable as usize, number == 1) {
-            return Err(Odd::NotATree);
-        }
-        Ok((bytes, page))
-    }
-
-    fn give(&mut self, level: usize, bytes: Vec<u8>, page: Page) {
-        if let Some(place) = self.levels.get_mut(level) {
-            *place = (bytes, page);
-        }
-    }
 }
 
 #[cfg(test)]

@@ -18,6 +18,7 @@ mod convert;
 mod copy;
 mod db;
 mod digest;
+mod digester;
 mod error;
 mod form;
 mod freelist;

@@ -9,32 +9,32 @@
 //! Where digests differ the copy may still be right: a SQLite may number rows anew that have no INTEGER PRIMARY KEY. Then, and for pages that
 //! SQLite reads though they are not as it writes them, tables are compared row by row, and SQLite's own integrity check decides.
 
+mod sides;
+mod walk;
+
+pub(crate) use sides::{NewSide, OldSide, Side};
+
 use crate::check;
 use crate::db::{Access, Through, from_sqlite};
-use crate::digest::{Digest, Digester, Key, Odd, Piece};
+use crate::digest::{Digest, Key};
+use crate::digester::Odd;
 use crate::error::{Error, Result};
-use crate::freelist::PageSet;
 use crate::header::{HEADER_LEN, Header};
 use crate::objects::not_in_trees;
 use crate::pages::Pages;
 use crate::progress::Progress;
 use crate::rewrite::{open, panicked};
 use crate::same;
-use crate::view::{Reader, View, given};
-use densite_disk::{File, OpenMode, RealFile};
-use densite_sqlite::{self as sqlite, Api, Connection};
-use densite_store::{Handle, Options, Readahead};
+use crate::view::{View, given};
+use densite_sqlite::{self as sqlite, Connection};
 use densite_vfs::Held;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
+use walk::{Watch, digest};
 
 /// Between two looks at how far it is.
 const TICK: Duration = Duration::from_millis(20);
-/// How long who is ahead waits before it looks again.
-const PACE: Duration = Duration::from_millis(1);
-/// Each page is read once: what was decoded is of no further use.
-const CACHE_BYTES: usize = 1 << 20;
 
 /// A table's or index's b-tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -60,101 +60,11 @@ pub(crate) struct Proven {
     pub(crate) rows: u64,
 }
 
-/// The source.
-pub(crate) struct OldSide<'a> {
-    pub(crate) api: Api,
-    pub(crate) through: Through,
-    pub(crate) view: &'a View,
-    /// Its digests are of no use any more.
-    pub(crate) stop: AtomicBool,
-    /// VACUUM has read what it reads.
-    pub(crate) alone: AtomicBool,
-}
-
-impl OldSide<'_> {
-    /// Ends what reads it, SQLite included.
-    pub(crate) fn give_up(&self) {
-        self.stop.store(true, Ordering::Relaxed);
-        self.view.stop();
-    }
-}
-
-/// The copy, which nobody else has.
-pub(crate) struct NewSide<'a> {
-    pub(crate) api: Api,
-    pub(crate) through: Through,
-    pub(crate) path: &'a Path,
-}
-
 /// What the source holds.
 pub(crate) struct Old {
     pub(crate) trees: Vec<Tree>,
     /// `None` where a page is not as SQLite writes it.
     pub(crate) digests: Option<Vec<Digest>>,
-}
-
-/// Where pages are read from, by each thread for itself.
-pub(crate) trait Side: Sync {
-    fn reader(&self) -> Result<Box<dyn Pages + '_>>;
-}
-
-impl Side for OldSide<'_> {
-    fn reader(&self) -> Result<Box<dyn Pages + '_>> {
-        let own = self.view.base().again(self.api, self.through)?;
-        Ok(Box::new(Reader::new(self.view, own)))
-    }
-}
-
-impl Side for NewSide<'_> {
-    fn reader(&self) -> Result<Box<dyn Pages + '_>> {
-        let file = RealFile::open(self.path, OpenMode::Read)
-            .map_err(|e| Error::from_disk(self.path, "open", &e))?;
-        if self.through == Through::Host {
-            let len = File::len(&file).map_err(|e| Error::from_disk(self.path, "read", &e))?;
-            return Ok(Box::new(Copy::Plain(file, len, self.path)));
-        }
-        let options = Options {
-            read_only: true,
-            threads: 0,
-            decoded_cache_bytes: CACHE_BYTES,
-            readahead: Readahead::Off,
-            ..Options::default()
-        };
-        let failed = |e| Error::from_store(self.path, "verify", e);
-        let identity = format!("proof:{}", self.path.display());
-        let mut store = Handle::open(Box::new(file), &identity, options).map_err(failed)?;
-        let len = store.len().map_err(failed)?;
-        Ok(Box::new(Copy::Stored(Box::new(store), len, self.path)))
-    }
-}
-
-/// The copy's bytes.
-enum Copy<'a> {
-    Plain(RealFile, u64, &'a Path),
-    Stored(Box<Handle>, u64, &'a Path),
-}
-
-impl Pages for Copy<'_> {
-    fn len(&self) -> u64 {
-        match self {
-            Copy::Plain(_, len, _) | Copy::Stored(_, len, _) => *len,
-        }
-    }
-
-    fn read(&mut self, buf: &mut [u8], offset: u64) -> Result<()> {
-        let n = match self {
-            Copy::Plain(file, _, path) => file
-                .read_at(buf, offset)
-                .map_err(|e| Error::from_disk(path, "read", &e))?,
-            Copy::Stored(store, _, path) => store
-                .read_at(buf, offset)
-                .map_err(|e| Error::from_store(path, "read", e))?,
-        };
-        if let Some(rest) = buf.get_mut(n..) {
-            rest.fill(0);
-        }
-        Ok(())
-    }
 }
 
 /// The b-trees of a database but for that of its schema, in an order that a rewriting keeps.
@@ -346,120 +256,6 @@ fn walk_copy(
     }
     // Every page belongs to exactly one tree, or to none for a reason.
     Ok((apart && found.seen.len() == u64::from(count)).then_some(found.trees))
-}
-
-/// How far a walk is, and whether it is to end.
-struct Watch<'a> {
-    stop: &'a AtomicBool,
-    pages: AtomicU64,
-    /// Whether who has met so many pages is to wait for others.
-    ahead: &'a (dyn Fn(u64) -> bool + Sync),
-}
-
-/// What a walk found.
-struct Walked {
-    /// In the order of the roots.
-    trees: Vec<Digest>,
-    seen: PageSet,
-}
-
-/// Walks the trees at `roots` by so many threads.
-fn digest(
-    side: &dyn Side,
-    roots: &[u32],
-    header: &Header,
-    key: Key,
-    threads: usize,
-    watch: &Watch<'_>,
-) -> std::result::Result<Walked, Odd> {
-    let mut reader = side.reader()?;
-    let mut above = Digester::new(&mut *reader, header, key);
-    let mut pieces: Vec<(usize, Piece)> = Vec::new();
-    for (tree, root) in roots.iter().enumerate() {
-        pieces.extend(above.pieces(*root)?.into_iter().map(|p| (tree, p)));
-    }
-    let mut seen = std::mem::take(&mut above.seen);
-    drop(reader);
-
-    let next = AtomicUsize::new(0);
-    let work = || worker(side, header, key, &pieces, &next, watch);
-    let parts = std::thread::scope(|scope| {
-        let running: Vec<_> = (0..threads.max(1)).map(|_| scope.spawn(work)).collect();
-        let parts = running.into_iter().map(|thread| thread.join());
-        parts.collect::<Vec<_>>()
-    });
-    let mut done = vec![Digest::default(); pieces.len()];
-    for part in parts {
-        let part = part.map_err(|_| Odd::Error(panicked(Path::new(""))))??;
-        if !seen.merge(&part.seen) {
-            return Err(Odd::NotATree);
-        }
-        for (i, digest) in part.digests {
-            if let Some(place) = done.get_mut(i) {
-                *place = digest;
-            }
-        }
-    }
-    let mut trees = vec![Digest::default(); roots.len()];
-    for ((tree, _), digest) in pieces.iter().zip(&done) {
-        if let Some(whole) = trees.get_mut(*tree) {
-            whole.append(key, digest);
-        }
-    }
-    Ok(Walked { trees, seen })
-}
-
-/// What one thread found.
-struct Part {
-    digests: Vec<(usize, Digest)>,
-    seen: PageSet,
-}
-
-fn worker(
-    side: &dyn Side,
-    header: &Header,
-    key: Key,
-    pieces: &[(usize, Piece)],
-    next: &AtomicUsize,
-    watch: &Watch<'_>,
-) -> std::result::Result<Part, Odd> {
-    let mut reader = side.reader()?;
-    let mut digester = Digester::new(&mut *reader, header, key);
-    let mut digests = Vec::new();
-    loop {
-        let i = next.fetch_add(1, Ordering::Relaxed);
-        let Some((_, piece)) = pieces.get(i) else {
-            break;
-        };
-        while (watch.ahead)(watch.pages.load(Ordering::Relaxed))
-            && !watch.stop.load(Ordering::Relaxed)
-        {
-            std::thread::sleep(PACE);
-        }
-        if watch.stop.load(Ordering::Relaxed) {
-            break;
-        }
-        let digest = match *piece {
-            Piece::Record(digest) => digest,
-            Piece::Subtree {
-                root,
-                depth,
-                above,
-                up_to,
-            } => {
-                let before = digester.seen.len();
-                let digest = digester.subtree(root, depth, above, up_to)?;
-                let met = digester.seen.len() - before;
-                watch.pages.fetch_add(met, Ordering::Relaxed);
-                digest
-            }
-        };
-        digests.push((i, digest));
-    }
-    Ok(Part {
-        digests,
-        seen: digester.seen,
-    })
 }
 
 /// What the first page says.

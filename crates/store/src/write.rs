@@ -470,7 +470,10 @@ impl Handle {
                 level: self.options.level,
                 ..settings.clone()
             };
-            self.shared()?.early.renew(&next, self.pool.as_ref());
+            // Giving space back codes in its own way; what comes to the WAL next is SQLite's again.
+            if !self.pending.as_ref().is_some_and(|p| p.keep_all) {
+                self.shared()?.early.renew(&next, self.pool.as_ref());
+            }
             let pool = pool_for(&jobs, &self.pool);
             let parts = if pool.is_some() {
                 self.options.threads + 1
@@ -542,7 +545,7 @@ impl Handle {
         })
     }
 
-    fn encode_settings(&mut self) -> Result<EncodeSettings> {
+    pub(crate) fn encode_settings(&mut self) -> Result<EncodeSettings> {
         let dicts = self.dictionaries()?;
         let Some(p) = &self.pending else {
             return Err(Error::ReadOnly);

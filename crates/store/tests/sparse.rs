@@ -11,6 +11,7 @@ use leaf::leaf;
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 const PATH: &str = "/a.db";
 const REST: MergeBudget<'static> = MergeBudget {
@@ -20,10 +21,14 @@ const REST: MergeBudget<'static> = MergeBudget {
 };
 
 fn open(disk: &SimDisk, run_pages: u32) -> Handle {
+    open_with(disk, run_pages, 0)
+}
+
+fn open_with(disk: &SimDisk, run_pages: u32, threads: usize) -> Handle {
     let file = disk.open(PATH, OpenMode::Create).expect("open");
     disk.sync_dir("/").expect("sync dir");
     let options = Options {
-        threads: 0,
+        threads,
         run_pages,
         codec: CodecChoice::Typed,
         tuning: Tuning::default(),
@@ -152,22 +157,38 @@ fn a_page_that_is_written_again_does_not_drag_its_neighbour() {
 /// Pages of shared frames that are written again one by one leave shares behind; all of that is given back.
 #[test]
 fn small_updates_of_sparse_pages_do_not_make_the_file_grow() {
+    small_updates(0, &|handle| {
+        let budget = MergeBudget {
+            bytes: 256 << 10,
+            dead_limit: 25,
+            stop: &|| false,
+        };
+        handle.merge_step(&budget).expect("merge");
+    });
+}
+
+/// The same as after SQLite's commits: a little each time, and what is coded anew is coded by the pool beside them.
+#[test]
+fn small_updates_of_sparse_pages_do_not_make_the_file_grow_by_shares() {
+    small_updates(1, &|handle| {
+        handle.merge_share(25, &|| Duration::ZERO).expect("share");
+    });
+}
+
+fn small_updates(threads: usize, give_back: &dyn Fn(&mut Handle)) {
     let disk = SimDisk::new(1);
-    let (mut handle, mut model) = store(&disk, 4096, 0, 4);
+    let (handle, mut model) = store(&disk, 4096, 0, 4);
+    drop(handle);
+    let mut handle = open_with(&disk, 0, threads);
     let seed = 0x5a_5a;
     let mut rng = SmallRng::seed_from_u64(seed);
-    let budget = MergeBudget {
-        bytes: 256 << 10,
-        dead_limit: 25,
-        stop: &|| false,
-    };
     let mut most = 0;
     for round in 0..8000 {
         let page = rng.random_range(1..=model.len() as u32);
         let bytes = leaf(&mut rng, 4096, 4, page);
         write(&mut handle, &mut model, page, bytes);
         handle.sync(SyncKind::Data).expect("sync");
-        handle.merge_step(&budget).expect("merge");
+        give_back(&mut handle);
         let space = handle.space().expect("space");
         if round >= 1000 {
             most = most.max(space.file_bytes);

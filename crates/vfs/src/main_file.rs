@@ -292,7 +292,6 @@ impl VfsFile for MainFile {
         }
         if let Some(done) = self.in_store(|handle| handle.write_at(buf, offset)) {
             self.trim.wrote();
-            self.maintenance.wrote(buf.len());
             return done;
         }
         match &self.state {

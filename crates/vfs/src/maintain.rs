@@ -2,8 +2,8 @@
 //! which units; this module says when, under which locks, and how much at once.
 //!
 //! - **While writing.** Whoever commits in a rollback mode, or checkpoints, has the writer's right anyway. When more of the file than
-//!   `densite_dead_limit` is dead or free, each such transaction moves a part in proportion to what it wrote, for [`COMMIT_TIME`] at most, until the limit is
-//!   kept. Nothing is synced for it.
+//!   `densite_dead_limit` is dead or free, each such transaction moves a part in proportion to what it stored, until the limit is
+//!   kept: how much, and for how long, the store says ([`Handle::merge_share`](densite_store::Handle::merge_share)). Nothing is synced for it.
 //! - **At rest**: `PRAGMA densite_maintain`; the last close and the background worker (`worker`) from half of the dead limit on. Down to [`REST_LIMIT`], or [`ASKED_LIMIT`] if asked for, in slices of [`SLICE`],
 //!   each under locks of its own, so that nobody waits longer than that (rule 3); a close gives up after [`CLOSE_TIME`].
 //!
@@ -22,7 +22,7 @@ use crate::main_file::{MainFile, State};
 use crate::pause;
 use crate::trim::Reach;
 use densite_sqlite::ffi;
-use densite_store::{Damage, Error, MergeBudget, MergeNext};
+use densite_store::{Damage, Error, MergeBudget};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
@@ -37,8 +37,6 @@ const CLOSE_PART: u8 = 2;
 pub(crate) const DEAD_LIMIT: u8 = 25;
 /// How long a slice moves. It holds its locks for 10 ms then, for what it moved is published under them.
 const SLICE: Duration = Duration::from_millis(6);
-/// How long a commit or checkpoint moves what others left.
-const COMMIT_TIME: Duration = Duration::from_millis(2);
 /// How long the last close goes on.
 const CLOSE_TIME: Duration = Duration::from_secs(2);
 /// How long `densite_maintain` waits for a lock.
@@ -49,22 +47,12 @@ const FAILED_SYNC_WAIT: Duration = Duration::from_secs(2);
 const INDEX_REGION: i32 = 32 << 10;
 /// Bytes that a slice moves at most.
 const SLICE_BYTES: u64 = 1 << 20;
-/// Whether something is due is asked when so much was written, and a part of the file: asking takes a look at every unit.
-const ASK_BYTES: u64 = 256 << 10;
-const ASK_PART: u64 = 512;
-/// Bytes of pages written for one byte of records moved: pages are stored in about a quarter of their bytes, so that
-/// is two bytes moved for one stored.
-const WRITTEN_FOR_MOVED: u64 = 2;
 
 /// What a connection knows of the maintenance that is due.
 #[derive(Debug)]
 pub(crate) struct Maintenance {
     /// Per cent of the file that may be dead or free while writing.
     pub(crate) dead_limit: u8,
-    /// Bytes of pages written since it was last asked whether something is due.
-    written: u64,
-    /// More was due than the last step did.
-    due: bool,
     /// What the last slices found damaged.
     damaged: Vec<Damage>,
 }
@@ -73,17 +61,8 @@ impl Default for Maintenance {
     fn default() -> Self {
         Maintenance {
             dead_limit: DEAD_LIMIT,
-            written: 0,
-            due: false,
             damaged: Vec::new(),
         }
-    }
-}
-
-impl Maintenance {
-    /// Notes bytes of pages that were written.
-    pub(crate) fn wrote(&mut self, bytes: usize) {
-        self.written += bytes as u64;
     }
 }
 
@@ -118,26 +97,13 @@ impl MainFile {
         if self.level < ffi::LOCK_EXCLUSIVE && !self.checkpoint.uses_wal() {
             return;
         }
-        let m = &mut self.maintenance;
-        if !m.due && m.written < ASK_BYTES.max(handle.end_bytes() / ASK_PART) {
-            return;
-        }
-        let until = Instant::now() + COMMIT_TIME;
-        let budget = MergeBudget {
-            bytes: m.written / WRITTEN_FOR_MOVED,
-            dead_limit: m.dead_limit,
-            stop: &|| Instant::now() >= until,
-        };
-        m.written = 0;
-        match handle.merge_step(&budget) {
-            Ok(step) => m.due = step.next == MergeNext::Again,
-            Err(error) => {
-                m.due = false;
-                self.report(
-                    crate::codes::code_of(&error),
-                    &format!("giving space back: {error}"),
-                );
-            }
+        let begin = Instant::now();
+        let limit = self.maintenance.dead_limit;
+        if let Err(error) = handle.merge_share(limit, &|| begin.elapsed()) {
+            self.report(
+                crate::codes::code_of(&error),
+                &format!("giving space back: {error}"),
+            );
         }
     }
 

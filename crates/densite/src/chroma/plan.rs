@@ -1,41 +1,22 @@
 //! What a prune would do, and why not more.
 
+mod topics;
+mod types;
+
+pub use types::{CollectionPlan, GonePlan, PrunePlan, SegmentPlan};
+
 use super::dir::ChromaDir;
 use super::hold::Hold;
 use super::scan::{self, Target};
 use super::schema::{self, Schema};
-use super::segments::{self, Collection, Segment, Stored, is_uuid};
+use super::segments::{self, Collection, Segment, Stored};
 use super::setting::{self, AutoPurge, PurgeChange};
 use super::sql::Sql;
 use crate::error::Result;
 use densite_sqlite::Connection;
 use std::collections::HashMap;
-use std::path::{Path, PathBuf};
-
-/// What a prune would do.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PrunePlan {
-    /// The directory.
-    pub dir: PathBuf,
-    /// The schema's version.
-    pub schema: Schema,
-    /// Rows in the queue.
-    pub queue_rows: u64,
-    /// Rows that go.
-    pub rows: u64,
-    /// What they hold in bytes, estimated.
-    pub bytes: u64,
-    /// Every collection, by tenant, database and name.
-    pub collections: Vec<CollectionPlan>,
-    /// Rows of collections that are gone.
-    pub gone: GonePlan,
-    /// Rows under topics of a form that Chroma does not make; they stay.
-    pub foreign_rows: u64,
-    /// What `automatically_purge` is.
-    pub automatically_purge: AutoPurge,
-    /// What becomes of it.
-    pub change: PurgeChange,
-}
+use std::path::Path;
+use topics::{Rows, topics};
 
 /// Which rows go.
 #[derive(Default)]
@@ -44,86 +25,6 @@ pub(super) struct Cut {
     pub(super) below: Vec<(String, i64)>,
     /// ... but not these.
     pub(super) keep: Vec<i64>,
-}
-
-/// Of one collection.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CollectionPlan {
-    /// Its tenant; `None` if its database is not listed.
-    pub tenant: Option<String>,
-    /// Its database.
-    pub database: Option<String>,
-    /// Its name.
-    pub name: String,
-    /// Its id.
-    pub id: String,
-    /// Its rows in the queue.
-    pub queue_rows: u64,
-    /// The smallest `seq_id` of them.
-    pub first_row: Option<i64>,
-    /// The largest.
-    pub last_row: Option<i64>,
-    /// Its segments. Without rows in the queue their indexes are not looked at.
-    pub segments: Vec<SegmentPlan>,
-    /// The smallest position of its segments, if all have one and nothing holds its rows back.
-    pub position: Option<i64>,
-    /// What holds its rows back as a whole.
-    pub hold: Option<Hold>,
-    /// Rows that go.
-    pub rows: u64,
-    /// What they hold in bytes, estimated.
-    pub bytes: u64,
-    /// Rows below the position that stay, for they are the only copy of a record.
-    pub only_copies: u64,
-}
-
-/// Of one segment.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SegmentPlan {
-    /// Its id.
-    pub id: String,
-    /// `VECTOR` or `METADATA`.
-    pub scope: String,
-    /// Its position.
-    pub position: Option<i64>,
-    /// Why it has none, or none that counts.
-    pub hold: Option<Hold>,
-}
-
-/// Of collections that are gone.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct GonePlan {
-    /// How many there are.
-    pub collections: u64,
-    /// Their rows in the queue.
-    pub queue_rows: u64,
-    /// Rows that go.
-    pub rows: u64,
-    /// What they hold in bytes, estimated.
-    pub bytes: u64,
-}
-
-impl CollectionPlan {
-    /// The segment that holds the most rows back: the first without a position, or the one with the smallest.
-    pub fn slowest(&self) -> Option<&SegmentPlan> {
-        self.segments
-            .iter()
-            .min_by_key(|s| (s.hold.is_none(), s.position))
-    }
-
-    /// Whether nothing looked wrong.
-    fn is_sound(&self) -> bool {
-        let holds = self.segments.iter().filter_map(|s| s.hold.as_ref());
-        self.only_copies == 0 && holds.chain(&self.hold).all(Hold::is_normal)
-    }
-}
-
-/// A topic's rows.
-#[derive(Clone, Copy)]
-struct Rows {
-    count: u64,
-    first: i64,
-    last: i64,
 }
 
 /// Finds out what a prune would do. Reads the database and the index files, and changes nothing.
@@ -319,52 +220,4 @@ fn one(
     target.below = position;
     let any = plan.first_row.is_some_and(|first| first < position);
     (plan, any.then_some(target))
-}
-
-/// The queue's topics.
-struct Topics {
-    /// By the id of the collection that they name.
-    known: HashMap<String, Vec<(String, Rows)>>,
-    foreign_rows: u64,
-    rows: u64,
-}
-
-fn topics(sql: &Sql<'_>) -> Result<Topics> {
-    let mut found = Topics {
-        known: HashMap::new(),
-        foreign_rows: 0,
-        rows: 0,
-    };
-    sql.each(
-        "SELECT topic, count(*), min(seq_id), max(seq_id) FROM embeddings_queue GROUP BY topic ORDER BY topic",
-        &[],
-        |row| {
-            let rows = Rows {
-                count: u64::try_from(row.column(1).as_i64().unwrap_or(0)).unwrap_or(0),
-                first: row.column(2).as_i64().unwrap_or(0),
-                last: row.column(3).as_i64().unwrap_or(0),
-            };
-            found.rows += rows.count;
-            let topic = row.column(0).as_str().unwrap_or_default();
-            match collection_of(topic) {
-                Some(id) => found
-                    .known
-                    .entry(id.to_string())
-                    .or_default()
-                    .push((topic.to_string(), rows)),
-                None => found.foreign_rows += rows.count,
-            }
-            Ok(())
-        },
-    )?;
-    Ok(found)
-}
-
-/// The collection of a topic, `persistent://TENANT/NAMESPACE/ID`. Tenant and namespace are settings of Chroma ("default" both), not those of
-/// the collection.
-fn collection_of(topic: &str) -> Option<&str> {
-    let rest = topic.strip_prefix("persistent://")?;
-    let (names, id) = rest.rsplit_once('/')?;
-    let (tenant, namespace) = names.split_once('/')?;
-    (!tenant.is_empty() && !namespace.is_empty() && is_uuid(id)).then_some(id)
 }

@@ -10,11 +10,12 @@ use crate::format::UNIT_LEN;
 use crate::format::record::{Kind, RECORD_LEN, Record};
 use crate::map::node::Node;
 use crate::map::{Entry, tree};
+use crate::publish::ByFold;
 use crate::shared::Shared;
 use crate::space::counted_in;
 use crate::state::State;
 use densite_disk::File;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// A frame that lives, as it is stored.
 pub(super) struct Frame {
@@ -36,10 +37,10 @@ impl Frame {
 pub(super) struct Found {
     /// Frames by their places; those that only reach into the unit are among them.
     pub(super) frames: BTreeMap<u64, Frame>,
-    /// For each map node the index of a page below it.
-    pub(super) leaves: BTreeSet<u64>,
-    pub(super) dicts: BTreeMap<u32, (Record, Vec<u8>)>,
-    pub(super) chunks: BTreeSet<usize>,
+    /// Map nodes, dictionaries, chunks of the space table.
+    pub(super) by_fold: ByFold,
+    /// Bytes of these and of trailers in the unit.
+    pub(super) by_fold_bytes: u64,
     /// A trailer lies here.
     pub(super) trailers: bool,
     pub(super) damage: Vec<Damage>,
@@ -47,6 +48,13 @@ pub(super) struct Found {
     counted: u64,
     /// Bytes that the frames will take elsewhere. Most of a run's pages live: then it is moved as a whole.
     pub(super) taken: u64,
+}
+
+impl Found {
+    fn count_by_fold(&mut self, bytes: u64) {
+        self.counted += bytes;
+        self.by_fold_bytes += bytes;
+    }
 }
 
 /// Where to look.
@@ -98,12 +106,12 @@ impl Look<'_> {
         let here = |off: u64, len: u32| counted_in(unit, off, u64::from(len), 1, 1);
         for (off, len) in &self.state.trailers {
             found.trailers |= here(*off, *len) > 0;
-            found.counted += here(*off, *len);
+            found.count_by_fold(here(*off, *len));
         }
         for (i, (place, _)) in self.state.section.chunks.iter().enumerate() {
             if here(place.off, place.len) > 0 {
-                found.chunks.insert(i);
-                found.counted += here(place.off, place.len);
+                found.by_fold.chunks.insert(i);
+                found.count_by_fold(here(place.off, place.len));
             }
         }
         for dict in &self.state.dicts {
@@ -111,13 +119,13 @@ impl Look<'_> {
             if here(place.off, place.len) == 0 {
                 continue;
             }
-            found.counted += here(place.off, place.len);
+            found.count_by_fold(here(place.off, place.len));
             let mut bytes = vec![0; place.len as usize];
             let n = self.file.read_at(&mut bytes, place.off)?;
             bytes.truncate(n);
             match Record::open(&bytes, self.shared.salt, place.off) {
                 Some((r, _, payload)) if r.kind == Kind::Dictionary && r.number == dict.id => {
-                    found.dicts.insert(dict.id, (r, payload.to_vec()));
+                    found.by_fold.dicts.insert(dict.id, (r, payload.to_vec()));
                 }
                 _ => found.damage.push(Damage {
                     what: format!("dictionary {}", dict.id),
@@ -241,9 +249,9 @@ impl Look<'_> {
         };
         let here = counted_in(unit, off, u64::from(place.len), 1, 1);
         if here > 0 {
-            found.leaves.insert(leaf);
+            found.by_fold.leaves.insert(leaf);
         }
-        found.counted += here;
+        found.count_by_fold(here);
         Ok(place.len as usize)
     }
 }

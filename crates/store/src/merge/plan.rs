@@ -29,6 +29,8 @@ const SOON: u32 = 2;
 
 /// So many bytes may wait for a slot, and be missing meanwhile, in files however small.
 const WAITING_MIN: u64 = 4 << 20;
+/// So many may wait for a fold.
+const LEFT_MIN: u64 = 512 << 10;
 
 /// What plans are made from. Sizes are in bytes.
 pub(super) struct Ground<'a> {
@@ -61,6 +63,8 @@ pub(super) enum Plan {
     Slot,
     /// Cutting off the end.
     Cut,
+    /// A fold, which empties units in which no frame lives.
+    Fold,
     /// These units are to be emptied (ascending), into what lies before `below`.
     Empty { units: Vec<u64>, below: u64 },
 }
@@ -93,6 +97,18 @@ impl Ground<'_> {
         }
     }
 
+    /// Whether something lives in the unit, and nothing is being written to it.
+    pub(super) fn can_be_emptied(&self, unit: u64) -> bool {
+        let stays =
+            unit == LOCK_UNIT || unit == self.current.0 / UNIT_LEN || self.space.is_aside(unit);
+        self.space.live(unit) > 0 && !stays
+    }
+
+    /// Whether a fold empties the unit, which at rest is not waited for.
+    fn is_left(&self, unit: u64) -> bool {
+        !is_at_rest(self.limit) && self.merging.is_left(unit, self.space.live(unit))
+    }
+
     pub(super) fn plan(&self) -> Plan {
         let end = self.end();
         let locked = end > LOCK_UNIT * UNIT_LEN && self.space.live(LOCK_UNIT) == 0;
@@ -101,6 +117,11 @@ impl Ground<'_> {
         // What waits for a slot is on its way to be used.
         let waiting = self.space.waiting_units(self.current) * UNIT_LEN;
         let idle = end.saturating_sub(live + waiting);
+        // What waits for a fold counts as idle: so the limit is kept with it, and other units are emptied in its stead.
+        let left = self.merging.left_units(self.space) * UNIT_LEN;
+        if !is_at_rest(self.limit) && left >= (allowed / 8).max(LEFT_MIN) {
+            return Plan::Fold;
+        }
         // Whatever else is due: what can be cut off is no matter of it.
         let behind = self.file.saturating_sub(self.tail + self.reserve);
         let cut = self.tail - end;
@@ -157,6 +178,9 @@ impl Ground<'_> {
             if self.merging.is_stuck(unit, live as u32) || self.space.is_aside(unit) {
                 break;
             }
+            if self.is_left(unit) {
+                continue;
+            }
             if self.space.is_reusable(unit) {
                 room -= UNIT_LEN.min(room);
             }
@@ -185,15 +209,14 @@ impl Ground<'_> {
     /// Empties those units with the least that lives, the younger ones first, as far as it pays and wins `wanted`.
     fn merge(&self, end: u64, wanted: u64) -> Option<Plan> {
         let targets = targets(self.limit);
-        let current = self.current.0 / UNIT_LEN;
         let mut partly: Vec<(u32, u64)> = (1..end / UNIT_LEN)
             .map(|unit| (self.space.live(unit), unit))
             .filter(|(live, unit)| {
-                let whole = *live == 0 || u64::from(*live) >= UNIT_LEN;
-                let stays = *unit == LOCK_UNIT || *unit == current || self.space.is_aside(*unit);
-                let known =
-                    self.merging.is_stuck(*unit, *live) || self.merging.is_dense(*unit, *live);
-                !whole && !stays && !known
+                let full = u64::from(*live) >= UNIT_LEN;
+                let known = self.merging.is_stuck(*unit, *live)
+                    || self.merging.is_dense(*unit, *live)
+                    || self.is_left(*unit);
+                !full && !known && self.can_be_emptied(*unit)
             })
             .collect();
         let most = 2048.min(partly.len());

@@ -24,12 +24,33 @@ pub(crate) struct Besides {
     pub(crate) even_empty: bool,
     /// Space is given back: what was written is what was there before, in other places.
     pub(crate) merge: bool,
-    /// With a fold: the leaf of the page with this index (0 is page 1) is written anew, and all nodes above it.
+    /// With a fold: what it writes anew although it did not change.
+    pub(crate) by_fold: ByFold,
+}
+
+/// What a fold can write anew.
+#[derive(Default, Clone)]
+pub(crate) struct ByFold {
+    /// Leaves of the map, each by the index of a page below it (0 is page 1), and all nodes above them.
     pub(crate) leaves: BTreeSet<u64>,
-    /// With a fold: these dictionaries are written anew.
     pub(crate) dicts: BTreeMap<u32, (Record, Vec<u8>)>,
-    /// With a fold: these chunks of the space table are written anew.
+    /// Chunks of the space table.
     pub(crate) chunks: BTreeSet<usize>,
+}
+
+impl ByFold {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.leaves.is_empty() && self.dicts.is_empty() && self.chunks.is_empty()
+    }
+
+    /// Takes in what `other` has.
+    pub(crate) fn add(&mut self, other: &ByFold) {
+        self.leaves.extend(&other.leaves);
+        for (id, dict) in &other.dicts {
+            self.dicts.entry(*id).or_insert_with(|| dict.clone());
+        }
+        self.chunks.extend(&other.chunks);
+    }
 }
 
 /// Makes the commit. Returns the bytes it has appended; 0 if there was nothing to commit.
@@ -86,6 +107,8 @@ pub(super) fn commit(
     };
     let mut sums = None;
     if fold {
+        let mut anew = besides.by_fold.clone();
+        anew.add(writer.merging.for_fold());
         sums = Some(fold_map(
             shared,
             writer,
@@ -93,7 +116,7 @@ pub(super) fn commit(
             p,
             &mut space,
             &mut trailer,
-            besides,
+            &anew,
         )?);
     } else {
         trailer.dicts.clone_from(&p.new_dicts);
@@ -160,11 +183,12 @@ pub(super) fn commit(
     writer.wrote = true;
     writer.since_slot += written;
     writer.since_sync += written;
+    let frame_bytes = p.appender.frame_bytes();
     if !besides.merge {
-        writer.written_frame_bytes += p.appender.frame_bytes();
+        writer.written_frame_bytes += frame_bytes;
     }
     writer.physical_len = writer.physical_len.max(trailer.tail_off);
-    writer.merging.committed(besides.merge);
+    writer.merging.committed(besides.merge, fold, frame_bytes);
     Ok(written)
 }
 

@@ -1,6 +1,6 @@
 //! Folding: the map's changes since the last root trailer become new nodes, and a root trailer names them.
 
-use super::commit::Besides;
+use super::commit::ByFold;
 use crate::append::Appender;
 use crate::codec;
 use crate::error::Result;
@@ -44,7 +44,7 @@ pub(super) fn fold_map(
     p: &mut Pending,
     space: &mut Space,
     trailer: &mut Trailer,
-    besides: &Besides,
+    anew: &ByFold,
 ) -> Result<Vec<u64>> {
     let now = shared.state.read();
     let mut changes: BTreeMap<u64, Entry> = now
@@ -58,7 +58,7 @@ pub(super) fn fold_map(
             .drain(..)
             .map(|(page, e)| (u64::from(page) - 1, e)),
     );
-    for index in &besides.leaves {
+    for index in &anew.leaves {
         if let std::collections::btree_map::Entry::Vacant(unchanged) = changes.entry(*index) {
             unchanged.insert(tree::lookup(shared.source(file), now.root, *index)?);
         }
@@ -82,7 +82,7 @@ pub(super) fn fold_map(
         let newest = all.iter().all(|n| n.family != d.family || n.id <= d.id + 1);
         if uses > 0 || newest && d.id >= writer.first_dict {
             let mut place = d.place;
-            if let Some((record, payload)) = besides.dicts.get(&d.id) {
+            if let Some((record, payload)) = anew.dicts.get(&d.id) {
                 let mut sink = FoldSink {
                     appender: &mut p.appender,
                     space,
@@ -120,7 +120,7 @@ pub(super) fn fold_map(
         let old = now.section.chunks.get(i);
         if let Some((place, _)) = old
             && writer.chunk_sums.get(i) == Some(&sum)
-            && !besides.chunks.contains(&i)
+            && !anew.chunks.contains(&i)
         {
             chunks.push((*place, table.chunk_free(i)));
             continue;

@@ -12,7 +12,7 @@ mod commit;
 mod fold;
 mod regrain;
 
-pub(crate) use commit::Besides;
+pub(crate) use commit::{Besides, ByFold};
 
 use crate::error::Result;
 use crate::handle::Handle;

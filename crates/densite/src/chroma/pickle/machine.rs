@@ -1,7 +1,8 @@
 //! The instructions.
 
 use super::input::Input;
-use super::text;
+use super::operand;
+use super::value::{CLASSES, Class, Dict, Value};
 use super::{LEN_MAX, PickleError, TextHash};
 use std::io::BufRead;
 
@@ -15,48 +16,6 @@ const BYTES_PER_MEMO: u64 = 8;
 const MEMO_FREE: u64 = 64;
 /// Bytes of the file for each entry of a dictionary, at least.
 const BYTES_PER_ENTRY: u64 = 4;
-
-const MODULE: &[u8] = b"chromadb.segment.impl.vector.local_persistent_hnsw";
-
-/// Classes by module and name; `copyreg` and `builtins` had other names in Python 2, which protocols 0 to 2 keep.
-const CLASSES: [(&[u8], &[u8], Class); 5] = [
-    (MODULE, b"PersistentData", Class::PersistentData),
-    (b"copy_reg", b"_reconstructor", Class::Reconstructor),
-    (b"copyreg", b"_reconstructor", Class::Reconstructor),
-    (b"__builtin__", b"object", Class::Object),
-    (b"builtins", b"object", Class::Object),
-];
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Class {
-    PersistentData,
-    Reconstructor,
-    Object,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Value {
-    None,
-    Bool,
-    Int(i64),
-    Text(TextHash),
-    /// Index of a dictionary.
-    Dict(usize),
-    Class(Class),
-    EmptyTuple,
-    /// `(PersistentData, object, None)`.
-    Arguments,
-    /// An object of `PersistentData`; with its dictionary once that is there.
-    Object(Option<usize>),
-}
-
-/// A dictionary, as far as anybody asks: of all its entries the texts among the keys, and the values of two names.
-#[derive(Debug, Default)]
-struct Dict {
-    keys: Vec<TextHash>,
-    max_seq_id: Option<Value>,
-    id_to_label: Option<Value>,
-}
 
 struct Machine<R> {
     input: Input<R>,
@@ -120,8 +79,14 @@ impl<R: BufRead> Machine<R> {
             b'N' => self.push(Value::None)?,
             // NEWTRUE, NEWFALSE
             0x88 | 0x89 => self.push(Value::Bool)?,
-            code @ (b'I' | b'L' | b'J' | b'K' | b'M' | 0x8a | 0x8b) => self.number(code)?,
-            code @ (b'V' | b'X' | 0x8c | 0x8d) => self.text(code)?,
+            code @ (b'I' | b'L' | b'J' | b'K' | b'M' | 0x8a | 0x8b) => {
+                let number = operand::number(&mut self.input, code)?;
+                self.push(Value::Int(number))?;
+            }
+            code @ (b'V' | b'X' | 0x8c | 0x8d) => {
+                let text = operand::text(&mut self.input, code)?;
+                self.push(Value::Text(text))?;
+            }
             b'}' => self.new_dict()?,
             // DICT: what has been read since the mark, in pairs.
             b'd' => {
@@ -228,52 +193,6 @@ impl<R: BufRead> Machine<R> {
         }
     }
 
-    fn number(&mut self, code: u8) -> Result<(), PickleError> {
-        let n = match code {
-            b'J' => Some(i64::from(i32::from_le_bytes(self.input.bytes()?))),
-            b'K' => {
-                let [byte] = self.input.bytes()?;
-                Some(i64::from(byte))
-            }
-            b'M' => Some(i64::from(u16::from_le_bytes(self.input.bytes()?))),
-            0x8a => {
-                let [n] = self.input.bytes()?;
-                text::long(self.input.string(u64::from(n))?)
-            }
-            0x8b => {
-                let n = u32::from_le_bytes(self.input.bytes()?);
-                text::long(self.input.string(u64::from(n))?)
-            }
-            _ => text::number(self.input.line()?),
-        };
-        match n {
-            Some(n) => self.push(Value::Int(n)),
-            None => Err(self.input.error("a number of more than 64 bits, or none")),
-        }
-    }
-
-    fn text(&mut self, code: u8) -> Result<(), PickleError> {
-        let hash = match code {
-            0x8c => {
-                let [n] = self.input.bytes()?;
-                TextHash::of(self.input.string(u64::from(n))?)
-            }
-            b'X' => {
-                let n = u32::from_le_bytes(self.input.bytes()?);
-                TextHash::of(self.input.string(u64::from(n))?)
-            }
-            0x8d => {
-                let n = u64::from_le_bytes(self.input.bytes()?);
-                TextHash::of(self.input.string(n)?)
-            }
-            _ => match text::unescape(self.input.line()?) {
-                Some(text) => TextHash::of(text.as_bytes()),
-                None => return Err(self.input.error("a text with a broken escape")),
-            },
-        };
-        self.push(Value::Text(hash))
-    }
-
     fn class(&mut self, module: &[u8], name: &[u8]) -> Result<(), PickleError> {
         match CLASSES.iter().find(|(m, n, _)| *m == module && *n == name) {
             Some((_, _, class)) => self.push(Value::Class(*class)),
@@ -333,7 +252,7 @@ impl<R: BufRead> Machine<R> {
     fn put(&mut self, code: u8) -> Result<(), PickleError> {
         let at = match code {
             0x94 => Some(self.memo.len() as u64),
-            _ => self.memo_index(code)?,
+            _ => operand::memo_index(&mut self.input, code)?,
         };
         let Some(value) = self.stack.last().copied() else {
             return Err(self.input.error("its stack is empty"));
@@ -349,8 +268,7 @@ impl<R: BufRead> Machine<R> {
     }
 
     fn get(&mut self, code: u8) -> Result<(), PickleError> {
-        let found = self
-            .memo_index(code)?
+        let found = operand::memo_index(&mut self.input, code)?
             .and_then(|at| usize::try_from(at).ok())
             .and_then(|at| self.memo.get(at))
             .copied();
@@ -358,18 +276,6 @@ impl<R: BufRead> Machine<R> {
             Some(value) => self.push(value),
             None => Err(self.input.error("it asks for what is not in its memo")),
         }
-    }
-
-    /// The number behind an instruction about the memo.
-    fn memo_index(&mut self, code: u8) -> Result<Option<u64>, PickleError> {
-        Ok(match code {
-            b'q' | b'h' => {
-                let [at] = self.input.bytes()?;
-                Some(u64::from(at))
-            }
-            b'r' | b'j' => Some(u64::from(u32::from_le_bytes(self.input.bytes()?))),
-            _ => text::number(self.input.line()?).and_then(|at| u64::try_from(at).ok()),
-        })
     }
 
     fn result(mut self) -> Result<(Option<i64>, Vec<TextHash>), PickleError> {

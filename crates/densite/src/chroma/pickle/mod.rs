@@ -18,7 +18,9 @@
 
 mod input;
 mod machine;
+mod operand;
 mod text;
+mod value;
 
 use std::fmt;
 use std::io::BufRead;

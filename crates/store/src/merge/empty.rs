@@ -1,0 +1,309 @@
+//! Emptying units: what lives in them is copied elsewhere, as it is stored.
+//!
+//! At rest whole units are emptied, and what only a fold can move, map nodes, dictionaries, chunks of the space table and trailers, is moved by one at once. While others write a
+//! step is on the path of a commit, which must not take much longer for it. So
+//!
+//! - a unit is emptied in parts: what was found in it is kept ([`Begun`]), and a step copies as much of it as its budget allows;
+//! - a fold is left to the next commit that makes one anyway, which moves for these units too what it can ([`Merging::later`](super::Merging)); only when much waits for
+//!   it (`plan`) a step folds.
+
+use super::look::{Found, Frame, Look};
+use super::memory::Begun;
+use super::recode::{Recoding, decode_at};
+use super::{MergeBudget, MergeStep, plan};
+use crate::error::{Damage, Error, Result};
+use crate::format::UNIT_LEN;
+use crate::format::record::RECORD_LEN;
+use crate::handle::Handle;
+use crate::map::Entry;
+use crate::pending::PendingPage;
+use crate::publish::Besides;
+use crate::shared::Shared;
+use crate::space::Lane;
+use std::collections::BTreeSet;
+
+/// How much of a unit a step moves.
+struct Part<'a> {
+    /// Whether so many bytes are enough.
+    enough: &'a dyn Fn(u64) -> bool,
+    /// It is less than a unit.
+    small: bool,
+}
+
+/// What is on its way to new places.
+#[derive(Default)]
+struct Moving {
+    moved: u64,
+    frames: BTreeSet<u64>,
+}
+
+impl Handle {
+    /// Empties these units within the pending commit, as far as the budget allows, and publishes it.
+    pub(super) fn empty_units(
+        &mut self,
+        units: &[u64],
+        below: u64,
+        (budget, least): (&MergeBudget<'_>, u64),
+        step: &mut MergeStep,
+    ) -> Result<()> {
+        let shared = self.shared()?;
+        let in_parts = !plan::is_at_rest(u64::from(budget.dead_limit));
+        let enough =
+            |moved: u64| moved >= least && (budget.stop)() || in_parts && moved >= budget.bytes;
+        let part = Part {
+            enough: &enough,
+            // Whoever has to move more than a unit cannot wait for the pool.
+            small: budget.bytes < UNIT_LEN,
+        };
+        if let Some(p) = &mut self.pending {
+            p.appender.avoid_from(below);
+            if in_parts {
+                p.appender.keep_to(Lane::Moved);
+            }
+            p.keep_all = true;
+        }
+        let merging = below == u64::MAX;
+        let pays = merging.then(|| plan::targets(u64::from(budget.dead_limit)));
+        let mut moving = Moving::default();
+        let mut emptied: Vec<Begun> = Vec::new();
+        let mut begun = None;
+        // From the end, for of a file's end only what is behind the last unit that stays can be cut off.
+        for unit in units.iter().rev() {
+            if !emptied.is_empty() && enough(moving.moved) {
+                break;
+            }
+            let Some(mut now) = self.begin_unit(&shared, *unit, below, pays, in_parts, step)?
+            else {
+                if pays.is_none() {
+                    break;
+                }
+                continue;
+            };
+            if self.copy(&shared, &mut now, &mut moving, in_parts.then_some(&part))? {
+                emptied.push(now);
+            } else {
+                begun = Some(now);
+                break;
+            }
+        }
+        let mut besides = Besides {
+            merge: true,
+            ..Besides::default()
+        };
+        {
+            let mut writer = shared.writer.lock();
+            for unit in &emptied {
+                besides.fold |= !in_parts && (unit.trailers || !unit.by_fold.is_empty());
+                // Should this commit not be made, another fold moves it in vain, and no harm is done.
+                writer.merging.later.add(&unit.by_fold);
+            }
+        }
+        if !moving.frames.is_empty() || besides.fold {
+            step.written_bytes = self.publish_with(&besides)?;
+        }
+        step.moved_bytes = moving.moved;
+        let mut writer = shared.writer.lock();
+        let writer = &mut *writer;
+        writer.merging.spent += moving.moved;
+        writer.moved_bytes += moving.moved;
+        writer.merging.begun = begun;
+        let Some((_, space)) = &writer.space else {
+            return Ok(());
+        };
+        for unit in emptied {
+            let live = space.live(unit.unit);
+            if live == 0 {
+                step.freed_units += 1;
+            } else if u64::from(live) <= unit.by_fold_bytes {
+                writer.merging.note_left(unit.unit, live);
+            }
+        }
+        Ok(())
+    }
+
+    /// Finds what lives in the unit, unless it was begun before. `None` if not all of it can be copied, or if that does not pay (`pays`: the
+    /// units that may be moved for one that is won).
+    fn begin_unit(
+        &mut self,
+        shared: &Shared,
+        unit: u64,
+        below: u64,
+        pays: Option<u64>,
+        in_parts: bool,
+        step: &mut MergeStep,
+    ) -> Result<Option<Begun>> {
+        let live = {
+            let mut writer = shared.writer.lock();
+            if let Some(begun) = writer.merging.begun.take_if(|b| b.unit == unit) {
+                let fresh = false;
+                return Ok(Some(Begun {
+                    below,
+                    fresh,
+                    ..begun
+                }));
+            }
+            writer.space.as_ref().map_or(0, |(_, s)| s.live(unit))
+        };
+        let found = {
+            let state = shared.state.read();
+            let look = Look {
+                shared,
+                file: &*self.file,
+                state: &state,
+            };
+            look.unit(unit, live)?
+        };
+        let found = match found {
+            Some(found) if found.damage.is_empty() => found,
+            other => {
+                let damage = other.map(|f| f.damage).unwrap_or_else(|| {
+                    vec![Damage {
+                        what: "unit of 64 KiB".to_owned(),
+                        offset: unit * UNIT_LEN,
+                        page: None,
+                        problem: "not all that lives there was found".to_owned(),
+                    }]
+                });
+                step.damaged.extend(damage);
+                shared.writer.lock().merging.note_stuck(unit, live);
+                return Ok(None);
+            }
+        };
+        let won = UNIT_LEN - found.taken.min(UNIT_LEN);
+        if pays.is_some_and(|targets| won * 2 * (targets + 1) < UNIT_LEN) {
+            shared.writer.lock().merging.note_dense(unit, live);
+            return Ok(None);
+        }
+        let Found {
+            frames,
+            by_fold,
+            by_fold_bytes,
+            trailers,
+            ..
+        } = found;
+        let recoding = match in_parts {
+            true => self.recode_ahead(shared, frames.values())?,
+            false => Recoding::default(),
+        };
+        Ok(Some(Begun {
+            unit,
+            below,
+            fresh: true,
+            recoding,
+            frames,
+            by_fold,
+            by_fold_bytes,
+            trailers,
+        }))
+    }
+
+    /// Copies the frames of the unit, or a part of them: as much as the budget allows, and one at least unless the pool has just begun with them. Returns whether
+    /// none is left.
+    fn copy(
+        &mut self,
+        shared: &Shared,
+        begun: &mut Begun,
+        moving: &mut Moving,
+        part: Option<&Part<'_>>,
+    ) -> Result<bool> {
+        // What the pool has just got is left to it, once.
+        let later =
+            begun.recoding.is_running() && begun.fresh && part.is_some_and(|part| part.small);
+        let mut from = 0;
+        while let Some((&off, next)) = begun.frames.range(from..).next() {
+            let enough =
+                part.is_some_and(|part| !moving.frames.is_empty() && (part.enough)(moving.moved));
+            if enough {
+                return Ok(false);
+            }
+            from = off + 1;
+            if later && next.is_loose() {
+                continue;
+            }
+            let Some(mut frame) = begun.frames.remove(&off) else {
+                break;
+            };
+            // Others may have written its pages since it was found.
+            {
+                let state = shared.state.read();
+                let mut lives = Vec::with_capacity(frame.pages.len());
+                for (page, entry) in frame.pages {
+                    if shared.lookup(&*self.file, &state, page)? == entry {
+                        lives.push((page, entry));
+                    }
+                }
+                frame.pages = lives;
+            }
+            // A frame that reaches into two units was moved with the first.
+            if frame.pages.is_empty() || !moving.frames.insert(off) {
+                continue;
+            }
+            self.copy_frame(shared, off, frame, moving, &mut begun.recoding)?;
+        }
+        Ok(begun.frames.is_empty())
+    }
+
+    fn copy_frame(
+        &mut self,
+        shared: &Shared,
+        off: u64,
+        frame: Frame,
+        moving: &mut Moving,
+        recoding: &mut Recoding,
+    ) -> Result<()> {
+        let len = (RECORD_LEN + frame.payload.len()) as u64;
+        if frame.is_loose() {
+            self.loosen(shared, off, &frame, recoding)?;
+            moving.moved += (len * frame.pages.len() as u64) >> frame.record.run_log2;
+            return Ok(());
+        }
+        let Some(p) = &mut self.pending else {
+            return Err(Error::ReadOnly);
+        };
+        let mut writer = shared.writer.lock();
+        let Some((_, space)) = &mut writer.space else {
+            return Err(Error::ReadOnly);
+        };
+        p.appender.make_room(space, len, p.commit)?;
+        let place = p.appender.push(frame.record, &frame.payload);
+        drop(writer);
+        for (page, entry) in frame.pages {
+            let entry = Entry {
+                off: place.off,
+                ..entry
+            };
+            p.pages.insert(page, PendingPage::Stored(entry));
+        }
+        moving.moved += len;
+        p.appender.flush_if_long(&*self.file)
+    }
+
+    /// Writes the living pages of a run anew: the others would be carried along for ever. Coded by the pool, if it was done with them.
+    fn loosen(
+        &mut self,
+        shared: &Shared,
+        off: u64,
+        frame: &Frame,
+        recoding: &mut Recoding,
+    ) -> Result<()> {
+        let mut rest = Vec::new();
+        for (page, entry) in &frame.pages {
+            match recoding.take(*page) {
+                Some((bytes, coded)) => self.put_page(*page, bytes, Some(coded))?,
+                None => rest.push((*page, entry)),
+            }
+        }
+        if rest.is_empty() {
+            return Ok(());
+        }
+        let dict = self.dict_of(shared, &frame.record)?;
+        let raw = decode_at(off, &frame.record, &frame.payload, dict.as_deref())?;
+        let page_size = 1usize << frame.record.page_log2;
+        for (page, entry) in rest {
+            let at = page_size * usize::from(entry.slot);
+            let bytes = raw.get(at..at + page_size).unwrap_or_default();
+            self.put_page(page, bytes.into(), None)?;
+        }
+        Ok(())
+    }
+}

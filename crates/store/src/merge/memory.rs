@@ -1,0 +1,96 @@
+//! What the writer remembers between steps.
+
+use super::look::Frame;
+use super::recode::Recoding;
+use super::share::Share;
+use crate::publish::ByFold;
+use crate::space::Space;
+use std::collections::BTreeMap;
+
+/// What the writer remembers between steps. All of it may be forgotten at any time: what is moved is decided by the map, what is free by the
+/// accounting.
+#[derive(Default)]
+pub(crate) struct Merging {
+    /// Units that cannot be emptied, and how many bytes lived there when that was seen.
+    stuck: BTreeMap<u64, u32>,
+    /// Units that are not worth merging: what seems dead there is part of runs that live. Bytes as before.
+    dense: BTreeMap<u64, u32>,
+    /// Units without a living frame: what is left there goes with the next fold. Bytes as before.
+    left: BTreeMap<u64, u32>,
+    /// What that fold moves besides.
+    pub(super) later: ByFold,
+    /// The unit that is being emptied.
+    pub(super) begun: Option<Begun>,
+    /// Bytes moved since the last commit that was none of these.
+    pub(super) spent: u64,
+    /// What commits owe.
+    pub(super) share: Share,
+}
+
+/// A unit that is emptied in parts.
+pub(super) struct Begun {
+    pub(super) unit: u64,
+    /// What is moved goes before this place.
+    pub(super) below: u64,
+    /// It was begun by the present step.
+    pub(super) fresh: bool,
+    /// Of these frames, those that are coded anew.
+    pub(super) recoding: Recoding,
+    /// Frames that were found there and have not been moved, by their places. Some may have died since.
+    pub(super) frames: BTreeMap<u64, Frame>,
+    /// What else lives there and goes with a fold, and its bytes in the unit.
+    pub(super) by_fold: ByFold,
+    pub(super) by_fold_bytes: u64,
+    /// Trailers are among it.
+    pub(super) trailers: bool,
+}
+
+impl Merging {
+    pub(super) fn is_stuck(&self, unit: u64, live: u32) -> bool {
+        live > 0 && self.stuck.get(&unit) == Some(&live)
+    }
+
+    pub(super) fn note_stuck(&mut self, unit: u64, live: u32) {
+        self.stuck.insert(unit, live);
+    }
+
+    pub(super) fn is_dense(&self, unit: u64, live: u32) -> bool {
+        self.dense.get(&unit) == Some(&live)
+    }
+
+    pub(super) fn note_dense(&mut self, unit: u64, live: u32) {
+        self.dense.insert(unit, live);
+    }
+
+    /// Whether the next fold empties the unit.
+    pub(super) fn is_left(&self, unit: u64, live: u32) -> bool {
+        live > 0 && self.left.get(&unit) == Some(&live)
+    }
+
+    pub(super) fn note_left(&mut self, unit: u64, live: u32) {
+        self.left.insert(unit, live);
+    }
+
+    /// Units that the next fold empties.
+    pub(super) fn left_units(&self, space: &Space) -> u64 {
+        let waits = |(unit, live): &(&u64, &u32)| **live > 0 && space.live(**unit) == **live;
+        self.left.iter().filter(waits).count() as u64
+    }
+
+    /// A commit was made, which stored so many bytes of frames.
+    pub(crate) fn committed(&mut self, merge: bool, folded: bool, frame_bytes: u64) {
+        if folded {
+            self.left.clear();
+            self.later = ByFold::default();
+        }
+        if !merge {
+            self.spent = 0;
+            self.share.stored(frame_bytes);
+        }
+    }
+
+    /// What a fold that is made now is to move.
+    pub(crate) fn for_fold(&self) -> &ByFold {
+        &self.later
+    }
+}
