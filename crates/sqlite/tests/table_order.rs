@@ -68,6 +68,7 @@ fn every_called_entry_is_the_function_of_its_name() {
         result_text64 = sqlite3_result_text64,
         step = sqlite3_step,
         stmt_readonly = sqlite3_stmt_readonly,
+        stmt_status = sqlite3_stmt_status,
         sql = sqlite3_sql,
         user_data = sqlite3_user_data,
         context_db_handle = sqlite3_context_db_handle,
