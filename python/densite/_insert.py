@@ -144,9 +144,10 @@ def insert(
     Raises:
         sqlite3.IntegrityError: a constraint; the message names row (from 0), columns and values, but for tables with triggers (SQLite reads all rows
             before it writes the first) and foreign keys that are deferred to the commit.
-        sqlite3.DataError: a value that SQLite cannot store: an integer beyond 64 bits, text that is not UTF-8, a list; names column, row and value.
+        sqlite3.DataError: a value that SQLite cannot store: an integer beyond 64 bits, text that is not UTF-8, a list; names column, row and value. Columns that differ
+            in length.
         sqlite3.OperationalError: no such table or column; locked; no space.
-        sqlite3.ProgrammingError: the data is none of the above, its columns differ in length, or the connection is closed.
+        sqlite3.ProgrammingError: the data is none of the above, the connection is closed, or another process's (before a fork).
         sqlite3.NotSupportedError: the connection's driver is unknown, or the connection is older than densite.attach().
         Whatever it is, no row was inserted.
     """

@@ -235,7 +235,7 @@ class Query(Files):
         # Most of these go to batches by a join within SQLite, those with an order one by one; none may lose or gain a row, or its place.
         con = self.memory(
             "CREATE TABLE t(a INTEGER PRIMARY KEY, b, c)",
-            "CREATE TABLE u(a, d REAL)",
+            "CREATE TABLE u(a INTEGER, d REAL)",
             "CREATE INDEX ub ON u(a)",
             "CREATE VIEW v AS SELECT b, a FROM t ORDER BY b DESC, a",
             "CREATE VIEW w AS SELECT * FROM v",
@@ -252,7 +252,7 @@ class Query(Files):
             "SELECT t.a, u.d FROM t LEFT JOIN u ON u.a = t.a WHERE u.a IS NULL",
             "SELECT t.a FROM t JOIN u USING (a) WHERE u.d = 3",
             "SELECT d FROM u WHERE d = 3",
-            "SELECT a, b FROM t UNION ALL SELECT a, d FROM u",
+            "SELECT a, b + 0.0 AS b FROM t UNION ALL SELECT a, d FROM u",
             "SELECT a FROM t EXCEPT SELECT a FROM u",
             "SELECT a, b FROM t LIMIT 70000 OFFSET 5",
             "SELECT b, a FROM t ORDER BY b, a DESC",
