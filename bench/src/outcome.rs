@@ -16,6 +16,9 @@ use crate::work::Sample;
 pub(crate) enum Compare {
     /// Ours divided by the base
     Ratio,
+    /// The same, which is to be at least the target
+    #[serde(rename = "ratio at least")]
+    RatioAtLeast,
     /// Ours less the base
     Difference,
     /// Ours by itself
@@ -34,7 +37,7 @@ pub(crate) struct Figure {
     pub(crate) ours: f64,
     pub(crate) compare: Compare,
     pub(crate) value: f64,
-    /// The largest value wanted (the smallest, of [`Compare::AtLeast`]); none for what is only told
+    /// The largest value wanted (the smallest, of those that say at least); none for what is only told
     pub(crate) target: Option<f64>,
     pub(crate) met: Option<bool>,
 }
@@ -49,7 +52,7 @@ impl Figure {
         target: Option<f64>,
     ) -> Self {
         let value = match compare {
-            Compare::Ratio => ours / base,
+            Compare::Ratio | Compare::RatioAtLeast => ours / base,
             Compare::Difference => ours - base,
             Compare::Ours | Compare::AtLeast => ours,
         };
@@ -61,7 +64,7 @@ impl Figure {
             value,
             target,
             met: target.map(|t| match compare {
-                Compare::AtLeast => value >= t,
+                Compare::AtLeast | Compare::RatioAtLeast => value >= t,
                 _ => value <= t,
             }),
         }

@@ -33,7 +33,7 @@ fn cells(outcome: &Outcome, figure: &Figure) -> [String; 6] {
         format!("{} ({})", number(figure.base), outcome.base_label)
     };
     let (value, sign) = match figure.compare {
-        Compare::Ratio => (format!("{:.2} ×", figure.value), " ×"),
+        Compare::Ratio | Compare::RatioAtLeast => (format!("{:.2} ×", figure.value), " ×"),
         Compare::Difference => (
             format!(
                 "{}{}",
@@ -46,7 +46,7 @@ fn cells(outcome: &Outcome, figure: &Figure) -> [String; 6] {
     };
     let limit = match figure.compare {
         Compare::Difference => "≤ +",
-        Compare::AtLeast => "≥ ",
+        Compare::AtLeast | Compare::RatioAtLeast => "≥ ",
         Compare::Ratio | Compare::Ours => "≤ ",
     };
     let target = figure

@@ -57,8 +57,9 @@ _Stream._fields_ = [
 
 
 def to_numpy(open_stream: Callable[[int], None], errors: Any) -> Dict[str, Any]:
-    """All batches of a stream of the library's (whose arrays have no offsets), by column."""
-    stream, schema, batch = _Stream(), _Schema(), _Array()
+    """All batches of a stream of the library's (whose arrays have no offsets), by column; none outlives this function."""
+    stream, schema = _Stream(), _Schema()
+    batches: List[_Array] = []
     open_stream(ctypes.addressof(stream))
     try:
         if stream.get_schema(stream, schema):
@@ -72,15 +73,18 @@ def to_numpy(open_stream: Callable[[int], None], errors: Any) -> Dict[str, Any]:
             raise errors.DataError(f"two columns are called {twice}; give one of them another name with AS")
         parts: List[List[Any]] = [[] for _ in names]
         while True:
+            batch = _Array()
             if stream.get_next(stream, batch):
                 _native.fail(errors)
             if not batch.release:
                 break
+            batches.append(batch)
             for i, form in enumerate(formats):
                 parts[i].append(_values(batch.children[i].contents, form))
-            batch.release(batch)
         return {name: _joined(values, form) for name, values, form in zip(names, parts, formats)}
     finally:
+        for batch in batches:
+            batch.release(batch)
         if stream.release:
             stream.release(stream)
 
@@ -89,7 +93,8 @@ def _joined(parts: List[Any], form: bytes) -> Any:
     if not parts:
         return numpy.empty(0, {b"l": numpy.int64, b"g": numpy.float64}.get(form, object))
     if len(parts) == 1:
-        return parts[0]
+        # Numbers are still the batch's.
+        return parts[0].copy()
     return (numpy.ma if any(isinstance(part, numpy.ma.MaskedArray) for part in parts) else numpy).concatenate(parts)
 
 
@@ -102,7 +107,7 @@ def _buffer(array: _Array, index: int, dtype: Any, count: int) -> Any:
 
 
 def _values(array: _Array, form: bytes) -> Any:
-    """A column's values, copied out of the batch."""
+    """A column's values; numbers lie in the batch."""
     n = array.length
     if form == b"n":
         return numpy.full(n, None, object)
@@ -111,13 +116,11 @@ def _values(array: _Array, form: bytes) -> Any:
         bits = _buffer(array, 0, numpy.uint8, (n + 7) // 8)
         nulls = numpy.unpackbits(bits, count=n, bitorder="little") == 0
     if form == b"l":
-        values = _buffer(array, 1, numpy.int64, n).copy()
+        values = _buffer(array, 1, numpy.int64, n)
         return values if nulls is None else numpy.ma.MaskedArray(values, nulls)
     if form == b"g":
-        values = _buffer(array, 1, numpy.float64, n).copy()
-        if nulls is not None:
-            values[nulls] = numpy.nan
-        return values
+        values = _buffer(array, 1, numpy.float64, n)
+        return values if nulls is None else numpy.where(nulls, numpy.nan, values)
     ends = _buffer(array, 1, numpy.int32, n + 1).tolist()
     data = ctypes.string_at(array.buffers[2], ends[-1]) if ends[-1] else b""
     if form == b"u":

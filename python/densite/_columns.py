@@ -45,8 +45,8 @@ class Set:
             _native.done(_native.library().densite_columns_sort(self.handle, packed, len(keys), None))
 
     def progress(self, told: Any) -> None:
-        """Has a `_native.Rows` called while statements read the set; it is kept as long."""
-        _native.done(_native.library().densite_columns_progress(self.handle, told, None))
+        """Has a `_native.Rows` called while statements read the set; it is kept as long. None for nothing."""
+        _native.done(_native.library().densite_columns_progress(self.handle, told or _native.Rows(), None))
         self._told = told
 
     def last_row(self) -> int:

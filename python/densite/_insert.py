@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from typing import Any, Callable, List, NamedTuple, Optional, Tuple
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 
 from . import _native
 from ._attach import attach
@@ -58,7 +58,9 @@ def cursor_of(con: Any, module: Any) -> Any:
     cursor.row_factory = None
     try:
         cursor.execute("SELECT densite_host()").fetchall()
-    except module.OperationalError as error:
+    except module.Error as error:
+        if "belongs to process" in str(error):
+            raise module.ProgrammingError(str(error)) from None
         if "no such function" not in str(error):
             raise
         raise module.NotSupportedError(
@@ -140,10 +142,12 @@ def insert(
         how many rows were inserted.
 
     Raises:
-        sqlite3.IntegrityError: a constraint; the message names row (from 0), columns and values.
-        sqlite3.DataError: a value that SQLite cannot store: an integer beyond 64 bits, text that is not UTF-8, a list; names column, row and value.
+        sqlite3.IntegrityError: a constraint; the message names row (from 0), columns and values, but for tables with triggers (SQLite reads all rows
+            before it writes the first) and foreign keys that are deferred to the commit.
+        sqlite3.DataError: a value that SQLite cannot store: an integer beyond 64 bits, text that is not UTF-8, a list; names column, row and value. Columns that differ
+            in length.
         sqlite3.OperationalError: no such table or column; locked; no space.
-        sqlite3.ProgrammingError: the data is none of the above, its columns differ in length, or the connection is closed.
+        sqlite3.ProgrammingError: the data is none of the above, the connection is closed, or another process's (before a fork).
         sqlite3.NotSupportedError: the connection's driver is unknown, or the connection is older than densite.attach().
         Whatever it is, no row was inserted.
     """
@@ -218,7 +222,7 @@ def _insert_part(
         cursor.execute(sql, (part.handle,))
         return int(cursor.rowcount)
     except (module.IntegrityError, module.DataError) as error:
-        raise _with_row(error, target, part, places) from None
+        raise _with_row(error, cursor, schema, target, part, places, module) from None
     except module.OperationalError:
         if raised:
             raise raised[0] from None
@@ -228,17 +232,62 @@ def _insert_part(
 _NAMES = re.compile(r"(?:constraint failed: |column )(.+)$")
 
 
-def _with_row(error: Exception, target: _Table, part: Set, places: Any) -> Exception:
-    """The same error, telling the row that was in the way."""
+def _with_row(error: Exception, cursor: Any, schema: str, target: _Table, part: Set, places: Any, module: Any) -> Exception:
+    """The same error, telling the row that was in the way where that can be known."""
     said = str(error)
-    # With triggers SQLite reads all rows before it writes the first; a foreign key is looked at when the statement ends.
-    if target.has_triggers or "FOREIGN KEY" in said:
+    if "FOREIGN KEY" in said:
+        # SQLite counts them and looks when the statement ends; it does not say which row.
+        values = _orphan(cursor, schema, target, part, places, module)
+        if not values:
+            return error
+    elif target.has_triggers:
+        # SQLite reads all rows before it writes the first.
         return error
-    names = _NAMES.search(said)
-    columns = [name.rpartition(".")[2].strip() for name in names.group(1).split(",")] if names else []
-    values = [f"{name} is {part.last_value(places[name.lower()])}" for name in columns if name.lower() in places]
+    else:
+        names = _NAMES.search(said)
+        columns = [name.rpartition(".")[2].strip() for name in names.group(1).split(",")] if names else []
+        values = [f"{name} is {part.last_value(places[name.lower()])}" for name in columns if name.lower() in places]
     told = type(error)(f"row {part.last_row()}: {said}{'; ' if values else ''}{', '.join(values)}")
     for attribute in ("sqlite_errorcode", "sqlite_errorname"):
         if hasattr(error, attribute):
             setattr(told, attribute, getattr(error, attribute))
     return told
+
+
+def _orphan(cursor: Any, schema: str, target: _Table, part: Set, places: Any, module: Any) -> List[str]:
+    """Has the columns' cursor stand on the first row that refers to a row that is not there; what it refers to, in words. Nothing is inserted yet."""
+    part.progress(None)
+    keys: Dict[int, List[Tuple[str, str, Optional[str]]]] = {}
+    for number, parent, child, referred in cursor.execute(
+        'SELECT id, "table", "from", "to" FROM pragma_foreign_key_list(?, ?) ORDER BY id DESC, seq', (target.name, schema)
+    ).fetchall():
+        keys.setdefault(number, []).append((parent, child, referred))
+    for key in keys.values():
+        parent = key[0][0]
+        primary = cursor.execute("SELECT name FROM pragma_table_info(?, ?) WHERE pk ORDER BY pk", (parent, schema)).fetchall()
+        pairs = [(child, referred or primary[i][0]) for i, (_, child, referred) in enumerate(key) if referred or i < len(primary)]
+        if len(pairs) < len(key) or any(child.lower() not in places for child, _ in pairs):
+            continue
+        column = {child: f"k.c{places[child.lower()]}" for child, _ in pairs}
+        terms = [f"{place} IS NOT NULL" for place in column.values()]
+        same = " AND ".join(f"p.{quoted(referred)} = {column[child]}" for child, referred in pairs)
+        terms.append(f"NOT EXISTS (SELECT 1 FROM {quoted(schema)}.{quoted(parent)} p WHERE {same})")
+        if parent.lower() == target.name.lower():
+            # The row that is referred to may be among those that were to come.
+            if len(pairs) > 1 or pairs[0][1].lower() not in places:
+                continue
+            other = f"c{places[pairs[0][1].lower()]}"
+            terms.append(f"{column[pairs[0][0]]} NOT IN (SELECT {other} FROM densite_columns({part.handle}) WHERE {other} IS NOT NULL)")
+        try:
+            found = cursor.execute(f"SELECT k.rowid FROM densite_columns({part.handle}) k WHERE {' AND '.join(terms)} LIMIT 1").fetchall()
+            if found:
+                # To that row and no further, so that it is the one that was read last.
+                cursor.execute(f"SELECT 1 FROM densite_columns({part.handle}) LIMIT 1 OFFSET ?", found[0]).fetchall()
+                return [
+                    f"{', '.join(f'{child} is {part.last_value(places[child.lower()])}' for child, _ in pairs)}, "
+                    f"which {parent} has not as {', '.join(referred for _, referred in pairs)}"
+                ]
+        except module.Error:
+            # A parent that is missing, or has other columns: the first error says so.
+            continue
+    return []

@@ -78,6 +78,7 @@ _FUNCTIONS = {
     "densite_query_stream": (c_int, (c_int64, c_void_p)),
     "densite_query_release": (c_int, (c_int64,)),
     "densite_capsule_init": (None, (c_void_p,)),
+    "densite_capsule_name": (c_void_p, ()),
     "densite_capsule_new": (c_void_p, ()),
     "densite_capsule_destroy": (None, (c_void_p,)),
 }

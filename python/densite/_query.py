@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import re
 from ctypes import c_void_p
-from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple
+from functools import lru_cache
+from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple
 
 from . import _native
 from ._columns import sets
@@ -14,7 +16,14 @@ from ._insert import cursor_of, module_of, quoted
 #: What may stand before a statement's first word.
 _BLANK = r"(?:\s|--[^\n]*(?:\n|$)|/\*.*?\*/)*"
 _WITH = re.compile(rf"({_BLANK})WITH\b(?:{_BLANK}RECURSIVE\b)?", re.IGNORECASE | re.DOTALL)
-_NAME = b"arrow_array_stream"
+
+
+@lru_cache(maxsize=None)
+def _new_capsule() -> Callable[..., Any]:
+    """PyCapsule_New. A prototype of our own: that of ctypes.pythonapi is everybody's."""
+    get_pointer = ctypes.pythonapi.PyCapsule_GetPointer
+    _native.library().densite_capsule_init(ctypes.cast(get_pointer, c_void_p))
+    return ctypes.PYFUNCTYPE(ctypes.py_object, c_void_p, c_void_p, c_void_p)(("PyCapsule_New", ctypes.pythonapi))
 
 
 class Result:
@@ -26,10 +35,12 @@ class Result:
 
     def __init__(self, con: Any, sql: str, parameters: Any, keys: Any, columns: Optional[Sequence[str]]) -> None:
         self._module = module_of(con)
+        self._process = os.getpid()
+        self._query = 0
+        self._rows: Optional[Any] = None
         self._cursor = cursor_of(con, self._module)
         self._query = _native.library().densite_query_new()
         self._sql, self._parameters = sql, parameters
-        self._rows: Optional[Any] = None
         kept = None
         try:
             if keys is not None:
@@ -54,7 +65,14 @@ class Result:
             self.close()
             raise
 
+    def _check_process(self) -> None:
+        if self._process != os.getpid():
+            raise self._module.ProgrammingError(
+                f"the result belongs to process {self._process}, which was forked; open a connection in this process and run the query again"
+            )
+
     def _stream(self, place: int) -> None:
+        self._check_process()
         if not self._query:
             raise self._module.ProgrammingError("the result was read already, or closed; run the query again")
         code = _native.library().densite_query_stream(self._query, place)
@@ -71,11 +89,9 @@ class Result:
         reader's that names column, row and value.
         """
         lib = _native.library()
-        api = ctypes.pythonapi
-        api.PyCapsule_New.restype, api.PyCapsule_New.argtypes = ctypes.py_object, (c_void_p, ctypes.c_char_p, c_void_p)
-        lib.densite_capsule_init(ctypes.cast(api.PyCapsule_GetPointer, c_void_p))
         place = lib.densite_capsule_new()
-        capsule = api.PyCapsule_New(place, _NAME, ctypes.cast(lib.densite_capsule_destroy, c_void_p))
+        # The name is the library's: a capsule keeps the pointer, and may outlive this module.
+        capsule = _new_capsule()(place, lib.densite_capsule_name(), ctypes.cast(lib.densite_capsule_destroy, c_void_p))
         self._stream(place)
         return capsule
 
@@ -94,6 +110,7 @@ class Result:
 
     def _read(self) -> Any:
         """A cursor over the rows, for those who want tuples."""
+        self._check_process()
         if self._rows is None:
             if not self._query:
                 raise self._module.ProgrammingError("the result was read already, or closed; run the query again")
@@ -118,6 +135,9 @@ class Result:
 
     def close(self) -> None:
         """Ends reading. A stream that was handed out lives on until its consumer is done."""
+        if self._process != os.getpid():
+            # The statement is its parent's.
+            return
         if self._rows is not None:
             self._cursor.close()
             self._rows = None

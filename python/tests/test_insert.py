@@ -3,10 +3,12 @@
 import array
 import datetime
 import decimal
+import os
 import random
 import sqlite3
 import time
 import unittest
+import warnings
 
 import densite
 from support import Files
@@ -245,6 +247,140 @@ class Values(Files):
         with self.assertRaisesRegex(sqlite3.OperationalError, "the stream is broken"):
             densite.insert(con, "t", pa.RecordBatchReader.from_batches(pa.schema([("a", pa.int64())]), batches()))
         self.assertEqual(self.rows(con), [])
+
+
+class BadInput(Files):
+    """What bad input gets: an exception of the right class that names column, row and value, and no row inserted."""
+
+    TABLE = "CREATE TABLE t(a INTEGER NOT NULL PRIMARY KEY, b REAL NOT NULL, c TEXT)"
+
+    def refused(self, error, pattern, data, table=TABLE, con=None, **more):
+        con = con or self.memory(table)
+        before = self.rows(con)
+        with self.assertRaisesRegex(getattr(sqlite3, error), pattern) as caught:
+            densite.insert(con, "t", data, **more)
+        self.assertIs(type(caught.exception), getattr(sqlite3, error))
+        self.assertEqual(self.rows(con), before)
+        self.assertFalse(con.in_transaction)
+
+    def test_columns_that_do_not_match(self):
+        self.refused("OperationalError", "table t has no column d; its columns are a, b, c", {"a": [1], "b": [1.0], "d": ["x"]})
+        with self.assertRaisesRegex(sqlite3.OperationalError, "no such table: u"):
+            densite.insert(self.memory(self.TABLE), "u", [(1,)])
+        self.refused("ProgrammingError", "row 1 has 2 values, and there are 3 columns: a, b, c", [(1, 1.0, "x"), (2, 2.0)])
+        self.refused("ProgrammingError", "row 1 has no 'b', which the first row has", [{"a": 1, "b": 1.0}, {"a": 2}])
+        self.refused("ProgrammingError", "row 1 has 'c', which the first row has not", [{"a": 1, "b": 1.0}, {"a": 2, "b": 1.0, "c": "x"}])
+        self.refused("ProgrammingError", "the data has a column twice: a, A", {"a": [1], "A": [2]})
+        self.refused("DataError", "column b has 1 rows, and those before it have 2", {"a": [1, 2], "b": [1.0]})
+
+    def test_an_integer_beyond_64_bits(self):
+        self.refused("DataError", f"column a, row 1: {2**63} does not fit", [(1, 0.5, None), (2**63, 0.5, None)])
+        self.refused("DataError", f"column a, row 1: -{2**63 + 1} does not fit", {"a": [1, -(2**63) - 1], "b": [0.5, 0.5]})
+        numpy = self.library("numpy")
+        self.refused("DataError", f"column a, row 1: {2**64 - 1} does not fit", {"a": numpy.array([1, 2**64 - 1], "uint64"), "b": numpy.zeros(2)})
+
+    def test_text_that_is_not_utf8(self):
+        self.refused("DataError", "column c, row 1: .*lone surrogate", [(1, 0.5, "x"), (2, 0.5, "\udc80")])
+        pyarrow = self.library("pyarrow")
+        text = pyarrow.Array.from_buffers(pyarrow.string(), 2, [None, pyarrow.py_buffer(b"\0\0\0\0\1\0\0\0\3\0\0\0"), pyarrow.py_buffer(b"x\xff\xfe")])
+        self.refused("DataError", r'column c, row 1: text that is not UTF-8 from byte 0 on: b"\\xff\\xfe"', pyarrow.table({"a": [1, 2], "b": [0.5, 0.5], "c": text}))
+
+    def test_nan_into_not_null(self):
+        rows = [(1, 0.5, "x"), (2, float("nan"), "y")]
+        self.refused("IntegrityError", "row 1: NOT NULL constraint failed: t.b; b is NaN, which SQLite stores as NULL", rows)
+        numpy = self.library("numpy")
+        # The number is that of the row as it was handed over, not as it was sorted.
+        data = {"a": numpy.array([9, 3, 5]), "b": numpy.array([0.5, numpy.nan, 1.5])}
+        self.refused("IntegrityError", "row 1: NOT NULL constraint failed: t.b; b is NaN, which SQLite stores as NULL", data)
+
+    def test_a_constraint_names_row_column_and_value(self):
+        con = self.memory(self.TABLE, "INSERT INTO t VALUES (7, 0.5, 'old')")
+        self.refused("IntegrityError", "row 2: UNIQUE constraint failed: t.a; a is 7", {"a": [9, 8, 7, 6], "b": [0.5] * 4}, con=con)
+        table = "CREATE TABLE t(a, b CHECK (b < 10))"
+        self.refused("IntegrityError", "row 1: CHECK constraint failed: b < 10", [(1, 2), (3, 40)], table)
+        self.refused("IntegrityError", "row 1: datatype mismatch", [(1,), ("x",)], "CREATE TABLE t(a INTEGER PRIMARY KEY)")
+
+    def test_a_foreign_key_names_row_column_and_value(self):
+        def tables(child, *more):
+            return self.memory("PRAGMA foreign_keys=1", "CREATE TABLE p(x INTEGER PRIMARY KEY, y, z, UNIQUE (y, z))", "INSERT INTO p VALUES (1, 'a', 2), (2, 'b', 3)", child, *more)
+
+        con = tables("CREATE TABLE t(a INTEGER PRIMARY KEY, r REFERENCES p)")
+        self.refused("IntegrityError", r"row 1: FOREIGN KEY constraint failed; r is 7, which p has not as x", [(9, 1), (8, 7), (7, None)], con=con)
+        con = tables("CREATE TABLE t(a INTEGER PRIMARY KEY, m, n, FOREIGN KEY (m, n) REFERENCES p (y, z))")
+        self.refused("IntegrityError", r'row 2: .*; m is "a", n is 3, which p has not as y, z', [(9, "a", 2), (8, None, 5), (7, "a", 3)], con=con)
+        # A table that refers to itself, also to rows that come with it.
+        con = tables("CREATE TABLE t(a INTEGER PRIMARY KEY, up REFERENCES t(a))")
+        self.refused("IntegrityError", r"row 0: .*; up is 5, which t has not as a", [(9, 5), (8, 9), (7, 8)], con=con)
+        self.assertEqual(densite.insert(con, "t", [(9, 8), (8, 9), (7, 8)]), 3)
+        # Deferred ones are looked at by the commit, which cannot tell; triggers change the order of things but not this.
+        con = tables("CREATE TABLE t(a INTEGER PRIMARY KEY, r REFERENCES p DEFERRABLE INITIALLY DEFERRED)")
+        self.refused("IntegrityError", "^FOREIGN KEY constraint failed$", [(1, 7)], con=con)
+        con = tables("CREATE TABLE t(a INTEGER PRIMARY KEY, r REFERENCES p)", "CREATE TRIGGER g AFTER INSERT ON t BEGIN SELECT 1; END")
+        self.refused("IntegrityError", "row 1: .*; r is 7, which p has not as x", [(9, 1), (8, 7)], con=con)
+
+    def test_a_trigger_that_refuses(self):
+        con = self.memory(self.TABLE, "CREATE TRIGGER g BEFORE INSERT ON t WHEN new.b > 9 BEGIN SELECT RAISE(ABORT, 'too much'); END")
+        self.refused("IntegrityError", "^too much$", [(1, 1.0, None), (2, 10.0, None)], con=con)
+
+    def test_a_closed_connection_and_one_of_no_driver(self):
+        con = densite.connect(":memory:")
+        con.close()
+        with self.assertRaisesRegex(sqlite3.ProgrammingError, "closed"):
+            densite.insert(con, "t", [(1,)])
+        with self.assertRaisesRegex(sqlite3.ProgrammingError, "closed"):
+            densite.query(con, "SELECT 1")
+        for call in (lambda con: densite.insert(con, "t", [(1,)]), lambda con: densite.query(con, "SELECT 1")):
+            with self.assertRaisesRegex(sqlite3.NotSupportedError, "type builtins.object .*use one of sqlite3 or pysqlite3"):
+                call(object())
+
+    def test_apsw_is_told_what_works(self):
+        apsw = self.library("apsw")
+        con = apsw.Connection(":memory:")
+        con.execute("CREATE TABLE t(a)")
+        for call in (lambda: densite.insert(con, "t", [(1,)]), lambda: densite.query(con, "SELECT a FROM t")):
+            with self.assertRaisesRegex(sqlite3.NotSupportedError, "type apsw.Connection .*use one of sqlite3 or pysqlite3"):
+                call()
+        self.assertEqual(con.execute("SELECT * FROM t").fetchall(), [])
+        con.close()
+
+    def test_a_forked_child_is_told_to_open_its_own(self):
+        con = self.memory(self.TABLE)
+        result = densite.query(con, "SELECT 1 AS n")
+        read, write = os.pipe()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)
+            child = os.fork()
+        if child == 0:
+            said = []
+            try:
+                for call in (
+                    lambda: densite.insert(con, "t", [(1, 0.5, None)]),
+                    lambda: densite.query(con, "SELECT 1"),
+                    result.fetchall,
+                    lambda: result.__arrow_c_stream__(),
+                ):
+                    try:
+                        call()
+                        said.append("nothing")
+                    except sqlite3.ProgrammingError as error:
+                        said.append(str(error))
+                result.close()
+                own = densite.connect(":memory:")
+                own.execute("CREATE TABLE t(a)")
+                densite.insert(own, "t", [(3,)])
+                said.append(str(densite.query(own, "SELECT a FROM t JOIN keys USING (a)", keys={"a": [3]}).fetchall()))
+            finally:
+                os.write(write, "\n".join(said).encode())
+                os._exit(0)
+        os.close(write)
+        with os.fdopen(read) as pipe:
+            said = pipe.read().split("\n")
+        os.waitpid(child, 0)
+        self.assertEqual(len(said), 5, said)
+        for told in said[:4]:
+            self.assertRegex(told, f"belongs to process {os.getpid()}, which was forked; open")
+        self.assertEqual(said[4], "[(3,)]")
+        self.assertEqual(result.fetchall(), [(1,)])
 
 
 class Conflicts(Files):

@@ -3,6 +3,8 @@
 import gc
 import random
 import sqlite3
+import subprocess
+import sys
 import threading
 import unittest
 
@@ -220,6 +222,113 @@ class Query(Files):
         rows = sum(batch.num_rows for batch in reader)
         self.assertEqual(rows, 3_000_000 - 65_536)
         self.assertLess(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before, 60_000, "KiB more, of a result of 170 MB")
+
+    def test_keys_without_the_columns_used(self):
+        con = self.memory("CREATE TABLE t(a, b)")
+        with self.assertRaisesRegex(sqlite3.OperationalError, "no such column: k.b; keys has the columns a, x"):
+            densite.query(con, "SELECT k.b FROM keys k JOIN t ON t.a = k.a", keys={"a": [1], "x": [2]})
+        with self.assertRaisesRegex(sqlite3.DataError, f"column a, row 1: {2**63} does not fit"):
+            densite.query(con, "SELECT k.a FROM keys k", keys={"a": [1, 2**63]})
+
+    def test_rows_are_those_of_sqlite_whatever_the_statement(self):
+        self.library("numpy")
+        # Most of these go to batches by a join within SQLite, those with an order one by one; none may lose or gain a row, or its place.
+        con = self.memory(
+            "CREATE TABLE t(a INTEGER PRIMARY KEY, b, c)",
+            "CREATE TABLE u(a INTEGER, d REAL)",
+            "CREATE INDEX ub ON u(a)",
+            "CREATE VIEW v AS SELECT b, a FROM t ORDER BY b DESC, a",
+            "CREATE VIEW w AS SELECT * FROM v",
+        )
+        con.executemany("INSERT INTO t VALUES (?, ?, ?)", [(n, n * 7919 % 500, f"c{n % 13}" if n % 5 else None) for n in range(150_000)])
+        con.executemany("INSERT INTO u VALUES (?, ?)", [(n * 3 % 200_000, n % 17) for n in range(90_000)])
+        for sql in (
+            "SELECT * FROM t",
+            "SELECT b, c, a FROM t WHERE a % 3 = 1 AND b > 100;  ",
+            "SELECT b FROM t WHERE c IS NULL -- the end; of it;",
+            "/* first */ SELECT count(*), c FROM t GROUP BY c",
+            "SELECT DISTINCT c, b FROM t",
+            "SELECT t.a, u.d FROM t LEFT JOIN u ON u.a = t.a",
+            "SELECT t.a, u.d FROM t LEFT JOIN u ON u.a = t.a WHERE u.a IS NULL",
+            "SELECT t.a FROM t JOIN u USING (a) WHERE u.d = 3",
+            "SELECT d FROM u WHERE d = 3",
+            "SELECT a, b + 0.0 AS b FROM t UNION ALL SELECT a, d FROM u",
+            "SELECT a FROM t EXCEPT SELECT a FROM u",
+            "SELECT a, b FROM t LIMIT 70000 OFFSET 5",
+            "SELECT b, a FROM t ORDER BY b, a DESC",
+            "SELECT b, a FROM t ORDER BY a DESC LIMIT 66000",
+            "SELECT * FROM v",
+            "SELECT * FROM w LIMIT 66000",
+            "WITH x AS (SELECT a FROM u WHERE d > 8) SELECT x.a, (SELECT b FROM t WHERE t.a = x.a) AS b FROM x",
+            "WITH RECURSIVE n(i) AS (VALUES (1) UNION ALL SELECT i + 1 FROM n WHERE i < 100000) SELECT i FROM n",
+            "SELECT a, sum(b) OVER (PARTITION BY c) AS s FROM t WHERE a < 3000",
+            "VALUES (1, 'x'), (2, NULL)",
+            "SELECT a FROM t WHERE 0",
+            "PRAGMA table_info(t)",
+            "SELECT " + ", ".join(f"a + {n} AS x{n}" for n in range(15)) + " FROM t",
+            "SELECT " + ", ".join(f"a + {n} AS x{n}" for n in range(16)) + " FROM t",
+        ):
+            wanted = con.execute(sql)
+            names = [column[0] for column in wanted.description]
+            rows = wanted.fetchall()
+            found = densite.query(con, sql).to_numpy()
+            self.assertEqual(list(found), names, sql)
+            columns = []
+            for name in names:
+                values = found[name].tolist()
+                columns.append([None if value != value else value for value in values])
+            self.assertEqual(list(zip(*columns)), rows, sql)
+
+    def test_parameters_where_rows_go_to_batches_within_sqlite(self):
+        con = self.memory("CREATE TABLE t(a, b)", "INSERT INTO t VALUES (1, 2), (3, 4)")
+        numpy = self.library("numpy")
+        for sql, values in (("SELECT a FROM t WHERE b = ?", (4,)), ("SELECT a FROM t WHERE b = ?3", (0, 0, 4)), ("SELECT a FROM t WHERE b = :b", {"b": 4})):
+            found = densite.query(con, sql, values).to_numpy()["a"]
+            self.assertTrue(numpy.array_equal(found, [3]), sql)
+
+    def test_the_sink_is_not_for_others(self):
+        con = self.memory("CREATE TABLE t(a)", "INSERT INTO t VALUES (1)")
+        for sql in ("SELECT * FROM densite_sink(1, 2)", "SELECT * FROM t JOIN densite_sink(9999999, t.a)", "SELECT * FROM densite_sink"):
+            with self.assertRaisesRegex(sqlite3.Error, "densite_sink is for the library itself"):
+                con.execute(sql).fetchall()
+
+    def test_dropping_a_result_waits_for_no_other_thread(self):
+        # Another thread's statement runs a function in Python, which needs the interpreter's lock; who drops the result holds it, and freeing a
+        # statement needs the connection, which that statement has.
+        code = """
+import sqlite3, threading, time, pyarrow, densite
+con = densite.connect(":memory:", check_same_thread=False)
+con.execute("CREATE TABLE t(a)")
+con.executemany("INSERT INTO t VALUES (?)", [(n,) for n in range(100000)])
+inside = threading.Event()
+def slow(n):
+    inside.set()
+    time.sleep(0.0005)
+    return n
+con.create_function("slow", 1, slow)
+for how in ("capsule", "reader"):
+    result = densite.query(con, "SELECT a FROM t")
+    held = result.__arrow_c_stream__() if how == "capsule" else pyarrow.RecordBatchReader.from_stream(result)
+    if how == "reader":
+        held.read_next_batch()
+    inside.clear()
+    thread = threading.Thread(target=lambda: con.execute("SELECT slow(a) FROM t LIMIT 1000").fetchall())
+    thread.start()
+    inside.wait()
+    del held, result
+    thread.join()
+# It is freed when the other thread's statement is done, at some time after that.
+for wait in range(200):
+    try:
+        con.execute("DROP TABLE t")
+        print("done")
+        break
+    except sqlite3.OperationalError:
+        time.sleep(0.05)
+"""
+        self.library("pyarrow")
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+        self.assertEqual(done.stdout, "done\n", done.stderr)
 
     def test_against_sqlite_itself(self):
         self.library("numpy")

@@ -64,11 +64,18 @@ impl Values {
 }
 
 impl Column {
-    /// A column whose type its values tell, or one of a type that is settled.
-    pub(crate) fn new(kind: Option<Kind>) -> Column {
+    /// A column whose type its values tell, or one of a type that is settled; with room for so many numbers, or for where so many texts end.
+    pub(crate) fn new(kind: Option<Kind>, room: usize) -> Column {
+        let mut values = Values::of(kind.unwrap_or(Kind::Null), 0);
+        match &mut values {
+            Values::Unknown => {}
+            Values::Integers(values) => values.reserve_exact(room),
+            Values::Reals(values) => values.reserve_exact(room),
+            Values::Strings { ends, .. } => ends.reserve_exact(room),
+        }
         Column {
             rows: 0,
-            values: Values::of(kind.unwrap_or(Kind::Null), 0),
+            values,
             valid: None,
             settled: kind.is_some(),
         }

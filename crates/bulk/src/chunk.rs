@@ -153,7 +153,18 @@ impl Data {
     }
 
     /// The value in a row; NULL where there is no such row.
+    #[inline]
     fn get(&self, row: usize) -> Option<ValueRef<'_>> {
+        // What most columns are is looked at in line.
+        match self {
+            Data::I64(v) => Some(ValueRef::Integer(*v.get(row)?)),
+            Data::F64(v) => Some(real(*v.get(row)?)),
+            _ => self.get_other(row),
+        }
+    }
+
+    #[inline(never)]
+    fn get_other(&self, row: usize) -> Option<ValueRef<'_>> {
         let string = |bytes, text| match text {
             true => ValueRef::Text(bytes),
             false => ValueRef::Blob(bytes),
@@ -232,6 +243,7 @@ pub fn since(moments: Slice<i64>, rows: usize, unit: Option<Unit>) -> Chunk {
 }
 
 /// SQLite has no NaN: it stores NULL.
+#[inline]
 fn real(x: f64) -> ValueRef<'static> {
     if x.is_nan() {
         ValueRef::Null
@@ -242,11 +254,28 @@ fn real(x: f64) -> ValueRef<'static> {
 
 impl Chunk {
     /// The value in a row; NULL where there is no such row.
+    #[inline]
     pub fn get(&self, row: usize) -> ValueRef<'_> {
         if self.valid.as_ref().is_some_and(|valid| !valid.get(row)) {
             return ValueRef::Null;
         }
         self.data.get(row).unwrap_or(ValueRef::Null)
+    }
+
+    /// The values, where all are integers of 64 bits.
+    pub(crate) fn integers(&self) -> Option<&[i64]> {
+        match &self.data {
+            Data::I64(values) if self.valid.is_none() => values.get(..self.rows),
+            _ => None,
+        }
+    }
+
+    /// The values, where all are there and of double precision; NaN may be among them.
+    pub(crate) fn reals(&self) -> Option<&[f64]> {
+        match &self.data {
+            Data::F64(values) if self.valid.is_none() => values.get(..self.rows),
+            _ => None,
+        }
     }
 
     /// Integers or floating point alone.

@@ -11,6 +11,13 @@ use densite_sqlite::ValueRef;
 
 /// A column in order; `None` for one that has other values than numbers of one kind.
 pub(crate) fn numbers(set: &Set, order: &[Place], column: usize) -> Option<Chunk> {
+    if let Some(data) = plain(set, order, column) {
+        return Some(Chunk {
+            rows: order.len(),
+            valid: None,
+            data,
+        });
+    }
     let mut kinds = set
         .batches()
         .iter()
@@ -52,4 +59,25 @@ pub(crate) fn numbers(set: &Set, order: &[Place], column: usize) -> Option<Chunk
         valid,
         data,
     })
+}
+
+/// A column of a single batch that is nothing but numbers of 64 bits: without a look at what each row is.
+fn plain(set: &Set, order: &[Place], column: usize) -> Option<Data> {
+    let [(_, columns)] = set.batches() else {
+        return None;
+    };
+    let chunk = columns.get(column)?;
+    if let Some(values) = chunk.integers() {
+        return in_order(values, order).map(|values| Data::I64(Slice::from(values)));
+    }
+    let values = chunk.reals()?;
+    in_order(values, order).map(|values| Data::F64(Slice::from(values)))
+}
+
+fn in_order<T: Copy>(values: &[T], order: &[Place]) -> Option<Vec<T>> {
+    let mut found = Vec::with_capacity(order.len());
+    for place in order {
+        found.push(*values.get(place.row())?);
+    }
+    Some(found)
 }

@@ -21,7 +21,9 @@ mod memory;
 mod number;
 mod order;
 mod query;
+mod radix;
 mod set;
+mod sink;
 mod table;
 mod text;
 
@@ -42,5 +44,6 @@ use densite_sqlite::Connection;
 /// SQLite's.
 pub fn create_functions(connection: &Connection) -> densite_sqlite::Result<()> {
     table::create(connection)?;
+    sink::create(connection)?;
     query::create(connection)
 }

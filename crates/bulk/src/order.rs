@@ -5,6 +5,7 @@
 //! what inserts or joins does not depend on it.
 
 use crate::chunk::{Chunk, Data};
+use crate::radix;
 use crate::set::{Place, Set};
 use densite_sqlite::ValueRef;
 use std::cmp::Ordering;
@@ -31,25 +32,52 @@ pub struct SortKey {
 
 /// The rows in order; `None` where they are in it already.
 pub(crate) fn sorted(set: &Set, keys: &[SortKey]) -> Option<Vec<Place>> {
-    if keys.is_empty() || set.rows() < 2 {
+    if keys.is_empty() || set.rows() < 2 || ascending(set, keys) {
         return None;
     }
-    let codes = Codes::of(set, keys);
-    let exact = codes.exact;
-    let compare = |a: &(u64, Place), b: &(u64, Place)| {
+    let Codes { rows, bits, exact } = Codes::of(set, keys);
+    let in_order = rows.is_sorted_by(|a, b| {
         let by_code = a.0.cmp(&b.0);
-        if exact {
-            return by_code;
-        }
-        by_code.then_with(|| by_values(set, keys, a.1, b.1))
-    };
-    let mut rows = codes.rows;
-    if rows.is_sorted_by(|a, b| compare(a, b) != Ordering::Greater) {
+        let by = by_code.then_with(|| match exact {
+            true => Ordering::Equal,
+            false => by_values(set, keys, a.1, b.1),
+        });
+        by != Ordering::Greater
+    });
+    if in_order {
         return None;
     }
     // Equal rows keep their order: places ascend.
-    rows.sort_unstable_by(|a, b| compare(a, b).then(a.1.cmp(&b.1)));
+    let mut rows = radix::sort(rows, bits);
+    if !exact {
+        for equal in rows.chunk_by_mut(|a, b| a.0 == b.0) {
+            equal.sort_by(|a, b| by_values(set, keys, a.1, b.1));
+        }
+    }
     Some(rows.into_iter().map(|(_, place)| place).collect())
+}
+
+/// Whether plain integers are in order, found without making codes of them; false also where they are anything else.
+fn ascending(set: &Set, keys: &[SortKey]) -> bool {
+    let [(_, columns)] = set.batches() else {
+        return false;
+    };
+    let integers = keys
+        .iter()
+        .map(|key| match columns.get(key.column)?.integers()? {
+            values if !key.descending => Some(values),
+            _ => None,
+        });
+    let Some(integers) = integers.collect::<Option<Vec<&[i64]>>>() else {
+        return false;
+    };
+    (1..set.rows()).all(|row| {
+        let pairs = integers
+            .iter()
+            .filter_map(|values| Some((values.get(row - 1)?, values.get(row)?)));
+        let mut pairs = pairs.skip_while(|(a, b)| a == b);
+        pairs.next().is_none_or(|(a, b)| a < b)
+    })
 }
 
 fn by_values(set: &Set, keys: &[SortKey], a: Place, b: Place) -> Ordering {
@@ -112,6 +140,8 @@ fn folded(text: &[u8]) -> impl Iterator<Item = u8> {
 /// A code for each row.
 struct Codes {
     rows: Vec<(u64, Place)>,
+    /// How many of the codes' lowest bits are used.
+    bits: u32,
     /// Whether rows of one code are equal.
     exact: bool,
 }
@@ -130,21 +160,34 @@ impl Codes {
                 fill(set, &mut rows, key, keep, |value| {
                     prefix(value, key.collation)
                 });
-                return Codes { rows, exact: false };
+                return Codes::first(rows);
             };
             let bits = range.bits();
             if bits > left {
                 fill(set, &mut rows, key, left, |value| {
                     range.code(value) << (u64::BITS - bits)
                 });
-                return Codes { rows, exact: false };
+                return Codes::first(rows);
             }
             fill(set, &mut rows, key, bits, |value| {
                 range.code(value) << (u64::BITS - bits)
             });
             left -= bits;
         }
-        Codes { rows, exact: true }
+        Codes {
+            rows,
+            bits: u64::BITS - left,
+            exact: true,
+        }
+    }
+
+    /// Codes that say only how the values begin.
+    fn first(rows: Vec<(u64, Place)>) -> Codes {
+        Codes {
+            rows,
+            bits: u64::BITS,
+            exact: false,
+        }
     }
 }
 
@@ -161,16 +204,24 @@ fn fill(
         let Some(chunk) = columns.get(key.column) else {
             return;
         };
-        let pieces = each(chunk).map(|value| {
-            let code = code(value);
-            if key.descending { !code } else { code }
-        });
-        for (piece, row) in pieces.zip(rows.by_ref()) {
+        let flip = if key.descending { u64::MAX } else { 0 };
+        let append = |row: &mut (u64, Place), value| {
+            let piece = code(value) ^ flip;
             row.0 = match bits {
                 0 => row.0,
                 64 => piece,
                 _ => row.0 << bits | piece >> (u64::BITS - bits),
             };
+        };
+        if let Some(values) = chunk.integers() {
+            // A loop of its own: the value of a row of any chunk takes longer than its code.
+            for (n, row) in values.iter().zip(rows.by_ref()) {
+                append(row, ValueRef::Integer(*n));
+            }
+            continue;
+        }
+        for (value, row) in each(chunk).zip(rows.by_ref()) {
+            append(row, value);
         }
     }
 }
@@ -206,6 +257,12 @@ impl Range {
         for chunk in chunks() {
             if let Data::Strings { .. } | Data::Views { .. } = chunk.data {
                 return None;
+            }
+            if let Some(values) = chunk.integers() {
+                for n in values {
+                    (least, greatest) = (least.min(*n), greatest.max(*n));
+                }
+                continue;
             }
             for value in each(chunk) {
                 match value {

@@ -6,17 +6,15 @@
 
 use crate::build::Column;
 use crate::set::sets;
+use crate::sink::{BATCH_ROWS, Filling, Registered};
 use crate::{Error, Result};
-use densite_sqlite::{Code, Connection, Detached, Row, Value, ValueRef, create_function, ffi};
+use densite_sqlite::{
+    Code, Connection, Detached, PerProcess, Row, Value, ValueRef, create_function, ffi,
+};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
-
-/// Rows of a batch at most.
-const BATCH_ROWS: usize = 1 << 16;
-/// Bytes of text and blobs after which a batch ends.
-const BATCH_BYTES: usize = 32 << 20;
 
 /// The type of a result's column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -72,6 +70,8 @@ pub struct Batch {
 pub struct Query {
     /// Until the last row was read.
     statement: Option<Detached>,
+    /// Where the statement has its rows; without one they are asked for row by row.
+    sink: Option<Registered>,
     names: Vec<String>,
     /// What a column is that begins with NULLs alone.
     declared: Vec<Option<Kind>>,
@@ -112,6 +112,12 @@ impl Query {
             return Err(densite_sqlite::Error::new(Code::MISUSE, why).into());
         }
         let columns = 0..statement.column_count();
+        let sink = Registered::new();
+        // What does not compile there (a PRAGMA, say) is read row by row.
+        let joined = sink
+            .statement(connection, &statement.sql(), columns.len())
+            .and_then(|sql| Detached::prepare(connection, &sql).ok())
+            .filter(|joined| joined.parameter_count() == statement.parameter_count());
         Ok(Query {
             names: columns.clone().map(|i| statement.column_name(i)).collect(),
             declared: columns
@@ -121,7 +127,8 @@ impl Query {
                         .map(|declared| Kind::of_declared(&declared))
                 })
                 .collect(),
-            statement: Some(statement),
+            sink: joined.is_some().then_some(sink),
+            statement: Some(joined.unwrap_or(statement)),
             kinds: None,
             first: None,
             rows: 0,
@@ -169,6 +176,20 @@ impl Query {
         Ok(())
     }
 
+    /// Ends it without waiting for anything that another thread does. Who drops a result may hold a lock (Python's) that a function of the same
+    /// connection waits for on another thread, within a statement there; and to free a statement waits for that one's end. So reading ends here if
+    /// it can, which also ends its transaction, and the statement is freed on a thread of its own.
+    pub fn abandon(mut self) {
+        let Some(statement) = &mut self.statement else {
+            return;
+        };
+        statement.try_reset();
+        // Where there can be no thread, the closure is dropped here, and the query with it.
+        let _ = std::thread::Builder::new()
+            .name("densite-result".to_owned())
+            .spawn(move || drop(self));
+    }
+
     /// The columns' names.
     pub fn names(&self) -> &[String] {
         &self.names
@@ -213,36 +234,45 @@ impl Query {
     }
 
     fn read(&mut self) -> Result<Batch> {
-        let mut columns: Vec<Column> = match &self.kinds {
-            Some(kinds) => kinds.iter().map(|kind| Column::new(Some(*kind))).collect(),
-            None => self.names.iter().map(|_| Column::new(None)).collect(),
+        let columns: Vec<Column> = match &self.kinds {
+            Some(kinds) => kinds
+                .iter()
+                .map(|kind| Column::new(Some(*kind), BATCH_ROWS))
+                .collect(),
+            None => self.names.iter().map(|_| Column::new(None, 0)).collect(),
         };
         let Some(statement) = &mut self.statement else {
             return Ok(Batch { rows: 0, columns });
         };
-        let (names, first) = (&self.names, self.rows);
-        let (mut rows, mut bytes) = (0, 0);
-        let more = statement.rows(|row: &Row<'_>| -> Result<bool> {
-            for (i, column) in columns.iter_mut().enumerate() {
-                let value = row.column(i);
-                if let ValueRef::Text(long) | ValueRef::Blob(long) = value {
-                    bytes += long.len();
-                }
-                column.push(value).map_err(|what| {
-                    let name = names.get(i).map_or("", String::as_str);
-                    Error::value(name, first + rows as u64, what)
-                })?;
+        let mut filling = Filling::new(columns);
+        let more = match &self.sink {
+            Some(Registered { sink, .. }) => {
+                sink.put(filling);
+                let more = statement.rows(|_| Ok::<bool, densite_sqlite::Error>(false));
+                let gone = || Error::Source("densite: internal error: the batch is gone".into());
+                filling = sink.take().ok_or_else(gone)?;
+                more
             }
-            rows += 1;
-            Ok(rows < BATCH_ROWS && bytes < BATCH_BYTES)
-        });
+            None => statement.rows(|row: &Row<'_>| {
+                let columns = 0..filling.columns.len();
+                Ok(filling.push(columns.map(|i| row.column(i))))
+            }),
+        };
+        let failed = filling.failed.take();
         // What has failed or ended holds no transaction open.
-        if !matches!(more, Ok(true)) {
+        if failed.is_some() || !matches!(more, Ok(true)) {
             self.statement = None;
         }
+        if let Some((column, what)) = failed {
+            let name = self.names.get(column).map_or("", String::as_str);
+            return Err(Error::value(name, self.rows + filling.rows as u64, what));
+        }
         more?;
-        self.rows += rows as u64;
-        Ok(Batch { rows, columns })
+        self.rows += filling.rows as u64;
+        Ok(Batch {
+            rows: filling.rows,
+            columns: filling.columns,
+        })
     }
 }
 
@@ -252,17 +282,19 @@ pub mod queries {
 
     type Entry = Arc<Mutex<Option<Query>>>;
     static NEXT: AtomicI64 = AtomicI64::new(1);
-    static QUERIES: Mutex<BTreeMap<i64, Entry>> = Mutex::new(BTreeMap::new());
+    /// A child after a fork begins with none: statements are its parent's.
+    static QUERIES: PerProcess<Mutex<BTreeMap<i64, Entry>>> = PerProcess::new();
 
     /// A place for a query, which `SELECT densite_query(handle, sql, …)` fills.
     pub fn reserve() -> i64 {
         let handle = NEXT.fetch_add(1, Ordering::Relaxed);
-        QUERIES.lock().insert(handle, Arc::default());
+        QUERIES.get().lock().insert(handle, Arc::default());
         handle
     }
 
     pub(super) fn fill(handle: i64, query: Query) -> Result<()> {
         let entry = QUERIES
+            .get()
             .lock()
             .get(&handle)
             .cloned()
@@ -277,6 +309,7 @@ pub mod queries {
     /// [`Error::Misuse`] when there is no such query, or its statement never compiled.
     pub fn keep(handle: i64, columns: i64) -> Result<()> {
         let entry = QUERIES
+            .get()
             .lock()
             .get(&handle)
             .cloned()
@@ -293,6 +326,7 @@ pub mod queries {
     /// [`Error::Misuse`] when there is none, or it was taken already.
     pub fn take(handle: i64) -> Result<Query> {
         let entry = QUERIES
+            .get()
             .lock()
             .get(&handle)
             .cloned()
@@ -306,7 +340,7 @@ pub mod queries {
     /// # Errors
     /// [`Error::Misuse`] when there is no such place.
     pub fn release(handle: i64) -> Result<()> {
-        let entry = QUERIES.lock().remove(&handle);
+        let entry = QUERIES.get().lock().remove(&handle);
         entry.map(drop).ok_or_else(|| unknown(handle))
     }
 
@@ -318,7 +352,9 @@ pub mod queries {
     }
 
     fn unknown(handle: i64) -> Error {
-        Error::Misuse(format!("there is no query with the handle {handle}"))
+        Error::Misuse(format!(
+            "there is no query with the handle {handle} in this process; it was released, or made by its parent before a fork"
+        ))
     }
 }
 

@@ -5,7 +5,7 @@ use crate::chunk::Chunk;
 use crate::gather;
 use crate::order::{self, SortKey};
 use crate::{Error, Result};
-use densite_sqlite::ValueRef;
+use densite_sqlite::{PerProcess, ValueRef};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -244,6 +244,7 @@ impl Set {
         self.order.as_deref()
     }
 
+    #[inline]
     pub(crate) fn value(&self, place: Place, column: usize) -> ValueRef<'_> {
         let chunk = self
             .batches
@@ -253,6 +254,7 @@ impl Set {
     }
 
     /// The value of a row in the order of reading: the row at `ordinal`, which lies at `place`.
+    #[inline]
     pub(crate) fn value_read(&self, ordinal: usize, place: Place, column: usize) -> ValueRef<'_> {
         match self.gathered.get(column) {
             Some(Some(chunk)) => chunk.get(ordinal),
@@ -260,6 +262,7 @@ impl Set {
         }
     }
 
+    #[inline]
     pub(crate) fn rows_of(&self, batch: usize) -> usize {
         let columns = self.batches.get(batch).map(|(_, columns)| columns);
         columns
@@ -267,6 +270,7 @@ impl Set {
             .map_or(0, |chunk| chunk.rows)
     }
 
+    #[inline]
     pub(crate) fn set_last(&self, place: Place) {
         self.at.store(place.0, Ordering::Relaxed);
     }
@@ -305,12 +309,13 @@ pub mod sets {
     use super::*;
 
     static NEXT: AtomicI64 = AtomicI64::new(1);
-    static SETS: Mutex<BTreeMap<i64, Arc<Set>>> = Mutex::new(BTreeMap::new());
+    /// A child after a fork begins with none: its parent's memory may be changing at the moment that was copied.
+    static SETS: PerProcess<Mutex<BTreeMap<i64, Arc<Set>>>> = PerProcess::new();
 
     /// Registers a set and answers its number.
     pub fn add(set: Set) -> i64 {
         let handle = NEXT.fetch_add(1, Ordering::Relaxed);
-        SETS.lock().insert(handle, Arc::new(set));
+        SETS.get().lock().insert(handle, Arc::new(set));
         handle
     }
 
@@ -319,7 +324,8 @@ pub mod sets {
     /// # Errors
     /// [`Error::Misuse`] when there is none.
     pub fn get(handle: i64) -> Result<Arc<Set>> {
-        SETS.lock()
+        SETS.get()
+            .lock()
             .get(&handle)
             .cloned()
             .ok_or_else(|| unknown(handle))
@@ -334,7 +340,9 @@ pub mod sets {
         struct Taken(i64, Option<Arc<Set>>);
         impl Drop for Taken {
             fn drop(&mut self) {
-                SETS.lock().extend(self.1.take().map(|set| (self.0, set)));
+                SETS.get()
+                    .lock()
+                    .extend(self.1.take().map(|set| (self.0, set)));
             }
         }
         // Out of the map meanwhile: a change may take long, and may call the producer of a stream.
@@ -357,19 +365,22 @@ pub mod sets {
                 Ok(())
             }
             Err(set) => {
-                SETS.lock().insert(handle, set);
+                SETS.get().lock().insert(handle, set);
                 Err(busy())
             }
         }
     }
 
     fn take(handle: i64) -> Result<Arc<Set>> {
-        SETS.lock().remove(&handle).ok_or_else(|| unknown(handle))
+        SETS.get()
+            .lock()
+            .remove(&handle)
+            .ok_or_else(|| unknown(handle))
     }
 
     fn unknown(handle: i64) -> Error {
         Error::Misuse(format!(
-            "there are no columns with the handle {handle}; they were released, or never registered"
+            "there are no columns with the handle {handle} in this process; they were released, or registered by its parent before a fork"
         ))
     }
 

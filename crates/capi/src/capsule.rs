@@ -5,7 +5,7 @@
 //! by Python's own function, whose address the package tells once.
 
 use densite_bulk::arrow::ArrowArrayStream;
-use std::ffi::{c_char, c_void};
+use std::ffi::{CStr, c_char, c_void};
 use std::sync::OnceLock;
 
 /// `PyCapsule_GetPointer`
@@ -22,6 +22,15 @@ pub unsafe extern "C" fn densite_capsule_init(get_pointer: Option<GetPointer>) {
     if let Some(get_pointer) = get_pointer {
         GET_POINTER.get_or_init(|| get_pointer);
     }
+}
+
+/// The name of capsules with a stream.
+const NAME: &CStr = c"arrow_array_stream";
+
+/// `densite_capsule_name`: that name, which lives as long as the process: a capsule keeps the pointer, not a copy.
+#[unsafe(no_mangle)]
+pub extern "C" fn densite_capsule_name() -> *const c_char {
+    NAME.as_ptr()
 }
 
 /// `densite_capsule_new`: a place for a stream, for a capsule with `densite_capsule_destroy`.
@@ -41,7 +50,7 @@ pub unsafe extern "C" fn densite_capsule_destroy(capsule: *mut c_void) {
     };
     // SAFETY: Python's own function, on the capsule that it destroys; the place is a box of ours, given back once.
     unsafe {
-        let place = get_pointer(capsule, c"arrow_array_stream".as_ptr()).cast::<ArrowArrayStream>();
+        let place = get_pointer(capsule, NAME.as_ptr()).cast::<ArrowArrayStream>();
         if !place.is_null() {
             let mut place = Box::from_raw(place);
             place.release();

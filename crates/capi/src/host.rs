@@ -1,7 +1,7 @@
 //! The SQLite libraries that have loaded us, by number.
 
 use crate::failure::{Failure, Result};
-use densite_sqlite::{Api, Connection, Value, create_function, ffi};
+use densite_sqlite::{Api, Code, Connection, Error, Value, create_function, ffi};
 use parking_lot::Mutex;
 use std::ffi::{c_char, c_int, c_void};
 
@@ -99,12 +99,23 @@ unsafe extern "C" fn later(
 
 fn create_functions(connection: &Connection) -> densite_sqlite::Result<()> {
     let number = number(connection.api());
+    let process = std::process::id();
     create_function(
         connection,
         "densite_host",
         0,
         ffi::DIRECTONLY,
-        move |_, _| Ok(Value::Integer(number)),
+        move |_, _| {
+            if process != std::process::id() {
+                return Err(Error::new(
+                    Code::MISUSE,
+                    format!(
+                        "this connection belongs to process {process}, which was forked; open one in this process"
+                    ),
+                ));
+            }
+            Ok(Value::Integer(number))
+        },
     )?;
     densite_bulk::create_functions(connection)
 }

@@ -167,6 +167,41 @@ unsafe fn run(
     done.err().unwrap_or(0)
 }
 
+/// A conversion of the library's.
+type Convert = fn(
+    Api,
+    &Path,
+    Option<&Path>,
+    &ConvertOptions,
+    &mut dyn Progress,
+) -> densite::Result<densite::ConvertReport>;
+
+/// The names of a conversion's files and what it is to do.
+struct Conversion {
+    verb: &'static str,
+    convert: Convert,
+    host: i64,
+    src: *const c_char,
+    dst: *const c_char,
+    options: *const Options,
+}
+
+impl Conversion {
+    /// # Safety
+    /// As [`densite_compress`].
+    unsafe fn run(self, told: Option<Told>, context: *mut c_void, out: *mut *mut c_char) -> c_int {
+        // SAFETY: the caller's strings, function and places.
+        unsafe {
+            run(self.host, told, context, out, |api, caller| {
+                let (options, _) = settings(self.options)?;
+                let (src, dst) = (path("src", self.src)?, optional_path(self.dst));
+                let report = (self.convert)(api, src, dst, &options, caller)?;
+                Ok(json::converted(self.verb, &report))
+            })
+        }
+    }
+}
+
 /// `densite_compress`
 ///
 /// # Safety
@@ -181,15 +216,16 @@ pub unsafe extern "C" fn densite_compress(
     context: *mut c_void,
     out: *mut *mut c_char,
 ) -> c_int {
-    // SAFETY: the caller's strings, function and places.
-    unsafe {
-        run(host, told, context, out, |api, caller| {
-            let (options, _) = settings(options)?;
-            let report =
-                densite::compress(api, path("src", src)?, optional_path(dst), &options, caller)?;
-            Ok(json::converted("compress", &report))
-        })
-    }
+    let conversion = Conversion {
+        verb: "compress",
+        convert: densite::compress,
+        host,
+        src,
+        dst,
+        options,
+    };
+    // SAFETY: passed on.
+    unsafe { conversion.run(told, context, out) }
 }
 
 /// `densite_decompress`
@@ -206,15 +242,16 @@ pub unsafe extern "C" fn densite_decompress(
     context: *mut c_void,
     out: *mut *mut c_char,
 ) -> c_int {
-    // SAFETY: the caller's strings, function and places.
-    unsafe {
-        run(host, told, context, out, |api, caller| {
-            let (options, _) = settings(options)?;
-            let report =
-                densite::decompress(api, path("src", src)?, optional_path(dst), &options, caller)?;
-            Ok(json::converted("decompress", &report))
-        })
-    }
+    let conversion = Conversion {
+        verb: "decompress",
+        convert: densite::decompress,
+        host,
+        src,
+        dst,
+        options,
+    };
+    // SAFETY: passed on.
+    unsafe { conversion.run(told, context, out) }
 }
 
 /// `densite_vacuum`

@@ -13,9 +13,12 @@ use std::ptr::NonNull;
 /// and refuses to close one (`sqlite3_close`) that has statements. So the connection may come from anywhere, and what is left of it is this.
 ///
 /// Rows are read under the connection's mutex, so it may be used from any thread, if the connection has one.
+///
+/// A child after a fork has a copy of it that is of no use: the connection is its parent's. There it answers errors and is never freed.
 pub struct Detached {
     api: Api,
     stmt: NonNull<Stmt>,
+    process: u32,
 }
 
 // SAFETY: every use holds the connection's mutex, or is on the thread of a connection without one, which `prepare` refuses.
@@ -42,7 +45,11 @@ impl Detached {
         })?;
         let stmt = NonNull::new(stmt)
             .ok_or_else(|| Error::new(Code::MISUSE, "there is no SQL statement"))?;
-        let statement = Detached { api, stmt };
+        let statement = Detached {
+            api,
+            stmt,
+            process: std::process::id(),
+        };
         let used = (tail as usize).saturating_sub(sql.as_ptr() as usize);
         let rest = sql.get(used..).unwrap_or_default();
         if !connection
@@ -103,6 +110,18 @@ impl Detached {
         usize::try_from(n).ok().filter(|&n| n > 0)
     }
 
+    /// The statement's text, without what follows it.
+    pub fn sql(&self) -> String {
+        // SAFETY: a live statement; its text lives as long, and is copied.
+        unsafe {
+            let sql = (self.api.raw().sql)(self.ptr());
+            match sql.is_null() {
+                true => String::new(),
+                false => CStr::from_ptr(sql).to_string_lossy().into_owned(),
+            }
+        }
+    }
+
     /// Whether it changes no database directly.
     pub fn is_readonly(&self) -> bool {
         // SAFETY: a live statement.
@@ -149,6 +168,10 @@ impl Detached {
         }
     }
 
+    fn is_of_this_process(&self) -> bool {
+        self.process == std::process::id()
+    }
+
     /// Goes through rows under the connection's mutex: `row` gets each, until it answers false. Answers whether there may be more rows.
     ///
     /// # Errors
@@ -157,6 +180,16 @@ impl Detached {
         &mut self,
         mut row: impl FnMut(&Row<'_>) -> std::result::Result<bool, E>,
     ) -> std::result::Result<bool, E> {
+        if !self.is_of_this_process() {
+            return Err(Error::new(
+                Code::MISUSE,
+                format!(
+                    "the statement belongs to process {}, which was forked; open a connection in this process and run it there",
+                    self.process
+                ),
+            )
+            .into());
+        }
         let held = Held::new(self.api, self.mutex());
         loop {
             // SAFETY: a live statement.
@@ -174,6 +207,18 @@ impl Detached {
                 }
             }
         }
+    }
+
+    /// Makes it end its reading, unless another thread is using the connection: for who must not wait for that. Answers whether it did.
+    pub fn try_reset(&mut self) -> bool {
+        if !self.is_of_this_process() {
+            return false;
+        }
+        let held = Held::at_once(self.api, self.mutex());
+        if held.is_some() {
+            self.reset();
+        }
+        held.is_some()
     }
 
     /// Makes it end its reading; it can run again.
@@ -198,6 +243,9 @@ const NO_STATEMENT: &str = "there is no SQL statement";
 
 impl Drop for Detached {
     fn drop(&mut self) {
+        if !self.is_of_this_process() {
+            return;
+        }
         // SAFETY: a live statement, finalised once. The code repeats that of the last step.
         unsafe { (self.api.raw().finalize)(self.ptr()) };
     }
@@ -238,6 +286,19 @@ impl Held {
         let held = Held { api, mutex };
         held.call(api.raw().mutex_enter);
         held
+    }
+
+    /// The mutex, if no other thread holds it.
+    fn at_once(api: Api, mutex: Option<NonNull<Mutex>>) -> Option<Held> {
+        type Try = unsafe extern "C" fn(*mut Mutex) -> c_int;
+        let (entry, mutex) = (api.raw().mutex_try?, mutex?);
+        // SAFETY: the entry's own type, and a mutex of this library, alive while a statement of its connection is.
+        let rc =
+            unsafe { std::mem::transmute::<unsafe extern "C" fn(), Try>(entry)(mutex.as_ptr()) };
+        (rc == Code::OK.0).then_some(Held {
+            api,
+            mutex: Some(mutex),
+        })
     }
 
     fn call(&self, entry: crate::routines::Unused) {

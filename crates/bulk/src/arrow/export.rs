@@ -274,6 +274,6 @@ unsafe extern "C" fn release_stream(stream: *mut ArrowArrayStream) {
         let state = Box::from_raw(stream.private_data.cast::<State>());
         stream.release = None;
         // Ends a statement: nothing in it panics but what SQLite's own callbacks would, which catch it.
-        let _ = catch_unwind(AssertUnwindSafe(|| drop(state)));
+        let _ = catch_unwind(AssertUnwindSafe(|| state.query.abandon()));
     }
 }

@@ -8,7 +8,7 @@ use super::{Change, Conflict, Existence, Origin, Plan, TableCursor, VirtualTable
 use crate::api::{Api, c_string};
 use crate::connection::Connection;
 use crate::ffi::{self, Context, Db, IndexInfo, Module, RawValue, Vtab, VtabCursor};
-use crate::function::{arguments_of, set_result};
+use crate::function::{arguments_of, set_result, with_arguments};
 use crate::panic::{guard, guard_else};
 use crate::{Code, Error, Result};
 use std::ffi::{CStr, c_char, c_int, c_void};
@@ -341,8 +341,9 @@ impl<T: VirtualTable> Glue<T> {
         // SAFETY: our cursor; `n` live values for the time of the call.
         unsafe {
             Self::with(cursor, |cursor, db| {
-                let values = arguments_of(db.api(), n, values);
-                cursor.filter(db, number, text, &values)
+                with_arguments(db.api(), n, values, |values| {
+                    cursor.filter(db, number, text, values)
+                })
             })
         }
     }
