@@ -69,6 +69,16 @@ def cursor_of(con: Any, module: Any) -> Any:
     return cursor
 
 
+def _missing(ask: Callable[..., List[Any]], schema: str, table: str) -> str:
+    """What to say of a table that is not there: it may be in another schema, or the schema written into its name."""
+    text = f"no such table: {table if schema == 'main' else f'{schema}.{table}'}"
+    other, _, name = table.rpartition(".")
+    where = [found for (found,) in ask("SELECT schema FROM pragma_table_list WHERE name = ? COLLATE NOCASE", name) if found != schema]
+    if other:
+        where = [found for found in where if found.lower() == other.lower()] or where
+    return f'{text}; there is one in the schema {where[0]}: insert(con, "{name}", data, schema="{where[0]}")' if where else text
+
+
 def _described(cursor: Any, schema: str, table: str, module: Any) -> _Table:
     def ask(sql: str, *parameters: Any) -> List[Any]:
         rows = cursor.execute(sql, parameters).fetchall()
@@ -76,7 +86,7 @@ def _described(cursor: Any, schema: str, table: str, module: Any) -> _Table:
 
     found = ask("SELECT name, type, pk, hidden FROM pragma_table_xinfo(?, ?)", table, schema)
     if not found:
-        raise module.OperationalError(f"no such table: {table if schema == 'main' else f'{schema}.{table}'}")
+        raise module.OperationalError(_missing(ask, schema, table))
     columns = [name for name, _, _, hidden in found if hidden == 0]
     indexes = ask('SELECT name, "unique", origin, partial FROM pragma_index_list(?, ?)', table, schema)
     unique = [name for name, is_unique, _, partial in indexes if is_unique and not partial]

@@ -231,7 +231,7 @@ impl Set {
             Some(chunk) if chunk.is_nan(place.row()) => {
                 "NaN, which SQLite stores as NULL".to_owned()
             }
-            Some(chunk) => shown(chunk.get(place.row())),
+            Some(chunk) => chunk.get(place.row()).shown(),
             None => "none".to_owned(),
         }
     }
@@ -280,27 +280,6 @@ impl Set {
         self.progress
             .as_ref()
             .is_none_or(|progress| progress(rows as u64))
-    }
-}
-
-/// A value for a message.
-fn shown(value: ValueRef<'_>) -> String {
-    const LONG: usize = 40;
-    match value {
-        ValueRef::Null => "NULL".to_owned(),
-        ValueRef::Integer(n) => n.to_string(),
-        ValueRef::Real(x) => format!("{x:?}"),
-        ValueRef::Text(text) => {
-            let text = String::from_utf8_lossy(text);
-            let start: String = text.chars().take(LONG).collect();
-            let more = if start.len() < text.len() {
-                " and more"
-            } else {
-                ""
-            };
-            format!("{start:?}{more}")
-        }
-        ValueRef::Blob(bytes) => format!("a blob of {} bytes", bytes.len()),
     }
 }
 

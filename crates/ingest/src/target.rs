@@ -300,7 +300,10 @@ impl Target {
             true => Ok(()),
             false => Err(self.mismatch(
                 &column.name,
-                &format!("has the type {declared} in a STRICT table and cannot hold this value"),
+                &format!(
+                    "has the type {declared} in a STRICT table and cannot hold {}",
+                    value.shown()
+                ),
             )),
         }
     }

@@ -48,6 +48,27 @@ impl Value {
 }
 
 impl<'a> ValueRef<'a> {
+    /// The value for a message: text quoted and cut, blobs by their length.
+    pub fn shown(self) -> String {
+        const LONG: usize = 40;
+        match self {
+            ValueRef::Null => "NULL".to_owned(),
+            ValueRef::Integer(n) => n.to_string(),
+            ValueRef::Real(x) => format!("{x:?}"),
+            ValueRef::Text(text) => {
+                let text = String::from_utf8_lossy(text);
+                let start: String = text.chars().take(LONG).collect();
+                let more = if start.len() < text.len() {
+                    " and more"
+                } else {
+                    ""
+                };
+                format!("{start:?}{more}")
+            }
+            ValueRef::Blob(bytes) => format!("a blob of {} bytes", bytes.len()),
+        }
+    }
+
     /// The text, when it is valid text.
     pub fn as_str(self) -> Option<&'a str> {
         match self {
