@@ -267,6 +267,11 @@ class BadInput(Files):
         self.refused("OperationalError", "table t has no column d; its columns are a, b, c", {"a": [1], "b": [1.0], "d": ["x"]})
         with self.assertRaisesRegex(sqlite3.OperationalError, "no such table: u"):
             densite.insert(self.memory(self.TABLE), "u", [(1,)])
+        con = self.memory(self.TABLE)
+        con.execute("CREATE TEMP TABLE u(a)")
+        for name in ("u", "temp.u"):
+            with self.assertRaisesRegex(sqlite3.OperationalError, f'no such table: {name}; there is one in the schema temp: insert.con, "u", data, schema="temp".'):
+                densite.insert(con, name, [(1,)])
         self.refused("ProgrammingError", "row 1 has 2 values, and there are 3 columns: a, b, c", [(1, 1.0, "x"), (2, 2.0)])
         self.refused("ProgrammingError", "row 1 has no 'b', which the first row has", [{"a": 1, "b": 1.0}, {"a": 2}])
         self.refused("ProgrammingError", "row 1 has 'c', which the first row has not", [{"a": 1, "b": 1.0}, {"a": 2, "b": 1.0, "c": "x"}])
