@@ -30,7 +30,6 @@ pub use rounds::{GivenBack, SyncFailed};
 
 use crate::durable::reserve_behind;
 use crate::error::{Damage, Error, Result};
-use crate::format::UNIT_LEN;
 use crate::format::trailer::OPEN_END;
 use crate::handle::Handle;
 use crate::map::node::LEAF_FANOUT;
@@ -180,10 +179,9 @@ impl Handle {
             budget: budget.bytes,
             limit: u64::from(budget.dead_limit),
         };
-        // What was begun is brought to an end first, if that is all there is to do; its place at the end of the file may not be one any more.
+        // What was begun is brought to an end first; its place at the end of the file may not be one any more.
         if let Some(begun) = &writer.merging.begun
             && begun.below == u64::MAX
-            && budget.bytes < UNIT_LEN
             && ground.can_be_emptied(begun.unit)
         {
             return Ok(Plan::Empty {
