@@ -233,10 +233,10 @@ fn a_small_transaction_does_not_pay_for_a_large_one() {
             "{step:?} for {stored}"
         );
     }
-    // Late already: as much as was stored.
+    // Late already: no more than was stored.
     let (step, stored) = writer.commit(5, &|| Duration::from_secs(1));
-    let moved = step.moved_bytes;
-    assert!((stored / 2..=stored + FRAME).contains(&moved), "{step:?}");
+    let most = stored + FRAME;
+    assert!((1..=most).contains(&step.moved_bytes), "{step:?}");
     writer.check();
 }
 
