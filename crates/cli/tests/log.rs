@@ -290,37 +290,57 @@ fn a_database_uses_the_log_whose_first_segment_was_lost() {
     }
 }
 
-/// With the state goes what was rolled back: the report says so before it asks, and in JSON.
+/// With the state goes what was rolled back: whoever uses the log is told that it is damaged or missing, and the report says so before it asks, and in JSON.
 #[test]
 fn a_repair_tells_that_rollbacks_are_lost() {
-    let dir = temp();
-    let (db, log) = made(&dir);
-    append(&log, 0..3, "ann");
-    let table = Table::new("vote", ["id", "by"], 1, "\u{1}abort").expect("a table");
-    let mut batch = Batch::new(&table, Op::Insert);
-    batch
-        .push(&[Value::Int(3), Value::Text(b"bob")])
-        .expect("push");
-    let txn = Arc::new(Txn::of(log.new_txn(), &batch).expect("txn"));
-    log.prepare(&txn).expect("prepare");
-    log.cancel(txn.id()).expect("cancel");
-    drop(log);
-    let tail = || {
-        let ran = densite(&["log", "tail", &db, "--after", "0"]).expect(0);
-        ran.out.lines().count()
-    };
-    assert_eq!(tail(), 3);
-    std::fs::write(format!("{db}-log/state"), "nonsense").expect("written");
-    let ran = densite(&["log", "check", &db, "--repair"]);
-    assert_eq!(ran.code, 6);
-    assert!(
-        ran.err
-            .contains("lost: which transactions were rolled back"),
-        "{ran:?}"
-    );
-    let ran = densite(&["log", "check", &db, "--repair", "--yes", "--json"]).expect(0);
-    assert_eq!(ran.json()["repair"]["rollbacks_lost"], true);
-    assert_eq!(tail(), 4);
+    for is_missing in [false, true] {
+        let dir = temp();
+        let (db, log) = made(&dir);
+        append(&log, 0..3, "ann");
+        let table = Table::new("vote", ["id", "by"], 1, "\u{1}abort").expect("a table");
+        let mut batch = Batch::new(&table, Op::Insert);
+        batch
+            .push(&[Value::Int(3), Value::Text(b"bob")])
+            .expect("push");
+        let txn = Arc::new(Txn::of(log.new_txn(), &batch).expect("txn"));
+        log.prepare(&txn).expect("prepare");
+        log.cancel(txn.id()).expect("cancel");
+        drop(log);
+        let tail = || {
+            let ran = densite(&["log", "tail", &db, "--after", "0"]).expect(0);
+            ran.out.lines().count()
+        };
+        assert_eq!(tail(), 3);
+        let state = format!("{db}-log/state");
+        if is_missing {
+            std::fs::remove_file(&state).expect("removed");
+        } else {
+            std::fs::write(&state, "nonsense").expect("written");
+        }
+        let before = snapshot(Path::new(&format!("{db}-log")));
+        for verb in ["status", "tail", "check"] {
+            let ran = densite(&["log", verb, &db]).expect(5);
+            let said = format!("{}{}", ran.out, ran.err);
+            assert!(said.contains("state, offset 0"), "{verb}: {said}");
+            assert!(said.contains("--repair"), "{verb}: {said}");
+        }
+        let ran = densite(&["sql", &db, "SELECT densite_wait()"]);
+        assert!(
+            ran.code != 0 && ran.err.contains("densite log check"),
+            "{ran:?}"
+        );
+        assert_eq!(snapshot(Path::new(&format!("{db}-log"))), before);
+        let ran = densite(&["log", "check", &db, "--repair"]);
+        assert_eq!(ran.code, 6);
+        assert!(
+            ran.err
+                .contains("lost: which transactions were rolled back"),
+            "{ran:?}"
+        );
+        let ran = densite(&["log", "check", &db, "--repair", "--yes", "--json"]).expect(0);
+        assert_eq!(ran.json()["repair"]["rollbacks_lost"], true);
+        assert_eq!(tail(), 4);
+    }
 }
 
 /// What says itself what to do gets no other advice.

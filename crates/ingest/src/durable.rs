@@ -4,17 +4,21 @@
 //! once that is synced. With a rollback journal a commit is the journal's removal, which the directory's sync makes durable.
 
 use crate::error::refused;
+use crate::medium::{Medium, host, sync_parent};
 use crate::position::Position;
-use densite_disk::{Dir, RealDir};
 use densite_log::Seq;
 use densite_sqlite::{Connection, Result, ffi};
-use std::path::Path;
 
 /// The last row that is applied durably; 0 if that cannot be told now, because readers hold the WAL.
 ///
 /// # Errors
 /// Within a transaction; SQLite's.
 pub fn position(connection: &Connection) -> Result<Seq> {
+    position_on(connection, host().as_ref())
+}
+
+/// As [`position`], of a database on this medium.
+pub(crate) fn position_on(connection: &Connection, medium: &dyn Medium) -> Result<Seq> {
     if !connection.is_autocommit() {
         return Err(refused(
             "what is durable cannot be told within a transaction; end it first",
@@ -30,18 +34,13 @@ pub fn position(connection: &Connection) -> Result<Seq> {
             return Ok(0);
         }
     }
-    sync(connection)?;
+    sync(connection, medium)?;
     Ok(position.seq)
 }
 
 /// Makes durable what is in the database's file, and that its rollback journals are gone, whoever wrote and removed them.
-pub(crate) fn sync(connection: &Connection) -> Result<()> {
+pub(crate) fn sync(connection: &Connection, medium: &dyn Medium) -> Result<()> {
     connection.sync_file(c"main")?;
     let path = connection.filename(c"main").unwrap_or_default();
-    if let Some(parent) = Path::new(&path).parent() {
-        RealDir::new(parent)
-            .sync()
-            .map_err(|e| refused(format!("{}: {e}", parent.display())))?;
-    }
-    Ok(())
+    sync_parent(medium, &path)
 }

@@ -83,10 +83,29 @@ pub(crate) fn create(connection: &Connection, session: &Arc<Session>) -> Result<
 
 /// The next rows for a subscriber.
 fn read(home: &Home, name: &str, limit: usize) -> densite_log::Result<Vec<Vec<Value>>> {
+    let position = || {
+        let all = home.log().subscribers()?;
+        let own = all.iter().find(|s| s.name == name).map(|s| s.position);
+        own.ok_or_else(|| densite_log::Error::NoSubscriber(name.to_owned()))
+    };
+    let mut from = position()?;
+    loop {
+        match read_after(home, from, limit) {
+            // Somebody else acknowledged for this subscriber, and what followed the position was pruned before a reader held it.
+            Err(densite_log::Error::Pruned { wanted, first }) => {
+                let now = position()?;
+                if now <= from {
+                    return Err(densite_log::Error::Pruned { wanted, first });
+                }
+                from = now;
+            }
+            done => return done,
+        }
+    }
+}
+
+fn read_after(home: &Home, position: Seq, limit: usize) -> densite_log::Result<Vec<Vec<Value>>> {
     let mut rows = Vec::new();
-    let all = home.log().subscribers()?;
-    let position = all.iter().find(|s| s.name == name).map(|s| s.position);
-    let position = position.ok_or_else(|| densite_log::Error::NoSubscriber(name.to_owned()))?;
     let mut reader = home.log().read_after(position)?;
     while rows.len() < limit
         && let Some(record) = reader.next()?

@@ -25,7 +25,14 @@ pub(crate) fn create(connection: &Connection, session: &Arc<Session>) -> Result<
         let session = Arc::clone(session);
         move |connection: &Connection| home(&session, connection)
     };
-    create_function(connection, "densite_subscribe", -1, flags, subscribe)?;
+    let own = Arc::clone(session);
+    create_function(
+        connection,
+        "densite_subscribe",
+        -1,
+        flags,
+        move |connection, given| subscribe(&own, connection, given),
+    )?;
     let home = of(session);
     create_function(
         connection,
@@ -69,7 +76,7 @@ pub(crate) fn create(connection: &Connection, session: &Arc<Session>) -> Result<
         flags,
         move |connection, _| {
             let home = home(connection)?;
-            let durable = durable::position(connection)?;
+            let durable = durable::position_on(connection, home.medium().as_ref())?;
             let pruned = home.log().prune(durable).map_err(|e| home.failed(e))?;
             Ok(Value::Integer(pruned.bytes as i64))
         },
@@ -88,7 +95,7 @@ fn text<'a>(given: &[ValueRef<'a>], i: usize) -> Option<&'a str> {
     given.get(i).and_then(|v| v.as_str())
 }
 
-fn subscribe(connection: &Connection, given: &[ValueRef<'_>]) -> Result<Value> {
+fn subscribe(session: &Session, connection: &Connection, given: &[ValueRef<'_>]) -> Result<Value> {
     let (name, from) = match given {
         [name] => (name.as_str(), Some("now")),
         [name, from] => (name.as_str(), from.as_str()),
@@ -104,7 +111,7 @@ fn subscribe(connection: &Connection, given: &[ValueRef<'_>]) -> Result<Value> {
             "densite_subscribe wants a name, and then 'start' or 'now' (the default), as in densite_subscribe('indexer', 'start')",
         ));
     };
-    let home = Home::open_or_create(connection)?;
+    let home = Home::open_or_create(connection, session.medium())?;
     let at = home.log().subscribe(name, begin);
     Ok(Value::Integer(at.map_err(|e| home.failed(e))? as i64))
 }

@@ -2,16 +2,17 @@
 
 use crate::apply::{Applying, Worker};
 use crate::error::{from_log, refused};
+use crate::medium::{Medium, host};
 use crate::place::{Identity, Place};
 use crate::position::Position;
 use crate::read::Unapplied;
 use crate::recipe::Recipe;
-use densite_disk::RealDir;
-use densite_log::{self as log, Log, LogDir, LogId, Options, Seq};
+use densite_log::{self as log, Log, LogId, Seq};
 use densite_sqlite::{Connection, PerProcess, Result};
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Instant;
 
@@ -28,6 +29,8 @@ pub struct Home {
     place: Place,
     worker: Mutex<Option<Worker>>,
     unapplied: Arc<Unapplied>,
+    /// The database names this log durably.
+    named: AtomicBool,
     /// When the size of what is unapplied was last looked at, and whether it was too large.
     pressure: Mutex<(Option<Instant>, bool)>,
 }
@@ -39,9 +42,17 @@ impl Home {
     /// When the database is in memory or has several hard links; when the log it names is missing, is another one, is damaged, or does not reach back to the database's
     /// position; SQLite's.
     pub fn of(connection: &Connection) -> Result<Option<Arc<Home>>> {
-        let place = Place::of(connection)?;
+        Home::on(connection, &host())
+    }
+
+    /// As [`Home::of`], of a database on this medium.
+    pub(crate) fn on(
+        connection: &Connection,
+        medium: &Arc<dyn Medium>,
+    ) -> Result<Option<Arc<Home>>> {
+        let place = Place::of(connection, medium)?;
         match Position::read(connection)? {
-            Some(position) => Home::find(&place, position, false).map(Some),
+            Some(position) => Home::find(connection, &place, position).map(Some),
             None => Ok(None),
         }
     }
@@ -50,10 +61,13 @@ impl Home {
     ///
     /// # Errors
     /// As [`Home::of`]; and when a log with rows in it is there that the database does not name.
-    pub fn open_or_create(connection: &Connection) -> Result<Arc<Home>> {
-        let place = Place::of(connection)?;
+    pub(crate) fn open_or_create(
+        connection: &Connection,
+        medium: &Arc<dyn Medium>,
+    ) -> Result<Arc<Home>> {
+        let place = Place::of(connection, medium)?;
         if let Some(position) = Position::read(connection)? {
-            return Home::find(&place, position, false);
+            return Home::find(connection, &place, position);
         }
         if connection.is_readonly(c"main") == Some(true) {
             return Err(refused(format!(
@@ -61,12 +75,26 @@ impl Home {
                 place.path
             )));
         }
+        let made = Home::make(connection, &place);
+        let Err(error) = made else {
+            return made;
+        };
+        // Another connection may have been first, which this one cannot see: its statement has read the database already.
+        let other = Recipe::of(connection, &place).open();
+        match other.and_then(|other| Position::read(&other)) {
+            Ok(Some(position)) => Home::find(connection, &place, position),
+            _ => Err(error),
+        }
+    }
+
+    /// Makes the log of a database that names none, and names it.
+    fn make(connection: &Connection, place: &Place) -> Result<Arc<Home>> {
         // The log first: what is left if the transaction is rolled back is an empty log, and the next one takes that.
-        let home = Home::found(&place)?;
+        let home = Home::found(place)?;
         Position::create(connection, home.id)?;
         match Position::read(connection)? {
             Some(position) if position.id == home.id => Ok(home),
-            Some(position) => Home::find(&place, position, false),
+            Some(position) => Home::find(connection, place, position),
             None => Err(refused(format!(
                 "{}: the table densite_applied cannot be made",
                 place.path
@@ -78,16 +106,18 @@ impl Home {
     fn found(place: &Place) -> Result<Arc<Home>> {
         let path = place.log_dir();
         let failed = |e| from_log(&path, e);
-        let dir = RealDir::create(&path).map_err(|e| failed(e.into()))?;
+        let dir = place
+            .medium
+            .create_dir(&path)
+            .map_err(|e| failed(e.into()))?;
         let mut other = None;
         // Another process may be first, so twice.
         for _ in 0..2 {
-            let dir: LogDir = Arc::new(dir.clone());
-            let id = match log::id_in(dir).map_err(failed)? {
+            let id = match log::id_in(dir.clone()).map_err(failed)? {
                 Some(id) => id,
                 None => LogId::random().map_err(failed)?,
             };
-            match Home::find(place, Position { id, seq: 0 }, true) {
+            match Home::get(place, Position { id, seq: 0 }, true) {
                 Ok(home) if home.log.last().map_err(failed)? == 0 => return Ok(home),
                 Ok(_) => {
                     return Err(refused(format!(
@@ -103,39 +133,45 @@ impl Home {
         Err(other.unwrap_or_else(|| refused(format!("{}: no log", path.display()))))
     }
 
-    /// The one that is open, or opens it.
-    fn find(place: &Place, position: Position, create: bool) -> Result<Arc<Home>> {
+    /// The one that is open, or opens it; for a database that is at this position.
+    fn find(connection: &Connection, place: &Place, position: Position) -> Result<Arc<Home>> {
+        let home = Home::get(place, position, false)?;
+        let first = home.log.status().map_err(|e| home.failed(e))?.first;
+        if first > position.seq.saturating_add(1) {
+            // The worker may have applied and pruned since the position was read; then who reads now sees it.
+            let other = Recipe::of(connection, place).open();
+            let now = other.and_then(|other| Position::read(&other))?;
+            let seq = now.filter(|now| now.id == position.id).map(|now| now.seq);
+            home.reaches_back(place, first, seq.unwrap_or(position.seq))?;
+        }
+        Ok(home)
+    }
+
+    fn get(place: &Place, position: Position, create: bool) -> Result<Arc<Home>> {
         let known = HOMES
             .get()
             .lock()
             .get(&place.identity)
             .and_then(Weak::upgrade);
-        let home = match known {
-            Some(home) if home.id == position.id => home,
-            Some(home) => {
-                let found = position.id;
-                let expected = home.id;
-                return Err(from_log(
-                    &home.dir,
-                    log::Error::OtherLog {
-                        found: expected,
-                        expected: found,
-                    },
-                ));
-            }
-            None => Home::open(place, position, create)?,
-        };
-        home.reaches_back(place, position.seq)?;
-        Ok(home)
+        match known {
+            Some(home) if home.id == position.id => Ok(home),
+            Some(home) => Err(from_log(
+                &home.dir,
+                log::Error::OtherLog {
+                    found: home.id,
+                    expected: position.id,
+                },
+            )),
+            None => Home::open(place, position, create),
+        }
     }
 
     fn open(place: &Place, position: Position, create: bool) -> Result<Arc<Home>> {
         let dir = place.log_dir();
-        let mut options = Options::new(position.id);
+        let mut options = place.medium.options(position.id);
         options.create = create;
         options.above = position.seq;
-        let log_dir: LogDir = Arc::new(RealDir::new(&dir));
-        let log = match Log::open(log_dir, options) {
+        let log = match Log::open(place.medium.dir(&dir), options) {
             Ok(log) => log,
             // The directory itself is missing.
             Err(log::Error::Io(e)) if e.kind == densite_disk::ErrorKind::NotFound => {
@@ -150,6 +186,7 @@ impl Home {
             place: place.clone(),
             worker: Mutex::new(None),
             unapplied: Arc::default(),
+            named: AtomicBool::new(false),
             pressure: Mutex::default(),
         });
         let mut homes = HOMES.get().lock();
@@ -167,8 +204,7 @@ impl Home {
     }
 
     /// A database that was restored from an older backup must find in the log all that it lacks.
-    fn reaches_back(&self, place: &Place, seq: Seq) -> Result<()> {
-        let first = self.log.status().map_err(|e| self.failed(e))?.first;
+    fn reaches_back(&self, place: &Place, first: Seq, seq: Seq) -> Result<()> {
         if first > seq.saturating_add(1) {
             return Err(refused(format!(
                 "{}: the database is applied up to row {seq}, and its log {} begins at row {first}: rows between are gone from the log. The database was \
@@ -193,6 +229,27 @@ impl Home {
         }
         let applying = worker.as_ref().map(|w| w.applying().clone());
         applying.ok_or_else(|| refused("no worker"))
+    }
+
+    /// Makes sure, before the first row is acknowledged, that the database names this log durably: a power cut would leave rows in a log that no database knows. Whoever made the
+    /// name may run `synchronous=OFF`, or NORMAL with a WAL, where a commit is not durable. Only syncs, so nobody is waited for.
+    ///
+    /// # Errors
+    /// The VFS's, the medium's.
+    pub(crate) fn be_named(&self, connection: &Connection) -> Result<()> {
+        if !self.named.load(Ordering::Acquire) {
+            // These have no locks that closing a descriptor would drop.
+            for ending in ["-wal", "-journal"] {
+                crate::medium::sync_beside(self.medium().as_ref(), &self.place.path, ending)?;
+            }
+            crate::durable::sync(connection, self.medium().as_ref())?;
+            self.named.store(true, Ordering::Release);
+        }
+        Ok(())
+    }
+
+    pub(crate) fn medium(&self) -> &Arc<dyn Medium> {
+        &self.place.medium
     }
 
     pub(crate) fn unapplied(&self) -> &Arc<Unapplied> {

@@ -17,6 +17,7 @@ mod feed;
 mod functions;
 mod home;
 pub mod json;
+mod medium;
 mod place;
 mod policy;
 mod position;
@@ -31,6 +32,7 @@ pub use durable::position as durable_position;
 pub use error::from_log;
 pub use feed::{Entry, entries};
 pub use home::Home;
+pub use medium::{Found, Medium};
 pub use position::Position;
 
 use densite_sqlite::{Code, Connection, Error, Result, Value, create_function, create_module, ffi};
@@ -42,7 +44,15 @@ use std::sync::Arc;
 /// # Errors
 /// SQLite's.
 pub fn create_functions(connection: &Connection) -> Result<()> {
-    let session = Arc::new(Session::default());
+    create_functions_on(connection, medium::host())
+}
+
+/// As [`create_functions`], for a connection through a VFS that has its files elsewhere than on the host's file system.
+///
+/// # Errors
+/// SQLite's.
+pub fn create_functions_on(connection: &Connection, medium: Arc<dyn Medium>) -> Result<()> {
+    let session = Arc::new(Session::on(medium));
     functions::create(connection, &session)?;
     feed::create(connection, &session)?;
     create_module::<vtab::Ingest>(connection, "densite_ingest", session.clone())?;

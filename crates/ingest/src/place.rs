@@ -1,40 +1,44 @@
 //! Which file a connection's main database is.
 
 use crate::error::refused;
+use crate::medium::Medium;
 use densite_sqlite::{Connection, Result};
-use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
+use std::sync::Arc;
 
-/// Device and inode.
+/// See [`crate::Found::identity`].
 pub(crate) type Identity = (u64, u64);
 
 /// The file of a main database.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(crate) struct Place {
     pub(crate) path: String,
     pub(crate) identity: Identity,
+    pub(crate) medium: Arc<dyn Medium>,
 }
 
 impl Place {
-    /// Of this connection's main database. The file is never opened: closing a descriptor would drop SQLite's locks.
-    pub(crate) fn of(connection: &Connection) -> Result<Place> {
+    /// Of this connection's main database, whose files are on `medium`.
+    pub(crate) fn of(connection: &Connection, medium: &Arc<dyn Medium>) -> Result<Place> {
         let path = connection.filename(c"main").unwrap_or_default();
         if path.is_empty() {
             return Err(refused(
                 "a database in memory or a temporary one has no log; open a database file",
             ));
         }
-        let meta = std::fs::metadata(&path)
+        let found = medium
+            .find(&path)
             .map_err(|e| refused(format!("{path}: the database's file cannot be found: {e}")))?;
-        if meta.nlink() > 1 {
+        if found.names > 1 {
             return Err(refused(format!(
                 "{path}: the file has {} names (hard links), and the log belongs to one of them; remove the others, or copy the file",
-                meta.nlink()
+                found.names
             )));
         }
         Ok(Place {
-            identity: (meta.dev(), meta.ino()),
+            identity: found.identity,
             path,
+            medium: medium.clone(),
         })
     }
 

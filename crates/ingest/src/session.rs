@@ -11,6 +11,7 @@ pub(crate) use own::OWN;
 
 use crate::error::refused;
 use crate::home::Home;
+use crate::medium::Medium;
 use densite_log::{Appended, Batch, Op, Seq, Table, Txn, Value};
 use densite_sqlite::{Code, Connection, Error, Result, TxnState};
 use own::{OwnRuns, Reads};
@@ -57,8 +58,10 @@ struct Inner {
 }
 
 /// See the module.
-#[derive(Default)]
-pub(crate) struct Session(Mutex<Inner>);
+pub(crate) struct Session {
+    inner: Mutex<Inner>,
+    medium: Arc<dyn Medium>,
+}
 
 impl Inner {
     fn touch(&mut self) {
@@ -103,6 +106,18 @@ impl Inner {
 }
 
 impl Session {
+    /// Of a connection whose database is on this medium.
+    pub(crate) fn on(medium: Arc<dyn Medium>) -> Session {
+        Session {
+            inner: Mutex::default(),
+            medium,
+        }
+    }
+
+    pub(crate) fn medium(&self) -> &Arc<dyn Medium> {
+        &self.medium
+    }
+
     /// Adds a row.
     pub(crate) fn push(
         &self,
@@ -112,7 +127,7 @@ impl Session {
         row: &[Value<'_>],
         fail_when_full: bool,
     ) -> Result<()> {
-        let mut inner = self.0.lock();
+        let mut inner = self.inner.lock();
         let inner = &mut *inner;
         match &inner.home {
             Some(known) if Arc::ptr_eq(known, home) => {}
@@ -147,7 +162,7 @@ impl Session {
 
     /// xSync: everything durable, and not yet visible.
     pub(crate) fn sync(&self, connection: &Connection) -> Result<()> {
-        let mut inner = self.0.lock();
+        let mut inner = self.inner.lock();
         if inner.rows == 0 {
             // Rows that a savepoint took back may have been prepared.
             inner.cancel();
@@ -161,6 +176,7 @@ impl Session {
             return Ok(());
         };
         home.hold_back(connection, inner.fail_when_full)?;
+        home.be_named(connection)?;
         inner.cancel();
         let mut txn = Txn::new(home.log().new_txn());
         for batch in &inner.batches {
@@ -178,7 +194,7 @@ impl Session {
 
     /// xCommit.
     pub(crate) fn commit(&self) {
-        let mut inner = self.0.lock();
+        let mut inner = self.inner.lock();
         if let (Some(prepared), Some(home)) = (inner.prepared.take(), inner.home.clone()) {
             home.log().commit(prepared.txn.id());
             inner.last = Some(prepared.appended.last);
@@ -190,14 +206,14 @@ impl Session {
 
     /// xRollback, possibly after xSync.
     pub(crate) fn rollback(&self) {
-        let mut inner = self.0.lock();
+        let mut inner = self.inner.lock();
         inner.cancel();
         inner.clear();
     }
 
     /// Savepoint `n` begins. Each table of the connection says so, some only when they join the transaction: the first one counts.
     pub(crate) fn savepoint(&self, n: i32) {
-        let mut inner = self.0.lock();
+        let mut inner = self.inner.lock();
         if !inner.marks.iter().any(|(m, _)| *m == n) {
             let mark = inner.mark();
             inner.marks.push((n, mark));
@@ -207,12 +223,12 @@ impl Session {
 
     /// Savepoint `n` and those within it are over.
     pub(crate) fn release(&self, n: i32) {
-        self.0.lock().marks.retain(|(m, _)| *m < n);
+        self.inner.lock().marks.retain(|(m, _)| *m < n);
     }
 
     /// Back to savepoint `n`. If no table was in the transaction when it began, what the next inner one found is the same.
     pub(crate) fn rollback_to(&self, n: i32) {
-        let mut inner = self.0.lock();
+        let mut inner = self.inner.lock();
         let mark = inner
             .marks
             .iter()
@@ -224,22 +240,22 @@ impl Session {
 
     /// The log that the connection writes to, found once.
     pub(crate) fn home(&self, connection: &Connection) -> Result<Option<Arc<Home>>> {
-        if let Some(home) = &self.0.lock().home {
+        if let Some(home) = &self.inner.lock().home {
             return Ok(Some(home.clone()));
         }
-        let home = Home::of(connection)?;
-        self.0.lock().home.clone_from(&home);
+        let home = Home::on(connection, &self.medium)?;
+        self.inner.lock().home.clone_from(&home);
         Ok(home)
     }
 
     /// The last row of this connection's last acknowledged transaction.
     pub(crate) fn last(&self) -> Option<Seq> {
-        self.0.lock().last
+        self.inner.lock().last
     }
 
     /// The same, if that transaction went to this log.
     pub(crate) fn last_in(&self, home: &Arc<Home>) -> Option<Seq> {
-        let inner = self.0.lock();
+        let inner = self.inner.lock();
         let known = inner.home.as_ref().is_some_and(|h| Arc::ptr_eq(h, home));
         inner.last.filter(|_| known)
     }

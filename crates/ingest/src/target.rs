@@ -132,15 +132,16 @@ impl Target {
                 continue;
             }
             let (name, declared) = (text(1), text(2));
+            let affinity = Affinity::of(&declared, self.strict);
             if number(5) > 0 {
                 key.push((number(5), self.columns.len()));
             }
             self.columns.push(Column {
-                affinity: Affinity::of(&declared, self.strict),
+                affinity,
                 collation: connection.collation(c"main", &self.name, &name)?,
                 not_null: number(3) != 0,
                 default: match statement.column(4).as_str() {
-                    Some(sql) => default(connection, sql)?,
+                    Some(sql) => default(connection, sql, affinity)?,
                     None => None,
                 },
                 name,
@@ -198,6 +199,15 @@ impl Target {
             is_row_id,
         });
         Ok(unique)
+    }
+
+    /// A row that was given nothing. What an expression would give is known only when the row is applied: NULL.
+    pub(crate) fn defaults(&self) -> Vec<Value> {
+        let value = |c: &Column| match &c.default {
+            Some(Default::Constant(value)) => value.clone(),
+            _ => Value::Null,
+        };
+        self.columns.iter().map(value).collect()
     }
 
     /// The place of a column, by name.
@@ -278,12 +288,14 @@ impl Target {
         column: &Column,
         default: &Default,
     ) -> Result<Cell<'a>> {
-        let value = match default {
-            Default::Constant(value) => value.clone(),
-            Default::Expression(sql) => evaluated(connection, sql)?,
-        };
-        let cell = column.affinity.apply(value.as_ref(), connection)?;
-        Ok(Cell::Other(cell.as_ref().to_owned()))
+        match default {
+            Default::Constant(value) => Ok(Cell::Other(value.clone())),
+            Default::Expression(sql) => {
+                let value = evaluated(connection, sql)?;
+                let cell = column.affinity.apply(value.as_ref(), connection)?;
+                Ok(Cell::Other(cell.as_ref().to_owned()))
+            }
+        }
     }
 
     fn check_strict(&self, column: &Column, value: ValueRef<'_>) -> Result<()> {
@@ -313,25 +325,27 @@ impl Target {
     }
 }
 
-/// A default as the schema has it.
-fn default(connection: &Connection, sql: &str) -> Result<Option<Default>> {
+/// A default as the schema has it; a constant as the column holds it.
+fn default(connection: &Connection, sql: &str, affinity: Affinity) -> Result<Option<Default>> {
+    let constant = |value: Value| -> Result<Option<Default>> {
+        let cell = affinity.apply(value.as_ref(), connection)?;
+        Ok(Some(Default::Constant(cell.as_ref().to_owned())))
+    };
     let sql = sql.trim();
     if sql.eq_ignore_ascii_case("null") {
         return Ok(None);
     }
     if let Some(text) = sql.strip_prefix('"').and_then(|t| t.strip_suffix('"')) {
-        return Ok(Some(Default::Constant(Value::Text(
-            text.replace("\"\"", "\""),
-        ))));
+        return constant(Value::Text(text.replace("\"\"", "\"")));
     }
     let is_literal = sql
         .starts_with(|c: char| matches!(c, '\'' | '+' | '-' | '.') || c.is_ascii_digit())
         || sql.starts_with("x'")
         || sql.starts_with("X'");
-    Ok(Some(match is_literal {
-        true => Default::Constant(evaluated(connection, sql)?),
-        false => Default::Expression(sql.to_owned()),
-    }))
+    match is_literal {
+        true => constant(evaluated(connection, sql)?),
+        false => Ok(Some(Default::Expression(sql.to_owned()))),
+    }
 }
 
 fn evaluated(connection: &Connection, sql: &str) -> Result<Value> {

@@ -189,7 +189,7 @@ impl VirtualTable for Ingest {
                 target.name
             )));
         }
-        let home = Home::open_or_create(connection)?;
+        let home = Home::open_or_create(connection, session.medium())?;
         home.applying(connection)?;
         let insert = |policy: &OnConflict| log_table(&home, &target, false, policy.note());
         let inserts = [

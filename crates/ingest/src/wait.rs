@@ -69,7 +69,12 @@ impl Home {
             if until.is_some_and(|until| Instant::now() >= until) {
                 return Ok(position);
             }
-            let (_, trouble) = self.applying(connection)?.look(seq, POLL);
+            let applying = self.applying(connection)?;
+            let (applied, trouble) = applying.look(seq, POLL);
+            if applied >= seq {
+                // The database went back: somebody restored it in place.
+                applying.progress(POLL);
+            }
             if let Some(error) = trouble.filter(|e| !e.is_busy()) {
                 return Err(Error::new(
                     error.code,

@@ -1,8 +1,12 @@
-//! kill -9 of processes that append and apply: every acknowledged row is in the table exactly once, or once in the rejects.
+//! kill -9 of processes that append, apply, prune, and of a subscriber that acknowledges: every acknowledged row is in the table exactly once, or once in the rejects, and what the
+//! subscriber has not acknowledged is in the log.
 
 mod common;
+#[path = "common/flaky.rs"]
+mod flaky;
 
-use common::{Db, all, one, open, wait};
+use common::{Db, all, one, wait};
+use flaky::{Panics, connect};
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -22,7 +26,10 @@ fn child() {
         .expect("a number")
         .parse()
         .expect("a number");
-    let con = open(Path::new(&path));
+    let con = connect(Path::new(&path), &Panics::default());
+    if writer < 0 {
+        return follow(&con);
+    }
     common::create(&con, "t", "").expect("the ingest table");
     for transaction in 0.. {
         con.execute_batch("BEGIN").expect("begins");
@@ -34,6 +41,22 @@ fn child() {
         }
         con.execute_batch("COMMIT").expect("commits");
         println!("acknowledged {transaction}");
+    }
+}
+
+/// What the subscriber's process does: it reads, acknowledges, says so, and prunes.
+fn follow(con: &rusqlite::Connection) {
+    // The process before it may have added it.
+    con.query_row("SELECT densite_subscribe('s', 'start')", [], |_| Ok(()))
+        .ok();
+    loop {
+        let sql = "SELECT max(seq) FROM (SELECT seq FROM densite_log('s', 200))";
+        if let Some(to) = one::<Option<i64>>(con, sql) {
+            one::<i64>(con, &format!("SELECT densite_ack('s', {to})"));
+            println!("acknowledged {to}");
+            // Busy now and then.
+            con.query_row("SELECT densite_prune()", [], |_| Ok(())).ok();
+        }
     }
 }
 
@@ -74,23 +97,25 @@ fn killed_writers_and_appliers_lose_and_double_nothing() {
             .wrapping_add(1_442_695_040_888_963_407);
         (state >> 33) % below
     };
-    let mut done = Vec::new();
+    let (mut done, mut followed) = (Vec::new(), 0);
     for round in 0..5 {
-        let mut children: Vec<(i64, Child)> = (0..2)
-            .map(|i| (round * 2 + i, ()))
-            .map(|(w, ())| (w, spawn(&db, w)))
-            .collect();
+        let writers = [round * 2, round * 2 + 1, -1];
+        let mut children: Vec<(i64, Child)> = writers.map(|w| (w, spawn(&db, w))).into();
         std::thread::sleep(Duration::from_millis(400 + random(500)));
         // One after the other: the second may be the one that applies, or take over.
         for (writer, child) in &mut children {
             child.kill().expect("kills");
             child.wait().expect("is gone");
-            done.push((*writer, acknowledged(child)));
+            match *writer {
+                -1 => followed = followed.max(acknowledged(child)),
+                writer => done.push((writer, acknowledged(child))),
+            }
             std::thread::sleep(Duration::from_millis(random(150)));
         }
     }
-    let con = db.ingest("t", "");
-    wait(&con);
+    let con = connect(&db.path(), &Panics::default());
+    common::create(&con, "t", "").expect("the ingest table");
+    let last = wait(&con);
     assert!(
         done.iter().any(|(_, last)| *last > 0),
         "nothing was acknowledged: {done:?}"
@@ -125,4 +150,15 @@ fn killed_writers_and_appliers_lose_and_double_nothing() {
         assert_eq!(wrong, 0);
     }
     assert_eq!(all(&con, "PRAGMA integrity_check"), ["ok"]);
+    // The subscriber lacks nothing behind what it was told, and what everybody has is gone.
+    assert!(followed > 0, "the subscriber never acknowledged");
+    let seen = all(&con, "SELECT seq FROM densite_log('s', 10000000)");
+    let from = last - seen.len() as i64;
+    assert!(from >= followed, "acknowledged {followed}, it is at {from}");
+    let wanted: Vec<String> = (from + 1..=last).map(|seq| seq.to_string()).collect();
+    assert_eq!(seen, wanted);
+    assert!(
+        !db.log_dir().join("000000000001.seg").exists(),
+        "nothing was pruned"
+    );
 }

@@ -3,10 +3,15 @@
 mod common;
 
 use common::{Db, all, api, create, functions, wait};
+use densite_disk::{Dir, File, OpenMode, RealDir};
+use densite_ingest::{Found, Medium};
+use densite_log::LogDir;
 use rusqlite::{OpenFlags, ffi};
 use std::ffi::{c_char, c_int};
-use std::sync::OnceLock;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 /// Syncs of main databases through the VFS `counting`.
@@ -78,5 +83,90 @@ fn what_an_earlier_worker_applied_is_synced_before_it_is_pruned() {
         std::thread::sleep(Duration::from_millis(10));
     }
     assert!(SYNCS.load(Ordering::SeqCst) > 0);
+    assert_eq!(all(&con, "SELECT id FROM t"), ["1"]);
+}
+
+/// Counts syncs of the directory that the database is in.
+struct Watched(Arc<AtomicU64>);
+
+struct WatchedDir(RealDir, Arc<AtomicU64>);
+
+impl Medium for Watched {
+    fn find(&self, path: &str) -> densite_disk::Result<Found> {
+        let meta = std::fs::metadata(path).expect("there");
+        Ok(Found {
+            identity: (meta.dev() ^ 0x77, meta.ino()),
+            names: 1,
+        })
+    }
+
+    fn dir(&self, path: &Path) -> LogDir {
+        match path.to_string_lossy().ends_with("-log") {
+            true => Arc::new(RealDir::new(path)),
+            false => Arc::new(WatchedDir(RealDir::new(path), self.0.clone())),
+        }
+    }
+
+    fn create_dir(&self, path: &Path) -> densite_disk::Result<LogDir> {
+        Ok(Arc::new(RealDir::create(path)?))
+    }
+}
+
+impl Dir for WatchedDir {
+    fn sync(&self) -> densite_disk::Result<()> {
+        self.1.fetch_add(1, Ordering::SeqCst);
+        self.0.sync()
+    }
+
+    fn open(&self, name: &str, mode: OpenMode) -> densite_disk::Result<Box<dyn File>> {
+        self.0.open(name, mode)
+    }
+
+    fn exists(&self, name: &str) -> densite_disk::Result<bool> {
+        self.0.exists(name)
+    }
+
+    fn remove(&self, name: &str) -> densite_disk::Result<()> {
+        self.0.remove(name)
+    }
+
+    fn rename(&self, from: &str, to: &str) -> densite_disk::Result<()> {
+        self.0.rename(from, to)
+    }
+
+    fn list(&self) -> densite_disk::Result<Vec<String>> {
+        self.0.list()
+    }
+
+    fn free_space(&self) -> densite_disk::Result<u64> {
+        self.0.free_space()
+    }
+}
+
+/// A rollback journal that was removed comes back after a power cut, until its directory is synced: an earlier worker's rows would be rolled back.
+#[test]
+fn the_directory_is_synced_before_rows_are_pruned() {
+    let db = Db::new("CREATE TABLE t(id INTEGER PRIMARY KEY)");
+    rusqlite::Connection::open(db.path())
+        .expect("opens")
+        .execute_batch("PRAGMA journal_mode = DELETE")
+        .expect("the mode");
+    let con = db.ingest("t", "");
+    con.execute_batch("INSERT INTO t_in VALUES (1)")
+        .expect("inserts");
+    wait(&con);
+    drop(con);
+    let syncs = Arc::new(AtomicU64::new(0));
+    let con = rusqlite::Connection::open(db.path()).expect("opens");
+    // SAFETY: an open connection of that library.
+    let lent = unsafe { densite_sqlite::Connection::borrow(api(), con.handle().cast()) };
+    let medium = Arc::new(Watched(syncs.clone()));
+    densite_ingest::create_functions_on(&lent.expect("a connection"), medium).expect("functions");
+    create(&con, "t", "").expect("the ingest table");
+    let until = Instant::now() + Duration::from_secs(10);
+    while syncs.load(Ordering::SeqCst) == 0 && Instant::now() < until {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    assert!(syncs.load(Ordering::SeqCst) > 0);
     assert_eq!(all(&con, "SELECT id FROM t"), ["1"]);
 }

@@ -89,6 +89,15 @@ pub(crate) fn damaged(number: u64, offset: u64, problem: impl Into<String>) -> E
     }
 }
 
+/// A log without the file that says who needs it.
+pub(crate) fn no_state() -> Error {
+    Error::Damaged {
+        segment: STATE.to_owned(),
+        offset: 0,
+        problem: "the file is missing, and with it subscribers, settings, and which transactions were rolled back".to_owned(),
+    }
+}
+
 impl Files {
     /// Numbers of the segments from `first` on, ascending.
     pub(crate) fn numbers(&self, first: u64) -> Result<Vec<u64>> {

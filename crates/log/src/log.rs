@@ -1,11 +1,10 @@
 //! An open log.
 
 use crate::decisions::Decisions;
-use crate::files::{APPEND_LOCK, APPLY_LOCK, END, Files, LogDir, writer_name};
+use crate::files::{APPEND_LOCK, APPLY_LOCK, END, Files, LogDir, no_state, writer_name};
+use crate::format::LOG_FORMAT_VERSION;
 use crate::format::segment::SegmentHeader;
 use crate::format::slot::WriterSlot;
-use crate::format::word::EndWord;
-use crate::format::{DATA_OFF, LOG_FORMAT_VERSION};
 use crate::group::{Entry, Group};
 use crate::reader::Reader;
 use crate::recover;
@@ -44,6 +43,8 @@ pub(crate) struct Shared {
     /// `None` as above.
     decisions: Option<Decisions>,
     sight: Mutex<Sight>,
+    /// In a log that is open for reading only: a file that keeps its name as long as the directory has this log.
+    mark: Option<Mutex<(&'static str, Box<dyn File>)>>,
     /// Wakes readers that wait in this process.
     news: (Mutex<()>, Condvar),
     txn_next: AtomicU64,
@@ -70,7 +71,10 @@ pub struct Status {
 
 /// The right to be the one that applies; it ends with this value or its process.
 pub struct Lead {
+    // Given up before the log may close.
     _file: Box<dyn File>,
+    /// The log stays open: a repair must not begin while somebody applies.
+    _log: Arc<Shared>,
 }
 
 impl Log {
@@ -101,7 +105,7 @@ impl Log {
         }
         let state = match state {
             Some(state) => state,
-            None => adopt(&files, tail.word())?,
+            None => found(&files)?,
         };
         let stored = state.subscribers.values().copied().max().unwrap_or(0);
         tail.raise(options.above.max(stored));
@@ -123,6 +127,7 @@ impl Log {
                 group: Group::default(),
                 decisions: Some(decisions),
                 sight: Mutex::new(sight),
+                mark: None,
                 news: (Mutex::new(()), Condvar::new()),
                 txn_next: AtomicU64::new(densite_disk::random::random_u64()?),
                 spare_asked: AtomicU64::new(0),
@@ -137,6 +142,7 @@ impl Log {
     /// As [`Log::open`].
     pub fn open_read_only(dir: LogDir, id: LogId) -> Result<Log> {
         let files = Files { dir, id };
+        let mark = mark(&files)?;
         recover::segments(&files)?;
         let word = match crate::sight::settled_word(&files)? {
             Some(word) => word,
@@ -153,6 +159,7 @@ impl Log {
                 group: Group::default(),
                 decisions: None,
                 sight: Mutex::new(sight),
+                mark: mark.map(Mutex::new),
                 news: (Mutex::new(()), Condvar::new()),
                 txn_next: AtomicU64::new(0),
                 spare_asked: AtomicU64::new(0),
@@ -253,7 +260,10 @@ impl Log {
         self.shared.may_write()?;
         let file = self.shared.files.open_or_make(APPLY_LOCK)?;
         let taken = file.try_lock(LockKind::Exclusive)?;
-        Ok(taken.then_some(Lead { _file: file }))
+        Ok(taken.then_some(Lead {
+            _file: file,
+            _log: self.shared.clone(),
+        }))
     }
 
     /// Prepares the next segment's file, if no pruned one is there for it; answers whether it did. A thread does this by itself when a segment is half full, unless
@@ -324,7 +334,7 @@ impl Log {
 /// Makes a log where there is none. Answers the state, if there is one.
 fn prepare(files: &Files, options: &Options) -> Result<Option<State>> {
     let state = files.load_state()?;
-    if state.is_some() || !files.numbers(0)?.is_empty() {
+    if state.is_some() || recover::has_segments(files)? {
         return Ok(state);
     }
     if !options.create {
@@ -345,14 +355,21 @@ fn prepare(files: &Files, options: &Options) -> Result<Option<State>> {
     Ok(None)
 }
 
-/// A log without a state: one that was just made, or segments that came from elsewhere. Of those nobody knows who still needs them.
-fn adopt(files: &Files, word: EndWord) -> Result<State> {
-    let first_segment = files.numbers(0)?.first().copied().unwrap_or(1);
-    let is_new = first_segment == word.segment && word.off == DATA_OFF;
-    let mut state = State::new(files.id, is_new);
-    state.first_segment = first_segment;
+/// The first state of a log that was just made.
+fn found(files: &Files) -> Result<State> {
+    let state = State::new(files.id, true);
     files.store_state(&state)?;
     Ok(state)
+}
+
+/// See [`Shared::mark`]. Taken before anything is read, so that all that is read is of this log or is found not to be.
+fn mark(files: &Files) -> Result<Option<(&'static str, Box<dyn File>)>> {
+    for name in [END, APPEND_LOCK] {
+        if let Some(file) = files.open(name, OpenMode::Read)? {
+            return Ok(Some((name, file)));
+        }
+    }
+    Ok(None)
 }
 
 /// Locks the first writer's slot that is free; its number, its file, and whether another is taken. The caller holds the append lock.
@@ -475,14 +492,29 @@ impl Shared {
 
     pub(crate) fn visible(&self) -> Result<Visible> {
         self.is_ours()?;
-        self.sight
+        let visible = self
+            .sight
             .lock()
-            .look(&self.files, self.slot_no, self.decisions.as_ref())
+            .look(&self.files, self.slot_no, self.decisions.as_ref())?;
+        self.is_in_place()?;
+        Ok(visible)
+    }
+
+    /// Whether the directory still has the log that was opened. Who may write keeps a repair away by its slot; who only reads is not known to anybody.
+    pub(crate) fn is_in_place(&self) -> Result<()> {
+        let Some(mark) = &self.mark else {
+            return Ok(());
+        };
+        let mark = mark.lock();
+        match self.files.is_named(mark.0, mark.1.as_ref())? {
+            true => Ok(()),
+            false => Err(Error::Replaced),
+        }
     }
 
     pub(crate) fn state(&self) -> Result<State> {
         self.is_ours()?;
-        self.files.load_state()?.ok_or(Error::Missing)
+        self.files.load_state()?.ok_or_else(no_state)
     }
 
     /// Number of the first row that is still there.

@@ -6,12 +6,12 @@
 //! The state names the first segment that stays, durably, before any file is touched. So whatever becomes of the files in a
 //! power cut, what a subscriber acknowledged is durable before rows go for it, and a segment is never missing between others.
 
-use crate::files::{END, Files, STATE_LOCK, segment_name};
+use crate::files::{END, Files, STATE_LOCK, no_state, segment_name};
 use crate::format::DATA_OFF;
 use crate::log::Log;
 use crate::spare::remove;
 use crate::tail::read_word;
-use crate::{Error, Options, Result, Seq};
+use crate::{Options, Result, Seq};
 use densite_disk::{ErrorKind, LockKind, OpenMode};
 use std::time::Duration;
 
@@ -40,7 +40,7 @@ impl Log {
         let files = &shared.files;
         let visible = shared.visible()?;
         let lock = files.locked(STATE_LOCK)?;
-        let mut state = files.load_state()?.ok_or(Error::Missing)?;
+        let mut state = files.load_state()?.ok_or_else(no_state)?;
         let slowest = state.slowest().unwrap_or(Seq::MAX);
         let passed = durable.min(slowest).min(visible.last);
         let tail = visible.word.segment;

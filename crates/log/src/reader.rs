@@ -80,10 +80,19 @@ impl Reader {
     /// The next record; `None` at the end, which may move: ask again later, or [`Log::wait_after`](crate::Log::wait_after).
     ///
     /// # Errors
-    /// `Pruned` when the rows are not in the log any more; `Damaged`; `Io`. After an error the reader stands where it stood.
+    /// `Pruned` when the rows are not in the log any more; `Damaged`; `Replaced` when a log that is open for reading only was repaired; `Io`. After an error the reader stands where it stood.
     #[expect(clippy::should_implement_trait, reason = "the end may move")]
     pub fn next(&mut self) -> Result<Option<Record>> {
         self.shared.is_ours()?;
+        let next = self.read_on();
+        // What was there may be no damage, but another log.
+        if next.is_err() {
+            self.shared.is_in_place()?;
+        }
+        next
+    }
+
+    fn read_on(&mut self) -> Result<Option<Record>> {
         let mut fresh = false;
         loop {
             self.find_place()?;

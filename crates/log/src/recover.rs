@@ -5,7 +5,7 @@
 //! Records behind the word are written again and synced before they count: a process that was killed may have left them in the
 //! system's cache only, even behind a failed sync.
 
-use crate::files::{END, Files, damaged, segment_name};
+use crate::files::{END, Files, damaged, no_state, segment_name};
 use crate::format::DATA_OFF;
 use crate::format::word::EndWord;
 use crate::scan::{Look, Walk};
@@ -16,9 +16,12 @@ use densite_disk::{File, OpenMode, SyncKind};
 /// Numbers of the segments that belong to the log, which follow each other without a gap.
 ///
 /// # Errors
-/// `Missing` where there is neither a segment nor a state; `Damaged` where a segment is missing.
+/// `Missing` where there is neither a segment nor a state; `Damaged` where a segment is missing, or the state.
 pub(crate) fn segments(files: &Files) -> Result<Vec<u64>> {
     let state = files.load_state()?;
+    if state.is_none() {
+        has_segments(files)?;
+    }
     let numbers = files.numbers(state.as_ref().map_or(0, |s| s.first_segment))?;
     let Some(lowest) = numbers.first() else {
         return Err(state.map_or(Error::Missing, |s| {
@@ -32,6 +35,31 @@ pub(crate) fn segments(files: &Files) -> Result<Vec<u64>> {
         }
     }
     Ok(numbers)
+}
+
+/// Of a log without a state: whether it has a segment. That is the first one, without a row, if whoever made the log was stopped before it had a state, which comes before the end word.
+///
+/// # Errors
+/// `Damaged` if it is anything else: a state is never lost by a power cut, and without it nobody knows who still needs the rows, or which of them were rolled back.
+pub(crate) fn has_segments(files: &Files) -> Result<bool> {
+    let numbers = files.numbers(0)?;
+    if numbers.is_empty() {
+        return Ok(false);
+    }
+    let word = match files.open(END, OpenMode::Read)? {
+        Some(file) => read_word(file.as_ref(), files)?,
+        None => None,
+    };
+    if word.is_none()
+        && numbers == [1]
+        && let Some(segment) = files.segment(1, OpenMode::Read)?
+    {
+        let len = segment.file.len()?;
+        if let Look::Nothing(_) = Walk::new(segment).look(len)? {
+            return Ok(true);
+        }
+    }
+    Err(no_state())
 }
 
 /// Finds the end and makes everything before it durable. The caller holds the append lock.

@@ -18,7 +18,7 @@
 //! It is never changed in place: a new file is written, synced and renamed, the directory synced, all under the state lock.
 
 use crate::bytes::Take;
-use crate::files::{Files, STATE, STATE_LOCK, STATE_NEW};
+use crate::files::{Files, STATE, STATE_LOCK, STATE_NEW, no_state};
 use crate::format::LOG_FORMAT_VERSION;
 use crate::{Error, LogId, Result, Seq};
 use densite_disk::{ErrorKind, OpenMode, SyncKind};
@@ -212,7 +212,7 @@ impl Files {
         change: impl FnOnce(&mut State) -> Result<(T, bool)>,
     ) -> Result<T> {
         let _lock = self.locked(STATE_LOCK)?;
-        let mut state = self.load_state()?.ok_or(Error::Missing)?;
+        let mut state = self.load_state()?.ok_or_else(no_state)?;
         let (answer, store) = change(&mut state)?;
         if store {
             self.store_state(&state)?;

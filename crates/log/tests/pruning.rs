@@ -5,7 +5,7 @@ mod common;
 
 use common::{Row, dir, open, options, random_txn, read_all, tables};
 use densite_disk::sim::SimDisk;
-use densite_log::{Begin, Error, Log, Options, Pruned, Reader, Seq};
+use densite_log::{Begin, Error, Log, Options, Pruned, Reader, Salvage, Seq};
 use proptest::prelude::*;
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
@@ -24,6 +24,8 @@ enum Step {
     CloseReader,
     Retain(u16),
     Reopen,
+    /// The next steps are those of another process that has the log open.
+    Turn(u8),
 }
 
 fn step() -> impl Strategy<Value = Step> {
@@ -40,12 +42,16 @@ fn step() -> impl Strategy<Value = Step> {
         1 => Just(Step::CloseReader),
         1 => (0u16..60000).prop_map(Step::Retain),
         1 => Just(Step::Reopen),
+        6 => (0u8..3).prop_map(Step::Turn),
     ]
 }
 
 struct World {
     disk: SimDisk,
+    /// Whose turn it is.
     log: Log,
+    /// The others that have it open.
+    others: Vec<Log>,
     rng: SmallRng,
     model: BTreeMap<Seq, Row>,
     positions: BTreeMap<String, Seq>,
@@ -61,6 +67,7 @@ impl World {
         let disk = SimDisk::new(1);
         World {
             log: open(&disk),
+            others: vec![open(&disk), open(&disk)],
             disk,
             rng: SmallRng::seed_from_u64(1),
             model: BTreeMap::new(),
@@ -149,6 +156,11 @@ impl World {
                 self.reader = None;
                 self.log = open(&self.disk);
             }
+            Step::Turn(n) => {
+                if let Some(other) = self.others.get_mut(usize::from(n)) {
+                    std::mem::swap(&mut self.log, other);
+                }
+            }
         }
     }
 
@@ -169,14 +181,25 @@ impl World {
         }
     }
 
-    /// When everybody has passed everything, one segment and the spares remain.
+    /// When everybody has passed everything, one segment and the spares remain, however many have the log open.
     fn finish(mut self) {
         self.reader = None;
+        assert_eq!(
+            read_all(
+                &self.others[0],
+                self.log.status().expect("status").first - 1
+            )
+            .expect("read"),
+            read_all(&self.log, self.log.status().expect("status").first - 1).expect("read"),
+        );
         for name in self.positions.keys() {
             self.log.ack(name, self.last).expect("ack");
         }
         self.log.prune(self.last).expect("prune");
         let status = self.log.status().expect("status");
+        if self.retain == 0 {
+            assert_eq!(status.segments, 1, "{status:?}");
+        }
         let largest = 3 * options().segment_bytes;
         assert!(
             status.segments == 1 || status.bytes < self.retain + largest,
@@ -237,23 +260,59 @@ fn pruned_segments_are_written_again() {
     );
 }
 
+/// Without its state nobody knows who still needs the rows: the log is refused, not taken for a new one, and the way on prunes nothing by itself.
 #[test]
-fn an_adopted_log_is_not_pruned_by_itself() {
+fn a_log_without_its_state_is_refused_and_not_pruned_by_itself_once_it_is_repaired() {
     let disk = SimDisk::new(1);
     let log = open(&disk);
     assert!(log.config().expect("config").automatically_purge);
     let last = fill(&log, 3);
+    let state = format!("{}/state", common::DIR);
+    disk.remove(&state).expect("remove");
+    let is_named = |e: Error| matches!(e, Error::Damaged { segment, problem, .. } if segment == "state" && problem.contains("missing"));
+    // Who has it open, who opens it, who only reads it.
+    assert!(is_named(log.status().expect_err("no state")));
+    assert!(is_named(
+        log.subscribe("s", Begin::Start).expect_err("no state")
+    ));
+    assert!(is_named(log.prune(last).expect_err("no state")));
+    assert!(is_named(
+        Log::open(dir(&disk), options()).err().expect("no state")
+    ));
     drop(log);
-    disk.remove(&format!("{}/state", common::DIR))
-        .expect("remove");
-    let log = open(&disk);
+    assert!(is_named(
+        Log::open(dir(&disk), options()).err().expect("no state")
+    ));
+    assert!(is_named(
+        Log::open_read_only(dir(&disk), common::ID)
+            .err()
+            .expect("no state")
+    ));
+    assert!(!disk.exists(&state).expect("looks"), "none was made");
+    let report = densite_log::check(dir(&disk), common::ID).expect("check");
+    assert_eq!(
+        (report.problems.len(), report.problems[0].segment.as_str()),
+        (1, "state")
+    );
+    assert_eq!(report.rows, last);
+    let new: densite_log::LogDir = std::sync::Arc::new(disk.dir("/new-log"));
+    let done = Salvage::begin(dir(&disk), common::ID, None)
+        .expect("held")
+        .run(Some(new.clone()))
+        .expect("salvaged");
+    assert!(done.state_lost && done.lost.is_empty() && done.rows == last);
+    let log = Log::open(new.clone(), options()).expect("open");
     assert!(!log.config().expect("config").automatically_purge);
+    while log.status().expect("status").segments < 3 {
+        fill(&log, 3);
+    }
+    let last = log.last().expect("last");
     assert_eq!(log.purge(last).expect("purge"), Pruned::default());
     log.set_config(|c| c.automatically_purge = true)
         .expect("config");
     drop(log);
     let log = Log::open(
-        dir(&disk),
+        new,
         Options {
             create: false,
             ..options()
@@ -265,6 +324,27 @@ fn an_adopted_log_is_not_pruned_by_itself() {
         2,
         "kept with the log"
     );
+}
+
+/// Whoever makes a log may be stopped before it has a state: then there is nothing in it, and it is made again.
+#[test]
+fn a_log_that_was_not_finished_is_made_again() {
+    let disk = SimDisk::new(1);
+    drop(open(&disk));
+    let path = |name: &str| format!("{}/{name}", common::DIR);
+    let word = disk.contents(&path("end")).expect("there");
+    disk.remove(&path("state")).expect("remove");
+    disk.place(&path("end"), &[]);
+    let log = open(&disk);
+    assert!(log.config().expect("config").automatically_purge);
+    drop(log);
+    // With an end word it was finished once: a subscriber may have been added.
+    disk.remove(&path("state")).expect("remove");
+    disk.place(&path("end"), &word);
+    assert!(matches!(
+        Log::open(dir(&disk), options()),
+        Err(Error::Damaged { .. })
+    ));
 }
 
 #[test]

@@ -255,3 +255,60 @@ fn a_log_of_which_nothing_is_left_begins_behind_what_is_applied() {
         assert_eq!(log.status().expect("status").first, first);
     }
 }
+
+/// Who only reads keeps nobody from repairing the log: it must not go on with the files of both.
+#[test]
+fn a_reader_that_was_open_across_a_repair_notices() {
+    use densite_disk::{RealDir, exchange};
+    for without_end in [false, true] {
+        let tmp = tempfile::tempdir().expect("a directory");
+        let (here, there) = (tmp.path().join("app.db-log"), tmp.path().join("new"));
+        let dir = || Arc::new(RealDir::create(&here).expect("made"));
+        let log = Log::open(dir(), options()).expect("open");
+        let mut rng = SmallRng::seed_from_u64(5);
+        while log.status().expect("status").segments < 4 {
+            let txn = random_txn(&log, &tables(), &mut rng).0;
+            log.append(txn).expect("append");
+        }
+        let rows = read_all(&log, 0).expect("read");
+        drop(log);
+        if without_end {
+            dir().remove("end").expect("removed");
+        }
+        let reading = Log::open_read_only(dir(), ID).expect("open");
+        let mut reader = reading.read_after(0).expect("a reader");
+        let first = reader.next().expect("reads").expect("a record");
+        assert_eq!(first.first, 1);
+        let held = Salvage::begin(dir(), ID, None).expect("held");
+        let new = RealDir::create(&there).expect("made");
+        held.run(Some(Arc::new(new))).expect("salvaged");
+        exchange(&here, &there).expect("exchanged");
+        drop(held);
+        let log = Log::open(dir(), options()).expect("open");
+        let txn = random_txn(&log, &tables(), &mut rng).0;
+        let at = log.append(txn).expect("append");
+        assert!(at.first > rows.len() as u64);
+        let mut before = first.last();
+        let end = loop {
+            match reader.next() {
+                Ok(Some(record)) => {
+                    assert_eq!(
+                        record.first,
+                        before + 1,
+                        "without a hole as long as it reads"
+                    );
+                    before = record.last();
+                }
+                other => break other.map(|_| ()),
+            }
+        };
+        assert!(matches!(end, Err(Error::Replaced)), "{end:?}");
+        assert!(before <= rows.len() as u64, "it saw rows of the new log");
+        assert!(matches!(reading.last(), Err(Error::Replaced)));
+        assert!(matches!(reading.status(), Err(Error::Replaced)));
+        assert!(matches!(reading.subscribers(), Err(Error::Replaced)));
+        assert!(matches!(reading.read_after(0), Err(Error::Replaced)));
+        let again = Log::open_read_only(dir(), ID).expect("open");
+        assert_eq!(again.last().expect("last"), at.last);
+    }
+}

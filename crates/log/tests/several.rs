@@ -372,3 +372,20 @@ fn a_look_at_a_slot_is_not_taken_for_its_writer() {
     let seqs: Vec<u64> = read_all(&log, 0).expect("read").into_keys().collect();
     assert_eq!(seqs, [1, 2]);
 }
+
+/// Who has the right to apply has the log open: as long as it is there, nobody repairs the log.
+#[test]
+fn the_right_to_apply_keeps_the_log_open() {
+    let disk = SimDisk::new(1);
+    let log = open(&disk);
+    let lead = log.try_lead().expect("asks").expect("nobody else");
+    drop(log);
+    let salvage = || densite_log::Salvage::begin(common::dir(&disk), common::ID, None);
+    assert!(matches!(salvage(), Err(densite_log::Error::InUse)));
+    let other = open(&disk);
+    assert!(other.try_lead().expect("asks").is_none());
+    drop(lead);
+    assert!(other.try_lead().expect("asks").is_some());
+    drop(other);
+    salvage().expect("nobody has it open");
+}

@@ -15,6 +15,7 @@ mod wal;
 
 use crate::error::from_log;
 use crate::home::Home;
+use crate::medium::Medium;
 use crate::position::Position;
 use crate::read::Unapplied;
 use crate::recipe::Recipe;
@@ -23,6 +24,7 @@ use densite_sqlite::{Code, Error, Result};
 use outcome::Did;
 use parking_lot::{Condvar, Mutex};
 use round::Round;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -35,6 +37,10 @@ const WATCH: Duration = Duration::from_secs(1);
 const TAKEOVER: Duration = Duration::from_millis(100);
 /// How long an idle worker keeps its connection: after that nobody is kept from EXCLUSIVE or another journal mode.
 const LINGER: Duration = Duration::from_millis(300);
+/// Pause after a panic: long enough for another process to take over.
+const AFTER_PANIC: Duration = Duration::from_millis(500);
+/// How long a worker that waits for rows does not see that it is to end.
+const END_STEP: Duration = Duration::from_millis(10);
 /// Pause after a failure.
 const RETRY: Duration = Duration::from_millis(50);
 
@@ -45,6 +51,8 @@ struct State {
     applied: Seq,
     /// Why nothing is applied at the moment; `None` while it goes on, or while another process leads.
     trouble: Option<Error>,
+    /// That the worker panicked; `None` once it got through, or another process leads.
+    broken: Option<Error>,
     leads: bool,
 }
 
@@ -53,9 +61,10 @@ pub(crate) struct Applying {
     log: Log,
     dir: PathBuf,
     recipe: Recipe,
+    medium: Arc<dyn Medium>,
     unapplied: Arc<Unapplied>,
     stop: AtomicBool,
-    /// Somebody waits for what another process applies.
+    /// Somebody waits for what another process applies, or for what is not there although it was applied.
     asked: AtomicBool,
     state: Mutex<State>,
     news: Condvar,
@@ -75,7 +84,7 @@ impl Worker {
         let body = applying.clone();
         let thread = std::thread::Builder::new()
             .name("densite-apply".into())
-            .spawn(move || body.run())
+            .spawn(move || body.live())
             .map_err(|e| {
                 Error::new(
                     Code::NOMEM,
@@ -115,6 +124,7 @@ impl Applying {
             log: home.log().clone(),
             dir: home.dir().to_owned(),
             recipe,
+            medium: home.medium().clone(),
             unapplied: home.unapplied().clone(),
             stop: AtomicBool::new(false),
             asked: AtomicBool::new(false),
@@ -146,7 +156,30 @@ impl Applying {
             self.news.wait_for(&mut state, time);
         }
         let trouble = state.trouble.clone().filter(|_| state.leads);
-        (state.applied, trouble)
+        (state.applied, state.broken.clone().or(trouble))
+    }
+
+    /// Runs until the end of this worker, also beyond a panic: who waits is told of it, another process may lead meanwhile, and after a pause it begins anew.
+    fn live(&self) {
+        while !self.stops() {
+            let Err(panic) = catch_unwind(AssertUnwindSafe(|| self.run())) else {
+                return;
+            };
+            let said = panic.downcast_ref::<String>().map(String::as_str);
+            let said = said.or_else(|| panic.downcast_ref::<&str>().copied());
+            let error = Error::new(
+                Code::INTERNAL,
+                format!(
+                    "the worker panicked ({}) and will try again; this is a fault of Densite: nothing that was acknowledged is lost, it waits in the log",
+                    said.unwrap_or("without a word")
+                ),
+            );
+            self.tell(|s| {
+                s.leads = false;
+                s.broken = Some(error);
+            });
+            self.pause(AFTER_PANIC);
+        }
     }
 
     fn run(&self) {
@@ -159,6 +192,7 @@ impl Applying {
                     self.tell(|s| s.leads = false);
                 }
                 Ok(None) => {
+                    self.tell(|s| s.broken = None);
                     let is_due = watched.elapsed() >= WATCH && self.unapplied.is_kept();
                     if is_due || self.asked.swap(false, Ordering::AcqRel) {
                         watched = Instant::now();
@@ -191,6 +225,20 @@ impl Applying {
         self.look(Seq::MAX, time)
     }
 
+    /// Waits for rows after `seq`, or for somebody who waits although all is applied: the database may have gone back.
+    fn wait_for_rows(&self, seq: Seq, at_most: Option<Duration>) {
+        let until = at_most.map(|time| Instant::now() + time);
+        while !self.stops() {
+            match self.log.wait_after(seq, END_STEP) {
+                Ok(true) => return,
+                Ok(false) if self.asked.swap(false, Ordering::AcqRel) => return,
+                Ok(false) if until.is_some_and(|until| Instant::now() >= until) => return,
+                Ok(false) => {}
+                Err(_) => return self.pause(RETRY),
+            }
+        }
+    }
+
     /// Applies until the end of this worker.
     fn lead(&self) {
         let mut round: Option<Round> = None;
@@ -208,6 +256,7 @@ impl Applying {
                     self.tell(|s| {
                         s.applied = s.applied.max(seq);
                         s.trouble = None;
+                        s.broken = None;
                     });
                 }
                 Ok(Did::Nothing(seq)) => {
@@ -215,22 +264,13 @@ impl Applying {
                     self.tell(|s| {
                         s.applied = s.applied.max(seq);
                         s.trouble = None;
+                        s.broken = None;
                     });
                     if round.is_some() && active.elapsed() > LINGER {
                         round = None;
                     }
                     // It only ends early if there is something new; an error shows in the next round.
-                    let wait = if round.is_some() { LINGER } else { TAKEOVER };
-                    let mut waited = false;
-                    while !waited && !self.stops() {
-                        match self.log.wait_after(seq, wait) {
-                            Ok(more) => waited = more || round.is_some(),
-                            Err(_) => {
-                                self.pause(RETRY);
-                                waited = true;
-                            }
-                        }
-                    }
+                    self.wait_for_rows(seq, round.is_some().then_some(LINGER));
                 }
                 Ok(Did::Waits(error)) => {
                     self.tell(|s| s.trouble = Some(error));

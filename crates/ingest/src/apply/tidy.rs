@@ -142,7 +142,7 @@ impl Tidy {
             return Ok(());
         };
         self.pruned = Some(Instant::now());
-        crate::durable::sync(connection)?;
+        crate::durable::sync(connection, applying.medium.as_ref())?;
         applying
             .log
             .purge(position)

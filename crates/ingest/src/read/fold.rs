@@ -42,7 +42,6 @@ impl Folder {
 
     /// Applies one operation.
     pub(crate) fn apply(&mut self, target: &Target, state: &mut Option<Vec<Value>>, row: &Row<'_>) {
-        let width = target.columns.len();
         let Some(mapped) = self.mapped(target, row.table()) else {
             return;
         };
@@ -73,7 +72,8 @@ impl Folder {
             }
             Op::Insert => match (state.as_mut(), &mapped.policy) {
                 (None, _) | (Some(_), Some(OnConflict::Replace)) => {
-                    let mut fresh = vec![Value::Null; width];
+                    // What the log's row does not have came to the table later.
+                    let mut fresh = target.defaults();
                     set(&mut fresh, None);
                     *state = Some(fresh);
                 }

@@ -44,28 +44,28 @@ impl Reads {
 impl Session {
     /// xBegin.
     pub(crate) fn begin(&self) {
-        self.0.lock().reads.joined = true;
+        self.inner.lock().reads.joined = true;
     }
 
     pub(crate) fn is_joined(&self) -> bool {
-        self.0.lock().reads.joined
+        self.inner.lock().reads.joined
     }
 
     /// The log's end of the present transaction, if it has one.
     pub(crate) fn read_end(&self) -> Option<Seq> {
-        self.0.lock().reads.end
+        self.inner.lock().reads.end
     }
 
     pub(crate) fn set_read_end(&self, end: Seq) {
-        self.0.lock().reads.end = Some(end);
+        self.inner.lock().reads.end = Some(end);
     }
 
     pub(crate) fn cursor_opened(&self) {
-        self.0.lock().reads.cursors += 1;
+        self.inner.lock().reads.cursors += 1;
     }
 
     pub(crate) fn cursor_closed(&self) {
-        let reads = &mut self.0.lock().reads;
+        let reads = &mut self.inner.lock().reads;
         reads.cursors = reads.cursors.saturating_sub(1);
         reads.rest();
     }
@@ -76,7 +76,7 @@ impl Session {
         table: &str,
         key: &(Vec<String>, Vec<Collation>),
     ) -> Vec<Arc<Run>> {
-        let mut inner = self.0.lock();
+        let mut inner = self.inner.lock();
         let inner = &mut *inner;
         if inner.rows == 0 {
             return Vec::new();

@@ -1,0 +1,94 @@
+//! The file system that a database and its log are in.
+
+use densite_disk::{ErrorKind, Op, OpenMode, RealDir, Result, SyncKind};
+use densite_log::{LogDir, LogId, Options};
+use densite_sqlite::{Code, Error};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::sync::Arc;
+
+/// Which file a path leads to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Found {
+    /// The same for two paths exactly if they lead to the same file; on the host's file system device and inode.
+    pub identity: (u64, u64),
+    /// How many names (hard links) the file has.
+    pub names: u64,
+}
+
+/// A file system: the host's, or that on which a SQLite VFS of another kind has its files. The log is written through it, and it says which
+/// file a database is; the database itself is only ever reached through SQLite.
+pub trait Medium: Send + Sync {
+    /// Which file a database's path leads to. The file must not be opened for that: closing a descriptor would drop SQLite's locks.
+    ///
+    /// # Errors
+    /// `NotFound`, `Permission`, `Io`.
+    fn find(&self, path: &str) -> Result<Found>;
+
+    /// A directory; nothing is done until it is used.
+    fn dir(&self, path: &Path) -> LogDir;
+
+    /// A directory, made when it is missing; then its name is durable.
+    ///
+    /// # Errors
+    /// `NotFound` when the directory above it is missing, `Permission`, `Io`.
+    fn create_dir(&self, path: &Path) -> Result<LogDir>;
+
+    /// How a log of this id is opened.
+    fn options(&self, id: LogId) -> Options {
+        Options::new(id)
+    }
+}
+
+/// The host's file system.
+pub(crate) fn host() -> Arc<dyn Medium> {
+    Arc::new(Host)
+}
+
+struct Host;
+
+impl Medium for Host {
+    fn find(&self, path: &str) -> Result<Found> {
+        let meta =
+            std::fs::metadata(path).map_err(|e| densite_disk::Error::from_io(Op::Open, &e))?;
+        Ok(Found {
+            identity: (meta.dev(), meta.ino()),
+            names: meta.nlink(),
+        })
+    }
+
+    fn dir(&self, path: &Path) -> LogDir {
+        Arc::new(RealDir::new(path))
+    }
+
+    fn create_dir(&self, path: &Path) -> Result<LogDir> {
+        Ok(Arc::new(RealDir::create(path)?))
+    }
+}
+
+/// Makes durable what is in the file whose name is that of a database with an ending, if there is one.
+pub(crate) fn sync_beside(
+    medium: &dyn Medium,
+    path: &str,
+    ending: &str,
+) -> densite_sqlite::Result<()> {
+    let (parent, name) = (Path::new(path).parent(), Path::new(path).file_name());
+    let (Some(parent), Some(name)) = (parent, name) else {
+        return Ok(());
+    };
+    let name = format!("{}{ending}", name.to_string_lossy());
+    let synced = match medium.dir(parent).open(&name, OpenMode::Read) {
+        Err(e) if e.kind == ErrorKind::NotFound => Ok(()),
+        opened => opened.and_then(|file| file.sync(SyncKind::Full)),
+    };
+    synced.map_err(|e| Error::new(Code::IOERR_FSYNC, format!("{path}{ending}: {e}")))
+}
+
+/// Makes durable what was created, renamed and removed beside a database's file.
+pub(crate) fn sync_parent(medium: &dyn Medium, path: &str) -> densite_sqlite::Result<()> {
+    let Some(parent) = Path::new(path).parent() else {
+        return Ok(());
+    };
+    let synced = medium.dir(parent).sync();
+    synced.map_err(|e| Error::new(Code::IOERR_FSYNC, format!("{}: {e}", parent.display())))
+}

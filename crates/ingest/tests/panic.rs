@@ -1,0 +1,56 @@
+//! A panic in the worker: who waits is told, nothing is lost, and the worker begins anew.
+
+mod common;
+#[path = "common/flaky.rs"]
+mod flaky;
+
+use common::{Db, all, create, one, wait};
+use flaky::{Panics, connect};
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+#[test]
+fn a_panic_of_the_worker_is_told_and_it_begins_anew() {
+    let db = Db::new("CREATE TABLE t(id INTEGER PRIMARY KEY)");
+    let panics = Panics::default();
+    let con = connect(&db.path(), &panics);
+    create(&con, "t", "").expect("the ingest table");
+    con.execute_batch("INSERT INTO t_in VALUES (1)")
+        .expect("inserts");
+    wait(&con);
+    panics.store(u64::MAX, Ordering::SeqCst);
+    con.execute_batch("INSERT INTO t_in VALUES (2)")
+        .expect("it is the log that acknowledges");
+    let begun = Instant::now();
+    let said = con
+        .query_row("SELECT densite_wait()", [], |_| Ok(()))
+        .expect_err("nobody applies")
+        .to_string();
+    assert!(begun.elapsed() < Duration::from_secs(5));
+    assert!(
+        said.contains("panicked (a read that panics)")
+            && said.contains("nothing that was acknowledged is lost"),
+        "{said}"
+    );
+    // Writers past the limit are told as well, instead of waiting for nobody.
+    one::<i64>(&con, "SELECT densite_config('max_unapplied_bytes', 100)");
+    con.execute_batch("INSERT INTO t_in VALUES (3)")
+        .expect_err("too much is unapplied already");
+    one::<i64>(&con, "SELECT densite_config('max_unapplied_bytes', 0)");
+    // It goes on by itself.
+    panics.store(0, Ordering::SeqCst);
+    let until = Instant::now() + Duration::from_secs(20);
+    while con
+        .query_row("SELECT densite_wait()", [], |_| Ok(()))
+        .is_err()
+    {
+        assert!(Instant::now() < until, "it did not begin anew");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    assert_eq!(all(&con, "SELECT id FROM t"), ["1", "2"]);
+    con.execute_batch("INSERT INTO t_in VALUES (4)")
+        .expect("inserts");
+    wait(&con);
+    assert_eq!(all(&con, "SELECT id FROM t"), ["1", "2", "4"]);
+    assert_eq!(all(&con, "SELECT error FROM densite_rejects"), [""; 0]);
+}

@@ -1,0 +1,74 @@
+//! A subscriber that reads while the log is pruned behind it, also by somebody else who acknowledges under the same name.
+
+mod common;
+#[path = "common/flaky.rs"]
+mod flaky;
+
+use common::{Db, create, one, wait};
+use flaky::{Panics, connect};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+fn numbers(con: &rusqlite::Connection, rows: i64) -> rusqlite::Result<Vec<i64>> {
+    let mut statement = con.prepare("SELECT seq FROM densite_log('s', ?1)")?;
+    let seen = statement.query_map([rows], |row| row.get(0))?;
+    seen.collect()
+}
+
+/// What is answered is always a piece of the log without a hole that begins behind a position the subscriber had, never an error about rows that were pruned in between.
+#[test]
+fn reading_and_pruning_at_once() {
+    let db = Db::new("CREATE TABLE t(id INTEGER PRIMARY KEY, pad)");
+    let panics = Panics::default();
+    let open = || connect(&db.path(), &panics);
+    let con = open();
+    create(&con, "t", "").expect("the ingest table");
+    one::<i64>(&con, "SELECT densite_subscribe('s', 'start')");
+    let over = AtomicBool::new(false);
+    let rows = 4000;
+    std::thread::scope(|s| {
+        let reads = s.spawn(|| {
+            let con = open();
+            let mut answers = 0;
+            while !over.load(Ordering::Acquire) {
+                let seen = numbers(&con, 100).expect("reads");
+                assert!(seen.windows(2).all(|w| w[1] == w[0] + 1), "{seen:?}");
+                answers += u64::from(!seen.is_empty());
+            }
+            answers
+        });
+        s.spawn(|| {
+            let con = open();
+            let mut at = 0;
+            while at < rows {
+                let seen = numbers(&con, 300).expect("reads");
+                let Some((first, last)) = seen.first().zip(seen.last()) else {
+                    continue;
+                };
+                assert_eq!(
+                    *first,
+                    at + 1,
+                    "a row was pruned before it was acknowledged"
+                );
+                at = *last;
+                one::<i64>(&con, &format!("SELECT densite_ack('s', {at})"));
+                con.query_row("SELECT densite_prune()", [], |_| Ok(())).ok();
+            }
+            over.store(true, Ordering::Release);
+        });
+        for i in 0..rows / 20 {
+            con.execute_batch(&format!("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 20) INSERT INTO t_in SELECT {i} * 20 + i, randomblob(100) FROM n"))
+                .expect("inserts");
+        }
+        assert!(reads.join().expect("no panic") > 0);
+    });
+    wait(&con);
+    assert_eq!(one::<i64>(&con, "SELECT count(*) FROM t"), rows);
+    con.query_row("SELECT densite_prune()", [], |_| Ok(()))
+        .expect("prunes");
+    let segments = std::fs::read_dir(db.log_dir()).expect("a folder");
+    let segments = segments.filter(|e| {
+        let name = e.as_ref().expect("an entry").file_name();
+        name.to_string_lossy().ends_with(".seg")
+    });
+    assert_eq!(segments.count(), 1, "everybody has passed everything");
+}

@@ -1,0 +1,271 @@
+//! Ingest on a simulated disk that has the database and its log: writers in several processes, the worker that applies, takeover, a subscriber that acknowledges, checkpoints,
+//! pruning, a disk that is full now and then; and the power goes at any change of the disk.
+//!
+//! What is found afterwards is held against what was told: every acknowledged row is in its table once, or among the rejects once; a transaction that was not acknowledged is there whole or not at all; what was
+//! rolled back is not there; the subscriber is where it was told that it is, and finds all that follows; the database is sound, and ingest goes on.
+//!
+//! A seed says what is asked for, and what a cut leaves. It does not say how the threads take turns, so each run is another one; a failure tells what the disk was asked to do last.
+
+mod actors;
+mod ledger;
+mod site;
+mod verify;
+
+pub use actors::SUBSCRIBER;
+pub use ledger::{Ledger, Told};
+pub use site::{LOG, PATH, Process, Site, Under, options};
+pub use verify::{At, verify};
+
+use actors::{Stage, keeper, subscriber, writer};
+use densite_disk::sim::{Capture, EntryPolicy, Extension, SimDisk, WriteOrder};
+use densite_log::Log;
+use parking_lot::RwLock;
+use rand::rngs::SmallRng;
+use rand::{RngExt, SeedableRng};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::time::Duration;
+
+/// What a run is like.
+#[derive(Debug, Clone, Copy)]
+pub struct Workload {
+    /// Of everything that is random in it.
+    pub seed: u64,
+    /// `WAL` or `DELETE`.
+    pub journal: &'static str,
+    /// Whether the disk is full now and then.
+    pub fills: bool,
+}
+
+/// What was looked at.
+#[derive(Debug, Default, Clone, Copy)]
+pub struct Tally {
+    /// Cuts.
+    pub cuts: usize,
+    /// Transactions that were acknowledged.
+    pub acknowledged: usize,
+    /// Runs that ended with a log whose first rows were pruned.
+    pub pruned: u64,
+}
+
+const TABLES: &str = "CREATE TABLE t(id INTEGER PRIMARY KEY, w INT, n INT, u INT UNIQUE, pad TEXT, CHECK (n % 10 <> 7)); CREATE INDEX by_n ON t(w, n);
+    CREATE TABLE bare(w INT, n INT, pad TEXT)";
+
+impl Workload {
+    /// A disk that has the database, durably, and no log.
+    ///
+    /// # Panics
+    /// When SQLite cannot make it.
+    pub fn prepared(&self, site: &Site) -> SimDisk {
+        let disk = SimDisk::new(self.seed);
+        site.boot(&disk);
+        let con = site.process().plain().expect("opens");
+        con.execute_batch(&format!("PRAGMA journal_mode = {}; {TABLES}", self.journal))
+            .expect("the tables");
+        con.close().expect("closes");
+        let disk = disk.snapshot();
+        let mut rng = SmallRng::seed_from_u64(self.seed);
+        // Copies have them too.
+        disk.set_entry_policy(
+            [EntryPolicy::DirSync, EntryPolicy::FileSync][rng.random_range(0..2)],
+        );
+        disk.set_extension([Extension::Zeros, Extension::Garbage][rng.random_range(0..2)]);
+        disk.set_write_order([WriteOrder::Any, WriteOrder::InFile][rng.random_range(0..2)]);
+        disk
+    }
+
+    /// Runs it on this disk, to its end or until the power goes.
+    pub fn run(&self, site: &Site, disk: &SimDisk) -> Ledger {
+        site.boot(disk);
+        let ledger = Ledger::default();
+        let stage = Stage {
+            disk,
+            ledger: &ledger,
+            over: AtomicBool::new(false),
+            room: RwLock::default(),
+            transactions: 25,
+        };
+        let processes: Vec<Process> = (0..4).map(|_| site.process()).collect();
+        std::thread::scope(|s| {
+            let writers: Vec<_> = (0..2)
+                .map(|w| {
+                    let (stage, process) = (&stage, &processes[w]);
+                    let seed = self.seed.wrapping_mul(31) + w as u64;
+                    s.spawn(move || writer(stage, process, w as i64 + 1, seed))
+                })
+                .collect();
+            s.spawn(|| subscriber(&stage, &processes[2], self.seed ^ 0x51));
+            s.spawn(|| keeper(&stage, &processes[3], self.seed ^ 0x72, self.fills));
+            for writer in writers {
+                writer.join().expect("no panic");
+            }
+            stage.over.store(true, Ordering::Release);
+        });
+        disk.set_capacity(None);
+        ledger
+    }
+
+    /// One run with `cuts` captures of what a cut would leave, and its end; then runs that are really cut.
+    ///
+    /// # Panics
+    /// When anything is not as promised.
+    pub fn crash(&self, site: &Site, cuts: u64, real_cuts: u64) -> Tally {
+        let mut tally = Tally::default();
+        let prepared = self.prepared(site);
+        // How many changes a run has is another number each time; this is about the least.
+        let changes = 900;
+        let disk = prepared.snapshot();
+        let mut rng = SmallRng::seed_from_u64(self.seed ^ 0xc0);
+        for _ in 0..cuts {
+            let seed = rng.random();
+            // The beginning, where the database comes to name its log, is a small part of a run and has promises of its own.
+            let last = if rng.random_ratio(1, 4) { 120 } else { changes };
+            disk.capture_at(rng.random_range(1..last), Capture::Cut(seed));
+        }
+        disk.set_trace(true);
+        let ledger = self.run(site, &disk);
+        let (trace, captures) = (disk.take_trace(), disk.take_captures());
+        self.judge(site, &disk, At(None), &ledger, "the end", &trace);
+        tally.acknowledged += ledger.acknowledged();
+        tally.pruned += u64::from(first_row(&disk) > 1);
+        for c in captures {
+            let until = usize::try_from(c.change)
+                .unwrap_or(usize::MAX)
+                .min(trace.len());
+            let what = format!(
+                "a cut at change {} of {}, {:?}",
+                c.change,
+                trace.len(),
+                c.how
+            );
+            self.judge(
+                site,
+                &c.disk,
+                At(Some(c.change)),
+                &ledger,
+                &what,
+                &trace[..until],
+            );
+            tally.cuts += 1;
+        }
+        for _ in 0..real_cuts {
+            let disk = prepared.snapshot();
+            disk.cut_at_change(rng.random_range(1..changes));
+            disk.set_trace(true);
+            let ledger = self.run(site, &disk);
+            let seed = rng.random();
+            let what = format!("a real cut at change {}, cut seed {seed}", disk.changes());
+            let after = disk.power_cut(seed);
+            self.judge(site, &after, At(None), &ledger, &what, &disk.take_trace());
+            tally.cuts += 1;
+            tally.acknowledged += ledger.acknowledged();
+        }
+        tally
+    }
+
+    /// The database is put back as it was at some moments of a run, the log is that of its end. Answers how often that was refused, and how often everything was caught up.
+    ///
+    /// # Panics
+    /// When it is refused although the log has what is missing, or taken although it has not, or anything is not as promised.
+    pub fn restored(&self, site: &Site, moments: u64) -> (usize, usize) {
+        let disk = self.prepared(site).snapshot();
+        let mut rng = SmallRng::seed_from_u64(self.seed ^ 0xba);
+        for _ in 0..moments {
+            disk.capture_at(rng.random_range(1..900), Capture::Snapshot);
+        }
+        let ledger = self.run(site, &disk);
+        let (mut refused, mut caught_up) = (0, 0);
+        for old in disk.take_captures() {
+            let what = format!("restored as it was at change {}", old.change);
+            let now = disk.snapshot();
+            for ending in ["", "-wal", "-journal"] {
+                let path = format!("{PATH}{ending}");
+                match old.disk.contents(&path) {
+                    Some(bytes) => now.place(&path, &bytes),
+                    None => drop(now.remove(&path)),
+                }
+            }
+            site.boot(&now);
+            let first = first_row(&now);
+            let applied = {
+                let con = site.process().plain().expect("opens");
+                con.query_row("SELECT seq FROM densite_applied", [], |row| {
+                    row.get::<_, i64>(0)
+                })
+            };
+            let reaches_back = applied
+                .as_ref()
+                .is_ok_and(|seq| first <= seq.cast_unsigned() + 1);
+            if reaches_back {
+                self.judge(site, &now, At(None), &ledger, &what, &[]);
+                caught_up += 1;
+                continue;
+            }
+            let said = site.process().ingest().expect_err(&what).to_string();
+            let why = match applied {
+                Ok(_) => "restored from an older backup",
+                // From before it had a log.
+                Err(_) => "does not name",
+            };
+            assert!(
+                said.contains(why),
+                "DENSITE_SEED={} {what}: {said}",
+                self.seed
+            );
+            refused += 1;
+        }
+        (refused, caught_up)
+    }
+
+    fn judge(
+        &self,
+        site: &Site,
+        disk: &SimDisk,
+        at: At,
+        ledger: &Ledger,
+        what: &str,
+        trace: &[String],
+    ) {
+        let what = format!("DENSITE_SEED={} {self:?}: {what}", self.seed);
+        let watched = watch(what.clone());
+        let wrong = ledger.wrong.lock().first().cloned();
+        let verdict = match wrong {
+            Some(wrong) => Err(wrong),
+            None => {
+                disk.set_capacity(None);
+                verify(site, disk, at, ledger)
+            }
+        };
+        drop(watched);
+        if let Err(wrong) = verdict {
+            let from = trace.len().saturating_sub(40);
+            panic!(
+                "{what}: {wrong}\nthe disk was asked last:\n{}",
+                trace[from..].join("\n")
+            );
+        }
+    }
+}
+
+/// Number of the first row in the log.
+fn first_row(disk: &SimDisk) -> u64 {
+    let dir = Arc::new(disk.dir(LOG));
+    let id = densite_log::id_in(dir.clone())
+        .expect("reads")
+        .expect("a log");
+    let log = Log::open_read_only(dir, id).expect("opens");
+    log.status().expect("a status").first
+}
+
+/// Ends the program if what it is told to watch goes on for minutes: a wait that never ends would not say which seed it was.
+fn watch(what: String) -> Sender<()> {
+    let (done, wait) = channel();
+    std::thread::spawn(move || {
+        if wait.recv_timeout(Duration::from_secs(120)) == Err(RecvTimeoutError::Timeout) {
+            eprintln!("{what}: it does not end");
+            std::process::abort();
+        }
+    });
+    done
+}

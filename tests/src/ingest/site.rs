@@ -1,0 +1,191 @@
+//! Where ingest runs: one simulated disk that has the database and its log, and processes on it.
+//!
+//! What makes a process here is a log of its own that is open (its locks, its slot, its worker), so a value of [`Process`] is one as far as the log and ingest can tell.
+
+use crate::procs::subject;
+use crate::simvfs::SimVfs;
+use densite_disk::sim::SimDisk;
+use densite_disk::{File, OpenMode, Result};
+use densite_ingest::{Found, Medium};
+use densite_log::{LogDir, LogId, Options};
+use parking_lot::Mutex;
+use rusqlite::{Connection, OpenFlags};
+use std::ffi::CString;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+/// The database of every test.
+pub const PATH: &str = "/db/app.db";
+/// Its log.
+pub const LOG: &str = "/db/app.db-log";
+
+/// What is under SQLite.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Under {
+    /// The simulated disk.
+    Plain,
+    /// Densite, and then the simulated disk.
+    Densite,
+}
+
+/// The machine, and the VFS through which SQLite sees its disk.
+pub struct Site {
+    name: String,
+    under: Under,
+    life: Mutex<Life>,
+}
+
+/// From one start of the machine to the next. Each has VFSs of its own: what a process knows of a file it knows by the VFS and the path, and no process lives on when the power goes.
+struct Life {
+    number: u64,
+    host: SimVfs,
+    vfs: String,
+}
+
+/// See the module.
+#[derive(Clone)]
+pub struct Process {
+    medium: Arc<SimMedium>,
+    vfs: String,
+}
+
+struct SimMedium {
+    disk: SimDisk,
+    process: u64,
+}
+
+/// How the log is opened: small segments, so that there are many to prune.
+pub fn options(id: LogId) -> Options {
+    Options {
+        segment_bytes: 12 << 10,
+        grow_bytes: 2 << 10,
+        group_bytes_max: 4 << 10,
+        ..Options::new(id)
+    }
+}
+
+impl Medium for SimMedium {
+    fn find(&self, path: &str) -> Result<Found> {
+        let file = self.disk.open(path, OpenMode::Read)?;
+        let identity = (self.process, file.identity()?.1);
+        Ok(Found { identity, names: 1 })
+    }
+
+    fn dir(&self, path: &Path) -> LogDir {
+        Arc::new(self.disk.dir(&path.to_string_lossy()))
+    }
+
+    fn create_dir(&self, path: &Path) -> Result<LogDir> {
+        Ok(self.dir(path))
+    }
+
+    fn options(&self, id: LogId) -> Options {
+        options(id)
+    }
+}
+
+impl Life {
+    fn begin(name: &str, number: u64, under: Under, disk: &SimDisk) -> Life {
+        let vfs = format!("{name}-{number}");
+        let below = match under {
+            Under::Plain => vfs.clone(),
+            Under::Densite => format!("{vfs}-host"),
+        };
+        let host = SimVfs::register(&below, disk.clone());
+        if under == Under::Densite {
+            let c_name = |name: &str| CString::new(name).expect("no zero");
+            densite_vfs::register(subject::api(), &c_name(&vfs), Some(&c_name(&below)), false)
+                .expect("register");
+        }
+        Life { number, host, vfs }
+    }
+}
+
+impl Site {
+    /// A machine whose VFSs have names that begin so.
+    pub fn new(name: &str, under: Under) -> Site {
+        Site {
+            name: name.to_owned(),
+            under,
+            life: Mutex::new(Life::begin(name, 0, under, &SimDisk::new(0))),
+        }
+    }
+
+    /// Starts the machine on `disk`; every connection of its earlier life is closed by then.
+    ///
+    /// # Panics
+    /// When a file stays open for seconds.
+    pub fn boot(&self, disk: &SimDisk) {
+        let mut life = self.life.lock();
+        let patience = Instant::now() + Duration::from_secs(10);
+        while life.host.open_files() > 0 && Instant::now() < patience {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        assert_eq!(life.host.open_files(), 0, "every connection is closed");
+        // A VFS is never freed, and would keep the disk.
+        life.host.reboot(SimDisk::new(0));
+        *life = Life::begin(&self.name, life.number + 1, self.under, disk);
+    }
+
+    /// A new process on the machine.
+    pub fn process(&self) -> Process {
+        static NEXT: AtomicU64 = AtomicU64::new(1);
+        let life = self.life.lock();
+        let medium = SimMedium {
+            disk: life.host.disk(),
+            process: NEXT.fetch_add(1, Ordering::Relaxed),
+        };
+        Process {
+            medium: Arc::new(medium),
+            vfs: life.vfs.clone(),
+        }
+    }
+}
+
+impl Process {
+    /// A connection without ingest.
+    ///
+    /// # Errors
+    /// SQLite's.
+    pub fn plain(&self) -> rusqlite::Result<Connection> {
+        let con = Connection::open_with_flags_and_vfs(
+            format!("file:{PATH}?threads=0"),
+            OpenFlags::default(),
+            self.vfs.as_str(),
+        )?;
+        con.busy_timeout(Duration::from_secs(10))?;
+        Ok(con)
+    }
+
+    /// A connection with the functions of ingest.
+    ///
+    /// # Errors
+    /// SQLite's.
+    ///
+    /// # Panics
+    /// When the functions cannot be added.
+    pub fn connect(&self) -> rusqlite::Result<Connection> {
+        let con = self.plain()?;
+        // SAFETY: an open connection of that library.
+        let lent =
+            unsafe { densite_sqlite::Connection::borrow(subject::api(), con.handle().cast()) }
+                .expect("a connection");
+        densite_ingest::create_functions_on(&lent, self.medium.clone()).expect("functions");
+        Ok(con)
+    }
+
+    /// A connection with ingest into both tables of the workload.
+    ///
+    /// # Errors
+    /// SQLite's, ingest's.
+    pub fn ingest(&self) -> rusqlite::Result<Connection> {
+        let con = self.connect()?;
+        con.execute_batch(
+            "CREATE VIRTUAL TABLE temp.t_in USING densite_ingest(t);
+             CREATE VIRTUAL TABLE temp.bare_in USING densite_ingest(bare)",
+        )?;
+        Ok(con)
+    }
+}
