@@ -99,7 +99,7 @@ def picture(path, sections, about):
         names, values = [name for name, _ in bars], [value for _, value in bars]
         colours = ["#c2571a" if name.startswith("densite") else "#8a97a6" for name in names]
         drawn = field.barh(names, values, color=colours, height=0.72)
-        field.bar_label(drawn, [f" {value:.2f}" for value in values], fontsize=8)
+        field.bar_label(drawn, [f" {value:.3g}" for value in values], fontsize=8)
         field.set_title(title, loc="left", fontsize=10, fontweight="bold")
         field.tick_params(axis="y", labelsize=8, length=0)
         field.set_xticks([])
