@@ -23,6 +23,9 @@ pub(crate) enum Compare {
     /// Ours by itself, which is to be at least the target
     #[serde(rename = "ours at least")]
     AtLeast,
+    /// Ours divided by the base, which is to be at least the target
+    #[serde(rename = "ratio at least")]
+    RatioAtLeast,
 }
 
 /// One number that is compared, with the limit that it is to keep to.
@@ -34,7 +37,7 @@ pub(crate) struct Figure {
     pub(crate) ours: f64,
     pub(crate) compare: Compare,
     pub(crate) value: f64,
-    /// The largest value wanted (the smallest, of [`Compare::AtLeast`]); none for what is only told
+    /// The largest value wanted (the smallest, of [`Compare::AtLeast`] and [`Compare::RatioAtLeast`]); none for what is only told
     pub(crate) target: Option<f64>,
     pub(crate) met: Option<bool>,
 }
@@ -49,7 +52,7 @@ impl Figure {
         target: Option<f64>,
     ) -> Self {
         let value = match compare {
-            Compare::Ratio => ours / base,
+            Compare::Ratio | Compare::RatioAtLeast => ours / base,
             Compare::Difference => ours - base,
             Compare::Ours | Compare::AtLeast => ours,
         };
@@ -61,7 +64,7 @@ impl Figure {
             value,
             target,
             met: target.map(|t| match compare {
-                Compare::AtLeast => value >= t,
+                Compare::AtLeast | Compare::RatioAtLeast => value >= t,
                 _ => value <= t,
             }),
         }
@@ -186,6 +189,10 @@ mod tests {
         );
         assert_eq!(
             Figure::new("x", Compare::AtLeast, 5.0, 6.0, Some(7.0)).met,
+            Some(false)
+        );
+        assert_eq!(
+            Figure::new("x", Compare::RatioAtLeast, 2.0, 29.0, Some(15.0)).met,
             Some(false)
         );
         assert_eq!(

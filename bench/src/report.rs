@@ -34,6 +34,7 @@ fn cells(outcome: &Outcome, figure: &Figure) -> [String; 6] {
     };
     let (value, sign) = match figure.compare {
         Compare::Ratio => (format!("{:.2} ×", figure.value), " ×"),
+        Compare::RatioAtLeast => (format!("{} ×", number(figure.value)), " ×"),
         Compare::Difference => (
             format!(
                 "{}{}",
@@ -46,7 +47,7 @@ fn cells(outcome: &Outcome, figure: &Figure) -> [String; 6] {
     };
     let limit = match figure.compare {
         Compare::Difference => "≤ +",
-        Compare::AtLeast => "≥ ",
+        Compare::AtLeast | Compare::RatioAtLeast => "≥ ",
         Compare::Ratio | Compare::Ours => "≤ ",
     };
     let target = figure
