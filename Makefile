@@ -4,6 +4,7 @@
 #   make test          every test: the workspace's own, the Python package's, then SQLite's
 #   make bench         what the README claims, side by side with plain SQLite; writes bench/RESULTS.md
 #                        QUICK=1     small data (scale factor 0.1), a few minutes
+#                        LONG=1      an hour of constant load
 #                        ONLY=q1,q8  these measures only        ROUNDS=9   how often each is taken
 #                        DB=path     the stored size of any SQLite database instead
 #   make wheel         the Python package with the extension and the command: target/wheels/densite-*-py3-none-manylinux_*.whl
@@ -68,7 +69,7 @@ sqlite-suite: need-test ext
 
 bench: need-build
 	$(RELEASE) -p densite-extension -p densite-cli -p densite-bench
-	$(BENCH) bench $(if $(QUICK),--quick) $(if $(ONLY),--only '$(ONLY)') $(if $(ROUNDS),--rounds '$(ROUNDS)') $(if $(DB),--db '$(DB)')
+	$(BENCH) bench $(if $(QUICK),--quick) $(if $(LONG),--long) $(if $(ONLY),--only '$(ONLY)') $(if $(ROUNDS),--rounds '$(ROUNDS)') $(if $(DB),--db '$(DB)')
 
 # The long runs are ignored tests, named long_crash..., long_model... and long_fuzz..., which read DENSITE_MINUTES and DENSITE_SEED.
 crash: need-build ext

@@ -108,13 +108,15 @@ impl Measure {
             | Measure::CommitLatency
             | Measure::IngestSingle
             | Measure::IngestLatency
-            | Measure::IngestPrune
             | Measure::IngestConstant
             | Measure::IngestLookup
             | Measure::IngestMemory
             | Measure::IngestVotes
             | Measure::Workloads => 1,
-            Measure::IngestBurst | Measure::IngestBurstLarge | Measure::IngestApply => 2,
+            Measure::IngestBurst
+            | Measure::IngestBurstLarge
+            | Measure::IngestApply
+            | Measure::IngestPrune => 2,
             Measure::VacuumInto
             | Measure::CompressInto
             | Measure::BulkLoad

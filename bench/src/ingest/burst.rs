@@ -96,7 +96,7 @@ struct Found {
 
 /// What is there after the process was killed, through ingest: rows of the log count.
 fn recovered(file: &Path, job: &Write, records: &[Record], before: u64) -> Result<Found> {
-    let con = job.prepare()?;
+    let con = job.open()?;
     let there: i64 = con.query_row("SELECT count(*) FROM vote_in", [], |row| row.get(0))?;
     let there = there.unsigned_abs();
     let acknowledged: Vec<&Record> = records

@@ -149,7 +149,7 @@ pub(crate) fn measure(measure: Measure, rounds: u64, place: &Place<'_>) -> Resul
         Measure::IngestSingle => single::measure(place)?,
         Measure::IngestLatency => latency::measure(place)?,
         Measure::IngestApply => apply::measure(place, rounds)?,
-        Measure::IngestPrune => prune::measure(place)?,
+        Measure::IngestPrune => prune::measure(place, rounds)?,
         Measure::IngestConstant => constant::measure(place)?,
         Measure::IngestLookup => unapplied::lookups(place)?,
         Measure::IngestMemory => unapplied::memory(place)?,

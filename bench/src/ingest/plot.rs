@@ -127,7 +127,7 @@ fn diagram<D: DrawingBackend<ErrorType: 'static>>(
     Ok(())
 }
 
-/// A logarithmic axis of whole decades, marked at each of them.
+/// A logarithmic axis of whole decades, marked at each of them, and within if there are few.
 #[derive(Clone, Debug)]
 struct Decades {
     from: i32,
@@ -157,7 +157,16 @@ impl Ranged for Decades {
     }
 
     fn key_points<Hint: KeyPointHint>(&self, _: Hint) -> Vec<f64> {
-        (self.from..=self.to).map(|n| 10f64.powi(n)).collect()
+        let within: &[f64] = if self.to - self.from <= 2 {
+            &[1.0, 2.0, 5.0]
+        } else {
+            &[1.0]
+        };
+        let of_decade = |n: i32| within.iter().map(move |k| k * 10f64.powi(n));
+        (self.from..self.to)
+            .flat_map(of_decade)
+            .chain([10f64.powi(self.to)])
+            .collect()
     }
 
     fn range(&self) -> std::ops::Range<f64> {
@@ -172,7 +181,7 @@ impl ValueFormatter<f64> for Decades {
             v if v >= 1e3 => format!("{:.0},000", v / 1e3),
             v if v >= 1.0 => format!("{v:.0}"),
             v => {
-                let digits = (-v.log10()).round().max(1.0) as usize;
+                let digits = (-v.log10()).ceil().max(1.0) as usize;
                 format!("{v:.digits$}")
             }
         }

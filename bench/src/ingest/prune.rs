@@ -34,15 +34,24 @@ const ACKNOWLEDGING: u64 = u64::MAX;
 /// Times of writes, each with the number of its turn.
 type Waits = Vec<(u64, Duration)>;
 
-pub(super) fn measure(place: &Place<'_>) -> Result<Vec<Figure>> {
+pub(super) fn measure(place: &Place<'_>, rounds: u64) -> Result<Vec<Figure>> {
+    let mut probes = Rate::default();
+    let mut seen = Seen::default();
+    for _ in 0..rounds {
+        probes.probe(place.work, true)?;
+        round(place, &mut seen)?;
+        probes.probe(place.work, false)?;
+    }
+    Ok(seen.figures(place, probes))
+}
+
+/// A backlog that is made and pruned.
+fn round(place: &Place<'_>, seen: &mut Seen) -> Result<()> {
     let backlog: u64 = if place.quick { 4 << 20 } else { 3 << 30 };
     let dir = place.fresh("backlog-log")?;
-    let mut probes = Rate::default();
-    probes.probe(place.work, true)?;
-    let id = LogId::random()?;
     let mut options = Options {
         create: true,
-        ..Options::new(id)
+        ..Options::new(LogId::random()?)
     };
     if place.quick {
         options.segment_bytes = 1 << 20;
@@ -50,20 +59,19 @@ pub(super) fn measure(place: &Place<'_>) -> Result<Vec<Figure>> {
     let opened = RealDir::create(&dir).map_err(densite_log::Error::from)?;
     let log = Log::open(Arc::new(opened), options)?;
     let ends = fill(&log, backlog)?;
-    let before = log.status()?;
-    let (waits, turns) = take_turns(&log, &ends, if place.quick { 8 } else { usize::MAX })?;
-    let left = log.status()?;
+    let before = log.status()?.bytes;
+    let (waits, turns) = take_turns(&log, &ends)?;
+    let left = log.status()?.bytes;
     drop(log);
-    probes.probe(place.work, false)?;
-    std::fs::remove_dir_all(&dir)
-        .map_err(|e| Failure(format!("cannot remove {}: {e}", dir.display())))?;
     place.clear()?;
     eprintln!(
-        "{} MiB before, {} MiB after {turns} turns",
-        before.bytes >> 20,
-        left.bytes >> 20
+        "{} MiB before, {} after {turns} turns",
+        before >> 20,
+        left >> 20
     );
-    Ok(figures(place, &waits, turns, before.bytes, probes))
+    seen.add(&waits, turns);
+    seen.backlog = before;
+    Ok(())
 }
 
 /// Fills the log with what a subscriber holds; answers the last row of each segment's worth.
@@ -90,7 +98,7 @@ fn fill(log: &Log, backlog: u64) -> Result<Vec<u64>> {
 }
 
 /// Even turns without, odd turns with pruning.
-fn take_turns(log: &Log, ends: &[u64], most: usize) -> Result<(Waits, u64)> {
+fn take_turns(log: &Log, ends: &[u64]) -> Result<(Waits, u64)> {
     let table = Table::new("vote", ["user", "article"], 2, "")?;
     let mut small = Batch::new(&table, Op::Insert);
     for n in 0..400 {
@@ -118,7 +126,7 @@ fn take_turns(log: &Log, ends: &[u64], most: usize) -> Result<(Waits, u64)> {
         });
         let prunes = || -> Result<()> {
             let mut quiet = TURN;
-            for end in ends.iter().take(most) {
+            for end in ends {
                 std::thread::sleep(quiet);
                 // An acknowledgement is a sync of its own and no part of pruning: it belongs to no turn.
                 turn.store(ACKNOWLEDGING, Ordering::SeqCst);
@@ -138,7 +146,7 @@ fn take_turns(log: &Log, ends: &[u64], most: usize) -> Result<(Waits, u64)> {
         let waits = writer
             .join()
             .unwrap_or_else(|_| Err(Failure("the thread that appends panicked".into())))?;
-        pruned.map(|()| (waits, ends.len().min(most) as u64 * 2 + 1))
+        pruned.map(|()| (waits, ends.len() as u64 * 2 + 1))
     })
 }
 
@@ -146,83 +154,87 @@ fn turns_of(end: &u64, ends: &[u64]) -> u64 {
     ends.partition_point(|e| e < end) as u64
 }
 
-fn figures(
-    place: &Place<'_>,
-    waits: &Waits,
-    turns: u64,
+/// What all rounds saw, in ms.
+#[derive(Default)]
+struct Seen {
     backlog: u64,
-    probes: Rate,
-) -> Vec<Figure> {
-    let of = |turn: u64| -> Vec<f64> {
-        waits
-            .iter()
-            .filter(|(t, _)| *t == turn)
-            .map(|(_, wait)| millis(*wait))
-            .collect()
-    };
-    let p99: Vec<f64> = (0..turns).map(|turn| quantile(of(turn), 0.99)).collect();
-    let mut added: Vec<f64> = p99
-        .windows(3)
-        .step_by(2)
-        .filter_map(|three| match three {
-            [before, with, after] => Some(with - (before + after) / 2.0),
-            _ => None,
-        })
-        .filter(|added| added.is_finite())
-        .collect();
-    added.sort_unstable_by(f64::total_cmp);
-    let side = |odd: u64| -> Vec<f64> {
-        waits
-            .iter()
-            .filter(|(t, _)| t % 2 == odd && *t < turns)
-            .map(|(_, wait)| millis(*wait))
-            .collect()
-    };
-    let (without, with) = (side(0), side(1));
-    eprintln!(
-        "{} writes without, {} with pruning; what {} turns add: quartiles {:.3} and {:.3} ms",
-        without.len(),
-        with.len(),
-        added.len(),
-        quantile(added.clone(), 0.25),
-        quantile(added.clone(), 0.75)
-    );
-    // The median's own uncertainty: the order statistics between which it lies in 95 of 100 cases.
-    let n = added.len() as f64;
-    let at = |share: f64| quantile(added.clone(), share.clamp(0.0, 1.0));
-    let (low, high) = (at(0.5 - 0.98 / n.sqrt()), at(0.5 + 0.98 / n.sqrt()));
-    let name = |what: &str| {
-        format!(
-            "backlog of {:.1} GiB, batches of 400: {what}",
-            backlog as f64 / f64::from(1 << 30)
-        )
-    };
-    let target = (!place.quick).then_some(TARGET);
-    vec![
-        Figure::new(
-            &name(&format!(
-                "added to the 99th percentile, ms, median of {} turns",
-                added.len()
-            )),
-            Compare::Ours,
-            0.0,
-            median(added),
-            target,
-        ),
-        Figure::new(
-            &name("between these in 95 of 100 cases, ms"),
-            Compare::Ours,
-            low,
-            high,
-            None,
-        ),
-        Figure::new(
-            &name("99th percentile of all writes, without and with, ms"),
-            Compare::Difference,
-            quantile(without, 0.99),
-            quantile(with, 0.99),
-            None,
-        ),
-        probes.figure(),
-    ]
+    /// What each turn with pruning had more at the 99th percentile than those beside it.
+    added: Vec<f64>,
+    without: Vec<f64>,
+    with: Vec<f64>,
+}
+
+impl Seen {
+    fn add(&mut self, waits: &Waits, turns: u64) {
+        let mut of_turns = vec![Vec::new(); usize::try_from(turns).unwrap_or(0)];
+        for (turn, wait) in waits {
+            if let Some(of_turn) = usize::try_from(*turn)
+                .ok()
+                .and_then(|t| of_turns.get_mut(t))
+            {
+                of_turn.push(millis(*wait));
+            }
+        }
+        let p99: Vec<f64> = of_turns.iter().map(|t| quantile(t.clone(), 0.99)).collect();
+        for three in p99.windows(3).step_by(2) {
+            if let [before, with, after] = three {
+                self.added.push(with - (before + after) / 2.0);
+            }
+        }
+        self.added.retain(|added| added.is_finite());
+        for (of_turn, n) in of_turns.into_iter().zip(0u64..) {
+            let side = if n % 2 == 0 {
+                &mut self.without
+            } else {
+                &mut self.with
+            };
+            side.extend(of_turn);
+        }
+    }
+
+    fn figures(self, place: &Place<'_>, probes: Rate) -> Vec<Figure> {
+        // The median's own uncertainty: the order statistics between which it lies in 95 of 100 cases.
+        let spread = 0.98 / (self.added.len() as f64).sqrt();
+        let at = |share: f64| quantile(self.added.clone(), share.clamp(0.0, 1.0));
+        let (low, high) = (at(0.5 - spread), at(0.5 + spread));
+        eprintln!(
+            "{} writes without, {} with pruning; what {} turns add: quartiles {:.3} and {:.3} ms",
+            self.without.len(),
+            self.with.len(),
+            self.added.len(),
+            at(0.25),
+            at(0.75)
+        );
+        let backlog = self.backlog as f64 / f64::from(1 << 30);
+        let name = |what: &str| format!("backlog of {backlog:.1} GiB, batches of 400: {what}");
+        let target = (!place.quick).then_some(TARGET);
+        let turns = self.added.len();
+        let pooled = [self.without, self.with].map(|waits| quantile(waits, 0.99));
+        vec![
+            Figure::new(
+                &name(&format!(
+                    "added to the 99th percentile, ms, median of {turns} turns"
+                )),
+                Compare::Ours,
+                0.0,
+                median(self.added),
+                target,
+            ),
+            Figure::new(
+                &name("95 % interval of that, ms: upper end; base: lower end"),
+                Compare::Ours,
+                low,
+                high,
+                None,
+            ),
+            Figure::new(
+                &name("99th percentile of all writes together, base: without, ms"),
+                Compare::Difference,
+                pooled[0],
+                pooled[1],
+                None,
+            ),
+            probes.figure(),
+        ]
+    }
 }

@@ -30,7 +30,7 @@ pub(super) fn measure(place: &Place<'_>) -> Result<Vec<Figure>> {
     let mut probes = Rate::default();
     for (reads, name) in [(0, "votes only"), (90, "90 % reads of counts")] {
         let mut rates = Panel::new(&format!("{name}: operations a second"), "operations/s");
-        let mut tails = Panel::new(&format!("{name}: 99th percentile"), "ms");
+        let mut tails = Panel::new(&format!("{name}: 99th percentile of all operations"), "ms");
         let mut sums = Vec::new();
         for (side, label) in SIDES {
             let file = place.start(Shape::Articles, 0)?;
