@@ -22,7 +22,7 @@ const LOG: f64 = 5.0 * 64.0;
 /// Of the rate at which rows are applied.
 const LOAD: f64 = 0.8;
 /// Rows of a transaction.
-const BATCH: u64 = 40;
+const BATCH: u64 = 100;
 /// Seconds before sizes count: until there are spare segments.
 const WARM: f64 = 30.0;
 /// Seconds that they count.
@@ -51,7 +51,7 @@ pub(super) fn measure(place: &Place<'_>) -> Result<Vec<Figure>> {
         &file,
         Side::Ingest,
         Shape::States,
-        place.time(10.0).as_secs_f64(),
+        place.time(2.5).as_secs_f64(),
     );
     let running = Running::start(&job)?;
     let applied = Applied::open(&file)?;
@@ -118,7 +118,7 @@ pub(super) fn measure(place: &Place<'_>) -> Result<Vec<Figure>> {
             target(FLAT),
         ),
         Figure::new(
-            &name("rows/s written, batches of 40, keys replaced; base: plain SQLite"),
+            &name("rows/s written, batches of 100, keys replaced; base: plain SQLite"),
             Compare::RatioAtLeast,
             base,
             got,

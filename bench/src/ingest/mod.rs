@@ -10,6 +10,7 @@ mod latency;
 mod plot;
 mod prune;
 mod record;
+mod recovered;
 mod running;
 mod single;
 mod table;
