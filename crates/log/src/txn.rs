@@ -82,7 +82,9 @@ impl Batch {
 
     /// The rows so far, for whoever reads them before they are appended.
     pub fn rows(&self) -> Option<Rows> {
-        Rows::decode(self.rows.encode(), self.rows.len())
+        let mut payload = self.rows.encode();
+        payload.shrink_to_fit();
+        Rows::decode(payload, self.rows.len())
     }
 
     /// Whose rows they are.

@@ -4,9 +4,13 @@
 //! It has a connection of its own and holds no mutex while SQLite runs.
 
 mod batch;
+mod pace;
 mod plan;
+mod queue;
+mod reject;
 mod round;
 mod tidy;
+mod wal;
 
 use crate::error::from_log;
 use crate::home::Home;
@@ -158,6 +162,7 @@ impl Applying {
                         watched = Instant::now();
                         self.watch();
                     }
+                    self.unapplied.keep_up(&self.log);
                     self.pause(TAKEOVER);
                 }
                 Err(e) => {
@@ -197,6 +202,7 @@ impl Applying {
                 Ok(Did::Applied(seq)) => {
                     active = Instant::now();
                     self.unapplied.applied(seq);
+                    self.unapplied.keep_up(&self.log);
                     self.tell(|s| {
                         s.applied = s.applied.max(seq);
                         s.trouble = None;
@@ -224,12 +230,18 @@ impl Applying {
                         }
                     }
                 }
+                Ok(Did::Waits(error)) => {
+                    self.tell(|s| s.trouble = Some(error));
+                    self.unapplied.keep_up(&self.log);
+                    self.pause(RETRY);
+                }
                 Ok(Did::Unnamed) => self.pause(RETRY),
                 Err(error) => {
                     if !error.is_busy() {
                         round = None;
                     }
                     self.tell(|s| s.trouble = Some(error));
+                    self.unapplied.keep_up(&self.log);
                     self.pause(RETRY);
                 }
             }

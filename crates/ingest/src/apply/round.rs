@@ -5,27 +5,18 @@
 
 use super::Applying;
 use super::batch::{Unit, ordered};
+use super::pace::{HOLD_MAX, Pace};
 use super::plan::{Action, Plan};
+use super::queue::Queue;
+use super::reject::{is_of_the_row, reject};
 use super::tidy::Tidy;
-use crate::affinity::from_log;
-use crate::error::from_log as log_error;
-use crate::json;
 use crate::position::Position;
-use densite_log::{Reader, Record, Seq};
+use densite_log::Seq;
 use densite_sqlite::{Code, Connection, Error, Result, Value};
-use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-/// The write lock is held no longer; half a second is promised.
-const HOLD_MAX: Duration = Duration::from_millis(350);
-/// What batches aim at.
-const HOLD_GOAL: Duration = Duration::from_millis(200);
-/// A batch that held the lock for longer is followed by a pause of a tenth of that.
-const GAP_FROM: Duration = Duration::from_millis(30);
-const ROWS_FIRST: usize = 4 << 10;
-const ROWS_MAX: usize = 512 << 10;
 /// A lock of others is waited for in steps, so that the worker can be ended.
-const BUSY_MS: i32 = 100;
+pub(super) const BUSY_MS: i32 = 100;
 
 /// What a round did.
 pub(super) enum Did {
@@ -33,6 +24,8 @@ pub(super) enum Did {
     Applied(Seq),
     /// There was nothing; all is applied up to here.
     Nothing(Seq),
+    /// There are rows, and this keeps them from being applied.
+    Waits(Error),
     /// The database does not name the log: the transaction that makes it do so is not committed yet.
     Unnamed,
 }
@@ -62,17 +55,8 @@ pub(super) struct Round {
     // Statements go before their connection.
     plans: Vec<Plan>,
     schema: i64,
-    reader: Option<Reader>,
-    /// What was read and is not applied, in order. The first one's `skip` says how much of it is.
-    queue: Vec<Record>,
-    queued_rows: usize,
-    /// The last row before the queue.
-    before: Seq,
-    rows_goal: usize,
-    /// A constraint may be deferred to COMMIT: batches have whole transactions of the log, however long one takes.
-    whole: bool,
-    /// Rows to be rejected without another try.
-    poison: BTreeMap<Seq, String>,
+    queue: Queue,
+    pace: Pace,
     tidy: Tidy,
     connection: Connection,
 }
@@ -82,18 +66,13 @@ impl Round {
         let connection = applying.recipe.open()?;
         connection.busy_timeout(BUSY_MS)?;
         connection.exec(
-            "PRAGMA foreign_keys = ON; PRAGMA wal_autocheckpoint = 0; PRAGMA cache_size = -65536",
+            "PRAGMA foreign_keys = ON; PRAGMA wal_autocheckpoint = 0; PRAGMA cache_size = -262144",
         )?;
         Ok(Round {
             plans: Vec::new(),
             schema: -1,
-            reader: None,
-            queue: Vec::new(),
-            queued_rows: 0,
-            before: 0,
-            rows_goal: ROWS_FIRST,
-            whole: false,
-            poison: BTreeMap::new(),
+            queue: Queue::default(),
+            pace: Pace::default(),
             tidy: Tidy::default(),
             connection,
         })
@@ -107,9 +86,9 @@ impl Round {
         let position = position.seq;
         applying.tell(|s| s.applied = s.applied.max(position));
         self.look_at_schema()?;
-        self.fill(applying, position)?;
-        if self.queue.is_empty() {
-            let end = self.reader.as_ref().map_or(position, Reader::position);
+        self.queue.fill(applying, position, self.pace.rows())?;
+        if self.queue.len() == 0 {
+            let end = self.queue.end().unwrap_or(position);
             if end > position {
                 return self.pass(applying, position, end);
             }
@@ -117,23 +96,22 @@ impl Round {
             return Ok(Did::Nothing(position));
         }
         self.tidy.set_synchronous(&self.connection)?;
-        let rows = self.batch_rows();
-        let is_full = self.queued_rows >= self.rows_goal;
+        if let Some(error) = self.tidy.held_up(&self.connection, applying)? {
+            return Ok(Did::Waits(error));
+        }
+        let rows = self.queue.batch(self.pace.rows());
+        let is_full = self.queue.len() >= self.pace.rows();
         let (units, of) = self.plan(rows)?;
         match self.transaction(&units, &of, position, rows) {
             Ok((last, held)) => {
-                self.passed(rows, last);
-                if held > HOLD_MAX {
-                    self.rows_goal = (rows / 2).max(1);
-                } else if held < HOLD_GOAL / 2 && is_full {
-                    self.rows_goal = (self.rows_goal * 2).min(ROWS_MAX);
-                } else if held > HOLD_GOAL {
-                    self.rows_goal = (rows * 3 / 4).max(1);
-                }
+                self.queue.passed(rows, last);
+                self.pace.held(rows, held, is_full);
+                let begun = Instant::now();
                 self.tidy.after(&self.connection, applying, last, rows)?;
                 // Others ask for the write lock now and then only: they must be able to find it free.
-                if held > GAP_FROM {
-                    applying.pause(held / 10);
+                let gap = Pace::gap(held).saturating_sub(begun.elapsed());
+                if !gap.is_zero() {
+                    applying.pause(gap);
                 }
                 Ok(Did::Applied(last))
             }
@@ -142,11 +120,11 @@ impl Round {
                 match failed {
                     Failed::Again => {}
                     Failed::Slow(done) => {
-                        self.rows_goal = (done / 2).max(1);
-                        applying.pause(HOLD_MAX / 10);
+                        self.pace.slow(done);
+                        applying.pause(Pace::gap(HOLD_MAX));
                     }
                     Failed::Poison(seq, reason) => {
-                        self.poison.insert(seq, reason);
+                        self.queue.add_poison(seq, reason);
                     }
                     Failed::Commit(e) => self.refused_commit(rows, &e),
                     Failed::Other(e) => return Err(e),
@@ -165,40 +143,13 @@ impl Round {
         }
         match done {
             Ok(()) => {
-                self.before = end;
+                self.queue.jump(end);
                 self.tidy.after(&self.connection, applying, end, 0)?;
                 Ok(Did::Applied(end))
             }
             Err(Failed::Other(e) | Failed::Commit(e)) => Err(e),
             Err(_) => Ok(Did::Applied(position)),
         }
-    }
-
-    /// Reads on, until there is enough for a batch or the log ends.
-    fn fill(&mut self, applying: &Applying, position: Seq) -> Result<()> {
-        let failed = |e| log_error(&applying.dir, e);
-        if self.reader.is_none() || position != self.before {
-            // The first time, or the database went on or back without us.
-            self.queue.clear();
-            self.queued_rows = 0;
-            self.poison.clear();
-            self.before = position;
-            self.reader = Some(applying.log.read_after(position).map_err(failed)?);
-        }
-        let Some(reader) = &mut self.reader else {
-            return Ok(());
-        };
-        let has_end = |queue: &[Record]| queue.iter().any(|r| r.ends_transaction);
-        while self.queued_rows < self.rows_goal || (self.whole && !has_end(&self.queue)) {
-            match reader.next().map_err(failed)? {
-                Some(record) => {
-                    self.queued_rows += record.rows.len() - record.skip;
-                    self.queue.push(record);
-                }
-                None => break,
-            }
-        }
-        Ok(())
     }
 
     fn look_at_schema(&mut self) -> Result<()> {
@@ -210,52 +161,17 @@ impl Round {
             self.plans.clear();
             let deferred =
                 "SELECT 1 FROM main.sqlite_schema WHERE type = 'table' AND sql LIKE '%DEFERRED%'";
-            self.whole = self.connection.query_i64(deferred)?.is_some();
+            self.queue.whole = self.connection.query_i64(deferred)?.is_some();
             self.schema = schema;
         }
         Ok(())
     }
 
-    /// Rows of the first transaction of the queue, or of all of it if that has no end yet.
-    fn first_transaction(&self) -> usize {
-        let ends = self.queue.iter().position(|r| r.ends_transaction);
-        let records = ends.map_or(self.queue.len(), |i| i + 1);
-        let rows = self.queue.iter().take(records);
-        rows.map(|r| r.rows.len() - r.skip).sum()
-    }
-
-    /// The least that a batch may have.
-    fn least(&self) -> usize {
-        match self.whole {
-            true => self.first_transaction(),
-            false => 1,
-        }
-    }
-
-    /// Rows of the next batch.
-    fn batch_rows(&self) -> usize {
-        let goal = self.queued_rows.min(self.rows_goal);
-        if !self.whole {
-            return goal;
-        }
-        let (mut rows, mut whole) = (0, 0);
-        for record in &self.queue {
-            rows += record.rows.len() - record.skip;
-            if rows > goal {
-                break;
-            }
-            if record.ends_transaction {
-                whole = rows;
-            }
-        }
-        whole.max(self.first_transaction())
-    }
-
     /// The first rows of the queue in order, and the plan of each record.
     fn plan(&mut self, rows: usize) -> Result<(Vec<Unit>, Vec<usize>)> {
-        let mut of = Vec::with_capacity(self.queue.len());
+        let mut of = Vec::with_capacity(self.queue.records().len());
         let mut left = rows;
-        for record in &self.queue {
+        for record in self.queue.records() {
             if left == 0 {
                 break;
             }
@@ -273,7 +189,7 @@ impl Round {
                 }
             });
         }
-        let records = self.queue.get(..of.len()).unwrap_or_default();
+        let records = self.queue.records().get(..of.len()).unwrap_or_default();
         Ok((ordered(records, &of, &self.plans, rows), of))
     }
 
@@ -286,16 +202,20 @@ impl Round {
     ) -> std::result::Result<(Seq, Duration), Failed> {
         let begun = self.begin(position)?;
         // A single row may cost any time, and so may a transaction that has to be judged as a whole.
-        let divisible = rows > self.least();
+        let divisible = rows > self.queue.least();
+        let limit = self.pace.limit(rows);
         for (i, unit) in units.iter().enumerate() {
-            if divisible && i > 0 && begun.elapsed() > HOLD_MAX {
+            if divisible && i > 0 && begun.elapsed() > limit {
                 return Err(Failed::Slow(i));
             }
             self.unit(*unit, of)?;
         }
-        let last = reach(&self.queue, rows).unwrap_or(position);
+        let last = self.queue.reach(rows).unwrap_or(position);
+        let inserted = begun.elapsed();
         self.finish(last)?;
-        Ok((last, begun.elapsed()))
+        let held = begun.elapsed();
+        self.pace.committed(rows, held.saturating_sub(inserted));
+        Ok((last, held))
     }
 
     /// Takes the write lock; answers since when it is held.
@@ -330,7 +250,7 @@ impl Round {
 
     /// Applies one row, or rejects it.
     fn unit(&mut self, unit: Unit, of: &[usize]) -> std::result::Result<(), Failed> {
-        let record = self.queue.get(unit.record as usize);
+        let record = self.queue.records().get(unit.record as usize);
         let plan = of
             .get(unit.record as usize)
             .and_then(|p| self.plans.get_mut(*p));
@@ -340,7 +260,7 @@ impl Round {
         let row = unit.row as usize;
         let seq = record.first + u64::from(unit.row);
         let connection = &self.connection;
-        if let Some(reason) = self.poison.get(&seq) {
+        if let Some(reason) = self.queue.poison(seq) {
             return Ok(reject(connection, record, row, reason)?);
         }
         if let Action::Reject(reason) = &plan.action {
@@ -380,19 +300,12 @@ impl Round {
     /// A commit that a deferred constraint refuses: rows of one transaction belong together, so fewer transactions are tried, and one alone is rejected.
     fn refused_commit(&mut self, rows: usize, e: &Error) {
         // From now on, should the schema not have told.
-        self.whole = true;
-        let first = self.first_transaction();
-        if rows != first {
-            self.rows_goal = (rows / 2).max(1);
+        self.queue.whole = true;
+        if rows != self.queue.first_transaction() {
+            self.pace.slow(rows);
             return;
         }
-        let seqs = self
-            .queue
-            .iter()
-            .flat_map(|r| (r.first + r.skip as u64)..=r.last());
-        for seq in seqs.take(rows) {
-            self.poison.insert(seq, e.message.clone());
-        }
+        self.queue.poison_first(rows, &e.message);
     }
 
     fn roll_back(&mut self) {
@@ -400,63 +313,4 @@ impl Round {
             self.connection.exec("ROLLBACK").ok();
         }
     }
-
-    /// The first rows of the queue are done.
-    fn passed(&mut self, rows: usize, last: Seq) {
-        let mut left = rows;
-        let mut gone = 0;
-        for record in &mut self.queue {
-            let has = record.rows.len() - record.skip;
-            if has > left {
-                record.skip += left;
-                break;
-            }
-            left -= has;
-            gone += 1;
-        }
-        self.queue.drain(..gone);
-        self.queued_rows -= rows;
-        self.before = last;
-        self.poison = self.poison.split_off(&(last + 1));
-    }
-}
-
-/// How far the first rows of the queue reach. Numbers of rows that were rolled back lie in between.
-fn reach(queue: &[Record], rows: usize) -> Option<Seq> {
-    let mut left = rows;
-    let mut last = None;
-    for record in queue {
-        let has = record.rows.len() - record.skip;
-        if left == 0 {
-            break;
-        }
-        last = Some(record.first + (record.skip + has.min(left)) as u64 - 1);
-        left -= has.min(left);
-    }
-    last
-}
-
-/// Whether an error of a step says something about the row. What the disk, a lock or memory says is not about it.
-fn is_of_the_row(e: &Error) -> bool {
-    matches!(
-        e.code.primary(),
-        Code::CONSTRAINT | Code::MISMATCH | Code::TOOBIG | Code::ERROR
-    )
-}
-
-fn reject(connection: &Connection, record: &Record, row: usize, reason: &str) -> Result<()> {
-    let mut insert = connection.prepare(
-        "INSERT OR REPLACE INTO main.densite_rejects(seq, \"table\", \"row\", error, at) VALUES (?1, ?2, ?3, ?4, strftime('%Y-%m-%dT%H:%M:%fZ', 'now'))",
-    )?;
-    let columns = record.table.columns().iter().map(String::as_str);
-    let object = json::object(columns.zip(record.rows.row(row).map(from_log)));
-    insert.bind(
-        1,
-        &Value::Integer(i64::try_from(record.first).unwrap_or(i64::MAX) + row as i64),
-    )?;
-    insert.bind(2, &Value::from(record.table.name()))?;
-    insert.bind(3, &Value::Text(object))?;
-    insert.bind(4, &Value::from(reason))?;
-    insert.step()?;
-    Ok(())
 }

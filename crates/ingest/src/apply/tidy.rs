@@ -5,16 +5,13 @@
 //! or of a backup that was copied into place: both are synced before each pruning whatever the mode.
 
 use super::Applying;
+use super::wal::Wal;
 use densite_log::Seq;
-use densite_sqlite::{Connection, Result, ffi};
+use densite_sqlite::{Code, Connection, Error, Result, ffi};
 use std::time::{Duration, Instant};
 
-/// Rows between two checkpoints.
-const CHECKPOINT_ROWS: usize = 16 << 10;
 /// Pruning is tried no more often while rows are applied.
 const PRUNE_EVERY: Duration = Duration::from_secs(1);
-/// Above this many frames the worker waits for a checkpoint to get through, rather than let the WAL grow.
-const WAL_FRAMES_MAX: i32 = 16 << 10;
 /// It waits no longer: a reader may stay for ever.
 const WAL_PATIENCE: Duration = Duration::from_secs(2);
 const WAL_STEP: Duration = Duration::from_millis(5);
@@ -22,8 +19,9 @@ const WAL_STEP: Duration = Duration::from_millis(5);
 #[derive(Default)]
 pub(super) struct Tidy {
     wal: Option<bool>,
-    /// Rows since the last complete checkpoint.
-    rows: usize,
+    size: Wal,
+    /// A reader has kept the WAL from being checkpointed until it was too large.
+    stuck: bool,
     /// Committed, and not known to be durable.
     position: Option<Seq>,
     pruned: Option<Instant>,
@@ -57,8 +55,8 @@ impl Tidy {
         rows: usize,
     ) -> Result<()> {
         self.position = Some(position);
-        self.rows += rows;
-        if self.wal == Some(true) && self.rows < CHECKPOINT_ROWS {
+        self.size.grew(rows);
+        if self.wal == Some(true) && !self.size.is_due() {
             return Ok(());
         }
         let complete = self.checkpoint(connection, applying)?;
@@ -81,9 +79,31 @@ impl Tidy {
             self.set_synchronous(connection)?;
         }
         if self.position.is_some() && self.checkpoint(connection, applying)? {
+            self.size.cut(connection)?;
             self.prune(connection, applying)?;
         }
         Ok(())
+    }
+
+    /// Why nothing may be applied now: the WAL is as large as it may become, and somebody reads an old state in it. The log holds the same rows in a hundredth of the room.
+    pub(super) fn held_up(
+        &mut self,
+        connection: &Connection,
+        applying: &Applying,
+    ) -> Result<Option<Error>> {
+        if self.stuck {
+            self.checkpoint(connection, applying)?;
+        }
+        if !self.stuck {
+            return Ok(None);
+        }
+        Ok(Some(Error::new(
+            Code::FULL,
+            format!(
+                "the WAL has grown to {} MiB, because a connection has been reading an old state of the database; rows stay in the log until that one ends its transaction",
+                self.size.bytes() >> 20
+            ),
+        )))
     }
 
     /// Whether all that was committed is in the database's file. Nobody waits for this checkpoint: it is a passive one.
@@ -99,12 +119,18 @@ impl Tidy {
                 Err(e) if e.is_busy() => return Ok(false),
                 Err(e) => return Err(e),
             };
+            self.size.is(connection, done)?;
             if done.wal_frames == done.checkpointed {
-                self.rows = 0;
+                self.stuck = false;
+                self.size.restart(connection)?;
                 return Ok(true);
             }
-            let large = done.wal_frames > WAL_FRAMES_MAX && begun.elapsed() < WAL_PATIENCE;
-            if !large || applying.stops() {
+            if !self.size.is_too_large() {
+                self.stuck = false;
+                return Ok(false);
+            }
+            if self.stuck || begun.elapsed() >= WAL_PATIENCE || applying.stops() {
+                self.stuck = true;
                 return Ok(false);
             }
             applying.pause(WAL_STEP);

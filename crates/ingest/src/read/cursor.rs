@@ -1,9 +1,9 @@
 //! A scan: base and overlay, merged by key.
 
+use super::Reading;
 use super::fold::Folder;
 use super::overlay::{Bounds, Overlay};
-use super::{EQUALS, GUARD, LOWER, LOWER_STRICT, ORDERED, Reading, UPPER, UPPER_STRICT};
-use crate::affinity::Affinity;
+use super::plan::{GUARD, ORDERED, POINT};
 use densite_log::Seq;
 use densite_sqlite::{Connection, OwnedStatement, Result, TableCursor, Value, ValueRef};
 use std::cmp::Ordering;
@@ -31,8 +31,6 @@ pub(crate) struct Cursor {
     overlay: Overlay,
     /// Rows of the log without a key, to come before the rest.
     loose: VecDeque<Vec<Value>>,
-    from: Seq,
-    to: Seq,
     folder: Folder,
     now: Now,
     passed: i64,
@@ -49,8 +47,6 @@ impl Cursor {
             has_base: false,
             overlay: Overlay::default(),
             loose: VecDeque::new(),
-            from: 0,
-            to: 0,
             folder: Folder::default(),
             now: Now::End,
             passed: 0,
@@ -63,13 +59,9 @@ impl Cursor {
         }
         let mut guard = self.reading.statement(connection, GUARD)?;
         if !guard.step()? {
-            return Err(crate::error::refused("the database names no log any more"));
+            return Err(unnamed());
         }
-        self.applied = guard
-            .column(0)
-            .as_i64()
-            .and_then(|n| u64::try_from(n).ok())
-            .unwrap_or(0);
+        self.applied = position(guard.column(0));
         self.guard = Some(guard);
         Ok(())
     }
@@ -85,76 +77,51 @@ impl Cursor {
         self.passed = 0;
     }
 
-    /// The conditions as far as they can be used; what SQLite would convert before it compares is left to SQLite. `None`: nothing can match.
-    fn bounds(&self, number: i32, values: &[ValueRef<'_>]) -> Option<(i32, Bounds)> {
-        let mut bounds = Bounds::default();
-        let mut values = values.iter().copied();
-        let equals = usize::try_from(number & EQUALS).unwrap_or(0);
-        let key = self.reading.target.key.as_ref()?;
-        let fits = |place: usize, value: ValueRef<'_>| {
-            let column = key
-                .columns
-                .get(place)
-                .and_then(|c| self.reading.target.columns.get(*c));
-            let affinity = column.map_or(Affinity::Blob, |c| c.affinity);
-            match value {
-                ValueRef::Integer(_) | ValueRef::Real(_) => {
-                    !matches!(affinity, Affinity::Blob | Affinity::Text)
-                }
-                ValueRef::Text(_) => affinity == Affinity::Text,
-                _ => false,
+    fn begin(&mut self, connection: &Connection, number: i32, bounds: &Bounds) -> Result<()> {
+        let reading = self.reading.clone();
+        let keys = reading.key.1.len();
+        // Position and row in one statement, which holds the snapshot, too: it is not stepped again.
+        let is_point = self.guard.is_none() && keys > 0 && bounds.equal.len() == keys;
+        if is_point {
+            let mut base = self.bound(connection, number | POINT, bounds)?;
+            if !base.step()? {
+                return Err(unnamed());
             }
-        };
-        let mut used = number & ORDERED;
-        for place in 0..equals {
-            let value = values.next()?;
-            if value == ValueRef::Null {
-                return None;
-            }
-            if !fits(place, value) {
-                return Some((used, bounds));
-            }
-            used += 1;
-            bounds.equal.push(value.to_owned());
+            self.applied = position(base.column(reading.target.columns.len()));
+            let key = reading.target.key.as_ref().and_then(|k| k.columns.first());
+            self.has_base = key.is_some_and(|c| base.column(*c) != ValueRef::Null);
+            self.base = Some((number | POINT, base));
+        } else {
+            self.pin(connection)?;
         }
-        if number & LOWER != 0 {
-            let value = values.next().filter(|v| *v != ValueRef::Null)?;
-            if fits(equals, value) {
-                used |= number & (LOWER | LOWER_STRICT);
-                bounds.lower = Some((value.to_owned(), number & LOWER_STRICT != 0));
-            }
+        let snapshot = reading.snapshot(connection, self.applied)?;
+        let own = reading.session.own_runs(&reading.target.name, &reading.key);
+        let runs = snapshot.runs.iter().chain(&own);
+        self.overlay = Overlay::new(runs, snapshot.sight, bounds, &reading.key.1);
+        if !is_point {
+            // Only in the key's order can the two be merged.
+            let ordered = if self.overlay.is_empty() { 0 } else { ORDERED };
+            let mut base = self.bound(connection, number | ordered, bounds)?;
+            self.has_base = base.step()?;
+            self.base = Some((number | ordered, base));
         }
-        if number & UPPER != 0 {
-            let value = values.next().filter(|v| *v != ValueRef::Null)?;
-            if fits(equals, value) {
-                used |= number & (UPPER | UPPER_STRICT);
-                bounds.upper = Some((value.to_owned(), number & UPPER_STRICT != 0));
-            }
-        }
-        Some((used, bounds))
+        self.settle()
     }
 
-    fn begin(&mut self, connection: &Connection, mut number: i32, bounds: &Bounds) -> Result<()> {
-        let reading = self.reading.clone();
-        let snapshot = reading.snapshot(connection, self.applied)?;
-        (self.from, self.to) = (snapshot.from, snapshot.to);
-        let own = reading.session.own_runs(&reading.target.name, &reading.key);
-        self.overlay = Overlay::new(snapshot.runs.iter().chain(&own), bounds, &reading.key.1);
-        if self.overlay.peek().is_some() {
-            // Only in the key's order can the two be merged.
-            number |= ORDERED;
-        }
-        let mut base = reading.statement(connection, number)?;
-        let ranges = [&bounds.lower, &bounds.upper]
-            .into_iter()
-            .flatten()
-            .map(|(v, _)| v);
-        for (i, value) in bounds.equal.iter().chain(ranges).enumerate() {
+    /// A statement on the base with the bounds' values.
+    fn bound(
+        &self,
+        connection: &Connection,
+        number: i32,
+        bounds: &Bounds,
+    ) -> Result<OwnedStatement> {
+        let mut base = self.reading.statement(connection, number)?;
+        let ranges = [&bounds.lower, &bounds.upper].into_iter().flatten();
+        let values = bounds.equal.iter().chain(ranges.map(|(v, _)| v));
+        for (i, value) in values.enumerate() {
             base.bind(i + 1, value.as_ref())?;
         }
-        self.has_base = base.step()?;
-        self.base = Some((number, base));
-        self.settle()
+        Ok(base)
     }
 
     /// Goes to the next row that there is, from where base and overlay stand.
@@ -175,13 +142,7 @@ impl Cursor {
             let mut state = (side == Ordering::Equal).then(|| self.base_row());
             let (mut touched, is_loose) = (false, self.is_loose());
             let (folder, target, loose) = (&mut self.folder, &reading.target, &mut self.loose);
-            let (from, to) = (self.from, self.to);
             self.overlay.take(key, |row| {
-                let seq = row.seq();
-                // Own rows have no number yet.
-                if seq <= from || (seq > to && seq < crate::session::OWN) {
-                    return;
-                }
                 touched = true;
                 if is_loose {
                     let mut one = None;
@@ -208,13 +169,20 @@ impl Cursor {
     /// Whether the overlay's next key is none: absent, or NULL in it, which is no conflict with anything.
     fn is_loose(&self) -> bool {
         let columns = self.reading.key.1.len();
-        let row = self.overlay.peek();
-        columns == 0 || row.is_some_and(|r| (0..columns).any(|c| r.value(c) == ValueRef::Null))
+        let is_null =
+            |row: super::run::Row<'_>| (0..columns).any(|c| row.value(c) == ValueRef::Null);
+        match self.overlay.code() {
+            Some(code) if columns > 0 => {
+                code.may_have_null(columns)
+                    && self.overlay.peek().is_some_and(|(_, row)| is_null(row))
+            }
+            _ => columns == 0,
+        }
     }
 
     /// The overlay's next key against the base's row.
     fn side(&self) -> Ordering {
-        if self.overlay.peek().is_none() {
+        if self.overlay.is_empty() {
             return Ordering::Greater;
         }
         let key = self.reading.target.key.as_ref();
@@ -246,11 +214,21 @@ impl Cursor {
     }
 
     fn step_base(&mut self) -> Result<()> {
-        if let Some((_, base)) = &mut self.base {
-            self.has_base = base.step()?;
+        if let Some((number, base)) = &mut self.base {
+            self.has_base = *number & POINT == 0 && base.step()?;
         }
         Ok(())
     }
+}
+
+/// What `densite_applied` says.
+fn position(value: ValueRef<'_>) -> Seq {
+    let position = value.as_i64().and_then(|n| u64::try_from(n).ok());
+    position.unwrap_or(0)
+}
+
+fn unnamed() -> densite_sqlite::Error {
+    crate::error::refused("the database names no log any more")
 }
 
 impl TableCursor for Cursor {
@@ -261,11 +239,14 @@ impl TableCursor for Cursor {
         _: &str,
         values: &[ValueRef<'_>],
     ) -> Result<()> {
+        if self.base.is_some() {
+            // The one scan of this cursor has the snapshot of the other.
+            self.pin(connection)?;
+        }
         self.clear();
-        self.pin(connection)?;
         let found = match number & !ORDERED {
             0 => Some((number, Bounds::default())),
-            _ => self.bounds(number, values),
+            _ => self.reading.bounds(number, values),
         };
         match found {
             Some((number, bounds)) => self.begin(connection, number, &bounds),

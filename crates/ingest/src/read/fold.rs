@@ -43,7 +43,7 @@ impl Folder {
     /// Applies one operation.
     pub(crate) fn apply(&mut self, target: &Target, state: &mut Option<Vec<Value>>, row: &Row<'_>) {
         let width = target.columns.len();
-        let Some(mapped) = self.mapped(target, &row.record.table) else {
+        let Some(mapped) = self.mapped(target, row.table()) else {
             return;
         };
         let Some(places) = &mapped.places else {

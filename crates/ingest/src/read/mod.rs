@@ -1,44 +1,41 @@
 //! Reading table and log as one.
 //!
 //! A cursor first opens a statement on `densite_applied`, which holds a snapshot of the base and tells its position; then the log's end is taken, once per transaction. The rows
-//! between are merged with the base by key. Rows of the connection's own transaction come last.
+//! between are merged with the base by key. Rows of the connection's own transaction come last. A search by the whole key needs one statement for position and row.
 
+mod code;
 mod cursor;
+mod filter;
 mod fold;
+mod gather;
 mod overlay;
+mod packed;
+mod plan;
 mod run;
+#[cfg(test)]
+mod tests;
 mod unapplied;
+mod values;
 
 pub(crate) use cursor::Cursor;
+pub(crate) use gather::Gather;
 pub(crate) use run::{Run, push};
 pub(crate) use unapplied::Unapplied;
 
-use crate::collation::Collation;
 use crate::error::refused;
 use crate::home::Home;
 use crate::session::Session;
 use crate::target::{Key, Target, quoted};
 use densite_log::Seq;
-use densite_sqlite::{Connection, Operator, OwnedStatement, Plan, Result, Value, ValueRef};
+use densite_sqlite::{Connection, OwnedStatement, Result, Value, ValueRef};
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::Arc;
-use unapplied::Snapshot;
-
-/// In a plan's number: how many columns of the key are compared with `=`; then what the next one is compared with.
-const EQUALS: i32 = 0xFF;
-const LOWER: i32 = 0x100;
-const LOWER_STRICT: i32 = 0x200;
-const UPPER: i32 = 0x400;
-const UPPER_STRICT: i32 = 0x800;
-/// Rows are to come in the key's order.
-const ORDERED: i32 = 0x1000;
-/// No plan: the statement that holds the base's snapshot and tells its position.
-const GUARD: i32 = -1;
+use unapplied::{Index, Snapshot};
 
 #[derive(Default)]
 struct State {
-    snapshot: Option<Arc<Snapshot>>,
+    snapshot: Option<Snapshot>,
     /// Statements that no cursor uses at the moment, by the plan's number.
     idle: HashMap<i32, Vec<OwnedStatement>>,
     /// Keys of rows that were handed out; the row id is the place.
@@ -55,7 +52,8 @@ pub(crate) struct Reading {
     /// The table itself, for joining its transaction.
     name: String,
     /// Names of the key's columns and how they compare.
-    key: (Vec<String>, Vec<Collation>),
+    key: unapplied::Key,
+    index: Arc<Index>,
     state: Mutex<State>,
 }
 
@@ -74,135 +72,16 @@ impl Reading {
         let key = key
             .map(|k| (named(k), k.collations.clone()))
             .unwrap_or_default();
+        let index = home.unapplied().index(&target.name, &key);
         Reading {
             home,
             session,
             target,
             name: name.to_owned(),
             key,
+            index,
             state: Mutex::default(),
         }
-    }
-
-    /// Chooses how to scan: by the first columns of the key, as far as conditions compare as the key does.
-    pub(crate) fn plan(&self, plan: &mut Plan<'_>) {
-        let constraints = plan.constraints();
-        let (mut number, mut columns) = (0, 0);
-        let key = self
-            .target
-            .key
-            .as_ref()
-            .map(|k| k.columns.as_slice())
-            .unwrap_or_default();
-        let usable = |plan: &mut Plan<'_>,
-                      column: usize,
-                      place: usize,
-                      wanted: &[Operator]|
-         -> Option<usize> {
-            let schema = self.target.columns.get(column)?;
-            let how = self.key.1.get(place)?;
-            if !schema.collation.eq_ignore_ascii_case(how.name()) {
-                return None;
-            }
-            let alias = self.target.is_row_id(column);
-            (0..constraints.len()).find(|i| {
-                constraints.get(*i).is_some_and(|c| {
-                    let same = c.column == Some(column) || (alias && c.column.is_none());
-                    same && c.usable && wanted.contains(&c.operator)
-                }) && plan.collation(*i).eq_ignore_ascii_case(&schema.collation)
-            })
-        };
-        for (place, column) in key.iter().enumerate() {
-            if let Some(found) = usable(plan, *column, place, &[Operator::Equal]) {
-                plan.ask(found, false);
-                columns += 1;
-                continue;
-            }
-            let lower = [Operator::Greater, Operator::GreaterOrEqual];
-            if let Some(found) = usable(plan, *column, place, &lower) {
-                plan.ask(found, false);
-                let strict = constraints
-                    .get(found)
-                    .is_some_and(|c| c.operator == Operator::Greater);
-                number |= LOWER | if strict { LOWER_STRICT } else { 0 };
-            }
-            let upper = [Operator::Less, Operator::LessOrEqual];
-            if let Some(found) = usable(plan, *column, place, &upper) {
-                plan.ask(found, false);
-                let strict = constraints
-                    .get(found)
-                    .is_some_and(|c| c.operator == Operator::Less);
-                number |= UPPER | if strict { UPPER_STRICT } else { 0 };
-            }
-            break;
-        }
-        let order = plan.order();
-        let by_key = order.iter().enumerate().all(|(i, (column, descends))| {
-            !descends && column.is_some() && key.get(i).copied() == *column && {
-                let schema = column.and_then(|c| self.target.columns.get(c));
-                let how = self.key.1.get(i);
-                schema
-                    .zip(how)
-                    .is_some_and(|(c, how)| c.collation.eq_ignore_ascii_case(how.name()))
-            }
-        });
-        if !order.is_empty() && by_key {
-            plan.is_ordered();
-            number |= ORDERED;
-        }
-        let is_whole = columns == key.len() && columns > 0;
-        match (is_whole, columns, number & (LOWER | UPPER)) {
-            (true, ..) => {
-                plan.cost(10.0, 1);
-            }
-            (false, 0, 0) => plan.cost(2e6, 1_000_000),
-            (false, 0, _) => plan.cost(4e5, 200_000),
-            (false, n, _) => plan.cost(2e4 / n as f64, 10_000 / n as i64),
-        }
-        plan.choose(number | i32::try_from(columns).unwrap_or(0), "");
-    }
-
-    /// The base's rows, or the part of them that the plan is about.
-    fn sql(&self, number: i32) -> String {
-        if number == GUARD {
-            return "SELECT seq FROM main.densite_applied".to_owned();
-        }
-        let columns: Vec<String> = self
-            .target
-            .columns
-            .iter()
-            .map(|c| quoted(&c.name))
-            .collect();
-        let mut sql = format!(
-            "SELECT {} FROM main.{}",
-            columns.join(", "),
-            quoted(&self.target.name)
-        );
-        let key: Vec<String> = self.key.0.iter().map(|c| quoted(c)).collect();
-        let equals = usize::try_from(number & EQUALS).unwrap_or(0);
-        let mut terms: Vec<String> = Vec::new();
-        for column in key.iter().take(equals) {
-            terms.push(format!("{column} = ?{}", terms.len() + 1));
-        }
-        let ranged = key.get(equals);
-        for (is, strict, sign) in [(LOWER, LOWER_STRICT, '>'), (UPPER, UPPER_STRICT, '<')] {
-            if let Some(column) = ranged.filter(|_| number & is != 0) {
-                let or_equal = if number & strict == 0 { "=" } else { "" };
-                terms.push(format!("{column} {sign}{or_equal} ?{}", terms.len() + 1));
-            }
-        }
-        if !terms.is_empty() {
-            sql.push_str(&format!(" WHERE {}", terms.join(" AND ")));
-        }
-        if number & ORDERED != 0 && equals < key.len() {
-            // The overlay's order, which is that of the key's index and need not be that of the columns.
-            let terms = key.iter().zip(&self.key.1);
-            let terms: Vec<String> = terms
-                .map(|(column, how)| format!("{column} COLLATE {}", how.name()))
-                .collect();
-            sql.push_str(&format!(" ORDER BY {}", terms.join(", ")));
-        }
-        sql
     }
 
     fn statement(&self, connection: &Connection, number: i32) -> Result<OwnedStatement> {
@@ -223,34 +102,34 @@ impl Reading {
     }
 
     /// What this transaction sees of the log, its base being at `applied`.
-    fn snapshot(&self, connection: &Connection, applied: Seq) -> Result<Arc<Snapshot>> {
+    fn snapshot(&self, connection: &Connection, applied: Seq) -> Result<Snapshot> {
         if !connection.is_autocommit() && !self.session.is_joined() {
             // A write that writes nothing: SQLite then tells this table when the transaction ends, and only then another end of the log is taken. Where writing is
             // forbidden, each statement has an end of its own.
             let _ = connection.exec(&format!("DELETE FROM temp.{} WHERE 0", quoted(&self.name)));
         }
         let end = self.session.read_end();
-        let known = self.state.lock().snapshot.clone();
-        if let Some(known) = known.filter(|s| Some(s.to) == end && s.from == applied) {
-            return Ok(known);
+        if let Some(known) = &self.state.lock().snapshot
+            && Some(known.sight.to) == end
+            && known.sight.from == applied
+        {
+            return Ok(known.clone());
         }
         let take = || {
-            let log = self.home.log();
-            let unapplied = self.home.unapplied();
-            unapplied
-                .snapshot(log, &self.target.name, &self.key, applied, end)
-                .map_err(|e| self.home.failed(e))
+            let snapshot = self
+                .index
+                .snapshot(self.home.log(), &self.key, applied, end);
+            snapshot.map_err(|e| self.home.failed(e))
         };
         let mut fresh = take()?;
         if let Some(own) = self.session.last_in(&self.home)
             && end.is_none()
-            && fresh.to < own
+            && fresh.sight.to < own
         {
             self.home.wait_visible(own)?;
             fresh = take()?;
         }
-        let fresh = Arc::new(fresh);
-        self.session.set_read_end(fresh.to);
+        self.session.set_read_end(fresh.sight.to);
         self.state.lock().snapshot = Some(fresh.clone());
         Ok(fresh)
     }

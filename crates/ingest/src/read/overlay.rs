@@ -1,7 +1,10 @@
 //! The unapplied rows that a scan meets, key by key.
 
+use super::code::Code;
+use super::packed::Item;
 use super::run::{Row, Run};
 use crate::collation::Collation;
+use densite_log::Seq;
 use densite_sqlite::{Value, ValueRef};
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -43,17 +46,59 @@ impl Bounds {
         }
         Ordering::Equal
     }
+
+    /// The codes between which the bound at one end lies: keys with lesser ones are before it, those with greater ones behind.
+    fn codes(&self, end: Option<&(Value, bool)>, key: &[Collation]) -> (Code, Code) {
+        let values = self.equal.iter().chain(end.map(|(value, _)| value));
+        let values: Vec<ValueRef<'_>> = values.map(Value::as_ref).collect();
+        Code::range(key, &values)
+    }
+}
+
+/// Which numbers a transaction sees.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Sight {
+    /// The base table has the rows up to here.
+    pub(crate) from: Seq,
+    /// The log's end for this transaction.
+    pub(crate) to: Seq,
+}
+
+impl Sight {
+    /// Own rows have no number yet.
+    fn sees(self, seq: Seq) -> bool {
+        seq > self.from && (seq <= self.to || seq >= crate::session::OWN)
+    }
 }
 
 struct Source {
     run: Arc<Run>,
+    /// The row that comes next.
+    head: Option<Item>,
+    /// Where the one behind it is.
     at: usize,
     end: usize,
 }
 
 impl Source {
-    fn row(&self) -> Option<Row<'_>> {
-        self.run.at(self.at).filter(|_| self.at < self.end)
+    fn new(run: &Arc<Run>, at: usize, end: usize, sight: Sight) -> Source {
+        let mut source = Source {
+            run: run.clone(),
+            head: None,
+            at,
+            end,
+        };
+        source.step(sight);
+        source
+    }
+
+    /// Goes to the next row that is to be seen.
+    fn step(&mut self, sight: Sight) {
+        self.head = None;
+        while self.head.is_none() && self.at < self.end {
+            self.head = self.run.at(self.at).filter(|item| sight.sees(item.seq));
+            self.at += 1;
+        }
     }
 }
 
@@ -63,98 +108,127 @@ pub(crate) struct Overlay {
     sources: Vec<Source>,
     /// The source that has the least key.
     least: Option<usize>,
-    bounds: Bounds,
+    sight: Sight,
 }
 
 impl Overlay {
     pub(crate) fn new<'a>(
         runs: impl Iterator<Item = &'a Arc<Run>>,
+        sight: Sight,
         bounds: &Bounds,
         key: &[Collation],
     ) -> Overlay {
-        let sources = runs.map(|run| Source {
-            at: run.partition(|row| bounds.side(row, key) == Ordering::Less),
-            end: run.len(),
-            run: run.clone(),
-        });
+        let (low, before) = bounds.codes(bounds.lower.as_ref(), key);
+        let (behind, high) = bounds.codes(bounds.upper.as_ref(), key);
+        let is_point = !key.is_empty() && bounds.equal.len() == key.len();
+        let is_all = *bounds == Bounds::default();
+        let source = |run: &Arc<Run>| {
+            if is_all {
+                return Some(Source::new(run, 0, run.len(), sight));
+            }
+            if is_point && !run.may_have(low) {
+                return None;
+            }
+            let mut at = run.lower(low);
+            if run.at(at).is_none_or(|item| item.code > high) {
+                return None;
+            }
+            let mut end = run.upper(high);
+            // Codes alone decide where they are exact; else values do, among those that codes leave.
+            if !is_point || !low.is_exact() {
+                let has = |end: &Option<_>| end.is_some() || !bounds.equal.is_empty();
+                if has(&bounds.lower) {
+                    at = run.partition((at, run.upper(before).min(end)), |row| {
+                        bounds.side(row, key) == Ordering::Less
+                    });
+                }
+                if has(&bounds.upper) {
+                    end = run.partition((run.lower(behind).max(at), end), |row| {
+                        bounds.side(row, key) != Ordering::Greater
+                    });
+                }
+            }
+            Some(Source::new(run, at, end, sight))
+        };
+        let sources = runs.filter_map(source).filter(|s| s.head.is_some());
         let mut overlay = Overlay {
             sources: sources.collect(),
             least: None,
-            bounds: bounds.clone(),
+            sight,
         };
         overlay.find(key);
         overlay
     }
 
     fn find(&mut self, key: &[Collation]) {
-        for source in &mut self.sources {
-            // Where the bounds end shows only now: one search less for each run of a lookup.
-            if let Some(row) = source.row()
-                && self.bounds.side(&row, key) == Ordering::Greater
-            {
-                source.end = source.at;
-            }
-        }
-        let mut least: Option<(usize, Row<'_>)> = None;
+        let mut least: Option<(usize, &Run, Item)> = None;
         for (i, source) in self.sources.iter().enumerate() {
-            let Some(row) = source.row() else { continue };
+            let Some(item) = source.head else { continue };
             if least
-                .as_ref()
-                .is_none_or(|(_, l)| row.compare(l, key) == Ordering::Less)
+                .is_none_or(|(_, run, l)| source.run.compare(item, run, l, key) == Ordering::Less)
             {
-                least = Some((i, row));
+                least = Some((i, source.run.as_ref(), item));
             }
         }
-        self.least = least.map(|(i, _)| i);
+        self.least = least.map(|(i, ..)| i);
     }
 
-    /// The least key's first row.
-    pub(crate) fn peek(&self) -> Option<Row<'_>> {
-        self.least
-            .and_then(|i| self.sources.get(i))
-            .and_then(Source::row)
+    /// The least key's first row, and its code.
+    pub(crate) fn peek(&self) -> Option<(Code, Row<'_>)> {
+        let source = self.least.and_then(|i| self.sources.get(i))?;
+        let item = source.head?;
+        Some((item.code, source.run.row(item)?))
+    }
+
+    /// Whether there is a row.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.least.is_none()
+    }
+
+    /// The least key's code.
+    pub(crate) fn code(&self) -> Option<Code> {
+        let source = self.least.and_then(|i| self.sources.get(i))?;
+        Some(source.head?.code)
     }
 
     /// Hands out all rows of the least key in the log's order, and goes on to the next key.
     pub(crate) fn take(&mut self, key: &[Collation], mut each: impl FnMut(&Row<'_>)) {
-        let Some(first) = self.least else { return };
-        let mut ends = Vec::with_capacity(self.sources.len());
-        {
-            let least = self.peek();
-            for (i, source) in self.sources.iter().enumerate() {
-                let mut at = source.at;
-                // Sources before the least one have greater keys.
-                while i >= first
-                    && at < source.end
-                    && let (Some(row), Some(least)) = (source.run.at(at), &least)
-                    && row.compare(least, key) == Ordering::Equal
-                {
+        let Some(first) = self.least.take() else {
+            return;
+        };
+        let sight = self.sight;
+        let Some((run, least)) = self.sources.get(first).map(|s| (s.run.clone(), s.head)) else {
+            return;
+        };
+        // Sources before the least one have greater keys.
+        for source in self.sources.iter_mut().skip(first) {
+            while let (Some(item), Some(least)) = (source.head, least)
+                && source.run.compare(item, &run, least, key) == Ordering::Equal
+            {
+                if let Some(row) = source.run.row(item) {
                     each(&row);
-                    at += 1;
                 }
-                ends.push(at);
+                source.step(sight);
             }
-        }
-        for (source, at) in self.sources.iter_mut().zip(ends) {
-            source.at = at;
         }
         self.find(key);
     }
 
     /// How the least key compares with a row of the base table; `Greater` if there is none.
     pub(crate) fn compare<'a>(
-        &self,
+        &'a self,
         key: &[Collation],
         base: impl Fn(usize) -> ValueRef<'a>,
     ) -> Ordering {
-        let Some(row) = self.peek() else {
+        let Some(code) = self.code() else {
             return Ordering::Greater;
         };
-        let mut columns = key.iter().enumerate();
-        let differs = columns.find_map(|(i, c)| match c.compare(row.value(i), base(i)) {
-            Ordering::Equal => None,
-            other => Some(other),
-        });
-        differs.unwrap_or(Ordering::Equal)
+        match code.cmp(&Code::of(key, &base)) {
+            Ordering::Equal if !code.is_exact() => {
+                let row = self.peek();
+                row.map_or(Ordering::Equal, |(_, row)| row.compare(key, base))
+            }
+            order => order,
+        }
     }
 }

@@ -1,57 +1,64 @@
-//! Rows of one table that are not in the base table yet, sorted by key.
+//! Rows of one table that are not in the base table yet, sorted by key, and within a key by number.
 //!
-//! A run is a list of records as the log has them, packed in columns, and an order of eight bytes for each row: by key, and within a key by sequence number. Runs follow each other in the
-//! log; each is at least [`GROWTH`] times as long as the one after it, so there are few of them, and each row takes part in few merges.
+//! A run has what orders its rows ([`Packed`]), a [`Filter`] over their keys, and their values as the log has them ([`Kind`]). Runs never change. They follow each other in the log; each is at
+//! least [`GROWTH`] times as long as the one after it, so there are few of them, and each row takes part in few merges. A merge moves codes and numbers; values stay where they are.
 
-use crate::affinity::from_log;
+use super::code::Code;
+use super::filter::Filter;
+use super::packed::{Item, Packed};
+use super::values::{Kind, merged, value};
 use crate::collation::Collation;
-use densite_log::{Op, Record, Seq};
+use densite_log::{Op, Rows, Seq, Table};
 use densite_sqlite::ValueRef;
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-/// Two runs become one when the older is not this many times as long as the newer.
+/// Two runs become one when the older is not this many times as long as the newer,
 const GROWTH: usize = 4;
-
-/// A row of a run.
-#[derive(Debug, Clone, Copy)]
-struct Entry {
-    record: u32,
-    row: u32,
-}
+/// unless they would be longer than this: what a merge costs, and the memory it takes, stay bounded, and a filter asked more costs a lookup little.
+const LONGEST: usize = 2 << 20;
+/// Shorter runs are searched without a filter.
+const FILTER_FROM: usize = 256;
 
 /// See the module.
+#[derive(Default)]
 pub(crate) struct Run {
-    records: Vec<Arc<Record>>,
-    order: Vec<Entry>,
+    pub(super) kinds: Vec<Kind>,
+    pub(super) items: Packed,
+    pub(super) filter: Filter,
+    /// All its rows have numbers from the first to the last of these.
+    pub(super) first: Seq,
+    pub(super) last: Seq,
 }
 
-/// A place in a run's order.
+/// A row with its values.
 pub(crate) struct Row<'a> {
-    pub(crate) record: &'a Record,
-    pub(crate) row: usize,
+    kind: &'a Kind,
+    rows: &'a Rows,
+    row: usize,
 }
 
 impl<'a> Row<'a> {
-    pub(crate) fn seq(&self) -> Seq {
-        self.record.first + self.row as u64
+    pub(crate) fn op(&self) -> Op {
+        self.kind.op
     }
 
-    pub(crate) fn op(&self) -> Op {
-        self.record.op
+    pub(crate) fn table(&self) -> &'a Arc<Table> {
+        &self.kind.table
     }
 
     /// A value, by its place in the log's order of columns; the key's come first.
     pub(crate) fn value(&self, column: usize) -> ValueRef<'a> {
-        self.record
-            .rows
-            .get(self.row, column)
-            .map_or(ValueRef::Null, from_log)
+        value(self.rows, self.row, column)
     }
 
-    pub(crate) fn compare(&self, other: &Row<'_>, key: &[Collation]) -> Ordering {
+    pub(crate) fn compare(
+        &self,
+        key: &[Collation],
+        other: impl Fn(usize) -> ValueRef<'a>,
+    ) -> Ordering {
         let mut columns = key.iter().enumerate();
-        let differs = columns.find_map(|(i, c)| match c.compare(self.value(i), other.value(i)) {
+        let differs = columns.find_map(|(i, c)| match c.compare(self.value(i), other(i)) {
             Ordering::Equal => None,
             other => Some(other),
         });
@@ -59,111 +66,141 @@ impl<'a> Row<'a> {
     }
 }
 
-impl Run {
-    /// Of records in the log's order; the rows that a record's `skip` names are left out.
-    pub(crate) fn new(records: Vec<Arc<Record>>, key: &[Collation]) -> Run {
-        let mut run = Run {
-            order: Vec::with_capacity(records.iter().map(|r| r.rows.len() - r.skip).sum()),
-            records,
-        };
-        for (i, record) in run.records.iter().enumerate() {
-            let rows = record.skip..record.rows.len();
-            run.order.extend(rows.map(|row| Entry {
-                record: i as u32,
-                row: row as u32,
-            }));
+/// Collects a run's rows in their order.
+pub(super) struct Sorted {
+    items: Packed,
+    filter: Option<Filter>,
+}
+
+impl Sorted {
+    pub(super) fn new(rows: usize) -> Sorted {
+        Sorted {
+            items: Packed::default(),
+            filter: (rows >= FILTER_FROM).then(|| Filter::new(rows)),
         }
-        let mut order = std::mem::take(&mut run.order);
-        // Stable, so that the log's order stays within a key.
-        order.sort_by(|a, b| run.compare(*a, &run, *b, key));
-        run.order = order;
-        run
     }
 
-    fn entry(&self, entry: Entry) -> Option<Row<'_>> {
-        let record = self.records.get(entry.record as usize)?;
-        Some(Row {
-            record,
-            row: entry.row as usize,
-        })
+    pub(super) fn push(&mut self, item: Item) {
+        if let Some(filter) = &mut self.filter {
+            filter.add(item.code);
+        }
+        self.items.push(item);
     }
 
-    fn compare(&self, a: Entry, other: &Run, b: Entry, key: &[Collation]) -> Ordering {
-        match (self.entry(a), other.entry(b)) {
-            (Some(a), Some(b)) => a.compare(&b, key),
+    /// The run of these rows, whose values and numbers are given.
+    pub(super) fn run(self, kinds: Vec<Kind>, first: Seq, last: Seq) -> Run {
+        Run {
+            kinds,
+            items: self.items.finish(),
+            filter: self.filter.unwrap_or_default(),
+            first,
+            last,
+        }
+    }
+}
+
+/// How the keys of two rows compare.
+pub(super) fn compare(a: (&[Kind], Item), b: (&[Kind], Item), key: &[Collation]) -> Ordering {
+    match a.1.code.cmp(&b.1.code) {
+        Ordering::Equal if !a.1.code.is_exact() => match (row(a.0, a.1), row(b.0, b.1)) {
+            (Some(a), Some(b)) => a.compare(key, |i| b.value(i)),
             _ => Ordering::Equal,
-        }
+        },
+        order => order,
     }
+}
 
+fn row(kinds: &[Kind], item: Item) -> Option<Row<'_>> {
+    let kind = kinds.get(item.kind as usize)?;
+    let (rows, row) = kind.find(item.seq)?;
+    Some(Row { kind, rows, row })
+}
+
+impl Run {
     pub(crate) fn len(&self) -> usize {
-        self.order.len()
+        self.items.len()
     }
 
-    pub(crate) fn at(&self, place: usize) -> Option<Row<'_>> {
-        self.order.get(place).and_then(|e| self.entry(*e))
+    /// The row at a place of the order.
+    pub(crate) fn at(&self, place: usize) -> Option<Item> {
+        self.items.get(place)
     }
 
-    pub(crate) fn last(&self) -> Seq {
-        self.records.last().map_or(0, |r| r.last())
+    /// A row's values.
+    pub(crate) fn row(&self, item: Item) -> Option<Row<'_>> {
+        row(&self.kinds, item)
     }
 
-    pub(crate) fn first(&self) -> Seq {
-        self.records.first().map_or(0, |r| r.first)
+    pub(crate) fn compare(&self, a: Item, other: &Run, b: Item, key: &[Collation]) -> Ordering {
+        compare((&self.kinds, a), (&other.kinds, b), key)
     }
 
-    /// The first place for which `is_before` is false.
-    pub(crate) fn partition(&self, is_before: impl Fn(&Row<'_>) -> bool) -> usize {
-        self.order
-            .partition_point(|e| self.entry(*e).is_some_and(|row| is_before(&row)))
+    /// False: it has no row of a key with this code.
+    pub(crate) fn may_have(&self, code: Code) -> bool {
+        self.filter.may_have(code)
+    }
+
+    /// The first place whose code is not less.
+    pub(crate) fn lower(&self, code: Code) -> usize {
+        self.items.lower(code)
+    }
+
+    /// The first place whose code is greater.
+    pub(crate) fn upper(&self, code: Code) -> usize {
+        self.items.upper(code)
+    }
+
+    /// The first place from `low` on, or `high`, for which `is_before` is false.
+    pub(crate) fn partition(
+        &self,
+        (mut low, mut high): (usize, usize),
+        is_before: impl Fn(&Row<'_>) -> bool,
+    ) -> usize {
+        while low < high {
+            let middle = low + (high - low) / 2;
+            let row = self.at(middle).and_then(|item| self.row(item));
+            match row.is_some_and(|row| is_before(&row)) {
+                true => low = middle + 1,
+                false => high = middle,
+            }
+        }
+        low
     }
 
     /// This run and the one after it in the log.
     fn merged(&self, newer: &Run, key: &[Collation]) -> Run {
-        let shift = self.records.len() as u32;
-        let mut order = Vec::with_capacity(self.order.len() + newer.order.len());
-        let (mut a, mut b) = (self.order.iter().peekable(), newer.order.iter().peekable());
+        let (kinds, places) = merged(&self.kinds, &newer.kinds);
+        let mut sorted = Sorted::new(self.len() + newer.len());
+        let (mut a, mut b) = (self.items.iter(), newer.items.iter());
+        let (mut x, mut y) = (a.next(), b.next());
         loop {
-            let older_first = match (a.peek(), b.peek()) {
-                (Some(a), Some(b)) => self.compare(**a, newer, **b, key) != Ordering::Greater,
-                (Some(_), None) => true,
-                (None, Some(_)) => false,
-                (None, None) => break,
+            let older_first = match (x, y) {
+                (Some(x), Some(y)) => self.compare(x, newer, y, key) != Ordering::Greater,
+                (x, _) => x.is_some(),
             };
-            if older_first {
-                order.extend(a.next().copied());
-            } else {
-                order.extend(b.next().map(|e| Entry {
-                    record: e.record + shift,
-                    row: e.row,
-                }));
+            match (older_first, x, y) {
+                (true, Some(item), _) => {
+                    sorted.push(item);
+                    x = a.next();
+                }
+                (_, _, Some(item)) => {
+                    let kind = places.get(item.kind as usize).copied().unwrap_or(0);
+                    sorted.push(Item { kind, ..item });
+                    y = b.next();
+                }
+                _ => break,
             }
         }
-        let records = self.records.iter().chain(&newer.records).cloned().collect();
-        Run { records, order }
+        sorted.run(kinds, self.first, newer.last)
     }
 
     /// Without the rows up to this one.
     fn after(&self, seq: Seq) -> Run {
-        let mut places = Vec::with_capacity(self.records.len());
-        let mut records = Vec::new();
-        for record in &self.records {
-            places.push((record.last() > seq).then_some(records.len() as u32));
-            if record.last() > seq {
-                records.push(record.clone());
-            }
-        }
-        let kept = self
-            .order
-            .iter()
-            .filter(|e| self.entry(**e).is_some_and(|row| row.seq() > seq));
-        let order = kept.filter_map(|e| {
-            let record = places.get(e.record as usize).copied().flatten()?;
-            Some(Entry { record, row: e.row })
-        });
-        Run {
-            order: order.collect(),
-            records,
-        }
+        let kept = || self.items.iter().filter(|item| item.seq > seq);
+        let mut sorted = Sorted::new(kept().count());
+        kept().for_each(|item| sorted.push(item));
+        let kinds = self.kinds.iter().map(|kind| kind.after(seq)).collect();
+        sorted.run(kinds, seq + 1, self.last)
     }
 }
 
@@ -175,6 +212,7 @@ pub(crate) fn push(runs: &mut Vec<Arc<Run>>, run: Run, key: &[Collation]) {
     let mut run = Arc::new(run);
     while let Some(older) = runs.last()
         && older.len() < GROWTH * run.len()
+        && older.len() + run.len() <= LONGEST
     {
         run = Arc::new(older.merged(&run, key));
         runs.pop();
@@ -184,10 +222,10 @@ pub(crate) fn push(runs: &mut Vec<Arc<Run>>, run: Run, key: &[Collation]) {
 
 /// Drops what is applied: whole runs, and of one run its older part once that is half of it.
 pub(crate) fn trim(runs: &mut Vec<Arc<Run>>, applied: Seq) {
-    runs.retain(|run| run.last() > applied);
+    runs.retain(|run| run.last > applied);
     if let Some(run) = runs.first_mut() {
-        let gone = (applied + 1).saturating_sub(run.first());
-        if gone > (run.last() - run.first()) / 2 {
+        let gone = (applied + 1).saturating_sub(run.first);
+        if gone > (run.last - run.first) / 2 {
             *run = Arc::new(run.after(applied));
         }
     }

@@ -1,51 +1,58 @@
 //! What this process knows of the rows that are in the log and not in their tables yet.
 //!
-//! Each table that is read has an index of its own, fed from the log when it is read, trimmed when rows are applied, dropped when nobody reads it any more. What a
-//! cursor has taken stays as it is: runs never change.
+//! Each table that is read has an index of its own. It is fed from the log when it is read, and by the worker as long as somebody reads now and then; trimmed when rows are applied; dropped when nobody
+//! reads it any more. What a cursor has taken stays as it is: runs never change.
 
+use super::gather::Gather;
+use super::overlay::Sight;
 use super::run::{Run, push, trim};
 use crate::collation::Collation;
 use densite_log::{Log, Reader, Record, Result, Seq};
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::mpsc::sync_channel;
 use std::time::{Duration, Instant};
 
 /// Rows that become a run together.
-const RUN_ROWS: usize = 128 << 10;
+const RUN_ROWS: usize = 256 << 10;
 /// An index that is not used is dropped.
 const IDLE: Duration = Duration::from_secs(10);
 
+/// The names of the key's columns and how they compare.
+pub(crate) type Key = (Vec<String>, Vec<Collation>);
+
 /// The unapplied rows of a table as one transaction sees them.
+#[derive(Clone)]
 pub(crate) struct Snapshot {
-    pub(crate) runs: Vec<Arc<Run>>,
-    /// The base table has the rows up to here.
-    pub(crate) from: Seq,
-    /// The log's end for this transaction.
-    pub(crate) to: Seq,
+    pub(crate) runs: Arc<Vec<Arc<Run>>>,
+    pub(crate) sight: Sight,
 }
 
-struct Index {
-    /// The names of the key's columns and how they compare.
-    key: (Vec<String>, Vec<Collation>),
+/// The unapplied rows of one table.
+pub(crate) struct Index(Mutex<Inner>);
+
+struct Inner {
+    table: String,
+    key: Key,
     reader: Option<Reader>,
     from: Seq,
     to: Seq,
-    runs: Vec<Arc<Run>>,
+    runs: Arc<Vec<Arc<Run>>>,
     used: Instant,
 }
 
-impl Index {
+impl Inner {
     fn reset(&mut self, applied: Seq) {
         self.reader = None;
-        self.runs.clear();
+        self.runs = Arc::default();
         self.from = applied;
         self.to = applied;
     }
 
     /// Reads to the log's end. After an error it goes on behind the last row that is in a run.
-    fn feed(&mut self, log: &Log, table: &str) -> Result<()> {
-        let done = self.read_on(log, table);
+    fn feed(&mut self, log: &Log) -> Result<()> {
+        let done = self.read_on(log);
         if done.is_err() {
             // It has passed rows that are in no run.
             self.reader = None;
@@ -53,78 +60,86 @@ impl Index {
         done
     }
 
-    fn read_on(&mut self, log: &Log, table: &str) -> Result<()> {
+    fn read_on(&mut self, log: &Log) -> Result<()> {
         if self.reader.is_none() {
             self.reader = Some(log.read_after(self.to)?);
         }
         let Some(reader) = &mut self.reader else {
             return Ok(());
         };
-        let (names, collations) = &self.key;
-        let fits = |record: &Record| {
-            let keys = record
-                .table
-                .columns()
-                .iter()
-                .take(record.table.key_columns());
-            record.table.name().eq_ignore_ascii_case(table) && keys.eq(names)
-        };
-        loop {
-            let (mut records, mut rows) = (Vec::new(), 0);
-            let mut end = false;
-            while rows < RUN_ROWS {
-                match reader.next()? {
-                    Some(record) if fits(&record) => {
-                        rows += record.rows.len() - record.skip;
-                        records.push(Arc::new(record));
-                    }
-                    // Those of a key that is not the table's any more will be rejected.
-                    Some(_) => {}
-                    None => {
-                        end = true;
-                        break;
-                    }
-                }
-            }
-            push(&mut self.runs, Run::new(records, collations), collations);
-            self.to = self.to.max(reader.position());
-            if end {
-                return Ok(());
-            }
+        let (table, key) = (self.table.as_str(), &self.key);
+        let (mut gather, mut is_end) = next(reader, table, key)?;
+        let mut reached = reader.position();
+        if gather.len() == 0 {
+            self.to = self.to.max(reached);
+            return Ok(());
         }
+        let runs = Arc::make_mut(&mut self.runs);
+        if is_end {
+            push(runs, gather.run(&key.1), &key.1);
+            self.to = self.to.max(reached);
+            return Ok(());
+        }
+        // There is much: while this thread reads, another one sorts and merges.
+        let runs = Mutex::new(runs);
+        let add = |gather: Gather| {
+            let run = gather.run(&key.1);
+            push(&mut runs.lock(), run, &key.1);
+        };
+        let done = std::thread::scope(|scope| {
+            let (send, received) = sync_channel::<Gather>(1);
+            let thread = std::thread::Builder::new().name("densite-sort".into());
+            let has_thread = thread
+                .spawn_scoped(scope, || received.into_iter().for_each(add))
+                .is_ok();
+            loop {
+                let position = reader.position();
+                match has_thread {
+                    // It takes all that is sent, unless it panics, which the scope passes on.
+                    true => drop(send.send(gather)),
+                    false => add(gather),
+                }
+                reached = position;
+                if is_end {
+                    return Ok(());
+                }
+                (gather, is_end) = next(reader, table, key)?;
+            }
+        });
+        self.to = self.to.max(reached);
+        done
     }
 }
 
-/// See the module. Its mutexes are never held while SQLite is called.
-#[derive(Default)]
-pub(crate) struct Unapplied(Mutex<HashMap<String, Arc<Mutex<Index>>>>);
+/// Rows for a run; and whether the log ends there.
+fn next(reader: &mut Reader, table: &str, (names, how): &Key) -> Result<(Gather, bool)> {
+    let fits = |record: &Record| {
+        let keys = record.table.columns().iter();
+        record.table.name().eq_ignore_ascii_case(table)
+            && keys.take(record.table.key_columns()).eq(names)
+    };
+    let mut gather = Gather::default();
+    while gather.len() < RUN_ROWS {
+        match reader.next()? {
+            Some(record) if fits(&record) => gather.add(record, how),
+            // Those of a key that is not the table's any more will be rejected.
+            Some(_) => {}
+            None => return Ok((gather, true)),
+        }
+    }
+    Ok((gather, false))
+}
 
-impl Unapplied {
+impl Index {
     /// What is unapplied after `applied`; to the log's end, or to `to` if the transaction has one.
     pub(crate) fn snapshot(
         &self,
         log: &Log,
-        table: &str,
-        key: &(Vec<String>, Vec<Collation>),
+        key: &Key,
         applied: Seq,
         to: Option<Seq>,
     ) -> Result<Snapshot> {
-        let index = self
-            .0
-            .lock()
-            .entry(table.to_owned())
-            .or_insert_with(|| {
-                Arc::new(Mutex::new(Index {
-                    key: key.clone(),
-                    reader: None,
-                    from: applied,
-                    to: applied,
-                    runs: Vec::new(),
-                    used: Instant::now(),
-                }))
-            })
-            .clone();
-        let mut index = index.lock();
+        let mut index = self.0.lock();
         index.used = Instant::now();
         if index.key != *key {
             index.key = key.clone();
@@ -135,38 +150,77 @@ impl Unapplied {
             index.reset(applied);
         }
         if to.is_none_or(|to| to > index.to) {
-            index.feed(log, table)?;
+            index.feed(log)?;
         }
         Ok(Snapshot {
             runs: index.runs.clone(),
-            from: applied,
-            to: to.unwrap_or(index.to),
+            sight: Sight {
+                from: applied,
+                to: to.unwrap_or(index.to),
+            },
         })
+    }
+}
+
+/// See the module. Its mutexes are never held while SQLite is called.
+#[derive(Default)]
+pub(crate) struct Unapplied(Mutex<HashMap<String, Arc<Index>>>);
+
+impl Unapplied {
+    /// The index of a table.
+    pub(crate) fn index(&self, table: &str, key: &Key) -> Arc<Index> {
+        let mut indexes = self.0.lock();
+        let index = indexes.entry(table.to_owned()).or_insert_with(|| {
+            Arc::new(Index(Mutex::new(Inner {
+                table: table.to_owned(),
+                key: key.clone(),
+                reader: None,
+                from: 0,
+                to: 0,
+                runs: Arc::default(),
+                used: Instant::now(),
+            })))
+        });
+        index.clone()
+    }
+
+    fn all(&self) -> Vec<Arc<Index>> {
+        self.0.lock().values().cloned().collect()
     }
 
     /// Whether anything is kept, or holds a segment of the log.
     pub(crate) fn is_kept(&self) -> bool {
-        let indexes = self.0.lock();
-        indexes.values().any(|index| {
+        self.all().iter().any(|index| {
             // One that is in use has something.
-            let index = index.try_lock();
+            let index = index.0.try_lock();
             index.is_none_or(|i| i.reader.is_some() || !i.runs.is_empty())
         })
     }
 
+    /// Reads on for those that are read now and then, so that the next read finds little to do. An error is the next reader's to be told.
+    pub(crate) fn keep_up(&self, log: &Log) {
+        for index in self.all() {
+            if let Some(mut index) = index.0.try_lock()
+                && index.reader.is_some()
+                && index.used.elapsed() < IDLE
+            {
+                index.feed(log).ok();
+            }
+        }
+    }
+
     /// Rows up to here are applied: they are forgotten, and so is what nobody reads any more.
     pub(crate) fn applied(&self, seq: Seq) {
-        let indexes: Vec<Arc<Mutex<Index>>> = self.0.lock().values().cloned().collect();
-        for index in indexes {
+        for index in self.all() {
             // One that is in use is trimmed the next time.
-            let Some(mut index) = index.try_lock() else {
+            let Some(mut index) = index.0.try_lock() else {
                 continue;
             };
             if index.used.elapsed() > IDLE || seq >= index.to {
                 let seq = seq.max(index.to);
                 index.reset(seq);
             } else if seq > index.from {
-                trim(&mut index.runs, seq);
+                trim(Arc::make_mut(&mut index.runs), seq);
                 index.from = seq;
             }
         }

@@ -2,7 +2,7 @@
 
 use super::Session;
 use crate::collation::Collation;
-use crate::read::{Run, push};
+use crate::read::{Gather, Run, push};
 use densite_log::{Record, Seq, TxnId};
 use std::sync::Arc;
 
@@ -97,7 +97,7 @@ impl Session {
         let Some(own) = inner.own.get_mut(place) else {
             return Vec::new();
         };
-        let mut records = Vec::new();
+        let mut gather = Gather::default();
         for (i, batch) in inner.batches.iter().enumerate().skip(own.batches) {
             let skip = if i == own.batches { own.rows } else { 0 };
             let columns = batch
@@ -110,7 +110,7 @@ impl Session {
                 continue;
             }
             let Some(rows) = batch.rows() else { continue };
-            records.push(Arc::new(Record {
+            let record = Record {
                 first: OWN + ((i as u64) << 20),
                 skip,
                 txn: TxnId(0),
@@ -118,11 +118,12 @@ impl Session {
                 table: batch.table().clone(),
                 op: batch.op(),
                 rows,
-            }));
+            };
+            gather.add(record, &key.1);
         }
         own.batches = inner.batches.len().saturating_sub(1);
         own.rows = inner.batches.last().map_or(0, densite_log::Batch::len);
-        push(&mut own.runs, Run::new(records, &key.1), &key.1);
+        push(&mut own.runs, gather.run(&key.1), &key.1);
         own.runs.clone()
     }
 }

@@ -52,6 +52,11 @@ impl Rows {
         self.count == 0
     }
 
+    /// Bytes of the packed values.
+    pub fn bytes(&self) -> usize {
+        self.payload.len()
+    }
+
     /// Number of columns.
     pub fn columns(&self) -> usize {
         self.columns.len()

@@ -1,0 +1,37 @@
+//! Rows that their table refuses go, with the reason, to `densite_rejects`.
+
+use crate::affinity::from_log;
+use crate::json;
+use densite_log::Record;
+use densite_sqlite::{Code, Connection, Error, Result, Value};
+
+/// Whether an error of a step says something about the row. What the disk, a lock or memory says is not about it.
+pub(super) fn is_of_the_row(e: &Error) -> bool {
+    matches!(
+        e.code.primary(),
+        Code::CONSTRAINT | Code::MISMATCH | Code::TOOBIG | Code::ERROR
+    )
+}
+
+/// Notes a row of a record.
+pub(super) fn reject(
+    connection: &Connection,
+    record: &Record,
+    row: usize,
+    reason: &str,
+) -> Result<()> {
+    let mut insert = connection.prepare(
+        "INSERT OR REPLACE INTO main.densite_rejects(seq, \"table\", \"row\", error, at) VALUES (?1, ?2, ?3, ?4, strftime('%Y-%m-%dT%H:%M:%fZ', 'now'))",
+    )?;
+    let columns = record.table.columns().iter().map(String::as_str);
+    let object = json::object(columns.zip(record.rows.row(row).map(from_log)));
+    insert.bind(
+        1,
+        &Value::Integer(i64::try_from(record.first).unwrap_or(i64::MAX) + row as i64),
+    )?;
+    insert.bind(2, &Value::from(record.table.name()))?;
+    insert.bind(3, &Value::Text(object))?;
+    insert.bind(4, &Value::from(reason))?;
+    insert.step()?;
+    Ok(())
+}

@@ -1,0 +1,124 @@
+//! How large the WAL is, and how large it may become.
+//!
+//! A page that several batches change is written back once if there is no checkpoint between them. So the WAL may become as large as the database, within bounds. SQLite tells its length at a checkpoint
+//! only; in between it is taken to grow with rows as it did before.
+
+use densite_sqlite::{Checkpointed, Connection, Result, ffi};
+
+/// A checkpoint is due when the WAL is as large as the database, but neither before the first nor after the second of these, in bytes.
+const BYTES: (u64, u64) = (16 << 20, 512 << 20);
+/// Frames for each row before anything is known.
+const FRAMES_PER_ROW: f64 = 4.0;
+/// Milliseconds that the end of others' reading is waited for.
+const RESTART_MS: i32 = 100;
+
+/// See the module.
+pub(super) struct Wal {
+    page: u64,
+    /// Frames at which a checkpoint is due.
+    due: u64,
+    /// At the last checkpoint.
+    frames: u64,
+    /// The most there were since the file was cut: it is as long.
+    longest: u64,
+    /// Frames then that were before it and stay, for someone reads them.
+    kept: u64,
+    rows: u64,
+    per_row: f64,
+}
+
+impl Default for Wal {
+    fn default() -> Wal {
+        Wal {
+            page: 4096,
+            due: BYTES.0 >> 12,
+            frames: 0,
+            longest: 0,
+            kept: 0,
+            rows: 0,
+            per_row: FRAMES_PER_ROW,
+        }
+    }
+}
+
+impl Wal {
+    /// So many rows were applied.
+    pub(super) fn grew(&mut self, rows: usize) {
+        self.rows += rows as u64;
+    }
+
+    fn now(&self) -> u64 {
+        self.kept + (self.rows as f64 * self.per_row) as u64
+    }
+
+    /// Whether a checkpoint is to come.
+    pub(super) fn is_due(&self) -> bool {
+        self.now() >= self.due
+    }
+
+    /// What a checkpoint said.
+    pub(super) fn is(&mut self, connection: &Connection, done: Checkpointed) -> Result<()> {
+        let number = |sql: &str| -> Result<Option<u64>> {
+            Ok(connection
+                .query_i64(sql)?
+                .and_then(|n| u64::try_from(n).ok()))
+        };
+        self.page = number("PRAGMA main.page_size")?.unwrap_or(4096).max(512);
+        let pages = number("PRAGMA main.page_count")?.unwrap_or(0);
+        let (least, most) = BYTES;
+        self.due = pages.clamp(least / self.page, most / self.page);
+        let frames = u64::try_from(done.wal_frames).unwrap_or(0);
+        let grown = frames.checked_sub(self.kept).unwrap_or(frames);
+        if self.rows > 0 && grown > 0 {
+            self.per_row = grown as f64 / self.rows as f64;
+        }
+        self.frames = frames;
+        self.longest = self.longest.max(frames);
+        // Where all is checkpointed the next writer begins at the front.
+        self.kept = if done.wal_frames == done.checkpointed {
+            0
+        } else {
+            frames
+        };
+        self.rows = 0;
+        Ok(())
+    }
+
+    /// Bytes of the frames that the last checkpoint found.
+    pub(super) fn bytes(&self) -> u64 {
+        self.frames * self.page
+    }
+
+    /// Whether it is twice as large as it should become.
+    pub(super) fn is_too_large(&self) -> bool {
+        self.frames >= 2 * self.due
+    }
+
+    /// After a complete checkpoint. While one reader comes before the other goes, no writer begins at the front: then new readers are sent to the database's file, and the old ones are waited for.
+    pub(super) fn restart(&mut self, connection: &Connection) -> Result<()> {
+        if self.frames > self.due + self.due / 2 {
+            in_time(connection, RESTART_MS, ffi::CHECKPOINT_RESTART)?;
+        }
+        Ok(())
+    }
+
+    /// At rest, after a complete checkpoint: gives a long file's room back, if nobody reads it.
+    pub(super) fn cut(&mut self, connection: &Connection) -> Result<()> {
+        if self.longest * self.page >= BYTES.0 {
+            in_time(connection, 0, ffi::CHECKPOINT_TRUNCATE)?;
+            self.longest = 0;
+        }
+        Ok(())
+    }
+}
+
+/// A checkpoint that holds others up for a short time. That somebody is in the way is no error.
+fn in_time(connection: &Connection, ms: i32, mode: i32) -> Result<()> {
+    connection.busy_timeout(ms)?;
+    let done = connection.checkpoint(Some(c"main"), mode);
+    connection.busy_timeout(super::round::BUSY_MS)?;
+    match done {
+        Err(e) if !e.is_busy() => Err(e),
+        _ => Ok(()),
+    }
+}

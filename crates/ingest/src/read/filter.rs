@@ -1,0 +1,88 @@
+//! Whether a run may have a key: a Bloom filter whose bits for one key lie in one line of the processor's cache.
+//!
+//! Twelve bits for each row and seven of them set for each key: of a hundred keys that are not there, one or so is said to be (a test counts).
+
+use super::code::Code;
+
+/// Words of a line.
+const WORDS: usize = 8;
+const BITS_EACH: usize = 12;
+const PROBES: u32 = 7;
+
+/// See the module.
+#[derive(Default)]
+pub(crate) struct Filter(Vec<[u64; WORDS]>);
+
+/// Both words in all bits.
+fn mixed(code: Code) -> u64 {
+    let mut x = code.hi ^ code.lo.rotate_left(32).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    for factor in [0xBF58_476D_1CE4_E5B9, 0x94D0_49BB_1331_11EB] {
+        x = (x ^ (x >> 30)).wrapping_mul(factor);
+    }
+    x ^ (x >> 31)
+}
+
+impl Filter {
+    /// For so many rows.
+    pub(crate) fn new(rows: usize) -> Filter {
+        let lines = (rows * BITS_EACH).div_ceil(WORDS * 64);
+        Filter(vec![[0; WORDS]; lines])
+    }
+
+    /// The line, and the bits in it, of a key.
+    fn place(&self, code: Code) -> (usize, u64) {
+        let x = mixed(code);
+        let line = (u128::from(x) * self.0.len() as u128) >> 64;
+        (line as usize, x.wrapping_mul(0xD6E8_FEB8_6659_FD93))
+    }
+
+    pub(crate) fn add(&mut self, code: Code) {
+        let (line, mut bits) = self.place(code);
+        let Some(line) = self.0.get_mut(line) else {
+            return;
+        };
+        for _ in 0..PROBES {
+            if let Some(word) = line.get_mut((bits >> 6) as usize % WORDS) {
+                *word |= 1 << (bits & 63);
+            }
+            bits >>= 9;
+        }
+    }
+
+    /// False: no row has this key's code.
+    pub(crate) fn may_have(&self, code: Code) -> bool {
+        let (line, mut bits) = self.place(code);
+        let Some(line) = self.0.get(line) else {
+            return true;
+        };
+        (0..PROBES).all(|_| {
+            let word = line.get((bits >> 6) as usize % WORDS).copied();
+            let is_set = word.unwrap_or(0) >> (bits & 63) & 1 == 1;
+            bits >>= 9;
+            is_set
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_has_all_that_was_added_and_little_else() {
+        for rows in [1u64, 100, 200_000] {
+            let code = |i: u64| Code {
+                hi: 1 << 62 | i << 1,
+                lo: i % 3,
+            };
+            let mut filter = Filter::new(rows as usize);
+            (0..rows).for_each(|i| filter.add(code(i)));
+            assert!((0..rows).all(|i| filter.may_have(code(i))));
+            let wrong = (0..100_000)
+                .filter(|i| filter.may_have(code(rows + i)))
+                .count();
+            assert!(wrong < 3_000, "{rows}: {wrong}");
+        }
+        assert!(Filter::default().may_have(Code::default()));
+    }
+}

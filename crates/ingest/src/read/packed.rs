@@ -1,0 +1,297 @@
+//! Rows of a run in the order of their keys: for each its code, its number and its kind, less the least of its block, in as few bytes as needed.
+//!
+//! ```text
+//! block   128 rows, the last one of a run has fewer: four columns (hi, lo, number, kind), each of them rows * width bytes
+//! ```
+//!
+//! A key of two small integers takes 5 to 7 bytes, a number 3 or 4, a kind mostly none.
+
+use super::code::Code;
+use densite_log::Seq;
+
+/// Rows of a block.
+pub(crate) const BLOCK: usize = 128;
+const COLUMNS: usize = 4;
+
+/// What is known of a row without asking for its values.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Item {
+    pub(crate) code: Code,
+    pub(crate) seq: Seq,
+    /// Its place among the run's kinds.
+    pub(crate) kind: u32,
+}
+
+impl Item {
+    fn words(self) -> [u64; COLUMNS] {
+        [self.code.hi, self.code.lo, self.seq, u64::from(self.kind)]
+    }
+}
+
+/// How a block is packed.
+#[derive(Clone, Copy)]
+struct Head {
+    /// Where it begins.
+    at: usize,
+    least: [u64; COLUMNS],
+    widths: [u8; COLUMNS],
+    rows: u8,
+}
+
+/// See the module.
+#[derive(Default)]
+pub(crate) struct Packed {
+    heads: Vec<Head>,
+    /// The first code of each block: what a search looks at.
+    first: Vec<Code>,
+    bytes: Vec<u8>,
+    rows: usize,
+    /// Rows of the block to be.
+    open: Vec<Item>,
+}
+
+/// Bytes that hold `v`, 0 to 8.
+fn width_of(v: u64) -> u8 {
+    (64 - v.leading_zeros()).div_ceil(8) as u8
+}
+
+impl Packed {
+    /// Adds a row behind the others.
+    pub(crate) fn push(&mut self, item: Item) {
+        self.open.push(item);
+        if self.open.len() == BLOCK {
+            self.seal();
+        }
+    }
+
+    /// Nothing comes any more.
+    pub(crate) fn finish(mut self) -> Packed {
+        self.seal();
+        self.open = Vec::new();
+        // A value is taken out of eight bytes, whatever its width.
+        self.bytes.extend_from_slice(&[0; 8]);
+        self.bytes.shrink_to_fit();
+        self.heads.shrink_to_fit();
+        self.first.shrink_to_fit();
+        self
+    }
+
+    fn seal(&mut self) {
+        let Some(first) = self.open.first() else {
+            return;
+        };
+        let (mut least, mut most) = ([u64::MAX; COLUMNS], [0; COLUMNS]);
+        for item in &self.open {
+            for ((l, m), word) in least.iter_mut().zip(&mut most).zip(item.words()) {
+                (*l, *m) = ((*l).min(word), (*m).max(word));
+            }
+        }
+        let mut head = Head {
+            at: self.bytes.len(),
+            least,
+            widths: [0; COLUMNS],
+            rows: self.open.len() as u8,
+        };
+        let columns = head.widths.iter_mut().zip(least.iter().zip(most));
+        for (i, (width, (least, most))) in columns.enumerate() {
+            *width = width_of(most - least);
+            if *width == 0 {
+                continue;
+            }
+            for item in &self.open {
+                let word = item.words().get(i).copied().unwrap_or(0) - least;
+                let end = self.bytes.len() + usize::from(*width);
+                self.bytes.extend_from_slice(&word.to_le_bytes());
+                self.bytes.truncate(end);
+            }
+        }
+        self.first.push(first.code);
+        self.heads.push(head);
+        self.rows += self.open.len();
+        self.open.clear();
+    }
+
+    /// Number of rows.
+    pub(crate) fn len(&self) -> usize {
+        self.rows
+    }
+
+    fn word(&self, head: &Head, column: usize, row: usize) -> u64 {
+        let rows = usize::from(head.rows);
+        let widths = head.widths.iter().map(|w| usize::from(*w));
+        let at = head.at + rows * widths.take(column).sum::<usize>();
+        let least = head.least.get(column).copied().unwrap_or(0);
+        let width = usize::from(head.widths.get(column).copied().unwrap_or(0));
+        if width == 0 {
+            return least;
+        }
+        let at = at + row * width;
+        let bytes = self.bytes.get(at..).and_then(|b| b.first_chunk());
+        let word = u64::from_le_bytes(bytes.copied().unwrap_or_default());
+        least.wrapping_add(word & u64::MAX >> (64 - 8 * width))
+    }
+
+    fn code(&self, head: &Head, row: usize) -> Code {
+        Code {
+            hi: self.word(head, 0, row),
+            lo: self.word(head, 1, row),
+        }
+    }
+
+    /// The row at a place of the order.
+    pub(crate) fn get(&self, place: usize) -> Option<Item> {
+        let (head, row) = (self.heads.get(place / BLOCK)?, place % BLOCK);
+        (row < usize::from(head.rows)).then(|| Item {
+            code: self.code(head, row),
+            seq: self.word(head, 2, row),
+            kind: self.word(head, 3, row) as u32,
+        })
+    }
+
+    /// The first place whose code is not less.
+    pub(crate) fn lower(&self, code: Code) -> usize {
+        self.partition(|c| c < code)
+    }
+
+    /// The first place whose code is greater.
+    pub(crate) fn upper(&self, code: Code) -> usize {
+        self.partition(|c| c <= code)
+    }
+
+    fn partition(&self, is_before: impl Fn(Code) -> bool) -> usize {
+        let block = self.first.partition_point(|c| is_before(*c));
+        let Some(block) = block.checked_sub(1) else {
+            return 0;
+        };
+        let Some(head) = self.heads.get(block) else {
+            return self.rows;
+        };
+        let (mut low, mut high) = (0, usize::from(head.rows));
+        while low < high {
+            let middle = (low + high) / 2;
+            match is_before(self.code(head, middle)) {
+                true => low = middle + 1,
+                false => high = middle,
+            }
+        }
+        block * BLOCK + low
+    }
+
+    /// All rows in order.
+    pub(crate) fn iter(&self) -> Iter<'_> {
+        Iter {
+            packed: self,
+            place: 0,
+            block: Vec::with_capacity(BLOCK),
+        }
+    }
+}
+
+/// Rows in order, taken out of their blocks column by column.
+pub(crate) struct Iter<'a> {
+    packed: &'a Packed,
+    place: usize,
+    block: Vec<Item>,
+}
+
+impl Iter<'_> {
+    fn unpack(&mut self) {
+        self.block.clear();
+        let Some(head) = self.packed.heads.get(self.place / BLOCK) else {
+            return;
+        };
+        let mut columns = [[0; BLOCK]; COLUMNS];
+        let mut at = head.at;
+        for ((column, least), width) in columns.iter_mut().zip(head.least).zip(head.widths) {
+            let width = usize::from(width);
+            let bytes = self.packed.bytes.get(at..).unwrap_or_default();
+            for (row, to) in column.iter_mut().take(usize::from(head.rows)).enumerate() {
+                *to = match width {
+                    0 => least,
+                    _ => {
+                        let bytes = bytes.get(row * width..).and_then(|b| b.first_chunk());
+                        let word = u64::from_le_bytes(bytes.copied().unwrap_or_default());
+                        least.wrapping_add(word & u64::MAX >> (64 - 8 * width))
+                    }
+                };
+            }
+            at += usize::from(head.rows) * width;
+        }
+        let [hi, lo, seq, kind] = columns;
+        let rows = hi.into_iter().zip(lo).zip(seq).zip(kind);
+        let items = rows.map(|(((hi, lo), seq), kind)| Item {
+            code: Code { hi, lo },
+            seq,
+            kind: kind as u32,
+        });
+        self.block.extend(items.take(usize::from(head.rows)));
+    }
+}
+
+impl Iterator for Iter<'_> {
+    type Item = Item;
+
+    fn next(&mut self) -> Option<Item> {
+        if self.place.is_multiple_of(BLOCK) {
+            self.unpack();
+        }
+        let item = self.block.get(self.place % BLOCK).copied()?;
+        self.place += 1;
+        Some(item)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rand::rngs::StdRng;
+    use rand::{RngExt, SeedableRng};
+
+    #[test]
+    fn packed_rows_come_back_and_are_found() {
+        let seed: u64 = rand::random();
+        println!("seed {seed}");
+        let mut random = StdRng::seed_from_u64(seed);
+        for rows in [0, 1, 127, 128, 129, 256, 1000] {
+            for spread in [1u64, 300, 1 << 40, u64::MAX] {
+                let mut items: Vec<Item> = (0..rows)
+                    .map(|_| Item {
+                        code: Code {
+                            hi: random.random_range(0..spread),
+                            lo: random.random_range(0..spread),
+                        },
+                        seq: random.random_range(0..spread),
+                        kind: random.random_range(0..3),
+                    })
+                    .collect();
+                items.sort_unstable();
+                let mut packed = Packed::default();
+                items.iter().for_each(|i| packed.push(*i));
+                let packed = packed.finish();
+                assert_eq!(packed.len(), rows);
+                assert_eq!(packed.iter().collect::<Vec<_>>(), items, "seed {seed}");
+                for (place, item) in items.iter().enumerate() {
+                    assert_eq!(packed.get(place), Some(*item), "seed {seed}");
+                }
+                assert_eq!(packed.get(rows), None);
+                for _ in 0..50 {
+                    let any = Code {
+                        hi: random.random_range(0..spread),
+                        lo: random.random_range(0..spread),
+                    };
+                    let code = match items.is_empty() || random.random_bool(0.3) {
+                        true => any,
+                        false => items[random.random_range(0..rows)].code,
+                    };
+                    let (low, high) = (packed.lower(code), packed.upper(code));
+                    assert_eq!(low, items.partition_point(|i| i.code < code), "seed {seed}");
+                    assert_eq!(
+                        high,
+                        items.partition_point(|i| i.code <= code),
+                        "seed {seed}"
+                    );
+                }
+            }
+        }
+    }
+}

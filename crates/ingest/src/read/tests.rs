@@ -1,0 +1,276 @@
+//! Runs beside a model: a list of all rows, sorted by key as SQLite compares values, and by number.
+
+use super::gather::Gather;
+use super::overlay::{Bounds, Overlay, Sight};
+use super::run::{Run, push, trim};
+use crate::collation::Collation;
+use densite_log::{Batch, Op, Record, Seq, Table, TxnId};
+use densite_sqlite::{Value, ValueRef};
+use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+/// A row of the model: its number, key and operation.
+type Row = (Seq, Vec<Value>, Op);
+
+struct Model {
+    key: Vec<Collation>,
+    tables: [Arc<Table>; 2],
+    runs: Vec<Arc<Run>>,
+    rows: Vec<Row>,
+    next: Seq,
+}
+
+fn logged(value: &Value) -> densite_log::Value<'_> {
+    crate::affinity::to_log(value.as_ref())
+}
+
+impl Model {
+    fn new(key: &[Collation]) -> Model {
+        let names = ["a", "b", "c"].into_iter().take(key.len());
+        let table = |note: u8| {
+            let columns = names.clone().chain(["seq"]);
+            Table::new("t", columns, key.len(), vec![note]).expect("a table")
+        };
+        Model {
+            key: key.to_vec(),
+            tables: [table(1), table(2)],
+            runs: Vec::new(),
+            rows: Vec::new(),
+            next: 1,
+        }
+    }
+
+    fn compare(&self, a: &[Value], b: &[Value]) -> Ordering {
+        let columns = self.key.iter().zip(a).zip(b);
+        columns.fold(Ordering::Equal, |so_far, ((how, a), b)| {
+            so_far.then_with(|| how.compare(a.as_ref(), b.as_ref()))
+        })
+    }
+
+    /// Appends rows in batches of some size; numbers may be missing in between.
+    fn append(
+        &mut self,
+        random: &mut StdRng,
+        rows: usize,
+        key: impl Fn(&mut StdRng) -> Vec<Value>,
+    ) {
+        let mut gather = Gather::default();
+        let mut left = rows;
+        while left > 0 {
+            let some = [1, 1, 3, 700][random.random_range(0..4)].min(left);
+            left -= some;
+            let op = if random.random_bool(0.8) {
+                Op::Insert
+            } else {
+                Op::Update
+            };
+            let table = &self.tables[random.random_range(0..2)].clone();
+            let mut batch = Batch::new(table, op);
+            let (first, skip) = (self.next, random.random_range(0..some.min(3)));
+            for i in 0..some {
+                let key = key(random);
+                let seq = Value::Integer((first + i as u64) as i64);
+                let row: Vec<_> = key.iter().chain([&seq]).map(logged).collect();
+                batch.push(&row).expect("as many columns");
+                if i >= skip {
+                    self.rows.push((first + i as u64, key, op));
+                }
+            }
+            self.next += some as u64 + random.random_range(0..2);
+            let record = Record {
+                first,
+                skip,
+                txn: TxnId(0),
+                ends_transaction: true,
+                table: table.clone(),
+                op,
+                rows: batch.rows().expect("rows"),
+            };
+            gather.add(record, &self.key);
+        }
+        push(&mut self.runs, gather.run(&self.key), &self.key);
+    }
+
+    /// All that a scan meets, by key and number.
+    fn read(&self, sight: Sight, bounds: &Bounds) -> Vec<(Seq, Op)> {
+        let mut overlay = Overlay::new(self.runs.iter(), sight, bounds, &self.key);
+        let mut out = Vec::new();
+        while !overlay.is_empty() {
+            overlay.take(&self.key, |row| {
+                let Some(seq) = row.value(self.key.len()).as_i64() else {
+                    panic!("a row without its number");
+                };
+                out.push((seq as u64, row.op()));
+            });
+        }
+        out
+    }
+
+    fn expected(&self, sight: Sight, bounds: &Bounds) -> Vec<(Seq, Op)> {
+        let column = |row: &Row, i: usize| row.1[i].clone();
+        let fits = |row: &&Row| {
+            let order =
+                |i: usize, v: &Value| self.key[i].compare(column(row, i).as_ref(), v.as_ref());
+            let next = bounds.equal.len();
+            let is_in = |end: &Option<(Value, bool)>, wanted: Ordering| {
+                end.as_ref().is_none_or(|(v, strict)| match order(next, v) {
+                    Ordering::Equal => !strict,
+                    other => other == wanted,
+                })
+            };
+            row.0 > sight.from
+                && row.0 <= sight.to
+                && bounds
+                    .equal
+                    .iter()
+                    .enumerate()
+                    .all(|(i, v)| order(i, v) == Ordering::Equal)
+                && is_in(&bounds.lower, Ordering::Greater)
+                && is_in(&bounds.upper, Ordering::Less)
+        };
+        let mut rows: Vec<&Row> = self.rows.iter().filter(fits).collect();
+        rows.sort_by(|a, b| self.compare(&a.1, &b.1).then(a.0.cmp(&b.0)));
+        rows.iter().map(|row| (row.0, row.2)).collect()
+    }
+}
+
+fn bounds(random: &mut StdRng, columns: usize, some: &[Value], other: &[Value]) -> Bounds {
+    let equal = random.random_range(0..=columns);
+    let mut bounds = Bounds {
+        equal: some[..equal].to_vec(),
+        ..Bounds::default()
+    };
+    if equal < columns {
+        let mut end = |value: &Value| {
+            let wanted = random.random_bool(0.5) && *value != Value::Null;
+            wanted.then(|| (value.clone(), random.random_bool(0.5)))
+        };
+        (bounds.lower, bounds.upper) = (end(&some[equal]), end(&other[equal]));
+    }
+    bounds
+}
+
+#[test]
+fn runs_do_what_a_sorted_list_does() {
+    let seed: u64 = rand::random();
+    println!("seed {seed}");
+    let mut random = StdRng::seed_from_u64(seed);
+    let binary = Collation::Binary;
+    for (kind, key) in [
+        vec![binary],
+        vec![binary, binary],
+        vec![Collation::NoCase],
+        vec![binary, Collation::RTrim, binary],
+        vec![],
+    ]
+    .iter()
+    .enumerate()
+    {
+        for spread in [8, 600, 1 << 40] {
+            let mut model = Model::new(key);
+            let value = move |random: &mut StdRng| {
+                let n = random.random_range(0..spread);
+                match (kind, random.random_range(0..40)) {
+                    (_, 0) => Value::Null,
+                    (0 | 1, 1) => Value::Real(n as f64 + 0.5),
+                    (0, _) => Value::Integer(n << 23),
+                    (1, _) => Value::Integer(n),
+                    // What differs lies behind what a code has room for.
+                    (2, _) => Value::Text(format!("https://Example.org/{n}")),
+                    _ => Value::Text(format!("{n} ")),
+                }
+            };
+            let columns = key.len();
+            let one =
+                move |random: &mut StdRng| (0..columns).map(|_| value(random)).collect::<Vec<_>>();
+            let mut applied = 0;
+            for step in 0..12 {
+                let rows = [1, 5, 300, 2500][random.random_range(0..4)];
+                model.append(&mut random, rows, one);
+                let what = format!("seed {seed}, kind {kind}, spread {spread}, step {step}");
+                if step % 4 == 3 {
+                    applied = random.random_range(applied..model.next);
+                    trim(&mut model.runs, applied);
+                }
+                let sight = Sight {
+                    from: random.random_range(applied..model.next),
+                    to: model.next - random.random_range(0..2),
+                };
+                let all = Bounds::default();
+                assert_eq!(
+                    model.read(sight, &all),
+                    model.expected(sight, &all),
+                    "{what}"
+                );
+                for _ in 0..20 {
+                    let some = |random: &mut StdRng| match random.random_bool(0.2) {
+                        true => one(random),
+                        false => model.rows[random.random_range(0..model.rows.len())]
+                            .1
+                            .clone(),
+                    };
+                    let (a, b) = (some(&mut random), some(&mut random));
+                    if a.contains(&Value::Null) {
+                        continue;
+                    }
+                    let bounds = bounds(&mut random, columns, &a, &b);
+                    assert_eq!(
+                        model.read(sight, &bounds),
+                        model.expected(sight, &bounds),
+                        "{what}: {bounds:?}"
+                    );
+                }
+            }
+        }
+    }
+}
+
+/// Rows that come one by one take little more room than in large batches, and are found.
+#[test]
+fn small_batches_are_packed_together() {
+    let key = [Collation::Binary];
+    let mut runs = Vec::new();
+    let table = Table::new("t", ["a", "b"], 1, vec![]).expect("a table");
+    for seq in 1..=20_000u64 {
+        let mut batch = Batch::new(&table, Op::Insert);
+        let a = (seq * 7919 % 20_011) as i64;
+        let row = [Value::Integer(a), Value::Integer(seq as i64)];
+        batch
+            .push(&row.each_ref().map(logged))
+            .expect("two columns");
+        let mut gather = Gather::default();
+        let record = Record {
+            first: seq,
+            skip: 0,
+            txn: TxnId(0),
+            ends_transaction: true,
+            table: table.clone(),
+            op: Op::Insert,
+            rows: batch.rows().expect("rows"),
+        };
+        gather.add(record, &key);
+        push(&mut runs, gather.run(&key), &key);
+    }
+    let chunks: usize = runs
+        .iter()
+        .flat_map(|run| &run.kinds)
+        .map(|kind| kind.chunks())
+        .sum();
+    assert!(chunks < 60, "{chunks}");
+    assert!(runs.len() < 12, "{}", runs.len());
+    let sight = Sight {
+        from: 0,
+        to: 20_000,
+    };
+    for seq in (1..=20_000u64).step_by(97) {
+        let bounds = Bounds {
+            equal: vec![Value::Integer((seq * 7919 % 20_011) as i64)],
+            ..Bounds::default()
+        };
+        let overlay = Overlay::new(runs.iter(), sight, &bounds, &key);
+        let (_, row) = overlay.peek().expect("the row");
+        assert_eq!(row.value(1), ValueRef::Integer(seq as i64));
+    }
+}

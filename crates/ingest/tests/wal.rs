@@ -1,0 +1,89 @@
+//! How large the WAL becomes.
+
+mod common;
+
+use common::{Db, all, one, wait};
+use std::time::{Duration, Instant};
+
+/// Rows of 4 KB that do not compress, in transactions of a thousand.
+fn fill(con: &rusqlite::Connection, from: i64, thousands: i64) {
+    for i in 0..thousands {
+        con.execute_batch(&format!(
+            "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1000) INSERT INTO t_in SELECT {from} + {i} * 1000 + i, randomblob(4000) FROM n"
+        ))
+        .expect("inserts");
+    }
+}
+
+fn wal(db: &Db) -> u64 {
+    std::fs::metadata(db.path().with_extension("db-wal")).map_or(0, |m| m.len())
+}
+
+/// A reader that stays keeps the WAL from being used again: then rows stay in the log, where they can be read, until it goes.
+#[test]
+fn a_reader_that_stays_does_not_make_the_wal_grow_for_ever() {
+    let db = Db::new("CREATE TABLE t(id INTEGER PRIMARY KEY, v)");
+    let con = db.ingest("t", "");
+    wait(&con);
+    let reader = rusqlite::Connection::open(db.path()).expect("opens");
+    reader
+        .execute_batch("BEGIN; SELECT * FROM t")
+        .expect("reads");
+    let (mut rows, mut said) = (0, String::new());
+    let until = Instant::now() + Duration::from_secs(60);
+    while said.is_empty() && Instant::now() < until {
+        fill(&con, rows, 4);
+        rows += 4000;
+        if let Err(e) = con.query_row("SELECT densite_wait()", [], |_| Ok(())) {
+            said = e.to_string();
+        }
+    }
+    assert!(said.contains("reading an old state"), "{said}");
+    let stopped = wal(&db);
+    fill(&con, rows, 20);
+    rows += 20_000;
+    std::thread::sleep(Duration::from_millis(300));
+    assert_eq!(wal(&db), stopped, "nothing is applied");
+    let applied = one::<i64>(&con, "SELECT count(*) FROM t");
+    assert!(applied < rows, "{applied}");
+    assert_eq!(one::<i64>(&con, "SELECT count(*) FROM t_in"), rows);
+    reader.execute_batch("COMMIT").expect("commits");
+    let begun = Instant::now();
+    while con
+        .query_row("SELECT densite_wait()", [], |_| Ok(()))
+        .is_err()
+    {
+        // What it said may be older than the end of the reader.
+        assert!(begun.elapsed() < Duration::from_secs(20));
+    }
+    assert_eq!(one::<i64>(&con, "SELECT count(*) FROM t"), rows);
+    assert_eq!(all(&con, "SELECT error FROM densite_rejects"), [""; 0]);
+}
+
+/// While rows come and go through the log without a pause, the WAL is used again and again.
+#[test]
+fn the_wal_is_flat_under_constant_load() {
+    let db = Db::new("CREATE TABLE t(id INTEGER PRIMARY KEY, v)");
+    let con = db.ingest("t", ", on_conflict=replace");
+    wait(&con);
+    let (mut largest, mut early) = (0, 0);
+    for round in 0..40 {
+        // The same keys: the database stays as large as it is.
+        fill(&con, 0, 2);
+        largest = largest.max(wal(&db));
+        if round == 19 {
+            wait(&con);
+            early = largest;
+        }
+    }
+    wait(&con);
+    // A batch of what was still to be applied comes on top of the bound.
+    let bound = 100 << 20;
+    assert!(early < bound && largest < bound, "{early}, {largest}");
+    // And at rest its room is given back.
+    let until = Instant::now() + Duration::from_secs(5);
+    while wal(&db) > 16 << 20 && Instant::now() < until {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    assert!(wal(&db) <= 16 << 20, "{}", wal(&db));
+}
