@@ -11,12 +11,13 @@ use super::table::Shape;
 use super::watch::{Applied, Watch};
 use super::writers::{Side, Write};
 use crate::outcome::{Compare, Figure};
-use crate::result::Result;
+use crate::result::{About as _, Result};
 
 /// Largest of the last third of the time over that of the first.
 const FLAT: f64 = 1.05;
-/// The largest of all, MiB. A WAL of 16,384 frames is when the worker waits for a checkpoint; a batch comes on top.
-const WAL: f64 = 128.0;
+/// A WAL is checkpointed when it is as large as the database, within these bounds, MiB; a batch comes on top.
+const WAL: (f64, f64) = (16.0, 512.0);
+const WAL_BATCH: f64 = 64.0;
 /// The log: the segment that is written, one or two that are not yet applied or pruned, two for use again, 64 MiB each.
 const LOG: f64 = 5.0 * 64.0;
 /// Of the rate at which rows are applied.
@@ -76,6 +77,7 @@ pub(super) fn measure(place: &Place<'_>) -> Result<Vec<Figure>> {
     let records = running.finish()?;
     let got = rate(&records, BATCH, warm + time);
     drop(applied);
+    let size = std::fs::metadata(&file).about("read", &file)?.len() as f64 / 1_048_576.0;
     place.clear()?;
     eprintln!("{can:.0} rows/s can be applied, {got:.0} were written, applied up to {left}");
     let third = |n: u32| seen.largest(warm + time / 3 * n, warm + time / 3 * (n + 1));
@@ -94,7 +96,7 @@ pub(super) fn measure(place: &Place<'_>) -> Result<Vec<Figure>> {
             Compare::Ours,
             base_wal,
             first.0.max(middle.0).max(last.0),
-            Some(WAL),
+            Some((size.clamp(WAL.0, WAL.1) + WAL_BATCH).round()),
         ),
         Figure::new(
             &name("largest WAL of the last third, MiB; base: of the first third"),
