@@ -37,7 +37,7 @@ pub(super) fn measure(place: &Place<'_>, rounds: u64) -> Result<Vec<Figure>> {
             let applied = Applied::open(&file)?;
             running.written()?;
             let while_written = applied.now()? as f64 / time.as_secs_f64();
-            let own = applied.rate(place.time(25.0))?;
+            let own = applied.rate(place.time(40.0))?;
             let seen = watch.seen()?;
             drop(applied);
             let acknowledged = running.finish()?.len() as u64 * job.batch;

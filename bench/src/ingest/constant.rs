@@ -58,7 +58,7 @@ pub(super) fn measure(place: &Place<'_>) -> Result<Vec<Figure>> {
     let applied = Applied::open(&file)?;
     running.written()?;
     let can = applied.rate(place.time(10.0))?;
-    applied.rest()?;
+    applied.rest(place.time(4.0))?;
     running.finish()?;
 
     let warm = place.time(WARM);

@@ -17,8 +17,8 @@ use crate::result::{About as _, Failure, Result};
 /// Between two looks at the write lock, and between two at the sizes.
 const LOCK_EVERY: Duration = Duration::from_millis(1);
 const SIZES_EVERY: Duration = Duration::from_millis(50);
-/// When nothing was applied for so long, there is nothing to apply.
-const STANDSTILL: Duration = Duration::from_secs(1);
+/// When nothing was applied for so long, there is nothing to apply: a checkpoint may take seconds.
+const STANDSTILL: Duration = Duration::from_secs(8);
 /// The byte of the `-shm` file that whoever writes in WAL mode holds locked: `WAL_WRITE_LOCK` of SQLite's file format.
 const WRITE_LOCK: u64 = 120;
 
@@ -140,28 +140,30 @@ impl Applied {
         Ok(seq.unsigned_abs())
     }
 
-    /// Rows applied in a second, over `time`, or until there is nothing more to apply.
+    /// Rows applied in a second, over `time`, checkpoints included, or until there is nothing more to apply.
     pub(super) fn rate(&self, time: Duration) -> Result<f64> {
         let (begun, from) = (Instant::now(), self.now()?);
         let mut last = (from, Duration::ZERO);
-        while begun.elapsed() < time && begun.elapsed() - last.1 < STANDSTILL {
+        let standstill = STANDSTILL.min(time / 2);
+        while begun.elapsed() < time && begun.elapsed() - last.1 < standstill {
             std::thread::sleep(Duration::from_millis(20));
             let now = self.now()?;
-            // Up to the end of a batch.
             if now != last.0 {
                 last = (now, begun.elapsed());
             }
         }
-        match last.1.is_zero() {
+        // What ended early had nothing left to do after its last batch.
+        let over = if begun.elapsed() < time { last.1 } else { time };
+        match over.is_zero() {
             true => Err(Failure("nothing was applied".into())),
-            false => Ok((last.0 - from) as f64 / last.1.as_secs_f64()),
+            false => Ok((last.0 - from) as f64 / over.as_secs_f64()),
         }
     }
 
-    /// Waits until nothing more is applied.
-    pub(super) fn rest(&self) -> Result<()> {
+    /// Waits until nothing more was applied for so long.
+    pub(super) fn rest(&self, patience: Duration) -> Result<()> {
         let mut last = (self.now()?, Instant::now());
-        while last.1.elapsed() < STANDSTILL {
+        while last.1.elapsed() < patience {
             std::thread::sleep(Duration::from_millis(20));
             let now = self.now()?;
             if now != last.0 {
