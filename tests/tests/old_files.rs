@@ -1,12 +1,13 @@
-//! What earlier builds wrote stays readable and writable: `tests/fixtures` has a file of each kind of file that has ever been, and none of them
-//! is made again.
+//! What earlier builds wrote stays readable and writable: `tests/fixtures` has a file of each kind of file that has ever been. From the release of
+//! a version on, none of its files is made again (version 1 is not released; docs/FORMAT.md, Versions).
 //!
 //! | file | what is in it |
 //! |---|---|
-//! | v1-zstd-dict | format 1, zstd with and without dictionary, the dictionary's record for codec 0; before there was a typed codec |
+//! | v1-zstd-dict | format 1, zstd with and without dictionary |
 //! | v1-typed | format 1, typed frames and models |
 //!
-//! Each holds the same table of 4000 rows, and an index of it: [`MADE`] with pages of 1024 bytes, after VACUUM, by `densite compress`. Symbol tables,
+//! Each holds the same table of 4000 rows, and an index of it: [`MADE`] with pages of 1024 bytes, after VACUUM, by `densite compress`
+//! and `densite-bench compress-with --codec zstd`. Symbol tables,
 //! dictionaries of text and archives are in the saved files of the fuzzer (`fuzz/tests/replay.rs`).
 
 use std::fs;

@@ -1,6 +1,6 @@
-//! What the worker applies per second to a table that has rows already, beside SQLite itself: `cargo run --release -p densite-ingest --example apply [ROWS [BASE [a|b]]]`.
+//! What the worker applies per second to a table that has rows already, beside SQLite itself: `cargo run --release -p densite-ingest --example apply [ROWS [BASE [SECONDS [ROUNDS]]]]`.
 //!
-//! BASE rows are in the table (kept in `DIR/apply-BASE-a.db` for the next run). Then, in turn, SQLite inserts for some seconds with batches of 400, WAL and synchronous=FULL, and ROWS rows
+//! BASE rows are in the table (kept in `DIR/apply-BASE.db` for the next run). Then, in turn, SQLite inserts for some seconds with batches of 400, WAL and synchronous=FULL, and ROWS rows
 //! with random keys go through ingest; somebody else asks for the write lock all the time and notes how long he waits.
 
 use densite_sqlite::{Api, Connection, EntryPoint};
@@ -34,68 +34,45 @@ impl Numbers {
         self.0
     }
 
-    fn row(&mut self) -> [i64; 3] {
-        [
-            (self.next() >> 16) as i64,
-            (self.next() >> 16) as i64,
-            (self.next() >> 44) as i64,
-        ]
+    fn row(&mut self) -> [i64; 2] {
+        [(self.next() >> 32) as i64, (self.next() >> 44) as i64]
     }
 }
 
-/// The table, its index, an INSERT of three values.
-fn schema(kind: &str) -> (&'static str, &'static str, &'static str) {
-    match kind {
-        "a" => (
-            "CREATE TABLE t(u INTEGER, s INTEGER, v INTEGER, PRIMARY KEY(u))",
-            "CREATE INDEX s ON t(s)",
-            "(u, v, s) VALUES (?1, ?2, ?3)",
-        ),
-        "b" => (
-            "CREATE TABLE t(id INTEGER PRIMARY KEY, u INTEGER UNIQUE, s INTEGER)",
-            "CREATE INDEX s ON t(s)",
-            "(id, u, s) VALUES (?1, ?2, ?3)",
-        ),
-        _ => (
-            "CREATE TABLE t(u INTEGER, s INTEGER, v INTEGER, PRIMARY KEY(u, s))",
-            "CREATE INDEX s ON t(s)",
-            "(u, v, s) VALUES (?1, ?2, ?3)",
-        ),
-    }
-}
+const TABLE: &str = "CREATE TABLE t(u INTEGER NOT NULL, s INTEGER NOT NULL, PRIMARY KEY(u, s))";
+const INDEX: &str = "CREATE INDEX s ON t(s)";
 
-fn base(path: &Path, rows: u64, kind: &str) {
+fn base(path: &Path, rows: u64) {
     if path.exists() {
         return;
     }
     let con = rusqlite::Connection::open(path).expect("opens");
-    let (table, index, insert) = schema(kind);
     con.execute_batch(&format!(
-        "PRAGMA journal_mode = OFF; PRAGMA cache_size = -500000; {table}; BEGIN"
+        "PRAGMA journal_mode = OFF; PRAGMA cache_size = -500000; {TABLE}; BEGIN"
     ))
     .expect("the table");
     let mut numbers = Numbers(1);
-    let mut all: Vec<[i64; 3]> = (0..rows).map(|_| numbers.row()).collect();
+    let mut all: Vec<[i64; 2]> = (0..rows).map(|_| numbers.row()).collect();
     all.sort_unstable();
     let mut insert = con
-        .prepare(&format!("INSERT OR IGNORE INTO t{insert}"))
+        .prepare("INSERT OR IGNORE INTO t VALUES (?1, ?2)")
         .expect("compiles");
     for row in all {
         insert.execute(row).expect("inserts");
     }
-    con.execute_batch(&format!("{index}; COMMIT"))
+    con.execute_batch(&format!("{INDEX}; COMMIT"))
         .expect("the index");
     drop(insert);
     con.execute_batch("PRAGMA journal_mode = WAL").expect("WAL");
 }
 
 /// Rows per second of SQLite itself.
-fn direct(path: &Path, kind: &str, numbers: &mut Numbers, time: Duration) -> f64 {
+fn direct(path: &Path, numbers: &mut Numbers, time: Duration) -> f64 {
     let con = rusqlite::Connection::open(path).expect("opens");
     con.execute_batch("PRAGMA synchronous = FULL")
         .expect("FULL");
     let mut insert = con
-        .prepare(&format!("INSERT OR IGNORE INTO t{}", schema(kind).2))
+        .prepare("INSERT OR IGNORE INTO t VALUES (?1, ?2)")
         .expect("compiles");
     let (begun, mut rows) = (Instant::now(), 0u64);
     while begun.elapsed() < time {
@@ -109,7 +86,7 @@ fn direct(path: &Path, kind: &str, numbers: &mut Numbers, time: Duration) -> f64
     rows as f64 / begun.elapsed().as_secs_f64()
 }
 
-fn ingest(api: Api, path: &Path, kind: &str, numbers: &mut Numbers, rows: u64) -> f64 {
+fn ingest(api: Api, path: &Path, numbers: &mut Numbers, rows: u64) -> f64 {
     let con = rusqlite::Connection::open(path).expect("opens");
     // SAFETY: an open connection of that library.
     let lent = unsafe { Connection::borrow(api, con.handle().cast()) }.expect("a connection");
@@ -121,7 +98,7 @@ fn ingest(api: Api, path: &Path, kind: &str, numbers: &mut Numbers, rows: u64) -
     let holder = rusqlite::Connection::open(path).expect("opens");
     holder.execute_batch("BEGIN IMMEDIATE").expect("the lock");
     let mut insert = con
-        .prepare(&format!("INSERT INTO t_in{}", schema(kind).2))
+        .prepare("INSERT INTO t_in VALUES (?1, ?2)")
         .expect("compiles");
     for i in 0..rows {
         if i % 400 == 0 {
@@ -172,18 +149,17 @@ fn main() {
     let argument = |n: usize| std::env::args().nth(n);
     let number = |n: usize, or: u64| argument(n).and_then(|n| n.parse().ok()).unwrap_or(or);
     let (rows, base_rows) = (number(1, 1_000_000), number(2, 10_000_000));
-    let kind = argument(3).unwrap_or_else(|| "a".into());
     let dir = std::env::var("DIR").unwrap_or_else(|_| ".".into());
-    let path = Path::new(&dir).join(format!("apply-{base_rows}-{kind}.db"));
-    base(&path, base_rows, &kind);
+    let path = Path::new(&dir).join(format!("apply-{base_rows}.db"));
+    base(&path, base_rows);
     let api = api();
     let mut numbers = Numbers(std::process::id().into());
-    let time = Duration::from_secs(number(4, 5));
-    for _ in 0..number(5, 2) {
-        let ours = ingest(api, &path, &kind, &mut numbers, rows);
+    let time = Duration::from_secs(number(3, 5));
+    for _ in 0..number(4, 2) {
+        let ours = ingest(api, &path, &mut numbers, rows);
         let theirs = match time.is_zero() {
             true => 0.0,
-            false => direct(&path, &kind, &mut numbers, time),
+            false => direct(&path, &mut numbers, time),
         };
         println!(
             "applied {ours:.0} rows/s, SQLite {theirs:.0} rows/s: {:.1}",

@@ -1,5 +1,7 @@
 //! The virtual table `densite_ingest`: what is written to it goes to the log.
 
+mod arguments;
+
 use crate::affinity::{Cell, to_log};
 use crate::error::refused;
 use crate::home::Home;
@@ -7,6 +9,7 @@ use crate::policy::OnConflict;
 use crate::read::{Cursor, Reading};
 use crate::session::Session;
 use crate::target::{Target, quoted};
+use arguments::Arguments;
 use densite_log::{Op, Table};
 use densite_sqlite::{
     Change, Conflict, Connection, Existence, Origin, Plan, Result, Value, ValueRef, VirtualTable,
@@ -26,68 +29,6 @@ pub(crate) struct Ingest {
     deletes: Option<Arc<Table>>,
     fail_when_full: bool,
     reading: Arc<Reading>,
-}
-
-/// What is written in parentheses.
-struct Arguments {
-    table: String,
-    on_conflict: OnConflict,
-    fail_when_full: bool,
-}
-
-impl Arguments {
-    fn parse(arguments: &[String]) -> Result<Arguments> {
-        let mut parsed = Arguments {
-            table: String::new(),
-            on_conflict: OnConflict::Abort,
-            fail_when_full: false,
-        };
-        for (i, argument) in arguments.iter().enumerate() {
-            let option = argument
-                .split_once('=')
-                .map(|(k, v)| (k.trim().to_ascii_lowercase(), v.trim()));
-            match option {
-                Some((key, value)) if key == "on_conflict" => {
-                    parsed.on_conflict = OnConflict::parse(value)?;
-                }
-                Some((key, value)) if key == "on_full" => {
-                    parsed.fail_when_full = match value.trim_matches(['\'', '"']) {
-                        "wait" => false,
-                        "error" => true,
-                        other => {
-                            return Err(refused(format!("on_full={other}: use wait or error")));
-                        }
-                    };
-                }
-                None if i == 0 => parsed.table = unquoted(argument),
-                _ => {
-                    return Err(refused(format!(
-                        "densite_ingest does not know {argument:?}; use densite_ingest(table, on_conflict=…, on_full=…)"
-                    )));
-                }
-            }
-        }
-        match parsed.table.is_empty() {
-            true => Err(refused(
-                "densite_ingest needs the table's name: USING densite_ingest(table)",
-            )),
-            false => Ok(parsed),
-        }
-    }
-}
-
-fn unquoted(name: &str) -> String {
-    let name = name.trim();
-    let inner =
-        |open: char, close: char| name.strip_prefix(open).and_then(|n| n.strip_suffix(close));
-    match inner('"', '"') {
-        Some(inner) => inner.replace("\"\"", "\""),
-        None => inner('[', ']')
-            .or_else(|| inner('`', '`'))
-            .or_else(|| inner('\'', '\''))
-            .unwrap_or(name)
-            .to_owned(),
-    }
 }
 
 /// The columns in the log, of an operation.

@@ -43,7 +43,7 @@ impl Queue {
         let mut page = vec![0; PAGE];
         let cut = self.rng.random_range(PAGE * 3 / 4..PAGE - 200);
         self.rng.fill_bytes(&mut page[cut..]);
-        self.written += (PAGE - cut) as u64 + 36;
+        self.written += (PAGE - cut) as u64 + 30;
         self.handle
             .write_at(&page, number * PAGE as u64)
             .expect("write");

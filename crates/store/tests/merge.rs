@@ -422,9 +422,9 @@ fn a_damaged_frame_is_not_laundered() {
         let whole = bytes.clone();
         // The third frame of page 801, which lies among dead ones: a frame of that number, its payload or its number.
         let frame = (DATA as usize..bytes.len())
-            .find(|at| bytes[*at..].starts_with(&[1, 1, 12, 0, 0x21, 3, 0, 0]))
+            .find(|at| bytes[*at..].starts_with(&[1 | 1 << 3, 12, 0x21, 3, 0, 0]))
             .expect("a frame of page 801");
-        bytes[frame + if header { 5 } else { 100 }] ^= 4;
+        bytes[frame + if header { 3 } else { 100 }] ^= 4;
         disk.place(PATH, &bytes);
         let mut handle = open(&disk, "b");
         assert!(matches!(read(&mut handle, 800), Err(Error::Corrupt(_))));

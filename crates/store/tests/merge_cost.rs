@@ -34,7 +34,7 @@ impl Cost {
         let mut page = vec![0; PAGE];
         let cut = self.rng.random_range(PAGE / 2..PAGE);
         self.rng.fill_bytes(&mut page[cut..]);
-        self.caused += (PAGE - cut) as u64 + 36;
+        self.caused += (PAGE - cut) as u64 + 30;
         self.handle
             .write_at(&page, number * PAGE as u64)
             .expect("write");

@@ -227,48 +227,6 @@ fn model_head_and_bits() {
     assert_eq!(len, (16 + 3 * 8 + streams * habit_bits).div_ceil(8));
 }
 
-/// A model of version 1, as it was stored when a page had five streams.
-#[test]
-fn old_models_are_read() {
-    let habit = |anchor: i64, relation: Option<u16>| Habit {
-        relation,
-        ..Habit::constant(anchor)
-    };
-    // Two columns without a form.
-    let habits = |first: u16| -> Vec<Habit> {
-        let of_columns = (0..10).map(|i| match i {
-            // Numbers of the first column to row ids, those of the second to those of the first.
-            1 => habit(i, Some(2)),
-            6 => habit(i, Some(first + 1)),
-            _ => habit(i, None),
-        });
-        (0..5)
-            .map(|i| habit(100 + i, None))
-            .chain(of_columns)
-            .collect()
-    };
-    let mut w = crate::bits::BitWriter::default();
-    w.put(2, 16);
-    w.put(0, 2 * 8);
-    for habit in habits(5) {
-        habit.put(&mut w);
-    }
-    let mut bits = Vec::new();
-    w.finish(&mut bits);
-    let stored = [&[1], &(bits.len() as u32).to_le_bytes()[..3], &bits].concat();
-    let model = Model::from_bytes(&stored).expect("a model");
-    let mut expected = habits(9);
-    expected.splice(5..5, [Habit::constant(0); 4]);
-    assert_eq!(model.habits, expected);
-    let again = Model::from_bytes(&model.to_bytes()).expect("its own bytes");
-    assert_eq!(again.habits, expected);
-    for version in [0, 3] {
-        let mut other = stored.clone();
-        other[0] = version;
-        assert!(Model::from_bytes(&other).is_none(), "version {version}");
-    }
-}
-
 /// The streams of a row that goes on on overflow pages.
 #[test]
 fn cut_cells() {

@@ -16,6 +16,8 @@ use super::{PAGE, Place, handle, make_table, page, raw, read_all, write_all};
 
 /// Where the tip lies in the file (docs/FORMAT.md).
 const TIP: std::ops::Range<usize> = 12288..12336;
+/// Length of a record's header (docs/FORMAT.md).
+const RECORD_LEN: usize = 30;
 
 /// A file after each of three commits of `pages` pages; each begins where the one before ended.
 fn three_commits(pages: u32) -> (Memory, [Vec<u8>; 3]) {
@@ -88,8 +90,8 @@ fn rule_08_a_stale_trailer_is_not_the_next_one() {
     );
     for mark in [2, 20] {
         // The second commit is lost; the third lies behind the hole. The reserve of zeros is no part of a commit.
-        let end_of_first = place_of(&second, 1, 2) - 36;
-        let end_of_second = place_of(&third, 1, 3) - 36;
+        let end_of_first = place_of(&second, 1, 2) - RECORD_LEN;
+        let end_of_second = place_of(&third, 1, 3) - RECORD_LEN;
         let mut cut = third.clone();
         cut[..end_of_first].copy_from_slice(&first[..end_of_first]);
         cut[end_of_first..end_of_second].fill(0);
@@ -102,7 +104,7 @@ fn rule_08_a_stale_trailer_is_not_the_next_one() {
         drop(writer);
         let mut bytes = file.bytes();
         assert_eq!(
-            place_of(&bytes, 1, 3) - 36,
+            place_of(&bytes, 1, 3) - RECORD_LEN,
             end_of_second,
             "the stale commit is still there"
         );
@@ -316,8 +318,8 @@ fn rule_10_a_file_that_was_not_closed_holds_an_earlier_state() {
     assert!(seen.is_superset(&BTreeSet::from([1, 2, 3])), "{seen:?}");
 }
 
-/// The dictionaries in a file, living and dead: number to the hashes of their contents. A dictionary's record is 36 bytes, of
-/// which the first four are 3, the codec it is for (2 or 3), 0, 0, then number, length, 0, version, 0, checksum (docs/FORMAT.md).
+/// The dictionaries in a file, living and dead: number to the hashes of their contents. A dictionary's record is 30 bytes,
+/// of which the first two are 3 and, above it, the codec it is for (2 or 3), and 0; then number, length, 0, version, 0, checksum (docs/FORMAT.md).
 fn dictionaries(bytes: &[u8]) -> BTreeMap<u32, BTreeSet<u64>> {
     let word = |at: usize| {
         bytes
@@ -327,24 +329,19 @@ fn dictionaries(bytes: &[u8]) -> BTreeMap<u32, BTreeSet<u64>> {
     let long = |at: usize| u64::from(word(at)) | u64::from(word(at + 4)) << 32;
     let salt = long(24);
     let mut found: BTreeMap<u32, BTreeSet<u64>> = BTreeMap::new();
-    for at in 16384..bytes.len().saturating_sub(36) {
-        let len = word(at + 8) as usize;
-        let begins = [[3, 2, 0, 0], [3, 3, 0, 0]].contains(&[
-            bytes[at],
-            bytes[at + 1],
-            bytes[at + 2],
-            bytes[at + 3],
-        ]);
-        if !begins || len == 0 || word(at + 12) != 0 || word(at + 24) != 0 {
+    for at in 16384..bytes.len().saturating_sub(RECORD_LEN) {
+        let len = (word(at + 6) & 0xFF_FFFF) as usize;
+        let begins = [[3 | 2 << 3, 0], [3 | 3 << 3, 0]].contains(&[bytes[at], bytes[at + 1]]);
+        if !begins || len == 0 || word(at + 9) & 0xFF_FFFF != 0 || word(at + 18) != 0 {
             continue;
         }
-        let Some(payload) = bytes.get(at + 36..at + 36 + len) else {
+        let Some(payload) = bytes.get(at + RECORD_LEN..at + RECORD_LEN + len) else {
             continue;
         };
-        let seed = xxh3_64_with_seed(&bytes[at..at + 28], salt ^ at as u64);
-        if xxh3_64_with_seed(payload, seed) == long(at + 28) {
+        let seed = xxh3_64_with_seed(&bytes[at..at + 22], salt ^ at as u64);
+        if xxh3_64_with_seed(payload, seed) == long(at + 22) {
             found
-                .entry(word(at + 4))
+                .entry(word(at + 2))
                 .or_default()
                 .insert(xxh3_64_with_seed(payload, 0));
         }

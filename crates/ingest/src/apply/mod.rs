@@ -4,6 +4,7 @@
 //! It has a connection of its own and holds no mutex while SQLite runs.
 
 mod batch;
+mod outcome;
 mod pace;
 mod plan;
 mod queue;
@@ -19,8 +20,9 @@ use crate::read::Unapplied;
 use crate::recipe::Recipe;
 use densite_log::{Log, Seq};
 use densite_sqlite::{Code, Error, Result};
+use outcome::Did;
 use parking_lot::{Condvar, Mutex};
-use round::{Did, Round};
+use round::Round;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -5,7 +5,7 @@ use std::time::Duration;
 /// The write lock is held no longer; half a second is promised.
 pub(super) const HOLD_MAX: Duration = Duration::from_millis(450);
 /// What batches aim at.
-const HOLD_GOAL: Duration = Duration::from_millis(300);
+const HOLD_GOAL: Duration = Duration::from_millis(280);
 /// A batch that held the lock for longer is followed by a time of a tenth of that in which it is free.
 const GAP_FROM: Duration = Duration::from_millis(30);
 const ROWS_FIRST: usize = 4 << 10;

@@ -5,6 +5,7 @@
 
 use super::Applying;
 use super::batch::{Unit, ordered};
+use super::outcome::{Did, Failed};
 use super::pace::{HOLD_MAX, Pace};
 use super::plan::{Action, Plan};
 use super::queue::Queue;
@@ -17,38 +18,6 @@ use std::time::{Duration, Instant};
 
 /// A lock of others is waited for in steps, so that the worker can be ended.
 pub(super) const BUSY_MS: i32 = 100;
-
-/// What a round did.
-pub(super) enum Did {
-    /// Rows are applied up to here.
-    Applied(Seq),
-    /// There was nothing; all is applied up to here.
-    Nothing(Seq),
-    /// There are rows, and this keeps them from being applied.
-    Waits(Error),
-    /// The database does not name the log: the transaction that makes it do so is not committed yet.
-    Unnamed,
-}
-
-/// How a transaction failed.
-enum Failed {
-    /// It takes too long: so many rows were done in the time there is.
-    Slow(usize),
-    /// Something changed between reading and the lock.
-    Again,
-    /// This row ended the whole transaction (RAISE(ROLLBACK)): again, without it.
-    Poison(Seq, String),
-    /// COMMIT was refused (a deferred foreign key): fewer transactions; one alone is rejected.
-    Commit(Error),
-    /// Nothing to do with the rows: later again.
-    Other(Error),
-}
-
-impl From<Error> for Failed {
-    fn from(e: Error) -> Failed {
-        Failed::Other(e)
-    }
-}
 
 /// The worker's connection, and what it has read of the log.
 pub(super) struct Round {

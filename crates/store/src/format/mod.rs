@@ -45,7 +45,7 @@ pub(crate) const MAX_OFF: u64 = 1 << 48;
 pub(crate) const MAX_PAGE: u32 = u32::MAX - 1;
 
 /// Numbers that are counted up (of commits, of slots written, of dictionaries) stay below these bounds, which nobody reaches by
-/// counting; so whoever adds one to a number from a file need not think of overflow.
-pub(crate) const MAX_COMMIT: u64 = 1 << 62;
+/// counting (a million commits a second take nine years); so whoever adds one to a number from a file need not think of overflow.
+pub(crate) const MAX_COMMIT: u64 = 1 << 48;
 /// See [`MAX_COMMIT`].
-pub(crate) const MAX_DICT: u32 = 1 << 31;
+pub(crate) const MAX_DICT: u32 = 1 << 24;

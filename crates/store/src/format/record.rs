@@ -2,31 +2,49 @@
 //!
 //! ```text
 //! offset  size  field
-//!      0     1  kind       1 frame, 2 map node, 3 dictionary, 4 space chunk, 5 jump, 6 trailer
-//!      1     1  codec      how the payload is coded
-//!      2     1  page_log2  frame: log2 of the page size; map node: its level
-//!      3     1  run_log2   frame: log2 of the number of pages in it
-//!      4     4  number     frame: first page; map node: first page it covers; dictionary: its id; space chunk: its index
-//!      8     4  stored_len payload bytes that follow the header
-//!     12     4  model      dictionary or model the codec needs; 0 none
-//!     16     8  version    number of the commit it was written in; a frame that was moved keeps it
-//!     24     4  raw_check  low half of xxh3-64 of the decoded payload
-//!     28     8  checksum   xxh3-64 of the payload, seeded with the xxh3-64 of the 28 bytes above,
+//!      0     1  kind       low 3 bits: 1 frame, 2 map node, 3 dictionary, 4 space chunk, 5 jump, 6 trailer;
+//!                          high 5 bits: codec, how the payload is coded
+//!      1     1  log2s      low 5 bits: frame: log2 of the page size; map node: its level;
+//!                          high 3 bits: frame: log2 of the number of pages in it
+//!      2     4  number     frame: first page; map node: first page it covers; dictionary: its id; space chunk: its index
+//!      6     3  stored_len payload bytes that follow the header
+//!      9     3  model      dictionary or model the codec needs; 0 none
+//!     12     6  version    number of the commit it was written in; a frame that was moved keeps it
+//!     18     4  raw_check  low half of xxh3-64 of the decoded payload
+//!     22     8  checksum   xxh3-64 of the payload, seeded with the xxh3-64 of the 22 bytes above,
 //!                          which is seeded with salt XOR offset
 //! ```
 //!
 //! Valid if and only if kind and lengths are in range and the checksum matches. Seeding with the offset makes a record
 //! that was moved by anything but us invalid; number and version tell a right frame from a reused place (rule 6).
+//!
+//! The fields are as narrow as their bounds allow ([`MAX_PAYLOAD`], [`MAX_DICT`], [`MAX_COMMIT`]), for a frame of a typed
+//! page has a few hundred bytes and there is a header to each.
 
+use super::{MAX_COMMIT, MAX_DICT};
 use crate::bytes::{Fields, Put};
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
 /// Length of a record's header in bytes.
-pub(crate) const RECORD_LEN: usize = 36;
+pub(crate) const RECORD_LEN: usize = CHECKED + 8;
+/// Length of what the checksum stands behind.
+pub(crate) const CHECKED: usize = 22;
+/// Where the check of the decoded payload stands.
+#[cfg(any(test, feature = "fuzz"))]
+pub(crate) const RAW_CHECK: usize = CHECKED - 4;
 /// No payload is longer: the largest run is 64 pages, a page 64 KiB.
 pub(crate) const MAX_PAYLOAD: u32 = 8 << 20;
 /// Length of a jump record: its payload is the target offset.
 pub(crate) const JUMP_LEN: u64 = RECORD_LEN as u64 + 8;
+
+/// The highest level of a map node: four levels reach all pages that there can be.
+const MAX_LEVEL: u8 = 3;
+
+/// Bits of the kind in its byte; the codec has the others.
+const KIND_BITS: u8 = 3;
+/// Bits of the page's logarithm (or the node's level) in its byte; the run's has the others.
+const PAGE_BITS: u8 = 5;
+const _: () = assert!(MAX_PAYLOAD < 1 << 24 && MAX_DICT <= 1 << 24 && MAX_COMMIT <= 1 << 48);
 
 /// What a record holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -87,14 +105,15 @@ impl Record {
     /// Header and payload in one, and the checksum; `offset` is where the record will lie.
     pub(crate) fn put(&self, payload: &[u8], salt: u64, offset: u64, out: &mut Vec<u8>) -> u64 {
         let start = out.len();
-        out.put_u8(self.kind as u8);
-        out.put_u8(self.codec);
-        out.put_u8(self.page_log2);
-        out.put_u8(self.run_log2);
+        debug_assert!(self.codec < 1 << (8 - KIND_BITS) && self.run_log2 < 1 << (8 - PAGE_BITS));
+        debug_assert!(self.page_log2 < 1 << PAGE_BITS && payload.len() <= MAX_PAYLOAD as usize);
+        debug_assert!(self.model < MAX_DICT && self.version < MAX_COMMIT);
+        out.put_u8(self.kind as u8 | self.codec << KIND_BITS);
+        out.put_u8(self.page_log2 | self.run_log2 << PAGE_BITS);
         out.put_u32(self.number);
-        out.put_u32(payload.len() as u32);
-        out.put_u32(self.model);
-        out.put_u64(self.version);
+        out.put_u24(payload.len() as u32);
+        out.put_u24(self.model);
+        out.put_u48(self.version);
         out.put_u32(self.raw_check);
         let sum = checksum(out.get(start..).unwrap_or_default(), payload, salt, offset);
         out.put_u64(sum);
@@ -105,12 +124,17 @@ impl Record {
     /// The header's fields, if they are in range; the checksum is not verified, but returned.
     pub(crate) fn parse(bytes: &[u8]) -> Option<(Record, u64)> {
         let mut f = Fields::new(bytes);
-        let kind = Kind::of(f.u8()?)?;
-        let (codec, page_log2, run_log2) = (f.u8()?, f.u8()?, f.u8()?);
-        let (number, stored_len, model) = (f.u32()?, f.u32()?, f.u32()?);
-        let (version, raw_check, sum) = (f.u64()?, f.u32()?, f.u64()?);
-        let page_ok = kind != Kind::Frame || ((9..=16).contains(&page_log2) && run_log2 <= 6);
-        (stored_len <= MAX_PAYLOAD && page_ok).then_some((
+        let (kind, logs) = (f.u8()?, f.u8()?);
+        let (kind, codec) = (Kind::of(kind & ((1 << KIND_BITS) - 1))?, kind >> KIND_BITS);
+        let (page_log2, run_log2) = (logs & ((1 << PAGE_BITS) - 1), logs >> PAGE_BITS);
+        let (number, stored_len, model) = (f.u32()?, f.u24()?, f.u24()?);
+        let (version, raw_check, sum) = (f.u48()?, f.u32()?, f.u64()?);
+        let logs_ok = match kind {
+            Kind::Frame => (9..=16).contains(&page_log2) && run_log2 <= 6,
+            Kind::Node => page_log2 <= MAX_LEVEL && run_log2 == 0,
+            _ => logs == 0,
+        };
+        (stored_len <= MAX_PAYLOAD && logs_ok).then_some((
             Record {
                 kind,
                 codec,
@@ -126,11 +150,23 @@ impl Record {
         ))
     }
 
+    /// Whether a frame of pages of 2^`page_log2` bytes, or a map node, may begin with these bytes: a look at two of them.
+    pub(crate) fn may_begin(bytes: &[u8], page_log2: u8) -> bool {
+        let [kind, logs, ..] = bytes else {
+            return false;
+        };
+        match kind & ((1 << KIND_BITS) - 1) {
+            1 => logs & ((1 << PAGE_BITS) - 1) == page_log2,
+            2 => *logs <= MAX_LEVEL,
+            _ => false,
+        }
+    }
+
     /// Header and payload of the whole record `bytes`, verified.
     pub(crate) fn open(bytes: &[u8], salt: u64, offset: u64) -> Option<(Record, u64, &[u8])> {
         let (r, sum) = Record::parse(bytes)?;
         let payload = bytes.get(RECORD_LEN..RECORD_LEN + r.stored_len as usize)?;
-        (checksum(bytes.get(..28)?, payload, salt, offset) == sum).then_some((r, sum, payload))
+        (checksum(bytes.get(..CHECKED)?, payload, salt, offset) == sum).then_some((r, sum, payload))
     }
 
     /// Bytes of header and payload.
@@ -145,7 +181,7 @@ pub(crate) fn raw_check(raw: &[u8]) -> u32 {
 }
 
 fn checksum(head: &[u8], payload: &[u8], salt: u64, offset: u64) -> u64 {
-    // The header's 28 bytes fold into the seed, so that the payload is hashed in one go, which is much faster than a streamed hash.
+    // The header's fields fold into the seed, so that the payload is hashed in one go, which is much faster than a streamed hash.
     let seed = xxhash_rust::xxh3::xxh3_64_with_seed(head, salt ^ offset);
     xxhash_rust::xxh3::xxh3_64_with_seed(payload, seed)
 }

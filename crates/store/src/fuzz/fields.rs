@@ -17,7 +17,7 @@ fn row(at: usize, sizes: &[usize], out: &mut Vec<Field>) {
 
 const HEADER: &[usize] = &[16, 4, 4, 8];
 const TIP: &[usize] = &[8, 8, 4, 4, 16];
-const RECORD: &[usize] = &[1, 1, 1, 1, 4, 4, 4, 8, 4];
+const RECORD: &[usize] = &[1, 1, 4, 3, 3, 6, 4];
 const TRAILER: &[usize] = &[8, 8, 4, 4, 8, 8, 8, 8, 8, 8, 4, 4, 16, 100, 4, 4, 4];
 
 pub(super) fn none(_: &[u8]) -> Vec<Field> {
@@ -145,8 +145,8 @@ pub(super) fn file(bytes: &[u8]) -> Vec<Field> {
         }
         row(TIP_OFF as usize, TIP, &mut out);
     }
-    for Found { at, kind, .. } in scan(bytes) {
-        match kind {
+    for Found { at, record, .. } in scan(bytes) {
+        match record.kind {
             Kind::Trailer => trailer_at(at + RECORD_LEN, bytes, &mut out),
             Kind::Jump => row(at + RECORD_LEN, &[8], &mut out),
             _ => {}

@@ -207,13 +207,13 @@ mod tests {
             let found = repair::scan(&bytes);
             let Some(last) = found
                 .iter()
-                .rfind(|f| f.kind == crate::format::record::Kind::Trailer)
+                .rfind(|f| f.record.kind == crate::format::record::Kind::Trailer)
             else {
                 continue;
             };
             let mut changed = bytes.clone();
             // The epoch, which may be anything.
-            changed[last.at + 36 + 8] ^= 0xFF;
+            changed[last.at + crate::format::record::RECORD_LEN + 8] ^= 0xFF;
             assert_ne!(
                 (target.run)(&changed),
                 (target.run)(&bytes),

@@ -91,7 +91,7 @@ pub(super) fn trailer(bytes: &[u8]) -> u64 {
         let tip = Tip {
             commit: trailer.commit,
             off: OFFSET,
-            len: 36 + bytes.len() as u32,
+            len: RECORD_LEN as u32 + bytes.len() as u32,
             hash,
         };
         state.apply(tip, &trailer);

@@ -2,7 +2,7 @@
 
 use super::{OFFSET, SALT};
 use crate::codec::{self, CodecId, Dictionary};
-use crate::format::record::{Chain, Kind, RECORD_LEN, Record, raw_check};
+use crate::format::record::{CHECKED, Chain, Kind, RAW_CHECK, RECORD_LEN, Record, raw_check};
 use crate::format::{DATA_OFF, SLOT_COPY, SLOT_OFF, TIP_OFF};
 use crate::map::node::Node;
 use crate::state::first_hash;
@@ -23,13 +23,6 @@ fn word(bytes: &[u8], at: usize) -> u64 {
         .get(at..at + 8)
         .and_then(|b| b.try_into().ok())
         .map_or(0, u64::from_le_bytes)
-}
-
-fn half(bytes: &[u8], at: usize) -> u32 {
-    bytes
-        .get(at..at + 4)
-        .and_then(|b| b.try_into().ok())
-        .map_or(0, u32::from_le_bytes)
 }
 
 /// Makes the page's accounts right: content start, freeblocks and fragments are what its cells leave, where these do not overlap.
@@ -132,23 +125,25 @@ pub(super) fn record(bytes: &mut [u8]) {
 
 /// Makes the checksum of the record at `at` right and returns it.
 fn record_at(bytes: &mut [u8], at: usize, salt: u64, offset: u64) -> u64 {
-    let len = half(bytes, at + 8) as usize;
+    let Some((record, _)) = bytes.get(at..).and_then(Record::parse) else {
+        return 0;
+    };
+    let len = record.stored_len as usize;
     let (Some(head), Some(payload)) = (
-        bytes.get(at..at + 28),
+        bytes.get(at..at + CHECKED),
         bytes.get(at + RECORD_LEN..at + RECORD_LEN + len),
     ) else {
         return 0;
     };
     let sum = xxh3_64_with_seed(payload, xxh3_64_with_seed(head, salt ^ offset));
-    put(bytes, at + 28, &sum.to_le_bytes());
+    put(bytes, at + CHECKED, &sum.to_le_bytes());
     sum
 }
 
 /// A record in a file, found by following lengths and jumps; its checksum need not be right.
 pub(super) struct Found {
     pub(super) at: usize,
-    pub(super) kind: Kind,
-    len: usize,
+    pub(super) record: Record,
     /// Whether it is the first behind a commit that is not the one found before it, and that commit's hash.
     after: Option<[u8; 16]>,
 }
@@ -186,8 +181,7 @@ pub(super) fn scan(bytes: &[u8]) -> Vec<Found> {
             }
             out.push(Found {
                 at,
-                kind: r.kind,
-                len,
+                record: r,
                 after: after.take(),
             });
             at = match r.kind {
@@ -210,25 +204,20 @@ pub(super) fn file(bytes: &mut [u8]) {
     let mut trailers: HashMap<u64, (u32, [u8; 16])> = HashMap::from([(0, (0, first_hash(salt)))]);
     let mut chain = Chain::after(&first_hash(salt));
     for found in scan(bytes) {
-        let Found {
-            at,
-            kind,
-            len,
-            after,
-        } = found;
+        let Found { at, record, after } = found;
+        let len = record.stored_len as usize;
         if let Some(hash) = after {
             // What slots and tip name may have been given another hash since.
             chain = Chain::after(&hash);
         }
         let payload = at + RECORD_LEN..at + RECORD_LEN + len;
-        match kind {
-            Kind::Frame | Kind::Node => check_at(bytes, at, payload, &dicts),
+        match record.kind {
+            Kind::Frame | Kind::Node => check_at(bytes, at, record, payload, &dicts),
             Kind::Dictionary => {
                 let dict = bytes.get(payload).unwrap_or_default().to_vec();
-                let codec = CodecId(bytes.get(at + 1).copied().unwrap_or(0));
                 dicts.insert(
-                    half(bytes, at + 4),
-                    Dictionary::new(half(bytes, at + 4), codec, dict),
+                    record.number,
+                    Dictionary::new(record.number, CodecId(record.codec), dict),
                 );
             }
             Kind::Trailer => {
@@ -288,12 +277,10 @@ fn name(bytes: &mut [u8], at: usize, trailers: &HashMap<u64, (u32, [u8; 16])>) {
 fn check_at(
     bytes: &mut [u8],
     at: usize,
+    r: Record,
     payload: std::ops::Range<usize>,
     dicts: &HashMap<u32, Dictionary>,
 ) {
-    let Some((r, _)) = bytes.get(at..).and_then(Record::parse) else {
-        return;
-    };
     let len = match r.kind {
         Kind::Frame => (1usize << r.page_log2) << r.run_log2,
         _ => Node::raw_len(u32::from(r.page_log2)),
@@ -301,6 +288,6 @@ fn check_at(
     let mut raw = vec![0; len];
     let payload = bytes.get(payload).unwrap_or_default();
     if codec::decode(CodecId(r.codec), payload, dicts.get(&r.model), &mut raw).is_ok() {
-        put(bytes, at + 24, &raw_check(&raw).to_le_bytes());
+        put(bytes, at + RAW_CHECK, &raw_check(&raw).to_le_bytes());
     }
 }

@@ -132,15 +132,18 @@ impl Look<'_> {
 
     /// If the record that seems to begin at `off` lives: takes it in, and returns its length. Otherwise 0.
     fn record_at(&self, unit: u64, off: u64, bytes: &[u8], found: &mut Found) -> Result<usize> {
+        // Asked at every byte of a unit, so the two that tell most come first.
         let page_log2 = self.state.page_size.trailing_zeros() as u8;
-        match bytes {
-            [1, _, log2, ..] if *log2 == page_log2 => {}
-            [2, _, 0..=3, ..] => {}
-            _ => return Ok(0),
+        if !Record::may_begin(bytes, page_log2) {
+            return Ok(0);
         }
         let Some((record, _)) = Record::parse(bytes) else {
             return Ok(0);
         };
+        // Nearly all bytes that look like a header are none, and most of those have a number that no commit has had.
+        if record.version > self.state.tip.commit {
+            return Ok(0);
+        }
         match record.kind {
             Kind::Frame => self.frame_at(unit, off, record, bytes, found),
             _ => self.node_at(unit, off, record, found),

@@ -28,6 +28,17 @@ pub struct GivenBack {
     pub wants_sync: bool,
 }
 
+impl GivenBack {
+    /// A unit that something damaged keeps from being moved is looked at again once more of it has died: what is told is told once.
+    fn add_damage(&mut self, damage: Vec<Damage>) {
+        for each in damage {
+            if !self.damaged.contains(&each) {
+                self.damaged.push(each);
+            }
+        }
+    }
+}
+
 /// A sync that failed while nobody had the writer's right: see [`Handle::after_failed_sync`].
 #[derive(Debug)]
 #[must_use = "what the disk has dropped must be written again"]
@@ -45,7 +56,7 @@ impl Handle {
             all.moved_bytes += round.moved_bytes;
             all.written_bytes += round.written_bytes;
             all.cut_bytes += round.cut_bytes;
-            all.damaged.extend(round.damaged);
+            all.add_damage(round.damaged);
             all.done = round.done;
             all.wants_sync = round.wants_sync;
             if all.wants_sync {
@@ -70,7 +81,7 @@ impl Handle {
             let step = self.merge_step(budget)?;
             all.moved_bytes += step.moved_bytes;
             all.written_bytes += step.written_bytes;
-            all.damaged.extend(step.damaged);
+            all.add_damage(step.damaged);
             // What made no difference makes none the second time.
             all.done = step.next == MergeNext::Done
                 || (step.next == last && step.next != MergeNext::Again);

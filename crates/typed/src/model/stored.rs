@@ -2,14 +2,14 @@
 //!
 //! ```text
 //! offset  size  field
-//!      0     1  version   2; 1 was without the habits of the page's streams from 5 on
+//!      0     1  version   2
 //!      1     3  bits      bytes of the bit section
 //!      4        the bit section: columns in 16 bits; for each column scale in 5 bits, form in 2 (0 free, 1 template, 2 dictionary), symbols
 //!               in 1; then the habits of all streams
 //!               then for each column its template, or its dictionary (count in 4 bytes; each value: length in 2 bytes, bytes), and its symbols
 //! ```
 
-use super::{Column, Dictionary, Form, Model, PAGE_STREAMS};
+use super::{Column, Dictionary, Form, Model};
 use crate::bits::{BitReader, BitWriter, PADDING};
 use crate::ints::Habit;
 use crate::symbols::Symbols;
@@ -17,10 +17,6 @@ use crate::template::Template;
 
 /// The version of the form.
 const VERSION: u8 = 2;
-/// The version before, which is read.
-const OLD_VERSION: u8 = 1;
-/// How many streams a page had then.
-const OLD_PAGE_STREAMS: usize = 5;
 /// Bytes before the bit section.
 const HEAD: usize = 4;
 /// A record has no more columns than this (SQLite's own limit).
@@ -71,16 +67,14 @@ impl Model {
     /// Reads a stored model. Any bytes may come; `None` if they are none.
     pub fn from_bytes(bytes: &[u8]) -> Option<Model> {
         let (&version, rest) = bytes.split_first()?;
+        if version != VERSION {
+            return None;
+        }
         let (len, _) = rest.split_at_checked(HEAD - 1)?;
         let mut wide = [0; 4];
         wide.get_mut(..3)?.copy_from_slice(len);
         let bits_len = u32::from_le_bytes(wide) as usize;
         let bits = bytes.get(HEAD..HEAD + bits_len)?;
-        let page_streams = match version {
-            VERSION => PAGE_STREAMS,
-            OLD_VERSION => OLD_PAGE_STREAMS,
-            _ => return None,
-        };
         let padded = [bits, &[0; PADDING]].concat();
         let mut r = BitReader::new(&padded);
         let count = r.get(16)? as usize;
@@ -116,21 +110,7 @@ impl Model {
         }
         let valued = model.valued();
         for (stream, own) in valued.iter().enumerate() {
-            if (page_streams..PAGE_STREAMS).contains(&stream) {
-                model.habits.push(Habit::constant(0));
-                continue;
-            }
-            let skipped = if stream < page_streams {
-                0
-            } else {
-                PAGE_STREAMS - page_streams
-            };
-            let mut habit = Habit::take(&mut r, stream - skipped)?;
-            if let Some(other) = &mut habit.relation
-                && usize::from(*other) >= page_streams
-            {
-                *other = other.checked_add(skipped as u16)?;
-            }
+            let habit = Habit::take(&mut r, stream)?;
             if let Some(other) = habit.relation
                 && !(*own && valued.get(usize::from(other)) == Some(&true))
             {
