@@ -103,7 +103,7 @@ fn diagram<D: DrawingBackend<ErrorType: 'static>>(
         .fold(f64::MAX, f64::min);
     let decades = Decades::around(least, most(|p| p.1));
     let mut chart = ChartBuilder::on(area)
-        .caption(&panel.title, (TEXT, 19))
+        .caption(&panel.title, (TEXT, 17))
         .margin(12)
         .x_label_area_size(42)
         .y_label_area_size(78)
