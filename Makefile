@@ -4,6 +4,7 @@
 #   make test          every test: the workspace's own, the Python package's, the pairwise example's, then SQLite's
 #   make bench         what the README claims, side by side with plain SQLite; writes bench/RESULTS.md
 #                        QUICK=1     small data (scale factor 0.1), a few minutes
+#                        LONG=1      an hour of constant load
 #                        ONLY=q1,q8  these measures only        ROUNDS=9   how often each is taken
 #                        ONLY=bulk   rows in and out from Python only
 #                        DB=path     the stored size of any SQLite database instead
@@ -90,7 +91,7 @@ sqlite-suite: need-test ext
 
 bench: need-build
 	$(RELEASE) -p densite-extension -p densite-cli -p densite-bench
-	$(if $(filter bulk,$(ONLY)),,$(BENCH) bench $(if $(QUICK),--quick) $(if $(ONLY),--only '$(ONLY)') $(if $(ROUNDS),--rounds '$(ROUNDS)') $(if $(DB),--db '$(DB)'))
+	$(if $(filter bulk,$(ONLY)),,$(BENCH) bench $(if $(QUICK),--quick) $(if $(LONG),--long) $(if $(ONLY),--only '$(ONLY)') $(if $(ROUNDS),--rounds '$(ROUNDS)') $(if $(DB),--db '$(DB)'))
 	$(if $(filter-out bulk,$(ONLY))$(DB),,bench/python/run.sh target/release/libdensite.so target/bench-python --dir target --save bench $(if $(QUICK),--rows 100000 --keys 10000 --rounds 3) $(if $(ROUNDS),--rounds '$(ROUNDS)') && $(BENCH) report)
 
 # The long runs are ignored tests, named long_crash..., long_model... and long_fuzz..., which read DENSITE_MINUTES and DENSITE_SEED.

@@ -7,6 +7,7 @@ mod churn;
 mod codec;
 mod connect;
 mod demo;
+mod ingest;
 mod library;
 mod machine;
 mod measure;
@@ -66,6 +67,9 @@ enum Command {
     /// One measurement in this process; prints a sample as JSON
     #[command(hide = true)]
     RunOne(work::Job),
+    /// One process of a measure of ingest
+    #[command(hide = true, subcommand)]
+    RunIngest(ingest::Job),
     /// Compress with a codec of choice, in this process
     #[command(hide = true)]
     CompressWith {
@@ -99,6 +103,7 @@ fn run(command: Command) -> Result<()> {
             println!("{}", serde_json::to_string(&work::run(&job)?)?);
             Ok(())
         }
+        Command::RunIngest(job) => ingest::run(&job),
         Command::CompressWith {
             codec,
             source,

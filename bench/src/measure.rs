@@ -24,6 +24,16 @@ pub(crate) enum Measure {
     CommitLatency,
     Vacuum,
     Codec,
+    IngestBurst,
+    IngestBurstLarge,
+    IngestSingle,
+    IngestLatency,
+    IngestApply,
+    IngestPrune,
+    IngestConstant,
+    IngestLookup,
+    IngestMemory,
+    IngestVotes,
     Workloads,
 }
 
@@ -66,6 +76,22 @@ impl Measure {
             Measure::Codec => {
                 "typed codec (densite-typed called directly) on LINEITEM's leaf pages, one core"
             }
+            Measure::IngestBurst => "ingest, 20 s, 8 threads, batches of 400",
+            Measure::IngestBurstLarge => "ingest, 20 s, 8 threads, batches of 400",
+            Measure::IngestSingle => "ingest, one thread, one row in each transaction",
+            Measure::IngestLatency => {
+                "ingest, 10 million rows in the table, rows applied meanwhile"
+            }
+            Measure::IngestApply => {
+                "ingest, moving rows into a table of 10 million, random keys; base: plain SQLite writes batches of 400"
+            }
+            Measure::IngestPrune => "ingest, pruning beside a thread that appends",
+            Measure::IngestConstant => "ingest, constant load at 80 % of what can be applied",
+            Measure::IngestLookup => {
+                "ingest, lookups, 10 million rows in the table and 10 million not applied"
+            }
+            Measure::IngestMemory => "ingest, 10 million rows of 16 bytes not applied, readable",
+            Measure::IngestVotes => "votes, 8 threads, one in each transaction, skewed articles",
             Measure::Workloads => "stored size of other databases after `densite compress`",
         }
     }
@@ -80,7 +106,17 @@ impl Measure {
             | Measure::Queue
             | Measure::Moved
             | Measure::CommitLatency
+            | Measure::IngestSingle
+            | Measure::IngestLatency
+            | Measure::IngestConstant
+            | Measure::IngestLookup
+            | Measure::IngestMemory
+            | Measure::IngestVotes
             | Measure::Workloads => 1,
+            Measure::IngestBurst
+            | Measure::IngestBurstLarge
+            | Measure::IngestApply
+            | Measure::IngestPrune => 2,
             Measure::VacuumInto
             | Measure::CompressInto
             | Measure::BulkLoad
@@ -94,5 +130,24 @@ impl Measure {
             | Measure::UpdatesDelete => 5,
             Measure::Open => 21,
         }
+    }
+}
+
+impl Measure {
+    /// Whether it is one of rows that go through the log.
+    pub(crate) fn is_ingest(self) -> bool {
+        matches!(
+            self,
+            Measure::IngestBurst
+                | Measure::IngestBurstLarge
+                | Measure::IngestSingle
+                | Measure::IngestLatency
+                | Measure::IngestApply
+                | Measure::IngestPrune
+                | Measure::IngestConstant
+                | Measure::IngestLookup
+                | Measure::IngestMemory
+                | Measure::IngestVotes
+        )
     }
 }

@@ -37,7 +37,7 @@ pub(crate) struct Figure {
     pub(crate) ours: f64,
     pub(crate) compare: Compare,
     pub(crate) value: f64,
-    /// The largest value wanted (the smallest, of those that say at least); none for what is only told
+    /// The largest value wanted (the smallest, of [`Compare::AtLeast`] and [`Compare::RatioAtLeast`]); none for what is only told
     pub(crate) target: Option<f64>,
     pub(crate) met: Option<bool>,
 }
@@ -189,6 +189,10 @@ mod tests {
         );
         assert_eq!(
             Figure::new("x", Compare::AtLeast, 5.0, 6.0, Some(7.0)).met,
+            Some(false)
+        );
+        assert_eq!(
+            Figure::new("x", Compare::RatioAtLeast, 2.0, 29.0, Some(15.0)).met,
             Some(false)
         );
         assert_eq!(

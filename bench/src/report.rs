@@ -33,7 +33,8 @@ fn cells(outcome: &Outcome, figure: &Figure) -> [String; 6] {
         format!("{} ({})", number(figure.base), outcome.base_label)
     };
     let (value, sign) = match figure.compare {
-        Compare::Ratio | Compare::RatioAtLeast => (format!("{:.2} ×", figure.value), " ×"),
+        Compare::Ratio => (format!("{:.2} ×", figure.value), " ×"),
+        Compare::RatioAtLeast => (format!("{} ×", number(figure.value)), " ×"),
         Compare::Difference => (
             format!(
                 "{}{}",

@@ -1,0 +1,138 @@
+//! Constant load at 80 % of what can be applied: the WAL and the log become as large as they become, and not larger.
+//!
+//! Rows are new states of the same things, so that the table stays as it is and the rate with it.
+
+use std::time::Duration;
+
+use super::Place;
+use super::bare::Rate;
+use super::running::{Running, rate};
+use super::table::Shape;
+use super::watch::{Applied, Watch};
+use super::writers::{Side, Write};
+use crate::outcome::{Compare, Figure};
+use crate::result::{About as _, Result};
+
+/// Largest of the last third of the time over that of the first.
+const FLAT: f64 = 1.05;
+/// A WAL is checkpointed when it is as large as the database, within these bounds, MiB, and stays below twice that (docs/decisions/ingest.md).
+const WAL: (f64, f64) = (16.0, 512.0);
+const WAL_TIMES: f64 = 2.0;
+/// The log: the segment that is written, one or two that are not yet applied or pruned, two for use again, 64 MiB each.
+const LOG: f64 = 5.0 * 64.0;
+/// Of the rate at which rows are applied.
+const LOAD: f64 = 0.8;
+/// Rows of a transaction.
+const BATCH: u64 = 100;
+/// Seconds before sizes count: until there are spare segments.
+const WARM: f64 = 30.0;
+/// Seconds that they count.
+const USUAL: f64 = 180.0;
+const LONG: f64 = 3600.0;
+
+pub(super) fn measure(place: &Place<'_>) -> Result<Vec<Figure>> {
+    let mut probes = Rate::default();
+    let rows = place.rows(1_000_000);
+    // Plain SQLite, as much as it takes.
+    probes.probe(place.work, true)?;
+    let file = place.start(Shape::States, rows)?;
+    let time = place.time(15.0);
+    let mut job = Write::new(&file, Side::Full, Shape::States, time.as_secs_f64());
+    job.batch = BATCH;
+    let running = Running::start(&job)?;
+    let watch = Watch::start(&file)?;
+    running.written()?;
+    let seen = watch.seen()?;
+    let base = rate(&running.finish()?, BATCH, time);
+    let base_wal = seen.largest(Duration::ZERO, Duration::MAX).0;
+
+    probes.probe(place.work, false)?;
+    let file = place.start(Shape::States, rows)?;
+    let mut job = Write::new(
+        &file,
+        Side::Ingest,
+        Shape::States,
+        place.time(2.5).as_secs_f64(),
+    );
+    let running = Running::start(&job)?;
+    let applied = Applied::open(&file)?;
+    running.written()?;
+    let can = applied.rate(place.time(10.0))?;
+    applied.rest(place.time(4.0))?;
+    running.finish()?;
+
+    let warm = place.time(WARM);
+    let time = if place.long {
+        Duration::from_secs_f64(LONG)
+    } else {
+        place.time(USUAL)
+    };
+    job.seconds = (warm + time).as_secs_f64();
+    (job.batch, job.pace, job.first) = (BATCH, can * LOAD, job.first + 1);
+    let running = Running::start(&job)?;
+    let watch = Watch::start(&file)?;
+    running.written()?;
+    let seen = watch.seen()?;
+    let left = applied.now()?;
+    let records = running.finish()?;
+    let got = rate(&records, BATCH, warm + time);
+    drop(applied);
+    let size = std::fs::metadata(&file).about("read", &file)?.len() as f64 / 1_048_576.0;
+    place.clear()?;
+    eprintln!("{can:.0} rows/s can be applied, {got:.0} were written, applied up to {left}");
+    let third = |n: u32| seen.largest(warm + time / 3 * n, warm + time / 3 * (n + 1));
+    let (first, middle, last) = (third(0), third(1), third(2));
+    let name = |what: &str| {
+        format!(
+            "for {:.0} s after {:.0}: {what}",
+            time.as_secs_f64(),
+            warm.as_secs_f64()
+        )
+    };
+    let target = |t: f64| (!place.quick).then_some(t);
+    Ok(vec![
+        Figure::new(
+            &name("largest WAL, MiB; base: plain SQLite as fast as it goes"),
+            Compare::Ours,
+            base_wal,
+            first.0.max(middle.0).max(last.0),
+            Some((size.clamp(WAL.0, WAL.1) * WAL_TIMES).round()),
+        ),
+        Figure::new(
+            &name("largest WAL of the last third, MiB; base: of the first third"),
+            Compare::Ratio,
+            first.0,
+            last.0,
+            target(FLAT),
+        ),
+        Figure::new(
+            &name("largest log, MiB"),
+            Compare::Ours,
+            0.0,
+            first.1.max(middle.1).max(last.1),
+            Some(LOG),
+        ),
+        Figure::new(
+            &name("largest log of the last third, MiB; base: of the first third"),
+            Compare::Ratio,
+            first.1,
+            last.1,
+            target(FLAT),
+        ),
+        Figure::new(
+            &name("rows/s written, batches of 100, keys replaced; base: plain SQLite"),
+            Compare::RatioAtLeast,
+            base,
+            got,
+            None,
+        ),
+        Figure::new(
+            "rows/s that could be applied",
+            Compare::Ours,
+            0.0,
+            can,
+            None,
+        ),
+        probes.figure(),
+    ])
+}

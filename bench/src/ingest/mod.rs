@@ -1,0 +1,202 @@
+//! Rows acknowledged by the log: how fast, how soon, how they move into their tables, and what that costs readers; plain SQLite in turn.
+//!
+//! Rows are written by a process of its own ([`writers`]), which says of each transaction that it was acknowledged; the process that measures counts, kills, and looks on.
+
+mod apply;
+mod bare;
+mod burst;
+mod constant;
+mod latency;
+mod plot;
+mod prune;
+mod record;
+mod recovered;
+mod running;
+mod single;
+mod table;
+mod unapplied;
+mod votes;
+mod watch;
+mod writers;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use clap::Subcommand;
+
+use crate::machine::Machine;
+use crate::measure::Measure;
+use crate::outcome::Outcome;
+use crate::result::{About as _, Failure, Result};
+use crate::work::name;
+use table::Shape;
+
+/// What a process of its own does.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Job {
+    /// Writes rows
+    Write(writers::Write),
+    /// Writes single rows in turn with bare syncs
+    Single(single::Single),
+    /// Reads through many rows that are not applied
+    Unapplied(unapplied::Unapplied),
+}
+
+/// Does it in this process.
+pub(crate) fn run(job: &Job) -> Result<()> {
+    let figures = match job {
+        Job::Write(job) => return writers::run(job),
+        Job::Single(job) => single::run(job)?,
+        Job::Unapplied(job) => unapplied::run(job)?,
+    };
+    println!("{}", serde_json::to_string(&figures)?);
+    Ok(())
+}
+
+/// Has a job done that answers figures.
+fn child(job: &str, arguments: &[(&str, String)]) -> Result<BTreeMap<String, f64>> {
+    let me = std::env::current_exe().about("find", Path::new("this program"))?;
+    let output = Command::new(&me)
+        .args(["run-ingest", job])
+        .args(
+            arguments
+                .iter()
+                .map(|(name, value)| format!("--{name}={value}")),
+        )
+        .stdin(Stdio::null())
+        .stderr(Stdio::inherit())
+        .output()
+        .about("run", &me)?;
+    match output.status.success() {
+        true => Ok(serde_json::from_slice(&output.stdout)?),
+        false => Err(Failure(format!("{job} failed: {}", output.status))),
+    }
+}
+
+/// Where and how much.
+pub(crate) struct Place<'a> {
+    pub(crate) data: &'a Path,
+    pub(crate) work: &'a Path,
+    /// Where pictures go
+    pub(crate) results: &'a Path,
+    pub(crate) machine: &'a Machine,
+    pub(crate) quick: bool,
+    /// An hour where an hour is promised
+    pub(crate) long: bool,
+}
+
+impl Place<'_> {
+    /// So many seconds, or rather few.
+    fn time(&self, seconds: f64) -> Duration {
+        Duration::from_secs_f64(if self.quick {
+            (seconds / 20.0).min(0.5)
+        } else {
+            seconds
+        })
+    }
+
+    /// So many rows, or rather few.
+    fn rows(&self, rows: u64) -> u64 {
+        if self.quick { rows / 200 } else { rows }
+    }
+
+    /// The path of a file that does not exist, the only one.
+    fn fresh(&self, name: &str) -> Result<PathBuf> {
+        self.clear()?;
+        Ok(self.work.join(name))
+    }
+
+    /// A new database, the only one, with a table of so many rows.
+    fn start(&self, shape: Shape, rows: u64) -> Result<PathBuf> {
+        self.clear()?;
+        self.copy(shape, rows, "ingest")
+    }
+
+    /// The same beside others.
+    fn copy(&self, shape: Shape, rows: u64, name: &str) -> Result<PathBuf> {
+        let copy = self.work.join(format!("{name}.db"));
+        if rows > 0 {
+            let source = table::filled(self.data, shape, rows)?;
+            std::fs::copy(&source, &copy).about("copy to", &copy)?;
+            // On disk, so that writing it back does not disturb what follows.
+            let file = std::fs::File::open(&copy).about("open", &copy)?;
+            file.sync_all().about("sync", &copy)?;
+        }
+        Ok(copy)
+    }
+
+    fn clear(&self) -> Result<()> {
+        for entry in std::fs::read_dir(self.work).about("read", self.work)? {
+            let path = entry.about("read", self.work)?.path();
+            let removed = if path.is_dir() {
+                std::fs::remove_dir_all(&path)
+            } else {
+                std::fs::remove_file(&path)
+            };
+            removed.about("remove", &path)?;
+        }
+        Ok(())
+    }
+}
+
+/// Takes one of these measures.
+pub(crate) fn measure(measure: Measure, rounds: u64, place: &Place<'_>) -> Result<Outcome> {
+    crate::connect::load_extension()?;
+    let figures = match measure {
+        Measure::IngestBurst => burst::measure(place, 0, rounds)?,
+        Measure::IngestBurstLarge => burst::measure(place, place.rows(10_000_000), rounds)?,
+        Measure::IngestSingle => single::measure(place)?,
+        Measure::IngestLatency => latency::measure(place)?,
+        Measure::IngestApply => apply::measure(place, rounds)?,
+        Measure::IngestPrune => prune::measure(place, rounds)?,
+        Measure::IngestConstant => constant::measure(place)?,
+        Measure::IngestLookup => unapplied::lookups(place)?,
+        Measure::IngestMemory => unapplied::memory(place)?,
+        Measure::IngestVotes => votes::measure(place)?,
+        _ => {
+            return Err(Failure(format!(
+                "{} is no measure of ingest",
+                name(measure)
+            )));
+        }
+    };
+    let data = "Rows acknowledged by the log";
+    Ok(Outcome {
+        measure: name(measure),
+        title: measure.title().to_owned(),
+        data: if place.quick {
+            format!("{data}, quick")
+        } else {
+            data.to_owned()
+        },
+        base_label: "plain SQLite".to_owned(),
+        ours_label: "Densite".to_owned(),
+        figures,
+        base: vec![],
+        ours: vec![],
+        info: BTreeMap::new(),
+        machine: place.machine.clone(),
+    })
+}
+
+/// Each side begins every other round.
+fn turns<T>(round: u64, mut sides: [T; 2]) -> [T; 2] {
+    if round % 2 == 1 {
+        sides.reverse();
+    }
+    sides
+}
+
+/// The value below which this share of them lies; not a number if there are none.
+fn quantile(mut values: Vec<f64>, share: f64) -> f64 {
+    values.sort_unstable_by(f64::total_cmp);
+    let at = (values.len().saturating_sub(1) as f64 * share).round() as usize;
+    values.get(at).copied().unwrap_or(f64::NAN)
+}
+
+fn median(values: Vec<f64>) -> f64 {
+    use statrs::statistics::Median as _;
+    statrs::statistics::Data::new(values).median()
+}

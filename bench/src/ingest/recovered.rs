@@ -1,0 +1,105 @@
+//! What is there after a process that wrote was killed: each row that it said was acknowledged, once, in the table or in the log, and of others whole batches only.
+//!
+//! The log is opened as every process opens it, so with its recovery, and read from the table's position on, while the write lock is held so that nothing is applied.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use densite_disk::RealDir;
+use densite_log::{Log, LogId, Options, Value};
+
+use super::record::{Kind, Record};
+use super::table::{EACH, key};
+use super::watch::beside;
+use super::writers::Write;
+use crate::connect::Vfs;
+use crate::result::{Failure, Result};
+
+/// Numbers of rows.
+pub(super) struct Found {
+    /// Acknowledged, and not there.
+    pub(super) missing: u64,
+    /// There twice, or not acknowledged and without the rest of their batch.
+    pub(super) odd: u64,
+    /// Of whole batches that were not acknowledged: their turn was just coming.
+    pub(super) more: u64,
+}
+
+/// `before`: rows that the table had when the process began; they have the first row ids.
+pub(super) fn recovered(
+    file: &Path,
+    job: &Write,
+    records: &[Record],
+    before: u64,
+) -> Result<Found> {
+    let con = Vfs::Plain.open(file)?;
+    con.execute_batch("BEGIN IMMEDIATE")?;
+    let users = "SELECT user FROM vote WHERE rowid > ?1";
+    let mut there: Vec<i64> = con
+        .prepare(users)?
+        .query_map([before as i64], |row| row.get(0))?
+        .collect::<rusqlite::Result<_>>()?;
+    let applied = there.len();
+    let (id, seq): ([u8; 16], i64) =
+        con.query_row("SELECT log, seq FROM densite_applied", [], |row| {
+            Ok((row.get(0)?, row.get(1)?))
+        })?;
+    let options = Options {
+        above: seq.unsigned_abs(),
+        ..Options::new(LogId(id))
+    };
+    let log = Log::open(Arc::new(RealDir::new(beside(file, "-log"))), options)?;
+    let mut reader = log.read_after(seq.unsigned_abs())?;
+    while let Some(record) = reader.next()? {
+        for row in record.skip..record.rows.len() {
+            match record.rows.get(row, 0) {
+                Some(Value::Int(user)) => there.push(user),
+                other => return Err(Failure(format!("the log has {other:?} for a user"))),
+            }
+        }
+    }
+    there.sort_unstable();
+    let rows = there.len() as u64;
+    there.dedup();
+    let twice = rows - there.len() as u64;
+    let of_batch = |thread: u64, number: u64| {
+        let first = job.first + thread * EACH + number * job.batch;
+        (first..first + job.batch).map(|n| key(job.shape, n).0)
+    };
+    let mut acknowledged = Vec::new();
+    let mut next = vec![0; usize::from(job.threads)];
+    for record in records.iter().filter(|r| r.kind == Kind::Acknowledged) {
+        let number = u64::from(record.number);
+        acknowledged.extend(of_batch(u64::from(record.thread), number));
+        if let Some(next) = next.get_mut(usize::from(record.thread)) {
+            *next = number + 1;
+        }
+    }
+    acknowledged.sort_unstable();
+    let is_there = |user: &i64| there.binary_search(user).is_ok();
+    let mut ends = there.iter().peekable();
+    // Both ascend.
+    let missing = acknowledged.iter().filter(|user| {
+        while ends.next_if(|there| there < user).is_some() {}
+        ends.peek() != Some(user)
+    });
+    let missing = missing.count() as u64;
+    let (mut more, mut whole) = (0, 0);
+    for (next, thread) in next.into_iter().zip(0..) {
+        let found = of_batch(thread, next).filter(is_there).count() as u64;
+        more += found;
+        whole += if found == job.batch { found } else { 0 };
+    }
+    let known = acknowledged.len() as u64 - missing + more;
+    let found = Found {
+        missing,
+        odd: twice + (more - whole) + (there.len() as u64).saturating_sub(known),
+        more: whole,
+    };
+    eprintln!(
+        "{} rows acknowledged; {applied} in the table, {} in the log",
+        acknowledged.len(),
+        rows - applied as u64
+    );
+    Ok(found)
+}

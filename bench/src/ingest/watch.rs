@@ -1,0 +1,175 @@
+//! What a database under writers looks like from outside: its write lock, its WAL, its log.
+
+use std::fs::File;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use rusqlite::Connection;
+use rustix::process::{Flock, FlockOffsetType, FlockType, fcntl_getlk};
+
+use crate::connect::Vfs;
+use crate::result::{About as _, Failure, Result};
+
+/// Between two looks at the write lock, and between two at the sizes.
+const LOCK_EVERY: Duration = Duration::from_millis(1);
+const SIZES_EVERY: Duration = Duration::from_millis(50);
+/// When nothing was applied for so long, there is nothing to apply: a checkpoint may take seconds.
+const STANDSTILL: Duration = Duration::from_secs(8);
+/// The byte of the `-shm` file that whoever writes in WAL mode holds locked: `WAL_WRITE_LOCK` of SQLite's file format.
+const WRITE_LOCK: u64 = 120;
+
+/// What was seen.
+#[derive(Default)]
+pub(super) struct Seen {
+    /// The longest time that the write lock was held by somebody, to a millisecond, rather more than less.
+    pub(super) held: Duration,
+    /// When, bytes of the WAL, and bytes that the log takes on disk.
+    pub(super) sizes: Vec<(Duration, u64, u64)>,
+}
+
+impl Seen {
+    /// The largest WAL and log between these times, in MiB.
+    pub(super) fn largest(&self, from: Duration, to: Duration) -> (f64, f64) {
+        let within = self
+            .sizes
+            .iter()
+            .filter(|(at, _, _)| (from..to).contains(at));
+        let most = within.fold((0, 0), |most, (_, wal, log)| {
+            (most.0.max(*wal), most.1.max(*log))
+        });
+        let mib = |bytes: u64| bytes as f64 / 1_048_576.0;
+        (mib(most.0), mib(most.1))
+    }
+}
+
+/// Looks at a database until it is asked what it saw. The process must not have a connection to it that it closes meanwhile: that would drop
+/// nobody's locks but its own, which is why looking needs none.
+pub(super) struct Watch {
+    stop: Arc<AtomicBool>,
+    thread: JoinHandle<Result<Seen>>,
+}
+
+impl Watch {
+    /// Begins; the database must be open elsewhere, in WAL mode.
+    pub(super) fn start(file: &Path) -> Result<Watch> {
+        let shm = beside(file, "-shm");
+        let lock = File::open(&shm).about("open", &shm)?;
+        let (wal, log) = (beside(file, "-wal"), beside(file, "-log"));
+        let stop = Arc::new(AtomicBool::new(false));
+        let stopped = stop.clone();
+        let thread = std::thread::spawn(move || {
+            let begun = Instant::now();
+            let (mut seen, mut since, mut looked) = (Seen::default(), None, None::<Instant>);
+            while !stopped.load(Ordering::Relaxed) {
+                let now = Instant::now();
+                if is_locked(&lock)? {
+                    let since = *since.get_or_insert(now);
+                    seen.held = seen.held.max(since.elapsed());
+                } else if let Some(since) = since.take() {
+                    seen.held = seen.held.max(since.elapsed());
+                }
+                if looked.is_none_or(|t| t.elapsed() >= SIZES_EVERY) {
+                    looked = Some(now);
+                    let wal = std::fs::metadata(&wal).map_or(0, |m| m.len());
+                    seen.sizes.push((begun.elapsed(), wal, taken(&log)));
+                }
+                std::thread::sleep(LOCK_EVERY);
+            }
+            Ok(seen)
+        });
+        Ok(Watch { stop, thread })
+    }
+
+    pub(super) fn seen(self) -> Result<Seen> {
+        self.stop.store(true, Ordering::Relaxed);
+        self.thread
+            .join()
+            .unwrap_or_else(|_| Err(Failure("the thread that watches panicked".into())))
+    }
+}
+
+/// A file or folder with this ending beside the database.
+pub(super) fn beside(file: &Path, ending: &str) -> PathBuf {
+    let mut name = file.as_os_str().to_owned();
+    name.push(ending);
+    name.into()
+}
+
+/// Whether another process holds the write lock.
+fn is_locked(shm: &File) -> Result<bool> {
+    let wanted = Flock {
+        start: WRITE_LOCK,
+        length: 1,
+        pid: None,
+        typ: FlockType::WriteLock,
+        offset_type: FlockOffsetType::Set,
+    };
+    let found = fcntl_getlk(shm, &wanted)
+        .map_err(|e| Failure(format!("cannot ask for the write lock: {e}")))?;
+    Ok(found.is_some())
+}
+
+/// Disk space of the files of a folder; those that go meanwhile count nothing.
+fn taken(dir: &Path) -> u64 {
+    let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
+    entries
+        .filter_map(|e| e.metadata().ok())
+        .map(|m| m.blocks() * 512)
+        .sum()
+}
+
+/// Asks how far rows are applied.
+pub(super) struct Applied(Connection);
+
+impl Applied {
+    pub(super) fn open(file: &Path) -> Result<Applied> {
+        let con = Vfs::Plain.open(file)?;
+        con.busy_timeout(Duration::from_secs(20))?;
+        Ok(Applied(con))
+    }
+
+    pub(super) fn now(&self) -> Result<u64> {
+        let seq: i64 = self
+            .0
+            .prepare_cached("SELECT seq FROM densite_applied")?
+            .query_row([], |row| row.get(0))?;
+        Ok(seq.unsigned_abs())
+    }
+
+    /// Rows applied in a second, over `time`, checkpoints included, or until there is nothing more to apply.
+    pub(super) fn rate(&self, time: Duration) -> Result<f64> {
+        let (begun, from) = (Instant::now(), self.now()?);
+        let mut last = (from, Duration::ZERO);
+        let standstill = STANDSTILL.min(time / 2);
+        while begun.elapsed() < time && begun.elapsed() - last.1 < standstill {
+            std::thread::sleep(Duration::from_millis(20));
+            let now = self.now()?;
+            if now != last.0 {
+                last = (now, begun.elapsed());
+            }
+        }
+        // What ended early had nothing left to do after its last batch.
+        let over = if begun.elapsed() < time { last.1 } else { time };
+        match over.is_zero() {
+            true => Err(Failure("nothing was applied".into())),
+            false => Ok((last.0 - from) as f64 / over.as_secs_f64()),
+        }
+    }
+
+    /// Waits until nothing more was applied for so long.
+    pub(super) fn rest(&self, patience: Duration) -> Result<()> {
+        let mut last = (self.now()?, Instant::now());
+        while last.1.elapsed() < patience {
+            std::thread::sleep(Duration::from_millis(20));
+            let now = self.now()?;
+            if now != last.0 {
+                last = (now, Instant::now());
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,308 @@
+//! A process that writes: some threads, each with a connection of its own, through ingest or into the table itself.
+//!
+//! It tells each acknowledgement through its standard output ([`super::record`]), and when it is done it stays until its standard input ends, so that what ingest does behind it can
+//! be watched. The same loop serves both sides; plain SQLite's writers take turns by a mutex, since its own way of waiting for the write lock is to sleep.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use clap::{Args, ValueEnum};
+use rusqlite::Connection;
+
+use super::bare::Bare;
+use super::record::{Kind, Pipe, Record, Teller};
+use super::table::{EACH, FIRST, Rows, Shape};
+use crate::connect::{self, Vfs};
+use crate::result::{About as _, Failure, Result};
+
+/// How rows are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum Side {
+    /// Through `densite_ingest`
+    Ingest,
+    /// Into the table, WAL, synchronous=FULL
+    Full,
+    /// Into the table, WAL, synchronous=OFF
+    Off,
+}
+
+/// What a writing process does.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct Write {
+    #[arg(long)]
+    pub(super) file: PathBuf,
+    #[arg(long)]
+    pub(super) side: Side,
+    #[arg(long)]
+    pub(super) shape: Shape,
+    #[arg(long, default_value_t = 8)]
+    pub(super) threads: u16,
+    /// Rows of a transaction
+    #[arg(long, default_value_t = 400)]
+    pub(super) batch: u64,
+    #[arg(long)]
+    pub(super) seconds: f64,
+    /// Rows in a second, of all threads together; 0: as many as go
+    #[arg(long, default_value_t = 0.0)]
+    pub(super) pace: f64,
+    /// Number of the first row of the first thread
+    #[arg(long, default_value_t = FIRST)]
+    pub(super) first: u64,
+    /// Of a hundred operations so many are reads of a count instead
+    #[arg(long, default_value_t = 0)]
+    pub(super) reads: u64,
+    /// Another thread syncs so many bytes every few milliseconds
+    #[arg(long, default_value_t = 0)]
+    pub(super) bare: usize,
+    /// How long an acknowledgement may wait to be told, in milliseconds
+    #[arg(long, default_value_t = 0)]
+    pub(super) patience: u64,
+}
+
+impl Write {
+    /// Eight threads, batches of 400, as fast as it goes.
+    pub(super) fn new(file: &Path, side: Side, shape: Shape, seconds: f64) -> Write {
+        Write {
+            file: file.to_path_buf(),
+            side,
+            shape,
+            threads: 8,
+            batch: 400,
+            seconds,
+            pace: 0.0,
+            first: FIRST,
+            reads: 0,
+            bare: 0,
+            patience: 0,
+        }
+    }
+
+    /// As [`Write`] is given on the command line.
+    pub(super) fn arguments(&self) -> Result<Vec<String>> {
+        let file = self.file.to_str().ok_or_else(|| {
+            Failure(format!(
+                "{} is not valid UTF-8: choose another name",
+                self.file.display()
+            ))
+        })?;
+        let pairs = [
+            ("file", file.to_owned()),
+            ("side", crate::work::name(self.side)),
+            ("shape", crate::work::name(self.shape)),
+            ("threads", self.threads.to_string()),
+            ("batch", self.batch.to_string()),
+            ("seconds", self.seconds.to_string()),
+            ("pace", self.pace.to_string()),
+            ("first", self.first.to_string()),
+            ("reads", self.reads.to_string()),
+            ("bare", self.bare.to_string()),
+            ("patience", self.patience.to_string()),
+        ];
+        Ok(pairs
+            .into_iter()
+            .map(|(name, value)| format!("--{name}={value}"))
+            .collect())
+    }
+
+    fn is_ingest(&self) -> bool {
+        self.side == Side::Ingest
+    }
+
+    /// A connection as this side's writers have it. The table must be there.
+    pub(super) fn open(&self) -> Result<Connection> {
+        let con = Vfs::Plain.open(&self.file)?;
+        con.busy_timeout(Duration::from_secs(20))?;
+        let level = if self.side == Side::Off {
+            "OFF"
+        } else {
+            "FULL"
+        };
+        con.execute_batch(&format!("PRAGMA synchronous={level}"))?;
+        if self.is_ingest() {
+            con.execute_batch(&self.shape.ingest())?;
+        }
+        Ok(con)
+    }
+
+    /// WAL mode, the table, and with ingest the log.
+    pub(super) fn prepare(&self) -> Result<Connection> {
+        let con = Vfs::Plain.open(&self.file)?;
+        con.execute_batch(&format!("PRAGMA journal_mode=WAL; {}", self.shape.schema()))?;
+        drop(con);
+        let con = self.open()?;
+        if self.is_ingest() {
+            con.query_row("SELECT densite_wait()", [], |_| Ok(()))?;
+        }
+        Ok(con)
+    }
+
+    /// How many a thread writes in a second, so that all keep the pace; `None`: as many as go.
+    fn interval(&self) -> Option<Duration> {
+        let rows = f64::from(self.threads) * self.batch as f64;
+        (self.pace > 0.0).then(|| Duration::from_secs_f64(rows / self.pace))
+    }
+}
+
+/// What the threads of a process share.
+struct Shared<'a> {
+    job: &'a Write,
+    pipe: Pipe,
+    begun: Instant,
+    turn: Mutex<()>,
+}
+
+impl Shared<'_> {
+    fn until(&self) -> Instant {
+        self.begun + Duration::from_secs_f64(self.job.seconds)
+    }
+
+    fn teller(&self) -> Teller {
+        Teller::new(self.pipe.clone(), Duration::from_millis(self.job.patience))
+    }
+
+    fn record(
+        &self,
+        kind: Kind,
+        thread: u16,
+        number: u32,
+        from: Instant,
+        commit: Duration,
+    ) -> Record {
+        let (at, took) = (self.begun.elapsed(), from.elapsed());
+        Record {
+            kind,
+            thread,
+            number,
+            at,
+            took,
+            commit,
+        }
+    }
+
+    /// Plain SQLite's writers, one at a time.
+    fn turn(&self) -> Option<MutexGuard<'_, ()>> {
+        (!self.job.is_ingest()).then(|| self.turn.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// Does the job in this process.
+pub(super) fn run(job: &Write) -> Result<()> {
+    if job.is_ingest() {
+        connect::load_extension()?;
+    }
+    let first = job.prepare()?;
+    let mut connections: Vec<Connection> = (0..job.threads)
+        .map(|_| job.open())
+        .collect::<Result<_>>()?;
+    let bare = (job.bare > 0)
+        .then(|| Bare::create(&job.file.with_extension("bare")))
+        .transpose()?;
+    let pipe = Pipe::stdout()?;
+    let shared = Shared {
+        job,
+        pipe,
+        begun: Instant::now(),
+        turn: Mutex::new(()),
+    };
+    let mut teller = shared.teller();
+    let mark = |kind| shared.record(kind, 0, 0, shared.begun, Duration::ZERO);
+    teller.tell(&mark(Kind::Ready))?;
+    teller.flush()?;
+    std::thread::scope(|scope| {
+        let shared = &shared;
+        let mut threads: Vec<_> = connections
+            .iter_mut()
+            .zip(0u16..)
+            .map(|(con, thread)| scope.spawn(move || write(shared, con, thread)))
+            .collect();
+        if let Some(bare) = bare {
+            threads.push(scope.spawn(move || sync(shared, bare)));
+        }
+        let ended = threads.into_iter().map(|t| {
+            t.join()
+                .unwrap_or_else(|_| Err(Failure("a writing thread panicked".into())))
+        });
+        ended.collect::<Result<Vec<()>>>()
+    })?;
+    teller.tell(&mark(Kind::Done))?;
+    teller.flush()?;
+    std::io::copy(&mut std::io::stdin(), &mut std::io::sink())
+        .about("read from", Path::new("the standard input"))?;
+    drop((connections, first));
+    Ok(())
+}
+
+fn write(shared: &Shared<'_>, con: &mut Connection, thread: u16) -> Result<()> {
+    let job = shared.job;
+    let mut rows = Rows::new(job.shape, job.first + u64::from(thread));
+    let mut insert = con.prepare(&job.shape.insert(job.is_ingest()))?;
+    let table = if job.is_ingest() { "vote_in" } else { "vote" };
+    // Prepared only where it is asked for: not all shapes have the column.
+    let mut count = match job.reads {
+        0 => None,
+        _ => Some(con.prepare(&format!("SELECT count(*) FROM {table} WHERE article = ?1"))?),
+    };
+    let begin = if job.is_ingest() {
+        "BEGIN"
+    } else {
+        "BEGIN IMMEDIATE"
+    };
+    let mut next = job.first + u64::from(thread) * EACH;
+    let mut teller = shared.teller();
+    let until = shared.until();
+    let interval = job.interval();
+    // Threads that keep a pace do not all come at once.
+    let mut due =
+        shared.begun + interval.unwrap_or_default() * u32::from(thread) / u32::from(job.threads);
+    for number in 0u32.. {
+        let mut wanted = Instant::now();
+        if let Some(interval) = interval {
+            std::thread::sleep(due.saturating_duration_since(wanted));
+            (wanted, due) = (due, due + interval);
+        }
+        if Instant::now() >= until {
+            break;
+        }
+        if let Some(count) = count.as_mut().filter(|_| rows.percent() < job.reads) {
+            count.query_row([rows.article()], |row| row.get::<_, i64>(0))?;
+            teller.tell(&shared.record(Kind::Read, thread, number, wanted, Duration::ZERO))?;
+            continue;
+        }
+        let turn = shared.turn();
+        let commit;
+        if job.batch == 1 {
+            commit = Instant::now();
+            rows.insert(&mut insert, next)?;
+        } else {
+            con.execute_batch(begin)?;
+            for row in next..next + job.batch {
+                rows.insert(&mut insert, row)?;
+            }
+            commit = Instant::now();
+            con.execute_batch("COMMIT")?;
+        }
+        let took = commit.elapsed();
+        drop(turn);
+        next += job.batch;
+        teller.tell(&shared.record(Kind::Acknowledged, thread, number, wanted, took))?;
+    }
+    teller.flush()
+}
+
+/// Bare syncs beside the writers.
+fn sync(shared: &Shared<'_>, mut bare: Bare) -> Result<()> {
+    const PAUSE: Duration = Duration::from_millis(5);
+    let mut teller = shared.teller();
+    let until = shared.until();
+    for number in 0u32.. {
+        std::thread::sleep(PAUSE);
+        if Instant::now() >= until {
+            break;
+        }
+        let from = Instant::now();
+        bare.sync(shared.job.bare)?;
+        teller.tell(&shared.record(Kind::Bare, 0, number, from, Duration::ZERO))?;
+    }
+    teller.flush()
+}
