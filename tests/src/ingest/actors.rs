@@ -46,6 +46,13 @@ impl Stage<'_> {
             .note("a full disk that is not full any more is still one".to_owned());
         None
     }
+
+    /// Notes an error, unless the disk or a lock is to blame. On a machine without power nothing is said of anything.
+    fn unless_of_the_disk(&self, e: &rusqlite::Error, what: &str) {
+        if !is_of_the_disk(e) && !self.disk.is_dead() {
+            self.ledger.note(format!("{what}: {e}"));
+        }
+    }
 }
 
 /// Whether an error is one that a disk without room, a lock, or a machine without power gives.
@@ -170,7 +177,7 @@ pub(super) fn subscriber(stage: &Stage<'_>, process: &Process, seed: u64) {
     if at < 0 {
         return;
     }
-    *stage.ledger.subscribed.lock() = Some(when);
+    *stage.ledger.subscribed.lock() = Some((at.cast_unsigned(), when));
     while !stage.over.load(Ordering::Acquire) && !stage.disk.is_dead() {
         let rows = rng.random_range(1..40);
         let read = format!("SELECT seq FROM densite_log('{SUBSCRIBER}', {rows})");
@@ -181,11 +188,7 @@ pub(super) fn subscriber(stage: &Stage<'_>, process: &Process, seed: u64) {
         let seen = match seen {
             Ok(seen) => seen,
             Err(e) => {
-                if !is_of_the_disk(&e) {
-                    stage
-                        .ledger
-                        .note(format!("the subscriber cannot read: {e}"));
-                }
+                stage.unless_of_the_disk(&e, "the subscriber cannot read");
                 continue;
             }
         };
@@ -242,10 +245,8 @@ pub(super) fn keeper(stage: &Stage<'_>, process: &Process, seed: u64, fills: boo
             while rows.next()?.is_some() {}
             Ok(())
         });
-        if let Err(e) = done
-            && !is_of_the_disk(&e)
-        {
-            stage.ledger.note(format!("{sql}: {e}"));
+        if let Err(e) = done {
+            stage.unless_of_the_disk(&e, sql);
         }
         std::thread::sleep(Duration::from_millis(rng.random_range(0..8)));
     }

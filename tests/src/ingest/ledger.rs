@@ -46,8 +46,8 @@ pub struct Ledger {
     pub txns: Mutex<Vec<Txn>>,
     /// Positions that the subscriber asked for, and whether that was acknowledged.
     pub acks: Mutex<Vec<(u64, bool, When)>>,
-    /// When the subscriber was added.
-    pub subscribed: Mutex<Option<When>>,
+    /// Where the subscriber began, which is behind what was pruned by then, and when it was added.
+    pub subscribed: Mutex<Option<(u64, When)>>,
     /// What is wrong already while it runs.
     pub wrong: Mutex<Vec<String>>,
 }

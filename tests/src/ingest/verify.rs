@@ -137,7 +137,7 @@ fn subscriber_lacks_nothing(disk: &SimDisk, at: At, ledger: &Ledger) -> Checked<
         .find(|s| s.name == SUBSCRIBER)
         .map(|s| s.position);
     let Some(position) = position else {
-        return match subscribed.filter(|when| at.done(when.done)) {
+        return match subscribed.filter(|(_, when)| at.done(when.done)) {
             Some(_) => Err("the subscriber is gone".to_owned()),
             None => Ok(()),
         };
@@ -146,11 +146,13 @@ fn subscriber_lacks_nothing(disk: &SimDisk, at: At, ledger: &Ledger) -> Checked<
     let sure = acks
         .iter()
         .filter(|(_, ok, when)| *ok && at.done(when.done));
-    let least = sure.map(|(seq, ..)| *seq).max().unwrap_or(0);
+    // Nobody was told where it begins if the machine failed just then.
+    let (from, to) = subscribed.map_or((0, position), |(begin, _)| (begin, begin));
+    let least = sure.map(|(seq, ..)| *seq).max().unwrap_or(from).max(from);
     let asked = acks
         .iter()
         .filter(|(_, _, when)| at.0.is_none_or(|at| when.began < at));
-    let most = asked.map(|(seq, ..)| *seq).max().unwrap_or(0);
+    let most = asked.map(|(seq, ..)| *seq).max().unwrap_or(to).max(to);
     if !(least..=most).contains(&position) {
         return Err(format!(
             "the subscriber is at {position}, not from {least} to {most}"
