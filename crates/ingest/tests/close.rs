@@ -1,0 +1,46 @@
+//! What ends with the last connection: the worker, and its right to apply.
+
+mod common;
+
+use common::{Db, create, one, wait};
+use densite_disk::RealDir;
+use densite_log::{Log, LogDir, Options};
+use std::sync::Arc;
+
+/// Whether somebody still applies, or keeps others from it.
+fn is_led(db: &Db) -> bool {
+    let dir: LogDir = Arc::new(RealDir::new(db.log_dir()));
+    let id = densite_log::id_in(dir.clone()).expect("reads");
+    let log = Log::open(dir, Options::new(id.expect("a log"))).expect("opens");
+    log.try_lead().expect("asks").is_none()
+}
+
+/// If another connection changed the schema, SQLite forgets it while the ingest table is being made or met again, the table's own entry included. A table that it then loses is never closed: its log stays open, and
+/// its worker goes on applying until the process ends, though every connection is closed.
+#[test]
+fn the_worker_ends_though_the_schema_changed_while_the_table_was_made() {
+    let db = Db::new("CREATE TABLE t(id INTEGER PRIMARY KEY)");
+    let plain = rusqlite::Connection::open(db.path()).expect("opens");
+    drop(db.ingest("t", ""));
+    assert!(!is_led(&db), "nobody has it open");
+    for n in 1..4 {
+        let con = db.open();
+        assert_eq!(one::<i64>(&con, "SELECT count(*) FROM t"), 2 * (n - 1));
+        let change = |name: &str| {
+            plain
+                .execute_batch(&format!("CREATE TABLE {name}{n}(x)"))
+                .expect("changes");
+        };
+        change("before_it_is_made");
+        create(&con, "t", "").expect("made");
+        con.execute_batch("INSERT INTO t_in VALUES (NULL)")
+            .expect("inserts");
+        change("before_it_is_met_again");
+        con.execute_batch("INSERT INTO t_in VALUES (NULL)")
+            .expect("inserts");
+        assert_eq!(wait(&con), 2 * n);
+        assert!(is_led(&db), "the worker applied");
+        con.close().expect("closes");
+        assert!(!is_led(&db), "the worker lives on");
+    }
+}
