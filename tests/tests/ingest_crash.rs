@@ -14,7 +14,7 @@ fn number(name: &str) -> Option<u64> {
 fn seeds() -> Range<u64> {
     match number("DENSITE_SEED") {
         Some(seed) => seed..seed + 1,
-        None => 0..number("DENSITE_CRASH_SEEDS").unwrap_or(4),
+        None => 0..number("DENSITE_CRASH_SEEDS").unwrap_or(8),
     }
 }
 
@@ -45,25 +45,21 @@ fn kept(name: &str, under: Under, journal: &'static str, fills: bool) {
 }
 
 #[test]
-#[ignore = "one seed in some twenty never gets to the end of densite_wait"]
 fn wal() {
     kept("wal", Under::Plain, "WAL", false);
 }
 
 #[test]
-#[ignore = "one seed in some twenty never gets to the end of densite_wait"]
 fn rollback_journal() {
     kept("delete", Under::Plain, "DELETE", false);
 }
 
 #[test]
-#[ignore = "one seed in some twenty never gets to the end of densite_wait"]
 fn a_disk_that_is_full_now_and_then() {
     kept("full", Under::Plain, "WAL", true);
 }
 
 #[test]
-#[ignore = "one seed in some twenty never gets to the end of densite_wait"]
 fn stored_by_densite() {
     kept("densite", Under::Densite, "WAL", true);
 }
@@ -116,7 +112,6 @@ fn first_rows(site: &Site, journal: &'static str, synchronous: &str) {
 
 /// The database alone is put back as it was: it catches up if the log has all that it lacks, and is refused if not.
 #[test]
-#[ignore = "one seed in some twenty never gets to the end of densite_wait"]
 fn an_older_database_catches_up_or_is_refused() {
     let site = Site::new("ingest-host-older", Under::Plain);
     let (mut refused, mut caught_up) = (0, 0);
