@@ -217,6 +217,26 @@ fn info_tells_what_maintenance_would_give_back() {
     }
 }
 
+/// What a file of any size may have dead or free is not promised.
+#[test]
+fn info_promises_nothing_of_a_small_file() {
+    let dir = temp();
+    let b = at(&dir, "b.db");
+    let script = "CREATE TABLE t(id INTEGER PRIMARY KEY, name TEXT);
+         WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM n WHERE i<400)
+           INSERT INTO t SELECT i, hex(randomblob(200)) FROM n;
+         DELETE FROM t WHERE id % 2";
+    densite(&["sql", &format!("file:{b}?maintain=off"), script]).expect(0);
+    let info = densite(&["info", &b, "--json"]).expect(0).json();
+    assert!(info["vacuum"]["dead_bytes"].as_u64() > Some(0), "{info}");
+    assert_eq!(
+        info["vacuum"]["maintained_bytes"], info["stored_bytes"],
+        "{info}"
+    );
+    let text = densite(&["info", &b]).expect(0).out;
+    assert!(text.contains("maintenance gives back  nothing"), "{text}");
+}
+
 #[test]
 fn an_archive_stays_one() {
     let dir = temp();

@@ -61,7 +61,7 @@ impl Figures<'_> {
 
 /// Maintenance leaves one byte in so many that is dead or free: 5 per cent of the file, what it does not begin with included.
 const AT_REST: u64 = 20;
-/// What a file of any size may have dead or free besides, in bytes (docs/decisions/merging.md).
+/// With so many bytes more, a file of any size is left as it is (docs/decisions/merging.md).
 const AT_REST_MIN: u64 = 192 << 10;
 
 /// Whether most pages with columns are stored as those of an archive.
@@ -86,7 +86,13 @@ pub(crate) fn gain(f: &Figures<'_>) -> Gain {
     let saved_in_trees: u64 = trees.map(|o| o.pages.saturating_sub(o.packed_pages)).sum();
     let saved = saved_in_trees + f.free_pages;
     let logical_after = f.logical_bytes.saturating_sub(saved * size);
-    let maintained = |live: u64| (live + live / (AT_REST - 1) + AT_REST_MIN).min(f.file_bytes);
+    let maintained = |live: u64| {
+        let left = live + live / (AT_REST - 1);
+        match f.file_bytes > left + AT_REST_MIN {
+            true => left,
+            false => f.file_bytes,
+        }
+    };
     let (live_bytes, dead_bytes, free_bytes, maintained_bytes, vacuumed_bytes, needed_bytes, rate) =
         match f.form {
             Form::Compressed => {

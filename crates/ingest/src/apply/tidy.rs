@@ -12,6 +12,13 @@ use std::time::{Duration, Instant};
 
 /// Pruning is tried no more often while rows are applied.
 const PRUNE_EVERY: Duration = Duration::from_secs(1);
+/// Nothing came for so long: it is time to tidy up.
+const IDLE: Duration = Duration::from_millis(250);
+/// Whoever commits row after row is caught up with after each. Tidying up costs the disk as much as several commits, so while rows keep coming it is done
+/// after so long, and then after twice as long, and so on:
+const PATIENCE: Duration = Duration::from_secs(1);
+/// up to this.
+const PATIENCE_MAX: Duration = Duration::from_secs(64);
 /// It waits no longer: a reader may stay for ever.
 const WAL_PATIENCE: Duration = Duration::from_secs(2);
 const WAL_STEP: Duration = Duration::from_millis(5);
@@ -25,6 +32,10 @@ pub(super) struct Tidy {
     /// Committed, and not known to be durable.
     position: Option<Seq>,
     pruned: Option<Instant>,
+    /// When rows were applied last.
+    active: Option<Instant>,
+    /// When it was tidied up last, and for how long that will do while rows keep coming.
+    rested: Option<(Instant, Duration)>,
 }
 
 impl Tidy {
@@ -55,6 +66,7 @@ impl Tidy {
         rows: usize,
     ) -> Result<()> {
         self.position = Some(position);
+        self.active = Some(Instant::now());
         self.size.grew(rows);
         if self.wal == Some(true) && !self.size.is_due() {
             return Ok(());
@@ -64,6 +76,19 @@ impl Tidy {
             self.prune(connection, applying)?;
         }
         Ok(())
+    }
+
+    /// Whether to tidy up now that there is nothing to apply.
+    fn is_time(&mut self) -> bool {
+        let idle = self.active.is_none_or(|t| t.elapsed() >= IDLE);
+        let next = match self.rested {
+            _ if idle => PATIENCE,
+            None => PATIENCE,
+            Some((at, patience)) if at.elapsed() >= patience => (2 * patience).min(PATIENCE_MAX),
+            Some(_) => return false,
+        };
+        self.rested = Some((Instant::now(), next));
+        true
     }
 
     /// When there is nothing to apply.
@@ -78,7 +103,7 @@ impl Tidy {
             self.position = Some(position);
             self.set_synchronous(connection)?;
         }
-        if self.position.is_some() && self.checkpoint(connection, applying)? {
+        if self.position.is_some() && self.is_time() && self.checkpoint(connection, applying)? {
             self.size.cut(connection)?;
             self.prune(connection, applying)?;
         }
@@ -148,5 +173,38 @@ impl Tidy {
             .purge(position)
             .map_err(|e| crate::error::from_log(&applying.dir, e))?;
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_that_keep_coming_put_it_off_longer_and_longer() {
+        let now = Instant::now();
+        let ago = |t: Duration| now.checked_sub(t).expect("a clock that has run");
+        let mut tidy = Tidy {
+            active: Some(now),
+            ..Tidy::default()
+        };
+        assert!(tidy.is_time(), "the first time at once");
+        let mut expected = PATIENCE;
+        for _ in 0..10 {
+            let (at, patience) = tidy.rested.expect("it was");
+            assert_eq!(patience, expected);
+            tidy.active = Some(Instant::now());
+            assert!(!tidy.is_time());
+            tidy.rested = Some((at.checked_sub(patience).unwrap_or(at), patience));
+            if tidy.rested.is_some_and(|(at, _)| at.elapsed() < patience) {
+                // A clock that has not run for so long.
+                break;
+            }
+            assert!(tidy.is_time());
+            expected = (2 * expected).min(PATIENCE_MAX);
+        }
+        tidy.active = Some(ago(IDLE));
+        assert!(tidy.is_time(), "nothing comes any more");
+        assert_eq!(tidy.rested.map(|(_, patience)| patience), Some(PATIENCE));
     }
 }

@@ -133,7 +133,12 @@ impl Overlay {
             if run.at(at).is_none_or(|item| item.code > high) {
                 return None;
             }
-            let mut end = run.upper(high);
+            // Mostly a key has one row, and then there is no need of a second search.
+            let next = is_point.then(|| run.at(at + 1)).flatten();
+            let mut end = match next {
+                Some(item) if item.code > high => at + 1,
+                _ => run.upper(high),
+            };
             // Codes alone decide where they are exact; else values do, among those that codes leave.
             if !is_point || !low.is_exact() {
                 let has = |end: &Option<_>| end.is_some() || !bounds.equal.is_empty();

@@ -16,7 +16,7 @@ use std::sync::Arc;
 /// Two runs become one when the older is not this many times as long as the newer,
 const GROWTH: usize = 4;
 /// unless they would be longer than this: what a merge costs, and the memory it takes, stay bounded, and a filter asked more costs a lookup little.
-const LONGEST: usize = 2 << 20;
+const LONGEST: usize = 4 << 20;
 /// Shorter runs are searched without a filter.
 const FILTER_FROM: usize = 256;
 
