@@ -20,8 +20,10 @@ const ASK_PART: u64 = 512;
 const TIME: Duration = Duration::from_micros(200);
 const TIME_OF_KIB: Duration = Duration::from_micros(20);
 const TIME_MOST: Duration = Duration::from_millis(4);
-/// Bytes that a commit moves whatever the clock says, if it stored as many: two units.
-const LEAST_MOST: u64 = 128 << 10;
+/// A commit that stored as much is no small one: it moves all that it owes itself, whatever the clock says,
+const LARGE: u64 = 64 << 10;
+/// up to this.
+const LEAST_MOST: u64 = 1 << 20;
 
 /// The account of what commits of this process owe. In bytes.
 #[derive(Debug, Default)]
@@ -40,7 +42,8 @@ pub(super) struct Share {
 struct Due {
     /// At most.
     bytes: u64,
-    /// At least, whatever the clock says: as much as it stored itself, up to [`LEAST_MOST`]. So where the machine is too busy for more, half of the file lives.
+    /// At least, whatever the clock says: as much as a small commit stored itself, so where the machine is too busy for more, half of the file lives; what a large one
+    /// owes itself, so there the limit is kept however busy the machine is.
     least: u64,
     time: Duration,
 }
@@ -70,7 +73,10 @@ impl Share {
         }
         Some(Due {
             bytes: self.owed.min(own.max(STEP)).max(1),
-            least: stored.min(LEAST_MOST),
+            least: match stored < LARGE {
+                true => stored,
+                false => own.min(LEAST_MOST),
+            },
             time,
         })
     }
@@ -156,6 +162,21 @@ mod tests {
         assert_eq!(bytes(&mut share), Some(30_000));
         share.paid(30_000, false);
         assert_eq!(share.owed, 0);
+    }
+
+    #[test]
+    fn the_clock_does_not_stop_what_a_large_commit_owes() {
+        let least = |stored: u64| {
+            let mut share = Share {
+                due: true,
+                ..Share::default()
+            };
+            share.stored(stored);
+            share.take(1 << 20, 25).map(|due| due.least)
+        };
+        assert_eq!(least(10_000), Some(10_000));
+        assert_eq!(least(LARGE), Some(3 * LARGE));
+        assert_eq!(least(1 << 30), Some(LEAST_MOST));
     }
 
     #[test]
