@@ -23,7 +23,7 @@ const TIME_MOST: Duration = Duration::from_millis(4);
 /// A commit that stored as much is no small one: it moves all that it owes itself, whatever the clock says,
 const LARGE: u64 = 64 << 10;
 /// up to this.
-const LEAST_MOST: u64 = 1 << 20;
+const LEAST_MOST: u64 = 512 << 10;
 
 /// The account of what commits of this process owe. In bytes.
 #[derive(Debug, Default)]
