@@ -11,6 +11,7 @@
 
 #![warn(missing_docs)]
 
+mod absent;
 mod checkpoint;
 mod closing;
 mod codes;

@@ -16,10 +16,14 @@ impl MainFile {
             return Err(Code::CANTOPEN);
         }
         self.lock_host(level)?;
+        if level >= ffi::LOCK_RESERVED && self.level < ffi::LOCK_RESERVED {
+            self.journal_came()?;
+        }
         self.set_level(self.level.max(level));
         if level == ffi::LOCK_SHARED {
             pause::at("shared-taken");
             self.judge_under_lock();
+            self.begin_shared();
         }
         if level == ffi::LOCK_RESERVED {
             // In a rollback mode SQLite has looked for a hot journal under SHARED.
@@ -62,6 +66,7 @@ impl MainFile {
                 self.close_clean();
             }
         }
+        self.end_shared();
         let done = self.host.unlock(level);
         if done.is_ok() {
             self.set_level(self.level.min(level));

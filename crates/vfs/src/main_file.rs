@@ -16,6 +16,7 @@
 //! written or a lock is taken, until it is empty no more.
 //! Invariant: in every state locks and shared memory are the host's, unchanged.
 
+use crate::absent::Absent;
 use crate::checkpoint::Checkpoint;
 use crate::codes::code_of;
 use crate::last_error::report;
@@ -76,6 +77,8 @@ pub(crate) struct MainFile {
     pub(crate) of_worker: bool,
     /// Counted among those with a WAL index in shared memory.
     pub(crate) wal_user: bool,
+    /// Its journal and its WAL, when they are known not to be there.
+    pub(crate) absent: Arc<Absent>,
     /// `PRAGMA wal_checkpoint` was compiled and has not taken its lock yet.
     pub(crate) asked_for_checkpoint: bool,
 }
@@ -152,6 +155,7 @@ impl MainFile {
             maintenance: Maintenance::default(),
             of_worker: false,
             wal_user: false,
+            absent: Absent::of(name),
             asked_for_checkpoint: false,
         }
     }
@@ -178,6 +182,7 @@ impl MainFile {
             maintenance: Maintenance::default(),
             of_worker: false,
             wal_user: false,
+            absent: Arc::default(),
             asked_for_checkpoint: false,
         }
     }

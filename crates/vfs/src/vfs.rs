@@ -1,5 +1,6 @@
 //! The VFS: which files go through the store and which to the host as they are.
 
+use crate::absent;
 use crate::last_error::report;
 use crate::main_file::MainFile;
 use crate::pause;
@@ -104,5 +105,14 @@ impl Vfs for DensiteVfs {
         // SAFETY: as above.
         let file = unsafe { MainFile::new(&self.name, self.host, file, name, flags, settings) };
         Ok(Opened::File { file, flags })
+    }
+
+    fn access(&self, path: &CStr, flags: i32) -> std::result::Result<bool, Code> {
+        let host = || self.host.access(path, flags);
+        if flags == ffi::ACCESS_EXISTS {
+            absent::exists(path, host)
+        } else {
+            host()
+        }
     }
 }

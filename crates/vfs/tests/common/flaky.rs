@@ -16,6 +16,8 @@ pub(crate) struct Faults {
     pub(crate) reads: AtomicBool,
     /// How many writes and syncs there were.
     pub(crate) calls: AtomicU32,
+    /// How often it was asked whether a file is there.
+    pub(crate) asked: AtomicU32,
 }
 
 struct Flaky {
@@ -67,6 +69,10 @@ impl Vfs for Flaky {
             faults: Arc::clone(&self.faults),
         };
         Ok(Opened::File { file, flags })
+    }
+    fn access(&self, path: &CStr, flags: i32) -> Result<bool, Code> {
+        self.faults.asked.fetch_add(1, Ordering::Relaxed);
+        self.host.access(path, flags)
     }
     fn full_pathname(&self, path: &CStr) -> Result<Option<CString>, Code> {
         self.host

@@ -1,0 +1,107 @@
+//! What is known not to be there is not asked for again, and what comes is seen all the same.
+
+mod common;
+
+use common::flaky::flaky;
+use common::{Place, assert_sound, fill, int, run, text};
+use rusqlite::Connection;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+/// Longer than an answer is good.
+const AGED: Duration = Duration::from_millis(30);
+
+#[test]
+fn lookups_do_not_ask_for_journal_and_wal_each_time() {
+    const LOOKUPS: u32 = 2000;
+    let (faults, vfs) = flaky("absent");
+    let place = Place::new();
+    let db = place.try_open_over(&vfs, "t.db", "").expect("opens");
+    fill(&db, 1000);
+    let mut lookup = db.prepare("SELECT a FROM t WHERE a = ?").expect("compiles");
+    let mut all = |count| {
+        let before = faults.asked.load(Ordering::Relaxed);
+        for i in 0..count {
+            let a = lookup.query_row([i % 1000 + 1], |row| row.get::<_, u32>(0));
+            assert_eq!(a, Ok(i % 1000 + 1));
+        }
+        faults.asked.load(Ordering::Relaxed) - before
+    };
+    // How often depends on the time they take.
+    let asked = all(LOOKUPS);
+    assert!(asked < 2 * LOOKUPS, "{asked} for {LOOKUPS} lookups");
+    std::thread::sleep(AGED);
+    assert_eq!(all(1), 2, "what is old is asked again");
+}
+
+/// A database of which 500 rows say 1, and the journal of a transaction that wrote over all of them, as one that died would have left it.
+fn with_journal(place: &Place) -> (Connection, Vec<u8>) {
+    let db = place.open("t.db");
+    fill(&db, 500);
+    run(&db, "ALTER TABLE t ADD v DEFAULT 1; UPDATE t SET v = 1");
+    run(&db, "PRAGMA cache_size=5; BEGIN; UPDATE t SET v = 2");
+    let journal = std::fs::read(place.path("t.db-journal")).expect("it was spilled");
+    assert!(journal[0] != 0, "it is hot");
+    run(&db, "ROLLBACK");
+    assert!(!place.path("t.db-journal").exists());
+    (db, journal)
+}
+
+#[test]
+fn a_hot_journal_changes_nothing_for_readers_and_is_rolled_back() {
+    let place = Place::new();
+    let (db, journal) = with_journal(&place);
+    assert_eq!(int(&db, "SELECT sum(v) FROM t"), 500);
+    std::fs::write(place.path("t.db-journal"), &journal).expect("writes");
+    assert_eq!(int(&db, "SELECT sum(v) FROM t"), 500);
+    std::thread::sleep(AGED);
+    assert_eq!(int(&db, "SELECT sum(v) FROM t"), 500);
+    assert!(
+        !place.path("t.db-journal").exists(),
+        "a reader rolls it back before long"
+    );
+    assert_sound(&db);
+}
+
+/// A hot journal comes between a read and a write of a connection. Whether the write met it; else SQLite itself did, for it was slow.
+fn journal_comes_before_a_write(mode: &str) -> bool {
+    let place = Place::new();
+    let (db, journal) = with_journal(&place);
+    run(&db, &format!("PRAGMA journal_mode={mode}"));
+    db.busy_timeout(Duration::ZERO).expect("sets it");
+    assert_eq!(int(&db, "SELECT sum(v) FROM t"), 500);
+    std::fs::write(place.path("t.db-journal"), &journal).expect("writes");
+    let update = "UPDATE t SET v = 3 WHERE a = 250";
+    let met = db.execute_batch(update).err();
+    if let Some(error) = &met {
+        let code = error.sqlite_error_code();
+        assert_eq!(code, Some(rusqlite::ErrorCode::DatabaseBusy), "{mode}");
+        run(&db, update);
+    }
+    let other = place.open("t.db");
+    assert_eq!(int(&other, "SELECT sum(v) FROM t"), 502, "{mode}");
+    assert_sound(&other);
+    met.is_some()
+}
+
+/// Take out: the call of `journal_came` in `take_lock`. Then the write is rolled back by whoever opens the database next.
+#[test]
+fn nobody_writes_beside_a_hot_journal() {
+    for mode in ["MEMORY", "DELETE", "PERSIST"] {
+        let met = (0..50).any(|_| journal_comes_before_a_write(mode));
+        assert!(met, "{mode}: the machine is too slow to provoke it");
+    }
+}
+
+#[test]
+fn a_change_to_wal_is_seen_at_once() {
+    for _ in 0..10 {
+        let place = Place::new();
+        let (reader, writer) = (place.open("t.db"), place.open("t.db"));
+        fill(&writer, 100);
+        assert_eq!(int(&reader, "SELECT count(*) FROM t"), 100);
+        assert_eq!(text(&writer, "PRAGMA journal_mode=wal"), "wal");
+        run(&writer, "INSERT INTO t(b) VALUES ('more')");
+        assert_eq!(int(&reader, "SELECT count(*) FROM t"), 101);
+    }
+}
