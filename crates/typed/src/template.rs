@@ -31,6 +31,8 @@ use calendar::{COMPACT_LEN, DATE_LEN, DAY_MIN, DAY_SECONDS, TIME_LEN};
 pub const FIELDS_MAX: usize = 16;
 /// Longest text of a template, in bytes.
 pub const TEXT_MAX: usize = 255;
+/// Longest text of a template that [`Template::number_last`] serves.
+pub(crate) const NUMBERED_MAX: usize = 32;
 /// Most bytes that a choice may have.
 const CHOICES_MAX: usize = 64;
 /// Most digits of a fraction of a second.
@@ -47,8 +49,19 @@ pub struct Template {
     fields: Vec<Piece>,
     /// The separator, if a date is all there is: the commonest template takes a short way.
     date_alone: Option<u8>,
+    /// A number at the end, if that and a literal before it are all there is and the text is short: names with numbers take a short way, too.
+    number_last: Option<NumberLast>,
     /// Hold all literals of a text of eight bytes or more; a shorter text is one window.
     windows: Vec<Window>,
+}
+
+/// See [`Template::number_last`].
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct NumberLast {
+    /// The literal, and zeros behind it.
+    text: [u8; NUMBERED_MAX],
+    at: usize,
+    digits: usize,
 }
 
 /// A part of the text.
@@ -203,6 +216,7 @@ impl Template {
             fields: Vec::new(),
             windows: Vec::new(),
             date_alone: None,
+            number_last: None,
         };
         let mut literal_before = false;
         for &(mut kind, len, bytes) in parts {
@@ -238,9 +252,25 @@ impl Template {
         if let [(Kind::Date { separator }, ..)] = *parts {
             template.date_alone = Some(separator);
         }
+        template.number_last = template.find_number_last();
         (1..=FIELDS_MAX)
             .contains(&template.fields.len())
             .then_some(template)
+    }
+
+    fn find_number_last(&self) -> Option<NumberLast> {
+        let [piece] = *self.fields.as_slice() else {
+            return None;
+        };
+        let (at, digits) = (usize::from(piece.at), usize::from(piece.len));
+        let serves = piece.kind == Kind::Digits
+            && at + digits == self.literals.len()
+            && digits <= digits::SIXTEEN
+            && at + digits::SIXTEEN <= NUMBERED_MAX;
+        let mut text = [0; NUMBERED_MAX];
+        text.get_mut(..at)?
+            .copy_from_slice(self.literals.get(..at)?);
+        serves.then_some(NumberLast { text, at, digits })
     }
 
     /// Covers the literals with windows.
@@ -368,6 +398,20 @@ impl Template {
     pub(crate) fn date_alone(&self) -> Option<impl Fn(i64, &mut [u8; DATE_LEN]) -> bool + use<>> {
         let separator = self.date_alone?;
         Some(move |days, text: &mut _| calendar::write_date(days, text, separator))
+    }
+
+    /// What writes a text, if it is a number behind a literal and short; it is false where [`Template::render`] is. What is behind the text
+    /// becomes anything.
+    #[inline]
+    pub(crate) fn number_last(
+        &self,
+    ) -> Option<impl Fn(i64, &mut [u8; NUMBERED_MAX]) -> bool + use<>> {
+        let NumberLast { text, at, digits } = self.number_last?;
+        Some(move |number: i64, out: &mut [u8; NUMBERED_MAX]| {
+            *out = text;
+            let to = out.get_mut(at..).and_then(<[u8]>::first_chunk_mut);
+            to.is_some_and(|to| digits::write_left(number, digits, to))
+        })
     }
 
     fn render_pieces(&self, fields: &[i64], out: &mut [u8]) -> Option<()> {

@@ -148,6 +148,14 @@ impl Front {
             }
             return Some(());
         }
+        if let Some(write) = template.number_last() {
+            for (row, v) in rows.iter_mut().zip(fields) {
+                let to = row.body.get_mut(row.len..)?.first_chunk_mut()?;
+                write(*v, to).then_some(())?;
+                row.len += len;
+            }
+            return Some(());
+        }
         let mut of_row = [0; FIELDS_MAX];
         let used = of_row.get_mut(..template.fields())?;
         for (j, row) in rows.iter_mut().enumerate() {

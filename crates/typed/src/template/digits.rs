@@ -10,6 +10,9 @@ pub(super) const DECIMAL_MAX: usize = 18;
 /// Most hexadecimal digits of one number.
 pub(super) const HEX_MAX: usize = 15;
 
+/// Most digits that [`write_left`] writes.
+pub(super) const SIXTEEN: usize = 16;
+
 /// 10^0 to 10^18.
 const POWERS: [u64; DECIMAL_MAX + 1] = {
     let mut powers = [1; DECIMAL_MAX + 1];
@@ -129,6 +132,21 @@ pub(super) fn write_decimal(value: i64, text: &mut [u8]) -> bool {
     true
 }
 
+/// Puts the number's `n` digits, 1 to [`SIXTEEN`], zeros before them, to the beginning of `out`, and anything behind them; false if it is negative or
+/// too large.
+#[inline(always)]
+pub(super) fn write_left(value: i64, n: usize, out: &mut [u8; SIXTEEN]) -> bool {
+    let value = value as u64;
+    if n > SIXTEEN || POWERS.get(n).is_none_or(|end| value >= *end) {
+        return false;
+    }
+    let (head, last) = (value / 100_000_000, value % 100_000_000);
+    let all = u128::from(split_decimal(head)) | u128::from(split_decimal(last)) << 64;
+    let unused = 8 * (SIXTEEN - n) as u32;
+    *out = all.checked_shr(unused).unwrap_or(0).to_le_bytes();
+    true
+}
+
 /// What a hexadecimal digit above nine has to be added, beyond the distance to the digit zero.
 #[inline(always)]
 fn letter_gap(upper: bool) -> u64 {
@@ -245,6 +263,9 @@ mod tests {
         assert!(!write_hex(1, &mut [], true));
         assert!(!write_hex(1, &mut [0; 16], true));
         assert!(!write_decimal(10, &mut [0]));
+        assert!(!write_left(1, 0, &mut [0; SIXTEEN]));
+        assert!(!write_left(1, 17, &mut [0; SIXTEEN]));
+        assert!(!write_left(-1, 16, &mut [0; SIXTEEN]));
         assert!(!write_decimal(-1, &mut [0; 18]));
         assert!(!write_hex(16, &mut [0], true));
         assert!(!write_hex(-1, &mut [0; 15], true));
@@ -259,6 +280,12 @@ mod tests {
             let expected = format!("{value:0n$}");
             prop_assert_eq!(&text, expected.as_bytes());
             prop_assert_eq!(read_decimal(&text), Some(value as i64));
+            let mut left = [0; SIXTEEN];
+            prop_assert_eq!(write_left(value as i64, n, &mut left), n <= SIXTEEN);
+            if n <= SIXTEEN {
+                prop_assert_eq!(&left[..n], expected.as_bytes());
+                prop_assert!(!write_left(POWERS[n] as i64, n, &mut left));
+            }
         }
 
         #[test]

@@ -19,6 +19,12 @@ fn parse(template: &Template, value: &[u8]) -> Option<Vec<i64>> {
         assert_eq!(out[value.len()..], [0xaa; 3], "bytes behind the text");
         assert!(!template.render(fields, &mut out[..value.len() - 1]));
         assert!(!template.render(&fields[1..], &mut out));
+        if let Some(write) = template.number_last() {
+            let mut out = [0xaa; NUMBERED_MAX];
+            assert!(write(fields[0], &mut out), "{fields:?}");
+            assert_eq!(&out[..value.len()], value);
+            assert!(!write(-1, &mut out));
+        }
         fields.to_vec()
     })
 }
