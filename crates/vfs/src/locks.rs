@@ -26,7 +26,7 @@ impl MainFile {
             self.begin_shared();
         }
         if level == ffi::LOCK_RESERVED {
-            // In a rollback mode SQLite has looked for a hot journal under SHARED.
+            // In a rollback mode SQLite has looked for a hot journal under SHARED, or `journal_came` has just now.
             self.committed_without_wal();
         }
         Ok(())

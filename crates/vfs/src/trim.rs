@@ -6,7 +6,7 @@
 //! - **Committed.** The newest commit of the store is not always one of SQLite's: a checkpoint that stopped half-way, a commit that failed
 //!   after its publish, a writer that was killed leave others, whose freelist can name live pages. So the number of a commit is kept that is known to be one
 //!   ([`Trim::committed`]), and trimming looks at no other. It is known
-//!   - when RESERVED was taken in a rollback mode: SQLite had SHARED before and looked for a hot journal under it;
+//!   - when RESERVED was taken in a rollback mode: SQLite had SHARED before and looked for a hot journal under it (or `absent` made up for it);
 //!   - at COMMIT_PHASETWO, when the journal is gone;
 //!   - at the xTruncate that follows CKPT_DONE: SQLite sends it only when the WAL's end was reached, under the checkpoint lock;
 //!   - under an EXCLUSIVE lock of our own, when no journal is hot (`closing`).

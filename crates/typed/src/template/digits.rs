@@ -140,8 +140,14 @@ pub(super) fn write_left(value: i64, n: usize, out: &mut [u8; SIXTEEN]) -> bool 
     if n > SIXTEEN || POWERS.get(n).is_none_or(|end| value >= *end) {
         return false;
     }
-    let (head, last) = (value / 100_000_000, value % 100_000_000);
-    let all = u128::from(split_decimal(head)) | u128::from(split_decimal(last)) << 64;
+    // Numbers in names are small, whatever room there is for them.
+    let (head, last) = if value < 100_000_000 {
+        (ZEROS, split_decimal(value))
+    } else {
+        let (head, last) = (value / 100_000_000, value % 100_000_000);
+        (split_decimal(head), split_decimal(last))
+    };
+    let all = u128::from(head) | u128::from(last) << 64;
     let unused = 8 * (SIXTEEN - n) as u32;
     *out = all.checked_shr(unused).unwrap_or(0).to_le_bytes();
     true
