@@ -11,12 +11,11 @@ use super::begun::{self, Begun};
 use super::look::{Found, Frame, Look};
 use super::recode::{Recoding, decode_at};
 use super::{MergeBudget, MergeStep, Pace, plan};
-use crate::error::{Damage, Error, Result};
+use crate::error::{Damage, Result};
 use crate::format::UNIT_LEN;
 use crate::format::record::RECORD_LEN;
 use crate::handle::Handle;
 use crate::map::Entry;
-use crate::pending::PendingPage;
 use crate::publish::Besides;
 use crate::shared::Shared;
 use crate::space::Lane;
@@ -227,7 +226,7 @@ impl Handle {
             ..
         } = found;
         let recoding = match ahead {
-            true => self.recode_ahead(shared, frames.values())?,
+            true => self.recode_ahead(shared, frames.iter())?,
             false => Recoding::default(),
         };
         Ok(Some(Begun {
@@ -297,25 +296,14 @@ impl Handle {
             moving.moved += (len * frame.pages.len() as u64) >> frame.record.run_log2;
             return Ok(());
         }
-        let Some(p) = &mut self.pending else {
-            return Err(Error::ReadOnly);
-        };
-        let mut writer = shared.writer.lock();
-        let Some((_, space)) = &mut writer.space else {
-            return Err(Error::ReadOnly);
-        };
-        p.appender.make_room(space, len, p.commit)?;
-        let place = p.appender.push(frame.record, &frame.payload);
-        drop(writer);
-        for (page, entry) in frame.pages {
-            let entry = Entry {
-                off: place.off,
-                ..entry
-            };
-            p.pages.insert(page, PendingPage::Stored(entry));
-        }
         moving.moved += len;
-        p.appender.flush_if_long(&*self.file)
+        self.append_frame(shared, frame.record, &frame.payload, |place| {
+            let moved = |(page, entry)| {
+                let off = place.off;
+                (page, Entry { off, ..entry })
+            };
+            frame.pages.into_iter().map(moved).collect()
+        })
     }
 
     /// Writes the living pages of a run anew: the others would be carried along for ever. Coded by the pool, if it was done with them.
@@ -326,23 +314,18 @@ impl Handle {
         frame: &Frame,
         recoding: &mut Recoding,
     ) -> Result<()> {
-        let mut rest = Vec::new();
-        for (page, entry) in &frame.pages {
-            match recoding.take(*page) {
-                Some((bytes, coded)) => self.put_page(*page, bytes, Some(coded))?,
-                None => rest.push((*page, entry)),
-            }
-        }
-        if rest.is_empty() {
+        if let Some(coded) = recoding.take(off, frame)
+            && self.place_coded(shared, &coded)?
+        {
             return Ok(());
         }
         let dict = self.dict_of(shared, &frame.record)?;
         let raw = decode_at(off, &frame.record, &frame.payload, dict.as_deref())?;
         let page_size = 1usize << frame.record.page_log2;
-        for (page, entry) in rest {
+        for (page, entry) in &frame.pages {
             let at = page_size * usize::from(entry.slot);
             let bytes = raw.get(at..at + page_size).unwrap_or_default();
-            self.put_page(page, bytes.into(), None)?;
+            self.put_page(*page, bytes.into(), None)?;
         }
         Ok(())
     }
