@@ -201,17 +201,14 @@ impl Handle {
             .collect();
         if !goes_on.is_empty() {
             let known: u64 = goes_on.iter().map(|begun| begun.left()).sum();
-            let wanted = match pace.patient {
-                true => begun::ahead(budget.bytes),
-                false => budget.bytes,
-            };
             let next = Ground {
-                budget: wanted.saturating_sub(known),
+                budget: begun::ahead(budget.bytes).saturating_sub(known),
                 ..ground
             };
+            // Who cannot leave anything to the pool has no use for units that are begun ahead.
             let units = match next.budget {
-                0 => Vec::new(),
-                _ => next.merge_next(),
+                bytes if bytes > 0 && pace.patient => next.merge_next(),
+                _ => Vec::new(),
             };
             let keep: Vec<u64> = goes_on.iter().map(|begun| begun.unit).collect();
             writer
