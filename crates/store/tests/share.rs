@@ -157,7 +157,7 @@ impl Writer {
 /// However much is dead, a small commit moves little, seldom folds and seldom reads a unit; and the limit is reached.
 #[test]
 fn a_small_commit_pays_little_until_the_limit_is_kept() {
-    let mut writer = Writer::scattered(15_000);
+    let mut writer = Writer::scattered(30_000);
     let over = |writer: &mut Writer| {
         let space = writer.handle.space().expect("space");
         space.dead_bytes * 100 > space.file_bytes * 32
@@ -225,7 +225,8 @@ fn a_small_transaction_does_not_pay_for_a_large_one() {
     // 512 KiB in any case, and then the clock is looked at.
     assert!(step.moved_bytes < stored / 4, "{step:?} of {stored}");
     assert!(clock.get() < Duration::from_millis(3), "{clock:?}");
-    for _ in 0..50 {
+    // Later what was freed waits for a slot, and little is moved until then.
+    for _ in 0..15 {
         let (step, stored) = writer.commit(1, &|| Duration::ZERO);
         let most = STEP.max(stored * TARGETS) + FRAME;
         assert!(

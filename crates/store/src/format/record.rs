@@ -150,7 +150,7 @@ impl Record {
         ))
     }
 
-    /// Whether a frame of pages of 2^`page_log2` bytes, or a map node, may begin with these bytes: a look at two of them.
+    /// Whether a frame of pages of 2^`page_log2` bytes, or another record, may begin with these bytes: a look at two of them.
     pub(crate) fn may_begin(bytes: &[u8], page_log2: u8) -> bool {
         let [kind, logs, ..] = bytes else {
             return false;
@@ -158,6 +158,7 @@ impl Record {
         match kind & ((1 << KIND_BITS) - 1) {
             1 => logs & ((1 << PAGE_BITS) - 1) == page_log2,
             2 => *logs <= MAX_LEVEL,
+            3..=6 => *logs == 0,
             _ => false,
         }
     }

@@ -7,16 +7,15 @@
 //! - a fold is left to the next commit that makes one anyway, which moves for these units too what it can ([`Merging::later`](super::Merging)); only when much waits for
 //!   it (`plan`) a step folds.
 
+use super::begun::{self, Begun};
 use super::look::{Found, Frame, Look};
-use super::memory::Begun;
 use super::recode::{Recoding, decode_at};
-use super::{MergeBudget, MergeStep, plan};
-use crate::error::{Damage, Error, Result};
+use super::{MergeBudget, MergeStep, Pace, plan};
+use crate::error::{Damage, Result};
 use crate::format::UNIT_LEN;
 use crate::format::record::RECORD_LEN;
 use crate::handle::Handle;
 use crate::map::Entry;
-use crate::pending::PendingPage;
 use crate::publish::Besides;
 use crate::shared::Shared;
 use crate::space::Lane;
@@ -26,8 +25,8 @@ use std::collections::BTreeSet;
 struct Part<'a> {
     /// Whether so many bytes are enough.
     enough: &'a dyn Fn(u64) -> bool,
-    /// It is less than a unit.
-    small: bool,
+    /// What the pool is coding is left to it.
+    leave: bool,
 }
 
 /// What is on its way to new places.
@@ -38,22 +37,23 @@ struct Moving {
 }
 
 impl Handle {
-    /// Empties these units within the pending commit, as far as the budget allows, and publishes it.
+    /// Empties units within the pending commit, as far as the budget allows, and publishes it: those that were begun, and then these.
     pub(super) fn empty_units(
         &mut self,
         units: &[u64],
         below: u64,
-        (budget, least): (&MergeBudget<'_>, u64),
+        (budget, pace): (&MergeBudget<'_>, Pace),
         step: &mut MergeStep,
     ) -> Result<()> {
         let shared = self.shared()?;
         let in_parts = !plan::is_at_rest(u64::from(budget.dead_limit));
-        let enough =
-            |moved: u64| moved >= least && (budget.stop)() || in_parts && moved >= budget.bytes;
-        let part = Part {
-            enough: &enough,
-            // Whoever has to move more than a unit cannot wait for the pool.
-            small: budget.bytes < UNIT_LEN,
+        let late = |moved: u64| moved >= pace.least && (budget.stop)();
+        let enough = |moved: u64| late(moved) || in_parts && moved >= budget.bytes;
+        let part = |leave: bool| {
+            in_parts.then_some(Part {
+                enough: &enough,
+                leave,
+            })
         };
         if let Some(p) = &mut self.pending {
             p.appender.avoid_from(below);
@@ -66,25 +66,49 @@ impl Handle {
         let pays = merging.then(|| plan::targets(u64::from(budget.dead_limit)));
         let mut moving = Moving::default();
         let mut emptied: Vec<Begun> = Vec::new();
-        let mut begun = None;
+        let mut begun = std::mem::take(&mut shared.writer.lock().merging.begun);
+        if merging {
+            self.go_on(&shared, &mut begun, &mut moving, &mut emptied, |_| {
+                part(pace.patient)
+            })?;
+        }
         // From the end, for of a file's end only what is behind the last unit that stays can be cut off.
         for unit in units.iter().rev() {
-            if !emptied.is_empty() && enough(moving.moved) {
+            // Whoever leaves what he can to the pool looks for what is next, too.
+            let over = match pace.patient && merging {
+                true => late(moving.moved) && !begun.is_empty() || begun.len() >= begun::MOST,
+                false => !emptied.is_empty() && enough(moving.moved),
+            };
+            if over {
                 break;
             }
-            let Some(mut now) = self.begin_unit(&shared, *unit, below, pays, in_parts, step)?
-            else {
+            let before = begun.iter().position(|begun| begun.unit == *unit);
+            let now = match before.map(|at| begun.remove(at)) {
+                Some(before) => Some(Begun { below, ..before }),
+                None => {
+                    let ahead = in_parts && pace.patient;
+                    self.begin_unit(&shared, *unit, (below, ahead), pays, step)?
+                }
+            };
+            let Some(mut now) = now else {
                 if pays.is_none() {
                     break;
                 }
                 continue;
             };
-            if self.copy(&shared, &mut now, &mut moving, in_parts.then_some(&part))? {
+            if self.copy(&shared, &mut now, &mut moving, part(pace.patient))? {
                 emptied.push(now);
             } else {
-                begun = Some(now);
-                break;
+                begun.push(now);
+                if !(pace.patient && merging) {
+                    break;
+                }
             }
+        }
+        if pace.patient && !enough(moving.moved) {
+            self.go_on(&shared, &mut begun, &mut moving, &mut emptied, |begun| {
+                begun.is_overdue().then(|| part(false)).flatten()
+            })?;
         }
         let mut besides = Besides {
             merge: true,
@@ -106,6 +130,18 @@ impl Handle {
         let writer = &mut *writer;
         writer.merging.spent += moving.moved;
         writer.moved_bytes += moving.moved;
+        if pace.patient && !enough(moving.moved) {
+            let undone = budget.bytes.saturating_sub(moving.moved);
+            let waits = |begun: &mut Begun| begun.waits(undone);
+            if begun
+                .iter_mut()
+                .filter_map(|begun| waits(begun).then_some(()))
+                .count()
+                > 0
+            {
+                writer.merging.share.put_off(undone);
+            }
+        }
         writer.merging.begun = begun;
         let Some((_, space)) = &writer.space else {
             return Ok(());
@@ -121,29 +157,37 @@ impl Handle {
         Ok(())
     }
 
-    /// Finds what lives in the unit, unless it was begun before. `None` if not all of it can be copied, or if that does not pay (`pays`: the
+    /// Goes on with units that were begun; how, `part` says, which leaves out those for which it says nothing.
+    fn go_on<'a>(
+        &mut self,
+        shared: &Shared,
+        begun: &mut Vec<Begun>,
+        moving: &mut Moving,
+        emptied: &mut Vec<Begun>,
+        part: impl Fn(&Begun) -> Option<Part<'a>>,
+    ) -> Result<()> {
+        for mut now in std::mem::take(begun) {
+            let part = part(&now);
+            if part.is_some() && self.copy(shared, &mut now, moving, part)? {
+                emptied.push(now);
+            } else {
+                begun.push(now);
+            }
+        }
+        Ok(())
+    }
+
+    /// Finds what lives in the unit, and with `ahead` has the pool code what must be. `None` if not all of it can be copied, or if that does not pay (`pays`: the
     /// units that may be moved for one that is won).
     fn begin_unit(
         &mut self,
         shared: &Shared,
         unit: u64,
-        below: u64,
+        (below, ahead): (u64, bool),
         pays: Option<u64>,
-        in_parts: bool,
         step: &mut MergeStep,
     ) -> Result<Option<Begun>> {
-        let live = {
-            let mut writer = shared.writer.lock();
-            if let Some(begun) = writer.merging.begun.take_if(|b| b.unit == unit) {
-                let fresh = false;
-                return Ok(Some(Begun {
-                    below,
-                    fresh,
-                    ..begun
-                }));
-            }
-            writer.space.as_ref().map_or(0, |(_, s)| s.live(unit))
-        };
+        let live = (shared.writer.lock().space.as_ref()).map_or(0, |(_, space)| space.live(unit));
         let found = {
             let state = shared.state.read();
             let look = Look {
@@ -181,34 +225,29 @@ impl Handle {
             trailers,
             ..
         } = found;
-        let recoding = match in_parts {
-            true => self.recode_ahead(shared, frames.values())?,
+        let recoding = match ahead {
+            true => self.recode_ahead(shared, frames.iter())?,
             false => Recoding::default(),
         };
         Ok(Some(Begun {
-            unit,
-            below,
-            fresh: true,
-            recoding,
-            frames,
             by_fold,
             by_fold_bytes,
             trailers,
+            ..Begun::new(unit, below, recoding, frames)
         }))
     }
 
-    /// Copies the frames of the unit, or a part of them: as much as the budget allows, and one at least unless the pool has just begun with them. Returns whether
+    /// Copies the frames of the unit, or a part of them: as much as the budget allows, and one at least unless the pool is at them. Returns whether
     /// none is left.
     fn copy(
         &mut self,
         shared: &Shared,
         begun: &mut Begun,
         moving: &mut Moving,
-        part: Option<&Part<'_>>,
+        part: Option<Part<'_>>,
     ) -> Result<bool> {
-        // What the pool has just got is left to it, once.
-        let later =
-            begun.recoding.is_running() && begun.fresh && part.is_some_and(|part| part.small);
+        let part = part.as_ref();
+        let later = begun.recoding.is_running() && part.is_some_and(|part| part.leave);
         let mut from = 0;
         while let Some((&off, next)) = begun.frames.range(from..).next() {
             let enough =
@@ -257,25 +296,14 @@ impl Handle {
             moving.moved += (len * frame.pages.len() as u64) >> frame.record.run_log2;
             return Ok(());
         }
-        let Some(p) = &mut self.pending else {
-            return Err(Error::ReadOnly);
-        };
-        let mut writer = shared.writer.lock();
-        let Some((_, space)) = &mut writer.space else {
-            return Err(Error::ReadOnly);
-        };
-        p.appender.make_room(space, len, p.commit)?;
-        let place = p.appender.push(frame.record, &frame.payload);
-        drop(writer);
-        for (page, entry) in frame.pages {
-            let entry = Entry {
-                off: place.off,
-                ..entry
-            };
-            p.pages.insert(page, PendingPage::Stored(entry));
-        }
         moving.moved += len;
-        p.appender.flush_if_long(&*self.file)
+        self.append_frame(shared, frame.record, &frame.payload, |place| {
+            let moved = |(page, entry)| {
+                let off = place.off;
+                (page, Entry { off, ..entry })
+            };
+            frame.pages.into_iter().map(moved).collect()
+        })
     }
 
     /// Writes the living pages of a run anew: the others would be carried along for ever. Coded by the pool, if it was done with them.
@@ -286,23 +314,18 @@ impl Handle {
         frame: &Frame,
         recoding: &mut Recoding,
     ) -> Result<()> {
-        let mut rest = Vec::new();
-        for (page, entry) in &frame.pages {
-            match recoding.take(*page) {
-                Some((bytes, coded)) => self.put_page(*page, bytes, Some(coded))?,
-                None => rest.push((*page, entry)),
-            }
-        }
-        if rest.is_empty() {
+        if let Some(coded) = recoding.take(off, frame)
+            && self.place_coded(shared, &coded)?
+        {
             return Ok(());
         }
         let dict = self.dict_of(shared, &frame.record)?;
         let raw = decode_at(off, &frame.record, &frame.payload, dict.as_deref())?;
         let page_size = 1usize << frame.record.page_log2;
-        for (page, entry) in rest {
+        for (page, entry) in &frame.pages {
             let at = page_size * usize::from(entry.slot);
             let bytes = raw.get(at..at + page_size).unwrap_or_default();
-            self.put_page(page, bytes.into(), None)?;
+            self.put_page(*page, bytes.into(), None)?;
         }
         Ok(())
     }

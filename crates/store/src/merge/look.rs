@@ -4,6 +4,8 @@
 //! the map alone: a frame lives if the entry of its page names just this place. So nothing can be found that is not there; and whether
 //! everything was found tells the accounting, which knows how many bytes live in the unit. What cannot be found (its header is
 //! damaged) or is not what its checksum says stays where it is.
+//!
+//! A dead record that is as it was written is passed over as a whole: no byte of it was written since, so nothing that lives begins there.
 
 use crate::error::{Damage, Error, Result};
 use crate::format::UNIT_LEN;
@@ -138,9 +140,9 @@ impl Look<'_> {
         Ok(())
     }
 
-    /// If the record that seems to begin at `off` lives: takes it in, and returns its length. Otherwise 0.
+    /// If the record that seems to begin at `off` lives: takes it in. Returns its length if that is so, or if it is whole; otherwise 0.
     fn record_at(&self, unit: u64, off: u64, bytes: &[u8], found: &mut Found) -> Result<usize> {
-        // Asked at every byte of a unit, so the two that tell most come first.
+        // Asked at every byte of what is no record any more, so the two that tell most come first.
         let page_log2 = self.state.page_size.trailing_zeros() as u8;
         if !Record::may_begin(bytes, page_log2) {
             return Ok(0);
@@ -152,10 +154,16 @@ impl Look<'_> {
         if record.version > self.state.tip.commit {
             return Ok(0);
         }
-        match record.kind {
-            Kind::Frame => self.frame_at(unit, off, record, bytes, found),
-            _ => self.node_at(unit, off, record, found),
-        }
+        let lives = match record.kind {
+            Kind::Frame => self.frame_at(unit, off, record, bytes, found)?,
+            Kind::Node => self.node_at(unit, off, record, found)?,
+            _ => 0,
+        };
+        let whole = || Record::open(bytes, self.shared.salt, off).is_some();
+        Ok(match lives {
+            0 if whole() => record.total_len() as usize,
+            len => len,
+        })
     }
 
     fn frame_at(

@@ -1,7 +1,6 @@
 //! What the writer remembers between steps.
 
-use super::look::Frame;
-use super::recode::Recoding;
+use super::begun::Begun;
 use super::share::Share;
 use crate::publish::ByFold;
 use crate::space::Space;
@@ -19,30 +18,12 @@ pub(crate) struct Merging {
     left: BTreeMap<u64, u32>,
     /// What that fold moves besides.
     pub(super) later: ByFold,
-    /// The unit that is being emptied.
-    pub(super) begun: Option<Begun>,
+    /// Units that are being emptied, or will be next.
+    pub(super) begun: Vec<Begun>,
     /// Bytes moved since the last commit that was none of these.
     pub(super) spent: u64,
     /// What commits owe.
     pub(super) share: Share,
-}
-
-/// A unit that is emptied in parts.
-pub(super) struct Begun {
-    pub(super) unit: u64,
-    /// What is moved goes before this place.
-    pub(super) below: u64,
-    /// It was begun by the present step.
-    pub(super) fresh: bool,
-    /// Of these frames, those that are coded anew.
-    pub(super) recoding: Recoding,
-    /// Frames that were found there and have not been moved, by their places. Some may have died since.
-    pub(super) frames: BTreeMap<u64, Frame>,
-    /// What else lives there and goes with a fold, and its bytes in the unit.
-    pub(super) by_fold: ByFold,
-    pub(super) by_fold_bytes: u64,
-    /// Trailers are among it.
-    pub(super) trailers: bool,
 }
 
 impl Merging {
@@ -69,6 +50,16 @@ impl Merging {
 
     pub(super) fn note_left(&mut self, unit: u64, live: u32) {
         self.left.insert(unit, live);
+    }
+
+    /// Units that were begun, to win what is dead in them.
+    pub(super) fn begun_units(&self) -> impl Iterator<Item = u64> {
+        let to_win = |begun: &&Begun| begun.below == u64::MAX;
+        self.begun.iter().filter(to_win).map(|begun| begun.unit)
+    }
+
+    pub(super) fn is_begun(&self, unit: u64) -> bool {
+        self.begun_units().any(|begun| begun == unit)
     }
 
     /// Units that the next fold empties.

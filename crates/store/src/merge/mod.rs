@@ -15,6 +15,7 @@
 //! What a step frees can be written only after a slot is durable, so giving back goes in rounds (`rounds`): [`Handle::merge_step`] says what
 //! is due next. All calls are for whoever has the writer's right, between transactions.
 
+mod begun;
 mod empty;
 mod figures;
 mod look;
@@ -35,6 +36,7 @@ use crate::handle::Handle;
 use crate::map::node::LEAF_FANOUT;
 use crate::publish::Besides;
 use crate::shared::Writer;
+use begun::Begun;
 use plan::{Ground, Plan};
 
 /// What a step may cost, and what is to be reached.
@@ -47,6 +49,15 @@ pub struct MergeBudget<'a> {
     pub dead_limit: u8,
     /// Asked between units, while writing between frames: true ends the step with what it has.
     pub stop: &'a dyn Fn() -> bool,
+}
+
+/// How a step goes about it while others write.
+#[derive(Clone, Copy)]
+struct Pace {
+    /// The clock is not asked before so many bytes were moved.
+    least: u64,
+    /// What has to be coded anew may be left to the pool, and to a later step.
+    patient: bool,
 }
 
 /// What is due after a step.
@@ -85,11 +96,15 @@ impl Handle {
     /// I/O, a full disk, damage in the page map: nothing has changed then. [`Error::Setting`] within a transaction or for a limit out
     /// of range.
     pub fn merge_step(&mut self, budget: &MergeBudget<'_>) -> Result<MergeStep> {
-        self.merge_at_least(budget, 0)
+        let pace = Pace {
+            least: 0,
+            patient: false,
+        };
+        self.merge_at(budget, pace)
     }
 
-    /// The same; while writing `stop` is not asked before so many bytes were moved.
-    fn merge_at_least(&mut self, budget: &MergeBudget<'_>, least: u64) -> Result<MergeStep> {
+    /// The same; at this pace while writing.
+    fn merge_at(&mut self, budget: &MergeBudget<'_>, pace: Pace) -> Result<MergeStep> {
         self.check_poison()?;
         if self.options.read_only {
             return Err(Error::ReadOnly);
@@ -105,7 +120,7 @@ impl Handle {
         if !self.attach()? {
             return Ok(step);
         }
-        let (units, below) = match self.plan(budget)? {
+        let (units, below, fold) = match self.plan(budget, pace)? {
             Plan::Done => return Ok(step),
             Plan::Slot => {
                 step.next = MergeNext::Slot;
@@ -115,14 +130,14 @@ impl Handle {
                 step.next = MergeNext::Cut;
                 return Ok(step);
             }
-            Plan::Fold => (Vec::new(), u64::MAX),
-            Plan::Empty { units, below } => (units, below),
+            Plan::Fold => (Vec::new(), u64::MAX, true),
+            Plan::Empty { units, below } => (units, below, false),
         };
         self.begin_write(0)?;
-        let done = if units.is_empty() {
+        let done = if fold {
             self.fold_for_left(&mut step)
         } else {
-            self.empty_units(&units, below, (budget, least), &mut step)
+            self.empty_units(&units, below, (budget, pace), &mut step)
         };
         // After a failure nothing may be left that a later publish would bring in.
         self.discard();
@@ -142,7 +157,7 @@ impl Handle {
     }
 
     /// What is due.
-    fn plan(&mut self, budget: &MergeBudget<'_>) -> Result<Plan> {
+    fn plan(&mut self, budget: &MergeBudget<'_>, pace: Pace) -> Result<Plan> {
         let shared = self.shared()?;
         shared.refresh(&*self.file)?;
         let mut writer = shared.writer.lock();
@@ -160,7 +175,7 @@ impl Handle {
         if plan::is_at_rest(u64::from(budget.dead_limit)) {
             // Nobody writes meanwhile, and nothing may be left over.
             space.forget_lanes(state.tip.commit);
-            writer.merging.begun = None;
+            writer.merging.begun.clear();
         }
         let room_end = match state.room_end {
             OPEN_END => state.next_off,
@@ -179,19 +194,38 @@ impl Handle {
             budget: budget.bytes,
             limit: u64::from(budget.dead_limit),
         };
-        // What was begun is brought to an end first; its place at the end of the file may not be one any more.
-        if let Some(begun) = &writer.merging.begun
-            && begun.below == u64::MAX
-            && ground.can_be_emptied(begun.unit)
-        {
+        // What was begun is brought to an end first; what was begun to shorten the file only if it is at its end still.
+        let begun = &writer.merging.begun;
+        let goes_on: Vec<&Begun> = (begun.iter())
+            .filter(|begun| begun.below == u64::MAX && ground.can_be_emptied(begun.unit))
+            .collect();
+        if !goes_on.is_empty() {
+            let known: u64 = goes_on.iter().map(|begun| begun.left()).sum();
+            let next = Ground {
+                budget: begun::ahead(budget.bytes).saturating_sub(known),
+                ..ground
+            };
+            // Who cannot leave anything to the pool has no use for units that are begun ahead.
+            let units = match next.budget {
+                bytes if bytes > 0 && pace.patient => next.merge_next(),
+                _ => Vec::new(),
+            };
+            let keep: Vec<u64> = goes_on.iter().map(|begun| begun.unit).collect();
+            writer
+                .merging
+                .begun
+                .retain(|begun| keep.contains(&begun.unit));
             return Ok(Plan::Empty {
-                units: vec![begun.unit],
+                units,
                 below: u64::MAX,
             });
         }
         let plan = ground.plan();
-        if !matches!(plan, Plan::Empty { .. }) {
-            writer.merging.begun = None;
+        match &plan {
+            Plan::Empty { units, below } if *below < u64::MAX => {
+                (writer.merging.begun).retain(|begun| units.contains(&begun.unit));
+            }
+            _ => writer.merging.begun.clear(),
         }
         Ok(plan)
     }

@@ -146,7 +146,7 @@ impl Ground<'_> {
         let room = reusable + current + self.space.aside_bytes();
         // A quarter of what is allowed is left to free units, to be written again.
         let dead = idle.saturating_sub(room);
-        let wanted = dead.saturating_sub(allowed - allowed / 4);
+        let wanted = dead.saturating_sub(allowed - allowed / 4 + self.coming());
         // What is moved goes to an extent of its own, while others write.
         let own = match self.space.lanes().lane {
             Lane::New if !is_at_rest(self.limit) => self.space.aside_bytes(),
@@ -167,6 +167,12 @@ impl Ground<'_> {
             .or_else(shorten)
             .or(slot)
             .unwrap_or(rest)
+    }
+
+    /// Dead bytes of units that are being emptied.
+    fn coming(&self) -> u64 {
+        let dead = |unit: u64| UNIT_LEN - u64::from(self.space.live(unit)).min(UNIT_LEN);
+        self.merging.begun_units().map(dead).sum()
     }
 
     /// Empties units at the end into `room`, as far as they shorten the file by `excess`.
@@ -206,6 +212,14 @@ impl Ground<'_> {
         (!units.is_empty()).then_some(Plan::Empty { units, below })
     }
 
+    /// What is begun while other units are being emptied: with these the limit is kept already, or not yet.
+    pub(super) fn merge_next(&self) -> Vec<u64> {
+        match self.plan() {
+            Plan::Empty { units, below } if below == u64::MAX => units,
+            _ => Vec::new(),
+        }
+    }
+
     /// Empties those units with the least that lives, the younger ones first, as far as it pays and wins `wanted`.
     fn merge(&self, end: u64, wanted: u64) -> Option<Plan> {
         let targets = targets(self.limit);
@@ -215,7 +229,8 @@ impl Ground<'_> {
                 let full = u64::from(*live) >= UNIT_LEN;
                 let known = self.merging.is_stuck(*unit, *live)
                     || self.merging.is_dense(*unit, *live)
-                    || self.is_left(*unit);
+                    || self.is_left(*unit)
+                    || self.merging.is_begun(*unit);
                 !full && !known && self.can_be_emptied(*unit)
             })
             .collect();

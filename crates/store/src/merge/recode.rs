@@ -1,26 +1,27 @@
-//! Runs of which more than a quarter is dead are coded anew, page by page, which takes longer than anything else that emptying a unit does. So while others write the pool does
-//! it, between two commits, and the next step finds the frames ready.
+//! Runs of which more than a quarter is dead are coded anew, without the dead pages, which takes longer than anything else that emptying a unit does. So while others write the pool does
+//! it, between two commits, and a later step finds the frames ready.
 //!
-//! What was coded ahead is used as what was coded early is (`early`): for these bytes, and only while what they were coded by still holds. So it can be late or of no
-//! use, and not wrong: what is not ready a step codes itself.
+//! What was coded ahead is used as what was coded early is (`early`): for these pages, all of which must live where they did, and only while what they were coded by still holds. So it can
+//! be late or of no use, and not wrong: what is not ready a step codes itself.
 
 use super::look::Frame;
 use crate::codec::family::Family;
 use crate::codec::{self, CodecId, Dictionary};
 use crate::early::EarlyFrame;
 use crate::error::{Damage, Error, Result};
-use crate::format::record::{Record, raw_check};
+use crate::format::record::{RECORD_LEN, Record, raw_check};
 use crate::handle::Handle;
-use crate::pending::{EncodeSettings, Job, encode_batch};
+use crate::map::{Entry, NodeRef};
+use crate::pending::{EncodeSettings, Job, PendingPage, encode_batch};
 use crate::pool::Task;
 use crate::shared::Shared;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Pages coded anew, by their numbers: the bytes, and the frame.
-pub(super) type Coded = HashMap<u32, (Arc<[u8]>, Arc<EarlyFrame>)>;
+/// Runs coded anew, by their places: the pages that lived, and their frames.
+pub(super) type Coded = HashMap<u64, (Vec<u32>, Vec<EarlyFrame>)>;
 
-/// Pages that the pool codes anew.
+/// Runs that the pool codes anew.
 #[derive(Default)]
 pub(super) struct Recoding {
     task: Option<Task<Coded>>,
@@ -36,14 +37,17 @@ impl Recoding {
         self.task.is_some()
     }
 
-    /// A page, if it is ready.
-    pub(super) fn take(&mut self, page: u32) -> Option<(Arc<[u8]>, Arc<EarlyFrame>)> {
-        self.ready.remove(&page)
+    /// The frames of the run at `off`, if they are ready and all of its pages that were coded live still.
+    pub(super) fn take(&mut self, off: u64, frame: &Frame) -> Option<Vec<EarlyFrame>> {
+        let (pages, frames) = self.ready.remove(&off)?;
+        let live = frame.pages.iter().map(|(page, _)| page);
+        pages.iter().eq(live).then_some(frames)
     }
 }
 
 /// A run as the pool gets it.
 struct Loose {
+    off: u64,
     record: Record,
     payload: Vec<u8>,
     dict: Option<Arc<Dictionary>>,
@@ -69,14 +73,15 @@ impl Handle {
     pub(super) fn recode_ahead<'a>(
         &mut self,
         shared: &Shared,
-        frames: impl Iterator<Item = &'a Frame>,
+        frames: impl Iterator<Item = (&'a u64, &'a Frame)>,
     ) -> Result<Recoding> {
         let Some(pool) = self.pool.clone() else {
             return Ok(Recoding::default());
         };
         let mut runs = Vec::new();
-        for frame in frames.filter(|frame| frame.is_loose()) {
+        for (off, frame) in frames.filter(|(_, frame)| frame.is_loose()) {
             runs.push(Loose {
+                off: *off,
                 record: frame.record,
                 payload: frame.payload.clone(),
                 dict: self.dict_of(shared, &frame.record)?,
@@ -86,16 +91,68 @@ impl Handle {
         if runs.is_empty() {
             return Ok(Recoding::default());
         }
-        let settings = EncodeSettings {
-            run_pages: 1,
-            join: false,
-            ..self.encode_settings()?
-        };
+        let settings = self.encode_settings()?;
         let task = Task::lazy(move || code(&runs, &settings));
         Ok(Recoding {
             task: task.offer(&pool).then_some(task),
             ready: Coded::new(),
         })
+    }
+
+    /// Appends frames that the pool has coded, if what they were coded by still holds for all of them.
+    pub(super) fn place_coded(&mut self, shared: &Shared, coded: &[EarlyFrame]) -> Result<bool> {
+        let settings = self.encode_settings()?;
+        if !coded.iter().all(|frame| frame.holds(&settings)) {
+            return Ok(false);
+        }
+        for frame in coded {
+            let record = Record {
+                version: settings.version,
+                ..frame.record
+            };
+            let pages = (record.number..).take(1 << record.run_log2).zip(0..);
+            self.append_frame(shared, record, &frame.payload, |place| {
+                let stored = pages.map(|(page, slot)| {
+                    let entry = Entry {
+                        off: place.off,
+                        version: place.version,
+                        len: place.len,
+                        model: record.model,
+                        codec: record.codec,
+                        run_log2: record.run_log2,
+                        slot,
+                    };
+                    (page, entry)
+                });
+                stored.collect()
+            })?;
+        }
+        Ok(true)
+    }
+
+    /// Appends a frame to the pending commit; its pages get the entries that `entries` makes of its place.
+    pub(super) fn append_frame(
+        &mut self,
+        shared: &Shared,
+        record: Record,
+        payload: &[u8],
+        entries: impl FnOnce(NodeRef) -> Vec<(u32, Entry)>,
+    ) -> Result<()> {
+        let Some(p) = &mut self.pending else {
+            return Err(Error::ReadOnly);
+        };
+        let mut writer = shared.writer.lock();
+        let Some((_, space)) = &mut writer.space else {
+            return Err(Error::ReadOnly);
+        };
+        let len = (RECORD_LEN + payload.len()) as u64;
+        p.appender.make_room(space, len, p.commit)?;
+        let place = p.appender.push(record, payload);
+        drop(writer);
+        for (page, entry) in entries(place) {
+            p.pages.insert(page, PendingPage::Stored(entry));
+        }
+        p.appender.flush_if_long(&*self.file)
     }
 
     /// The dictionary that a frame needs.
@@ -114,20 +171,23 @@ impl Handle {
     }
 }
 
-/// On the pool.
+/// On the pool. Whoever commits does not wait for it where both share a core: it gives way after each run, some 100 µs.
 fn code(runs: &[Loose], settings: &EncodeSettings) -> Coded {
     let mut coded = Coded::new();
-    for (page, bytes) in runs.iter().filter_map(Loose::pages).flatten() {
-        let job = Job {
+    for run in runs {
+        let Some(pages) = run.pages() else { continue };
+        let numbers = pages.iter().map(|(page, _)| *page).collect();
+        let jobs = pages.into_iter().map(|(page, bytes)| Job {
             page,
             seq: 0,
-            bytes: Arc::clone(&bytes),
             family: Family::of(&bytes),
+            bytes,
             early: None,
-        };
-        if let Some(frame) = encode_batch(vec![job], settings).into_iter().next() {
-            coded.insert(page, (bytes, Arc::new(EarlyFrame::of(frame, settings))));
-        }
+        });
+        let frames = encode_batch(jobs.collect(), settings).into_iter();
+        let frames = frames.map(|frame| EarlyFrame::of(frame, settings));
+        coded.insert(run.off, (numbers, frames.collect()));
+        std::thread::yield_now();
     }
     coded
 }

@@ -5,7 +5,7 @@
 //! that was stopped by the clock, is paid by those who come after it, [`STEP`] bytes each: a small transaction does not pay for a large one.
 
 use super::plan::targets;
-use super::{MergeBudget, MergeNext, MergeStep};
+use super::{MergeBudget, MergeNext, MergeStep, Pace};
 use crate::error::Result;
 use crate::handle::Handle;
 use std::time::Duration;
@@ -25,6 +25,9 @@ const LARGE: u64 = 64 << 10;
 /// up to this.
 const LEAST_MOST: u64 = 512 << 10;
 
+/// What waited for the pool is moved by the first commit that finds it ready, but no more than this.
+const PUT_OFF_MOST: u64 = 64 << 10;
+
 /// The account of what commits of this process owe. In bytes.
 #[derive(Debug, Default)]
 pub(super) struct Share {
@@ -36,15 +39,17 @@ pub(super) struct Share {
     due: bool,
     /// To be moved.
     owed: u64,
+    /// Of it, what was left to a later step while the pool was coding it.
+    put_off: u64,
 }
 
 /// What a commit has to move.
 struct Due {
     /// At most.
     bytes: u64,
-    /// At least, whatever the clock says: as much as a small commit stored itself, so where the machine is too busy for more, half of the file lives; what a large one
-    /// owes itself, so there the limit is kept however busy the machine is.
-    least: u64,
+    /// Whatever the clock says, as much as a small commit stored itself: so where the machine is too busy for more, half of the file lives; what a large one
+    /// owes itself: so there the limit is kept however busy the machine is.
+    pace: Pace,
     time: Duration,
 }
 
@@ -71,14 +76,24 @@ impl Share {
         if self.due && self.owed < STEP {
             return None;
         }
+        let small = stored < LARGE;
+        let bytes = own.max(STEP) + std::mem::take(&mut self.put_off);
         Some(Due {
-            bytes: self.owed.min(own.max(STEP)).max(1),
-            least: match stored < LARGE {
-                true => stored,
-                false => own.min(LEAST_MOST),
+            bytes: self.owed.min(bytes).max(1),
+            pace: Pace {
+                least: match small {
+                    true => stored,
+                    false => own.min(LEAST_MOST),
+                },
+                patient: small,
             },
             time,
         })
+    }
+
+    /// Of what was due so much waits for the pool.
+    pub(super) fn put_off(&mut self, bytes: u64) {
+        self.put_off = bytes.min(PUT_OFF_MOST);
     }
 
     fn paid(&mut self, moved: u64, due: bool) {
@@ -116,7 +131,7 @@ impl Handle {
         };
         let file = self.end_bytes();
         let taken = (shared.writer.lock().merging.share).take(file, u64::from(dead_limit));
-        let Some(Due { bytes, least, time }) = taken else {
+        let Some(Due { bytes, pace, time }) = taken else {
             return Ok(MergeStep::default());
         };
         let budget = MergeBudget {
@@ -125,7 +140,7 @@ impl Handle {
             // Half of the time goes to what follows: coding what was not ready, the trailer, the writes.
             stop: &|| elapsed() * 2 >= time,
         };
-        let done = self.merge_at_least(&budget, least);
+        let done = self.merge_at(&budget, pace);
         let (moved, due) = done.as_ref().map_or((0, false), |step| {
             (step.moved_bytes, step.next == MergeNext::Again)
         });
@@ -172,7 +187,7 @@ mod tests {
                 ..Share::default()
             };
             share.stored(stored);
-            share.take(1 << 20, 25).map(|due| due.least)
+            share.take(1 << 20, 25).map(|due| due.pace.least)
         };
         assert_eq!(least(10_000), Some(10_000));
         assert_eq!(least(LARGE), Some(3 * LARGE));
