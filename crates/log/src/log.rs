@@ -113,7 +113,8 @@ impl Log {
         tail.publish(slot_no + 1)?;
         // What a crash left of pruning. Others that have the log open do it themselves when they prune, and must not wait for it.
         if !joined {
-            crate::prune::retire(&files, state.first_segment, &options)?;
+            let pieces = crate::prune::Pieces::new(&files, &options, tail.word(), &|| true)?;
+            crate::prune::retire(&files, state.first_segment, &options, pieces)?;
         }
         append_lock.unlock()?;
         let sight = Sight::new(&files, tail.word())?;
