@@ -28,6 +28,7 @@ use crate::session::Session;
 use crate::target::{Key, Target, quoted};
 use densite_log::Seq;
 use densite_sqlite::{Connection, OwnedStatement, Result, Value, ValueRef};
+use fold::Folder;
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -54,6 +55,8 @@ pub(crate) struct Reading {
     /// Names of the key's columns and how they compare.
     key: unapplied::Key,
     index: Arc<Index>,
+    /// Never locked while SQLite is called.
+    folder: Mutex<Folder>,
     state: Mutex<State>,
 }
 
@@ -80,6 +83,7 @@ impl Reading {
             name: name.to_owned(),
             key,
             index,
+            folder: Mutex::default(),
             state: Mutex::default(),
         }
     }

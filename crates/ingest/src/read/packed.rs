@@ -12,6 +12,8 @@ use densite_log::Seq;
 /// Rows of a block.
 pub(crate) const BLOCK: usize = 128;
 const COLUMNS: usize = 4;
+/// Rows between those that a search in a block asks first.
+const STEP: usize = 16;
 
 /// What is known of a row without asking for its values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -36,6 +38,38 @@ struct Head {
     least: [u64; COLUMNS],
     widths: [u8; COLUMNS],
     rows: u8,
+}
+
+/// A column of a block.
+#[derive(Clone, Copy)]
+struct Column<'a> {
+    /// From its first row on.
+    bytes: &'a [u8],
+    least: u64,
+    width: usize,
+    mask: u64,
+}
+
+impl Column<'_> {
+    fn stored(&self, row: usize) -> u64 {
+        let bytes = self.bytes.get(row * self.width..);
+        let bytes = bytes.and_then(|b| b.first_chunk());
+        u64::from_le_bytes(bytes.copied().unwrap_or_default()) & self.mask
+    }
+
+    fn word(&self, row: usize) -> u64 {
+        self.least.wrapping_add(self.stored(row))
+    }
+
+    /// How many of the rows, which ascend, are less than `word`. It asks few rows, none of which depends on what another one says: their lines of memory are fetched together.
+    fn less(&self, rows: usize, word: u64) -> usize {
+        let Some(word) = word.checked_sub(self.least) else {
+            return 0;
+        };
+        let is_less = |row: &usize| self.stored(*row) < word;
+        let far = (STEP..rows).step_by(STEP).filter(is_less).count() * STEP;
+        far + (far..rows.min(far + STEP)).filter(is_less).count()
+    }
 }
 
 /// See the module.
@@ -116,49 +150,60 @@ impl Packed {
         self.rows
     }
 
-    fn word(&self, head: &Head, column: usize, row: usize) -> u64 {
+    fn column(&self, head: &Head, column: usize) -> Column<'_> {
         let rows = usize::from(head.rows);
         let widths = head.widths.iter().map(|w| usize::from(*w));
         let at = head.at + rows * widths.take(column).sum::<usize>();
-        let least = head.least.get(column).copied().unwrap_or(0);
         let width = usize::from(head.widths.get(column).copied().unwrap_or(0));
-        if width == 0 {
-            return least;
+        Column {
+            bytes: self.bytes.get(at..).unwrap_or_default(),
+            least: head.least.get(column).copied().unwrap_or(0),
+            width,
+            mask: u64::MAX.checked_shr(64 - 8 * width as u32).unwrap_or(0),
         }
-        let at = at + row * width;
-        let bytes = self.bytes.get(at..).and_then(|b| b.first_chunk());
-        let word = u64::from_le_bytes(bytes.copied().unwrap_or_default());
-        least.wrapping_add(word & u64::MAX >> (64 - 8 * width))
     }
 
-    fn code(&self, head: &Head, row: usize) -> Code {
-        Code {
-            hi: self.word(head, 0, row),
-            lo: self.word(head, 1, row),
-        }
+    fn head(&self, place: usize) -> Option<(&Head, usize)> {
+        let (head, row) = (self.heads.get(place / BLOCK)?, place % BLOCK);
+        (row < usize::from(head.rows)).then_some((head, row))
     }
 
     /// The row at a place of the order.
     pub(crate) fn get(&self, place: usize) -> Option<Item> {
-        let (head, row) = (self.heads.get(place / BLOCK)?, place % BLOCK);
-        (row < usize::from(head.rows)).then(|| Item {
-            code: self.code(head, row),
-            seq: self.word(head, 2, row),
-            kind: self.word(head, 3, row) as u32,
+        let (head, row) = self.head(place)?;
+        let word = |column| self.column(head, column).word(row);
+        Some(Item {
+            code: Code {
+                hi: word(0),
+                lo: word(1),
+            },
+            seq: word(2),
+            kind: word(3) as u32,
+        })
+    }
+
+    /// Its code alone.
+    pub(crate) fn code_at(&self, place: usize) -> Option<Code> {
+        let (head, row) = self.head(place)?;
+        let word = |column| self.column(head, column).word(row);
+        Some(Code {
+            hi: word(0),
+            lo: word(1),
         })
     }
 
     /// The first place whose code is not less.
     pub(crate) fn lower(&self, code: Code) -> usize {
-        self.partition(|c| c < code)
+        self.partition(code, |c| c < code)
     }
 
     /// The first place whose code is greater.
     pub(crate) fn upper(&self, code: Code) -> usize {
-        self.partition(|c| c <= code)
+        self.partition(code, |c| c <= code)
     }
 
-    fn partition(&self, is_before: impl Fn(Code) -> bool) -> usize {
+    /// `is_before` says of a code that it is less than this one, or also that it is this one.
+    fn partition(&self, code: Code, is_before: impl Fn(Code) -> bool) -> usize {
         let block = self.first.partition_point(|c| is_before(*c));
         let Some(block) = block.checked_sub(1) else {
             return 0;
@@ -166,15 +211,20 @@ impl Packed {
         let Some(head) = self.heads.get(block) else {
             return self.rows;
         };
-        let (mut low, mut high) = (0, usize::from(head.rows));
-        while low < high {
-            let middle = (low + high) / 2;
-            match is_before(self.code(head, middle)) {
-                true => low = middle + 1,
-                false => high = middle,
-            }
+        let (rows, his, los) = (
+            usize::from(head.rows),
+            self.column(head, 0),
+            self.column(head, 1),
+        );
+        let mut row = his.less(rows, code.hi);
+        let of = |row| Code {
+            hi: his.word(row),
+            lo: los.word(row),
+        };
+        while row < rows && is_before(of(row)) {
+            row += 1;
         }
-        block * BLOCK + low
+        block * BLOCK + row
     }
 
     /// All rows in order.
