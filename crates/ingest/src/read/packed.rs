@@ -12,8 +12,21 @@ use densite_log::Seq;
 /// Rows of a block.
 pub(crate) const BLOCK: usize = 128;
 const COLUMNS: usize = 4;
-/// Rows between those that a search in a block asks first.
-const STEP: usize = 16;
+/// Blocks between those that a search asks first.
+const SPARSE: usize = 64;
+/// What a search asks of such blocks, and then of the rows of one: each of so many first. None of these waits for what another one says, so their lines of memory come together.
+const STEPS: (usize, usize) = (8, 16);
+
+/// How many of `from..to` come first of all and have a property that those behind them have not.
+fn count(from: usize, to: usize, step: usize, has: impl Fn(&usize) -> bool) -> usize {
+    let far = (from + step..to).step_by(step).filter(&has).count() * step;
+    far + (from + far..to.min(from + far + step)).filter(&has).count()
+}
+
+/// The order of codes as that of numbers.
+fn wide(code: Code) -> u128 {
+    u128::from(code.hi) << 64 | u128::from(code.lo)
+}
 
 /// What is known of a row without asking for its values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -61,14 +74,12 @@ impl Column<'_> {
         self.least.wrapping_add(self.stored(row))
     }
 
-    /// How many of the rows, which ascend, are less than `word`. It asks few rows, none of which depends on what another one says: their lines of memory are fetched together.
+    /// How many of the rows, which ascend, are less than `word`.
     fn less(&self, rows: usize, word: u64) -> usize {
-        let Some(word) = word.checked_sub(self.least) else {
-            return 0;
-        };
-        let is_less = |row: &usize| self.stored(*row) < word;
-        let far = (STEP..rows).step_by(STEP).filter(is_less).count() * STEP;
-        far + (far..rows.min(far + STEP)).filter(is_less).count()
+        let word = word.checked_sub(self.least);
+        word.map_or(0, |word| {
+            count(0, rows, STEPS.1, |row| self.stored(*row) < word)
+        })
     }
 }
 
@@ -76,8 +87,10 @@ impl Column<'_> {
 #[derive(Default)]
 pub(crate) struct Packed {
     heads: Vec<Head>,
-    /// The first code of each block: what a search looks at.
+    /// The first code of each block: what a search looks at,
     first: Vec<Code>,
+    /// and before that at those of every so many blocks, which stay in the processor's cache.
+    sparse: Vec<Code>,
     bytes: Vec<u8>,
     rows: usize,
     /// Rows of the block to be.
@@ -107,6 +120,7 @@ impl Packed {
         self.bytes.shrink_to_fit();
         self.heads.shrink_to_fit();
         self.first.shrink_to_fit();
+        self.sparse.shrink_to_fit();
         self
     }
 
@@ -138,6 +152,9 @@ impl Packed {
                 self.bytes.extend_from_slice(&word.to_le_bytes());
                 self.bytes.truncate(end);
             }
+        }
+        if self.first.len().is_multiple_of(SPARSE) {
+            self.sparse.push(first.code);
         }
         self.first.push(first.code);
         self.heads.push(head);
@@ -194,34 +211,38 @@ impl Packed {
 
     /// The first place whose code is not less.
     pub(crate) fn lower(&self, code: Code) -> usize {
-        self.partition(code, |c| c < code)
+        self.less(wide(code))
     }
 
     /// The first place whose code is greater.
     pub(crate) fn upper(&self, code: Code) -> usize {
-        self.partition(code, |c| c <= code)
+        match wide(code).checked_add(1) {
+            Some(next) => self.less(next),
+            None => self.rows,
+        }
     }
 
-    /// `is_before` says of a code that it is less than this one, or also that it is this one.
-    fn partition(&self, code: Code, is_before: impl Fn(Code) -> bool) -> usize {
-        let block = self.first.partition_point(|c| is_before(*c));
-        let Some(block) = block.checked_sub(1) else {
+    /// How many rows have a code that is less.
+    fn less(&self, code: u128) -> usize {
+        let sparse = self.sparse.partition_point(|c| wide(*c) < code);
+        let Some(from) = sparse.checked_sub(1) else {
             return 0;
         };
+        let (from, to) = (from * SPARSE, self.first.len().min(sparse * SPARSE));
+        let is_less = |block: &usize| self.first.get(*block).is_some_and(|c| wide(*c) < code);
+        // At least one of them is.
+        let block = (from + count(from, to, STEPS.0, is_less)).saturating_sub(1);
         let Some(head) = self.heads.get(block) else {
             return self.rows;
         };
-        let (rows, his, los) = (
-            usize::from(head.rows),
-            self.column(head, 0),
-            self.column(head, 1),
-        );
-        let mut row = his.less(rows, code.hi);
+        let rows = usize::from(head.rows);
+        let (his, los) = (self.column(head, 0), self.column(head, 1));
+        let mut row = his.less(rows, (code >> 64) as u64);
         let of = |row| Code {
             hi: his.word(row),
             lo: los.word(row),
         };
-        while row < rows && is_before(of(row)) {
+        while row < rows && wide(of(row)) < code {
             row += 1;
         }
         block * BLOCK + row
@@ -302,7 +323,7 @@ mod tests {
         let seed: u64 = rand::random();
         println!("seed {seed}");
         let mut random = StdRng::seed_from_u64(seed);
-        for rows in [0, 1, 127, 128, 129, 256, 1000] {
+        for rows in [0, 1, 127, 128, 129, 256, 1000, 40_000] {
             for spread in [1u64, 300, 1 << 40, u64::MAX] {
                 let mut items: Vec<Item> = (0..rows)
                     .map(|_| Item {
