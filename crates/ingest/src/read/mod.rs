@@ -30,7 +30,6 @@ use densite_log::Seq;
 use densite_sqlite::{Connection, OwnedStatement, Result, Value, ValueRef};
 use fold::Folder;
 use parking_lot::Mutex;
-use std::collections::HashMap;
 use std::sync::Arc;
 use unapplied::{Index, Snapshot};
 
@@ -38,7 +37,7 @@ use unapplied::{Index, Snapshot};
 struct State {
     snapshot: Option<Snapshot>,
     /// Statements that no cursor uses at the moment, by the plan's number.
-    idle: HashMap<i32, Vec<OwnedStatement>>,
+    idle: Vec<(i32, OwnedStatement)>,
     /// Keys of rows that were handed out; the row id is the place.
     keys: Vec<Vec<Value>>,
     /// Rows without an id that were handed out; they have the least row ids there are.
@@ -89,9 +88,12 @@ impl Reading {
     }
 
     fn statement(&self, connection: &Connection, number: i32) -> Result<OwnedStatement> {
-        let idle = self.state.lock().idle.get_mut(&number).and_then(Vec::pop);
+        let mut state = self.state.lock();
+        let place = state.idle.iter().rposition(|(n, _)| *n == number);
+        let idle = place.map(|place| state.idle.swap_remove(place));
+        drop(state);
         match idle {
-            Some(statement) => Ok(statement),
+            Some((_, statement)) => Ok(statement),
             None => OwnedStatement::prepare(connection, &self.sql(number)),
         }
     }
@@ -99,9 +101,8 @@ impl Reading {
     fn give_back(&self, number: i32, mut statement: OwnedStatement) {
         statement.reset();
         let mut state = self.state.lock();
-        let idle = state.idle.entry(number).or_default();
-        if idle.len() < 4 {
-            idle.push(statement);
+        if state.idle.iter().filter(|(n, _)| *n == number).count() < 4 {
+            state.idle.push((number, statement));
         }
     }
 
