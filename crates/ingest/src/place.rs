@@ -2,7 +2,8 @@
 
 use crate::error::refused;
 use crate::medium::Medium;
-use densite_sqlite::{Connection, Result};
+use densite_disk::ErrorKind;
+use densite_sqlite::{Code, Connection, Error, Result};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -26,9 +27,13 @@ impl Place {
                 "a database in memory or a temporary one has no log; open a database file",
             ));
         }
-        let found = medium
-            .find(&path)
-            .map_err(|e| refused(format!("{path}: the database's file cannot be found: {e}")))?;
+        let found = medium.find(&path).map_err(|e| {
+            let text = format!("{path}: the database's file cannot be found: {e}");
+            match e.kind {
+                ErrorKind::NotFound | ErrorKind::Permission => refused(text),
+                _ => Error::new(Code::IOERR, text),
+            }
+        })?;
         if found.names > 1 {
             return Err(refused(format!(
                 "{path}: the file has {} names (hard links), and the log belongs to one of them; remove the others, or copy the file",

@@ -13,10 +13,9 @@ use crate::error::refused;
 use crate::home::Home;
 use crate::medium::Medium;
 use densite_log::{Appended, Batch, Op, Seq, Table, Txn, Value};
-use densite_sqlite::{Code, Connection, Error, Result, TxnState};
+use densite_sqlite::{Code, Connection, Error, Result};
 use own::{OwnRuns, Reads};
 use parking_lot::Mutex;
-use std::ffi::CString;
 use std::sync::Arc;
 
 /// Rows of a batch: one record in the log. More begin another.
@@ -263,18 +262,10 @@ impl Session {
 
 /// Rule 2: a transaction that writes the log and an ordinary table cannot be atomic.
 fn refuse_mixed(connection: &Connection) -> Result<()> {
-    let mut list = connection.prepare("PRAGMA database_list")?;
-    while list.step()? {
-        let name = list.column(1).as_str().unwrap_or_default();
-        if name == "temp" {
-            continue;
-        }
-        let schema = CString::new(name).unwrap_or_default();
-        if connection.txn_state(Some(&schema)) == TxnState::Write {
-            return Err(refused(format!(
-                "this transaction writes to tables of {name} and to the log: the two cannot be committed as one. Commit them one after the other"
-            )));
-        }
+    match connection.written_schema()? {
+        None => Ok(()),
+        Some(name) => Err(refused(format!(
+            "this transaction writes to tables of {name} and to the log: the two cannot be committed as one. Commit them one after the other"
+        ))),
     }
-    Ok(())
 }

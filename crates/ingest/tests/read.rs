@@ -359,3 +359,47 @@ fn rows_that_the_log_cannot_name_are_not_changed() {
     wait(&con);
     assert_eq!(all(&con, "SELECT v FROM auto"), [""; 0]);
 }
+
+#[test]
+fn a_row_that_is_only_in_the_log_has_the_values_that_were_written() {
+    let db = Db::new(
+        "CREATE TABLE t(v, a REAL, b TEXT COLLATE NOCASE, d DEFAULT 7, PRIMARY KEY(b, a));
+         CREATE TABLE u(x, y INTEGER, z INTEGER, PRIMARY KEY(z, y))",
+    );
+    let con = db.ingest("t", "");
+    common::create(&con, "u", "").expect("made");
+    wait(&con);
+    let held = Held::new(&db);
+    con.execute_batch(
+        "INSERT INTO t_in VALUES ('v', 1, 'Ab', 5), (2, 2, 'cd', NULL); INSERT INTO u_in VALUES ('x', 1, 2), ('xx', 2, 2)",
+    )
+    .expect("inserts");
+    let t = "SELECT typeof(a) || a || b || v || d FROM t_in WHERE";
+    for (query, expected) in [
+        (format!("{t} a = 1 AND b = 'aB'"), "real1.0Abv5"),
+        (format!("{t} a = 2.0 AND b = 'CD'"), "real2.0cd27"),
+        (
+            "SELECT typeof(z) || x || y || z FROM u_in WHERE y = 1.0 AND z = 2.0".to_owned(),
+            "integerx12",
+        ),
+        (
+            "SELECT typeof(z) || x || y || z FROM u_in WHERE y = 2 AND z = 2".to_owned(),
+            "integerxx22",
+        ),
+        (
+            "SELECT group_concat(x || y || z) FROM u_in WHERE z = 2".to_owned(),
+            "x12,xx22",
+        ),
+    ] {
+        assert_eq!(all(&con, &query), [expected], "{query}");
+    }
+    drop(held);
+    wait(&con);
+    assert_eq!(
+        all(
+            &con,
+            "SELECT typeof(a) || a || b || v || d FROM t ORDER BY a"
+        ),
+        ["real1.0Abv5", "real2.0cd27"]
+    );
+}

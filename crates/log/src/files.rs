@@ -7,7 +7,7 @@
 //! end                the end word                       (format/word.rs)
 //! writer-0, …        one slot for each open log         (format/slot.rs)
 //! state              subscribers, settings, rollbacks   (state.rs)
-//! *.lock             locks: append, state, apply
+//! *.lock             locks: append, state, apply, wanted
 //! ```
 
 use crate::format::DATA_OFF;
@@ -26,6 +26,7 @@ pub(crate) const STATE_NEW: &str = "state.new";
 pub(crate) const APPEND_LOCK: &str = "append.lock";
 pub(crate) const STATE_LOCK: &str = "state.lock";
 pub(crate) const APPLY_LOCK: &str = "apply.lock";
+pub(crate) const WANTED_LOCK: &str = "wanted.lock";
 pub(crate) const SPARE: &str = "spare-";
 pub(crate) const NEW: &str = "new-";
 pub(crate) const PREPARING: &str = "prep-";

@@ -10,6 +10,7 @@
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
+mod asking;
 mod bytes;
 mod check;
 mod decisions;
@@ -35,6 +36,7 @@ mod table;
 mod tail;
 mod txn;
 
+pub use asking::Wanted;
 pub use check::{CheckReport, Problem, check};
 pub use error::{Error, Result};
 pub use files::LogDir;

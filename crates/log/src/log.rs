@@ -113,7 +113,8 @@ impl Log {
         tail.publish(slot_no + 1)?;
         // What a crash left of pruning. Others that have the log open do it themselves when they prune, and must not wait for it.
         if !joined {
-            crate::prune::retire(&files, state.first_segment, &options)?;
+            let pieces = crate::prune::Pieces::new(&files, &options, tail.word(), &|| true)?;
+            crate::prune::retire(&files, state.first_segment, &options, pieces)?;
         }
         append_lock.unlock()?;
         let sight = Sight::new(&files, tail.word())?;
@@ -177,7 +178,8 @@ impl Log {
     /// # Errors
     /// `Full`, `Io`, `SyncFailed`: it is not in the log, and may be appended again. `Damaged`, `Forked`, `Abandoned`.
     pub fn append(&self, txn: Txn) -> Result<Appended> {
-        self.shared.append(Arc::new(txn), false)
+        let decisions = self.shared.decisions()?;
+        self.shared.append(decisions, Arc::new(txn), false)
     }
 
     /// Appends a transaction and waits until it is durable; readers see it once [`Log::commit`] is called, and never if [`Log::cancel`] is. Again with the id of one that is
@@ -188,9 +190,10 @@ impl Log {
     /// # Errors
     /// As [`Log::append`].
     pub fn prepare(&self, txn: &Arc<Txn>) -> Result<Appended> {
-        match self.shared.decisions()?.find(txn.id()) {
+        let decisions = self.shared.decisions()?;
+        match decisions.find(txn.id()) {
             Some(appended) => Ok(appended),
-            None => self.shared.append(txn.clone(), true),
+            None => self.shared.append(decisions, txn.clone(), true),
         }
     }
 
@@ -416,8 +419,12 @@ impl Shared {
         self.decisions.as_ref().ok_or(Error::ReadOnly)
     }
 
-    fn append(self: &Arc<Shared>, txn: Arc<Txn>, undecided: bool) -> Result<Appended> {
-        let decisions = self.decisions()?;
+    fn append(
+        self: &Arc<Shared>,
+        decisions: &Decisions,
+        txn: Arc<Txn>,
+        undecided: bool,
+    ) -> Result<Appended> {
         if txn.rows() == 0 {
             return Ok(Appended { first: 1, last: 0 });
         }
@@ -492,6 +499,11 @@ impl Shared {
 
     pub(crate) fn visible(&self) -> Result<Visible> {
         self.is_ours()?;
+        self.look()
+    }
+
+    /// As [`Shared::visible`], for who knows that the process is the one that opened the log: asking for its number is a call of the system.
+    pub(crate) fn look(&self) -> Result<Visible> {
         let visible = self
             .sight
             .lock()

@@ -8,16 +8,20 @@
 
 use crate::files::{END, Files, STATE_LOCK, no_state, segment_name};
 use crate::format::DATA_OFF;
+use crate::format::word::EndWord;
 use crate::log::Log;
 use crate::spare::remove;
 use crate::tail::read_word;
 use crate::{Options, Result, Seq};
-use densite_disk::{ErrorKind, LockKind, OpenMode};
-use std::time::Duration;
+use densite_disk::{ErrorKind, File, LockKind, OpenMode};
+use std::time::{Duration, Instant};
 
-/// Bytes of a file given back at once, and the pause before more are if somebody appended meanwhile.
-const STEP: u64 = 1 << 20;
-const PAUSE: Duration = Duration::from_millis(10);
+/// Bytes of a file given back at once, and the time until the next piece if somebody appended meanwhile. A file system that tells the disk what it frees keeps writers waiting for a quarter to half
+/// a millisecond with a piece of this length, and with one of a mebibyte for longer.
+const STEP: u64 = 256 << 10;
+const PERIOD: Duration = Duration::from_millis(16);
+/// As many times what is appended meanwhile is given back, however fast that is: so the directory's size is bounded.
+const LEAD: f64 = 1.5;
 
 /// What pruning did.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -35,6 +39,10 @@ impl Log {
     /// # Errors
     /// `Full`, `Io`, `Damaged`. What was acknowledged or not stays true.
     pub fn prune(&self, durable: Seq) -> Result<Pruned> {
+        self.prune_with(durable, &|| true)
+    }
+
+    fn prune_with(&self, durable: Seq, has_time: &dyn Fn() -> bool) -> Result<Pruned> {
         let shared = &self.shared;
         shared.may_write()?;
         let files = &shared.files;
@@ -80,7 +88,8 @@ impl Log {
         files.store_state(&state)?;
         // Subscribers need not wait while files are removed.
         drop(lock);
-        retire(files, state.first_segment, &shared.options)?;
+        let pieces = Pieces::new(files, &shared.options, visible.word, has_time)?;
+        retire(files, state.first_segment, &shared.options, pieces)?;
         Ok(pruned)
     }
 
@@ -89,8 +98,16 @@ impl Log {
     /// # Errors
     /// As [`Log::prune`].
     pub fn purge(&self, durable: Seq) -> Result<Pruned> {
+        self.purge_in_time(durable, &|| true)
+    }
+
+    /// [`Log::purge`], which takes its time for the writers' sake (four seconds a segment) as long as `has_time` says so, and then comes to its end at once.
+    ///
+    /// # Errors
+    /// As [`Log::prune`].
+    pub fn purge_in_time(&self, durable: Seq, has_time: &dyn Fn() -> bool) -> Result<Pruned> {
         match self.config()?.automatically_purge {
-            true => self.prune(durable),
+            true => self.prune_with(durable, has_time),
             false => Ok(Pruned::default()),
         }
     }
@@ -111,7 +128,12 @@ impl Files {
 }
 
 /// Keeps the files of pruned segments for use again, or removes them.
-pub(crate) fn retire(files: &Files, first_segment: u64, options: &Options) -> Result<()> {
+pub(crate) fn retire(
+    files: &Files,
+    first_segment: u64,
+    options: &Options,
+    mut pieces: Pieces<'_>,
+) -> Result<()> {
     let pruned = files
         .numbers(0)?
         .into_iter()
@@ -132,28 +154,105 @@ pub(crate) fn retire(files: &Files, first_segment: u64, options: &Options) -> Re
                 _ => {}
             }
         } else {
-            shrink(files, &name, options)?;
+            if let Some(file) = files.open(&name, OpenMode::Write)? {
+                pieces.shrink(file.as_ref())?;
+            }
             remove(files, &name)?;
         }
     }
     Ok(())
 }
 
-/// Gives back a file's room little by little: while the file system frees 64 MiB at once, writes to other files wait for its journal.
-fn shrink(files: &Files, name: &str, options: &Options) -> Result<()> {
-    let Some(file) = files.open(name, OpenMode::Write)? else {
-        return Ok(());
-    };
-    let end_file = files.dir.open(END, OpenMode::Read)?;
-    let mut seen = None;
-    let mut len = file.len()?;
-    while len > STEP {
-        len -= STEP;
-        file.set_len(len)?;
-        let end = read_word(end_file.as_ref(), files)?.map(|word| (word.segment, word.off));
-        if options.background && seen.replace(end).is_some_and(|before| before != end) {
-            std::thread::sleep(PAUSE);
-        }
+/// Gives back files' room little by little: while the file system frees 64 MiB at once, writes to other files wait for it.
+pub(crate) struct Pieces<'a> {
+    files: &'a Files,
+    options: &'a Options,
+    end_file: Box<dyn File>,
+    /// Where the log ended, in bytes of all segments there ever were, and when.
+    seen: (u64, Instant),
+    has_time: &'a dyn Fn() -> bool,
+}
+
+impl<'a> Pieces<'a> {
+    /// For who has seen the log end there.
+    pub(crate) fn new(
+        files: &'a Files,
+        options: &'a Options,
+        word: EndWord,
+        has_time: &'a dyn Fn() -> bool,
+    ) -> Result<Pieces<'a>> {
+        Ok(Pieces {
+            files,
+            options,
+            end_file: files.dir.open(END, OpenMode::Read)?,
+            seen: (end(word, options), Instant::now()),
+            has_time,
+        })
     }
-    Ok(())
+
+    fn shrink(&mut self, file: &dyn File) -> Result<()> {
+        let mut len = file.len()?;
+        while len > STEP {
+            len -= STEP;
+            let begun = Instant::now();
+            file.set_len(len)?;
+            self.rest(begun.elapsed())?;
+        }
+        Ok(())
+    }
+
+    /// After a piece that took so long.
+    fn rest(&mut self, piece: Duration) -> Result<()> {
+        let word = read_word(self.end_file.as_ref(), self.files)?;
+        let before = self.seen;
+        // One that is just being written counts as nothing appended.
+        let end = word.map_or(before.0, |word| end(word, self.options));
+        self.seen = (end, Instant::now());
+        if self.options.background && (self.has_time)() {
+            let appended = end.saturating_sub(before.0);
+            let period = period(appended, before.1.elapsed());
+            std::thread::sleep(period.saturating_sub(piece));
+        }
+        Ok(())
+    }
+}
+
+fn end(word: EndWord, options: &Options) -> u64 {
+    word.segment * options.segment_bytes + word.off
+}
+
+/// From one piece to the next, when so many bytes were appended in so long a time: nobody is disturbed if none were, and the writers do not get ahead.
+fn period(appended: u64, time: Duration) -> Duration {
+    if appended == 0 {
+        return Duration::ZERO;
+    }
+    let period = time.as_secs_f64() * STEP as f64 / (LEAD * appended as f64);
+    Duration::from_secs_f64(period.min(PERIOD.as_secs_f64()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Writers of any speed.
+    #[test]
+    fn more_is_given_back_than_is_appended() {
+        for rate in [1e3, 1e6, 20e6, 100e6, 400e6] {
+            let (mut last, mut time, mut appended) = (PERIOD, Duration::ZERO, 0.0);
+            for _ in 0..100 {
+                let more = rate * last.as_secs_f64();
+                last = period(more as u64, last);
+                time += last;
+                appended += rate * last.as_secs_f64();
+            }
+            let given = 100.0 * STEP as f64;
+            assert!(
+                given > 0.99 * LEAD * appended,
+                "{rate}: {given} and {appended}"
+            );
+            let is_slow = LEAD * rate * PERIOD.as_secs_f64() < STEP as f64;
+            assert_eq!(time == 100 * PERIOD, is_slow, "{rate}: {time:?}");
+        }
+        assert_eq!(period(0, PERIOD), Duration::ZERO, "nobody is disturbed");
+    }
 }

@@ -13,8 +13,23 @@ use crate::held::Held;
 use densite_disk::{ErrorKind, File, LockKind, OpenMode, SyncKind};
 use std::time::Duration;
 
-/// Bytes of zeros written at once.
-pub(crate) const ZEROS: usize = 1 << 20;
+/// Bytes of zeros between two syncs.
+const ZEROS: u64 = 1 << 20;
+/// Bytes of zeros written at once. The kernel keeps what one call wrote as one piece, and goes through all of a piece for each small write and sync that meets it.
+const PIECE: usize = 16 << 10;
+
+/// Writes zeros over a part of a file.
+pub(crate) fn write_zeros(file: &dyn File, from: u64, to: u64) -> densite_disk::Result<()> {
+    let zeros = [0; PIECE];
+    let mut at = from;
+    while at < to {
+        // Pieces end where multiples of their length do.
+        let end = (at + 1).next_multiple_of(PIECE as u64).min(to);
+        file.write_at(zeros.get(..(end - at) as usize).unwrap_or(&zeros), at)?;
+        at = end;
+    }
+    Ok(())
+}
 
 /// Removes a file if it is there.
 pub(crate) fn remove(files: &Files, name: &str) -> Result<()> {
@@ -98,13 +113,12 @@ impl Files {
     fn fill(&self, file: &dyn File, bytes: u64, pause: Duration) -> Result<()> {
         // Held while it grows: a log that is opened meanwhile removes what nobody holds.
         file.lock(LockKind::Exclusive)?;
-        let zeros = vec![0; ZEROS];
         let mut at = 0;
         while at < bytes {
-            let len = (bytes - at).min(ZEROS as u64);
-            file.write_at(zeros.get(..len as usize).unwrap_or(&zeros), at)?;
+            let end = (at + ZEROS).min(bytes);
+            write_zeros(file, at, end)?;
             file.sync(SyncKind::Data)?;
-            at += len;
+            at = end;
             std::thread::sleep(pause);
         }
         file.sync(SyncKind::Full)?;

@@ -232,7 +232,7 @@ impl Tail {
                 // A file that grows in large steps changes its metadata once for many syncs.
                 let step = end.next_multiple_of(self.options.grow_bytes.max(1));
                 let to = step.min(self.options.segment_bytes).max(end);
-                file.write_at(&vec![0; (to - end) as usize], end)?;
+                crate::spare::write_zeros(file, end, to)?;
                 self.len = to;
             }
             Ok(())

@@ -15,7 +15,14 @@ pub const OLDEST_VERSION: i32 = 3_037_002;
 /// A copyable handle that every object of this crate carries with it. There is none in a
 /// static: one shared object may serve two SQLite libraries in one process.
 #[derive(Clone, Copy)]
-pub struct Api(&'static Routines);
+pub struct Api(&'static Routines, Option<DbName>);
+
+/// `sqlite3_db_name`: a schema's name by its number; null where there are no more.
+pub(crate) type DbName = unsafe extern "C" fn(*mut Db, c_int) -> *const c_char;
+
+/// Its place in the tables of [`DB_NAME_SINCE`] and later, the ninth behind those that are described: the only one there that is looked at.
+const DB_NAME_AT: usize = size_of::<Routines>() + 8 * size_of::<usize>();
+const DB_NAME_SINCE: c_int = 3_039_000;
 
 impl fmt::Debug for Api {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -86,9 +93,13 @@ impl Api {
                 ),
             ));
         }
+        let db_name = (version >= DB_NAME_SINCE).then(|| at(DB_NAME_AT)).flatten();
+        // SAFETY: the entry at this place is of this type, by the fixed order of the table.
+        let db_name =
+            db_name.map(|f| unsafe { std::mem::transmute::<unsafe extern "C" fn(), DbName>(f) });
         // SAFETY: the caller vouches for the table and its lifetime; its version shows that
         // it has all described entries, and those typed as plain functions are not null.
-        Ok(Api(unsafe { &*table.cast::<Routines>() }))
+        Ok(Api(unsafe { &*table.cast::<Routines>() }, db_name))
     }
 
     /// Gets the table of a SQLite that is linked into the program itself.
@@ -119,6 +130,11 @@ impl Api {
 
     pub(crate) fn raw(self) -> &'static Routines {
         self.0
+    }
+
+    /// `None` in libraries before 3.39.
+    pub(crate) fn db_name(self) -> Option<DbName> {
+        self.1
     }
 
     /// The table, for code that calls SQLite itself.

@@ -278,6 +278,38 @@ impl Connection {
         }
     }
 
+    /// The first schema but `temp` that the present transaction writes to.
+    ///
+    /// # Errors
+    /// SQLite's.
+    pub fn written_schema(&self) -> Result<Option<String>> {
+        let is_written =
+            |name: &CStr| name != c"temp" && self.txn_state(Some(name)) == TxnState::Write;
+        if let Some(db_name) = self.api.db_name() {
+            for place in 0.. {
+                // SAFETY: an open connection; any number is allowed.
+                let name = unsafe { db_name(self.as_ptr(), place) };
+                if name.is_null() {
+                    break;
+                }
+                // SAFETY: not null, so terminated; it stays while nothing is detached.
+                let name = unsafe { CStr::from_ptr(name) };
+                if is_written(name) {
+                    return Ok(Some(name.to_string_lossy().into_owned()));
+                }
+            }
+            return Ok(None);
+        }
+        let mut list = self.prepare("PRAGMA database_list")?;
+        while list.step()? {
+            let name = list.column(1).as_str().unwrap_or_default();
+            if is_written(&c_string(name)) {
+                return Ok(Some(name.to_owned()));
+            }
+        }
+        Ok(None)
+    }
+
     /// Rows changed by the newest statement.
     pub fn changes(&self) -> i64 {
         // SAFETY: an open connection.

@@ -66,3 +66,36 @@ fn an_old_library_still_gets_the_message() {
         assert_eq!(copy, "100% %s %n", "text is never a format");
     }
 }
+
+unsafe extern "C" fn just_new_enough() -> c_int {
+    OLDEST_VERSION
+}
+
+/// The linked library as one of the oldest version, whose table ends where the described entries do.
+#[test]
+fn an_old_library_is_asked_for_its_schemas_by_a_statement() {
+    let mut words = table();
+    words[std::mem::offset_of!(Routines, libversion_number) / size_of::<usize>()] =
+        just_new_enough as *const () as usize;
+    let words: &'static [usize] = words.leak();
+    // SAFETY: the entries of the linked library.
+    let old = unsafe { Api::from_raw(words.as_ptr().cast()) }.expect("new enough");
+    for api in [common::api(), old] {
+        let con = rusqlite::Connection::open_in_memory().expect("opens");
+        // SAFETY: an open connection of the linked library.
+        let lent = unsafe { densite_sqlite::Connection::borrow(api, con.handle().cast()) };
+        let lent = lent.expect("a connection");
+        let written = |sql: &str| {
+            con.execute_batch(sql).expect("runs");
+            lent.written_schema().expect("asks")
+        };
+        let all = "CREATE TABLE a(x); ATTACH ':memory:' AS \"a side\"; CREATE TABLE \"a side\".b(x); CREATE TEMP TABLE c(x)";
+        assert_eq!(written(all), None);
+        assert_eq!(written("BEGIN; INSERT INTO c VALUES (1)"), None);
+        let aside = written("INSERT INTO \"a side\".b VALUES (1)");
+        assert_eq!(aside.as_deref(), Some("a side"));
+        let main = written("INSERT INTO a VALUES (1)");
+        assert_eq!(main.as_deref(), Some("main"));
+        assert_eq!(written("COMMIT"), None);
+    }
+}

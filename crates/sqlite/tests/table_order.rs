@@ -144,3 +144,12 @@ fn unused_entries_keep_their_places_too() {
     assert_eq!(found, ffi::sqlite3_autovacuum_pages as *const () as usize);
     assert_eq!(size_of::<Routines>(), 256 * size_of::<usize>());
 }
+
+/// The one entry of a later version that is looked at.
+#[test]
+fn the_name_of_a_schema_is_where_later_tables_have_it() {
+    let table = common::api().as_ptr().cast::<usize>();
+    // SAFETY: the table of a library that is new enough.
+    let found = unsafe { *table.add(256 + 8) };
+    assert_eq!(found, ffi::sqlite3_db_name as *const () as usize);
+}

@@ -7,8 +7,10 @@ mod batch;
 mod outcome;
 mod pace;
 mod plan;
+mod pruning;
 mod queue;
 mod reject;
+mod rest;
 mod round;
 mod tidy;
 mod wal;
@@ -23,6 +25,7 @@ use densite_log::{Log, Seq};
 use densite_sqlite::{Code, Error, Result};
 use outcome::Did;
 use parking_lot::{Condvar, Mutex};
+use pruning::Pruning;
 use round::Round;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
@@ -54,6 +57,8 @@ struct State {
     /// That the worker panicked; `None` once it got through, or another process leads.
     broken: Option<Error>,
     leads: bool,
+    /// Somebody waits for rows: the worker does not rest.
+    wanted: bool,
 }
 
 /// The worker and what it says.
@@ -68,6 +73,9 @@ pub(crate) struct Applying {
     asked: AtomicBool,
     state: Mutex<State>,
     news: Condvar,
+    /// Wakes a worker that rests.
+    hurry: Condvar,
+    pruning: Pruning,
 }
 
 /// The running thread; it ends with this value.
@@ -106,7 +114,8 @@ impl Worker {
 impl Drop for Worker {
     fn drop(&mut self) {
         self.applying.stop.store(true, Ordering::Release);
-        self.applying.tell(|_| {});
+        self.applying.tell(|s| s.wanted = true);
+        self.applying.hurry.notify_all();
         // A child of the process that started it has no such thread.
         if let Some(thread) = self
             .thread
@@ -114,6 +123,7 @@ impl Drop for Worker {
             .filter(|_| self.process == std::process::id())
         {
             thread.join().ok();
+            self.applying.pruning.end();
         }
     }
 }
@@ -130,6 +140,8 @@ impl Applying {
             asked: AtomicBool::new(false),
             state: Mutex::default(),
             news: Condvar::new(),
+            hurry: Condvar::new(),
+            pruning: Pruning::default(),
         }
     }
 
@@ -151,8 +163,18 @@ impl Applying {
 
     /// Waits for news; answers how far rows are applied as far as this process knows, and what keeps its worker from it.
     pub(crate) fn look(&self, than: Seq, time: Duration) -> (Seq, Option<Error>) {
+        let is_elsewhere = !time.is_zero() && {
+            let state = self.state.lock();
+            state.applied < than && !state.leads
+        };
+        // Without it one waits a little longer.
+        let _wanted = is_elsewhere.then(|| self.log.want().ok());
         let mut state = self.state.lock();
         if state.applied < than && !time.is_zero() {
+            if !state.wanted {
+                state.wanted = true;
+                self.hurry.notify_all();
+            }
             self.news.wait_for(&mut state, time);
         }
         let trouble = state.trouble.clone().filter(|_| state.leads);
@@ -242,7 +264,7 @@ impl Applying {
     /// Applies until the end of this worker.
     fn lead(&self) {
         let mut round: Option<Round> = None;
-        let mut active = Instant::now();
+        let (mut active, mut last) = (Instant::now(), 0);
         while !self.stops() {
             let done = match &mut round {
                 Some(round) => round.run(self),
@@ -258,6 +280,10 @@ impl Applying {
                         s.trouble = None;
                         s.broken = None;
                     });
+                    if seq > last {
+                        last = seq;
+                        self.rest(seq);
+                    }
                 }
                 Ok(Did::Nothing(seq)) => {
                     self.unapplied.applied(seq);
@@ -287,6 +313,9 @@ impl Applying {
                     self.pause(RETRY);
                 }
             }
+        }
+        if let Some(round) = &mut round {
+            self.finish(round, last);
         }
     }
 }

@@ -77,6 +77,10 @@ impl Round {
                 self.pace.held(rows, held, is_full);
                 let begun = Instant::now();
                 self.tidy.after(&self.connection, applying, last, rows)?;
+                if !is_full && self.queue.len() == 0 {
+                    // Where rows keep coming there may be no other time.
+                    self.tidy.rest(&self.connection, applying, last)?;
+                }
                 // Others ask for the write lock now and then only: they must be able to find it free.
                 let gap = Pace::gap(held).saturating_sub(begun.elapsed());
                 if !gap.is_zero() {

@@ -168,10 +168,10 @@ impl Tidy {
         };
         self.pruned = Some(Instant::now());
         crate::durable::sync(connection, applying.medium.as_ref())?;
-        applying
-            .log
-            .purge(position)
-            .map_err(|e| crate::error::from_log(&applying.dir, e))?;
+        if !applying.pruning.begin(applying, position)? {
+            // It will do later.
+            self.position = Some(position);
+        }
         Ok(())
     }
 }

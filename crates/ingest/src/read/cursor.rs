@@ -1,9 +1,12 @@
 //! A scan: base and overlay, merged by key.
 
 use super::Reading;
-use super::fold::Folder;
 use super::overlay::{Bounds, Overlay};
+use super::packed::Item;
 use super::plan::{GUARD, ORDERED, POINT};
+use super::run::Run;
+use crate::affinity::Affinity;
+use crate::collation::Collation;
 use densite_log::Seq;
 use densite_sqlite::{Connection, OwnedStatement, Result, TableCursor, Value, ValueRef};
 use std::cmp::Ordering;
@@ -15,7 +18,16 @@ enum Now {
     End,
     /// In the base, as it is.
     Base,
+    /// In the log alone, once and whole: its values are looked for when they are asked for.
+    Lone(Lone),
     Row(Vec<Value>),
+}
+
+struct Lone {
+    run: Arc<Run>,
+    item: Item,
+    /// Which of the log's columns each of the target's is.
+    columns: Arc<[usize]>,
 }
 
 /// See the module.
@@ -31,7 +43,8 @@ pub(crate) struct Cursor {
     overlay: Overlay,
     /// Rows of the log without a key, to come before the rest.
     loose: VecDeque<Vec<Value>>,
-    folder: Folder,
+    /// What the first columns of the key are equal to.
+    equal: Vec<Value>,
     now: Now,
     passed: i64,
 }
@@ -47,7 +60,7 @@ impl Cursor {
             has_base: false,
             overlay: Overlay::default(),
             loose: VecDeque::new(),
-            folder: Folder::default(),
+            equal: Vec::new(),
             now: Now::End,
             passed: 0,
         }
@@ -73,17 +86,18 @@ impl Cursor {
         self.has_base = false;
         self.overlay = Overlay::default();
         self.loose.clear();
+        self.equal.clear();
         self.now = Now::End;
         self.passed = 0;
     }
 
-    fn begin(&mut self, connection: &Connection, number: i32, bounds: &Bounds) -> Result<()> {
+    fn begin(&mut self, connection: &Connection, number: i32, bounds: Bounds) -> Result<()> {
         let reading = self.reading.clone();
         let keys = reading.key.1.len();
         // Position and row in one statement, which holds the snapshot, too: it is not stepped again.
         let is_point = self.guard.is_none() && keys > 0 && bounds.equal.len() == keys;
         if is_point {
-            let mut base = self.bound(connection, number | POINT, bounds)?;
+            let mut base = self.bound(connection, number | POINT, &bounds)?;
             if !base.step()? {
                 return Err(unnamed());
             }
@@ -97,14 +111,15 @@ impl Cursor {
         let snapshot = reading.snapshot(connection, self.applied)?;
         let own = reading.session.own_runs(&reading.target.name, &reading.key);
         let runs = snapshot.runs.iter().chain(&own);
-        self.overlay = Overlay::new(runs, snapshot.sight, bounds, &reading.key.1);
+        self.overlay = Overlay::new(runs, snapshot.sight, &bounds, &reading.key.1);
         if !is_point {
             // Only in the key's order can the two be merged.
             let ordered = if self.overlay.is_empty() { 0 } else { ORDERED };
-            let mut base = self.bound(connection, number | ordered, bounds)?;
+            let mut base = self.bound(connection, number | ordered, &bounds)?;
             self.has_base = base.step()?;
             self.base = Some((number | ordered, base));
         }
+        self.equal = bounds.equal;
         self.settle()
     }
 
@@ -139,9 +154,18 @@ impl Cursor {
                 self.now = if self.has_base { Now::Base } else { Now::End };
                 return Ok(());
             }
-            let mut state = (side == Ordering::Equal).then(|| self.base_row());
             let (mut touched, is_loose) = (false, self.is_loose());
-            let (folder, target, loose) = (&mut self.folder, &reading.target, &mut self.loose);
+            if side == Ordering::Less
+                && !is_loose
+                && let Some(lone) = self.lone()
+            {
+                self.overlay = Overlay::default();
+                self.now = Now::Lone(lone);
+                return Ok(());
+            }
+            let mut state = (side == Ordering::Equal).then(|| self.base_row());
+            let (target, loose) = (&reading.target, &mut self.loose);
+            let mut folder = reading.folder.lock();
             self.overlay.take(key, |row| {
                 touched = true;
                 if is_loose {
@@ -152,6 +176,7 @@ impl Cursor {
                     folder.apply(target, &mut state, row);
                 }
             });
+            drop(folder);
             if side == Ordering::Equal {
                 if !touched {
                     self.now = Now::Base;
@@ -164,6 +189,44 @@ impl Cursor {
                 return Ok(());
             }
         }
+    }
+
+    /// The overlay's only row, if it inserts all there is of it.
+    fn lone(&self) -> Option<Lone> {
+        let (run, item) = self.overlay.lone()?;
+        let mut folder = self.reading.folder.lock();
+        let columns = folder.inserted(&self.reading.target, run.kind(item)?)?;
+        Some(Lone {
+            run: run.clone(),
+            item,
+            columns,
+        })
+    }
+
+    /// A value of the key that is what was asked for, so that nobody need look for it.
+    fn known(&self, column: usize) -> Option<ValueRef<'_>> {
+        let target = &self.reading.target;
+        let place = target.key.as_ref()?.columns.iter();
+        let place = place.take(self.equal.len()).position(|c| *c == column)?;
+        let value = self.equal.get(place)?.as_ref();
+        let is_same = match value {
+            // Such columns have no real that is an integer.
+            ValueRef::Integer(_) => matches!(
+                target.columns.get(column)?.affinity,
+                Affinity::Integer | Affinity::Numeric
+            ),
+            ValueRef::Text(_) => self.reading.key.1.get(place) == Some(&Collation::Binary),
+            _ => false,
+        };
+        is_same.then_some(value)
+    }
+
+    fn lone_value<'a>(&'a self, lone: &'a Lone, column: usize) -> Option<ValueRef<'a>> {
+        if let Some(known) = self.known(column) {
+            return Some(known);
+        }
+        let row = lone.run.row(lone.item)?;
+        Some(row.value(*lone.columns.get(column)?))
     }
 
     /// Whether the overlay's next key is none: absent, or NULL in it, which is no conflict with anything.
@@ -249,7 +312,7 @@ impl TableCursor for Cursor {
             _ => self.reading.bounds(number, values),
         };
         match found {
-            Some((number, bounds)) => self.begin(connection, number, &bounds),
+            Some((number, bounds)) => self.begin(connection, number, bounds),
             None => Ok(()),
         }
     }
@@ -269,6 +332,7 @@ impl TableCursor for Cursor {
     fn column(&self, column: usize) -> Result<ValueRef<'_>> {
         Ok(match (&self.now, &self.base) {
             (Now::Base, Some((_, base))) => base.column(column),
+            (Now::Lone(lone), _) => self.lone_value(lone, column).unwrap_or(ValueRef::Null),
             (Now::Row(row), _) => row.get(column).map_or(ValueRef::Null, Value::as_ref),
             _ => ValueRef::Null,
         })

@@ -29,37 +29,52 @@ impl Filter {
         Filter(vec![[0; WORDS]; lines])
     }
 
-    /// The line, and the bits in it, of a key.
-    fn place(&self, code: Code) -> (usize, u64) {
-        let x = mixed(code);
-        let line = (u128::from(x) * self.0.len() as u128) >> 64;
-        (line as usize, x.wrapping_mul(0xD6E8_FEB8_6659_FD93))
+    fn line(&self, probe: Probe) -> usize {
+        ((u128::from(probe.x) * self.0.len() as u128) >> 64) as usize
     }
 
     pub(crate) fn add(&mut self, code: Code) {
-        let (line, mut bits) = self.place(code);
+        let probe = Probe::of(code);
+        let line = self.line(probe);
         let Some(line) = self.0.get_mut(line) else {
             return;
         };
-        for _ in 0..PROBES {
-            if let Some(word) = line.get_mut((bits >> 6) as usize % WORDS) {
-                *word |= 1 << (bits & 63);
+        for (word, bit) in probe.bits() {
+            if let Some(word) = line.get_mut(word) {
+                *word |= 1 << bit;
             }
-            bits >>= 9;
         }
     }
 
-    /// False: no row has this key's code.
-    pub(crate) fn may_have(&self, code: Code) -> bool {
-        let (line, mut bits) = self.place(code);
-        let Some(line) = self.0.get(line) else {
+    /// False: no row has this key's code. All bits are asked whatever the first ones say: filters that are asked one after the other are then waited for together.
+    pub(crate) fn may_have(&self, probe: Probe) -> bool {
+        let Some(line) = self.0.get(self.line(probe)) else {
             return true;
         };
-        (0..PROBES).all(|_| {
-            let word = line.get((bits >> 6) as usize % WORDS).copied();
-            let is_set = word.unwrap_or(0) >> (bits & 63) & 1 == 1;
-            bits >>= 9;
-            is_set
+        let set = probe.bits().fold(1, |set, (word, bit)| {
+            set & line.get(word).copied().unwrap_or(0) >> bit
+        });
+        set == 1
+    }
+}
+
+/// What filters ask of a key.
+#[derive(Clone, Copy)]
+pub(crate) struct Probe {
+    x: u64,
+}
+
+impl Probe {
+    pub(crate) fn of(code: Code) -> Probe {
+        Probe { x: mixed(code) }
+    }
+
+    /// Words of a line, and the bits in them.
+    fn bits(self) -> impl Iterator<Item = (usize, u64)> {
+        let bits = self.x.wrapping_mul(0xD6E8_FEB8_6659_FD93);
+        (0..PROBES).map(move |i| {
+            let bits = bits >> (9 * i);
+            ((bits >> 6) as usize % WORDS, bits & 63)
         })
     }
 }
@@ -77,12 +92,12 @@ mod tests {
             };
             let mut filter = Filter::new(rows as usize);
             (0..rows).for_each(|i| filter.add(code(i)));
-            assert!((0..rows).all(|i| filter.may_have(code(i))));
+            assert!((0..rows).all(|i| filter.may_have(Probe::of(code(i)))));
             let wrong = (0..100_000)
-                .filter(|i| filter.may_have(code(rows + i)))
+                .filter(|i| filter.may_have(Probe::of(code(rows + i))))
                 .count();
             assert!(wrong < 3_000, "{rows}: {wrong}");
         }
-        assert!(Filter::default().may_have(Code::default()));
+        assert!(Filter::default().may_have(Probe::of(Code::default())));
     }
 }

@@ -12,6 +12,8 @@ struct Mapped {
     table: Arc<Table>,
     /// The target's place of each column; `None` if one is missing there: all such rows will be rejected.
     places: Option<Vec<usize>>,
+    /// Which of its columns each of the target's is; `None` if one is missing.
+    columns: Option<Arc<[usize]>>,
     policy: Option<OnConflict>,
 }
 
@@ -29,8 +31,13 @@ impl Folder {
             Some(place) => place,
             None => {
                 let places = table.columns().iter().map(|c| target.column(c)).collect();
+                let column = |c| {
+                    let places: &Option<Vec<usize>> = &places;
+                    places.as_ref()?.iter().position(|place| *place == c)
+                };
                 self.0.push(Mapped {
                     table: table.clone(),
+                    columns: (0..target.columns.len()).map(column).collect(),
                     places,
                     policy: OnConflict::of_note(table.note()),
                 });
@@ -38,6 +45,16 @@ impl Folder {
             }
         };
         self.0.get(place)
+    }
+
+    /// Where no row is in the way, an inserted row is what the log has, if it has all columns: which of its columns each of the target's is.
+    pub(crate) fn inserted(
+        &mut self,
+        target: &Target,
+        (table, op): (&Arc<Table>, Op),
+    ) -> Option<Arc<[usize]>> {
+        let mapped = self.mapped(target, table)?;
+        mapped.columns.clone().filter(|_| op == Op::Insert)
     }
 
     /// Applies one operation.

@@ -28,8 +28,8 @@ use crate::session::Session;
 use crate::target::{Key, Target, quoted};
 use densite_log::Seq;
 use densite_sqlite::{Connection, OwnedStatement, Result, Value, ValueRef};
+use fold::Folder;
 use parking_lot::Mutex;
-use std::collections::HashMap;
 use std::sync::Arc;
 use unapplied::{Index, Snapshot};
 
@@ -37,7 +37,7 @@ use unapplied::{Index, Snapshot};
 struct State {
     snapshot: Option<Snapshot>,
     /// Statements that no cursor uses at the moment, by the plan's number.
-    idle: HashMap<i32, Vec<OwnedStatement>>,
+    idle: Vec<(i32, OwnedStatement)>,
     /// Keys of rows that were handed out; the row id is the place.
     keys: Vec<Vec<Value>>,
     /// Rows without an id that were handed out; they have the least row ids there are.
@@ -54,6 +54,8 @@ pub(crate) struct Reading {
     /// Names of the key's columns and how they compare.
     key: unapplied::Key,
     index: Arc<Index>,
+    /// Never locked while SQLite is called.
+    folder: Mutex<Folder>,
     state: Mutex<State>,
 }
 
@@ -80,14 +82,18 @@ impl Reading {
             name: name.to_owned(),
             key,
             index,
+            folder: Mutex::default(),
             state: Mutex::default(),
         }
     }
 
     fn statement(&self, connection: &Connection, number: i32) -> Result<OwnedStatement> {
-        let idle = self.state.lock().idle.get_mut(&number).and_then(Vec::pop);
+        let mut state = self.state.lock();
+        let place = state.idle.iter().rposition(|(n, _)| *n == number);
+        let idle = place.map(|place| state.idle.swap_remove(place));
+        drop(state);
         match idle {
-            Some(statement) => Ok(statement),
+            Some((_, statement)) => Ok(statement),
             None => OwnedStatement::prepare(connection, &self.sql(number)),
         }
     }
@@ -95,9 +101,8 @@ impl Reading {
     fn give_back(&self, number: i32, mut statement: OwnedStatement) {
         statement.reset();
         let mut state = self.state.lock();
-        let idle = state.idle.entry(number).or_default();
-        if idle.len() < 4 {
-            idle.push(statement);
+        if state.idle.iter().filter(|(n, _)| *n == number).count() < 4 {
+            state.idle.push((number, statement));
         }
     }
 

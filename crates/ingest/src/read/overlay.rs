@@ -1,6 +1,7 @@
 //! The unapplied rows that a scan meets, key by key.
 
 use super::code::Code;
+use super::filter::Probe;
 use super::packed::Item;
 use super::run::{Row, Run};
 use crate::collation::Collation;
@@ -113,30 +114,41 @@ pub(crate) struct Overlay {
 
 impl Overlay {
     pub(crate) fn new<'a>(
-        runs: impl Iterator<Item = &'a Arc<Run>>,
+        runs: impl Iterator<Item = &'a Arc<Run>> + Clone,
         sight: Sight,
         bounds: &Bounds,
         key: &[Collation],
     ) -> Overlay {
         let (low, before) = bounds.codes(bounds.lower.as_ref(), key);
-        let (behind, high) = bounds.codes(bounds.upper.as_ref(), key);
         let is_point = !key.is_empty() && bounds.equal.len() == key.len();
+        let (behind, high) = match is_point {
+            true => (low, low),
+            false => bounds.codes(bounds.upper.as_ref(), key),
+        };
         let is_all = *bounds == Bounds::default();
-        let source = |run: &Arc<Run>| {
+        let probe = Probe::of(low);
+        // All filters are asked before the first search: there are never as many runs as a word has bits, and if there were the rest would be searched.
+        let asked = is_point.then(|| {
+            let runs = runs.clone().take(64).enumerate();
+            runs.fold(0u64, |no, (i, run)| {
+                no | u64::from(!run.may_have(probe)) << i
+            })
+        });
+        let source = |(i, run): (usize, &Arc<Run>)| {
             if is_all {
                 return Some(Source::new(run, 0, run.len(), sight));
             }
-            if is_point && !run.may_have(low) {
+            if i < 64 && asked.unwrap_or(0) >> i & 1 == 1 {
                 return None;
             }
             let mut at = run.lower(low);
-            if run.at(at).is_none_or(|item| item.code > high) {
+            if run.code_at(at).is_none_or(|code| code > high) {
                 return None;
             }
             // Mostly a key has one row, and then there is no need of a second search.
-            let next = is_point.then(|| run.at(at + 1)).flatten();
+            let next = is_point.then(|| run.code_at(at + 1)).flatten();
             let mut end = match next {
-                Some(item) if item.code > high => at + 1,
+                Some(code) if code > high => at + 1,
                 _ => run.upper(high),
             };
             // Codes alone decide where they are exact; else values do, among those that codes leave.
@@ -155,7 +167,10 @@ impl Overlay {
             }
             Some(Source::new(run, at, end, sight))
         };
-        let sources = runs.filter_map(source).filter(|s| s.head.is_some());
+        let sources = runs
+            .enumerate()
+            .filter_map(source)
+            .filter(|s| s.head.is_some());
         let mut overlay = Overlay {
             sources: sources.collect(),
             least: None,
@@ -194,6 +209,14 @@ impl Overlay {
     pub(crate) fn code(&self) -> Option<Code> {
         let source = self.least.and_then(|i| self.sources.get(i))?;
         Some(source.head?.code)
+    }
+
+    /// The one row that is left, if it is one.
+    pub(crate) fn lone(&self) -> Option<(&Arc<Run>, Item)> {
+        match self.sources.as_slice() {
+            [source] if source.at >= source.end => Some((&source.run, source.head?)),
+            _ => None,
+        }
     }
 
     /// Hands out all rows of the least key in the log's order, and goes on to the next key.

@@ -12,6 +12,21 @@ use densite_log::Seq;
 /// Rows of a block.
 pub(crate) const BLOCK: usize = 128;
 const COLUMNS: usize = 4;
+/// Blocks between those that a search asks first.
+const SPARSE: usize = 64;
+/// What a search asks of such blocks, and then of the rows of one: each of so many first. None of these waits for what another one says, so their lines of memory come together.
+const STEPS: (usize, usize) = (8, 16);
+
+/// How many of `from..to` come first of all and have a property that those behind them have not.
+fn count(from: usize, to: usize, step: usize, has: impl Fn(&usize) -> bool) -> usize {
+    let far = (from + step..to).step_by(step).filter(&has).count() * step;
+    far + (from + far..to.min(from + far + step)).filter(&has).count()
+}
+
+/// The order of codes as that of numbers.
+fn wide(code: Code) -> u128 {
+    u128::from(code.hi) << 64 | u128::from(code.lo)
+}
 
 /// What is known of a row without asking for its values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -38,12 +53,44 @@ struct Head {
     rows: u8,
 }
 
+/// A column of a block.
+#[derive(Clone, Copy)]
+struct Column<'a> {
+    /// From its first row on.
+    bytes: &'a [u8],
+    least: u64,
+    width: usize,
+    mask: u64,
+}
+
+impl Column<'_> {
+    fn stored(&self, row: usize) -> u64 {
+        let bytes = self.bytes.get(row * self.width..);
+        let bytes = bytes.and_then(|b| b.first_chunk());
+        u64::from_le_bytes(bytes.copied().unwrap_or_default()) & self.mask
+    }
+
+    fn word(&self, row: usize) -> u64 {
+        self.least.wrapping_add(self.stored(row))
+    }
+
+    /// How many of the rows, which ascend, are less than `word`.
+    fn less(&self, rows: usize, word: u64) -> usize {
+        let word = word.checked_sub(self.least);
+        word.map_or(0, |word| {
+            count(0, rows, STEPS.1, |row| self.stored(*row) < word)
+        })
+    }
+}
+
 /// See the module.
 #[derive(Default)]
 pub(crate) struct Packed {
     heads: Vec<Head>,
-    /// The first code of each block: what a search looks at.
+    /// The first code of each block: what a search looks at,
     first: Vec<Code>,
+    /// and before that at those of every so many blocks, which stay in the processor's cache.
+    sparse: Vec<Code>,
     bytes: Vec<u8>,
     rows: usize,
     /// Rows of the block to be.
@@ -73,6 +120,7 @@ impl Packed {
         self.bytes.shrink_to_fit();
         self.heads.shrink_to_fit();
         self.first.shrink_to_fit();
+        self.sparse.shrink_to_fit();
         self
     }
 
@@ -105,6 +153,9 @@ impl Packed {
                 self.bytes.truncate(end);
             }
         }
+        if self.first.len().is_multiple_of(SPARSE) {
+            self.sparse.push(first.code);
+        }
         self.first.push(first.code);
         self.heads.push(head);
         self.rows += self.open.len();
@@ -116,65 +167,85 @@ impl Packed {
         self.rows
     }
 
-    fn word(&self, head: &Head, column: usize, row: usize) -> u64 {
+    fn column(&self, head: &Head, column: usize) -> Column<'_> {
         let rows = usize::from(head.rows);
         let widths = head.widths.iter().map(|w| usize::from(*w));
         let at = head.at + rows * widths.take(column).sum::<usize>();
-        let least = head.least.get(column).copied().unwrap_or(0);
         let width = usize::from(head.widths.get(column).copied().unwrap_or(0));
-        if width == 0 {
-            return least;
+        Column {
+            bytes: self.bytes.get(at..).unwrap_or_default(),
+            least: head.least.get(column).copied().unwrap_or(0),
+            width,
+            mask: u64::MAX.checked_shr(64 - 8 * width as u32).unwrap_or(0),
         }
-        let at = at + row * width;
-        let bytes = self.bytes.get(at..).and_then(|b| b.first_chunk());
-        let word = u64::from_le_bytes(bytes.copied().unwrap_or_default());
-        least.wrapping_add(word & u64::MAX >> (64 - 8 * width))
     }
 
-    fn code(&self, head: &Head, row: usize) -> Code {
-        Code {
-            hi: self.word(head, 0, row),
-            lo: self.word(head, 1, row),
-        }
+    fn head(&self, place: usize) -> Option<(&Head, usize)> {
+        let (head, row) = (self.heads.get(place / BLOCK)?, place % BLOCK);
+        (row < usize::from(head.rows)).then_some((head, row))
     }
 
     /// The row at a place of the order.
     pub(crate) fn get(&self, place: usize) -> Option<Item> {
-        let (head, row) = (self.heads.get(place / BLOCK)?, place % BLOCK);
-        (row < usize::from(head.rows)).then(|| Item {
-            code: self.code(head, row),
-            seq: self.word(head, 2, row),
-            kind: self.word(head, 3, row) as u32,
+        let (head, row) = self.head(place)?;
+        let word = |column| self.column(head, column).word(row);
+        Some(Item {
+            code: Code {
+                hi: word(0),
+                lo: word(1),
+            },
+            seq: word(2),
+            kind: word(3) as u32,
+        })
+    }
+
+    /// Its code alone.
+    pub(crate) fn code_at(&self, place: usize) -> Option<Code> {
+        let (head, row) = self.head(place)?;
+        let word = |column| self.column(head, column).word(row);
+        Some(Code {
+            hi: word(0),
+            lo: word(1),
         })
     }
 
     /// The first place whose code is not less.
     pub(crate) fn lower(&self, code: Code) -> usize {
-        self.partition(|c| c < code)
+        self.less(wide(code))
     }
 
     /// The first place whose code is greater.
     pub(crate) fn upper(&self, code: Code) -> usize {
-        self.partition(|c| c <= code)
+        match wide(code).checked_add(1) {
+            Some(next) => self.less(next),
+            None => self.rows,
+        }
     }
 
-    fn partition(&self, is_before: impl Fn(Code) -> bool) -> usize {
-        let block = self.first.partition_point(|c| is_before(*c));
-        let Some(block) = block.checked_sub(1) else {
+    /// How many rows have a code that is less.
+    fn less(&self, code: u128) -> usize {
+        let sparse = self.sparse.partition_point(|c| wide(*c) < code);
+        let Some(from) = sparse.checked_sub(1) else {
             return 0;
         };
+        let (from, to) = (from * SPARSE, self.first.len().min(sparse * SPARSE));
+        let is_less = |block: &usize| self.first.get(*block).is_some_and(|c| wide(*c) < code);
+        // At least one of them is.
+        let block = (from + count(from, to, STEPS.0, is_less)).saturating_sub(1);
         let Some(head) = self.heads.get(block) else {
             return self.rows;
         };
-        let (mut low, mut high) = (0, usize::from(head.rows));
-        while low < high {
-            let middle = (low + high) / 2;
-            match is_before(self.code(head, middle)) {
-                true => low = middle + 1,
-                false => high = middle,
-            }
+        let rows = usize::from(head.rows);
+        let (his, los) = (self.column(head, 0), self.column(head, 1));
+        let mut row = his.less(rows, (code >> 64) as u64);
+        let of = |row| Code {
+            hi: his.word(row),
+            lo: los.word(row),
+        };
+        while row < rows && wide(of(row)) < code {
+            row += 1;
         }
-        block * BLOCK + low
+        block * BLOCK + row
     }
 
     /// All rows in order.
@@ -252,7 +323,7 @@ mod tests {
         let seed: u64 = rand::random();
         println!("seed {seed}");
         let mut random = StdRng::seed_from_u64(seed);
-        for rows in [0, 1, 127, 128, 129, 256, 1000] {
+        for rows in [0, 1, 127, 128, 129, 256, 1000, 40_000] {
             for spread in [1u64, 300, 1 << 40, u64::MAX] {
                 let mut items: Vec<Item> = (0..rows)
                     .map(|_| Item {

@@ -4,7 +4,7 @@
 //! least [`GROWTH`] times as long as the one after it, so there are few of them, and each row takes part in few merges. A merge moves codes and numbers; values stay where they are.
 
 use super::code::Code;
-use super::filter::Filter;
+use super::filter::{Filter, Probe};
 use super::packed::{Item, Packed};
 use super::values::{Kind, merged, value};
 use crate::collation::Collation;
@@ -126,6 +126,12 @@ impl Run {
         self.items.get(place)
     }
 
+    /// Whose row it is, and what is done with it.
+    pub(crate) fn kind(&self, item: Item) -> Option<(&Arc<Table>, Op)> {
+        let kind = self.kinds.get(item.kind as usize)?;
+        Some((&kind.table, kind.op))
+    }
+
     /// A row's values.
     pub(crate) fn row(&self, item: Item) -> Option<Row<'_>> {
         row(&self.kinds, item)
@@ -136,8 +142,13 @@ impl Run {
     }
 
     /// False: it has no row of a key with this code.
-    pub(crate) fn may_have(&self, code: Code) -> bool {
-        self.filter.may_have(code)
+    pub(crate) fn may_have(&self, probe: Probe) -> bool {
+        self.filter.may_have(probe)
+    }
+
+    /// The code of the row at a place of the order.
+    pub(crate) fn code_at(&self, place: usize) -> Option<Code> {
+        self.items.code_at(place)
     }
 
     /// The first place whose code is not less.
