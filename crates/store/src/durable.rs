@@ -6,6 +6,7 @@ use crate::format::slot::{CLEAN, Slot};
 use crate::format::tip::Tip;
 use crate::format::{FORMAT_VERSION, SLOT_COPY, SLOT_OFF};
 use crate::handle::Handle;
+use crate::merge::SyncFailed;
 use crate::publish::Besides;
 use crate::shared::{Shared, Writer};
 use densite_disk::{File, SyncKind};
@@ -26,7 +27,8 @@ impl Handle {
     /// As [`Handle::sync`].
     pub fn sync_seen(&mut self, kind: SyncKind) -> Result<()> {
         self.check_poison()?;
-        self.file.sync(kind).map_err(|e| self.poison(e))
+        let synced = self.file.sync(kind);
+        synced.map_err(|e| self.leave_failed_sync(SyncFailed(e)))
     }
 
     pub(crate) fn sync_now(&mut self, kind: SyncKind) -> Result<()> {
@@ -73,12 +75,13 @@ impl Handle {
         Ok(())
     }
 
-    /// Whoever goes on after this must not build upon what the disk has dropped: see `again`.
+    /// Whoever goes on after this must not build upon what the disk has dropped: see `again`. If it cannot be written now it is owed.
     pub(crate) fn sync_failed(&mut self, shared: &Shared, e: densite_disk::Error) -> Error {
-        if !self.options.read_only {
-            let tip = shared.state.read().tip;
-            // If that fails too, the disk takes nothing any more and no sync will succeed over what is missing.
-            let _ = again::write_again(&*self.file, shared.salt, &tip);
+        let tip = shared.state.read().tip;
+        let written =
+            !self.options.read_only && again::write_again(&*self.file, shared.salt, &tip).is_ok();
+        if !written {
+            shared.writer.lock().owes();
         }
         self.poison(e)
     }
@@ -163,6 +166,14 @@ pub(crate) fn reserve_behind(tail: u64) -> u64 {
 }
 
 impl Writer {
+    /// A sync failed, and what it dropped is not written again: nothing is known to be durable until it is.
+    pub(crate) fn owes(&mut self) {
+        self.owed = true;
+        // What was found durable may rest on what is gone.
+        self.durable = None;
+        self.slot_durable = false;
+    }
+
     /// After a sync: `tip` is durable, and so is the newest slot.
     fn synced(&mut self, tip: Tip, shared: &Shared) {
         if self.owed {

@@ -50,7 +50,7 @@ pub(crate) struct Writer {
     pub(crate) merging: Merging,
     /// The newest commit that a sync of this process made durable.
     pub(crate) durable: Option<Tip>,
-    /// A sync failed when another had the writer's right: what it may have dropped is still to be written again.
+    /// A sync failed, and what it may have dropped is still to be written again: see `again`.
     pub(crate) owed: bool,
     /// The newest slot in the file, and its block.
     pub(crate) slot: (usize, Slot),
