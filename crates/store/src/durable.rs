@@ -10,6 +10,7 @@ use crate::merge::SyncFailed;
 use crate::publish::Besides;
 use crate::shared::{Shared, Writer};
 use densite_disk::{File, SyncKind};
+use parking_lot::MutexGuard;
 
 impl Handle {
     /// Publishes, then makes everything published durable.
@@ -42,11 +43,28 @@ impl Handle {
             again::settle(&mut writer, &*self.file, shared.salt, &tip)?;
             writer.slot_if_due(&*self.file, self.options.tuning.slot_every_bytes)?;
         }
-        self.file
-            .sync(kind)
-            .map_err(|e| self.sync_failed(&shared, e))?;
-        shared.writer.lock().synced(tip, &shared);
-        Ok(())
+        self.sync_settled(&shared, tip, kind).map(drop)
+    }
+
+    /// Makes `tip` durable, for whoever has the right to write. A sync of another's that fails meanwhile may have dropped what this one then
+    /// finds nothing left of: so it is written again, and synced again.
+    fn sync_settled<'a>(
+        &mut self,
+        shared: &'a Shared,
+        tip: Tip,
+        kind: SyncKind,
+    ) -> Result<MutexGuard<'a, Writer>> {
+        loop {
+            self.file
+                .sync(kind)
+                .map_err(|e| self.sync_failed(shared, e))?;
+            let mut writer = shared.writer.lock();
+            if !writer.owed || self.options.read_only {
+                writer.synced(tip, shared);
+                return Ok(writer);
+            }
+            again::settle(&mut writer, &*self.file, shared.salt, &tip)?;
+        }
     }
 
     /// Makes everything published durable and names it in a durable slot, so that what it freed can be written again at once
@@ -60,11 +78,7 @@ impl Handle {
             writer.reread_slot(&*self.file)?;
         }
         for first in [true, false] {
-            self.file
-                .sync(SyncKind::Data)
-                .map_err(|e| self.sync_failed(shared, e))?;
-            let mut writer = shared.writer.lock();
-            writer.synced(tip, shared);
+            let mut writer = self.sync_settled(shared, tip, SyncKind::Data)?;
             if first {
                 if writer.slot.1.tip == tip {
                     break;
@@ -140,11 +154,7 @@ impl Handle {
         durable &= writer.slot_durable;
         if !durable {
             drop(writer);
-            self.file
-                .sync(SyncKind::Data)
-                .map_err(|e| self.sync_failed(&shared, e))?;
-            writer = shared.writer.lock();
-            writer.synced(tip, &shared);
+            writer = self.sync_settled(&shared, tip, SyncKind::Data)?;
         }
         writer.write_slot(&*self.file, tip, CLEAN)?;
         let end = shared.state.read().tail_off;

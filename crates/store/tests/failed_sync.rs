@@ -1,8 +1,11 @@
 //! What a failed sync has dropped is written again before anybody calls it durable, whoever's sync it was.
 
-use densite_disk::sim::{Fault, FaultKind, SimDisk};
-use densite_disk::{Op, OpenMode, SyncKind};
+use densite_disk::sim::{Fault, FaultKind, SimDisk, SimFile};
+use densite_disk::{File, Op, OpenMode, SyncKind};
 use densite_store::{CodecChoice, Error, Handle, Options};
+use parking_lot::Mutex;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 const PATH: &str = "/a.db";
 const PAGE: usize = 4096;
@@ -10,6 +13,11 @@ const PAGES: u64 = 12;
 const SEEDS: u64 = 16;
 
 fn open(disk: &SimDisk) -> Handle {
+    open_with(disk, Box::new(|| ()))
+}
+
+/// Something happens before each of its syncs.
+fn open_with(disk: &SimDisk, before: Box<dyn Fn() + Send + Sync>) -> Handle {
     let file = disk.open(PATH, OpenMode::Create).expect("open");
     disk.sync_dir("/").expect("sync dir");
     let options = Options {
@@ -17,7 +25,35 @@ fn open(disk: &SimDisk) -> Handle {
         codec: CodecChoice::Raw,
         ..Options::default()
     };
-    Handle::open(Box::new(file), "process", options).expect("open")
+    Handle::open(Box::new(Beforehand { file, before }), "process", options).expect("open")
+}
+
+struct Beforehand {
+    file: SimFile,
+    before: Box<dyn Fn() + Send + Sync>,
+}
+
+impl File for Beforehand {
+    fn read_at(&self, buf: &mut [u8], offset: u64) -> densite_disk::Result<usize> {
+        self.file.read_at(buf, offset)
+    }
+
+    fn write_at(&self, buf: &[u8], offset: u64) -> densite_disk::Result<()> {
+        self.file.write_at(buf, offset)
+    }
+
+    fn set_len(&self, len: u64) -> densite_disk::Result<()> {
+        self.file.set_len(len)
+    }
+
+    fn sync(&self, kind: SyncKind) -> densite_disk::Result<()> {
+        (self.before)();
+        self.file.sync(kind)
+    }
+
+    fn len(&self) -> densite_disk::Result<u64> {
+        self.file.len()
+    }
 }
 
 fn put(handle: &mut Handle, mark: u8) {
@@ -45,6 +81,11 @@ fn is_promised(disk: &SimDisk, seed: u64) {
     let mut later = open(disk);
     later.sync(SyncKind::Data).expect("sync");
     drop(later);
+    is_there(disk, seed);
+}
+
+/// After a power cut.
+fn is_there(disk: &SimDisk, seed: u64) {
     let mut after = open(&disk.power_cut(seed));
     for n in 0..PAGES {
         let mut got = [0; PAGE];
@@ -88,5 +129,33 @@ fn of_a_writer_who_could_not_write_it_again_himself() {
         drop(writer);
         is_promised(&disk, seed);
         drop(beside);
+    }
+}
+
+/// It failed while the writer's own sync was on its way, which finds nothing to do then.
+#[test]
+fn of_another_while_the_writer_syncs() {
+    for (seed, by_slot) in (0..SEEDS).flat_map(|seed| [(seed, false), (seed, true)]) {
+        let disk = SimDisk::new(seed);
+        drop(begun(&disk));
+        let beside = Arc::new(Mutex::new(open(&disk)));
+        let armed = Arc::new(AtomicBool::new(true));
+        let fails = {
+            let (disk, beside) = (disk.clone(), Arc::clone(&beside));
+            move || {
+                if armed.swap(false, Ordering::SeqCst) {
+                    disk.fail(Fault::new(FaultKind::Io, Op::Sync));
+                    assert!(beside.lock().sync_seen(SyncKind::Data).is_err());
+                }
+            }
+        };
+        let mut writer = open_with(&disk, Box::new(fails));
+        let done = match by_slot {
+            true => writer.make_reusable(),
+            false => writer.sync(SyncKind::Data),
+        };
+        done.expect("sync");
+        is_there(&disk, seed);
+        drop((writer, beside));
     }
 }
