@@ -121,8 +121,16 @@ impl Handle {
     /// commit from the slot before.
     ///
     /// # Errors
-    /// As [`Handle::sync`].
+    /// As [`Handle::sync`]. What was not published is [discarded](Handle::discard): whoever closes gives up the right to write.
     pub fn close_clean(&mut self) -> Result<()> {
+        let done = self.try_close_clean();
+        if done.is_err() {
+            self.discard();
+        }
+        done
+    }
+
+    fn try_close_clean(&mut self) -> Result<()> {
         self.publish()?;
         if self.options.read_only || !self.attach()? {
             return Ok(());
