@@ -16,7 +16,7 @@ use densite_disk::File;
 /// Bytes written at once.
 const PART: u64 = 256 << 10;
 
-/// What a sync that failed without the writer's right has left owing. For whoever has the right, before he writes or calls anything durable.
+/// What a sync that failed has left owing. For whoever has the right, before he writes or calls anything durable.
 ///
 /// # Errors
 /// I/O; it is still owed.

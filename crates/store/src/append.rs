@@ -16,6 +16,8 @@ const BUFFER_LEN: usize = 512 << 10;
 /// Units of the largest extent taken from among the free ones: for what is new, and for what is moved.
 const EXTENT_UNITS: u64 = 64;
 const MOVED_UNITS: u64 = 4;
+/// So many pieces a commit has at most by free extents: its trailer lists them, and is a record of bounded length.
+const MOST_PIECES: usize = 1 << 16;
 
 /// Writes records of one commit.
 pub(crate) struct Appender {
@@ -170,8 +172,8 @@ impl Appender {
             Lane::Moved => MOVED_UNITS,
         };
         let taken = match goes_on {
-            Some(_) => None,
-            None => space.take_run(need, most, self.avoid),
+            None if self.pieces.len() < MOST_PIECES => space.take_run(need, most, self.avoid),
+            _ => None,
         };
         if goes_on.is_none() && taken.is_none() && fits {
             return Ok(());
@@ -308,5 +310,32 @@ impl Appender {
             }));
         }
         Ok(bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A transaction of 40 GB in a file whose free units lie apart would have a trailer that nobody could read.
+    #[test]
+    fn a_commit_does_not_go_to_and_fro_without_end() {
+        let units = 2 * MOST_PIECES as u64 + 1000;
+        let mut space = Space::default();
+        space.add(0, units * UNIT_LEN);
+        for unit in (1..units).step_by(2) {
+            space.sub(unit * UNIT_LEN, UNIT_LEN, 1);
+        }
+        space.slot_durable(1, (0, 1));
+        let end = units * UNIT_LEN;
+        let mut appender = Appender::new(1, end, OPEN_END, end, &[0; 16]);
+        for _ in 0..MOST_PIECES + 1000 {
+            appender
+                .make_room(&mut space, UNIT_LEN - JUMP_LEN - 1, 2)
+                .expect("room");
+            appender.push(Record::plain(Kind::Jump, 0, 2), &[0; 8]);
+        }
+        assert_eq!(appender.pieces.len(), MOST_PIECES + 1);
+        assert!(appender.pos() > end && appender.room_end() == OPEN_END);
     }
 }

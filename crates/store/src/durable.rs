@@ -6,9 +6,11 @@ use crate::format::slot::{CLEAN, Slot};
 use crate::format::tip::Tip;
 use crate::format::{FORMAT_VERSION, SLOT_COPY, SLOT_OFF};
 use crate::handle::Handle;
+use crate::merge::SyncFailed;
 use crate::publish::Besides;
 use crate::shared::{Shared, Writer};
 use densite_disk::{File, SyncKind};
+use parking_lot::MutexGuard;
 
 impl Handle {
     /// Publishes, then makes everything published durable.
@@ -26,7 +28,8 @@ impl Handle {
     /// As [`Handle::sync`].
     pub fn sync_seen(&mut self, kind: SyncKind) -> Result<()> {
         self.check_poison()?;
-        self.file.sync(kind).map_err(|e| self.poison(e))
+        let synced = self.file.sync(kind);
+        synced.map_err(|e| self.leave_failed_sync(SyncFailed(e)))
     }
 
     pub(crate) fn sync_now(&mut self, kind: SyncKind) -> Result<()> {
@@ -40,11 +43,28 @@ impl Handle {
             again::settle(&mut writer, &*self.file, shared.salt, &tip)?;
             writer.slot_if_due(&*self.file, self.options.tuning.slot_every_bytes)?;
         }
-        self.file
-            .sync(kind)
-            .map_err(|e| self.sync_failed(&shared, e))?;
-        shared.writer.lock().synced(tip, &shared);
-        Ok(())
+        self.sync_settled(&shared, tip, kind).map(drop)
+    }
+
+    /// Makes `tip` durable, for whoever has the right to write. A sync of another's that fails meanwhile may have dropped what this one then
+    /// finds nothing left of: so it is written again, and synced again.
+    fn sync_settled<'a>(
+        &mut self,
+        shared: &'a Shared,
+        tip: Tip,
+        kind: SyncKind,
+    ) -> Result<MutexGuard<'a, Writer>> {
+        loop {
+            self.file
+                .sync(kind)
+                .map_err(|e| self.sync_failed(shared, e))?;
+            let mut writer = shared.writer.lock();
+            if !writer.owed || self.options.read_only {
+                writer.synced(tip, shared);
+                return Ok(writer);
+            }
+            again::settle(&mut writer, &*self.file, shared.salt, &tip)?;
+        }
     }
 
     /// Makes everything published durable and names it in a durable slot, so that what it freed can be written again at once
@@ -58,11 +78,7 @@ impl Handle {
             writer.reread_slot(&*self.file)?;
         }
         for first in [true, false] {
-            self.file
-                .sync(SyncKind::Data)
-                .map_err(|e| self.sync_failed(shared, e))?;
-            let mut writer = shared.writer.lock();
-            writer.synced(tip, shared);
+            let mut writer = self.sync_settled(shared, tip, SyncKind::Data)?;
             if first {
                 if writer.slot.1.tip == tip {
                     break;
@@ -73,12 +89,13 @@ impl Handle {
         Ok(())
     }
 
-    /// Whoever goes on after this must not build upon what the disk has dropped: see `again`.
+    /// Whoever goes on after this must not build upon what the disk has dropped: see `again`. If it cannot be written now it is owed.
     pub(crate) fn sync_failed(&mut self, shared: &Shared, e: densite_disk::Error) -> Error {
-        if !self.options.read_only {
-            let tip = shared.state.read().tip;
-            // If that fails too, the disk takes nothing any more and no sync will succeed over what is missing.
-            let _ = again::write_again(&*self.file, shared.salt, &tip);
+        let tip = shared.state.read().tip;
+        let written =
+            !self.options.read_only && again::write_again(&*self.file, shared.salt, &tip).is_ok();
+        if !written {
+            shared.writer.lock().owes();
         }
         self.poison(e)
     }
@@ -104,8 +121,16 @@ impl Handle {
     /// commit from the slot before.
     ///
     /// # Errors
-    /// As [`Handle::sync`].
+    /// As [`Handle::sync`]. What was not published is [discarded](Handle::discard): whoever closes gives up the right to write.
     pub fn close_clean(&mut self) -> Result<()> {
+        let done = self.try_close_clean();
+        if done.is_err() {
+            self.discard();
+        }
+        done
+    }
+
+    fn try_close_clean(&mut self) -> Result<()> {
         self.publish()?;
         if self.options.read_only || !self.attach()? {
             return Ok(());
@@ -137,11 +162,7 @@ impl Handle {
         durable &= writer.slot_durable;
         if !durable {
             drop(writer);
-            self.file
-                .sync(SyncKind::Data)
-                .map_err(|e| self.sync_failed(&shared, e))?;
-            writer = shared.writer.lock();
-            writer.synced(tip, &shared);
+            writer = self.sync_settled(&shared, tip, SyncKind::Data)?;
         }
         writer.write_slot(&*self.file, tip, CLEAN)?;
         let end = shared.state.read().tail_off;
@@ -163,6 +184,14 @@ pub(crate) fn reserve_behind(tail: u64) -> u64 {
 }
 
 impl Writer {
+    /// A sync failed, and what it dropped is not written again: nothing is known to be durable until it is.
+    pub(crate) fn owes(&mut self) {
+        self.owed = true;
+        // What was found durable may rest on what is gone.
+        self.durable = None;
+        self.slot_durable = false;
+    }
+
     /// After a sync: `tip` is durable, and so is the newest slot.
     fn synced(&mut self, tip: Tip, shared: &Shared) {
         if self.owed {

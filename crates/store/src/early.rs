@@ -12,6 +12,7 @@
 //! - Memory is bounded ([`BUDGET_BYTES`]), and so is work done in vain: what does not fit is encoded by the checkpoint. A bulk load's pages are.
 //! - Nobody waits here: who meets the lock taken does without.
 
+use crate::codec::Dictionary;
 use crate::codec::family::Family;
 use crate::format::record::Record;
 use crate::pending::{EncodeSettings, Frame, Job, encode_batch};
@@ -36,14 +37,23 @@ pub(crate) struct EarlyFrame {
     pub(crate) record: Record,
     pub(crate) payload: Vec<u8>,
     pub(crate) family: Family,
+    /// What it was coded with, if anything.
+    dict: Option<Arc<Dictionary>>,
     pages: u32,
     reserved: usize,
+}
+
+/// The dictionary of that number with which pages of the family are coded.
+fn dictionary(set: &EncodeSettings, family: Family, id: u32) -> Option<&Arc<Dictionary>> {
+    let of = |family| set.dicts.get(&family).into_iter().flatten();
+    of(family).chain(of(Family::OTHER)).find(|d| d.id() == id)
 }
 
 impl EarlyFrame {
     /// A frame of one page that was coded with these settings.
     pub(crate) fn of(frame: Frame, set: &EncodeSettings) -> EarlyFrame {
         EarlyFrame {
+            dict: dictionary(set, frame.family, frame.record.model).cloned(),
             record: frame.record,
             payload: frame.payload,
             family: frame.family,
@@ -53,16 +63,15 @@ impl EarlyFrame {
     }
 
     /// Whether a commit with these settings may use it: its dictionary is still one that its family gets, and the database is, for
-    /// scrubbing, what it was.
+    /// scrubbing, what it was. The same number alone does not do: that of a dictionary whose commit was given up may be another's by now.
     pub(crate) fn holds(&self, set: &EncodeSettings) -> bool {
-        let known = |family| {
-            set.dicts
-                .get(&family)
-                .is_some_and(|all| all.iter().any(|d| d.id() == self.record.model))
-        };
+        let known = self.dict.as_ref().is_some_and(|mine| {
+            dictionary(set, self.family, mine.id())
+                .is_some_and(|now| Arc::ptr_eq(now, mine) || now.bytes() == mine.bytes())
+        });
         self.reserved == set.reserved
             && set.pages <= self.pages.saturating_add(GROWTH_PAGES)
-            && (self.record.model == 0 || known(self.family) || known(Family::OTHER))
+            && (self.record.model == 0 || known)
     }
 }
 
@@ -211,6 +220,8 @@ impl Early {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::codec::CodecId;
+    use crate::format::record::Kind;
     use crate::{CodecChoice, Handle, Options};
     use densite_disk::{OpenMode, RealFile};
     use std::time::{Duration, Instant};
@@ -307,6 +318,34 @@ mod tests {
         assert!(report.problems.is_empty(), "{:?}", report.problems);
         early.forget();
         assert_eq!(early.ready(), 0);
+    }
+
+    /// Another process may have given the number of a dictionary whose commit was never made here.
+    #[test]
+    fn a_frame_of_another_dictionary_of_the_same_number_is_of_no_use() {
+        let (_dir, mut handle, _early) = store(1);
+        handle.write_at(&page(7), 0).expect("writes");
+        let set = handle.encode_settings().expect("settings");
+        let with = |bytes: &[u8]| {
+            let dict = Dictionary::new(5, CodecId::ZSTD_DICT, bytes.to_vec());
+            EncodeSettings {
+                dicts: Arc::new([(Family::OTHER, vec![Arc::new(dict)])].into()),
+                ..set.clone()
+            }
+        };
+        let frame = Frame {
+            record: Record {
+                model: 5,
+                ..Record::plain(Kind::Frame, 1, 1)
+            },
+            payload: Vec::new(),
+            seqs: vec![1],
+            family: Family::of(&page(7)),
+        };
+        let early = EarlyFrame::of(frame, &with(b"what one has learned"));
+        assert!(early.holds(&with(b"what one has learned")));
+        assert!(!early.holds(&with(b"what another has learned")));
+        assert!(!early.holds(&set));
     }
 
     /// What giving space back codes anew keeps every byte; what SQLite writes next need not.

@@ -50,7 +50,7 @@ pub(crate) struct Writer {
     pub(crate) merging: Merging,
     /// The newest commit that a sync of this process made durable.
     pub(crate) durable: Option<Tip>,
-    /// A sync failed when another had the writer's right: what it may have dropped is still to be written again.
+    /// A sync failed, and what it may have dropped is still to be written again: see `again`.
     pub(crate) owed: bool,
     /// The newest slot in the file, and its block.
     pub(crate) slot: (usize, Slot),
@@ -431,9 +431,15 @@ impl Shared {
         self.dicts.lock().get(&id).cloned()
     }
 
-    /// Makes a dictionary known before any commit names it.
+    /// Makes a dictionary known before any commit names it. If none ever does, it is to be forgotten.
     pub(crate) fn add_dictionary(&self, dict: &Arc<Dictionary>) {
         self.dicts.lock().insert(dict.id(), Arc::clone(dict));
+    }
+
+    /// Forgets a dictionary whose commit was given up: other processes do not know of it, and one of them may give its number to
+    /// another.
+    pub(crate) fn forget_dictionary(&self, id: u32) {
+        self.dicts.lock().remove(&id);
     }
 }
 

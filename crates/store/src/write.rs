@@ -159,6 +159,9 @@ impl Handle {
     pub fn discard(&mut self) {
         let Some(p) = self.pending.take() else { return };
         if let Some(shared) = &self.shared {
+            for dict in &p.new_dicts {
+                shared.forget_dictionary(dict.id);
+            }
             let mut writer = shared.writer.lock();
             // What lies in those places may look like a commit of this writer.
             writer.epoch = densite_disk::random::random_u64()

@@ -408,6 +408,29 @@ fn a_failed_sync_without_the_right_is_made_good_by_who_writes_next() {
     }
 }
 
+/// Who gives back next is waited for by nothing but what was dropped: that he writes again himself, though he has nothing else to write.
+#[test]
+fn giving_back_goes_on_after_a_failed_sync_without_the_right() {
+    let disk = SimDisk::new(1);
+    let mut worker = open(&disk, "process");
+    let rounds = scattered(&mut worker, 1000, 3);
+    while worker.merge_step(&REST).expect("merge").next != MergeNext::Slot {}
+    disk.fail(Fault::new(FaultKind::Io, Op::Sync));
+    let failed = worker.sync_published().expect_err("the sync fails");
+    worker.leave_failed_sync(failed);
+    let mut next = open(&disk, "process");
+    let asked = std::cell::Cell::new(0);
+    let budget = MergeBudget {
+        stop: &|| asked.replace(asked.get() + 1) > 10_000,
+        ..REST
+    };
+    let given = next.give_back(&budget).expect("give back");
+    assert!(given.done, "it would go on for ever: {given:?}");
+    same(&mut next, &rounds);
+    drop((worker, next));
+    same(&mut open(&disk.power_cut(1), "after"), &rounds);
+}
+
 /// Damage is not given a new checksum: the frame stays where it is, is reported, and is an error as before; so is what else is in
 /// its unit, but nothing more.
 #[test]

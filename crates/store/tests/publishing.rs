@@ -135,3 +135,29 @@ fn a_tip_that_was_written_though_the_write_failed() {
         whole(&disk, "in the end");
     }
 }
+
+/// Who closes gives up the right to write, whether or not the closing did all it wanted: what it left pending would hide what others publish.
+#[test]
+fn a_close_that_fails_leaves_nothing_pending() {
+    let disk = SimDisk::new(1);
+    let mut closing = handle(file(&disk), "one process");
+    for round in 0..10 {
+        closing.write_at(&page(0, round), 0).expect("write");
+        closing.publish().expect("publish");
+    }
+    // It folds the map for those who open the file next.
+    disk.fail(Fault::new(FaultKind::Io, Op::Write).forever());
+    assert!(closing.close_clean().is_err());
+    disk.clear_faults();
+    assert!(!closing.has_pending());
+    let mut other = handle(file(&disk), "another");
+    other.write_at(&page(0, 10), 0).expect("write");
+    other.write_at(&page(1, 10), PAGE as u64).expect("write");
+    other.publish().expect("publish");
+    for number in 0..2 {
+        let mut got = vec![0; PAGE];
+        let n = closing.read_at(&mut got, number * PAGE as u64);
+        assert_eq!(n.expect("read"), PAGE);
+        assert!(got == page(number, 10), "page {}", number + 1);
+    }
+}

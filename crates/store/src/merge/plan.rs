@@ -124,7 +124,8 @@ impl Ground<'_> {
         }
         // Whatever else is due: what can be cut off is no matter of it.
         let behind = self.file.saturating_sub(self.tail + self.reserve);
-        let cut = self.tail - end;
+        // What a file says of its end need not be so.
+        let cut = self.tail.saturating_sub(end);
         let rest = if cut >= UNIT_LEN.min(self.tail / 64 + 1) || behind >= UNIT_LEN {
             Plan::Cut
         } else {

@@ -5,6 +5,7 @@
 //! commit, and in the slot. So commits of others in between cost another round and nothing else.
 
 use super::{MergeBudget, MergeNext};
+use crate::again;
 use crate::durable::reserve_behind;
 use crate::error::{Damage, Error, Result};
 use crate::handle::Handle;
@@ -42,7 +43,7 @@ impl GivenBack {
 /// A sync that failed while nobody had the writer's right: see [`Handle::after_failed_sync`].
 #[derive(Debug)]
 #[must_use = "what the disk has dropped must be written again"]
-pub struct SyncFailed(densite_disk::Error);
+pub struct SyncFailed(pub(crate) densite_disk::Error);
 
 impl Handle {
     /// Gives back what the limit says, in as many rounds as it takes; `stop` is asked between them too.
@@ -132,11 +133,7 @@ impl Handle {
     /// This handle answers [`Error::Poisoned`] from now on. Returns the sync's error.
     pub fn leave_failed_sync(&mut self, failed: SyncFailed) -> Error {
         if let Some(shared) = &self.shared {
-            let mut writer = shared.writer.lock();
-            writer.owed = true;
-            // What was found durable may rest on what is gone.
-            writer.durable = None;
-            writer.slot_durable = false;
+            shared.writer.lock().owes();
         }
         self.poison(failed.0)
     }
@@ -155,8 +152,10 @@ impl Handle {
         let shared = self.shared()?;
         shared.refresh(&*self.file)?;
         let mut writer = shared.writer.lock();
-        writer.reread_slot(&*self.file)?;
         let tip = shared.state.read().tip;
+        // Nothing would ever count as durable else, and whoever waits for that would go on for ever.
+        again::settle(&mut writer, &*self.file, shared.salt, &tip)?;
+        writer.reread_slot(&*self.file)?;
         if writer.slot.1.tip == tip {
             return Ok(!writer.slot_durable);
         }

@@ -3,7 +3,7 @@
 use super::fold::fold_map;
 use crate::error::{Error, Result};
 use crate::format::TIP_OFF;
-use crate::format::record::{Kind, RECORD_LEN, Record};
+use crate::format::record::{Kind, MAX_PAYLOAD, RECORD_LEN, Record};
 use crate::format::tip::{TIP_LEN, Tip};
 use crate::format::trailer::{OPEN_END, Trailer, payload_len};
 use crate::map::Entry;
@@ -63,8 +63,9 @@ pub(super) fn commit(
     tuning: &Tuning,
 ) -> Result<u64> {
     let state = shared.state.read().clone_for_commit();
+    // The caller has just made sure of it: what cannot be accounted for is not said to be published.
     let Some((_, mut space)) = writer.space.take() else {
-        return Ok(0);
+        return Err(Error::Overtaken);
     };
     let deltas = deltas(shared, file, &state, p)?;
     let same = p.logical_len == state.logical_len
@@ -89,7 +90,8 @@ pub(super) fn commit(
     let fold = besides.fold
         || deltas.len() > tuning.fold_deltas
         || state.overlay_len + deltas.len() > tuning.fold_entries
-        || state.trailer_bytes > tuning.fold_trailer_bytes;
+        || state.trailer_bytes > tuning.fold_trailer_bytes
+        || payload_len(None, 0, p.new_dicts.len(), deltas.len()) > MAX_PAYLOAD as usize / 2;
     let mut trailer = Trailer {
         commit: p.commit,
         epoch: writer.epoch,
@@ -130,6 +132,11 @@ pub(super) fn commit(
         trailer.dicts.len(),
         trailer.deltas.len(),
     );
+    if most > MAX_PAYLOAD as usize {
+        return Err(Error::Setting(format!(
+            "the stored file is too large: the record of this commit would take {most} bytes, and {MAX_PAYLOAD} is the most that can be read"
+        )));
+    }
     appender.make_room(&mut space, (RECORD_LEN + most) as u64, p.commit)?;
     let pieces = appender.pieces_with(0).len();
     let len = (RECORD_LEN + payload_len(chunks, pieces, trailer.dicts.len(), trailer.deltas.len()))
@@ -225,10 +232,13 @@ fn deltas(
     p: &Pending,
 ) -> Result<Vec<(u32, Entry)>> {
     let stored = |(page, w): (&u32, &PendingPage)| match w {
-        PendingPage::Stored(e) => Some((*page, *e)),
-        PendingPage::Raw { .. } => None,
+        PendingPage::Stored(e) => Ok((*page, *e)),
+        // All are by now, unless encoding or placing some of them failed: without them it is not what was written.
+        PendingPage::Raw { .. } => Err(Error::Setting(format!(
+            "page {page} was not stored by an earlier attempt; write it again or give the transaction up"
+        ))),
     };
-    let mut deltas: Vec<(u32, Entry)> = p.pages.iter().filter_map(stored).collect();
+    let mut deltas: Vec<(u32, Entry)> = p.pages.iter().map(stored).collect::<Result<_>>()?;
     let now = shared.state.read();
     for page in p.visible + 1..=state.pages {
         let Ok(page) = u32::try_from(page) else { break };

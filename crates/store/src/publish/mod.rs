@@ -54,15 +54,11 @@ impl Handle {
         self.finish_batches()?;
         self.regrain()?;
         let shared = self.shared()?;
-        {
-            let mut writer = shared.writer.lock();
-            let state = shared.state.read();
-            writer.account(&shared, &*self.file, &state)?;
-        }
         let Some(p) = &mut self.pending else {
             return Ok(0);
         };
         let mut writer = shared.writer.lock();
+        writer.account(&shared, &*self.file, &shared.state.read())?;
         let written = commit::commit(
             &shared,
             &mut writer,
@@ -80,5 +76,35 @@ impl Handle {
             }
         }
         Ok(written)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::pending::PendingPage;
+    use crate::{Handle, Options};
+    use densite_disk::{OpenMode, RealFile};
+
+    /// As it would be if encoding it had failed.
+    #[test]
+    fn a_page_without_a_frame_is_not_left_out_of_a_commit() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let file = RealFile::open(dir.path().join("x.db"), OpenMode::Create).expect("opens");
+        let mut handle = Handle::open(Box::new(file), "x", Options::default()).expect("a store");
+        handle.write_at(&[1; 4096], 0).expect("writes");
+        let lost = PendingPage::Raw {
+            seq: 0,
+            bytes: [2; 4096].into(),
+        };
+        let pending = handle.pending.as_mut().expect("just written");
+        pending.pages.insert(2, lost);
+        let refused = handle.publish().expect_err("a page is missing");
+        assert!(refused.to_string().starts_with("page 2 "), "{refused}");
+        // Written again it is there.
+        handle.write_at(&[2; 4096], 4096).expect("writes");
+        handle.publish().expect("publishes");
+        let mut read = [0; 4096];
+        handle.read_at(&mut read, 4096).expect("reads");
+        assert_eq!(read, [2; 4096]);
     }
 }

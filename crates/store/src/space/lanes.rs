@@ -55,7 +55,8 @@ impl Space {
 
     /// Bytes that are aside.
     pub(crate) fn aside_bytes(&self) -> u64 {
-        self.lanes.aside.map_or(0, |(start, end)| end - start)
+        let aside = self.lanes.aside;
+        aside.map_or(0, |(start, end)| end.saturating_sub(start))
     }
 }
 

@@ -1,0 +1,161 @@
+//! What a failed sync has dropped is written again before anybody calls it durable, whoever's sync it was.
+
+use densite_disk::sim::{Fault, FaultKind, SimDisk, SimFile};
+use densite_disk::{File, Op, OpenMode, SyncKind};
+use densite_store::{CodecChoice, Error, Handle, Options};
+use parking_lot::Mutex;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+const PATH: &str = "/a.db";
+const PAGE: usize = 4096;
+const PAGES: u64 = 12;
+const SEEDS: u64 = 16;
+
+fn open(disk: &SimDisk) -> Handle {
+    open_with(disk, Box::new(|| ()))
+}
+
+/// Something happens before each of its syncs.
+fn open_with(disk: &SimDisk, before: Box<dyn Fn() + Send + Sync>) -> Handle {
+    let file = disk.open(PATH, OpenMode::Create).expect("open");
+    disk.sync_dir("/").expect("sync dir");
+    let options = Options {
+        threads: 0,
+        codec: CodecChoice::Raw,
+        ..Options::default()
+    };
+    Handle::open(Box::new(Beforehand { file, before }), "process", options).expect("open")
+}
+
+struct Beforehand {
+    file: SimFile,
+    before: Box<dyn Fn() + Send + Sync>,
+}
+
+impl File for Beforehand {
+    fn read_at(&self, buf: &mut [u8], offset: u64) -> densite_disk::Result<usize> {
+        self.file.read_at(buf, offset)
+    }
+
+    fn write_at(&self, buf: &[u8], offset: u64) -> densite_disk::Result<()> {
+        self.file.write_at(buf, offset)
+    }
+
+    fn set_len(&self, len: u64) -> densite_disk::Result<()> {
+        self.file.set_len(len)
+    }
+
+    fn sync(&self, kind: SyncKind) -> densite_disk::Result<()> {
+        (self.before)();
+        self.file.sync(kind)
+    }
+
+    fn len(&self) -> densite_disk::Result<u64> {
+        self.file.len()
+    }
+}
+
+fn put(handle: &mut Handle, mark: u8) {
+    for n in 0..PAGES {
+        handle
+            .write_at(&[mark; PAGE], n * PAGE as u64)
+            .expect("write");
+    }
+    handle.publish().expect("publish");
+}
+
+/// A file with a commit that is durable and named by a slot, and one that is not synced.
+fn begun(disk: &SimDisk) -> Handle {
+    let mut writer = open(disk);
+    for mark in [1, 2] {
+        put(&mut writer, mark);
+        writer.sync(SyncKind::Data).expect("sync");
+    }
+    put(&mut writer, 3);
+    writer
+}
+
+/// Somebody who comes later syncs: what is there then is promised.
+fn is_promised(disk: &SimDisk, seed: u64) {
+    let mut later = open(disk);
+    later.sync(SyncKind::Data).expect("sync");
+    drop(later);
+    is_there(disk, seed);
+}
+
+/// After a power cut.
+fn is_there(disk: &SimDisk, seed: u64) {
+    let mut after = open(&disk.power_cut(seed));
+    for n in 0..PAGES {
+        let mut got = [0; PAGE];
+        after
+            .read_at(&mut got, n * PAGE as u64)
+            .unwrap_or_else(|e| panic!("seed {seed}, page {}: {e}", n + 1));
+        assert!(got == [3; PAGE], "seed {seed}, page {}: {}", n + 1, got[0]);
+    }
+    let report = after.check(&mut |_, _| true).expect("check");
+    assert_eq!(report.problems, vec![], "seed {seed}");
+}
+
+#[test]
+fn of_who_has_not_the_right_to_write() {
+    for seed in 0..SEEDS {
+        let disk = SimDisk::new(seed);
+        let writer = begun(&disk);
+        let mut beside = open(&disk);
+        disk.fail(Fault::new(FaultKind::Io, Op::Sync));
+        assert!(beside.sync_seen(SyncKind::Data).is_err());
+        assert!(matches!(
+            beside.sync_seen(SyncKind::Data),
+            Err(Error::Poisoned)
+        ));
+        drop(beside);
+        is_promised(&disk, seed);
+        drop(writer);
+    }
+}
+
+#[test]
+fn of_a_writer_who_could_not_write_it_again_himself() {
+    for seed in 0..SEEDS {
+        let disk = SimDisk::new(seed);
+        let mut writer = begun(&disk);
+        let beside = open(&disk);
+        disk.fail(Fault::new(FaultKind::Io, Op::Sync));
+        disk.fail(Fault::new(FaultKind::Io, Op::Write));
+        assert!(writer.sync(SyncKind::Data).is_err());
+        assert_eq!(disk.fault_hits(), 2, "the sync, and writing again");
+        drop(writer);
+        is_promised(&disk, seed);
+        drop(beside);
+    }
+}
+
+/// It failed while the writer's own sync was on its way, which finds nothing to do then.
+#[test]
+fn of_another_while_the_writer_syncs() {
+    for (seed, by_slot) in (0..SEEDS).flat_map(|seed| [(seed, false), (seed, true)]) {
+        let disk = SimDisk::new(seed);
+        drop(begun(&disk));
+        let beside = Arc::new(Mutex::new(open(&disk)));
+        let armed = Arc::new(AtomicBool::new(true));
+        let fails = {
+            let (disk, beside) = (disk.clone(), Arc::clone(&beside));
+            move || {
+                if armed.swap(false, Ordering::SeqCst) {
+                    disk.fail(Fault::new(FaultKind::Io, Op::Sync));
+                    assert!(beside.lock().sync_seen(SyncKind::Data).is_err());
+                }
+            }
+        };
+        let mut writer = open_with(&disk, Box::new(fails));
+        let done = match by_slot {
+            true => writer.make_reusable(),
+            false => writer.sync(SyncKind::Data),
+        };
+        done.expect("sync");
+        is_there(&disk, seed);
+        drop((writer, beside));
+    }
+}
