@@ -5,7 +5,7 @@ use super::fold::Folder;
 use super::overlay::{Bounds, Overlay};
 use super::plan::{GUARD, ORDERED, POINT};
 use densite_log::Seq;
-use densite_sqlite::{Connection, OwnedStatement, Result, TableCursor, Value, ValueRef};
+use densite_sqlite::{Arguments, Connection, OwnedStatement, Result, TableCursor, Value, ValueRef};
 use std::cmp::Ordering;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -237,7 +237,7 @@ impl TableCursor for Cursor {
         connection: &Connection,
         number: i32,
         _: &str,
-        values: &[ValueRef<'_>],
+        arguments: Arguments<'_>,
     ) -> Result<()> {
         if self.base.is_some() {
             // The one scan of this cursor has the snapshot of the other.
@@ -246,7 +246,7 @@ impl TableCursor for Cursor {
         self.clear();
         let found = match number & !ORDERED {
             0 => Some((number, Bounds::default())),
-            _ => self.reading.bounds(number, values),
+            _ => arguments.with(|values| self.reading.bounds(number, values)),
         };
         match found {
             Some((number, bounds)) => self.begin(connection, number, &bounds),
