@@ -10,8 +10,8 @@ use densite_sqlite::ValueRef;
 /// The values of a column, NULLs as zeros or empty.
 #[derive(Debug)]
 pub(crate) enum Values {
-    /// Only NULL so far.
-    Unknown,
+    /// Only NULL so far: so many.
+    Unknown(usize),
     Integers(Vec<i64>),
     Reals(Vec<f64>),
     Strings {
@@ -25,7 +25,6 @@ pub(crate) enum Values {
 /// A column of a batch that is being filled.
 #[derive(Debug)]
 pub(crate) struct Column {
-    pub(crate) rows: usize,
     pub(crate) values: Values,
     /// Which are not NULL; made at the first NULL.
     pub(crate) valid: Option<BitsBuilder>,
@@ -44,7 +43,7 @@ fn strings(rows: usize, text: bool) -> Values {
 impl Values {
     fn of(kind: Kind, rows: usize) -> Values {
         match kind {
-            Kind::Null => Values::Unknown,
+            Kind::Null => Values::Unknown(rows),
             Kind::Integer => Values::Integers(vec![0; rows]),
             Kind::Real => Values::Reals(vec![0.0; rows]),
             Kind::Text => strings(rows, true),
@@ -54,11 +53,20 @@ impl Values {
 
     pub(crate) fn kind(&self) -> Kind {
         match self {
-            Values::Unknown => Kind::Null,
+            Values::Unknown(_) => Kind::Null,
             Values::Integers(_) => Kind::Integer,
             Values::Reals(_) => Kind::Real,
             Values::Strings { text: true, .. } => Kind::Text,
             Values::Strings { text: false, .. } => Kind::Blob,
+        }
+    }
+
+    fn rows(&self) -> usize {
+        match self {
+            Values::Unknown(rows) => *rows,
+            Values::Integers(values) => values.len(),
+            Values::Reals(values) => values.len(),
+            Values::Strings { ends, .. } => ends.len().saturating_sub(1),
         }
     }
 }
@@ -68,13 +76,12 @@ impl Column {
     pub(crate) fn new(kind: Option<Kind>, room: usize) -> Column {
         let mut values = Values::of(kind.unwrap_or(Kind::Null), 0);
         match &mut values {
-            Values::Unknown => {}
+            Values::Unknown(_) => {}
             Values::Integers(values) => values.reserve_exact(room),
             Values::Reals(values) => values.reserve_exact(room),
             Values::Strings { ends, .. } => ends.reserve_exact(room),
         }
         Column {
-            rows: 0,
             values,
             valid: None,
             settled: kind.is_some(),
@@ -83,10 +90,33 @@ impl Column {
 
     /// Gives a column of NULLs its type.
     pub(crate) fn settle(&mut self, kind: Kind) {
-        if matches!(self.values, Values::Unknown) {
-            self.values = Values::of(kind, self.rows);
+        if let Values::Unknown(rows) = self.values {
+            self.values = Values::of(kind, rows);
         }
         self.settled = true;
+    }
+
+    /// How many values there are.
+    pub(crate) fn rows(&self) -> usize {
+        self.values.rows()
+    }
+
+    /// The values, where they are integers and none is NULL so far.
+    #[inline]
+    pub(crate) fn integers(&mut self) -> Option<&mut Vec<i64>> {
+        match (&mut self.values, &self.valid) {
+            (Values::Integers(values), None) => Some(values),
+            _ => None,
+        }
+    }
+
+    /// The values, where they are floating point and none is NULL so far.
+    #[inline]
+    pub(crate) fn reals(&mut self) -> Option<&mut Vec<f64>> {
+        match (&mut self.values, &self.valid) {
+            (Values::Reals(values), None) => Some(values),
+            _ => None,
+        }
     }
 
     /// Adds a value; an error says why it does not fit.
@@ -123,25 +153,25 @@ impl Column {
         if let Some(valid) = &mut self.valid {
             valid.push(true);
         }
-        self.rows += 1;
         Ok(())
     }
 
+    #[inline(never)]
     fn push_null(&mut self) -> Result<(), String> {
+        let rows = self.rows();
         match &mut self.values {
-            Values::Unknown => {}
+            Values::Unknown(rows) => *rows += 1,
             Values::Integers(values) => values.push(0),
             Values::Reals(values) => values.push(0.0),
             Values::Strings { ends, .. } => ends.push(ends.last().copied().unwrap_or(0)),
         }
-        let rows = self.rows;
         let valid = self.valid.get_or_insert_with(|| BitsBuilder::ones(rows));
         valid.push(false);
-        self.rows += 1;
         Ok(())
     }
 
     /// Adds a value of another type than the column's, which may change its type while that is not settled.
+    #[inline(never)]
     fn push_other(&mut self, value: ValueRef<'_>) -> Result<(), String> {
         if let (Values::Reals(_), ValueRef::Integer(n)) = (&self.values, value) {
             let x = exact(n).ok_or_else(|| {
@@ -174,10 +204,9 @@ impl Column {
 
     /// Turns what there is into another type.
     fn become_kind(&mut self, kind: Kind) -> Result<(), String> {
-        let rows = self.rows;
-        let values = std::mem::replace(&mut self.values, Values::Unknown);
+        let values = std::mem::replace(&mut self.values, Values::Unknown(0));
         self.values = match (values, kind) {
-            (Values::Unknown, kind) => Values::of(kind, rows),
+            (Values::Unknown(rows), kind) => Values::of(kind, rows),
             (Values::Integers(values), Kind::Real) => {
                 let inexact = values.iter().find(|n| exact(**n).is_none());
                 if let Some(n) = inexact {

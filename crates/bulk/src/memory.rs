@@ -75,6 +75,16 @@ impl<T: Plain> Slice<T> {
     }
 }
 
+impl<T> Clone for Slice<T> {
+    fn clone(&self) -> Slice<T> {
+        Slice {
+            ptr: self.ptr,
+            len: self.len,
+            _owner: Arc::clone(&self._owner),
+        }
+    }
+}
+
 impl<T: Plain> From<Vec<T>> for Slice<T> {
     fn from(values: Vec<T>) -> Slice<T> {
         let owner = Arc::new(values);

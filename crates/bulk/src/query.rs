@@ -253,10 +253,7 @@ impl Query {
                 filling = sink.take().ok_or_else(gone)?;
                 more
             }
-            None => statement.rows(|row: &Row<'_>| {
-                let columns = 0..filling.columns.len();
-                Ok(filling.push(columns.map(|i| row.column(i))))
-            }),
+            None => statement.rows(|row: &Row<'_>| Ok(filling.push(row))),
         };
         let failed = filling.failed.take();
         // What has failed or ended holds no transaction open.

@@ -9,7 +9,7 @@ use densite_sqlite::{PerProcess, ValueRef};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 
 /// Columns that a set can have: the table-valued function declares that many.
 pub const COLUMNS_MAX: usize = 999;
@@ -49,8 +49,8 @@ pub struct Set {
     order: Option<Vec<Place>>,
     /// The columns of numbers in that order: reading them by place would wait for memory at every value.
     gathered: Vec<Option<Chunk>>,
-    /// The row that was read last.
-    at: AtomicU64,
+    /// The row that was read last, counted in the order of reading.
+    at: AtomicUsize,
     progress: Option<Progress>,
     /// Where more rows come from, and how many came.
     source: Option<(Stream, u64)>,
@@ -212,7 +212,7 @@ impl Set {
 
     /// The number of the row that was read last, as the caller handed them in.
     pub fn last_row(&self) -> u64 {
-        let place = Place(self.at.load(Ordering::Relaxed));
+        let place = self.place_of(self.at.load(Ordering::Relaxed));
         let first = self
             .batches
             .get(place.batch())
@@ -222,7 +222,7 @@ impl Set {
 
     /// The value of the row that was read last, in words.
     pub fn last_value(&self, column: usize) -> String {
-        let place = Place(self.at.load(Ordering::Relaxed));
+        let place = self.place_of(self.at.load(Ordering::Relaxed));
         let chunk = self
             .batches
             .get(place.batch())
@@ -253,16 +253,26 @@ impl Set {
         chunk.map_or(ValueRef::Null, |chunk| chunk.get(place.row()))
     }
 
-    /// The value of a row in the order of reading: the row at `ordinal`, which lies at `place`.
-    #[inline]
-    pub(crate) fn value_read(&self, ordinal: usize, place: Place, column: usize) -> ValueRef<'_> {
-        match self.gathered.get(column) {
-            Some(Some(chunk)) => chunk.get(ordinal),
-            _ => self.value(place, column),
-        }
+    /// A column that was copied in the order of reading.
+    pub(crate) fn gathered(&self, column: usize) -> Option<&Chunk> {
+        self.gathered.get(column)?.as_ref()
     }
 
-    #[inline]
+    /// Where the row lies that is read as the one at `ordinal`.
+    pub(crate) fn place_of(&self, ordinal: usize) -> Place {
+        if let Some(order) = &self.order {
+            return order.get(ordinal).copied().unwrap_or(Place::new(0, 0));
+        }
+        let mut row = ordinal;
+        for batch in 0..self.batches.len() {
+            match row.checked_sub(self.rows_of(batch)) {
+                Some(beyond) => row = beyond,
+                None => return Place::new(batch, row),
+            }
+        }
+        Place::new(self.batches.len(), 0)
+    }
+
     pub(crate) fn rows_of(&self, batch: usize) -> usize {
         let columns = self.batches.get(batch).map(|(_, columns)| columns);
         columns
@@ -271,8 +281,8 @@ impl Set {
     }
 
     #[inline]
-    pub(crate) fn set_last(&self, place: Place) {
-        self.at.store(place.0, Ordering::Relaxed);
+    pub(crate) fn set_last(&self, ordinal: usize) {
+        self.at.store(ordinal, Ordering::Relaxed);
     }
 
     /// Tells how far reading is; false to stop.

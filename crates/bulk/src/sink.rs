@@ -14,8 +14,8 @@
 
 use crate::build::Column;
 use densite_sqlite::{
-    Code, Connection, Error, Existence, Operator, Origin, Plan, Result, TableCursor, ValueRef,
-    VirtualTable, create_module,
+    Arguments, Code, Connection, Error, Existence, Operator, Origin, Plan, Result, Row,
+    TableCursor, ValueRef, VirtualTable, create_module,
 };
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
@@ -29,6 +29,52 @@ const COLUMNS_MAX: usize = 15;
 pub(crate) const BATCH_ROWS: usize = 1 << 16;
 /// Bytes of text and blobs after which a batch ends.
 const BATCH_BYTES: usize = 32 << 20;
+
+/// The values of a row, by column.
+pub(crate) trait Values {
+    /// The value of a column.
+    fn value(&self, column: usize) -> ValueRef<'_>;
+    /// The value of a column, if it is an integer.
+    fn integer(&self, column: usize) -> Option<i64>;
+    /// The value of a column, if it is a floating-point number.
+    fn real(&self, column: usize) -> Option<f64>;
+}
+
+/// What the sink is called with: its handle, then the row.
+impl Values for Arguments<'_> {
+    #[inline]
+    fn value(&self, column: usize) -> ValueRef<'_> {
+        self.get(column + 1)
+    }
+
+    #[inline]
+    fn integer(&self, column: usize) -> Option<i64> {
+        Arguments::integer(self, column + 1)
+    }
+
+    #[inline]
+    fn real(&self, column: usize) -> Option<f64> {
+        Arguments::real(self, column + 1)
+    }
+}
+
+/// The row that a statement stands on.
+impl Values for Row<'_> {
+    fn value(&self, column: usize) -> ValueRef<'_> {
+        self.column(column)
+    }
+
+    fn integer(&self, column: usize) -> Option<i64> {
+        self.column(column).as_i64()
+    }
+
+    fn real(&self, column: usize) -> Option<f64> {
+        match self.column(column) {
+            ValueRef::Real(x) => Some(x),
+            _ => None,
+        }
+    }
+}
 
 /// A batch that is being filled.
 pub(crate) struct Filling {
@@ -51,8 +97,21 @@ impl Filling {
 
     /// Adds a row; false where no further one may come, because the batch is full or a value did not fit.
     #[inline]
-    pub(crate) fn push<'v>(&mut self, values: impl Iterator<Item = ValueRef<'v>>) -> bool {
-        for (i, (column, value)) in self.columns.iter_mut().zip(values).enumerate() {
+    pub(crate) fn push(&mut self, row: &impl Values) -> bool {
+        for (i, column) in self.columns.iter_mut().enumerate() {
+            // Numbers in a column of them, first of all: they are most of what there is in bulk.
+            if let Some(integers) = column.integers() {
+                if let Some(n) = row.integer(i) {
+                    integers.push(n);
+                    continue;
+                }
+            } else if let Some(reals) = column.reals()
+                && let Some(x) = row.real(i)
+            {
+                reals.push(x);
+                continue;
+            }
+            let value = row.value(i);
             if let ValueRef::Text(long) | ValueRef::Blob(long) = value {
                 self.bytes += long.len();
             }
@@ -157,7 +216,6 @@ struct Table;
 
 #[derive(Default)]
 struct Cursor {
-    handle: i64,
     sink: Option<Arc<Sink>>,
     filling: Option<Filling>,
     /// Whether the cursor has a row: the batch is full.
@@ -204,21 +262,21 @@ impl VirtualTable for Table {
 }
 
 impl Cursor {
-    /// Has the sink and its batch.
+    /// Has the sink that the first argument names, and its batch, which wants as many values as there are further ones.
     #[cold]
-    fn begin(&mut self, handle: i64) -> Result<()> {
-        if self.sink.is_none() || self.handle != handle {
-            self.give_back();
-            self.sink = SINKS.get().lock().get(&handle).cloned();
-            self.handle = handle;
-        }
+    fn begin(&mut self, arguments: &Arguments<'_>) -> Result<()> {
+        let handle = arguments.iter().next().and_then(ValueRef::as_i64);
+        self.sink = handle.and_then(|handle| SINKS.get().lock().get(&handle).cloned());
         self.filling = self.sink.as_ref().and_then(|sink| sink.take());
-        match self.filling {
-            Some(_) => Ok(()),
-            None => Err(Error::new(
-                Code::MISUSE,
-                "densite_sink is for the library itself; use densite.query",
-            )),
+        match &self.filling {
+            Some(filling) if filling.columns.len() + 1 == arguments.len() => Ok(()),
+            _ => {
+                self.give_back();
+                Err(Error::new(
+                    Code::MISUSE,
+                    "densite_sink is for the library itself; use densite.query",
+                ))
+            }
         }
     }
 
@@ -236,21 +294,16 @@ impl Drop for Cursor {
 }
 
 impl TableCursor for Cursor {
-    fn filter(&mut self, _: &Connection, _: i32, _: &str, values: &[ValueRef<'_>]) -> Result<()> {
-        let [ValueRef::Integer(handle), values @ ..] = values else {
-            return self.begin(0);
-        };
-        if self.filling.is_none() || self.handle != *handle {
-            self.begin(*handle)?;
+    #[inline]
+    fn filter(&mut self, _: &Connection, _: i32, _: &str, arguments: Arguments<'_>) -> Result<()> {
+        // The handle is the same for every row of a statement: it is looked at once for each batch.
+        if self.filling.is_none() {
+            self.begin(&arguments)?;
         }
         let Some(filling) = &mut self.filling else {
             return Ok(());
         };
-        if values.len() != filling.columns.len() {
-            self.give_back();
-            return self.begin(0);
-        }
-        self.is_full = !filling.push(values.iter().copied());
+        self.is_full = !filling.push(&arguments);
         if self.is_full {
             let has_failed = filling.failed.is_some();
             self.give_back();

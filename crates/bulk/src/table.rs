@@ -9,10 +9,12 @@
 //!
 //! A row's id is its place in the order in which rows are read, from 0 on.
 
+use crate::chunk::{Chunk, Data};
+use crate::memory::Slice;
 use crate::set::{COLUMNS_MAX, PROGRESS_ROWS, Place, Set, sets};
 use densite_sqlite::{
-    Code, Connection, Error, Existence, Operator, Origin, Plan, Result, TableCursor, ValueRef,
-    VirtualTable, create_module,
+    Arguments, Code, Connection, Error, Existence, Operator, Origin, Plan, Result, TableCursor,
+    ValueRef, VirtualTable, create_module,
 };
 use std::sync::Arc;
 
@@ -30,14 +32,46 @@ enum Columns {
     Of(i64),
 }
 
+/// A column of the batch that is read, where its values need no look at what they are: integers or double precision, none NULL. There are as many
+/// as rows, so that one is found by the row alone; the others are asked of the set.
+enum Lane {
+    Integers(Slice<i64>),
+    Reals(Slice<f64>),
+    Other,
+}
+
+impl Lane {
+    fn of(chunk: Option<&Chunk>) -> Lane {
+        match chunk {
+            Some(Chunk {
+                data: Data::I64(values),
+                valid: None,
+                ..
+            }) => Lane::Integers(values.clone()),
+            Some(Chunk {
+                data: Data::F64(values),
+                valid: None,
+                ..
+            }) => Lane::Reals(values.clone()),
+            _ => Lane::Other,
+        }
+    }
+}
+
 struct Cursor {
     /// The set of a table; a function's is told by its argument.
     fixed: Option<i64>,
     handle: i64,
     set: Option<Arc<Set>>,
+    rows: usize,
     /// How many rows were passed.
     passed: usize,
-    place: Place,
+    /// The columns of the batch that is read, or of the whole set where they were gathered, and the row in them.
+    lanes: Vec<Lane>,
+    row: usize,
+    batch: usize,
+    /// Up to here rows are passed by counting them: then another batch begins, progress is to be told, or all is over.
+    until: usize,
 }
 
 fn from_bulk(error: crate::Error) -> Error {
@@ -125,55 +159,102 @@ impl VirtualTable for Columns {
             },
             handle: 0,
             set: None,
+            rows: 0,
             passed: 0,
-            place: Place::new(0, 0),
+            lanes: Vec::new(),
+            row: 0,
+            batch: 0,
+            until: 0,
         })
     }
 }
 
 impl Cursor {
-    /// Goes to the row after those passed.
-    fn settle(&mut self) {
-        let Some(set) = &self.set else { return };
-        if let Some(order) = set.order() {
-            self.place = order.get(self.passed).copied().unwrap_or(Place::new(0, 0));
-        } else if self.passed == 0 {
-            self.place = Place::new(0, 0);
+    /// Goes to the row after those passed, which is the first of a batch, or one behind which progress was told.
+    #[cold]
+    fn turn(&mut self) {
+        self.until = self.passed;
+        let Some(set) = self.set.as_ref().filter(|_| self.passed < self.rows) else {
+            return;
+        };
+        set.set_last(self.passed);
+        let mut left = self.rows - self.passed;
+        if set.order().is_some() {
+            self.row = self.passed;
+            if self.passed == 0 {
+                let columns = 0..set.names().len();
+                self.lanes = columns.map(|i| Lane::of(set.gathered(i))).collect();
+            }
         } else {
-            let (batch, row) = (self.place.batch(), self.place.row() + 1);
-            self.place = if row < set.rows_of(batch) {
-                Place::new(batch, row)
-            } else {
-                Place::new(batch + 1, 0)
-            };
+            if self.passed == 0 {
+                (self.batch, self.row) = (0, 0);
+            } else if self.row >= set.rows_of(self.batch) {
+                (self.batch, self.row) = (self.batch + 1, 0);
+            }
+            left = set.rows_of(self.batch) - self.row;
+            if self.row == 0 {
+                let columns = set.batches().get(self.batch);
+                let columns = columns.map_or(&[][..], |(_, columns)| columns);
+                self.lanes = columns.iter().map(|chunk| Lane::of(Some(chunk))).collect();
+            }
         }
-        if self.passed < set.rows() {
-            set.set_last(self.place);
+        let untold = PROGRESS_ROWS - self.passed % PROGRESS_ROWS;
+        self.until = self.passed + left.min(untold);
+    }
+
+    /// A value that no lane has.
+    #[inline(never)]
+    fn other(&self, column: usize) -> ValueRef<'_> {
+        if column == COLUMNS_MAX {
+            return ValueRef::Integer(self.handle);
+        }
+        let Some(set) = &self.set else {
+            return ValueRef::Null;
+        };
+        match set.gathered(column) {
+            Some(chunk) => chunk.get(self.passed),
+            None => {
+                let own = Place::new(self.batch, self.row);
+                let place = set
+                    .order()
+                    .map_or(Some(&own), |order| order.get(self.passed));
+                place.map_or(ValueRef::Null, |place| set.value(*place, column))
+            }
         }
     }
 }
 
 impl TableCursor for Cursor {
-    fn filter(&mut self, _: &Connection, _: i32, _: &str, values: &[ValueRef<'_>]) -> Result<()> {
-        self.set = None;
-        self.passed = 0;
+    fn filter(&mut self, _: &Connection, _: i32, _: &str, arguments: Arguments<'_>) -> Result<()> {
+        (self.set, self.rows, self.passed, self.until) = (None, 0, 0, 0);
+        self.lanes.clear();
         let handle = self
             .fixed
-            .or_else(|| values.first().and_then(|value| value.as_i64()));
+            .or_else(|| arguments.iter().next().and_then(ValueRef::as_i64));
         self.handle = handle.ok_or_else(|| {
             Error::new(
                 Code::ERROR,
                 "densite_columns: it is used with a handle, densite_columns(?), the number that registering the columns gave",
             )
         })?;
-        self.set = Some(sets::get(self.handle).map_err(from_bulk)?);
-        self.settle();
+        let set = sets::get(self.handle).map_err(from_bulk)?;
+        self.rows = set.rows();
+        self.set = Some(set);
+        self.turn();
         Ok(())
     }
 
+    #[inline]
     fn next(&mut self) -> Result<()> {
         self.passed += 1;
-        self.settle();
+        self.row += 1;
+        if self.passed < self.until {
+            if let Some(set) = &self.set {
+                set.set_last(self.passed);
+            }
+            return Ok(());
+        }
+        self.turn();
         let due = self.passed.is_multiple_of(PROGRESS_ROWS) || self.is_at_end();
         match &self.set {
             Some(set) if due && !set.told(self.passed) => Err(Error::from(Code::INTERRUPT)),
@@ -181,20 +262,23 @@ impl TableCursor for Cursor {
         }
     }
 
+    #[inline]
     fn is_at_end(&self) -> bool {
-        self.set
-            .as_ref()
-            .is_none_or(|set| self.passed >= set.rows())
+        self.passed >= self.rows
     }
 
+    #[inline]
     fn column(&self, column: usize) -> Result<ValueRef<'_>> {
-        if column == COLUMNS_MAX {
-            return Ok(ValueRef::Integer(self.handle));
-        }
-        let set = self.set.as_ref();
-        Ok(set.map_or(ValueRef::Null, |set| {
-            set.value_read(self.passed, self.place, column)
-        }))
+        Ok(match self.lanes.get(column) {
+            Some(Lane::Integers(values)) => values
+                .get(self.row)
+                .map_or(ValueRef::Null, |n| ValueRef::Integer(*n)),
+            Some(Lane::Reals(values)) => match values.get(self.row) {
+                Some(x) if !x.is_nan() => ValueRef::Real(*x),
+                _ => ValueRef::Null,
+            },
+            _ => self.other(column),
+        })
     }
 
     fn row_id(&self) -> i64 {

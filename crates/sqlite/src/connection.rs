@@ -81,6 +81,7 @@ impl Connection {
     /// # Safety
     /// `db` is null or an open connection of this library that outlives what is made of
     /// this, and is used by this thread alone or serialised by SQLite.
+    #[inline]
     pub unsafe fn borrow(api: Api, db: *mut Db) -> Option<Connection> {
         Some(Connection {
             api,
@@ -514,6 +515,8 @@ impl Connection {
 }
 
 impl Drop for Connection {
+    // Most are lent, for a callback: nothing is to be done then.
+    #[inline]
     fn drop(&mut self) {
         if self.owned {
             // SAFETY: opened by us, closed once.

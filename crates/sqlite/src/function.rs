@@ -143,31 +143,6 @@ pub(crate) unsafe fn arguments_of<'a>(
         .collect()
 }
 
-/// Has a callback's body look at its arguments. Virtual tables are handed some for every row of a join: few of them take no memory of their own.
-///
-/// # Safety
-/// As [`arguments_of`], for the time of the call.
-#[inline]
-pub(crate) unsafe fn with_arguments<R>(
-    api: Api,
-    n: c_int,
-    arguments: *mut *mut RawValue,
-    body: impl FnOnce(&[ValueRef<'_>]) -> R,
-) -> R {
-    let mut few = [ValueRef::Null; 8];
-    match usize::try_from(n).ok().and_then(|n| few.get_mut(..n)) {
-        Some(few) => {
-            for (i, value) in few.iter_mut().enumerate() {
-                // SAFETY: one of the `n` values that the caller vouches for.
-                *value = unsafe { ValueRef::from_raw(api, *arguments.add(i)) };
-            }
-            body(few)
-        }
-        // SAFETY: as the caller vouches.
-        None => body(&unsafe { arguments_of(api, n, arguments) }),
-    }
-}
-
 /// Gives a context its result.
 ///
 /// # Safety

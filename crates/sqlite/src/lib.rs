@@ -53,6 +53,6 @@ pub use table::create_table_function;
 pub use value::{Value, ValueRef};
 pub use vfs::{Opened, Registered, Vfs, VfsFile, make_default, register_vfs, registered};
 pub use vtab::{
-    Change, Conflict, Constraint, Existence, Operator, Origin, Plan, TableCursor, VirtualTable,
-    create_module,
+    Arguments, Change, Conflict, Constraint, Existence, Operator, Origin, Plan, TableCursor,
+    VirtualTable, create_module,
 };

@@ -3,7 +3,9 @@
 use crate::Result;
 use crate::connection::Connection;
 use crate::value::{Value, ValueRef};
-use crate::vtab::{Existence, Operator, Origin, Plan, TableCursor, VirtualTable, create_module};
+use crate::vtab::{
+    Arguments, Existence, Operator, Origin, Plan, TableCursor, VirtualTable, create_module,
+};
 use std::sync::Arc;
 
 type Rows = dyn Fn(&Connection, &[Option<Value>]) -> Result<Vec<Vec<Value>>> + Send + Sync;
@@ -106,15 +108,15 @@ impl TableCursor for Cursor {
         connection: &Connection,
         given: i32,
         _: &str,
-        values: &[ValueRef<'_>],
+        arguments: Arguments<'_>,
     ) -> Result<()> {
         self.rows.clear();
         self.at = 0;
-        let mut values = values.iter();
+        let mut values = arguments.iter();
         self.arguments = (0..self.function.hidden)
             .map(|i| {
                 let is_given = i < ARGUMENTS_MAX && given & (1 << i) != 0;
-                is_given.then(|| values.next())?.map(|v| (*v).to_owned())
+                is_given.then(|| values.next())?.map(ValueRef::to_owned)
             })
             .collect();
         self.rows = (self.function.rows)(connection, &self.arguments)?;

@@ -3,8 +3,8 @@
 mod common;
 
 use densite_sqlite::{
-    Change, Code, Conflict, Connection, Error, Existence, Operator, Origin, Plan, Result,
-    TableCursor, Value, ValueRef, VirtualTable, create_module, ffi,
+    Arguments, Change, Code, Conflict, Connection, Error, Existence, Operator, Origin, Plan,
+    Result, TableCursor, Value, ValueRef, VirtualTable, create_module, ffi,
 };
 use parking_lot::{Mutex, MutexGuard};
 use std::collections::BTreeMap;
@@ -184,11 +184,13 @@ impl TableCursor for Scan {
         _: &Connection,
         number: i32,
         text: &str,
-        values: &[ValueRef<'_>],
+        arguments: Arguments<'_>,
     ) -> Result<()> {
+        let values: Vec<ValueRef<'_>> = arguments.iter().collect();
+        assert_eq!(arguments.with(<[ValueRef<'_>]>::to_vec), values);
         let inner = self.shared.lock();
         self.at = 0;
-        self.rows = match (number, text, values) {
+        self.rows = match (number, text, values.as_slice()) {
             (1, "by key", [key]) => {
                 let key = key.as_i64().unwrap_or(i64::MIN);
                 inner

@@ -9,6 +9,8 @@
 //! - A page that changes often is not encoded each time: only pages behind which [`YOUNGER`] others were noted are, and a page noted
 //!   again goes to the end.
 //! - Sparse neighbours are left to the checkpoint, which stores them in one frame (`sparse`).
+//! - When more is noted than the database had pages, then pages of families that nothing was learned of yet are left to the checkpoint as well: it begins
+//!   with a lesson, and stores them the smaller way.
 //! - Memory is bounded ([`BUDGET_BYTES`]), and so is work done in vain: what does not fit is encoded by the checkpoint. A bulk load's pages are.
 //! - Nobody waits here: who meets the lock taken does without.
 
@@ -174,13 +176,13 @@ impl Early {
     /// Encodes what has waited long enough, up to [`STRETCH`] pages.
     fn work(&self) {
         for _ in 0..STRETCH {
-            let Some((page, seq, bytes, set)) = self.next() else {
+            let Some((page, seq, bytes, family, set)) = self.next() else {
                 break;
             };
             let job = Job {
                 page,
                 seq,
-                family: Family::of(&bytes),
+                family,
                 bytes,
                 early: None,
             };
@@ -193,7 +195,7 @@ impl Early {
         self.desk.lock().running = false;
     }
 
-    fn next(&self) -> Option<(u32, u64, Arc<[u8]>, EncodeSettings)> {
+    fn next(&self) -> Option<(u32, u64, Arc<[u8]>, Family, EncodeSettings)> {
         let mut desk = self.desk.lock();
         let desk = &mut *desk;
         while desk.waiting.len() > YOUNGER {
@@ -202,6 +204,10 @@ impl Early {
                 && noted.seq == seq
             {
                 let set = &desk.by.as_ref()?.0;
+                let family = Family::of(&noted.bytes);
+                if desk.pages.len() > set.pages as usize && !set.dicts.contains_key(&family) {
+                    continue;
+                }
                 let joins = |neighbour: u32| {
                     let other = desk.pages.get(&neighbour);
                     other.is_some_and(|other| may_join(set, &noted.bytes, &other.bytes))
@@ -210,7 +216,7 @@ impl Early {
                     continue;
                 }
                 let set = set.clone();
-                return Some((page, seq, Arc::clone(&noted.bytes), set));
+                return Some((page, seq, Arc::clone(&noted.bytes), family, set));
             }
         }
         None
@@ -369,6 +375,30 @@ mod tests {
         std::thread::sleep(Duration::from_millis(50));
         assert_eq!(early.ready(), 0);
         assert!(early.desk.lock().waiting.len() <= YOUNGER + 3);
+    }
+
+    #[test]
+    fn a_bulk_load_of_what_nothing_is_known_of_is_left_to_the_checkpoint() {
+        let (_dir, _handle, early) = store(1);
+        // More pages than the database has.
+        for n in 0..400 {
+            note(&early, n + 1000, &page(n));
+        }
+        let desk = || early.desk.lock();
+        let until = Instant::now() + Duration::from_secs(20);
+        for again in 0.. {
+            // All but the first of them were seen among more pages than the database has; the worker has passed over the last.
+            if desk().waiting.len() <= YOUNGER {
+                break;
+            }
+            early.note(999, &page(again));
+            assert!(Instant::now() < until);
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        assert!(early.ready() <= 200, "{} are ready", early.ready());
+        for n in 200..360 {
+            assert!(desk().pages[&(n + 1000)].frame.is_none(), "page {n}");
+        }
     }
 
     #[test]

@@ -56,6 +56,7 @@ fn array_of(batch: Batch) -> ArrowArray {
 }
 
 fn child(column: Column) -> ArrowArray {
+    let rows = column.rows();
     let nulls = column.valid.as_ref().map_or(0, |valid| valid.zeros);
     let valid = column
         .valid
@@ -63,14 +64,14 @@ fn child(column: Column) -> ArrowArray {
         .map(|bits| Buffer::Bytes(bits.into_bytes()));
     let buffers = match column.values {
         // All are NULL, which takes no buffers.
-        Values::Unknown => return array(column.rows, column.rows, Vec::new(), Vec::new()),
+        Values::Unknown(rows) => return array(rows, rows, Vec::new(), Vec::new()),
         Values::Integers(values) => vec![valid, Some(Buffer::Integers(values))],
         Values::Reals(values) => vec![valid, Some(Buffer::Reals(values))],
         Values::Strings { ends, bytes, .. } => {
             vec![valid, Some(Buffer::Ends(ends)), Some(Buffer::Bytes(bytes))]
         }
     };
-    array(column.rows, nulls, buffers, Vec::new())
+    array(rows, nulls, buffers, Vec::new())
 }
 
 fn array(

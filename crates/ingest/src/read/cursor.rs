@@ -8,7 +8,7 @@ use super::run::Run;
 use crate::affinity::Affinity;
 use crate::collation::Collation;
 use densite_log::Seq;
-use densite_sqlite::{Connection, OwnedStatement, Result, TableCursor, Value, ValueRef};
+use densite_sqlite::{Arguments, Connection, OwnedStatement, Result, TableCursor, Value, ValueRef};
 use std::cmp::Ordering;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -300,7 +300,7 @@ impl TableCursor for Cursor {
         connection: &Connection,
         number: i32,
         _: &str,
-        values: &[ValueRef<'_>],
+        arguments: Arguments<'_>,
     ) -> Result<()> {
         if self.base.is_some() {
             // The one scan of this cursor has the snapshot of the other.
@@ -309,7 +309,7 @@ impl TableCursor for Cursor {
         self.clear();
         let found = match number & !ORDERED {
             0 => Some((number, Bounds::default())),
-            _ => self.reading.bounds(number, values),
+            _ => arguments.with(|values| self.reading.bounds(number, values)),
         };
         match found {
             Some((number, bounds)) => self.begin(connection, number, bounds),

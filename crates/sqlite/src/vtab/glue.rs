@@ -4,11 +4,11 @@
 //! calls them under the connection's mutex; a table outlives its cursors, what was registered outlives its tables, and the connection outlives
 //! all of them.
 
-use super::{Change, Conflict, Existence, Origin, Plan, TableCursor, VirtualTable};
+use super::{Arguments, Change, Conflict, Existence, Origin, Plan, TableCursor, VirtualTable};
 use crate::api::{Api, c_string};
 use crate::connection::Connection;
 use crate::ffi::{self, Context, Db, IndexInfo, Module, RawValue, Vtab, VtabCursor};
-use crate::function::{arguments_of, set_result, with_arguments};
+use crate::function::{arguments_of, set_result};
 use crate::panic::{guard, guard_else};
 use crate::{Code, Error, Result};
 use std::ffi::{CStr, c_char, c_int, c_void};
@@ -68,6 +68,7 @@ impl<T: VirtualTable> Table<T> {
     ///
     /// # Safety
     /// `table` is one of ours, alive during the call.
+    #[cold]
     unsafe fn fail(table: *mut Vtab, error: &Error) -> c_int {
         // SAFETY: our table; its message is null or of SQLite's allocator, and only touched here and by SQLite.
         unsafe {
@@ -307,22 +308,26 @@ impl<T: VirtualTable> Glue<T> {
         Code::OK.0
     }
 
-    /// Calls a cursor; its error becomes SQLite's.
+    /// Calls a cursor; its error becomes SQLite's. SQLite does this several times for every row, so nothing is made that a call does not need.
     ///
     /// # Safety
     /// `cursor` is one of ours, alive during the call.
+    #[inline]
     unsafe fn with(
         cursor: *mut VtabCursor,
-        body: impl FnOnce(&mut T::Cursor, &Connection) -> Result<()>,
+        body: impl FnOnce(&mut T::Cursor, &Table<T>) -> Result<()>,
     ) -> c_int {
         // SAFETY: our cursor, which SQLite uses one call at a time; its table outlives it.
-        let (cursor, table) = unsafe {
+        let (cursor, base, table) = unsafe {
             let cursor = &mut *cursor.cast::<Cursor<T::Cursor>>();
-            (&mut cursor.cursor, cursor.base.pVtab)
+            let base = cursor.base.pVtab;
+            (&mut cursor.cursor, base, &*base.cast::<Table<T>>())
         };
-        // SAFETY: as above.
-        let done = unsafe { Table::<T>::call(table, "a cursor", |_, db| body(cursor, db)) };
-        Table::<T>::code(done)
+        match guard_else(table.api, "a cursor", internal, || body(cursor, table)) {
+            Ok(()) => Code::OK.0,
+            // SAFETY: our table; nothing of it is borrowed any more.
+            Err(error) => unsafe { Table::<T>::fail(base, &error) },
+        }
     }
 
     unsafe extern "C" fn filter(
@@ -340,10 +345,12 @@ impl<T: VirtualTable> Glue<T> {
         };
         // SAFETY: our cursor; `n` live values for the time of the call.
         unsafe {
-            Self::with(cursor, |cursor, db| {
-                with_arguments(db.api(), n, values, |values| {
-                    cursor.filter(db, number, text, values)
-                })
+            Self::with(cursor, |cursor, table| {
+                // The connection is alive during the call, and SQLite holds its mutex.
+                let connection = Connection::borrow(table.api, table.db);
+                let connection = connection.ok_or_else(|| Error::from(Code::MISUSE))?;
+                let arguments = Arguments::new(table.api, n, values);
+                cursor.filter(&connection, number, text, arguments)
             })
         }
     }
@@ -372,9 +379,9 @@ impl<T: VirtualTable> Glue<T> {
     ) -> c_int {
         // SAFETY: our cursor, and the context of this call.
         unsafe {
-            Self::with(cursor, |cursor, db| {
+            Self::with(cursor, |cursor, table| {
                 let value = cursor.column(usize::try_from(column).unwrap_or(usize::MAX))?;
-                set_result(db.api(), context, value);
+                set_result(table.api, context, value);
                 Ok(())
             })
         }

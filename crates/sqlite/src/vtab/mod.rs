@@ -2,17 +2,19 @@
 //!
 //! - [`VirtualTable`]: a table, with the methods of a transaction where it can be written to;
 //! - [`TableCursor`]: a scan of it;
-//! - [`Plan`]: what SQLite asks before a scan (xBestIndex);
+//! - [`Plan`]: what SQLite asks before a scan (xBestIndex), and [`Arguments`]: the values that it then begins with;
 //! - [`Change`]: a row that is inserted, updated or deleted (xUpdate);
 //! - [`create_module`]: makes the module known to a connection.
 //!
 //! SQLite calls a table and its cursors under the mutex of their connection, one call at a time, but from one call into the next: a
 //! table may be written to while it is read. So the methods take `&self`.
 
+mod arguments;
 mod change;
 mod glue;
 mod plan;
 
+pub use arguments::Arguments;
 pub use change::{Change, Conflict};
 pub use plan::{Constraint, Operator, Plan};
 
@@ -160,7 +162,7 @@ pub trait TableCursor: Send + 'static {
         connection: &Connection,
         number: i32,
         text: &str,
-        values: &[ValueRef<'_>],
+        arguments: Arguments<'_>,
     ) -> Result<()>;
 
     /// Goes on to the next row.

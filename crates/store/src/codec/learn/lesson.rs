@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::super::family::Family;
-use super::super::{CodecId, Dictionary, PageSettings, encode_pages};
+use super::super::{CodecId, Dictionary, PageSettings, encode, encode_pages};
 use super::{DICTIONARY_BYTES, LESSON_PAGES, PART, clusters};
 use crate::CodecChoice;
 use densite_typed::{Model, Outlook, PageContext};
@@ -20,8 +20,11 @@ const BETTER: f64 = 0.02;
 const SLOWER: f64 = 0.01;
 /// Two models must make pages smaller than one by this part: some pages are tried with both.
 const TWICE: f64 = 0.04;
-/// A model that takes less than this part of what zstd takes without a dictionary is not to be reached by one with a dictionary.
+/// A model that takes less than this part of what zstd takes without a dictionary is not to be reached by one with a dictionary,
 const HOPELESS: f64 = 0.5;
+/// nor is one that takes less than this part of what zstd takes for pages in one piece, each of which has those before it for a dictionary. To find
+/// that out takes a thirtieth of the time of making one.
+const HOPELESS_TOGETHER: f64 = 0.9;
 /// Most bytes to train on.
 const TRAINED_BYTES: usize = 3 << 20;
 
@@ -127,10 +130,7 @@ impl Lesson {
         let may_help = match (&model, choice) {
             (_, CodecChoice::Typed) => false,
             (None, _) => true,
-            (Some(model), _) => {
-                let plain = self.judge_alone(&held_out, CodecChoice::Zstd);
-                model.2 > plain as f64 * HOPELESS
-            }
+            (Some(model), _) => self.dictionary_may_help(model.2, &held_out, &taught),
         };
         let dictionary = if may_help {
             train(&taught, self.max_bytes).map(|d| judged(CodecId::ZSTD_DICT, vec![d]))
@@ -201,8 +201,34 @@ impl Lesson {
     }
 
     /// Bytes that pages take without a dictionary.
-    fn judge_alone(&self, pages: &[&[u8]], choice: CodecChoice) -> usize {
+    pub(super) fn judge_alone(&self, pages: &[&[u8]], choice: CodecChoice) -> usize {
         pages.iter().map(|page| self.cost(page, None, choice)).sum()
+    }
+
+    /// Whether pages that a model makes `model` bytes of may become smaller by a dictionary made from those that were `taught`.
+    pub(super) fn dictionary_may_help(
+        &self,
+        model: f64,
+        held_out: &[&[u8]],
+        taught: &[&[u8]],
+    ) -> bool {
+        let raw: usize = held_out.iter().map(|page| page.len()).sum();
+        model > self.judge_alone(held_out, CodecChoice::Zstd) as f64 * HOPELESS
+            && model > self.together(taught) * raw as f64 * HOPELESS_TOGETHER
+    }
+
+    /// Stored / raw of pages that are coded in one piece by zstd.
+    pub(super) fn together(&self, pages: &[&[u8]]) -> f64 {
+        let mut all = Vec::new();
+        for page in pages {
+            if all.len() + page.len() > JUDGED_BYTES {
+                break;
+            }
+            all.extend_from_slice(page);
+        }
+        let mut out = Vec::new();
+        encode(&all, self.terms.level, None, CodecChoice::Zstd, &mut out);
+        out.len() as f64 / all.len().max(1) as f64
     }
 
     fn cost(&self, page: &[u8], dictionary: Option<&Dictionary>, choice: CodecChoice) -> usize {

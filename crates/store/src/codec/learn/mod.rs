@@ -36,6 +36,8 @@ pub const SAMPLE_BYTES: usize = 8 << 20;
 const LESSON_BYTES: usize = 1536 << 10;
 /// Pages of a family that must have been seen before its first lesson.
 const FIRST_PAGES: u64 = 48;
+/// The same of OTHER, while a database is being written: tables that have just begun to grow are rare, too, and soon have dictionaries of their own.
+const FIRST_PAGES_OF_OTHER: u64 = 4 * FIRST_PAGES;
 /// Bytes of a family that must have been seen before its first lesson.
 const FIRST_BYTES: u64 = 192 << 10;
 /// Fewer pages than this are not taught from.
@@ -161,10 +163,13 @@ impl Learner {
 
     fn due_where(&mut self, which: impl Fn(&Pupil) -> bool) -> Option<Lesson> {
         let (database, share) = (self.database, self.share());
-        let due = self
-            .pupils
-            .iter()
-            .filter(|(_, pupil)| which(pupil) && pupil.is_due(database, share));
+        let due = self.pupils.iter().filter(|(family, pupil)| {
+            let first_pages = match **family {
+                Family::OTHER if !self.even => FIRST_PAGES_OF_OTHER,
+                _ => FIRST_PAGES,
+            };
+            which(pupil) && pupil.is_due(database, share, first_pages)
+        });
         // What is being written now comes first; OTHER comes last, for it is for those who got none of their own.
         let (&family, _) =
             due.max_by_key(|(family, pupil)| (**family != Family::OTHER, pupil.last_seen))?;

@@ -138,12 +138,12 @@ impl Pupil {
         !self.dictionaries.is_empty() || self.lesson.strong_count() > 0
     }
 
-    /// Whether a lesson is worth while now.
-    pub(super) fn is_due(&self, database: u64, share: usize) -> bool {
+    /// Whether a lesson is worth while now; `first_pages`: how many must have been seen before the first one.
+    pub(super) fn is_due(&self, database: u64, share: usize, first_pages: u64) -> bool {
         self.lesson.strong_count() == 0
             && self.samples.pages() >= LESSON_PAGES
             && match self.taught_bytes {
-                0 => self.seen_pages >= FIRST_PAGES && self.seen_bytes >= FIRST_BYTES,
+                0 => self.seen_pages >= first_pages && self.seen_bytes >= FIRST_BYTES,
                 _ => {
                     self.outgrown(database, GROWTH)
                         || self.drifted()

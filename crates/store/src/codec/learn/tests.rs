@@ -136,6 +136,45 @@ fn rare_families_are_learned_together() {
     assert_eq!(families, [A, Family::OTHER], "OTHER last");
 }
 
+/// Two tables that begin to grow are rare at first; a dictionary for the rest, made of their pages, would never be used.
+#[test]
+fn what_has_just_begun_to_grow_is_not_the_rest() {
+    let mut learner = Learner::new();
+    let mut taught = Vec::new();
+    for n in 0..300 {
+        for (family, start) in [(A, 0), (B, 70_000)] {
+            learner.observe(family, &page(n + start, 4096));
+            taught.extend(teach(&mut learner, 1).iter().map(|(family, _)| *family));
+        }
+    }
+    assert!(taught.contains(&A) && taught.contains(&B), "{taught:?}");
+    assert!(!taught.contains(&Family::OTHER), "{taught:?}");
+}
+
+/// No time is spent on a dictionary where pages coded in one piece show that none can reach the model.
+#[test]
+fn a_dictionary_is_tried_where_it_could_be_better_than_the_model() {
+    let mut learner = Learner::new();
+    for n in 0..FIRST_PAGES {
+        learner.observe(A, &page(n, 4096));
+    }
+    let lesson = learner.due().expect("enough pages");
+    let pages: Vec<Vec<u8>> = (0..FIRST_PAGES).map(|n| page(n, 4096)).collect();
+    let pages: Vec<&[u8]> = pages.iter().map(Vec::as_slice).collect();
+    let raw = pages.iter().map(|page| page.len()).sum::<usize>() as f64;
+    // The pages are alike: in one piece they take far less than one by one.
+    let alone = lesson.judge_alone(&pages, CodecChoice::Zstd) as f64;
+    let together = lesson.together(&pages) * raw;
+    assert!(together < alone * 0.8, "{together} {alone}");
+    assert!(lesson.dictionary_may_help(alone, &pages, &pages));
+    assert!(lesson.dictionary_may_help(together, &pages, &pages));
+    assert!(!lesson.dictionary_may_help(together * 0.8, &pages, &pages));
+    assert!(!lesson.dictionary_may_help(alone * 0.1, &pages, &pages));
+    let noise: Vec<Vec<u8>> = (0..FIRST_PAGES).map(noise).collect();
+    let noise: Vec<&[u8]> = noise.iter().map(Vec::as_slice).collect();
+    assert!(!lesson.dictionary_may_help(raw * 0.8, &noise, &noise));
+}
+
 #[test]
 fn samples_of_a_whole_make_its_families_due_at_once() {
     let mut learner = Learner::new();

@@ -1,0 +1,93 @@
+//! xFilter's arguments.
+
+use crate::api::Api;
+use crate::ffi::{self, RawValue};
+use crate::value::ValueRef;
+use std::ffi::c_int;
+
+/// The values that a scan begins with. Each is taken from SQLite when it is asked for: a table that is joined gets some for every row.
+#[derive(Clone, Copy)]
+pub struct Arguments<'a> {
+    api: Api,
+    values: &'a [*mut RawValue],
+}
+
+/// How many arguments [`Arguments::with`] looks at without memory of its own.
+const FEW: usize = 8;
+
+impl<'a> Arguments<'a> {
+    /// `n` values of a library.
+    ///
+    /// # Safety
+    /// `values` are `n` values of that library, alive and unchanged for `'a`.
+    #[inline]
+    pub(super) unsafe fn new(api: Api, n: c_int, values: *mut *mut RawValue) -> Arguments<'a> {
+        let values = match usize::try_from(n) {
+            // SAFETY: as the caller vouches.
+            Ok(n) if n > 0 && !values.is_null() => unsafe {
+                std::slice::from_raw_parts(values.cast_const(), n)
+            },
+            _ => &[],
+        };
+        Arguments { api, values }
+    }
+
+    /// How many there are.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.values.len()
+    }
+
+    /// Whether there are none.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.values.is_empty()
+    }
+
+    /// One of them; 0 is the first. NULL where there is none.
+    #[inline]
+    pub fn get(&self, index: usize) -> ValueRef<'a> {
+        let value = self.values.get(index);
+        // SAFETY: alive and unchanged, as who made this vouches.
+        value.map_or(ValueRef::Null, |value| unsafe {
+            ValueRef::from_raw(self.api, *value)
+        })
+    }
+
+    /// One of them, if it is an integer: for who expects one, without a look at what else it may be.
+    #[inline]
+    pub fn integer(&self, index: usize) -> Option<i64> {
+        let (value, t) = (*self.values.get(index)?, self.api.raw());
+        // SAFETY: alive and unchanged, as who made this vouches.
+        unsafe { ((t.value_type)(value) == ffi::INTEGER).then(|| (t.value_int64)(value)) }
+    }
+
+    /// One of them, if it is a floating-point number.
+    #[inline]
+    pub fn real(&self, index: usize) -> Option<f64> {
+        let (value, t) = (*self.values.get(index)?, self.api.raw());
+        // SAFETY: as above.
+        unsafe { ((t.value_type)(value) == ffi::FLOAT).then(|| (t.value_double)(value)) }
+    }
+
+    /// All of them, one after the other.
+    #[inline]
+    pub fn iter(&self) -> impl Iterator<Item = ValueRef<'a>> {
+        (0..self.len()).map(|i| self.get(i))
+    }
+
+    /// Has a function look at all of them.
+    #[inline]
+    pub fn with<R>(&self, body: impl FnOnce(&[ValueRef<'a>]) -> R) -> R {
+        let mut few = [ValueRef::Null; FEW];
+        match few.get_mut(..self.len()) {
+            Some(few) => {
+                for (to, value) in few.iter_mut().zip(self.iter()) {
+                    *to = value;
+                }
+                body(few)
+            }
+            None => body(&self.iter().collect::<Vec<ValueRef<'a>>>()),
+        }
+    }
+}
