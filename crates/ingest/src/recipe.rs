@@ -2,7 +2,7 @@
 
 use crate::place::Place;
 use densite_sqlite::{Api, Connection, Error, Result, ffi};
-use std::ffi::CString;
+use std::ffi::{CStr, CString};
 use std::fmt::Write as _;
 
 /// How to open one more connection.
@@ -40,6 +40,16 @@ impl Recipe {
 
     /// Opens it; to be used by one thread.
     pub(crate) fn open(&self) -> Result<Connection> {
+        self.open_through(self.vfs.as_deref())
+    }
+
+    /// As [`Recipe::open`], for large transactions: the frames of a WAL are written together.
+    pub(crate) fn open_to_write(&self) -> Result<Connection> {
+        let gathering = densite_sqlite::gathering(self.api, self.vfs.as_deref())?;
+        self.open_through(gathering.as_deref().or(self.vfs.as_deref()))
+    }
+
+    fn open_through(&self, vfs: Option<&CStr>) -> Result<Connection> {
         if !self.api.has_mutexes() {
             return Err(Error::new(
                 densite_sqlite::Code::MISUSE,
@@ -48,7 +58,7 @@ impl Recipe {
         }
         let flags =
             ffi::OPEN_READWRITE | ffi::OPEN_URI | ffi::OPEN_NOMUTEX | ffi::OPEN_PRIVATECACHE;
-        Connection::open(self.api, &self.uri, flags, self.vfs.as_deref())
+        Connection::open(self.api, &self.uri, flags, vfs)
     }
 }
 

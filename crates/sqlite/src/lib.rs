@@ -6,6 +6,7 @@
 //! - [`Connection`], [`Statement`], [`Value`], [`Backup`]: using a database;
 //! - [`HostVfs`], [`HostFile`]: files through a VFS of the host;
 //! - [`Vfs`], [`VfsFile`], [`register_vfs`]: a VFS of one's own;
+//! - [`gathering`]: a VFS that writes the frames of a WAL together;
 //! - [`image`]: what is read of a database's bytes without SQLite;
 //! - [`create_function`], [`create_table_function`]: SQL functions;
 //! - [`VirtualTable`], [`TableCursor`], [`create_module`]: virtual tables.
@@ -23,6 +24,7 @@ mod error;
 pub mod ffi;
 mod filename;
 mod function;
+mod gather;
 mod host;
 mod hostfile;
 pub mod image;
@@ -44,6 +46,7 @@ pub use detached::{Detached, Row};
 pub use error::{Error, Result};
 pub use filename::{FileName, OwnedName};
 pub use function::create_function;
+pub use gather::gathering;
 pub use host::HostVfs;
 pub use hostfile::HostFile;
 pub use owned::OwnedStatement;

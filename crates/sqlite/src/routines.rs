@@ -5,8 +5,8 @@
 //! this crate does not call is `Unused`, a pointer without a type.
 
 use crate::ffi::{
-    Backup, Context, Db, Destructor, ExecCallback, FinalCallback, FunctionCallback, IndexInfo,
-    Module, RawValue, Stmt, Vfs,
+    Backup, Context, Db, Destructor, ExecCallback, File, FinalCallback, FunctionCallback,
+    IndexInfo, Module, RawValue, Stmt, Vfs,
 };
 use std::ffi::{c_char, c_int, c_uchar, c_void};
 
@@ -295,7 +295,7 @@ filename_journal: unsafe extern "C" fn(*const c_char) -> *const c_char,
 filename_wal: unsafe extern "C" fn(*const c_char) -> *const c_char,
 create_filename: unsafe extern "C" fn(*const c_char, *const c_char, *const c_char, c_int, *mut *const c_char) -> *const c_char,
 free_filename: unsafe extern "C" fn(*const c_char),
-database_file_object: Unused,
+database_file_object: unsafe extern "C" fn(*const c_char) -> *mut File,
 txn_state: unsafe extern "C" fn(*mut Db, *const c_char) -> c_int,
 changes64: unsafe extern "C" fn(*mut Db) -> i64,
 total_changes64: Unused,

@@ -4,7 +4,7 @@
 //! is told at once, so that its pool can encode the page until then (`densite_store::Early`). Nothing depends on it.
 //!
 //! SQLite (`walWriteOneFrame`) writes a frame's header of 24 bytes, which begins with the page's number, and then the page
-//! behind it. What does not come like that is not noted.
+//! behind it; or frames come together, from `densite_sqlite::gathering`. What does not come like that is not noted.
 
 use crate::main_file::Done;
 use densite_sqlite::PerProcess;
@@ -45,6 +45,8 @@ pub(crate) struct WalFile {
     early: Arc<Early>,
     /// Where the page of the frame whose header came last will be, and its number.
     expected: Option<(u64, u32)>,
+    /// Bytes of a page, as the newest ones had; 0 before there was one.
+    page: usize,
 }
 
 impl WalFile {
@@ -53,6 +55,7 @@ impl WalFile {
             host,
             early,
             expected: None,
+            page: 0,
         }
     }
 
@@ -67,9 +70,32 @@ impl WalFile {
                 self.expected = Some((offset + FRAME_HEADER as u64, number));
             }
             (Some((at, number)), _) if at == offset && buf.len().is_power_of_two() => {
+                self.page = buf.len();
                 self.early.note(number, buf);
             }
+            (None, Some(_)) if self.page > 0 && buf.len() >= FRAME_HEADER + self.page => {
+                self.watch_frames(buf, offset);
+            }
             _ => {}
+        }
+    }
+
+    /// Frames that were written together; the last may be a header alone.
+    fn watch_frames(&mut self, buf: &[u8], offset: u64) {
+        let frame = FRAME_HEADER + self.page;
+        if !matches!(buf.len() % frame, 0 | FRAME_HEADER) {
+            return;
+        }
+        for bytes in buf.chunks(frame) {
+            let (Some(number), Some(page)) = (bytes.first_chunk(), bytes.get(FRAME_HEADER..))
+            else {
+                return;
+            };
+            let number = u32::from_be_bytes(*number);
+            match page.is_empty() {
+                true => self.expected = Some((offset + buf.len() as u64, number)),
+                false => self.early.note(number, page),
+            }
         }
     }
 }

@@ -32,7 +32,7 @@ pub(super) struct Round {
 
 impl Round {
     pub(super) fn open(applying: &Applying) -> Result<Round> {
-        let connection = applying.recipe.open()?;
+        let connection = applying.recipe.open_to_write()?;
         connection.busy_timeout(BUSY_MS)?;
         connection.exec(
             "PRAGMA foreign_keys = ON; PRAGMA wal_autocheckpoint = 0; PRAGMA cache_size = -262144",

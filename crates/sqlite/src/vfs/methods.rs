@@ -114,6 +114,26 @@ unsafe fn with<F: VfsFile, T>(
     }
 }
 
+/// Looks at an open file, if [`install`] made it for the type `F`.
+///
+/// # Safety
+/// `file` is null or an open file of which no method is running.
+pub(crate) unsafe fn peek<F: VfsFile, T>(
+    file: *mut ffi::File,
+    look: impl FnOnce(&F) -> T,
+) -> Option<T> {
+    type Close = unsafe extern "C" fn(*mut ffi::File) -> c_int;
+    // SAFETY: as the caller vouches; the methods of an open file are a static table, and only a table of ours has this entry, whose files are shells.
+    unsafe {
+        let methods = file.as_ref()?.pMethods.as_ref()?;
+        if !std::ptr::fn_addr_eq(methods.xClose?, close::<F> as Close) {
+            return None;
+        }
+        let slot = (*file.cast::<Shell>()).slot.cast::<Slot<F>>();
+        Some(look(&(*slot).file))
+    }
+}
+
 unsafe extern "C" fn close<F: VfsFile>(file: *mut ffi::File) -> c_int {
     // SAFETY: SQLite closes an open file of ours, once.
     let slot = unsafe {

@@ -9,6 +9,7 @@ use crate::host::HostVfs;
 use crate::{Code, Result};
 use std::ffi::{CStr, CString, c_void};
 
+pub(crate) use methods::peek;
 pub use shim::register_vfs;
 
 /// What [`Vfs::open`] decided.

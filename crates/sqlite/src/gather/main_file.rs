@@ -1,0 +1,111 @@
+//! The database's file: its locks say when a transaction of the WAL is over.
+
+use super::Shared;
+use crate::vfs::VfsFile;
+use crate::{Code, HostFile, ffi};
+use std::ffi::c_void;
+
+type Done = Result<(), Code>;
+
+/// The lock of the WAL's writer (`WAL_WRITE_LOCK`), as SQLite's file format has it.
+const WRITER: i32 = 0;
+
+pub(super) struct MainFile {
+    host: HostFile,
+    shared: Shared,
+}
+
+fn signed(n: u64, otherwise: Code) -> Result<i64, Code> {
+    i64::try_from(n).map_err(|_| otherwise)
+}
+
+impl MainFile {
+    pub(super) fn new(host: HostFile) -> MainFile {
+        MainFile {
+            host,
+            shared: Shared::default(),
+        }
+    }
+
+    /// What it shares with its WAL.
+    pub(super) fn shared(&self) -> Shared {
+        self.shared.clone()
+    }
+}
+
+impl VfsFile for MainFile {
+    fn close(&mut self) -> Done {
+        self.host.close()
+    }
+
+    fn read(&mut self, buf: &mut [u8], offset: u64) -> Result<usize, Code> {
+        self.host.read(buf, signed(offset, Code::IOERR_READ)?)?;
+        Ok(buf.len())
+    }
+
+    fn write(&mut self, buf: &[u8], offset: u64) -> Done {
+        self.host.write(buf, signed(offset, Code::IOERR_WRITE)?)
+    }
+
+    fn truncate(&mut self, len: u64) -> Done {
+        self.host.truncate(signed(len, Code::IOERR_TRUNCATE)?)
+    }
+
+    fn sync(&mut self, flags: i32) -> Done {
+        self.host.sync_with(flags)
+    }
+
+    fn file_size(&mut self) -> Result<u64, Code> {
+        u64::try_from(self.host.file_size()?).map_err(|_| Code::IOERR_FSTAT)
+    }
+
+    fn lock(&mut self, level: i32) -> Done {
+        self.host.lock(level)
+    }
+
+    fn unlock(&mut self, level: i32) -> Done {
+        self.host.unlock(level)
+    }
+
+    fn check_reserved(&mut self) -> Result<bool, Code> {
+        self.host.check_reserved()
+    }
+
+    unsafe fn file_control(&mut self, op: i32, arg: *mut c_void) -> Code {
+        // SAFETY: the argument of the same operation, as the caller vouches.
+        unsafe { self.host.file_control(op, arg) }
+    }
+
+    fn sector_size(&mut self) -> i32 {
+        self.host.sector_size()
+    }
+
+    fn device_characteristics(&mut self) -> i32 {
+        self.host.device_characteristics()
+    }
+
+    fn has_shm(&mut self) -> bool {
+        self.host.has_shm()
+    }
+
+    fn shm_map(&mut self, region: i32, size: i32, extend: bool) -> (Code, *mut c_void) {
+        self.host.shm_map(region, size, extend)
+    }
+
+    fn shm_lock(&mut self, offset: i32, n: i32, flags: i32) -> Done {
+        let ends = ffi::SHM_UNLOCK | ffi::SHM_EXCLUSIVE;
+        if flags & ends == ends && (offset..offset.saturating_add(n)).contains(&WRITER) {
+            self.shared.lock().clear();
+        }
+        self.host.shm_lock(offset, n, flags)
+    }
+
+    fn shm_barrier(&mut self) {
+        self.host.shm_barrier();
+    }
+
+    fn shm_unmap(&mut self, delete: bool) -> Done {
+        self.shared.lock().clear();
+        self.host.shm_unmap(delete)
+    }
+}

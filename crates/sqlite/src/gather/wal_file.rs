@@ -1,0 +1,123 @@
+//! The WAL: its frames are gathered.
+
+use super::Shared;
+use super::frames::{Frames, Read, WAL_HEADER, Write};
+use crate::vfs::VfsFile;
+use crate::{Code, HostFile};
+use std::ffi::c_void;
+
+type Done = Result<(), Code>;
+
+pub(super) struct WalFile {
+    host: HostFile,
+    shared: Shared,
+}
+
+fn signed(n: u64, otherwise: Code) -> Result<i64, Code> {
+    i64::try_from(n).map_err(|_| otherwise)
+}
+
+/// Writes what is gathered. It is kept when that fails.
+fn flush(frames: &mut Frames, host: &HostFile) -> Done {
+    if let Some((bytes, at)) = frames.pending() {
+        host.write(bytes, signed(at, Code::IOERR_WRITE)?)?;
+        frames.clear();
+    }
+    Ok(())
+}
+
+impl WalFile {
+    pub(super) fn new(host: HostFile, shared: Shared) -> WalFile {
+        // A WAL that was open before may have had pages of another size.
+        *shared.lock() = Frames::default();
+        WalFile { host, shared }
+    }
+
+    fn flush(&self) -> Done {
+        flush(&mut self.shared.lock(), &self.host)
+    }
+}
+
+impl VfsFile for WalFile {
+    /// What nobody committed is forgotten.
+    fn close(&mut self) -> Done {
+        self.shared.lock().clear();
+        self.host.close()
+    }
+
+    fn read(&mut self, buf: &mut [u8], offset: u64) -> Result<usize, Code> {
+        let mut frames = self.shared.lock();
+        match frames.read(buf, offset) {
+            Read::Answered => return Ok(buf.len()),
+            Read::File => {}
+            Read::FlushFirst => flush(&mut frames, &self.host)?,
+        }
+        drop(frames);
+        self.host.read(buf, signed(offset, Code::IOERR_READ)?)?;
+        Ok(buf.len())
+    }
+
+    fn write(&mut self, buf: &[u8], offset: u64) -> Done {
+        let mut frames = self.shared.lock();
+        if offset > 0 && !frames.knows_pages() {
+            // The WAL that was found goes on.
+            let mut header = [0; WAL_HEADER];
+            if self.host.read(&mut header, 0).is_ok() {
+                frames.learn(&header);
+            }
+        }
+        let mut what = frames.write(buf, offset);
+        if what == Write::FlushFirst {
+            flush(&mut frames, &self.host)?;
+            what = frames.write(buf, offset);
+        }
+        if what == Write::Gathered {
+            return Ok(());
+        }
+        self.host.write(buf, signed(offset, Code::IOERR_WRITE)?)?;
+        if offset == 0 {
+            frames.learn(buf);
+        }
+        Ok(())
+    }
+
+    fn truncate(&mut self, len: u64) -> Done {
+        self.flush()?;
+        self.host.truncate(signed(len, Code::IOERR_TRUNCATE)?)
+    }
+
+    fn sync(&mut self, flags: i32) -> Done {
+        self.flush()?;
+        self.host.sync_with(flags)
+    }
+
+    fn file_size(&mut self) -> Result<u64, Code> {
+        self.flush()?;
+        u64::try_from(self.host.file_size()?).map_err(|_| Code::IOERR_FSTAT)
+    }
+
+    fn lock(&mut self, level: i32) -> Done {
+        self.host.lock(level)
+    }
+
+    fn unlock(&mut self, level: i32) -> Done {
+        self.host.unlock(level)
+    }
+
+    fn check_reserved(&mut self) -> Result<bool, Code> {
+        self.host.check_reserved()
+    }
+
+    unsafe fn file_control(&mut self, op: i32, arg: *mut c_void) -> Code {
+        // SAFETY: the argument of the same operation, as the caller vouches.
+        unsafe { self.host.file_control(op, arg) }
+    }
+
+    fn sector_size(&mut self) -> i32 {
+        self.host.sector_size()
+    }
+
+    fn device_characteristics(&mut self) -> i32 {
+        self.host.device_characteristics()
+    }
+}
