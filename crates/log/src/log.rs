@@ -15,6 +15,7 @@ use crate::txn::{Appended, Txn, TxnId};
 use crate::{Error, LogId, Options, Result, Seq};
 use densite_disk::{File, LockKind, OpenMode};
 use parking_lot::{Condvar, Mutex};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -113,7 +114,7 @@ impl Log {
         tail.publish(slot_no + 1)?;
         // What a crash left of pruning. Others that have the log open do it themselves when they prune, and must not wait for it.
         if !joined {
-            crate::prune::retire(&files, state.first_segment, &options)?;
+            crate::prune::retire(&files, state.first_segment, &options, BTreeMap::new())?;
         }
         append_lock.unlock()?;
         let sight = Sight::new(&files, tail.word())?;
