@@ -1,11 +1,12 @@
-//! Two processes give back the files of pruned segments at the same time: a file that one of them has put to use again is left alone by the other.
+//! Two processes give back the files of pruned segments at the same time: a file that one of them has put to use again is left alone by the other. And what a reader
+//! has opened may be pruned before he holds it.
 
 mod common;
 
 use common::{DIR, ID};
 use densite_disk::sim::SimDisk;
 use densite_disk::{Dir, File, LockKind, OpenMode, Result, SyncKind};
-use densite_log::{Batch, Log, LogDir, Op, Options, Table, Txn, Value};
+use densite_log::{Batch, Error, Log, LogDir, Op, Options, Table, Txn, Value};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 use std::collections::BTreeSet;
@@ -13,7 +14,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// What happens once, before a file is renamed or cut.
+/// What happens once, before a file is renamed or cut, or locked by a reader.
 type Hook = Arc<Mutex<Option<Box<dyn FnOnce() + Send>>>>;
 
 fn hook(what: impl FnOnce() + Send + 'static) -> Hook {
@@ -31,16 +32,17 @@ fn run(hook: &Hook) {
 struct Hooks {
     rename: Hook,
     cut: Hook,
+    lock: Hook,
 }
 
 struct HookedDir(LogDir, Hooks);
 
-struct HookedFile(Box<dyn File>, Hook);
+struct HookedFile(Box<dyn File>, Hooks);
 
 impl Dir for HookedDir {
     fn open(&self, name: &str, mode: OpenMode) -> Result<Box<dyn File>> {
         let file = self.0.open(name, mode)?;
-        Ok(Box::new(HookedFile(file, self.1.cut.clone())))
+        Ok(Box::new(HookedFile(file, self.1.clone())))
     }
 
     fn exists(&self, name: &str) -> Result<bool> {
@@ -81,7 +83,7 @@ impl File for HookedFile {
     }
 
     fn set_len(&self, len: u64) -> Result<()> {
-        run(&self.1);
+        run(&self.1.cut);
         self.0.set_len(len)
     }
 
@@ -94,6 +96,9 @@ impl File for HookedFile {
     }
 
     fn lock(&self, kind: LockKind) -> Result<()> {
+        if kind == LockKind::Shared {
+            run(&self.1.lock);
+        }
         self.0.lock(kind)
     }
 
@@ -200,4 +205,37 @@ fn a_file_that_is_in_use_again_is_not_cut() {
         rows.extend(record.first..=record.last());
     }
     assert_eq!(rows, (10..=21).collect());
+}
+
+/// The segment is cut and removed between the reader's open and his lock: its rows are pruned, nothing is damaged.
+#[test]
+fn a_segment_that_goes_before_a_reader_holds_it_is_pruned_and_not_damaged() {
+    let disk = SimDisk::new(1);
+    let other = open(&disk, Hooks::default(), 0);
+    for id in 1..=7 {
+        append(&other, id);
+    }
+    let prune = hook(move || {
+        assert_eq!(other.prune(6).expect("prunes").segments, 2);
+    });
+    let hooks = Hooks {
+        lock: prune,
+        ..Hooks::default()
+    };
+    let log = open(&disk, hooks, 0);
+    let mut reader = log.read_after(0).expect("a reader");
+    let error = reader.next().expect_err("rows that are gone");
+    assert!(
+        matches!(
+            error,
+            Error::Pruned {
+                wanted: 1,
+                first: 7
+            }
+        ),
+        "{error}"
+    );
+    let mut reader = log.read_after(6).expect("a reader");
+    let record = reader.next().expect("no error").expect("a row");
+    assert_eq!((record.first, record.last()), (7, 7));
 }
