@@ -1,10 +1,11 @@
 //! Up to where the database holds durably what was applied (rule 4): only that may be pruned.
 //!
 //! Any connection may run with synchronous=OFF, so a commit says nothing. What was committed before a checkpoint that reached the WAL's end is in the database's file, and durable
-//! once that is synced. With a rollback journal a commit is the journal's removal, which the directory's sync makes durable.
+//! once that is synced, and the WAL with it: SQLite reads that again after a power cut, as far as it reached the disk, and what it has of older states would come before what the file has. With a
+//! rollback journal a commit is the journal's removal, which the directory's sync makes durable.
 
 use crate::error::refused;
-use crate::medium::{Medium, host, sync_parent};
+use crate::medium::{Medium, host, sync_beside, sync_parent};
 use crate::position::Position;
 use densite_log::Seq;
 use densite_sqlite::{Connection, Result, ffi};
@@ -38,9 +39,11 @@ pub(crate) fn position_on(connection: &Connection, medium: &dyn Medium) -> Resul
     Ok(position.seq)
 }
 
-/// Makes durable what is in the database's file, and that its rollback journals are gone, whoever wrote and removed them.
+/// Makes durable what is in the database's file and its WAL, and that its rollback journals are gone, whoever wrote and removed them.
 pub(crate) fn sync(connection: &Connection, medium: &dyn Medium) -> Result<()> {
-    connection.sync_file(c"main")?;
     let path = connection.filename(c"main").unwrap_or_default();
+    // It has no locks that closing a descriptor would drop.
+    sync_beside(medium, &path, "-wal")?;
+    connection.sync_file(c"main")?;
     sync_parent(medium, &path)
 }

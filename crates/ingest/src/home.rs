@@ -238,10 +238,8 @@ impl Home {
     /// The VFS's, the medium's.
     pub(crate) fn be_named(&self, connection: &Connection) -> Result<()> {
         if !self.named.load(Ordering::Acquire) {
-            // These have no locks that closing a descriptor would drop.
-            for ending in ["-wal", "-journal"] {
-                crate::medium::sync_beside(self.medium().as_ref(), &self.place.path, ending)?;
-            }
+            // It has no locks that closing a descriptor would drop.
+            crate::medium::sync_beside(self.medium().as_ref(), &self.place.path, "-journal")?;
             crate::durable::sync(connection, self.medium().as_ref())?;
             self.named.store(true, Ordering::Release);
         }

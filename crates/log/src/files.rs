@@ -162,14 +162,11 @@ impl Files {
                 return Ok(None);
             };
             file.lock(LockKind::Shared)?;
-            match self.header(file.as_ref(), number) {
-                Ok(header) => return Ok(Some(Segment { file, header })),
-                // It may have been pruned and used again since it was opened; its name is gone then.
-                Err(e) => {
-                    if self.dir.exists(&segment_name(number))? {
-                        return Err(e);
-                    }
-                }
+            let header = self.header(file.as_ref(), number);
+            // It may have been pruned since it was opened, and then cut, or used again; its name is gone then.
+            if self.dir.exists(&segment_name(number))? {
+                let header = header?;
+                return Ok(Some(Segment { file, header }));
             }
         }
     }

@@ -15,6 +15,7 @@ use crate::txn::{Appended, Txn, TxnId};
 use crate::{Error, LogId, Options, Result, Seq};
 use densite_disk::{File, LockKind, OpenMode};
 use parking_lot::{Condvar, Mutex};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -114,7 +115,7 @@ impl Log {
         // What a crash left of pruning. Others that have the log open do it themselves when they prune, and must not wait for it.
         if !joined {
             let pieces = crate::prune::Pieces::new(&files, &options, tail.word(), &|| true)?;
-            crate::prune::retire(&files, state.first_segment, &options, pieces)?;
+            crate::prune::retire(&files, state.first_segment, &options, BTreeMap::new(), pieces)?;
         }
         append_lock.unlock()?;
         let sight = Sight::new(&files, tail.word())?;

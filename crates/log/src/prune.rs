@@ -5,6 +5,9 @@
 //!
 //! The state names the first segment that stays, durably, before any file is touched. So whatever becomes of the files in a
 //! power cut, what a subscriber acknowledged is durable before rows go for it, and a segment is never missing between others.
+//!
+//! Invariant: whoever renames or cuts the file of a pruned segment holds its lock exclusively, and has seen under the lock that the name is still that file's.
+//! Two processes may be at it at once: what one keeps as a spare is soon a segment again, with rows that were acknowledged.
 
 use crate::files::{END, Files, STATE_LOCK, no_state, segment_name};
 use crate::format::DATA_OFF;
@@ -14,6 +17,7 @@ use crate::spare::remove;
 use crate::tail::read_word;
 use crate::{Options, Result, Seq};
 use densite_disk::{ErrorKind, File, LockKind, OpenMode};
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 /// Bytes of a file given back at once, and the time until the next piece if somebody appended meanwhile. A file system that tells the disk what it frees keeps writers waiting for a quarter to half
@@ -61,19 +65,19 @@ impl Log {
             sizes.push(file.map_or(Ok(0), |f| f.len())?);
         }
         let mut kept: u64 = sizes.iter().sum::<u64>() + (visible.word.off - DATA_OFF);
-        let (mut pruned, mut held) = (Pruned::default(), Vec::new());
+        let (mut pruned, mut held) = (Pruned::default(), BTreeMap::new());
         for (number, bytes) in (state.first_segment..tail).zip(sizes) {
             let is_passed = files.is_passed(number, tail, passed)?;
             if !is_passed || kept - bytes < state.config.retain_bytes {
                 break;
             }
             // A reader holds the segment it is at. It needs all that follow too, so this is where pruning ends.
-            let file = files.open(&segment_name(number), OpenMode::Read)?;
+            let file = files.open(&segment_name(number), OpenMode::Write)?;
             if let Some(file) = file {
                 if !file.try_lock(LockKind::Exclusive)? {
                     break;
                 }
-                held.push(file);
+                held.insert(number, file);
             }
             kept -= bytes;
             pruned.segments += 1;
@@ -89,7 +93,7 @@ impl Log {
         // Subscribers need not wait while files are removed.
         drop(lock);
         let pieces = Pieces::new(files, &shared.options, visible.word, has_time)?;
-        retire(files, state.first_segment, &shared.options, pieces)?;
+        retire(files, state.first_segment, &shared.options, held, pieces)?;
         Ok(pruned)
     }
 
@@ -125,13 +129,23 @@ impl Files {
     fn is_passed(&self, number: u64, tail: u64, passed: Seq) -> Result<bool> {
         Ok(number < tail && self.first_seq(number + 1)? <= passed.saturating_add(1))
     }
+
+    /// The file of a pruned segment, locked; `None` if it is gone, or a reader or another who prunes has it.
+    fn locked_if_free(&self, name: &str) -> Result<Option<Box<dyn File>>> {
+        let Some(file) = self.open(name, OpenMode::Write)? else {
+            return Ok(None);
+        };
+        let ours = file.try_lock(LockKind::Exclusive)? && self.is_named(name, file.as_ref())?;
+        Ok(ours.then_some(file))
+    }
 }
 
-/// Keeps the files of pruned segments for use again, or removes them.
+/// Keeps the files of pruned segments for use again, or removes them. `held`: those that the caller has locked, by number. What others hold is left to them.
 pub(crate) fn retire(
     files: &Files,
     first_segment: u64,
     options: &Options,
+    mut held: BTreeMap<u64, Box<dyn File>>,
     mut pieces: Pieces<'_>,
 ) -> Result<()> {
     let pruned = files
@@ -140,8 +154,12 @@ pub(crate) fn retire(
         .take_while(|n| *n < first_segment);
     for number in pruned {
         let name = segment_name(number);
-        let Some(file) = files.open(&name, OpenMode::Read)? else {
-            continue;
+        let file = match held.remove(&number) {
+            Some(file) => file,
+            None => match files.locked_if_free(&name)? {
+                Some(file) => file,
+                None => continue,
+            },
         };
         // A little short of a segment it is as good: it grows.
         let fits = (options.segment_bytes / 2..=options.segment_bytes).contains(&file.len()?);
@@ -154,9 +172,7 @@ pub(crate) fn retire(
                 _ => {}
             }
         } else {
-            if let Some(file) = files.open(&name, OpenMode::Write)? {
-                pieces.shrink(file.as_ref())?;
-            }
+            pieces.shrink(file.as_ref())?;
             remove(files, &name)?;
         }
     }

@@ -1,0 +1,241 @@
+//! Two processes give back the files of pruned segments at the same time: a file that one of them has put to use again is left alone by the other. And what a reader
+//! has opened may be pruned before he holds it.
+
+mod common;
+
+use common::{DIR, ID};
+use densite_disk::sim::SimDisk;
+use densite_disk::{Dir, File, LockKind, OpenMode, Result, SyncKind};
+use densite_log::{Batch, Error, Log, LogDir, Op, Options, Table, Txn, Value};
+use rand::rngs::SmallRng;
+use rand::{Rng, SeedableRng};
+use std::collections::BTreeSet;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+/// What happens once, before a file is renamed or cut, or locked by a reader.
+type Hook = Arc<Mutex<Option<Box<dyn FnOnce() + Send>>>>;
+
+fn hook(what: impl FnOnce() + Send + 'static) -> Hook {
+    Arc::new(Mutex::new(Some(Box::new(what))))
+}
+
+fn run(hook: &Hook) {
+    let what = hook.lock().expect("no panic").take();
+    if let Some(what) = what {
+        what();
+    }
+}
+
+#[derive(Default, Clone)]
+struct Hooks {
+    rename: Hook,
+    cut: Hook,
+    lock: Hook,
+}
+
+struct HookedDir(LogDir, Hooks);
+
+struct HookedFile(Box<dyn File>, Hooks);
+
+impl Dir for HookedDir {
+    fn open(&self, name: &str, mode: OpenMode) -> Result<Box<dyn File>> {
+        let file = self.0.open(name, mode)?;
+        Ok(Box::new(HookedFile(file, self.1.clone())))
+    }
+
+    fn exists(&self, name: &str) -> Result<bool> {
+        self.0.exists(name)
+    }
+
+    fn remove(&self, name: &str) -> Result<()> {
+        self.0.remove(name)
+    }
+
+    fn rename(&self, from: &str, to: &str) -> Result<()> {
+        if to.starts_with("spare-") {
+            run(&self.1.rename);
+        }
+        self.0.rename(from, to)
+    }
+
+    fn list(&self) -> Result<Vec<String>> {
+        self.0.list()
+    }
+
+    fn sync(&self) -> Result<()> {
+        self.0.sync()
+    }
+
+    fn free_space(&self) -> Result<u64> {
+        self.0.free_space()
+    }
+}
+
+impl File for HookedFile {
+    fn read_at(&self, buf: &mut [u8], offset: u64) -> Result<usize> {
+        self.0.read_at(buf, offset)
+    }
+
+    fn write_at(&self, buf: &[u8], offset: u64) -> Result<()> {
+        self.0.write_at(buf, offset)
+    }
+
+    fn set_len(&self, len: u64) -> Result<()> {
+        run(&self.1.cut);
+        self.0.set_len(len)
+    }
+
+    fn sync(&self, kind: SyncKind) -> Result<()> {
+        self.0.sync(kind)
+    }
+
+    fn len(&self) -> Result<u64> {
+        self.0.len()
+    }
+
+    fn lock(&self, kind: LockKind) -> Result<()> {
+        if kind == LockKind::Shared {
+            run(&self.1.lock);
+        }
+        self.0.lock(kind)
+    }
+
+    fn try_lock(&self, kind: LockKind) -> Result<bool> {
+        self.0.try_lock(kind)
+    }
+
+    fn unlock(&self) -> Result<()> {
+        self.0.unlock()
+    }
+
+    fn identity(&self) -> Result<(u64, u64)> {
+        self.0.identity()
+    }
+}
+
+/// Segments of two mebibytes, for files of less than one are not cut piece by piece.
+fn open(disk: &SimDisk, hooks: Hooks, spares_max: usize) -> Log {
+    let options = Options {
+        create: true,
+        segment_bytes: 2 << 20,
+        spares_max,
+        background: false,
+        ..Options::new(ID)
+    };
+    let dir = Arc::new(HookedDir(Arc::new(disk.dir(DIR)), hooks));
+    Log::open(dir, options).expect("opens")
+}
+
+/// Three of these fill a segment.
+fn append(log: &Log, id: i64) {
+    let mut payload = vec![0; 600 << 10];
+    SmallRng::seed_from_u64(id.cast_unsigned()).fill_bytes(&mut payload);
+    let table = Table::new("t", ["id", "payload"], 1, b"".as_slice()).expect("a table");
+    let mut batch = Batch::new(&table, Op::Insert);
+    batch
+        .push(&[Value::Int(id), Value::Blob(&payload)])
+        .expect("push");
+    let txn = Txn::of(log.new_txn(), &batch).expect("txn");
+    log.append(txn).expect("appends");
+}
+
+fn passed(signal: &Receiver<()>) {
+    let got = signal.recv_timeout(Duration::from_secs(20));
+    assert_ne!(got, Err(RecvTimeoutError::Timeout), "nobody came so far");
+}
+
+/// The one prunes two segments and is about to keep their files. The other prunes a third, keeps no files, and begins to cut one of the first.
+/// The one goes on, and appends to its file.
+#[test]
+fn a_file_that_is_in_use_again_is_not_cut() {
+    let disk = SimDisk::new(1);
+    let (at_rename, renames): (Sender<()>, _) = channel();
+    let (at_cut, cuts): (Sender<()>, _) = channel();
+    let (go_on, may_go_on): (Sender<()>, _) = channel();
+    let one = open(
+        &disk,
+        Hooks {
+            rename: hook(move || {
+                at_rename.send(()).expect("somebody waits");
+                passed(&cuts);
+            }),
+            ..Hooks::default()
+        },
+        2,
+    );
+    let cut = hook(move || {
+        at_cut.send(()).expect("somebody waits");
+        passed(&may_go_on);
+    });
+    let other = open(
+        &disk,
+        Hooks {
+            cut,
+            ..Hooks::default()
+        },
+        0,
+    );
+    let mut last = 0;
+    let mut fill = |rows: i64| {
+        for _ in 0..rows {
+            last += 1;
+            append(&one, last);
+        }
+    };
+    fill(13);
+    std::thread::scope(|s| {
+        let pruner = s.spawn(move || {
+            passed(&renames);
+            other.prune(9).expect("prunes");
+            other
+        });
+        assert_eq!(one.prune(6).expect("prunes").segments, 2);
+        // Two segments more, in the files that were kept.
+        fill(8);
+        go_on.send(()).expect("somebody waits");
+        drop(pruner.join().expect("no panic"));
+    });
+    drop(one);
+    let log = open(&disk, Hooks::default(), 2);
+    let mut reader = log.read_after(9).expect("reads");
+    let mut rows = BTreeSet::new();
+    while let Some(record) = reader.next().expect("no damage") {
+        rows.extend(record.first..=record.last());
+    }
+    assert_eq!(rows, (10..=21).collect());
+}
+
+/// The segment is cut and removed between the reader's open and his lock: its rows are pruned, nothing is damaged.
+#[test]
+fn a_segment_that_goes_before_a_reader_holds_it_is_pruned_and_not_damaged() {
+    let disk = SimDisk::new(1);
+    let other = open(&disk, Hooks::default(), 0);
+    for id in 1..=7 {
+        append(&other, id);
+    }
+    let prune = hook(move || {
+        assert_eq!(other.prune(6).expect("prunes").segments, 2);
+    });
+    let hooks = Hooks {
+        lock: prune,
+        ..Hooks::default()
+    };
+    let log = open(&disk, hooks, 0);
+    let mut reader = log.read_after(0).expect("a reader");
+    let error = reader.next().expect_err("rows that are gone");
+    assert!(
+        matches!(
+            error,
+            Error::Pruned {
+                wanted: 1,
+                first: 7
+            }
+        ),
+        "{error}"
+    );
+    let mut reader = log.read_after(6).expect("a reader");
+    let record = reader.next().expect("no error").expect("a row");
+    assert_eq!((record.first, record.last()), (7, 7));
+}

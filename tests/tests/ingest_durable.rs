@@ -1,0 +1,121 @@
+//! What is durable when rows are pruned from the log, whoever checkpointed the database and however: connections that never sync, syncs that fail. On one simulated disk with
+//! the database and its log, as it is left by a power cut right afterwards.
+
+use densite_disk::sim::SimDisk;
+use densite_log::Log;
+use densite_tests::ingest::{LOG, Process, Site, Under, Workload};
+use rusqlite::Connection;
+use std::sync::Arc;
+use std::time::Duration;
+
+const ROWS: i64 = 60;
+
+fn number(con: &Connection, sql: &str) -> rusqlite::Result<i64> {
+    con.query_row(sql, [], |row| row.get(0))
+}
+
+/// Number of the first row in the log.
+fn first_row(disk: &SimDisk) -> u64 {
+    let dir = Arc::new(disk.dir(LOG));
+    let id = densite_log::id_in(dir.clone())
+        .expect("reads")
+        .expect("a log");
+    let log = Log::open_read_only(dir, id).expect("opens");
+    log.status().expect("a status").first
+}
+
+/// A database whose rows are all applied, to a WAL that nobody has synced, and checkpointed by a connection that syncs nothing.
+struct Unsynced {
+    disk: SimDisk,
+    process: Process,
+    con: Connection,
+}
+
+fn unsynced(site: &Site) -> Unsynced {
+    let workload = Workload {
+        seed: 1,
+        journal: "WAL",
+        fills: false,
+    };
+    let disk = workload.prepared(site).snapshot();
+    site.boot(&disk);
+    let process = site.process();
+    let con = process.ingest().expect("opens");
+    let row = |n: i64| {
+        let pad = "x".repeat(200 + usize::try_from(n % 7).unwrap_or(0));
+        con.execute_batch(&format!(
+            "INSERT INTO t_in VALUES ({n}, {n}, {}, {n}, '{pad}')",
+            n * 10
+        ))
+        .expect("acknowledged");
+    };
+    let applied = || number(&con, "SELECT densite_wait()").expect("applied");
+    row(0);
+    applied();
+    let hasty = process.plain().expect("opens");
+    hasty
+        .execute_batch("PRAGMA synchronous = OFF; PRAGMA wal_autocheckpoint = 0")
+        .expect("set");
+    let checkpoint = |con: &Connection, mode: &str| {
+        let sql = format!("PRAGMA wal_checkpoint({mode})");
+        let done = con.query_row(&sql, [], |r| {
+            Ok((
+                r.get::<_, i64>(0)?,
+                r.get::<_, i64>(1)?,
+                r.get::<_, i64>(2)?,
+            ))
+        });
+        let (busy, frames, passed) = done.expect("a checkpoint");
+        assert_eq!((busy, frames), (0, passed), "all of it");
+    };
+    checkpoint(&con, "TRUNCATE");
+    // While it reads, the worker's own checkpoints come to nothing.
+    let reader = process.plain().expect("opens");
+    reader
+        .execute_batch("BEGIN; SELECT count(*) FROM t")
+        .expect("reads");
+    (1..ROWS).for_each(row);
+    applied();
+    // The worker has nothing to do any more, and has closed its connection.
+    std::thread::sleep(Duration::from_millis(1500));
+    reader.execute_batch("COMMIT").expect("ends");
+    checkpoint(&hasty, "PASSIVE");
+    assert_eq!(first_row(&disk), 1, "nothing is pruned yet");
+    Unsynced { disk, process, con }
+}
+
+fn all_is_there(site: &Site, survivors: &[SimDisk]) {
+    for (seed, disk) in survivors.iter().enumerate() {
+        site.boot(disk);
+        let what = format!("cut seed {seed}");
+        let con = site
+            .process()
+            .ingest()
+            .unwrap_or_else(|e| panic!("{what}: {e}"));
+        number(&con, "SELECT densite_wait()").unwrap_or_else(|e| panic!("{what}: {e}"));
+        assert_eq!(number(&con, "SELECT count(*) FROM t"), Ok(ROWS), "{what}");
+        let sound: String = con
+            .query_row("PRAGMA integrity_check", [], |r| r.get(0))
+            .unwrap_or_else(|e| panic!("{what}: {e}"));
+        assert_eq!(sound, "ok", "{what}");
+    }
+}
+
+fn survivors(disk: &SimDisk) -> Vec<SimDisk> {
+    (0..30).map(|seed| disk.survivor(seed)).collect()
+}
+
+/// The frames are in the database's file, and that is synced before rows are pruned. But the WAL is still there and SQLite reads it again after a power cut: as far as it reached the disk, and so
+/// an older state than the file's.
+#[test]
+fn the_wal_is_synced_before_rows_are_pruned() {
+    for (name, under) in [("plain", Under::Plain), ("densite", Under::Densite)] {
+        let site = Site::new(&format!("ingest-durable-wal-{name}"), under);
+        let all = unsynced(&site);
+        number(&all.con, "SELECT densite_prune()").expect("prunes");
+        assert!(first_row(&all.disk) > 1, "rows are pruned");
+        let survivors = survivors(&all.disk);
+        drop((all.con, all.process));
+        all_is_there(&site, &survivors);
+    }
+}
