@@ -21,7 +21,7 @@ pub struct Api(&'static Routines, Option<DbName>);
 pub(crate) type DbName = unsafe extern "C" fn(*mut Db, c_int) -> *const c_char;
 
 /// Its place in the tables of [`DB_NAME_SINCE`] and later, the ninth behind those that are described: the only one there that is looked at.
-const DB_NAME_AT: usize = size_of::<Routines>() + 8 * size_of::<usize>();
+const DB_NAME_AT: usize = size_of::<Routines>() + size_of::<[usize; 8]>();
 const DB_NAME_SINCE: c_int = 3_039_000;
 
 impl fmt::Debug for Api {
