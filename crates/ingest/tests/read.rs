@@ -377,7 +377,9 @@ fn a_statement_reads_one_state_however_often_it_scans() {
     let mut bare = con
         .prepare("SELECT k.column1, b.a FROM (VALUES (1), (2)) k CROSS JOIN bare_in b")
         .expect("prepares");
-    let mut keyed = con
+    // On a connection of its own: whatever a connection reads holds its snapshot.
+    let third = db.ingest("t", "");
+    let mut keyed = third
         .prepare("SELECT k.column1, t.v FROM (VALUES (1), (2), (3)) k CROSS JOIN t_in t WHERE t.id = k.column1")
         .expect("prepares");
     let (mut bare, mut keyed) = (
