@@ -258,6 +258,11 @@ impl Home {
         &self.pressure
     }
 
+    /// The id of the log.
+    pub(crate) fn id(&self) -> LogId {
+        self.id
+    }
+
     /// The log.
     pub fn log(&self) -> &Log {
         &self.log

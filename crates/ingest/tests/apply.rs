@@ -386,3 +386,41 @@ fn it_works_in_rollback_mode_and_after_a_takeover() {
         "delete"
     );
 }
+
+/// Another database is copied into this one, page by page, while it is open. Its position is one in another log.
+#[test]
+fn a_database_that_names_another_log_gets_no_rows_of_this_one() {
+    let db = Db::new("CREATE TABLE t(id INTEGER PRIMARY KEY)");
+    let con = db.ingest("t", "");
+    con.execute_batch("INSERT INTO t_in VALUES (1)")
+        .expect("inserts");
+    wait(&con);
+    let plain = rusqlite::Connection::open(db.path()).expect("opens");
+    plain
+        .busy_timeout(Duration::from_secs(10))
+        .expect("a timeout");
+    let id: Vec<u8> = one(&plain, "SELECT log FROM densite_applied");
+    plain
+        .execute_batch("UPDATE densite_applied SET log = zeroblob(16)")
+        .expect("another id");
+    con.execute_batch("INSERT INTO t_in VALUES (2)")
+        .expect("inserts");
+    let said = refusal(&con, "SELECT densite_wait()");
+    assert!(said.contains("another"), "{said}");
+    assert_eq!(
+        all(&plain, "SELECT seq, count(*) FROM densite_applied, t"),
+        ["1|1"]
+    );
+    plain
+        .execute("UPDATE densite_applied SET log = ?1", [id])
+        .expect("the id");
+    let begun = Instant::now();
+    while con
+        .query_row("SELECT densite_wait()", [], |_| Ok(()))
+        .is_err()
+    {
+        // What it said may be older than the id.
+        assert!(begun.elapsed() < Duration::from_secs(20));
+    }
+    assert_eq!(all(&plain, "SELECT id FROM t"), ["1", "2"]);
+}

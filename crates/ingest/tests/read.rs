@@ -403,3 +403,64 @@ fn a_row_that_is_only_in_the_log_has_the_values_that_were_written() {
         ["real1.0Abv5", "real2.0cd27"]
     );
 }
+
+/// A scan that begins anew within its statement has the snapshot of the one before it, and the same end of the log, whatever the worker applies in between. Only a statement on `densite_applied` holds it.
+#[test]
+fn a_statement_reads_one_state_however_often_it_scans() {
+    let db = Db::new("CREATE TABLE bare(a); CREATE TABLE t(id INTEGER PRIMARY KEY, v)");
+    let con = db.ingest("bare", "");
+    create(&con, "t", "").expect("t_in");
+    let other = db.ingest("bare", "");
+    create(&other, "t", "").expect("t_in");
+    let held = Held::new(&db);
+    other
+        .execute_batch(
+            "INSERT INTO bare_in VALUES (1), (2); INSERT INTO t_in VALUES (1, 'a'), (2, 'b')",
+        )
+        .expect("writes");
+    let mut bare = con
+        .prepare("SELECT k.column1, b.a FROM (VALUES (1), (2)) k CROSS JOIN bare_in b")
+        .expect("prepares");
+    // On a connection of its own: whatever a connection reads holds its snapshot.
+    let third = db.ingest("t", "");
+    let mut keyed = third
+        .prepare("SELECT k.column1, t.v FROM (VALUES (1), (2), (3)) k CROSS JOIN t_in t WHERE t.id = k.column1")
+        .expect("prepares");
+    let (mut bare, mut keyed) = (
+        bare.query([]).expect("reads"),
+        keyed.query([]).expect("reads"),
+    );
+    let next = |rows: &mut rusqlite::Rows<'_>| -> Option<String> {
+        let row = rows.next().expect("a step")?;
+        let key = row.get::<_, i64>(0).expect("a number");
+        let value = row.get::<_, rusqlite::types::Value>(1).expect("a value");
+        Some(match value {
+            rusqlite::types::Value::Integer(n) => format!("{key}|{n}"),
+            rusqlite::types::Value::Text(t) => format!("{key}|{t}"),
+            other => format!("{key}|{other:?}"),
+        })
+    };
+    assert_eq!(next(&mut bare).as_deref(), Some("1|1"));
+    assert_eq!(next(&mut keyed).as_deref(), Some("1|a"));
+    drop(held);
+    other
+        .execute_batch(
+            "INSERT INTO bare_in VALUES (3); DELETE FROM t_in WHERE id = 2; INSERT INTO t_in VALUES (3, 'c')",
+        )
+        .expect("writes");
+    wait(&other);
+    let rest = |rows: &mut rusqlite::Rows<'_>| {
+        let mut all = Vec::new();
+        while let Some(row) = next(rows) {
+            all.push(row);
+        }
+        all
+    };
+    assert_eq!(rest(&mut bare), ["1|2", "2|1", "2|2"]);
+    assert_eq!(rest(&mut keyed), ["2|b"]);
+    drop((bare, keyed));
+    assert_eq!(
+        all(&con, "SELECT a FROM bare_in UNION ALL SELECT v FROM t_in"),
+        ["1", "2", "3", "a", "c"]
+    );
+}

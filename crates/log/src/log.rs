@@ -115,7 +115,13 @@ impl Log {
         // What a crash left of pruning. Others that have the log open do it themselves when they prune, and must not wait for it.
         if !joined {
             let pieces = crate::prune::Pieces::new(&files, &options, tail.word(), &|| true)?;
-            crate::prune::retire(&files, state.first_segment, &options, BTreeMap::new(), pieces)?;
+            crate::prune::retire(
+                &files,
+                state.first_segment,
+                &options,
+                BTreeMap::new(),
+                pieces,
+            )?;
         }
         append_lock.unlock()?;
         let sight = Sight::new(&files, tail.word())?;

@@ -25,11 +25,21 @@ impl Handle {
     /// Makes durable what was published by anybody, without writing anything: for whoever has not the right to write.
     ///
     /// # Errors
-    /// As [`Handle::sync`].
+    /// As [`Handle::sync`]; [`Error::Poisoned`] while what a failed sync of another handle of this process has dropped is not written again.
     pub fn sync_seen(&mut self, kind: SyncKind) -> Result<()> {
         self.check_poison()?;
+        self.owes_nothing()?;
         let synced = self.file.sync(kind);
-        synced.map_err(|e| self.leave_failed_sync(SyncFailed(e)))
+        synced.map_err(|e| self.leave_failed_sync(SyncFailed(e)))?;
+        // Another's sync may have failed meanwhile, and be the one that was told.
+        self.owes_nothing()
+    }
+
+    fn owes_nothing(&self) -> Result<()> {
+        match &self.shared {
+            Some(shared) if shared.writer.lock().owed => Err(Error::Poisoned),
+            _ => Ok(()),
+        }
     }
 
     pub(crate) fn sync_now(&mut self, kind: SyncKind) -> Result<()> {

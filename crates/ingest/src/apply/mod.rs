@@ -22,7 +22,7 @@ use crate::medium::Medium;
 use crate::position::Position;
 use crate::read::Unapplied;
 use crate::recipe::Recipe;
-use densite_log::{Log, Seq};
+use densite_log::{self as log, Log, LogId, Seq};
 use densite_sqlite::{Code, Error, Result};
 use outcome::Did;
 use parking_lot::{Condvar, Mutex};
@@ -65,6 +65,7 @@ struct State {
 /// The worker and what it says.
 pub(crate) struct Applying {
     log: Log,
+    id: LogId,
     dir: PathBuf,
     recipe: Recipe,
     medium: Arc<dyn Medium>,
@@ -133,6 +134,7 @@ impl Applying {
     pub(crate) fn new(home: &Home, recipe: Recipe) -> Applying {
         Applying {
             log: home.log().clone(),
+            id: home.id(),
             dir: home.dir().to_owned(),
             recipe,
             medium: home.medium().clone(),
@@ -149,6 +151,16 @@ impl Applying {
     fn tell(&self, change: impl FnOnce(&mut State)) {
         change(&mut self.state.lock());
         self.news.notify_all();
+    }
+
+    /// Whether the database names this log. It names another one when another database was copied into it, page by page, while it was open: to that one's position the rows of this log say nothing.
+    fn is_of(&self, named: Position) -> Result<()> {
+        if named.id == self.id {
+            return Ok(());
+        }
+        let (found, expected) = (self.id, named.id);
+        let error = log::Error::OtherLog { found, expected };
+        Err(from_log(&self.dir, error))
     }
 
     fn stops(&self) -> bool {
@@ -236,7 +248,9 @@ impl Applying {
     /// Asks the database how far another process is: somebody here waits for it, or keeps rows of the log, and with them its segments.
     fn watch(&self) {
         let position = self.recipe.open().and_then(|c| Position::read(&c));
-        if let Ok(Some(position)) = position {
+        if let Ok(Some(position)) = position
+            && position.id == self.id
+        {
             self.unapplied.applied(position.seq);
             self.tell(|s| s.applied = s.applied.max(position.seq));
         }

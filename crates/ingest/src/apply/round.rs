@@ -49,17 +49,18 @@ impl Round {
 
     /// Applies some rows.
     pub(super) fn run(&mut self, applying: &Applying) -> Result<Did> {
-        let Some(position) = Position::read(&self.connection)? else {
+        let Some(named) = Position::read(&self.connection)? else {
             return Ok(Did::Unnamed);
         };
-        let position = position.seq;
+        applying.is_of(named)?;
+        let position = named.seq;
         applying.tell(|s| s.applied = s.applied.max(position));
         self.look_at_schema()?;
         self.queue.fill(applying, position, self.pace.rows())?;
         if self.queue.len() == 0 {
             let end = self.queue.end().unwrap_or(position);
             if end > position {
-                return self.pass(applying, position, end);
+                return self.pass(applying, named, end);
             }
             self.tidy.rest(&self.connection, applying, position)?;
             return Ok(Did::Nothing(position));
@@ -71,7 +72,7 @@ impl Round {
         let rows = self.queue.batch(self.pace.rows());
         let is_full = self.queue.len() >= self.pace.rows();
         let (units, of) = self.plan(rows)?;
-        match self.transaction(&units, &of, position, rows) {
+        match self.transaction(&units, &of, named, rows) {
             Ok((last, held)) => {
                 self.queue.passed(rows, last);
                 self.pace.held(rows, held, is_full);
@@ -108,9 +109,9 @@ impl Round {
     }
 
     /// The log ends with numbers that no row has: they were rolled back, or are lost. The position goes past them, or it would be waited for for ever.
-    fn pass(&mut self, applying: &Applying, position: Seq, end: Seq) -> Result<Did> {
+    fn pass(&mut self, applying: &Applying, named: Position, end: Seq) -> Result<Did> {
         self.tidy.set_synchronous(&self.connection)?;
-        let done = self.begin(position).and_then(|_| self.finish(end));
+        let done = self.begin(named).and_then(|_| self.finish(end));
         if done.is_err() {
             self.roll_back();
         }
@@ -121,7 +122,7 @@ impl Round {
                 Ok(Did::Applied(end))
             }
             Err(Failed::Other(e) | Failed::Commit(e)) => Err(e),
-            Err(_) => Ok(Did::Applied(position)),
+            Err(_) => Ok(Did::Applied(named.seq)),
         }
     }
 
@@ -170,10 +171,10 @@ impl Round {
         &mut self,
         units: &[Unit],
         of: &[usize],
-        position: Seq,
+        named: Position,
         rows: usize,
     ) -> std::result::Result<(Seq, Duration), Failed> {
-        let begun = self.begin(position)?;
+        let begun = self.begin(named)?;
         // A single row may cost any time, and so may a transaction that has to be judged as a whole.
         let divisible = rows > self.queue.least();
         let limit = self.pace.limit(rows);
@@ -183,7 +184,7 @@ impl Round {
             }
             self.unit(*unit, of)?;
         }
-        let last = self.queue.reach(rows).unwrap_or(position);
+        let last = self.queue.reach(rows).unwrap_or(named.seq);
         let inserted = begun.elapsed();
         self.finish(last)?;
         let held = begun.elapsed();
@@ -192,13 +193,13 @@ impl Round {
     }
 
     /// Takes the write lock; answers since when it is held.
-    fn begin(&mut self, position: Seq) -> std::result::Result<Instant, Failed> {
+    fn begin(&mut self, named: Position) -> std::result::Result<Instant, Failed> {
         self.connection.exec("BEGIN IMMEDIATE")?;
         let begun = Instant::now();
         // Between reading and the lock another worker or a restored database may have come.
-        let now = Position::read(&self.connection)?.map(|p| p.seq);
+        let now = Position::read(&self.connection)?;
         let schema = self.connection.query_i64("PRAGMA main.schema_version")?;
-        if now != Some(position) || schema != Some(self.schema) {
+        if now != Some(named) || schema != Some(self.schema) {
             self.schema = -1;
             return Err(Failed::Again);
         }
