@@ -111,7 +111,14 @@ fn of_who_has_not_the_right_to_write() {
             Err(Error::Poisoned)
         ));
         drop(beside);
+        // Nor may anybody else say that it is durable before it is written again.
+        let mut third = open(&disk);
+        assert!(matches!(
+            third.sync_seen(SyncKind::Data),
+            Err(Error::Poisoned)
+        ));
         is_promised(&disk, seed);
+        third.sync_seen(SyncKind::Data).expect("nothing is owed");
         drop(writer);
     }
 }
