@@ -229,3 +229,44 @@ pub(super) fn decode_at(
         })
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::format::record::Kind;
+    use crate::merge::begun::Begun;
+    use std::collections::BTreeMap;
+
+    #[test]
+    fn the_pool_is_waited_for_a_while_and_only_while_it_is_at_it() {
+        let at_it = Recoding {
+            task: Some(Task::lazy(Coded::new)),
+            ready: Coded::new(),
+        };
+        let mut begun = Begun::new(1, u64::MAX, at_it, BTreeMap::new());
+        let mut steps = 0;
+        while !begun.is_overdue() {
+            assert!(begun.waits(2 << 10));
+            steps += 1;
+        }
+        assert!((4..=32).contains(&steps), "{steps}");
+        let mut done = Begun::new(1, u64::MAX, Recoding::default(), BTreeMap::new());
+        assert!(!done.waits(u64::MAX) && !done.is_overdue());
+    }
+
+    #[test]
+    fn what_was_coded_is_of_use_only_if_all_of_its_pages_live_still() {
+        let frame = |pages: &[u32]| Frame {
+            record: Record::plain(Kind::Frame, 5, 1),
+            payload: Vec::new(),
+            pages: pages.iter().map(|page| (*page, Entry::NONE)).collect(),
+        };
+        let coded = || Recoding {
+            task: None,
+            ready: Coded::from([(100, (vec![5, 6], Vec::new()))]),
+        };
+        assert!(coded().take(100, &frame(&[5, 6])).is_some());
+        assert!(coded().take(100, &frame(&[5])).is_none());
+        assert!(coded().take(200, &frame(&[5, 6])).is_none());
+    }
+}
