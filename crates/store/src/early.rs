@@ -176,16 +176,10 @@ impl Early {
     /// Encodes what has waited long enough, up to [`STRETCH`] pages.
     fn work(&self) {
         for _ in 0..STRETCH {
-            let Some((page, seq, bytes, family, set)) = self.next() else {
+            let Some((job, set)) = self.next() else {
                 break;
             };
-            let job = Job {
-                page,
-                seq,
-                family,
-                bytes,
-                early: None,
-            };
+            let (page, seq) = (job.page, job.seq);
             let frame = encode_batch(vec![job], &set).into_iter().next();
             let mut desk = self.desk.lock();
             if let Some(noted) = desk.pages.get_mut(&page).filter(|noted| noted.seq == seq) {
@@ -195,7 +189,8 @@ impl Early {
         self.desk.lock().running = false;
     }
 
-    fn next(&self) -> Option<(u32, u64, Arc<[u8]>, Family, EncodeSettings)> {
+    /// The page to encode next, and how.
+    fn next(&self) -> Option<(Job, EncodeSettings)> {
         let mut desk = self.desk.lock();
         let desk = &mut *desk;
         while desk.waiting.len() > YOUNGER {
@@ -215,8 +210,14 @@ impl Early {
                 if joins(page.wrapping_sub(1)) || joins(page.wrapping_add(1)) {
                     continue;
                 }
-                let set = set.clone();
-                return Some((page, seq, Arc::clone(&noted.bytes), family, set));
+                let job = Job {
+                    page,
+                    seq,
+                    bytes: Arc::clone(&noted.bytes),
+                    family,
+                    early: None,
+                };
+                return Some((job, set.clone()));
             }
         }
         None
