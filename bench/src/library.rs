@@ -4,14 +4,10 @@
 
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::ptr::{null, null_mut};
 
 use clap::ValueEnum;
-use densite::{Api, ConvertOptions, Silent};
-use densite_sqlite::EntryPoint;
+use densite::{ConvertOptions, Silent};
 use densite_store::CodecChoice;
-use rusqlite::auto_extension::RawAutoExtension;
-use rusqlite::ffi;
 
 use crate::result::{About as _, Failure, Result};
 use crate::work::name;
@@ -37,8 +33,7 @@ pub(crate) fn compress(codec: Codec, source: &Path, target: &Path) -> Result<()>
             name(codec)
         ))
     };
-    // SAFETY: `prime` gives the entry point to the linked SQLite alone, which is never unloaded.
-    let api = unsafe { Api::capture(prime) }.map_err(|e| failed(&e))?;
+    let api = densite_linked::api().map_err(|e| failed(&e))?;
     densite_vfs::register(api, densite_vfs::NAME, None, false).map_err(|e| failed(&e))?;
     let mut options = ConvertOptions::default();
     options.store.codec = match codec {
@@ -74,20 +69,5 @@ pub(crate) fn compress_in_new_process(codec: Codec, source: &Path, target: &Path
             source.display(),
             name(codec)
         )))
-    }
-}
-
-/// Has the entry point called once, by opening a connection that is closed again.
-fn prime(entry: EntryPoint) {
-    // SAFETY: both are the type of an extension's entry point, with the pointers to opaque types named differently; the connection is closed
-    // whether or not it opened (null is allowed), and nobody else opens one meanwhile: this runs once, before any.
-    unsafe {
-        let entry = std::mem::transmute::<EntryPoint, RawAutoExtension>(entry);
-        ffi::sqlite3_auto_extension(Some(entry));
-        let mut db = null_mut();
-        let flags = ffi::SQLITE_OPEN_READWRITE | ffi::SQLITE_OPEN_MEMORY;
-        ffi::sqlite3_open_v2(c":memory:".as_ptr(), &raw mut db, flags, null());
-        ffi::sqlite3_close(db);
-        ffi::sqlite3_cancel_auto_extension(Some(entry));
     }
 }

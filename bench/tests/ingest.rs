@@ -1,33 +1,14 @@
 //! Every measure of ingest in its quick form, by the program itself: it gives figures, and what is promised whatever the machine is holds.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
-use std::sync::OnceLock;
 
 use serde_json::Value;
 
 /// The program, with the extension built beside it in the same profile.
 fn program() -> &'static Path {
-    static BUILT: OnceLock<PathBuf> = OnceLock::new();
-    BUILT.get_or_init(|| {
-        let program = PathBuf::from(env!("CARGO_BIN_EXE_densite-bench"));
-        let profile = program.parent().expect("target/PROFILE/PROGRAM");
-        let mut cargo = Command::new(env!("CARGO"));
-        cargo.args(["build", "--quiet", "--package", "densite-extension"]);
-        if profile.ends_with("release") {
-            cargo.arg("--release");
-        }
-        cargo.env(
-            "CARGO_TARGET_DIR",
-            profile.parent().expect("the target folder"),
-        );
-        let built = cargo
-            .current_dir(env!("CARGO_MANIFEST_DIR"))
-            .status()
-            .expect("run cargo");
-        assert!(built.success(), "the extension does not build");
-        program
-    })
+    densite_tests::library::library();
+    Path::new(env!("CARGO_BIN_EXE_densite-bench"))
 }
 
 /// Takes a measure; answers its figures, by name, each with the value and what it was compared with.

@@ -327,13 +327,7 @@ fn a_read_only_file_is_not_replaced() {
 fn too_little_disk_space_is_told_before_anything_is_done() {
     let dir = temp();
     let a = at(&dir, "a.db");
-    plain(&a, 65536, 100);
-    // A file with a hole: longer than any disk, and valid, for SQLite looks at pages it needs.
-    let file = fs::OpenOptions::new().write(true).open(&a).expect("open");
-    let most = [8u64 << 40, 1 << 40]
-        .into_iter()
-        .find(|len| file.set_len(*len).is_ok())
-        .expect("a long file");
+    let most = longer_than_any_disk(&a);
     let ran = densite(&["compress", &a, &at(&dir, "b.db"), "--json"])
         .expect(4)
         .says("not enough disk space in");

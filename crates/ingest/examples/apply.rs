@@ -3,24 +3,10 @@
 //! BASE rows are in the table (kept in `DIR/apply-BASE.db` for the next run). Then, in turn, SQLite inserts for some seconds with batches of 400, WAL and synchronous=FULL, and ROWS rows
 //! with random keys go through ingest; somebody else asks for the write lock all the time and notes how long he waits.
 
-use densite_sqlite::{Api, Connection, EntryPoint};
-use rusqlite::auto_extension::{RawAutoExtension, cancel_auto_extension, register_auto_extension};
+use densite_sqlite::{Api, Connection};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
-
-fn api() -> Api {
-    // SAFETY: only the linked library calls the entry point.
-    unsafe {
-        Api::capture(|entry| {
-            let entry = std::mem::transmute::<EntryPoint, RawAutoExtension>(entry);
-            register_auto_extension(entry).expect("registers");
-            drop(rusqlite::Connection::open_in_memory().expect("opens"));
-            assert!(cancel_auto_extension(entry));
-        })
-    }
-    .expect("the linked SQLite is new enough")
-}
 
 /// Random numbers that are the same in each run.
 struct Numbers(u64);
@@ -152,7 +138,7 @@ fn main() {
     let dir = std::env::var("DIR").unwrap_or_else(|_| ".".into());
     let path = Path::new(&dir).join(format!("apply-{base_rows}.db"));
     base(&path, base_rows);
-    let api = api();
+    let api = densite_linked::api().expect("the linked SQLite is new enough");
     let mut numbers = Numbers(std::process::id().into());
     let time = Duration::from_secs(number(3, 5));
     for _ in 0..number(4, 2) {

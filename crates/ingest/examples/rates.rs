@@ -1,21 +1,7 @@
 //! What ingest does per second on this machine: `cargo run --release -p densite-ingest --example rates [ROWS [wide]]`.
 
-use densite_sqlite::{Api, Connection, EntryPoint};
-use rusqlite::auto_extension::{RawAutoExtension, cancel_auto_extension, register_auto_extension};
+use densite_sqlite::Connection;
 use std::time::Instant;
-
-fn api() -> Api {
-    // SAFETY: only the linked library calls the entry point.
-    unsafe {
-        Api::capture(|entry| {
-            let entry = std::mem::transmute::<EntryPoint, RawAutoExtension>(entry);
-            register_auto_extension(entry).expect("registers");
-            drop(rusqlite::Connection::open_in_memory().expect("opens"));
-            assert!(cancel_auto_extension(entry));
-        })
-    }
-    .expect("the linked SQLite is new enough")
-}
 
 /// Resident memory of this process, MiB.
 fn resident() -> u64 {
@@ -39,7 +25,7 @@ fn main() {
     let dir = tempfile::tempdir_in(std::env::var("DIR").unwrap_or_else(|_| ".".into()))
         .expect("a folder");
     let path = dir.path().join("app.db");
-    let api = api();
+    let api = densite_linked::api().expect("the linked SQLite is new enough");
     let con = rusqlite::Connection::open(&path).expect("opens");
     con.execute_batch("PRAGMA journal_mode = WAL; CREATE TABLE vote(user INTEGER, article INTEGER, PRIMARY KEY(user, article)) WITHOUT ROWID; CREATE INDEX a ON vote(article)").expect("the table");
     // SAFETY: an open connection of that library.

@@ -59,9 +59,8 @@ fn register() {
     }
 }
 
-/// Whoever applied them may not have synced anything: he was killed, or ran with synchronous=OFF, or the file was copied into place.
-#[test]
-fn what_an_earlier_worker_applied_is_synced_before_it_is_pruned() {
+/// A database without a WAL, with one row that a worker applied, and nobody who has it open.
+fn applied() -> Db {
     let db = Db::new("CREATE TABLE t(id INTEGER PRIMARY KEY)");
     rusqlite::Connection::open(db.path())
         .expect("opens")
@@ -72,18 +71,30 @@ fn what_an_earlier_worker_applied_is_synced_before_it_is_pruned() {
         .expect("inserts");
     wait(&con);
     drop(con);
+    db
+}
+
+/// Waits for a sync; the row is still there then.
+fn is_synced(syncs: &AtomicU64, con: &rusqlite::Connection) {
+    let until = Instant::now() + Duration::from_secs(10);
+    while syncs.load(Ordering::SeqCst) == 0 && Instant::now() < until {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    assert!(syncs.load(Ordering::SeqCst) > 0);
+    assert_eq!(all(con, "SELECT id FROM t"), ["1"]);
+}
+
+/// Whoever applied them may not have synced anything: he was killed, or ran with synchronous=OFF, or the file was copied into place.
+#[test]
+fn what_an_earlier_worker_applied_is_synced_before_it_is_pruned() {
+    let db = applied();
     register();
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE;
     let con = rusqlite::Connection::open_with_flags_and_vfs(db.path(), flags, c"counting")
         .expect("opens");
     functions(api(), &con);
     create(&con, "t", "").expect("the ingest table");
-    let until = Instant::now() + Duration::from_secs(10);
-    while SYNCS.load(Ordering::SeqCst) == 0 && Instant::now() < until {
-        std::thread::sleep(Duration::from_millis(10));
-    }
-    assert!(SYNCS.load(Ordering::SeqCst) > 0);
-    assert_eq!(all(&con, "SELECT id FROM t"), ["1"]);
+    is_synced(&SYNCS, &con);
 }
 
 /// Counts syncs of the directory that the database is in.
@@ -146,16 +157,7 @@ impl Dir for WatchedDir {
 /// A rollback journal that was removed comes back after a power cut, until its directory is synced: an earlier worker's rows would be rolled back.
 #[test]
 fn the_directory_is_synced_before_rows_are_pruned() {
-    let db = Db::new("CREATE TABLE t(id INTEGER PRIMARY KEY)");
-    rusqlite::Connection::open(db.path())
-        .expect("opens")
-        .execute_batch("PRAGMA journal_mode = DELETE")
-        .expect("the mode");
-    let con = db.ingest("t", "");
-    con.execute_batch("INSERT INTO t_in VALUES (1)")
-        .expect("inserts");
-    wait(&con);
-    drop(con);
+    let db = applied();
     let syncs = Arc::new(AtomicU64::new(0));
     let con = rusqlite::Connection::open(db.path()).expect("opens");
     // SAFETY: an open connection of that library.
@@ -163,10 +165,5 @@ fn the_directory_is_synced_before_rows_are_pruned() {
     let medium = Arc::new(Watched(syncs.clone()));
     densite_ingest::create_functions_on(&lent.expect("a connection"), medium).expect("functions");
     create(&con, "t", "").expect("the ingest table");
-    let until = Instant::now() + Duration::from_secs(10);
-    while syncs.load(Ordering::SeqCst) == 0 && Instant::now() < until {
-        std::thread::sleep(Duration::from_millis(10));
-    }
-    assert!(syncs.load(Ordering::SeqCst) > 0);
-    assert_eq!(all(&con, "SELECT id FROM t"), ["1"]);
+    is_synced(&syncs, &con);
 }

@@ -1,7 +1,10 @@
 //! Rows that go on on overflow pages: what is local of them is in the columns, and comes back wherever it ends.
 
+mod common;
+
+use common::round_trip;
 use densite_typed::page::{Cell, Kind, Page, local_len, put_varint, varint};
-use densite_typed::{Model, Outlook, PageContext, decode, encode, scrub};
+use densite_typed::{Model, Outlook, PageContext, decode, encode};
 use proptest::prelude::*;
 use rand::{Rng, RngExt, SeedableRng, rngs::StdRng};
 use rusqlite::types::Value;
@@ -207,21 +210,6 @@ fn pages(page_size: usize, reserved: usize, seed: u64) -> Vec<Placed> {
     };
     let pages = bytes.chunks(page_size).map(<[u8]>::to_vec);
     (1..).map(context).zip(pages).collect()
-}
-
-/// Encodes and decodes; asserts that it is the page without its unallocated bytes. Returns the length of the payload.
-fn round_trip(page: &[u8], context: &PageContext, model: &Model) -> Option<usize> {
-    let (mut kept, mut payload, mut expected) = (Vec::new(), Vec::new(), Vec::new());
-    if !encode(page, context, model, &mut kept, &mut payload) {
-        assert!(payload.is_empty());
-        return None;
-    }
-    scrub(page, context, &mut expected);
-    assert!(kept == expected, "page {}", context.number);
-    let mut out = vec![0xAA; page.len()];
-    decode(&payload, model, &mut out).expect("decodes");
-    assert!(out == expected, "page {}", context.number);
-    Some(payload.len())
 }
 
 /// What is learned from pages, as it is read from a file.

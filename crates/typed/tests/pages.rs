@@ -1,5 +1,8 @@
 //! Every page that SQLite makes comes back, with whatever model; and nothing else does harm.
 
+mod common;
+
+use common::round_trip;
 use densite_typed::page::Page;
 use densite_typed::{Model, Outlook, PageContext, decode, encode, scrub};
 use proptest::prelude::*;
@@ -160,21 +163,6 @@ fn database(page_size: usize, seed: u64) -> Db {
 fn usual() -> &'static Db {
     static DB: OnceLock<Db> = OnceLock::new();
     DB.get_or_init(|| database(4096, 1))
-}
-
-/// Encodes and decodes; asserts that it is the page without its unallocated bytes. Returns the length of the payload.
-fn round_trip(page: &[u8], context: &PageContext, model: &Model) -> Option<usize> {
-    let (mut kept, mut payload, mut expected) = (Vec::new(), Vec::new(), Vec::new());
-    if !encode(page, context, model, &mut kept, &mut payload) {
-        assert!(payload.is_empty());
-        return None;
-    }
-    scrub(page, context, &mut expected);
-    assert!(kept == expected, "page {}", context.number);
-    let mut out = vec![0xAA; page.len()];
-    decode(&payload, model, &mut out).expect("decodes");
-    assert!(out == expected, "page {}", context.number);
-    Some(payload.len())
 }
 
 fn model_of(pages: &[&[u8]]) -> Model {

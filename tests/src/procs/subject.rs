@@ -1,13 +1,12 @@
 //! What is tested: Densite, and plain SQLite as the control.
 
-use std::ffi::{c_char, c_int};
 use std::fmt;
 use std::path::Path;
 use std::str::FromStr;
 use std::sync::OnceLock;
 
-use densite_sqlite::{Api, EntryPoint};
-use rusqlite::{Connection, OpenFlags, ffi};
+use densite_sqlite::Api;
+use rusqlite::{Connection, OpenFlags};
 
 /// One of the two ways to open a database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -76,32 +75,12 @@ impl FromStr for Subject {
 pub fn api() -> Api {
     static API: OnceLock<Api> = OnceLock::new();
     *API.get_or_init(|| {
-        // SAFETY: only the SQLite linked into this program calls the entry point.
-        let api = unsafe { Api::capture(prime) }.expect("the API table of the linked SQLite");
+        let api = densite_linked::api().expect("the API table of the linked SQLite");
         densite_vfs::register(api, densite_vfs::NAME, None, false).expect("register the VFS");
         // SAFETY: an entry point that is part of this program.
         unsafe { api.auto_extension(densite_vfs::densite_init) }.expect("register the functions");
         api
     })
-}
-
-fn prime(entry: EntryPoint) {
-    type Declared = unsafe extern "C" fn(
-        *mut ffi::sqlite3,
-        *mut *mut c_char,
-        *const ffi::sqlite3_api_routines,
-    ) -> c_int;
-    // SAFETY: the same C function; only the names of the pointees differ.
-    let entry = Some(unsafe { std::mem::transmute::<EntryPoint, Declared>(entry) });
-    // SAFETY: the entry point keeps SQLite's contract and lives as long as the program; an open
-    // and a close of a connection in memory come between.
-    unsafe {
-        ffi::sqlite3_auto_extension(entry);
-        let mut db = std::ptr::null_mut();
-        ffi::sqlite3_open(c":memory:".as_ptr(), &raw mut db);
-        ffi::sqlite3_close(db);
-        ffi::sqlite3_cancel_auto_extension(entry);
-    }
 }
 
 /// The extended code of a failure of SQLite; -1 for any other error.

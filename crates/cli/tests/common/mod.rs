@@ -121,6 +121,19 @@ pub(crate) fn plain(path: &str, page_size: u32, rows: u32) {
     fill(&db, page_size, rows);
 }
 
+/// A database with a hole: longer than any disk, and valid, for SQLite looks at pages it needs. Returns its length in bytes.
+pub(crate) fn longer_than_any_disk(path: &str) -> u64 {
+    plain(path, 65536, 100);
+    let file = std::fs::OpenOptions::new()
+        .write(true)
+        .open(path)
+        .expect("open");
+    [8u64 << 40, 1 << 40]
+        .into_iter()
+        .find(|len| file.set_len(*len).is_ok())
+        .expect("a long file")
+}
+
 /// Fills a new database.
 pub(crate) fn fill(db: &Connection, page_size: u32, rows: u32) {
     db.execute_batch(&format!(

@@ -10,19 +10,7 @@ use std::sync::OnceLock;
 pub(crate) fn api() -> Api {
     static API: OnceLock<Api> = OnceLock::new();
     *API.get_or_init(|| {
-        // SAFETY: the entry point goes to the linked SQLite alone, which is never unloaded.
-        let api = unsafe {
-            Api::capture(|entry| {
-                let entry = std::mem::transmute::<
-                    densite_sqlite::EntryPoint,
-                    rusqlite::auto_extension::RawAutoExtension,
-                >(entry);
-                rusqlite::auto_extension::register_auto_extension(entry).expect("registered");
-                drop(Connection::open_in_memory().expect("open"));
-                rusqlite::auto_extension::cancel_auto_extension(entry);
-            })
-        };
-        let api = api.expect("a table");
+        let api = densite_linked::api().expect("the linked SQLite is new enough");
         densite_vfs::register(api, densite_vfs::NAME, None, false).expect("registered");
         api
     })

@@ -1,23 +1,12 @@
 //! A database file with ingest, through the SQLite that the tests link.
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
-use densite_sqlite::{Api, Connection, EntryPoint};
-use rusqlite::auto_extension::{RawAutoExtension, cancel_auto_extension, register_auto_extension};
+use densite_sqlite::{Api, Connection};
 use std::path::{Path, PathBuf};
 
 /// The linked library's table.
 pub(crate) fn api() -> Api {
-    static ONE: std::sync::OnceLock<Api> = std::sync::OnceLock::new();
-    // SAFETY: only the linked library calls the entry point.
-    *ONE.get_or_init(|| unsafe {
-        Api::capture(|entry| {
-            let entry = std::mem::transmute::<EntryPoint, RawAutoExtension>(entry);
-            register_auto_extension(entry).expect("registers");
-            drop(rusqlite::Connection::open_in_memory().expect("opens"));
-            assert!(cancel_auto_extension(entry));
-        })
-        .expect("the linked SQLite is new enough")
-    })
+    densite_linked::api().expect("the linked SQLite is new enough")
 }
 
 /// A folder with one database in it.

@@ -13,19 +13,14 @@ use std::sync::OnceLock;
 pub(crate) fn densite() -> Api {
     static API: OnceLock<Api> = OnceLock::new();
     *API.get_or_init(|| {
-        // SAFETY: entry points, which only the linked library calls.
-        let api = unsafe {
+        // SAFETY: an entry point, which only the linked library calls.
+        unsafe {
             let densite =
                 std::mem::transmute::<EntryPoint, RawAutoExtension>(densite_vfs::densite_init);
             register_auto_extension(densite).expect("registers");
-            Api::capture(|entry| {
-                let entry = std::mem::transmute::<EntryPoint, RawAutoExtension>(entry);
-                register_auto_extension(entry).expect("registers");
-                drop(Connection::open_in_memory().expect("opens"));
-                assert!(rusqlite::auto_extension::cancel_auto_extension(entry));
-            })
-        };
-        api.expect("the linked SQLite is new enough")
+        }
+        // After that: a connection is opened for it, which registers the VFS.
+        densite_linked::api().expect("the linked SQLite is new enough")
     })
 }
 
