@@ -83,10 +83,12 @@ impl Tidy {
 
     /// Whether the WAL has to begin anew before more is applied. Until then what it has is copied beside the applying.
     fn is_full(&mut self, applying: &Applying) -> bool {
+        let mut is_full = self.size.is_full();
         if let Some(done) = self.beside.as_ref().and_then(Beside::done) {
             self.size.was(done);
+            // Never again is so little left to copy.
+            is_full |= self.size.has_no_room_for_another();
         }
-        let is_full = self.size.is_full();
         if !is_full && self.size.is_due() {
             if self.beside.is_none() {
                 self.beside = Beside::start(applying.recipe.clone());

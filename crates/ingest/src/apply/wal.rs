@@ -64,7 +64,17 @@ impl Wal {
     /// Whether the worker has to see to it that the WAL can begin anew: another batch like the last one would make it too large.
     pub(super) fn is_full(&self) -> bool {
         let batch = (self.batch as f64 * self.per_row) as u64;
-        self.now() + batch >= self.due + self.due / 4 * 3
+        self.now() + batch >= self.most()
+    }
+
+    fn most(&self) -> u64 {
+        self.due + self.due / 4 * 3
+    }
+
+    /// A checkpoint beside the applying is over: whether it would be too large at the end of the next one, if as much came meanwhile.
+    pub(super) fn has_no_room_for_another(&self) -> bool {
+        let now = self.now();
+        now + now.saturating_sub(self.copied) >= self.most()
     }
 
     /// Whether there is enough for a checkpoint beside the applying.
