@@ -89,35 +89,3 @@ fn a_wal_that_begins_anew_forgets() {
     assert_eq!(int(&db, "SELECT count(*) FROM t WHERE b LIKE 'never%'"), 0);
     assert_sound(&db);
 }
-
-/// Frames that come together are seen, too.
-#[test]
-fn gathered_frames_are_noted() {
-    let place = Place::new();
-    let db = place.try_open("x.db", "&threads=1").expect("opens");
-    fill(&db, 50_000);
-    run(
-        &db,
-        "PRAGMA journal_mode=WAL; PRAGMA wal_autocheckpoint=0; PRAGMA wal_checkpoint",
-    );
-    let api = common::densite();
-    let name = densite_sqlite::gathering(api, Some(densite_vfs::NAME)).expect("registers");
-    let name = name.expect("nobody has that name");
-    let path = place.path("x.db");
-    let flags = rusqlite::OpenFlags::SQLITE_OPEN_READ_WRITE;
-    let writer = Connection::open_with_flags_and_vfs(path, flags, name.as_c_str()).expect("opens");
-    run(&writer, "PRAGMA wal_autocheckpoint=0");
-    // The first one tells the size of a page by the frame that commits.
-    run(&writer, "UPDATE t SET b = 'one' WHERE a = 1");
-    run(&writer, "UPDATE t SET b = 'many ' || b WHERE a % 3 = 0");
-    let early = early_of(&writer);
-    let until = Instant::now() + Duration::from_secs(20);
-    while early.ready() < 50 {
-        assert!(Instant::now() < until, "{} are ready", early.ready());
-        std::thread::sleep(Duration::from_millis(5));
-    }
-    run(&writer, "PRAGMA wal_checkpoint");
-    assert_sound(&db);
-    let many = "SELECT count(*) FROM t WHERE b LIKE 'many %'";
-    assert_eq!(int(&db, many), 50_000 / 3);
-}
