@@ -8,12 +8,17 @@ use crate::error::refused;
 use crate::medium::{Medium, host, sync_beside, sync_parent};
 use crate::position::Position;
 use densite_log::Seq;
-use densite_sqlite::{Connection, Result, ffi};
+use densite_sqlite::{Checkpointed, Connection, Result, ffi};
+use std::time::{Duration, Instant};
+
+/// How long the end of another's checkpoint is waited for, looked for in steps.
+const PATIENCE: Duration = Duration::from_secs(10);
+const STEP: Duration = Duration::from_millis(5);
 
 /// The last row that is applied durably; 0 if that cannot be told now, because readers hold the WAL.
 ///
 /// # Errors
-/// Within a transaction; SQLite's.
+/// Within a transaction; SQLite's, busy among them if another's checkpoint takes more than ten seconds.
 pub fn position(connection: &Connection) -> Result<Seq> {
     position_on(connection, host().as_ref())
 }
@@ -30,13 +35,24 @@ pub(crate) fn position_on(connection: &Connection, medium: &dyn Medium) -> Resul
     };
     let mode = connection.query_string("PRAGMA main.journal_mode")?;
     if mode.as_deref() == Some("wal") {
-        let done = connection.checkpoint(Some(c"main"), ffi::CHECKPOINT_PASSIVE)?;
+        let done = checkpoint(connection)?;
         if done.checkpointed != done.wal_frames {
             return Ok(0);
         }
     }
     sync(connection, medium)?;
     Ok(position.seq)
+}
+
+/// A passive checkpoint. SQLite does not wait for another one that is under way, the worker's for example, which comes to its end by itself: that is done here.
+fn checkpoint(connection: &Connection) -> Result<Checkpointed> {
+    let begun = Instant::now();
+    loop {
+        match connection.checkpoint(Some(c"main"), ffi::CHECKPOINT_PASSIVE) {
+            Err(e) if e.is_busy() && begun.elapsed() < PATIENCE => std::thread::sleep(STEP),
+            done => return done,
+        }
+    }
 }
 
 /// Makes durable what is in the database's file and its WAL, and that its rollback journals are gone, whoever wrote and removed them.

@@ -106,6 +106,7 @@ fn every_called_entry_is_the_function_of_its_name() {
         filename_journal = sqlite3_filename_journal,
         filename_wal = sqlite3_filename_wal,
         create_filename = sqlite3_create_filename,
+        database_file_object = sqlite3_database_file_object,
         free_filename = sqlite3_free_filename,
         txn_state = sqlite3_txn_state,
         wal_checkpoint_v2 = sqlite3_wal_checkpoint_v2,

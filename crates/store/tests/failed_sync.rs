@@ -117,9 +117,12 @@ fn of_who_has_not_the_right_to_write() {
             third.sync_seen(SyncKind::Data),
             Err(Error::Poisoned)
         ));
-        is_promised(&disk, seed);
-        third.sync_seen(SyncKind::Data).expect("nothing is owed");
-        drop(writer);
+        drop(third);
+        open(&disk).sync(SyncKind::Data).expect("sync");
+        let mut fourth = open(&disk);
+        fourth.sync_seen(SyncKind::Data).expect("nothing is owed");
+        is_there(&disk, seed);
+        drop((writer, fourth));
     }
 }
 
