@@ -1,5 +1,6 @@
 //! An open log.
 
+use crate::ahead::Ahead;
 use crate::decisions::Decisions;
 use crate::files::{APPEND_LOCK, APPLY_LOCK, END, Files, LogDir, no_state, writer_name};
 use crate::format::LOG_FORMAT_VERSION;
@@ -22,9 +23,6 @@ use std::time::{Duration, Instant};
 
 /// How often a waiting reader looks whether another process appended.
 const POLL: Duration = Duration::from_millis(2);
-/// Pause between the mebibytes of a segment that is prepared.
-const PAUSE: Duration = Duration::from_millis(5);
-
 /// A log that is open. Clones share it; the last one to go, readers included, closes it.
 #[derive(Clone)]
 pub struct Log {
@@ -49,8 +47,7 @@ pub(crate) struct Shared {
     /// Wakes readers that wait in this process.
     news: (Mutex<()>, Condvar),
     txn_next: AtomicU64,
-    /// The segment while which a spare was last asked for.
-    spare_asked: AtomicU64,
+    ahead: Ahead,
 }
 
 /// How large the log is, and where it ends.
@@ -138,7 +135,7 @@ impl Log {
                 mark: None,
                 news: (Mutex::new(()), Condvar::new()),
                 txn_next: AtomicU64::new(densite_disk::random::random_u64()?),
-                spare_asked: AtomicU64::new(0),
+                ahead: Ahead::default(),
             }),
         })
     }
@@ -170,7 +167,7 @@ impl Log {
                 mark: mark.map(Mutex::new),
                 news: (Mutex::new(()), Condvar::new()),
                 txn_next: AtomicU64::new(0),
-                spare_asked: AtomicU64::new(0),
+                ahead: Ahead::default(),
             }),
         })
     }
@@ -286,7 +283,7 @@ impl Log {
         shared.may_write()?;
         shared
             .files
-            .prepare_spare(shared.options.segment_bytes, Duration::ZERO)
+            .prepare_spare(shared.options.segment_bytes, Duration::ZERO, &|| false)
     }
 
     /// Settings.
@@ -486,17 +483,10 @@ impl Shared {
     }
 
     fn ask_for_spare(&self, tail: &Tail) {
-        let segment = tail.word().segment;
-        if !self.options.background
-            || !tail.is_half_full()
-            || self.spare_asked.swap(segment, Ordering::Relaxed) == segment
-        {
-            return;
+        if self.options.background && tail.is_half_full() {
+            let segment = tail.word().segment;
+            (self.ahead).ask(&self.files, segment, self.options.segment_bytes);
         }
-        let (files, bytes) = (self.files.clone(), self.options.segment_bytes);
-        // Without a thread, or without room for a spare, the next segment grows as it is written.
-        let thread = std::thread::Builder::new().name("densite-log".into());
-        thread.spawn(move || files.prepare_spare(bytes, PAUSE)).ok();
     }
 
     pub(crate) fn wake(&self) {
@@ -556,6 +546,7 @@ impl Drop for Shared {
         if self.is_ours().is_err() {
             return;
         }
+        self.ahead.end();
         // Once the slot is given up, what is undecided counts as committed: this is the last time to store a rollback that could not be stored before.
         if let Some(decisions) = &self.decisions {
             decisions.retry(&self.files);

@@ -90,8 +90,13 @@ impl Files {
     }
 
     /// Prepares a spare of this size if there is none; answers whether it did. `pause` lies between pieces of a mebibyte, so that writers'
-    /// syncs do not wait for all of it.
-    pub(crate) fn prepare_spare(&self, bytes: u64, pause: Duration) -> Result<bool> {
+    /// syncs do not wait for all of it. It is given up when `ends` says so between two of them.
+    pub(crate) fn prepare_spare(
+        &self,
+        bytes: u64,
+        pause: Duration,
+        ends: &dyn Fn() -> bool,
+    ) -> Result<bool> {
         let names = self.dir.list()?;
         if names
             .iter()
@@ -101,16 +106,28 @@ impl Files {
         }
         let name = unique(PREPARING)?;
         let file = Held::of(self.dir.open(&name, OpenMode::CreateNew)?);
-        let filled = self.fill(file.as_ref(), bytes, pause);
-        let done =
-            filled.and_then(|()| Ok(self.dir.rename(&name, &name.replace(PREPARING, SPARE))?));
-        if done.is_err() {
+        let done = self
+            .fill(file.as_ref(), bytes, pause, ends)
+            .and_then(|is_full| {
+                if is_full {
+                    self.dir.rename(&name, &name.replace(PREPARING, SPARE))?;
+                }
+                Ok(is_full)
+            });
+        if !matches!(done, Ok(true)) {
             remove(self, &name).ok();
         }
-        done.map(|()| true)
+        done
     }
 
-    fn fill(&self, file: &dyn File, bytes: u64, pause: Duration) -> Result<()> {
+    /// Whether it came to the end.
+    fn fill(
+        &self,
+        file: &dyn File,
+        bytes: u64,
+        pause: Duration,
+        ends: &dyn Fn() -> bool,
+    ) -> Result<bool> {
         // Held while it grows: a log that is opened meanwhile removes what nobody holds.
         file.lock(LockKind::Exclusive)?;
         let mut at = 0;
@@ -119,10 +136,13 @@ impl Files {
             write_zeros(file, at, end)?;
             file.sync(SyncKind::Data)?;
             at = end;
+            if ends() {
+                return Ok(false);
+            }
             std::thread::sleep(pause);
         }
         file.sync(SyncKind::Full)?;
-        Ok(())
+        Ok(true)
     }
 
     /// Removes what a crash left of files in the making. Called under the append lock.
