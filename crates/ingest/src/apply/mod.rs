@@ -4,7 +4,6 @@
 //! It has a connection of its own and holds no mutex while SQLite runs.
 
 mod batch;
-mod beside;
 mod outcome;
 mod pace;
 mod plan;

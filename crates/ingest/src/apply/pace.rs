@@ -4,11 +4,8 @@ use std::time::Duration;
 
 /// The write lock is held no longer; half a second is promised.
 pub(super) const HOLD_MAX: Duration = Duration::from_millis(450);
-/// What batches aim at after one that took too long, and while nothing is known.
-const GOAL_LEAST: Duration = Duration::from_millis(280);
-/// What they aim at in the end: each that took about as long as it should lets the next one aim a little higher.
-const GOAL_MOST: Duration = Duration::from_millis(380);
-const GOAL_STEP: Duration = Duration::from_millis(10);
+/// What batches aim at.
+const HOLD_GOAL: Duration = Duration::from_millis(280);
 /// A batch that held the lock for longer is followed by a time of a tenth of that in which it is free.
 const GAP_FROM: Duration = Duration::from_millis(30);
 const ROWS_FIRST: usize = 4 << 10;
@@ -17,7 +14,6 @@ const ROWS_MAX: usize = 512 << 10;
 /// See the module.
 pub(super) struct Pace {
     rows: usize,
-    goal: Duration,
     /// What COMMIT took for each row the last time.
     commit: Duration,
 }
@@ -26,7 +22,6 @@ impl Default for Pace {
     fn default() -> Pace {
         Pace {
             rows: ROWS_FIRST,
-            goal: GOAL_LEAST,
             commit: Duration::ZERO,
         }
     }
@@ -53,12 +48,7 @@ impl Pace {
 
     /// So many rows held the lock for so long. `is_full`: it could have been more.
     pub(super) fn held(&mut self, rows: usize, held: Duration, is_full: bool) {
-        if held > self.goal + (HOLD_MAX - GOAL_MOST) {
-            self.goal = GOAL_LEAST;
-        } else if held > self.goal / 4 * 3 {
-            self.goal = (self.goal + GOAL_STEP).min(GOAL_MOST);
-        }
-        let factor = self.goal.as_secs_f64() / held.as_secs_f64().max(1e-6);
+        let factor = HOLD_GOAL.as_secs_f64() / held.as_secs_f64().max(1e-6);
         if factor < 1.0 || is_full {
             // Pages that are written anew cost less with more rows, so it is approached in steps.
             let rows = rows as f64 * factor.clamp(0.25, 2.0);
@@ -69,7 +59,6 @@ impl Pace {
     /// Only so many rows were done in the time there is, and all had to be taken back.
     pub(super) fn slow(&mut self, done: usize) {
         self.rows = (done / 2).max(1);
-        self.goal = GOAL_LEAST;
     }
 
     /// How long the lock is to be free after it was held for so long.
@@ -105,23 +94,18 @@ mod tests {
             );
             pace.committed(rows, commit);
             pace.held(rows, insert + commit, true);
-            if round > 30 {
+            if round > 20 {
                 assert!(
-                    (insert + commit).abs_diff(GOAL_MOST) < Duration::from_millis(20),
+                    (insert + commit).abs_diff(HOLD_GOAL) < Duration::from_millis(20),
                     "{round}: {rows}"
                 );
             }
         }
-        // One that takes much longer makes the next ones careful.
-        let before = pace.rows();
-        pace.held(before, HOLD_MAX + GOAL_STEP, true);
-        assert_eq!(pace.goal, GOAL_LEAST);
-        assert!(pace.rows() < before * 2 / 3, "{}", pace.rows());
         // A batch that ends with the log says nothing of what would fit.
         let rows = pace.rows();
         pace.held(1, Duration::from_micros(100), false);
         assert_eq!(pace.rows(), rows);
-        pace.held(rows, GOAL_LEAST * 2, false);
+        pace.held(rows, HOLD_GOAL * 2, false);
         assert_eq!(pace.rows(), rows / 2);
     }
 }

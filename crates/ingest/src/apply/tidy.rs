@@ -5,7 +5,6 @@
 //! or of a backup that was copied into place: both are synced before each pruning whatever the mode.
 
 use super::Applying;
-use super::beside::Beside;
 use super::wal::Wal;
 use densite_log::Seq;
 use densite_sqlite::{Code, Connection, Error, Result, ffi};
@@ -28,8 +27,6 @@ const WAL_STEP: Duration = Duration::from_millis(5);
 pub(super) struct Tidy {
     wal: Option<bool>,
     size: Wal,
-    /// Started when it is first needed.
-    beside: Option<Beside>,
     /// A reader has kept the WAL from being checkpointed until it was too large.
     stuck: bool,
     /// Committed, and not known to be durable.
@@ -71,7 +68,7 @@ impl Tidy {
         self.position = Some(position);
         self.active = Some(Instant::now());
         self.size.grew(rows);
-        if self.wal == Some(true) && !self.is_full(applying) {
+        if self.wal == Some(true) && !self.size.is_due() {
             return Ok(());
         }
         let complete = self.checkpoint(connection, applying)?;
@@ -79,25 +76,6 @@ impl Tidy {
             self.prune(connection, applying)?;
         }
         Ok(())
-    }
-
-    /// Whether the WAL has to begin anew before more is applied. Until then what it has is copied beside the applying.
-    fn is_full(&mut self, applying: &Applying) -> bool {
-        let mut is_full = self.size.is_full();
-        if let Some(done) = self.beside.as_ref().and_then(Beside::done) {
-            self.size.was(done);
-            // Never again is so little left to copy.
-            is_full |= self.size.has_no_room_for_another();
-        }
-        if !is_full && self.size.is_due() {
-            if self.beside.is_none() {
-                self.beside = Beside::start(applying.recipe.clone());
-            }
-            if self.beside.as_ref().is_some_and(Beside::ask) {
-                self.size.asked();
-            }
-        }
-        is_full
     }
 
     /// Whether to tidy up now that there is nothing to apply.
@@ -157,13 +135,6 @@ impl Tidy {
     fn checkpoint(&mut self, connection: &Connection, applying: &Applying) -> Result<bool> {
         if self.wal != Some(true) {
             return Ok(true);
-        }
-        if let Some(beside) = &self.beside {
-            // One at a time.
-            beside.wait(|| applying.stops());
-            if let Some(done) = beside.done() {
-                self.size.was(done);
-            }
         }
         let begun = Instant::now();
         loop {

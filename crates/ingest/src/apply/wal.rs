@@ -25,12 +25,6 @@ pub(super) struct Wal {
     kept: u64,
     rows: u64,
     per_row: f64,
-    /// Of the last batch.
-    batch: u64,
-    /// Rows when a checkpoint beside the applying was asked for, of those since the last one.
-    asked: u64,
-    /// Frames then.
-    copied: u64,
 }
 
 impl Default for Wal {
@@ -43,9 +37,6 @@ impl Default for Wal {
             kept: 0,
             rows: 0,
             per_row: FRAMES_PER_ROW,
-            batch: 0,
-            asked: 0,
-            copied: 0,
         }
     }
 }
@@ -54,51 +45,15 @@ impl Wal {
     /// So many rows were applied.
     pub(super) fn grew(&mut self, rows: usize) {
         self.rows += rows as u64;
-        self.batch = rows as u64;
     }
 
     fn now(&self) -> u64 {
         self.kept + (self.rows as f64 * self.per_row) as u64
     }
 
-    /// Whether the worker has to see to it that the WAL can begin anew: another batch like the last one would make it too large.
-    pub(super) fn is_full(&self) -> bool {
-        let batch = (self.batch as f64 * self.per_row) as u64;
-        self.now() + batch >= self.most()
-    }
-
-    fn most(&self) -> u64 {
-        self.due + self.due / 4 * 3
-    }
-
-    /// A checkpoint beside the applying is over: whether it would be too large at the end of the next one, if as much came meanwhile.
-    pub(super) fn has_no_room_for_another(&self) -> bool {
-        let now = self.now();
-        now + now.saturating_sub(self.copied) >= self.most()
-    }
-
-    /// Whether there is enough for a checkpoint beside the applying.
+    /// Whether a checkpoint is to come.
     pub(super) fn is_due(&self) -> bool {
-        self.now() >= self.copied + self.due / 2
-    }
-
-    /// One was asked for.
-    pub(super) fn asked(&mut self) {
-        self.asked = self.rows;
-        self.copied = self.now();
-    }
-
-    /// What it said: of the rows until then, not of those that came meanwhile.
-    pub(super) fn was(&mut self, done: Checkpointed) {
-        let frames = u64::try_from(done.wal_frames).unwrap_or(0);
-        let grown = frames.checked_sub(self.kept).unwrap_or(frames);
-        if self.asked > 0 && grown > 0 {
-            self.per_row = grown as f64 / self.asked as f64;
-        }
-        self.kept = frames;
-        self.longest = self.longest.max(frames);
-        self.rows = self.rows.saturating_sub(self.asked);
-        self.asked = 0;
+        self.now() >= self.due
     }
 
     /// What a checkpoint said.
@@ -126,8 +81,6 @@ impl Wal {
             frames
         };
         self.rows = 0;
-        self.asked = 0;
-        self.copied = self.kept;
         Ok(())
     }
 
