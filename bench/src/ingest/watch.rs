@@ -145,7 +145,9 @@ impl Applied {
         let (begun, from) = (Instant::now(), self.now()?);
         let mut last = (from, Duration::ZERO);
         let standstill = STANDSTILL.min(time / 2);
-        while begun.elapsed() < time && begun.elapsed() - last.1 < standstill {
+        // However short the time, a checkpoint may come first.
+        let waits = |last: Duration| last.is_zero() && begun.elapsed() < STANDSTILL;
+        while waits(last.1) || begun.elapsed() < time && begun.elapsed() - last.1 < standstill {
             std::thread::sleep(Duration::from_millis(20));
             let now = self.now()?;
             if now != last.0 {
@@ -153,7 +155,11 @@ impl Applied {
             }
         }
         // What ended early had nothing left to do after its last batch.
-        let over = if begun.elapsed() < time { last.1 } else { time };
+        let over = if begun.elapsed() < time {
+            last.1
+        } else {
+            time.max(last.1)
+        };
         match over.is_zero() {
             true => Err(Failure("nothing was applied".into())),
             false => Ok((last.0 - from) as f64 / over.as_secs_f64()),

@@ -47,16 +47,17 @@ fn nothing_is_pruned_behind_a_batch_whose_checkpoint_is_incomplete() {
     assert_eq!(wait(&con), 4001);
     let until = Instant::now() + Duration::from_millis(700);
     while Instant::now() < until {
-        assert_eq!(first(&db), 1, "the file of the database has none of it");
+        // The row before the reader may be there already.
+        assert!(first(&db) <= 2, "the file of the database has none of it");
         std::thread::sleep(Duration::from_millis(20));
     }
     reader.execute_batch("COMMIT").expect("ends");
     con.execute_batch("INSERT INTO t_in VALUES (-1, 0)")
         .expect("inserts");
     let until = Instant::now() + Duration::from_secs(20);
-    while first(&db) == 1 && Instant::now() < until {
+    while first(&db) <= 2 && Instant::now() < until {
         std::thread::sleep(Duration::from_millis(20));
     }
-    assert!(first(&db) > 1, "pruned once it is there");
+    assert!(first(&db) > 2, "pruned once it is there");
     assert_eq!(one::<i64>(&con, "SELECT count(*) FROM t_in"), 4002);
 }
