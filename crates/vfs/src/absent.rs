@@ -174,15 +174,20 @@ impl MainFile {
     /// RESERVED was taken. If the journal was not asked for when SHARED was, it is now; if one came that may be hot, RESERVED is given back.
     ///
     /// # Errors
-    /// [`Code::BUSY`] then.
+    /// [`Code::BUSY`] then; the host's, when it cannot be told: RESERVED is given back then, too.
     pub(crate) fn journal_came(&self) -> Done {
-        if !self.absent.known.lock().not_asked || !self.journal_may_be_hot() {
-            self.absent.end();
-            return Ok(());
-        }
+        let not_asked = self.absent.known.lock().not_asked;
+        let error = match not_asked.then(|| self.looks_hot()) {
+            None | Some(Ok(false)) => {
+                self.absent.end();
+                return Ok(());
+            }
+            Some(Ok(true)) => Code::BUSY,
+            Some(Err(e)) => e,
+        };
         self.absent.known.lock().journal = None;
         self.host.unlock(ffi::LOCK_SHARED)?;
-        Err(Code::BUSY)
+        Err(error)
     }
 }
 

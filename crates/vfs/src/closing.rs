@@ -108,30 +108,35 @@ impl MainFile {
             && self.host.lock(ffi::LOCK_EXCLUSIVE).is_ok()
     }
 
-    /// Whether a journal lies beside the file that SQLite might roll back: by its own rule
-    /// one whose first byte is not zero. When in doubt, yes.
+    /// As [`MainFile::looks_hot`]; when in doubt, yes.
     pub(crate) fn journal_may_be_hot(&self) -> bool {
+        self.looks_hot().unwrap_or(true)
+    }
+
+    /// Whether a journal lies beside the file that SQLite might roll back: by its own rule one whose first byte is not zero. One that cannot be opened may be.
+    ///
+    /// # Errors
+    /// Those of the host, when it cannot be told.
+    pub(crate) fn looks_hot(&self) -> std::result::Result<bool, Code> {
         let (Some(vfs), Some(journal)) = (self.host_vfs, self.name().and_then(|n| n.journal()))
         else {
-            return true;
+            return Ok(true);
         };
-        match vfs.access(journal.path(), ffi::ACCESS_EXISTS) {
-            Ok(false) => return false,
-            Ok(true) => {}
-            Err(_) => return true,
+        if !vfs.access(journal.path(), ffi::ACCESS_EXISTS)? {
+            return Ok(false);
         }
         // SAFETY: the name lives in the database's name, and this file is closed at the
         // end of this function.
-        match unsafe { vfs.open(Some(journal), ffi::OPEN_READONLY | ffi::OPEN_MAIN_JOURNAL) } {
-            Ok((file, _)) => {
-                let mut first = [0];
-                match file.read(&mut first, 0) {
-                    Ok(()) => first != [0],
-                    Err(Code::IOERR_SHORT_READ) => false,
-                    Err(_) => true,
-                }
-            }
-            Err(_) => true,
+        let opened =
+            unsafe { vfs.open(Some(journal), ffi::OPEN_READONLY | ffi::OPEN_MAIN_JOURNAL) };
+        let Ok((file, _)) = opened else {
+            return Ok(true);
+        };
+        let mut first = [0];
+        match file.read(&mut first, 0) {
+            Ok(()) => Ok(first != [0]),
+            Err(Code::IOERR_SHORT_READ) => Ok(false),
+            Err(e) => Err(e),
         }
     }
 
