@@ -130,15 +130,54 @@ fn leftovers_of_a_killed_run_are_named_and_left() {
 }
 
 #[test]
-fn an_open_connection_without_a_lock_keeps_the_old_file() {
-    // Documented: it cannot be seen. What must not happen is that the new file is harmed.
+fn an_idle_connection_of_another_process_is_seen() {
+    for mode in ["DELETE", "WAL"] {
+        let dir = temp();
+        let a = at(&dir, "a.db");
+        plain(&a, 4096, 300);
+        densite(&["sql", &a, &format!("PRAGMA journal_mode={mode}")]).expect(0);
+        for verb in ["compress", "decompress"] {
+            // It has ended a transaction, or begun none yet: what it writes later would go to a file without a name.
+            for sql in ["SELECT 1", "SELECT count(*) FROM t"] {
+                let mut idle = Other::on(&a);
+                idle.run(sql);
+                let ran = densite(&[verb, &a, "--json"])
+                    .expect(3)
+                    .says("a.db is locked by process");
+                assert_eq!(ran.json()["error"]["by"][0]["pid"], idle.pid(), "{ran:?}");
+                assert_eq!(is_compressed(&a), verb == "decompress", "{mode} {sql}");
+                assert!(names(dir.path()).iter().all(|n| !n.contains("tmp")));
+                idle.run("UPDATE t SET name='kept' WHERE id=1");
+            }
+            // To another file it is nobody's concern.
+            let mut idle = Other::on(&a);
+            idle.run("SELECT 1");
+            densite(&[verb, &a, &at(&dir, verb)]).expect(0);
+            drop(idle);
+            densite(&[verb, &a]).expect(0);
+            densite(&["check", &a]).expect(0);
+            assert!(dump(&a).contains("\n1,kept,"));
+        }
+    }
+}
+
+#[test]
+fn one_that_opens_the_file_meanwhile_is_seen_before_it_is_replaced() {
     let dir = temp();
     let a = at(&dir, "a.db");
-    plain(&a, 4096, 300);
-    let mut idle = Other::on(&a);
-    idle.run("SELECT count(*) FROM t");
-    densite(&["compress", &a]).expect(0);
-    idle.run("SELECT count(*) FROM t");
-    drop(idle);
-    densite(&["check", &a]).expect(0);
+    plain(&a, 4096, 3000);
+    for verb in ["compress", "decompress"] {
+        let stopped = Stopped::at_point("verified", &[verb, &a, "--json"]);
+        let before = fs::read(&a).expect("read");
+        // It opens the file and finds it locked; what it does afterwards must be in the file that has the name then.
+        let mut late = Other::on(&a);
+        late.opens(&a);
+        let ran = stopped.finish().expect(3);
+        assert_eq!(ran.json()["error"]["by"][0]["pid"], late.pid(), "{ran:?}");
+        assert!(fs::read(&a).expect("read") == before);
+        late.run(&format!("UPDATE t SET name='{verb}' WHERE id=1"));
+        drop(late);
+        densite(&[verb, &a]).expect(0);
+        assert!(dump(&a).contains(&format!("\n1,{verb},")));
+    }
 }

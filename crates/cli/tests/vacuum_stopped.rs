@@ -5,88 +5,15 @@ mod common;
 use common::*;
 use rusqlite::Connection;
 use std::fs;
-use std::path::Path;
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::process::Command;
+use std::time::Duration;
 
 /// The moments between lock and end; up to the third the database must be as it was.
-const MOMENTS: [&str; 4] = [
-    "vacuum-locked",
-    "vacuum-rewriting",
-    "vacuum-verified",
-    "vacuum-replaced",
-];
+const MOMENTS: [&str; 4] = ["vacuum-locked", "vacuum-rewriting", "verified", "replaced"];
 
 /// A vacuum that waits at a point.
-struct Stopped {
-    child: Option<Child>,
-    go: String,
-    // Files that the point makes: not beside the database, whose directory is compared.
-    _dir: tempfile::TempDir,
-}
-
-impl Stopped {
-    fn at_point(point: &str, db: &str) -> Stopped {
-        let dir = temp();
-        let go = at(&dir, "go");
-        let child = Command::new(DENSITE)
-            .args(["vacuum", db, "--yes", "--json", "--timeout", "1"])
-            .env("DENSITE_PAUSE", format!("{point}:{go}"))
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .expect("the command runs");
-        let reached = format!("{go}.reached");
-        let started = Instant::now();
-        while !Path::new(&reached).exists() {
-            assert!(
-                started.elapsed() < Duration::from_secs(60),
-                "{point} was never reached"
-            );
-            std::thread::sleep(Duration::from_millis(1));
-        }
-        Stopped {
-            child: Some(child),
-            go,
-            _dir: dir,
-        }
-    }
-
-    fn pid(&self) -> u32 {
-        self.child.as_ref().expect("it runs").id()
-    }
-
-    fn signal(&self, name: &str) {
-        run(Command::new("kill").args([&format!("-{name}"), &self.pid().to_string()])).expect(0);
-    }
-
-    /// Lets it go on to its end.
-    fn finish(mut self) -> Ran {
-        fs::write(&self.go, b"").expect("write");
-        let out = self.child.take().expect("it runs").wait_with_output();
-        let out = out.expect("it ends");
-        Ran {
-            code: out.status.code().unwrap_or(-1),
-            out: String::from_utf8(out.stdout).expect("UTF-8"),
-            err: String::from_utf8(out.stderr).expect("UTF-8"),
-        }
-    }
-
-    fn kill(mut self) {
-        let mut child = self.child.take().expect("it runs");
-        child.kill().expect("kill");
-        child.wait().expect("wait");
-    }
-}
-
-impl Drop for Stopped {
-    fn drop(&mut self) {
-        if let Some(child) = &mut self.child {
-            let _ = child.kill();
-            let _ = child.wait();
-        }
-    }
+fn stopped_at(point: &str, db: &str) -> Stopped {
+    Stopped::at_point(point, &["vacuum", db, "--yes", "--json", "--timeout", "1"])
 }
 
 /// Databases of some megabytes in every form and journal mode.
@@ -111,12 +38,12 @@ fn a_killed_vacuum_leaves_the_file_as_it_was() {
         let rows = dump(a);
         for moment in MOMENTS {
             let before = fs::read(a).expect("read");
-            Stopped::at_point(moment, a).kill();
+            stopped_at(moment, a).kill();
             let left: Vec<String> = names(dir.path())
                 .into_iter()
                 .filter(|n| n.contains("-densite-tmp-"))
                 .collect();
-            if moment == "vacuum-replaced" {
+            if moment == "replaced" {
                 assert!(left.is_empty(), "{left:?}");
             } else {
                 assert!(fs::read(a).expect("read") == before, "{moment}");
@@ -125,7 +52,7 @@ fn a_killed_vacuum_leaves_the_file_as_it_was() {
             assert_eq!(dump(a), rows, "{moment}");
             densite(&["check", a]).expect(0);
             // The next run names what was left, and does its work.
-            if moment == "vacuum-verified" {
+            if moment == "verified" {
                 let ran = densite(&["vacuum", a, "--yes"]).expect(0);
                 assert!(
                     ran.err.contains("was left by an interrupted run"),
@@ -145,7 +72,7 @@ fn an_interrupted_vacuum_undoes_what_it_began() {
     each(|dir, a| {
         for (moment, signal) in MOMENTS.into_iter().zip(["INT", "TERM", "HUP"]) {
             let before = snapshot(dir.path());
-            let stopped = Stopped::at_point(moment, a);
+            let stopped = stopped_at(moment, a);
             stopped.signal(signal);
             // It has the signal before it goes on.
             std::thread::sleep(Duration::from_millis(100));
@@ -166,8 +93,8 @@ fn an_interrupted_vacuum_undoes_what_it_began() {
 fn while_it_runs_others_are_busy_and_nothing_is_lost() {
     each(|dir, a| {
         let rows = dump(a);
-        for moment in ["vacuum-rewriting", "vacuum-verified"] {
-            let stopped = Stopped::at_point(moment, a);
+        for moment in ["vacuum-rewriting", "verified"] {
+            let stopped = stopped_at(moment, a);
             for sql in [
                 "PRAGMA busy_timeout=20; UPDATE t SET name='lost'",
                 "PRAGMA busy_timeout=20; SELECT count(*) FROM t",
@@ -194,7 +121,7 @@ fn while_it_runs_others_are_busy_and_nothing_is_lost() {
 #[test]
 fn a_second_vacuum_that_waits_for_the_first_never_brings_old_rows_back() {
     each(|_, a| {
-        let first = Stopped::at_point("vacuum-verified", a);
+        let first = stopped_at("verified", a);
         let second = std::thread::scope(|scope| {
             let second = scope.spawn(|| densite(&["vacuum", a, "--yes", "--timeout", "20"]));
             std::thread::sleep(Duration::from_millis(300));
@@ -225,7 +152,7 @@ fn an_idle_connection_of_another_process_is_seen_at_the_beginning_and_at_the_end
         assert_eq!(ran.json()["error"]["by"][0]["pid"], idle.pid(), "{ran:?}");
         drop(idle);
         // One that comes while the new file is written, and waits.
-        let stopped = Stopped::at_point("vacuum-verified", a);
+        let stopped = stopped_at("verified", a);
         let mut late = Other::on(a);
         std::thread::scope(|scope| {
             let waiting = scope.spawn(|| {
@@ -317,7 +244,7 @@ fn a_copy_that_differs_is_found_out() {
                 densite(&["compress", &a]).expect(0);
             }
             let before = fs::read(&a).expect("read");
-            let stopped = Stopped::at_point("vacuum-written", &a);
+            let stopped = stopped_at("vacuum-written", &a);
             let copy = names(dir.path())
                 .into_iter()
                 .find(|n| n.contains("-densite-tmp-"))

@@ -4,11 +4,9 @@
 //! 2. Create a temporary file beside the destination; it removes itself on every way out but the last.
 //! 3. Let SQLite recover the source, and hold its state still ([`crate::source`]).
 //! 4. Copy page by page, make the copy durable, read it back and compare every byte.
-//! 5. In place: remove what SQLite left beside the source, sync the directory, rename, sync again; all
-//!    under EXCLUSIVE. Otherwise: give the copy its name if that is still free.
+//! 5. In place: replace the source by it ([`crate::replace`]). Otherwise: give the copy its name if that is still free.
 //!
 //! Until step 5 the source holds what it held (SQLite's own recovery aside), whatever happens.
-//! Connections that are open without a lock at step 5 keep the old file; nothing can tell of them.
 
 use crate::copy::{self, Input};
 use crate::db::Through;
@@ -18,12 +16,14 @@ use crate::freelist::{self, PageSet};
 use crate::pages::Pages;
 use crate::paths::{self, Target};
 use crate::progress::Progress;
+use crate::replace;
 use crate::rewrite;
 use crate::source::Source;
 use crate::temp::Temp;
 use densite_disk::{Dir, RealDir};
 use densite_sqlite::Api;
 use densite_store::{CodecChoice, Options};
+use densite_vfs::pause;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -189,7 +189,11 @@ fn convert(
     drop(file);
     let mut source = match dst {
         Some(_) => Source::shared(api, through, &target, options.wait)?,
-        None => Source::alone(api, through, &target, options.wait)?,
+        None => {
+            let source = Source::alone(api, through, &target, options.wait)?;
+            replace::wait_for_others(api, &target, options.wait)?;
+            source
+        }
     };
     let header = source.header();
     if to == To::Plain {
@@ -245,13 +249,14 @@ fn convert(
     };
 
     source.confirm()?;
+    pause::at("verified");
     if progress.cancelled() {
         return Err(Error::Interrupted { path: target.given });
     }
     let destination_bytes = paths::len_or_zero(temp.path());
     match dst {
         Some(dst) => temp.place(dst)?,
-        None => temp.replace(&target.path)?,
+        None => replace::replace(api, &source, &target, temp, options.wait, progress)?,
     }
     drop(source);
     Ok(ConvertReport {

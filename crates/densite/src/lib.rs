@@ -33,6 +33,7 @@ mod pages;
 mod paths;
 mod progress;
 mod proof;
+mod replace;
 mod rewrite;
 mod same;
 mod schema;

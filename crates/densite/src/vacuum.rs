@@ -4,22 +4,19 @@
 //! 2. See that there is space, and that a file can be made beside it ([`VacuumPlan::check`]). A person may be asked now.
 //! 3. Have SQLite recover it, and take it alone: EXCLUSIVE, in WAL mode too ([`crate::source`]).
 //! 4. Prune, in a view of it that no file knows of; write the new file; prove it ([`crate::rewrite`]).
-//! 5. Remove what SQLite left beside it, sync the directory, rename, sync again; all under EXCLUSIVE ([`crate::temp`]).
+//! 5. Replace the file by it ([`crate::replace`]).
 //!
-//! Until the rename the database holds what it held (SQLite's own recovery aside), whatever happens. A process that has the file open
-//! without a lock would keep the old one: where the system tells of it, it counts as one that holds a lock, at the beginning and before the
-//! rename. Others (of other users, connections of this process) are for the documentation: they read the old file, and SQLite refuses
-//! them to write as long as nobody has begun a journal or WAL of the new one.
+//! Until the rename the database holds what it held (SQLite's own recovery aside), whatever happens.
 
 use crate::convert::{self, ConvertOptions};
 use crate::db::Through;
 use crate::error::{Error, Result, parent_of};
 use crate::form::{self, Form};
 use crate::gain::{self, Gain};
-use crate::holders::openers;
 use crate::info::{self, Info};
 use crate::paths::{self, Target};
 use crate::progress::Progress;
+use crate::replace::{self, patiently};
 use crate::rewrite::{self, Prune};
 use crate::source::{self, PAUSE_MS, STEP, Source};
 use crate::temp::Temp;
@@ -30,9 +27,6 @@ use densite_vfs::pause;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
-
-/// Between two looks at who has the file open.
-const LOOK_MS: i32 = 10;
 
 /// How to vacuum.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -227,7 +221,7 @@ impl VacuumPlan {
         }
         let through = through(self.info.form);
         let source = Source::alone(self.api, through, target, options.wait)?;
-        alone_with_it(self.api, target, options.wait)?;
+        replace::wait_for_others(self.api, target, options.wait)?;
         pause::at("vacuum-locked");
         let (temp, file) = Temp::create(&target.path, &target.path, true)?;
         drop(file);
@@ -253,25 +247,14 @@ impl VacuumPlan {
             prune,
         };
         let new = rewrite::rewrite(job, progress)?;
-        pause::at("vacuum-verified");
+        pause::at("verified");
         if progress.cancelled() {
             return Err(Error::Interrupted {
                 path: target.given.clone(),
             });
         }
         let after = sizes(new.temp.path())?;
-        // Who came while it was written waits for our lock, with the old file open.
-        alone_with_it(self.api, target, options.wait)?;
-        new.temp.replace(&target.path)?;
-        pause::at("vacuum-replaced");
-        // One that came just now is to give up waiting before the lock goes.
-        let _ = alone_with_it(self.api, target, options.wait);
-        if source.retire().is_err() {
-            progress.message(&format!(
-                "programs that opened {} before and begin to write only now must be closed first",
-                target.given.display()
-            ));
-        }
+        replace::replace(self.api, &source, target, new.temp, options.wait, progress)?;
         Ok(VacuumReport {
             path: target.given.clone(),
             form: self.info.form,
@@ -287,34 +270,6 @@ impl VacuumPlan {
             rows: new.proven.rows,
             elapsed: self.looked + started.elapsed(),
         })
-    }
-}
-
-/// Waits until no other process has the file open that may be known of. One that has, and holds no lock, would go on with the old file and
-/// take the new one's journal or WAL for its own, by their names.
-fn alone_with_it(api: Api, target: &Target, wait: Duration) -> Result<()> {
-    patiently(api, wait, LOOK_MS, || match openers(target.inode) {
-        by if by.is_empty() => Ok(()),
-        by => Err(Error::Locked {
-            path: target.given.clone(),
-            by,
-        }),
-    })
-}
-
-/// Tries again for so long what finds the database locked.
-fn patiently<T>(
-    api: Api,
-    wait: Duration,
-    pause_ms: i32,
-    mut f: impl FnMut() -> Result<T>,
-) -> Result<T> {
-    let deadline = Instant::now() + wait;
-    loop {
-        match f() {
-            Err(Error::Locked { .. }) if Instant::now() < deadline => api.sleep_ms(pause_ms),
-            done => return done,
-        }
     }
 }
 

@@ -167,3 +167,37 @@ fn what_an_old_snapshot_keeps_in_the_wal_is_copied() {
         );
     }
 }
+
+#[test]
+fn a_connection_that_was_opened_before_is_refused_to_write_to_the_old_file() {
+    // Of this process, and without a lock: nobody can see it.
+    for vfs in ["unix", "densite"] {
+        for mode in ["DELETE", "WAL"] {
+            let dir = tempfile::tempdir().expect("a directory");
+            let path = dir.path().join("a.db");
+            drop(database(&path, vfs, mode));
+            let old = Connection::open(format!("file:{}?vfs={vfs}", path.display())).expect("open");
+            let convert = if vfs == "densite" {
+                densite::decompress
+            } else {
+                densite::compress
+            };
+            convert(api(), &path, None, &options(), &mut Silent).expect("converted");
+            // Reading gives the old rows, which are the same; what it wrote would go to a file without a name.
+            let n: i64 = old
+                .query_row("SELECT count(*) FROM t", [], |r| r.get(0))
+                .expect("reads");
+            assert_eq!(n, 5000, "{vfs} {mode}");
+            let refused = old.execute("UPDATE t SET b='lost'", []);
+            let refused = refused.expect_err("refused").to_string();
+            assert!(refused.contains("readonly"), "{vfs} {mode}: {refused}");
+            drop(old);
+            let report = densite::check(api(), &path, &mut Silent).expect("checked");
+            assert!(report.ok(), "{vfs} {mode}: {report:?}");
+            let lost: i64 = common::open(&path)
+                .query_row("SELECT count(*) FROM t WHERE b='lost'", [], |r| r.get(0))
+                .expect("reads");
+            assert_eq!(lost, 0);
+        }
+    }
+}

@@ -7,6 +7,7 @@ use serde_json::Value;
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
+use std::time::{Duration, Instant};
 
 /// The command under test.
 pub(crate) const DENSITE: &str = env!("CARGO_BIN_EXE_densite");
@@ -254,6 +255,23 @@ impl Other {
         self.child.id()
     }
 
+    /// Returns once it has the file open.
+    pub(crate) fn opens(&self, path: &str) {
+        let started = Instant::now();
+        let fds = format!("/proc/{}/fd", self.pid());
+        let has_it = || {
+            let mut fds = std::fs::read_dir(&fds).expect("it runs").flatten();
+            fds.any(|fd| std::fs::read_link(fd.path()).is_ok_and(|to| to == Path::new(path)))
+        };
+        while !has_it() {
+            assert!(
+                started.elapsed() < Duration::from_secs(30),
+                "it never opened {path}"
+            );
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    }
+
     /// Runs statements there and returns once they are done.
     pub(crate) fn run(&mut self, sql: &str) {
         let stdin = self.child.stdin.as_mut().expect("a pipe");
@@ -281,6 +299,79 @@ impl Drop for Other {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
+    }
+}
+
+/// The command, waiting at a point of `densite_vfs::pause`.
+pub(crate) struct Stopped {
+    child: Option<Child>,
+    go: String,
+    // Files that the point makes: not beside the database, whose directory is compared.
+    _dir: tempfile::TempDir,
+}
+
+impl Stopped {
+    /// Runs it up to there.
+    pub(crate) fn at_point(point: &str, args: &[&str]) -> Stopped {
+        let dir = temp();
+        let go = at(&dir, "go");
+        let child = Command::new(DENSITE)
+            .args(args)
+            .env("DENSITE_PAUSE", format!("{point}:{go}"))
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the command runs");
+        let reached = format!("{go}.reached");
+        let started = Instant::now();
+        while !Path::new(&reached).exists() {
+            assert!(
+                started.elapsed() < Duration::from_secs(60),
+                "{point} was never reached"
+            );
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        Stopped {
+            child: Some(child),
+            go,
+            _dir: dir,
+        }
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.as_ref().expect("it runs").id()
+    }
+
+    pub(crate) fn signal(&self, name: &str) {
+        run(Command::new("kill").args([&format!("-{name}"), &self.pid().to_string()])).expect(0);
+    }
+
+    /// Lets it go on to its end.
+    pub(crate) fn finish(mut self) -> Ran {
+        std::fs::write(&self.go, b"").expect("write");
+        let out = self.child.take().expect("it runs").wait_with_output();
+        let out = out.expect("it ends");
+        Ran {
+            code: out.status.code().unwrap_or(-1),
+            out: String::from_utf8(out.stdout).expect("UTF-8"),
+            err: String::from_utf8(out.stderr).expect("UTF-8"),
+        }
+    }
+
+    pub(crate) fn kill(mut self) {
+        let mut child = self.child.take().expect("it runs");
+        child.kill().expect("kill");
+        child.wait().expect("wait");
+    }
+}
+
+impl Drop for Stopped {
+    fn drop(&mut self) {
+        if let Some(child) = &mut self.child {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
     }
 }
 
