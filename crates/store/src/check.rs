@@ -6,8 +6,11 @@ use crate::handle::Handle;
 use crate::map::Entry;
 use crate::read::decode_frame;
 use crate::recover;
+use crate::shared::Shared;
 use crate::space::Space;
+use crate::state::State;
 use crate::stats::walk_state;
+use densite_disk::File;
 
 /// What a check found.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -57,64 +60,90 @@ impl Handle {
             return Ok(report);
         }
         let shared = self.shared()?;
-        shared.refresh(&*self.file)?;
-        let state = shared.state.read().clone();
-        report.pages = state.pages();
         shared.nodes.clear();
-
-        // The count grows with what is added: what lies beyond the end is damage, which reading it will show.
-        let end = self.file.len()?;
-        let inside = |off: u64, len: u32| off + u64::from(len) <= end;
-        let mut counted = Space::default();
-        let mut entries: Vec<(u32, Entry)> = Vec::new();
-        let walked = walk_state(
-            &shared,
-            &*self.file,
-            &state,
-            &mut |node| {
-                if inside(node.off, node.len) {
-                    counted.add(node.off, u64::from(node.len));
-                }
-                Ok(())
-            },
-            &mut |page, e| {
-                entries.push((page, e));
-                Ok(())
-            },
-        );
+        let mut seen = Seen::of(State::empty(shared.salt), 0);
+        let walked = shared.while_it_moves(&*self.file, || {
+            seen = Seen::of(shared.state.read().clone(), self.file.len()?);
+            seen.walk(&shared, &*self.file)
+        });
         note(&mut report, walked)?;
-        entries.sort_unstable_by_key(|e| e.1.off);
-        for d in &state.dicts {
-            if inside(d.place.off, d.place.len) {
-                counted.add(d.place.off, u64::from(d.place.len));
-            }
-            let read = shared.reread_dictionary(&*self.file, &state, d.id);
-            note(&mut report, read)?;
+        report.pages = seen.state.pages();
+        self.check_dictionaries(&shared, &mut seen, &mut report)?;
+        if !self.check_frames(&shared, &mut seen, &mut report, progress)?
+            || !report.problems.is_empty()
+        {
+            return Ok(report);
         }
+        self.check_accounting(&shared, seen, &mut report)?;
+        Ok(report)
+    }
+
+    fn check_dictionaries(
+        &self,
+        shared: &Shared,
+        seen: &mut Seen,
+        report: &mut CheckReport,
+    ) -> Result<()> {
+        for d in &seen.state.dicts {
+            if seen.inside(d.place.off, d.place.len) {
+                seen.counted.add(d.place.off, u64::from(d.place.len));
+            }
+            let read = shared.while_it_moves(&*self.file, || {
+                let state = shared.state.read();
+                // Nothing uses it any more.
+                if state.dicts.iter().all(|now| now.id != d.id) {
+                    return Ok(());
+                }
+                shared
+                    .reread_dictionary(&*self.file, &state, d.id)
+                    .map(drop)
+            });
+            note(report, read)?;
+        }
+        Ok(())
+    }
+
+    /// Every frame, as it lies. Returns whether all were looked at.
+    fn check_frames(
+        &self,
+        shared: &Shared,
+        seen: &mut Seen,
+        report: &mut CheckReport,
+        progress: &mut dyn FnMut(u64, u64) -> bool,
+    ) -> Result<bool> {
         let (mut stored, mut raw) = (Vec::new(), Vec::new());
-        for (done, (page, e)) in entries.iter().enumerate() {
-            if inside(e.off, e.len) {
-                counted.add_entry(e);
-            }
-            if !progress(done as u64, entries.len() as u64) || report.problems.len() > MAX_PROBLEMS
-            {
-                return Ok(report);
-            }
+        let mut decode = |page: u32, e: &Entry, page_size: u32| {
             stored.resize(e.len as usize, 0);
             let n = self.file.read_at(&mut stored, e.off)?;
-            raw.resize((state.page_size as usize) << e.run_log2, 0);
+            raw.resize((page_size as usize) << e.run_log2, 0);
             let bytes = stored.get(..n).unwrap_or_default();
-            let read = decode_frame(
-                &shared,
-                &*self.file,
-                *page,
-                e,
-                state.page_size as usize,
-                bytes,
-                &mut raw,
-            );
-            note(&mut report, read)?;
-            if u64::from(*page) > state.pages() {
+            let page_size = page_size as usize;
+            decode_frame(shared, &*self.file, page, e, page_size, bytes, &mut raw)
+        };
+        let all = seen.entries.len() as u64;
+        for (done, (page, e)) in (0..).zip(&seen.entries) {
+            if seen.inside(e.off, e.len) {
+                seen.counted.add_entry(e);
+            }
+            if !progress(done, all) || report.problems.len() > MAX_PROBLEMS {
+                return Ok(false);
+            }
+            let mut read = decode(*page, e, seen.state.page_size);
+            if matches!(read, Err(Error::Corrupt(_))) {
+                read = shared.while_it_moves(&*self.file, || {
+                    let (now, page_size) = {
+                        let state = shared.state.read();
+                        let now = shared.lookup(&*self.file, &state, *page)?;
+                        (now, state.page_size)
+                    };
+                    if now.is_none() {
+                        return Ok(());
+                    }
+                    decode(*page, &now, page_size)
+                });
+            }
+            note(report, read)?;
+            if u64::from(*page) > seen.state.pages() {
                 report.problems.push(problem(
                     "page map",
                     e.off,
@@ -124,13 +153,17 @@ impl Handle {
             }
             report.frames += 1;
         }
-        if !report.problems.is_empty() {
-            return Ok(report);
-        }
-        // Somebody else may have gone on meanwhile; then this says nothing.
-        if shared.refresh(&*self.file)? || shared.state.read().tip != state.tip {
-            return Ok(report);
-        }
+        Ok(true)
+    }
+
+    /// The accounting of space, against what was counted.
+    fn check_accounting(
+        &self,
+        shared: &Shared,
+        seen: Seen,
+        report: &mut CheckReport,
+    ) -> Result<()> {
+        let (state, mut counted) = (seen.state, seen.counted);
         counted.add_fixed();
         for (place, _) in &state.section.chunks {
             counted.add(place.off, u64::from(place.len));
@@ -138,32 +171,85 @@ impl Handle {
         for (off, len) in &state.trailers {
             counted.add(*off, u64::from(*len));
         }
-        match crate::write::load_space(&shared, &*self.file, &state) {
-            Err(Error::Corrupt(d)) => report.problems.push(d),
+        let kept = crate::write::load_space(shared, &*self.file, &state);
+        // Somebody else may have gone on meanwhile; then this says nothing.
+        if shared.has_moved_on(&*self.file, &state.tip)? {
+            return Ok(());
+        }
+        let kept = match kept {
+            Ok(kept) => kept,
+            Err(Error::Corrupt(d)) => {
+                report.problems.push(d);
+                return Ok(());
+            }
             Err(e) => return Err(e),
-            Ok(kept) => {
-                for (unit, kept, counted) in kept.differences(&counted) {
-                    let what =
-                        format!("{kept} live bytes are accounted here, {counted} were counted");
-                    report
-                        .problems
-                        .push(problem("space accounting", unit * UNIT_LEN, None, &what));
-                }
-                for d in &state.dicts {
-                    let (kept, counted) = (kept.dict_uses.get(&d.id), counted.dict_uses.get(&d.id));
-                    if kept.copied().unwrap_or(0) != counted.copied().unwrap_or(0) {
-                        let what = format!("dictionary {}", d.id);
-                        report.problems.push(problem(
-                            &what,
-                            d.place.off,
-                            None,
-                            "the count of its uses is wrong",
-                        ));
-                    }
-                }
+        };
+        for (unit, kept, counted) in kept.differences(&counted) {
+            let what = format!("{kept} live bytes are accounted here, {counted} were counted");
+            report
+                .problems
+                .push(problem("space accounting", unit * UNIT_LEN, None, &what));
+        }
+        for d in &state.dicts {
+            let (kept, counted) = (kept.dict_uses.get(&d.id), counted.dict_uses.get(&d.id));
+            if kept.copied().unwrap_or(0) != counted.copied().unwrap_or(0) {
+                let what = format!("dictionary {}", d.id);
+                report.problems.push(problem(
+                    &what,
+                    d.place.off,
+                    None,
+                    "the count of its uses is wrong",
+                ));
             }
         }
-        Ok(report)
+        Ok(())
+    }
+}
+
+/// What a commit reaches.
+struct Seen {
+    state: State,
+    /// Length of the file. The count of bytes grows with what is added: what lies beyond the end is damage, which reading it will show.
+    end: u64,
+    counted: Space,
+    /// Every page that has a frame, by its place.
+    entries: Vec<(u32, Entry)>,
+}
+
+impl Seen {
+    fn of(state: State, end: u64) -> Seen {
+        Seen {
+            state,
+            end,
+            counted: Space::default(),
+            entries: Vec::new(),
+        }
+    }
+
+    fn inside(&self, off: u64, len: u32) -> bool {
+        off + u64::from(len) <= self.end
+    }
+
+    /// Goes through the page map.
+    fn walk(&mut self, shared: &Shared, file: &dyn File) -> Result<()> {
+        let (counted, entries, end) = (&mut self.counted, &mut self.entries, self.end);
+        let walked = walk_state(
+            shared,
+            file,
+            &self.state,
+            &mut |node| {
+                if node.off + u64::from(node.len) <= end {
+                    counted.add(node.off, u64::from(node.len));
+                }
+                Ok(())
+            },
+            &mut |page, e| {
+                entries.push((page, e));
+                Ok(())
+            },
+        );
+        self.entries.sort_unstable_by_key(|e| e.1.off);
+        walked
     }
 }
 

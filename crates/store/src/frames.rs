@@ -34,24 +34,31 @@ impl Handle {
             return Ok(());
         }
         let shared = self.shared()?;
-        shared.refresh(&*self.file)?;
-        let state = shared.state.read().clone();
-        walk_state(
-            &shared,
-            &*self.file,
-            &state,
-            &mut |_| Ok(()),
-            &mut |page, e| {
-                f(FrameInfo {
-                    page,
-                    stored_bytes: u64::from(e.len) >> e.run_log2,
-                    codec: CodecId(e.codec),
-                    model: e.model,
-                    run_pages: 1 << e.run_log2,
-                });
-                Ok(())
-            },
-        )
+        let entries = shared.while_it_moves(&*self.file, || {
+            let state = shared.state.read().clone();
+            let mut entries = Vec::new();
+            walk_state(
+                &shared,
+                &*self.file,
+                &state,
+                &mut |_| Ok(()),
+                &mut |page, e| {
+                    entries.push((page, e));
+                    Ok(())
+                },
+            )?;
+            Ok(entries)
+        })?;
+        for (page, e) in entries {
+            f(FrameInfo {
+                page,
+                stored_bytes: u64::from(e.len) >> e.run_log2,
+                codec: CodecId(e.codec),
+                model: e.model,
+                run_pages: 1 << e.run_log2,
+            });
+        }
+        Ok(())
     }
 
     /// What the model of this number says of each column. `None` if it is no model of the typed codec, but a dictionary.
@@ -64,9 +71,9 @@ impl Handle {
             return Err(Error::NotDensite);
         }
         let shared = self.shared()?;
-        shared.refresh(&*self.file)?;
-        let state = shared.state.read().clone();
-        let dictionary = shared.dictionary(&*self.file, &state, id)?;
+        let dictionary = shared.while_it_moves(&*self.file, || {
+            shared.dictionary(&*self.file, &shared.state.read(), id)
+        })?;
         Ok(dictionary.model().map(densite_typed::Model::describe))
     }
 }

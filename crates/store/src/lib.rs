@@ -23,6 +23,7 @@ pub mod fuzz;
 mod handle;
 mod map;
 mod merge;
+mod moving;
 mod options;
 mod pending;
 pub mod pool;

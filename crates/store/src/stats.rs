@@ -97,6 +97,44 @@ impl Stats {
     }
 }
 
+impl Stats {
+    /// What the map of a commit says.
+    fn add_state(&mut self, shared: &Shared, file: &dyn File, state: &State) -> Result<()> {
+        self.commit = state.tip.commit;
+        self.page_size = u64::from(state.page_size);
+        self.pages = state.pages();
+        self.logical_bytes = state.logical_len;
+        self.map_bytes = state.trailer_bytes();
+        let (mut nodes, mut node_bytes) = (0, 0);
+        let mut on_node = |place: NodeRef| {
+            nodes += 1;
+            node_bytes += u64::from(place.len);
+            Ok(())
+        };
+        walk_state(shared, file, state, &mut on_node, &mut |_, e| {
+            self.framed_pages += 1;
+            // A page of a run takes its share of the frame.
+            self.frame_bytes += u64::from(e.len) >> e.run_log2;
+            match CodecId(e.codec) {
+                CodecId::RAW => self.pages_raw += 1,
+                CodecId::ZSTD => self.pages_zstd += 1,
+                CodecId::ZSTD_DICT => self.pages_zstd_dict += 1,
+                CodecId::TYPED | CodecId::TYPED_RUN | CodecId::ARCHIVE | CodecId::JOINED => {
+                    self.pages_typed += 1;
+                }
+                CodecId::ZERO => self.pages_zero += 1,
+                _ => {}
+            }
+            Ok(())
+        })?;
+        self.map_nodes = nodes;
+        self.map_bytes += node_bytes;
+        self.dictionaries = state.dicts.len() as u64;
+        self.dictionary_bytes = state.dicts.iter().map(|d| u64::from(d.place.len)).sum();
+        Ok(())
+    }
+}
+
 impl Handle {
     /// Figures about the newest commit. Walks the whole page map, but reads no frame.
     ///
@@ -113,39 +151,13 @@ impl Handle {
             return Ok(s);
         }
         let shared = self.shared()?;
-        shared.refresh(&*self.file)?;
-        let state = shared.state.read().clone();
-        s.commit = state.tip.commit;
-        s.page_size = u64::from(state.page_size);
-        s.pages = state.pages();
-        s.logical_bytes = state.logical_len;
-        s.map_bytes = state.trailer_bytes();
-        let (mut nodes, mut node_bytes) = (0, 0);
-        let mut on_node = |place: NodeRef| {
-            nodes += 1;
-            node_bytes += u64::from(place.len);
-            Ok(())
-        };
-        walk_state(&shared, &*self.file, &state, &mut on_node, &mut |_, e| {
-            s.framed_pages += 1;
-            // A page of a run takes its share of the frame.
-            s.frame_bytes += u64::from(e.len) >> e.run_log2;
-            match CodecId(e.codec) {
-                CodecId::RAW => s.pages_raw += 1,
-                CodecId::ZSTD => s.pages_zstd += 1,
-                CodecId::ZSTD_DICT => s.pages_zstd_dict += 1,
-                CodecId::TYPED | CodecId::TYPED_RUN | CodecId::ARCHIVE | CodecId::JOINED => {
-                    s.pages_typed += 1;
-                }
-                CodecId::ZERO => s.pages_zero += 1,
-                _ => {}
-            }
-            Ok(())
+        let blank = s;
+        let mut s = shared.while_it_moves(&*self.file, || {
+            let state = shared.state.read().clone();
+            let mut s = blank.clone();
+            s.add_state(&shared, &*self.file, &state)?;
+            Ok(s)
         })?;
-        s.map_nodes = nodes;
-        s.map_bytes += node_bytes;
-        s.dictionaries = state.dicts.len() as u64;
-        s.dictionary_bytes = state.dicts.iter().map(|d| u64::from(d.place.len)).sum();
         let space = self.space()?;
         s.stored_bytes = space.file_bytes;
         s.live_bytes = space.live_bytes;
@@ -170,9 +182,10 @@ impl Handle {
             return Ok((Vec::new(), UNIT_LEN));
         }
         let shared = self.shared()?;
-        shared.refresh(&*self.file)?;
-        let state = shared.state.read().clone();
-        let space = crate::write::load_space(&shared, &*self.file, &state)?;
+        let space = shared.while_it_moves(&*self.file, || {
+            let state = shared.state.read().clone();
+            crate::write::load_space(&shared, &*self.file, &state)
+        })?;
         // The table may be longer than the file, whose end was cut off.
         let units = space.units().min(self.file.len()?.div_ceil(UNIT_LEN));
         let live = (0..units).map(|unit| space.live(unit)).collect();

@@ -47,7 +47,7 @@ impl Handle {
     pub fn space(&mut self) -> Result<SpaceFigures> {
         self.check_poison()?;
         let file_bytes = self.file.len()?;
-        let mut figures = SpaceFigures {
+        let figures = SpaceFigures {
             file_bytes,
             ..SpaceFigures::default()
         };
@@ -55,26 +55,28 @@ impl Handle {
             return Ok(figures);
         }
         let shared = self.shared()?;
-        shared.refresh(&*self.file)?;
-        let mut writer = shared.writer.lock();
-        let state = shared.state.read();
-        if writer.account(&shared, &*self.file, &state)? {
-            writer.found_other_writer(&*self.file)?;
-        }
-        let Some((_, space)) = &writer.space else {
-            return Ok(figures);
-        };
-        let end = state.tail_off.min(file_bytes);
-        let locked = end >= (LOCK_UNIT + 1) * UNIT_LEN && space.live(LOCK_UNIT) == 0;
-        let locked = if locked { UNIT_LEN } else { 0 };
-        figures.reserve_bytes = file_bytes - end;
-        figures.live_bytes = (space.live_bytes() + locked).min(end);
-        let idle = end - figures.live_bytes;
-        let units = (0..end / UNIT_LEN).filter(|u| space.live(*u) == 0).count() as u64;
-        figures.free_bytes = (units * UNIT_LEN - locked).min(idle);
-        let waiting = space.waiting_units(state.current_extent()) * UNIT_LEN;
-        figures.waiting_bytes = waiting.min(figures.free_bytes);
-        figures.dead_bytes = idle - figures.free_bytes;
-        Ok(figures)
+        shared.while_it_moves(&*self.file, || {
+            let mut writer = shared.writer.lock();
+            let state = shared.state.read();
+            if writer.account(&shared, &*self.file, &state)? {
+                writer.found_other_writer(&*self.file)?;
+            }
+            let Some((_, space)) = &writer.space else {
+                return Ok(figures);
+            };
+            let mut figures = figures;
+            let end = state.tail_off.min(file_bytes);
+            let locked = end >= (LOCK_UNIT + 1) * UNIT_LEN && space.live(LOCK_UNIT) == 0;
+            let locked = if locked { UNIT_LEN } else { 0 };
+            figures.reserve_bytes = file_bytes - end;
+            figures.live_bytes = (space.live_bytes() + locked).min(end);
+            let idle = end - figures.live_bytes;
+            let units = (0..end / UNIT_LEN).filter(|u| space.live(*u) == 0).count() as u64;
+            figures.free_bytes = (units * UNIT_LEN - locked).min(idle);
+            let waiting = space.waiting_units(state.current_extent()) * UNIT_LEN;
+            figures.waiting_bytes = waiting.min(figures.free_bytes);
+            figures.dead_bytes = idle - figures.free_bytes;
+            Ok(figures)
+        })
     }
 }

@@ -1,0 +1,53 @@
+//! Looking at a database while another process writes to it as fast as it can: no false alarm.
+
+mod common;
+
+use common::*;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+
+/// Ends the writing also when a look has failed.
+struct Stop<'a>(&'a AtomicBool);
+
+impl Drop for Stop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn a_busy_writer_is_no_damage() {
+    let dir = temp();
+    let a = at(&dir, "a.db");
+    plain(&a, 1024, 6000);
+    densite(&["compress", &a]).expect(0);
+    let mut writer = Other::on(&a);
+    writer.run("PRAGMA busy_timeout=10000; PRAGMA journal_mode=WAL; PRAGMA wal_autocheckpoint=50; PRAGMA synchronous=NORMAL; PRAGMA densite_dead_limit=1");
+    let stop = AtomicBool::new(false);
+    let rounds = AtomicU32::new(0);
+    std::thread::scope(|scope| {
+        let stopping = Stop(&stop);
+        let writing = scope.spawn(|| {
+            while !stop.load(Ordering::Relaxed) && rounds.fetch_add(1, Ordering::Relaxed) < 5000 {
+                // Records are replaced all over the file, and those between moved.
+                writer.run(
+                    "UPDATE t SET name='name ' || (abs(random()) % 1000), score=random() WHERE id % 50 = abs(random()) % 50;
+                     PRAGMA wal_checkpoint;
+                     PRAGMA densite_maintain",
+                );
+            }
+        });
+        for round in 0..20 {
+            let ran = densite(&["check", &a, "--json"]);
+            assert_eq!(ran.code, 0, "round {round}: {ran:?}");
+            let ran = densite(&["info", &a, "--json"]);
+            assert_eq!(ran.code, 0, "round {round}: {ran:?}");
+        }
+        drop(stopping);
+        writing.join().expect("it writes");
+    });
+    assert!(
+        rounds.load(Ordering::Relaxed) > 20,
+        "nothing was written meanwhile"
+    );
+    densite(&["check", &a]).expect(0);
+}
