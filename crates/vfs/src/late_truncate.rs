@@ -33,7 +33,7 @@ impl MainFile {
         self.publish()?;
         self.committed_without_wal();
         // In WAL mode the lock on the file is not the writer's right.
-        if self.level == ffi::LOCK_EXCLUSIVE {
+        if self.level == ffi::LOCK_EXCLUSIVE || self.settings.unlocked {
             self.maintain_a_little();
         }
         Ok(())

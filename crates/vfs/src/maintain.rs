@@ -93,8 +93,9 @@ impl MainFile {
         let State::Store(handle) = &mut self.state else {
             return;
         };
-        // In WAL mode whoever commits has no right to write here; who checkpoints has.
-        if self.level < ffi::LOCK_EXCLUSIVE && !self.checkpoint.uses_wal() {
+        // In WAL mode whoever commits has no right to write here; who checkpoints has. Without locks the right is the application's to give.
+        let right = self.level == ffi::LOCK_EXCLUSIVE || self.settings.unlocked;
+        if !right && !self.checkpoint.uses_wal() {
             return;
         }
         let begin = Instant::now();
@@ -107,9 +108,10 @@ impl MainFile {
         }
     }
 
-    /// Whether the last close has something to give back.
+    /// Whether the last close has something to give back. Without locks nothing tells it whether another connection is writing.
     pub(crate) fn restless(&mut self) -> bool {
-        if self.settings.maintain_off || self.settings.options.read_only {
+        let settings = &self.settings;
+        if settings.maintain_off || settings.options.read_only || settings.unlocked {
             return false;
         }
         let limit = self.rest_begins();
@@ -177,8 +179,11 @@ impl MainFile {
         if !matches!(self.state, State::Store(_)) {
             return Ok(0);
         }
-        if self.settings.options.read_only || self.settings.unlocked {
+        if self.settings.options.read_only {
             return Err("densite_maintain: the database is open for reading only".into());
+        }
+        if self.settings.unlocked {
+            return Err("densite_maintain: the database is open without locks (nolock); open it with them, when nobody else uses it".into());
         }
         if self.level > ffi::LOCK_SHARED || self.has_pending() {
             return Err("densite_maintain: a transaction is open; end it first".into());

@@ -139,3 +139,40 @@ fn leaving_wal_mode_leaves_no_cost_behind() {
         "{before} calls for 20 commits before, {after} after"
     );
 }
+
+/// With `nolock` nothing tells a close whether another connection is in the middle of a transaction: it must not move records then.
+#[test]
+fn a_close_without_locks_gives_nothing_back_beside_anothers_transaction() {
+    let _alone = alone();
+    let place = Place::new();
+    let open = || place.try_open("x.db", "&nolock=1").expect("opens");
+    let (closing, writing) = (open(), open());
+    run(&closing, "PRAGMA densite_dead_limit=90");
+    fill(&closing, 20_000);
+    for part in 0..8 {
+        run(
+            &closing,
+            &format!("UPDATE t SET b = hex(randomblob(20)) WHERE a % 800 < 400 AND a % 8 = {part}"),
+        );
+    }
+    let left = int(&closing, "SELECT count(*) FROM t");
+    assert!(
+        common::figure(&closing, "dead_bytes")
+            .parse::<u64>()
+            .expect("a number")
+            > 300_000,
+        "nothing to give back"
+    );
+    // Pages of the transaction have gone to the file already, and no journal beside it tells of them.
+    run(
+        &writing,
+        "PRAGMA journal_mode=MEMORY; PRAGMA cache_size=5; BEGIN IMMEDIATE; CREATE TABLE u(b); INSERT INTO u SELECT randomblob(500) FROM t",
+    );
+    drop(closing);
+    run(&writing, "COMMIT");
+    assert_eq!(int(&writing, "SELECT count(*) FROM t"), left);
+    assert_eq!(int(&writing, "SELECT count(*) FROM u"), left);
+    assert_sound(&writing);
+    drop(writing);
+    assert_sound(&place.open("x.db"));
+}
