@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 use crate::holders::openers;
 use crate::paths::Target;
 use crate::progress::Progress;
-use crate::source::Source;
+use crate::source::{Source, still_there};
 use crate::temp::Temp;
 use densite_sqlite::Api;
 use densite_vfs::pause;
@@ -30,7 +30,11 @@ pub(crate) fn replace(
 ) -> Result<()> {
     // Who came while it was written waits for our lock, with the old file open.
     wait_for_others(api, target, wait)?;
-    new.replace(&target.path)?;
+    let done = new.replace(&target.path);
+    if done.is_err() && still_there(target).is_ok() {
+        return done;
+    }
+    // From here on the old file has no name, whatever failed after that.
     pause::at("replaced");
     // One that came just now is to give up waiting before the lock goes.
     let _ = wait_for_others(api, target, wait);
@@ -40,7 +44,7 @@ pub(crate) fn replace(
             target.given.display()
         ));
     }
-    Ok(())
+    done
 }
 
 /// Waits until no other process has the file open that may be known of.

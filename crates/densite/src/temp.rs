@@ -92,19 +92,18 @@ impl Temp {
             .rename(&name_of(&self.path)?, &name_of(target)?)
             .map_err(failed("replace"))?;
         self.live = false;
-        self.dir.sync().map_err(failed("sync the directory of"))
+        // The file has its new content; which of the two a power cut would leave is open, and both hold the same.
+        self.dir.sync().map_err(failed(
+            "sync the directory, after its content was replaced, of",
+        ))
     }
 
-    /// Gives it the name `dst`, which must still be free, durably.
+    /// Gives it the name `dst`, which must still be free, durably. If that fails, the name is free again.
     pub(crate) fn place(mut self, dst: &Path) -> Result<()> {
         // A hard link never replaces a file, as a rename would. Where the file system has none, the name
         // is looked at once more.
         match std::fs::hard_link(&self.path, dst) {
-            Ok(()) => {
-                self.dir
-                    .remove(&name_of(&self.path)?)
-                    .map_err(|e| Error::from_disk(&self.path, "remove", &e))?;
-            }
+            Ok(()) => {}
             Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => {
                 return Err(Error::Exists {
                     path: dst.to_path_buf(),
@@ -117,7 +116,31 @@ impl Temp {
                     .map_err(|e| Error::from_disk(dst, "create", &e))?;
             }
         }
-        self.live = false;
+        match self.leave_only(dst) {
+            Ok(()) => {
+                self.live = false;
+                Ok(())
+            }
+            // Who is told of a failure does not look for a result, and would find the name taken when trying again.
+            Err(e) => match std::fs::remove_file(dst) {
+                Ok(()) => Err(e),
+                Err(_) => Err(Error::Io {
+                    path: dst.to_path_buf(),
+                    doing: "finish".into(),
+                    message: format!("it is complete, but not yet proof against a power cut ({e})"),
+                }),
+            },
+        }
+    }
+
+    /// Makes `dst`, which it is called already, its only name, durably.
+    fn leave_only(&self, dst: &Path) -> Result<()> {
+        match self.dir.remove(&name_of(&self.path)?) {
+            Err(e) if e.kind != disk::ErrorKind::NotFound => {
+                return Err(Error::from_disk(&self.path, "remove", &e));
+            }
+            _ => {}
+        }
         self.dir
             .sync()
             .map_err(|e| Error::from_disk(dst, "sync the directory of", &e))
@@ -222,6 +245,31 @@ mod tests {
         assert!(matches!(temp.place(&dst), Err(Error::Exists { .. })));
         assert_eq!(fs::read(&dst).expect("read"), b"mine");
         assert_eq!(fs::read_dir(dir.path()).expect("list").count(), 1);
+    }
+
+    #[test]
+    fn a_placing_that_fails_leaves_the_name_free() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let dst = dir.path().join("b.db");
+        let (mut temp, _file) = Temp::create(&dst, dir.path(), false).expect("a temporary file");
+        let path = temp.path().to_path_buf();
+        // A directory in which nothing can be removed or synced.
+        temp.dir = RealDir::new(dir.path().join("b.db-journal"));
+        fs::write(dir.path().join("b.db-journal"), b"").expect("write");
+        let failed = temp.place(&dst).expect_err("no directory");
+        assert!(failed.to_string().contains("cannot remove"), "{failed}");
+        assert!(!dst.exists(), "{failed}");
+        // The same without the failure; that the first name is gone already is none.
+        fs::remove_file(dir.path().join("b.db-journal")).expect("remove");
+        let temp = Temp {
+            path,
+            dir: RealDir::new(dir.path()),
+            live: true,
+        };
+        temp.place(&dst).expect("placed");
+        let names: Vec<_> = fs::read_dir(dir.path()).expect("list").flatten().collect();
+        assert_eq!(names.len(), 1, "{names:?}");
+        assert!(dst.exists());
     }
 
     #[test]
