@@ -39,13 +39,19 @@ pub(crate) fn desk_of(wal: &str) -> Option<Arc<Early>> {
     KNOWN.get().0.lock().get(path)?.upgrade()
 }
 
+/// Bytes of a page, as a WAL's own header tells.
+fn page_size(header: &[u8]) -> Option<usize> {
+    let size = header.get(8..12)?.try_into().ok()?;
+    usize::try_from(u32::from_be_bytes(size)).ok()
+}
+
 /// An open WAL.
 pub(crate) struct WalFile {
     host: HostFile,
     early: Arc<Early>,
     /// Where the page of the frame whose header came last will be, and its number.
     expected: Option<(u64, u32)>,
-    /// Bytes of a page, as the newest ones had; 0 before there was one.
+    /// Bytes of a page, as the WAL's header told or the newest ones had; 0 before there was either.
     page: usize,
 }
 
@@ -64,7 +70,10 @@ impl WalFile {
         let expected = self.expected.take();
         match (expected, buf.first_chunk()) {
             // The WAL's own header: it begins anew, all of it has been checkpointed.
-            _ if offset == 0 => self.early.forget(),
+            _ if offset == 0 => {
+                self.early.forget();
+                self.page = page_size(buf).unwrap_or(self.page);
+            }
             (None, Some(number)) if buf.len() == FRAME_HEADER => {
                 let number = u32::from_be_bytes(*number);
                 self.expected = Some((offset + FRAME_HEADER as u64, number));

@@ -15,6 +15,14 @@ fn early_of(db: &Connection) -> Arc<Early> {
         .expect("a store")
 }
 
+/// A connection as the ingest worker has one: frames of its WAL are written together.
+fn gathering(place: &Place) -> Connection {
+    let name = densite_sqlite::gathering(common::densite(), Some(densite_vfs::NAME));
+    let name = name.expect("registers").expect("nobody has that name");
+    let flags = rusqlite::OpenFlags::SQLITE_OPEN_READ_WRITE;
+    Connection::open_with_flags_and_vfs(place.path("x.db"), flags, name.as_c_str()).expect("opens")
+}
+
 #[test]
 fn pages_of_the_wal_are_ready_at_the_checkpoint() {
     let place = Place::new();
@@ -87,5 +95,82 @@ fn a_wal_that_begins_anew_forgets() {
     run(&db, "ROLLBACK; UPDATE t SET b = 'w' WHERE a = 1");
     assert_eq!(early.ready(), 0, "of what was rolled back nothing stays");
     assert_eq!(int(&db, "SELECT count(*) FROM t WHERE b LIKE 'never%'"), 0);
+    assert_sound(&db);
+}
+
+/// The ingest worker's frames come together, 60 KiB at a time; of those only the frame that commits comes alone.
+#[test]
+fn frames_that_come_together_are_ready_at_the_checkpoint() {
+    const PARTS: u32 = 12;
+    const ROWS: u32 = 48_000;
+    let place = Place::new();
+    let db = place.try_open("x.db", "&threads=1").expect("opens");
+    fill(&db, ROWS);
+    // A commit of the store, after which the pool knows how to encode; and a WAL that begins anew.
+    run(
+        &db,
+        "PRAGMA journal_mode=WAL; PRAGMA wal_autocheckpoint=0; UPDATE t SET b = 'first ' || b WHERE a % 500 = 0;
+         PRAGMA wal_checkpoint(TRUNCATE)",
+    );
+    let early = early_of(&db);
+    let writer = gathering(&place);
+    run(&writer, "PRAGMA wal_autocheckpoint=0");
+    for part in 0..PARTS {
+        let from = part * (ROWS / PARTS);
+        run(
+            &writer,
+            &format!(
+                "UPDATE t SET b = 'many ' || b WHERE a > {from} AND a <= {from} + {}",
+                ROWS / PARTS
+            ),
+        );
+    }
+    // Whatever else is noted sends the worker on; this is one page, and none that is ready.
+    let until = Instant::now() + Duration::from_secs(20);
+    for k in 0.. {
+        if early.ready() >= 20 * PARTS as usize {
+            break;
+        }
+        assert!(Instant::now() < until, "{} are ready", early.ready());
+        run(&writer, &format!("UPDATE t SET b = 'one {k}' WHERE a = 1"));
+    }
+    let ready = early.ready();
+    run(&db, "PRAGMA wal_checkpoint");
+    assert!(
+        early.ready() < ready / 2,
+        "the checkpoint used few of {ready}: {} are left",
+        early.ready()
+    );
+    let many = "SELECT count(*) FROM t WHERE b LIKE 'many %'";
+    assert_eq!(int(&db, many), i64::from(ROWS) - 1);
+    drop(writer);
+    assert_sound(&db);
+}
+
+/// Nobody has told the size of a page but the WAL's own header.
+#[test]
+fn the_first_frames_that_come_together_are_noted() {
+    let place = Place::new();
+    let db = place.try_open("x.db", "&threads=1").expect("opens");
+    fill(&db, 48_000);
+    run(
+        &db,
+        "PRAGMA journal_mode=WAL; PRAGMA wal_autocheckpoint=0; UPDATE t SET b = 'first ' || b WHERE a % 500 = 0;
+         PRAGMA wal_checkpoint(TRUNCATE)",
+    );
+    let early = early_of(&db);
+    let writer = gathering(&place);
+    // Pages that spill, and no frame that commits.
+    run(
+        &writer,
+        "PRAGMA wal_autocheckpoint=0; PRAGMA cache_size=50; BEGIN; UPDATE t SET b = 'many ' || b",
+    );
+    let until = Instant::now() + Duration::from_secs(20);
+    while early.ready() == 0 {
+        assert!(Instant::now() < until, "none is ready");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    run(&writer, "ROLLBACK");
+    drop(writer);
     assert_sound(&db);
 }
