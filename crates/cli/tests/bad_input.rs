@@ -382,3 +382,28 @@ fn a_disk_that_becomes_full_leaves_everything_as_it_was() {
     .expect(1);
     densite(&["check", &b]).expect(0);
 }
+
+#[test]
+fn sql_where_nothing_may_be_written_says_what_to_look_at() {
+    let dir = temp();
+    let a = at(&dir, "a.db");
+    plain(&a, 4096, 300);
+    chmod(&a, 0o644);
+    chmod(dir.path(), 0o555);
+    let ran = |name: &str, sql: &str| unprivileged(&dir, &["sql", &at(&dir, name), sql]);
+    let (reads, writes) = (ran("a.db", "SELECT 1"), ran("a.db", "DELETE FROM t"));
+    let new = ran("new.db", "CREATE TABLE t(a)");
+    chmod(&a, 0o000);
+    let closed = ran("a.db", "SELECT count(*) FROM t");
+    chmod(&a, 0o644);
+    chmod(dir.path(), 0o755);
+    reads.expect(0);
+    let look = "owner and mode of the file and its directory";
+    writes.expect(1).says("opened for reading only").says(look);
+    new.expect(1).says(look);
+    closed.expect(1).says(look);
+    // A directory that is missing is told as one.
+    densite(&["sql", &at(&dir, "nowhere/a.db"), "SELECT 1"])
+        .expect(1)
+        .says("nowhere: there is no such file or directory");
+}

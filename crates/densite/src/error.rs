@@ -366,7 +366,7 @@ impl fmt::Display for Error {
         match self {
             Error::NotFound { path } => write!(
                 f,
-                "{}: there is no such file; check the path",
+                "{}: there is no such file or directory; check the path",
                 path.display()
             ),
             Error::IsDirectory { path } => {

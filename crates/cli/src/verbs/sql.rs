@@ -292,6 +292,16 @@ pub(super) fn failure(db: &str, at: Option<(u64, &Piece)>, e: &rusqlite::Error) 
             "; run densite check and restore it from a backup",
         ),
         Some(26) => ("not_a_database", 5, "; check the path"),
+        Some(8) => (
+            "sql",
+            1,
+            "; it was opened for reading only, or check owner and mode of the file and its directory",
+        ),
+        Some(14) => (
+            "sql",
+            1,
+            "; check the path, and owner and mode of the file and its directory",
+        ),
         _ => ("sql", 1, ""),
     };
     match at {
