@@ -33,6 +33,9 @@ if [ "${1:-}" = test ]; then
   want python3 python3 has python3
   want python3-venv "Python's venv" python3 -c 'import ensurepip, venv'
   want util-linux setpriv has setpriv
+  # The shell has a kill of its own.
+  want procps kill env kill -0 $$
+  want file file has file
   want chromium chromium has chromium
 fi
 # The languages of examples/: nothing else needs them, and its run.sh skips those that are not there.
