@@ -9,6 +9,7 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 from . import _native
 from ._attach import attach
 from ._columns import Set, sets
+from ._log import plain
 
 #: Told how many rows were read so far.
 Progress = Callable[[int], Any]
@@ -30,6 +31,11 @@ class _Table(NamedTuple):
 
 def quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
+
+
+def folded(name: str) -> str:
+    """A name as SQLite compares names: only A to Z have another case."""
+    return name.lower() if name.isascii() else "".join(letter.lower() if letter.isascii() else letter for letter in name)
 
 
 def module_of(con: Any) -> Any:
@@ -82,7 +88,7 @@ def _missing(ask: Callable[..., List[Any]], schema: str, table: str) -> str:
 def _described(cursor: Any, schema: str, table: str, module: Any) -> _Table:
     def ask(sql: str, *parameters: Any) -> List[Any]:
         rows = cursor.execute(sql, parameters).fetchall()
-        return [tuple(v.decode() if isinstance(v, bytes) else v for v in row) for row in rows]
+        return [tuple(map(plain, row)) for row in rows]
 
     found = ask("SELECT name, type, pk, hidden FROM pragma_table_xinfo(?, ?)", table, schema)
     if not found:
@@ -169,16 +175,19 @@ def insert(
     target = _described(cursor, schema, table, module)
     sort = how in ("abort", "fail", "rollback") and not target.has_triggers or target.any_order
     own = not con.in_transaction
-    cursor.execute("BEGIN IMMEDIATE" if own and schema != "temp" else "BEGIN" if own else "SAVEPOINT densite_insert")
-    inserted, read = 0, 0
+    begin = "BEGIN IMMEDIATE" if own and schema != "temp" else "BEGIN" if own else "SAVEPOINT densite_insert"
+    begun, inserted, read = own, 0, 0
     try:
+        # Within, for Ctrl-C may come between it and whatever follows.
+        cursor.execute(begin)
+        begun = True
         for part in sets(data, target.columns, module):
             inserted += _insert_part(cursor, schema, target, part, how, sort, read, progress, module)
             read += part.rows
         cursor.execute("COMMIT" if own else "RELEASE densite_insert")
     except BaseException:
         # A conflict may have ended the transaction already.
-        if con.in_transaction:
+        if begun and con.in_transaction:
             if own:
                 cursor.execute("ROLLBACK")
             else:
@@ -193,11 +202,11 @@ def insert(
 def _insert_part(
     cursor: Any, schema: str, target: _Table, part: Set, how: str, sort: bool, before: int, progress: Optional[Progress], module: Any
 ) -> int:
-    folded = {name.lower(): name for name in target.columns}
-    unknown = [name for name in part.names if name.lower() not in folded]
+    known = set(map(folded, target.columns))
+    unknown = [name for name in part.names if folded(name) not in known]
     if unknown:
         raise module.OperationalError(f"table {target.name} has no column {unknown[0]}; its columns are {', '.join(target.columns)}")
-    places = {name.lower(): place for place, name in enumerate(part.names)}
+    places = {folded(name): place for place, name in enumerate(part.names)}
     if len(places) < len(part.names):
         raise module.ProgrammingError(f"the data has a column twice: {', '.join(part.names)}")
     if not part.names:
@@ -205,9 +214,9 @@ def _insert_part(
     if sort:
         keys = []
         for name, flags in target.key:
-            if name.lower() not in places:
+            if folded(name) not in places:
                 break
-            keys.append((places[name.lower()], flags))
+            keys.append((places[folded(name)], flags))
         part.sort(keys)
     raised: List[BaseException] = []
 
@@ -256,7 +265,10 @@ def _with_row(error: Exception, cursor: Any, schema: str, target: _Table, part: 
     else:
         names = _NAMES.search(said)
         columns = [name.rpartition(".")[2].strip() for name in names.group(1).split(",")] if names else []
-        values = [f"{name} is {part.last_value(places[name.lower()])}" for name in columns if name.lower() in places]
+        if "datatype mismatch" in said:
+            # Of an INTEGER PRIMARY KEY, which is what a row is found by and cannot be anything else.
+            columns = [name for name, _ in target.key[:1]]
+        values = [f"{name} is {part.last_value(places[folded(name)])}" for name in columns if folded(name) in places]
     told = type(error)(f"row {part.last_row()}: {said}{'; ' if values else ''}{', '.join(values)}")
     for attribute in ("sqlite_errorcode", "sqlite_errorname"):
         if hasattr(error, attribute):
@@ -271,22 +283,22 @@ def _orphan(cursor: Any, schema: str, target: _Table, part: Set, places: Any, mo
     for number, parent, child, referred in cursor.execute(
         'SELECT id, "table", "from", "to" FROM pragma_foreign_key_list(?, ?) ORDER BY id DESC, seq', (target.name, schema)
     ).fetchall():
-        keys.setdefault(number, []).append((parent, child, referred))
+        keys.setdefault(number, []).append((plain(parent), plain(child), plain(referred)))
     for key in keys.values():
         parent = key[0][0]
         primary = cursor.execute("SELECT name FROM pragma_table_info(?, ?) WHERE pk ORDER BY pk", (parent, schema)).fetchall()
-        pairs = [(child, referred or primary[i][0]) for i, (_, child, referred) in enumerate(key) if referred or i < len(primary)]
-        if len(pairs) < len(key) or any(child.lower() not in places for child, _ in pairs):
+        pairs = [(child, referred or plain(primary[i][0])) for i, (_, child, referred) in enumerate(key) if referred or i < len(primary)]
+        if len(pairs) < len(key) or any(folded(child) not in places for child, _ in pairs):
             continue
-        column = {child: f"k.c{places[child.lower()]}" for child, _ in pairs}
+        column = {child: f"k.c{places[folded(child)]}" for child, _ in pairs}
         terms = [f"{place} IS NOT NULL" for place in column.values()]
         same = " AND ".join(f"p.{quoted(referred)} = {column[child]}" for child, referred in pairs)
         terms.append(f"NOT EXISTS (SELECT 1 FROM {quoted(schema)}.{quoted(parent)} p WHERE {same})")
-        if parent.lower() == target.name.lower():
+        if folded(parent) == folded(target.name):
             # The row that is referred to may be among those that were to come.
-            if len(pairs) > 1 or pairs[0][1].lower() not in places:
+            if len(pairs) > 1 or folded(pairs[0][1]) not in places:
                 continue
-            other = f"c{places[pairs[0][1].lower()]}"
+            other = f"c{places[folded(pairs[0][1])]}"
             terms.append(f"{column[pairs[0][0]]} NOT IN (SELECT {other} FROM densite_columns({part.handle}) WHERE {other} IS NOT NULL)")
         try:
             found = cursor.execute(f"SELECT k.rowid FROM densite_columns({part.handle}) k WHERE {' AND '.join(terms)} LIMIT 1").fetchall()
@@ -294,7 +306,7 @@ def _orphan(cursor: Any, schema: str, target: _Table, part: Set, places: Any, mo
                 # To that row and no further, so that it is the one that was read last.
                 cursor.execute(f"SELECT 1 FROM densite_columns({part.handle}) LIMIT 1 OFFSET ?", found[0]).fetchall()
                 return [
-                    f"{', '.join(f'{child} is {part.last_value(places[child.lower()])}' for child, _ in pairs)}, "
+                    f"{', '.join(f'{child} is {part.last_value(places[folded(child)])}' for child, _ in pairs)}, "
                     f"which {parent} has not as {', '.join(referred for _, referred in pairs)}"
                 ]
         except module.Error:
