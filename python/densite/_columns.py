@@ -47,6 +47,10 @@ class Set:
             packed = (_native.SortKey * len(keys))(*keys)
             _native.done(_native.library().densite_columns_sort(self.handle, packed, len(keys), None))
 
+    def types(self, column: int) -> int:
+        """The types of a column's values, added up: 1 integer, 2 floating point, 4 text, 8 blob."""
+        return _native.number(_native.library().densite_columns_types(self.handle, column))
+
     def progress(self, told: Any) -> None:
         """Has a `_native.Rows` called while statements read the set; it is kept as long. None for nothing."""
         _native.done(_native.library().densite_columns_progress(self.handle, told or _native.Rows(), None))

@@ -14,7 +14,19 @@ from ._log import plain
 #: Told how many rows were read so far.
 Progress = Callable[[int], Any]
 
-_CONFLICTS = ("abort", "fail", "ignore", "replace", "rollback")
+#: All or nothing: which of two rows is in the other's way does not matter.
+_ABORTING = ("abort", "fail", "rollback")
+_CONFLICTS = (*_ABORTING, "ignore", "replace")
+
+
+class _Key(NamedTuple):
+    """A column to sort by."""
+
+    name: str
+    #: 1 descending, 2 without regard to case.
+    flags: int
+    #: Which types its values may have (each a sum as :meth:`Set.types`) so that those equal in the table are equal in sorting, and keep their order.
+    stable: Tuple[int, ...]
 
 
 class _Table(NamedTuple):
@@ -22,11 +34,30 @@ class _Table(NamedTuple):
 
     name: str
     columns: List[str]
-    #: Columns to sort by, with flags (1 descending, 2 without regard to case).
-    key: List[Tuple[str, int]]
+    key: List[_Key]
     #: Whether the order of rows means nothing for the result but for which row is in the way of another with the same key.
     any_order: bool
     has_triggers: bool
+
+
+def _stable(declared: str, is_strict: bool, collation: str) -> Tuple[int, ...]:
+    """See :class:`_Key`: sorting looks at values as they are given, the table at what its affinity makes of them (integers 1, floating point 2, text 4,
+    blobs 8), by its collation."""
+    kind = declared.upper()
+    if "INT" in kind:
+        types: Tuple[int, ...] = (11,)
+    elif any(part in kind for part in ("CHAR", "CLOB", "TEXT")):
+        # Of numbers among text, or floating point, which is rounded, several may become one text.
+        types = (9, 12)
+    elif not kind or "BLOB" in kind or (is_strict and kind == "ANY"):
+        types = (15,)
+    else:
+        # Integers beyond 2^53 may become one number.
+        types = (10,) if any(part in kind for part in ("REAL", "FLOA", "DOUB")) else (11,)
+    if collation.upper() in ("BINARY", "NOCASE"):
+        return types
+    # It says by itself which texts are equal.
+    return (8,) if types == (9, 12) else (types[0] & ~4,)
 
 
 def quoted(name: str) -> str:
@@ -98,14 +129,17 @@ def _described(cursor: Any, schema: str, table: str, module: Any) -> _Table:
     unique = [name for name, is_unique, _, partial in indexes if is_unique and not partial]
     primary = [name for name, _, origin, _ in indexes if origin == "pk"]
     alias = [name for name, _, pk, _ in found if pk]
-    key: List[Tuple[str, int]] = []
+    declared = {name: kind or "" for name, kind, _, _ in found}
+    (is_strict,) = (ask("SELECT strict FROM pragma_table_list(?) WHERE schema = ? COLLATE NOCASE", table, schema) or [(0,)])[0]
+    key: List[_Key] = []
     if primary or (unique and not alias):
         for name, descending, collation in ask(
             'SELECT name, "desc", coll FROM pragma_index_xinfo(?, ?) WHERE key AND cid >= 0 ORDER BY seqno', (primary or unique)[0], schema
         ):
-            key.append((name, (1 if descending else 0) | (2 if collation.upper() == "NOCASE" else 0)))
+            flags = (1 if descending else 0) | (2 if collation.upper() == "NOCASE" else 0)
+            key.append(_Key(name, flags, _stable(declared[name], bool(is_strict), collation)))
     elif alias:
-        key = [(alias[0], 0)]
+        key = [_Key(alias[0], 0, (11,))]
     triggers = ask(
         f"SELECT 1 FROM {quoted(schema)}.sqlite_schema WHERE type = 'trigger' AND tbl_name = ? COLLATE NOCASE"
         " UNION ALL SELECT 1 FROM temp.sqlite_schema WHERE type = 'trigger' AND tbl_name = ? COLLATE NOCASE LIMIT 1",
@@ -114,7 +148,9 @@ def _described(cursor: Any, schema: str, table: str, module: Any) -> _Table:
     )
     # An INTEGER PRIMARY KEY is unique without an index.
     rules = len([name for name, is_unique, _, _ in indexes if is_unique]) + (1 if alias and not primary else 0)
-    return _Table(table, columns, key, rules <= 1 and not triggers, bool(triggers))
+    # A row that is replaced may take others of the table with it.
+    refers_to_itself = ask('SELECT 1 FROM pragma_foreign_key_list(?, ?) WHERE "table" = ? COLLATE NOCASE', table, schema, table)
+    return _Table(table, columns, key, rules <= 1 and not triggers and not refers_to_itself, bool(triggers))
 
 
 def insert(
@@ -149,7 +185,8 @@ def insert(
         progress: called about every 65,536 rows with how many were read so far. What it raises stops the insert and is passed on.
 
     Rows are sorted by the table's primary key first (or its first unique index), where that cannot change the result: equal keys keep their order, and
-    with ``ignore`` or ``replace`` nothing is sorted for a table with triggers or several unique keys. An Arrow stream is read 4 million rows at a
+    with ``ignore`` or ``replace`` nothing is sorted for a table with triggers, several unique keys or a reference to itself, nor where keys that differ
+    may be equal in the table (numbers and text in a column, text in one of numbers, a collation of your own). An Arrow stream is read 4 million rows at a
     time, an iterator 262,144; each such part is sorted by itself.
 
     All rows go in within one transaction: the caller's, if one is open (a savepoint undoes them if they fail), otherwise one that is committed at the end.
@@ -173,7 +210,7 @@ def insert(
         raise module.ProgrammingError(f"on_conflict is {on_conflict!r}; use one of {', '.join(_CONFLICTS)}")
     cursor = cursor_of(con, module)
     target = _described(cursor, schema, table, module)
-    sort = how in ("abort", "fail", "rollback") and not target.has_triggers or target.any_order
+    sort = how in _ABORTING and not target.has_triggers or target.any_order
     own = not con.in_transaction
     begin = "BEGIN IMMEDIATE" if own and schema != "temp" else "BEGIN" if own else "SAVEPOINT densite_insert"
     begun, inserted, read = own, 0, 0
@@ -213,10 +250,11 @@ def _insert_part(
         return 0
     if sort:
         keys = []
-        for name, flags in target.key:
-            if folded(name) not in places:
+        for name, flags, stable in target.key:
+            place = places.get(folded(name))
+            if place is None or (how not in _ABORTING and not any(part.types(place) | allowed == allowed for allowed in stable)):
                 break
-            keys.append((places[folded(name)], flags))
+            keys.append((place, flags))
         part.sort(keys)
     raised: List[BaseException] = []
 
@@ -267,7 +305,7 @@ def _with_row(error: Exception, cursor: Any, schema: str, target: _Table, part: 
         columns = [name.rpartition(".")[2].strip() for name in names.group(1).split(",")] if names else []
         if "datatype mismatch" in said:
             # Of an INTEGER PRIMARY KEY, which is what a row is found by and cannot be anything else.
-            columns = [name for name, _ in target.key[:1]]
+            columns = [key.name for key in target.key[:1]]
         values = [f"{name} is {part.last_value(places[folded(name)])}" for name in columns if folded(name) in places]
     told = type(error)(f"row {part.last_row()}: {said}{'; ' if values else ''}{', '.join(values)}")
     for attribute in ("sqlite_errorcode", "sqlite_errorname"):

@@ -204,6 +204,30 @@ class Shapes(Files):
 
 
 class Values(Files):
+    def test_batches_that_are_not_of_their_schema(self):
+        pa = self.library("pyarrow")
+        con = self.memory("CREATE TABLE t(a)")
+        # Their text would be read as numbers.
+        reader = pa.RecordBatchReader.from_batches(pa.schema([("a", pa.int64())]), iter([pa.record_batch({"a": [1]}), pa.record_batch({"a": ["x"]})]))
+        with self.assertRaisesRegex(sqlite3.OperationalError, "does not fit its schema"):
+            densite.insert(con, "t", reader)
+        self.assertEqual(self.rows(con), [])
+
+    def test_a_bad_value_of_a_dictionary_is_that_of_its_row(self):
+        pa = self.library("pyarrow")
+        con = self.memory("CREATE TABLE t(a)")
+        texts = pa.Array.from_buffers(pa.utf8(), 3, pa.array([b"\xff", b"ok", b"\xfe"], pa.binary()).buffers())
+
+        def table(*indices):
+            return pa.table({"a": pa.DictionaryArray.from_arrays(pa.array(indices, pa.int8()), texts)})
+
+        with self.assertRaisesRegex(sqlite3.DataError, r'column a, row 3: text that is not UTF-8 from byte 0 on: b"\\xfe"'):
+            densite.insert(con, "t", table(1, None, 1, 2, 0))
+        self.assertEqual(self.rows(con), [])
+        # One that no row has, as slices of a larger table have them.
+        densite.insert(con, "t", table(1, None, 1))
+        self.assertEqual(self.rows(con), [("ok",), (None,), ("ok",)])
+
     def test_python_values(self):
         con = self.memory("CREATE TABLE t(a, n NUMERIC)")
         zone = datetime.timezone(datetime.timedelta(hours=-5))
@@ -501,6 +525,43 @@ class Conflicts(Files):
             densite.insert(con, "t", rows, how)
             plain.executemany(f"INSERT OR {how} INTO t VALUES (?, ?)", rows)
             self.assertEqual(self.rows(con), self.rows(plain), f"seed {seed}")
+
+    def test_of_keys_that_are_equal_in_the_table_alone_the_same_one_stays_as_in_sqlite(self):
+        numpy = self.library("numpy")
+        seed = random.randrange(1 << 30)
+        choose = random.Random(seed)
+        values = ["a", "a ", "A", "b", 1, "1", "01", 1.0, "1.0", b"1", 2**53, 2**53 + 1, float(2**53), 0.1 + 0.2, 0.3, "0.3", -1, "-1"]
+        keys = ["TEXT", "TEXT COLLATE RTRIM", "TEXT COLLATE NOCASE", "REAL", "NUMERIC", "BLOB", "", "VARCHAR(3) COLLATE own", "ANY"]
+        tables = [f"CREATE TABLE t(k {key} PRIMARY KEY, v)" for key in keys] + [
+            "CREATE TABLE t(k TEXT, v, UNIQUE(k COLLATE RTRIM))",
+            "CREATE TABLE t(k ANY PRIMARY KEY, v ANY) STRICT",
+            "CREATE TABLE t(k TEXT PRIMARY KEY, v) WITHOUT ROWID",
+        ]
+
+        def result(table, insert):
+            con = self.memory()
+            con.create_collation("own", lambda a, b: (a[:1] > b[:1]) - (a[:1] < b[:1]))
+            con.execute(table)
+            insert(con)
+            return self.rows(con, "SELECT k, typeof(k), v FROM t ORDER BY v")
+
+        for table in tables:
+            for how in ("replace", "ignore"):
+                for some in (values, ["a", "a ", "A", "b"], [1, 1.0, 2], ["1", "01", "1.0", "2"], [1, "1", 2]):
+                    rows = [(choose.choice(some), v) for v in range(20)]
+                    wanted = result(table, lambda con: con.executemany(f"INSERT OR {how} INTO t VALUES (?, ?)", rows))
+                    for data in (rows, {"k": numpy.array([k for k, _ in rows], object), "v": numpy.arange(20)}):
+                        self.assertEqual(result(table, lambda con: densite.insert(con, "t", data, how)), wanted, f"{table} {how} {rows}, seed {seed}")
+        # Integers: their key tells the whole order.
+        table = "CREATE TABLE t(k INTEGER PRIMARY KEY, v)"
+        rows = [("2", 1), (3, 2), (2, 3), ("02", 4)]
+        wanted = result(table, lambda con: con.executemany("INSERT OR REPLACE INTO t VALUES (?, ?)", rows))
+        self.assertEqual(result(table, lambda con: densite.insert(con, "t", rows, "replace")), wanted)
+
+    def test_a_row_that_is_replaced_takes_those_with_it_that_sqlite_says(self):
+        con = self.memory("PRAGMA foreign_keys = ON", "CREATE TABLE t(id INTEGER PRIMARY KEY, up REFERENCES t ON DELETE CASCADE)", "INSERT INTO t VALUES (1, NULL)")
+        densite.insert(con, "t", [(2, 1), (1, None)], "replace")
+        self.assertEqual(self.rows(con), [(1, None)])
 
     def test_rows_go_in_sorted(self):
         con = self.memory("CREATE TABLE t(a TEXT COLLATE NOCASE, b, PRIMARY KEY (a, b DESC))")

@@ -128,6 +128,8 @@ static void columns(void) {
   int was_sorted = 1;
   CHECK(densite_columns_sort(set, keys, 2, &was_sorted) == DENSITE_OK && !was_sorted);
   CHECK(densite_columns_rows(set) == 4 && densite_columns_count(set) == 4);
+  CHECK(densite_columns_types(set, 0) == DENSITE_HAS_INTEGER && densite_columns_types(set, 2) == DENSITE_HAS_TEXT);
+  CHECK(densite_columns_types(set, 3) == (DENSITE_HAS_INTEGER | DENSITE_HAS_FLOAT | DENSITE_HAS_TEXT) && densite_columns_types(set, 4) == -1);
   char *said = NULL;
   CHECK(densite_columns_name(set, 2, &said) == DENSITE_OK && strcmp(said, "word") == 0);
   densite_free(said);
