@@ -51,9 +51,10 @@ class Set:
         """The types of a column's values, added up: 1 integer, 2 floating point, 4 text, 8 blob."""
         return _native.number(_native.library().densite_columns_types(self.handle, column))
 
-    def progress(self, told: Any) -> None:
-        """Has a `_native.Rows` called while statements read the set; it is kept as long. None for nothing."""
-        _native.done(_native.library().densite_columns_progress(self.handle, told or _native.Rows(), None))
+    def progress(self, told: Optional[_native.Listener]) -> None:
+        """Has a listener told of rows while statements read the set; it is kept as long. None for nothing."""
+        call, context = (told.rows, told.context) if told else (_native.Rows(), None)
+        _native.done(_native.library().densite_columns_progress(self.handle, call, context))
         self._told = told
 
     def last_row(self) -> int:

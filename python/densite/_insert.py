@@ -256,20 +256,13 @@ def _insert_part(
                 break
             keys.append((place, flags))
         part.sort(keys)
-    raised: List[BaseException] = []
+    def tell(told: _native.Told) -> None:
+        if progress is not None:
+            progress(before + told.done)
 
     # Always there: only while Python code runs does Python see Ctrl-C.
-    @_native.Rows
-    def tell(_context: Any, rows: int) -> int:
-        try:
-            if progress is not None:
-                progress(before + rows)
-        except BaseException as error:  # noqa: BLE001: it is raised again when the statement has ended
-            raised.append(error)
-            return 1
-        return 0
-
-    part.progress(tell)
+    listener = _native.Listener(tell)
+    part.progress(listener)
     names = ", ".join(map(quoted, part.names))
     values = ", ".join(f"c{i}" for i in range(len(part.names)))
     # Nothing stays of a statement that fails, so "fail" would only leave rows to be undone.
@@ -281,8 +274,8 @@ def _insert_part(
     except (module.IntegrityError, module.DataError) as error:
         raise _with_row(error, cursor, schema, target, part, places, module) from None
     except module.OperationalError:
-        if raised:
-            raise raised[0] from None
+        if listener.raised:
+            raise listener.raised[0] from None
         raise
 
 

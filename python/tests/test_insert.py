@@ -5,7 +5,9 @@ import datetime
 import decimal
 import os
 import random
+import signal
 import sqlite3
+import threading
 import time
 import unittest
 import warnings
@@ -678,6 +680,25 @@ class Progress(Files):
             densite.insert(con, "t", [(n,) for n in range(200_000, 400_000)], progress=stop)
         self.assertFalse(con.in_transaction)
         self.assertEqual(self.rows(con, "SELECT count(*) FROM t"), [(200_000,)])
+
+    def test_ctrl_c_is_passed_on_and_nothing_is_inserted(self):
+        con = self.memory("CREATE TABLE t(a)")
+        began = threading.Event()
+
+        def press():
+            began.wait(30)
+            time.sleep(0.02)
+            os.kill(os.getpid(), signal.SIGINT)
+
+        thread = threading.Thread(target=press)
+        thread.start()
+        try:
+            # While no Python code runs but for the callback.
+            with self.assertRaises(KeyboardInterrupt):
+                densite.insert(con, "t", {"a": array.array("q", range(4_000_000))}, progress=lambda rows: began.set())
+        finally:
+            thread.join()
+        self.assertEqual((self.rows(con), con.in_transaction), ([], False))
 
     def test_memory_is_given_back(self):
         numpy, resource = self.library("numpy"), self.library("resource")
