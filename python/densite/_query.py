@@ -86,7 +86,8 @@ class Result:
         _native.done(code, self._module)
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
-        """The rows for any Arrow consumer: ``pyarrow.table(result)``, ``polars.DataFrame(result)``, duckdb.
+        """The rows for any Arrow consumer: ``pyarrow.table(result)``, ``polars.DataFrame(result)``. It is given once; duckdb asks twice, and takes
+        ``pyarrow.RecordBatchReader.from_stream(result)``.
 
         Columns are int64, float64, utf8 or binary, by what their first 65,536 rows hold. A later value that does not fit that is an error of the
         reader's that names column, row and value.
