@@ -132,6 +132,11 @@ class Query(Files):
         with self.assertRaisesRegex(sqlite3.DataError, "column x, row 70000: text in a column that began with integers; use CAST"):
             densite.query(con, "SELECT x FROM t ORDER BY n").to_numpy()
         self.assertEqual(densite.query(con, "SELECT CAST(x AS TEXT) AS x FROM t ORDER BY n").to_numpy()["x"][-1], "late")
+        # Dates are text, as insert stores them, also where the first batch has none.
+        con.execute("CREATE TABLE d(day DATE, at TIMESTAMP)")
+        densite.insert(con, "d", [(None, None)] * 70_000 + [("2024-02-29", "2024-02-29 12:30:00")])
+        got = densite.query(con, "SELECT day, at FROM d").to_numpy()
+        self.assertEqual((got["day"][0], got["day"][-1], got["at"][-1]), (None, "2024-02-29", "2024-02-29 12:30:00"))
         self.assertIsInstance(numpy, object)
 
     def test_arrow_consumers(self):
