@@ -166,6 +166,13 @@ int64_t densite_columns_rows(int64_t handle);
 int64_t densite_columns_count(int64_t handle);
 int densite_columns_name(int64_t handle, int32_t column, char **name);
 
+/* Which types a column's values have, NULL aside, added up; -1 for a failure. None that one of its rows has is missing. */
+#define DENSITE_HAS_INTEGER 1
+#define DENSITE_HAS_FLOAT   2
+#define DENSITE_HAS_TEXT    4
+#define DENSITE_HAS_BLOB    8
+int64_t densite_columns_types(int64_t handle, int32_t column);
+
 /* Which row a statement read last, counted from 0 as they were handed in, and its value in words: for messages about a statement that failed. */
 int64_t densite_columns_last_row(int64_t handle);
 int densite_columns_last_value(int64_t handle, int32_t column, char **value);

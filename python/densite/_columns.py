@@ -19,6 +19,9 @@ _INT64, _FLOAT64, _BOOL, _TEXT, _BLOB, _ANY, _DATE, _COPY = 4, 11, 12, 13, 14, 1
 _NUMBERS = {"i1": 1, "i2": 2, "i4": 3, "i8": 4, "u1": 5, "u2": 6, "u4": 7, "u8": 8, "f2": 9, "f4": 10, "f8": 11, "b1": 12}
 _FORMATS = {"e": 9, "f": 10, "d": 11, "?": 12}
 _UNITS = {"s": 17, "ms": 18, "us": 19, "ns": 20}
+#: Units of NumPy's datetimes that are stored as another one.
+_BASES = {"": "D", "Y": "D", "M": "D", "W": "D", "D": "D", "h": "s", "m": "s"}
+_NOT_A_TIME = -(2**63)
 
 #: Rows of a stream or an iterator that are sorted and handled at a time.
 STREAM_ROWS = 1 << 22
@@ -44,9 +47,14 @@ class Set:
             packed = (_native.SortKey * len(keys))(*keys)
             _native.done(_native.library().densite_columns_sort(self.handle, packed, len(keys), None))
 
-    def progress(self, told: Any) -> None:
-        """Has a `_native.Rows` called while statements read the set; it is kept as long. None for nothing."""
-        _native.done(_native.library().densite_columns_progress(self.handle, told or _native.Rows(), None))
+    def types(self, column: int) -> int:
+        """The types of a column's values, added up: 1 integer, 2 floating point, 4 text, 8 blob."""
+        return _native.number(_native.library().densite_columns_types(self.handle, column))
+
+    def progress(self, told: Optional[_native.Listener]) -> None:
+        """Has a listener told of rows while statements read the set; it is kept as long. None for nothing."""
+        call, context = (told.rows, told.context) if told else (_native.Rows(), None)
+        _native.done(_native.library().densite_columns_progress(self.handle, call, context))
         self._told = told
 
     def last_row(self) -> int:
@@ -206,8 +214,11 @@ def _turned(rows: List[Any], names: Optional[Sequence[str]], errors: Any, first:
                 more = next(key for key in row.keys() if key not in keys)  # noqa: SIM118
                 raise errors.ProgrammingError(f"row {first + i} has {more!r}, which the first row has not; give every row the same names")
         return turned
-    if isinstance(rows[0], (str, bytes, bytearray)) or not hasattr(rows[0], "__len__"):
-        raise errors.ProgrammingError(f"row {first} is of type {type(rows[0]).__name__}; rows are tuples, lists or dicts")
+    # Of the others, too: the letters of a text and the names of a dict could pass for values.
+    odd = {kind for kind in set(map(type, rows)) if not _is_row(kind)}
+    for i, row in enumerate(rows if odd else ()):
+        if type(row) in odd:
+            raise errors.ProgrammingError(f"row {first + i} is of type {type(row).__name__}; rows are tuples or lists, or all of them dicts")
     wanted = len(names) if names is not None else len(rows[0])
     for i, row in enumerate(rows):
         if len(row) != wanted:
@@ -215,15 +226,22 @@ def _turned(rows: List[Any], names: Optional[Sequence[str]], errors: Any, first:
     return list(zip(names or [f"c{i}" for i in range(wanted)], zip(*rows)))
 
 
+def _is_row(kind: type) -> bool:
+    """Whether a type is that of a row whose values have an order and no names."""
+    return hasattr(kind, "__len__") and hasattr(kind, "__getitem__") and not hasattr(kind, "keys") and not issubclass(kind, (str, bytes, bytearray))
+
+
 def _column(name: str, values: Any, errors: Any, first: int) -> Tuple[_native.Column, Any]:
     """A column and what keeps its memory."""
     if hasattr(values, "iloc") and hasattr(values, "to_numpy"):
-        values = values.to_numpy()
+        # A series of a type of pandas' own (Int64) becomes an array of floating point where something is missing, which is not exact.
+        values = values.tolist() if hasattr(values.dtype, "na_value") else values.to_numpy()
     if hasattr(values, "filled") and hasattr(values, "mask"):
-        # A masked array: what is masked is None in its list.
-        values = values.tolist()
+        # A masked array: what is masked is None in its list; of times the list would be of something else.
+        values = values.filled(values.dtype.type("NaT")) if values.dtype.kind in "mM" else values.tolist()
     interface = getattr(values, "__array_interface__", None)
-    if interface is not None:
+    # Others than NumPy may have their data elsewhere.
+    if isinstance(interface, dict) and isinstance(interface.get("data"), tuple):
         return _from_numpy(name, values, interface, errors, first)
     if isinstance(values, (str, bytes, bytearray)) or not (hasattr(values, "__iter__") or hasattr(values, "__len__")):
         raise errors.ProgrammingError(f"column {name} is a single {type(values).__name__}; a column has a value for each row")
@@ -246,20 +264,39 @@ def _from_numpy(name: str, values: Any, interface: Any, errors: Any, first: int)
     (rows,) = interface["shape"]
     kind = interface["typestr"]
     order, kind, unit = kind[0], kind[1:].partition("[")[0], kind.partition("[")[2].rstrip("]")
-    number = _NUMBERS.get(kind)
-    if kind == "M8":
-        if unit in ("h", "m") or unit not in ("D", *_UNITS):
-            return _column(name, values.astype("datetime64[s]" if unit in ("h", "m") else "datetime64[D]"), errors, first)
-        number = _DATE if unit == "D" else _UNITS[unit]
-    elif kind == "m8":
-        number = _INT64
-    if number is None or order == ">":
-        return _from_values(name, values.tolist(), errors, first)
     address, strides = interface["data"][0], interface.get("strides")
-    column = _native.Column(type=number, rows=rows, values=address, stride=strides[0] if strides else 0)
-    if rows and strides and strides[0] == 0:
-        # One value for all rows.
+    # One value for all rows has no bytes between them.
+    is_one = bool(rows and strides and strides[0] == 0)
+    if kind in ("M8", "m8"):
+        return _from_times(name, values, kind, unit, order == ">" or is_one, errors, first)
+    number = _NUMBERS.get(kind)
+    if number is None or order == ">" or is_one:
         return _from_values(name, values.tolist(), errors, first)
+    return _native.Column(type=number, rows=rows, values=address, stride=strides[0] if strides else 0), (values, interface)
+
+
+def _from_times(name: str, values: Any, kind: str, unit: str, must_copy: bool, errors: Any, first: int) -> Tuple[_native.Column, Any]:
+    """Datetimes (M8) or durations (m8) of NumPy's: 64-bit numbers of a unit, of which the least is "not a time". Their list would be of integers or of Python's
+    types, whatever the unit is."""
+    if kind == "m8":
+        numbers = values.astype("int64").tolist() if must_copy or (values != values).any() else None
+        if numbers is not None:
+            return _from_values(name, [None if n == _NOT_A_TIME else n for n in numbers], errors, first)
+        number = _INT64
+    else:
+        base = unit.lstrip("0123456789")
+        known = base if base in _UNITS else _BASES.get(base, "ns")
+        if known != unit or must_copy:
+            given, values = values, values.astype(f"datetime64[{known}]", order="C")
+            # There and back: a comparison would overflow as the conversion did.
+            changed = (values.astype(given.dtype) != given) & (given == given)
+            if changed.any():
+                row = int(changed.argmax())
+                raise errors.DataError(f"column {name}, row {first + row}: {given[row]} is not exact in a unit that is stored ({known})")
+        number = _DATE if known == "D" else _UNITS[known]
+    interface = values.__array_interface__
+    strides = interface.get("strides")
+    column = _native.Column(type=number, rows=len(values), values=interface["data"][0], stride=strides[0] if strides else 0)
     return column, (values, interface)
 
 
@@ -273,9 +310,9 @@ def _from_buffer(name: str, values: Any, errors: Any) -> Optional[Tuple[_native.
     if view.ndim != 1:
         raise errors.ProgrammingError(f"column {name} has {view.ndim} dimensions; a column has one")
     number = _FORMATS.get(form)
-    if number is None and form in "bhilqn":
+    if number is None and form in tuple("bhilqn"):
         number = _NUMBERS[f"i{view.itemsize}"]
-    elif number is None and form in "BHILQN":
+    elif number is None and form in tuple("BHILQN"):
         number = _NUMBERS[f"u{view.itemsize}"]
     if number is None or not view.contiguous:
         return None
@@ -394,20 +431,46 @@ def _plain(name: str, value: Any, errors: Any, row: int) -> Any:
             raise errors.DataError(f"column {name}, row {row}: the decimal {value} has no digits; use None for NULL")
         return format(value, "f")
     if kind in ("datetime", "pandas"):
-        if value != value:  # noqa: PLR0124: pandas.NaT
+        # First: what is compared with pandas.NA is neither true nor false.
+        if type(value).__name__ == "NAType" or value != value:  # noqa: PLR0124: pandas.NaT
             return None
         if hasattr(value, "utcoffset") and hasattr(value, "date"):
             offset = value.utcoffset()
             if offset is None:
                 return value.isoformat(" ")
-            return (value.replace(tzinfo=None) - offset).isoformat(" ") + "+00:00"
-        if hasattr(value, "isoformat"):
+            try:
+                return (value.replace(tzinfo=None) - offset).isoformat(" ") + "+00:00"
+            except OverflowError:
+                raise errors.DataError(f"column {name}, row {row}: {value} is beyond the years 1 to 9999 in UTC; convert it, to text for example") from None
+        # Of a duration's there is a unit in an array only.
+        if hasattr(value, "isoformat") and not hasattr(value, "total_seconds"):
             return value.isoformat()
-        if value is getattr(__import__("sys").modules.get("pandas"), "NA", value):
-            return None
     if hasattr(value, "item") and kind == "numpy":
+        if value.dtype.kind in "mM":
+            return _time_of_numpy(name, value, errors, row)
         item = value.item()
-        return item if type(item) in _PLAIN else _plain(name, item, errors, row)
+        if type(item) in _PLAIN:
+            return item
+        # What Python has no type for (numpy.longdouble) is its own item.
+        if type(item) is not type(value):
+            return _plain(name, item, errors, row)
     raise errors.ProgrammingError(
         f"column {name}, row {row}: a value of type {type(value).__name__} is none that SQLite stores; convert it, to text for example"
     )
+
+
+def _time_of_numpy(name: str, value: Any, errors: Any, row: int) -> Any:
+    """A datetime or a duration of NumPy's as it is stored from an array: its text, or its number."""
+    if value != value:  # noqa: PLR0124: NaT
+        return None
+    if value.dtype.kind == "m":
+        return int(value.astype("int64"))
+    unit = value.dtype.str.partition("[")[2].rstrip("]").lstrip("0123456789")
+    known = unit if unit in _UNITS else _BASES.get(unit, "ns")
+    exact = value.astype(f"datetime64[{known}]")
+    if exact.astype(value.dtype) != value:
+        raise errors.DataError(f"column {name}, row {row}: {value} is not exact in a unit that is stored ({known})")
+    year, month, rest = str(exact).replace("T", " ").rsplit("-", 2)
+    whole, _, fraction = rest.partition(".")
+    year = year if len(year) == 4 and year.isdigit() else f"{int(year):+05d}"
+    return f"{year}-{month}-{whole}.{fraction}" if fraction.strip("0") else f"{year}-{month}-{whole}"

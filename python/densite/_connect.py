@@ -50,8 +50,8 @@ def location(
     if uri:
         name = os.fsdecode(database)
         if name.startswith("file:"):
+            name, hash_mark, fragment = name.partition("#")
             before, mark, query = name.partition("?")
-            query, hash_mark, fragment = query.partition("#")
             own = query.split("&") if mark else []
             if not any(part.partition("=")[0] == "vfs" for part in own):
                 own.append("vfs=densite")

@@ -45,25 +45,18 @@ def _run(progress: Optional[Progress], function: str, *arguments: Any) -> Dict[s
     """Calls a function that takes a progress callback (unless `progress` is False) and gives JSON."""
     import json  # noqa: PLC0415: imported only where it is needed
 
-    raised: list[BaseException] = []
+    def tell(told: _native.Told) -> None:
+        if progress is not None and told.message is None:
+            progress(told.phase.decode(), told.done, told.total)
 
     # Always there: only while Python code runs does Python see Ctrl-C.
-    @_native.Progress
-    def tell(_context: Any, phase: bytes, done: int, total: int, message: Optional[bytes]) -> int:
-        try:
-            if progress is not None and message is None:
-                progress(phase.decode(), done, total)
-        except BaseException as error:  # noqa: BLE001: it is raised again when the work has ended
-            raised.append(error)
-            return 1
-        return 0
-
+    listener = _native.Listener(tell)
     out = c_void_p()
-    told = () if function == "densite_info" else (tell, None)
+    told = () if function == "densite_info" else (listener.progress, listener.context)
     code = getattr(_native.library(), function)(_host(), *arguments, *told, byref(out))
     answer = _native.text(out) if out else "{}"
-    if raised:
-        raise raised[0]
+    if listener.raised:
+        raise listener.raised[0]
     if code != 0:
         _native.fail(sqlite3, code)
     answer = json.loads(answer)

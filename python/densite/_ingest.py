@@ -49,13 +49,20 @@ class Ingest:
         with coded(self._module):
             self._cursor = cursor_of(con, self._module)
             alone(con, self._module, "a table is opened for ingest")
-            self._make(f"USING densite_ingest({quoted(table)}, on_conflict='{on_conflict.strip()}', on_full={on_full})")
+            self._make(name is None, f"USING densite_ingest({quoted(table)}, on_conflict='{on_conflict.strip()}', on_full={on_full})")
             self._target = _described(self._cursor, "temp", self.name, self._module)
 
-    def _make(self, using: str) -> None:
+    def _make(self, is_own_name: bool, using: str) -> None:
         """Creates the virtual table, unless the connection has it already, as an earlier call made it."""
         sql = f"CREATE VIRTUAL TABLE temp.{quoted(self.name)} {using}"
         found = self._cursor.execute("SELECT sql FROM temp.sqlite_schema WHERE type = 'table' AND name = ? COLLATE NOCASE", (self.name,)).fetchall()
+        hidden = self._cursor.execute("SELECT schema FROM pragma_table_list(?) WHERE schema <> 'temp'", (self.name,)).fetchall()
+        if is_own_name and hidden:
+            # Whoever meant that table would read this one, and write into the log.
+            raise failure(
+                self._module.OperationalError,
+                f"{plain(hidden[0][0])} has a table {self.name}, which temp.{self.name} would hide on this connection; give another name=",
+            )
         if not found:
             with_log(self._cursor, lambda: self._cursor.execute(sql))
         elif not plain(found[0][0]).endswith(using):

@@ -9,11 +9,24 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 from . import _native
 from ._attach import attach
 from ._columns import Set, sets
+from ._log import plain
 
 #: Told how many rows were read so far.
 Progress = Callable[[int], Any]
 
-_CONFLICTS = ("abort", "fail", "ignore", "replace", "rollback")
+#: All or nothing: which of two rows is in the other's way does not matter.
+_ABORTING = ("abort", "fail", "rollback")
+_CONFLICTS = (*_ABORTING, "ignore", "replace")
+
+
+class _Key(NamedTuple):
+    """A column to sort by."""
+
+    name: str
+    #: 1 descending, 2 without regard to case.
+    flags: int
+    #: Which types its values may have (each a sum as :meth:`Set.types`) so that those equal in the table are equal in sorting, and keep their order.
+    stable: Tuple[int, ...]
 
 
 class _Table(NamedTuple):
@@ -21,15 +34,39 @@ class _Table(NamedTuple):
 
     name: str
     columns: List[str]
-    #: Columns to sort by, with flags (1 descending, 2 without regard to case).
-    key: List[Tuple[str, int]]
+    key: List[_Key]
     #: Whether the order of rows means nothing for the result but for which row is in the way of another with the same key.
     any_order: bool
     has_triggers: bool
 
 
+def _stable(declared: str, is_strict: bool, collation: str) -> Tuple[int, ...]:
+    """See :class:`_Key`: sorting looks at values as they are given, the table at what its affinity makes of them (integers 1, floating point 2, text 4,
+    blobs 8), by its collation."""
+    kind = declared.upper()
+    if "INT" in kind:
+        types: Tuple[int, ...] = (11,)
+    elif any(part in kind for part in ("CHAR", "CLOB", "TEXT")):
+        # Of numbers among text, or floating point, which is rounded, several may become one text.
+        types = (9, 12)
+    elif not kind or "BLOB" in kind or (is_strict and kind == "ANY"):
+        types = (15,)
+    else:
+        # Integers beyond 2^53 may become one number.
+        types = (10,) if any(part in kind for part in ("REAL", "FLOA", "DOUB")) else (11,)
+    if collation.upper() in ("BINARY", "NOCASE"):
+        return types
+    # It says by itself which texts are equal.
+    return (8,) if types == (9, 12) else (types[0] & ~4,)
+
+
 def quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
+
+
+def folded(name: str) -> str:
+    """A name as SQLite compares names: only A to Z have another case."""
+    return name.lower() if name.isascii() else "".join(letter.lower() if letter.isascii() else letter for letter in name)
 
 
 def module_of(con: Any) -> Any:
@@ -82,7 +119,7 @@ def _missing(ask: Callable[..., List[Any]], schema: str, table: str) -> str:
 def _described(cursor: Any, schema: str, table: str, module: Any) -> _Table:
     def ask(sql: str, *parameters: Any) -> List[Any]:
         rows = cursor.execute(sql, parameters).fetchall()
-        return [tuple(v.decode() if isinstance(v, bytes) else v for v in row) for row in rows]
+        return [tuple(map(plain, row)) for row in rows]
 
     found = ask("SELECT name, type, pk, hidden FROM pragma_table_xinfo(?, ?)", table, schema)
     if not found:
@@ -92,14 +129,17 @@ def _described(cursor: Any, schema: str, table: str, module: Any) -> _Table:
     unique = [name for name, is_unique, _, partial in indexes if is_unique and not partial]
     primary = [name for name, _, origin, _ in indexes if origin == "pk"]
     alias = [name for name, _, pk, _ in found if pk]
-    key: List[Tuple[str, int]] = []
+    declared = {name: kind or "" for name, kind, _, _ in found}
+    (is_strict,) = (ask("SELECT strict FROM pragma_table_list(?) WHERE schema = ? COLLATE NOCASE", table, schema) or [(0,)])[0]
+    key: List[_Key] = []
     if primary or (unique and not alias):
         for name, descending, collation in ask(
             'SELECT name, "desc", coll FROM pragma_index_xinfo(?, ?) WHERE key AND cid >= 0 ORDER BY seqno', (primary or unique)[0], schema
         ):
-            key.append((name, (1 if descending else 0) | (2 if collation.upper() == "NOCASE" else 0)))
+            flags = (1 if descending else 0) | (2 if collation.upper() == "NOCASE" else 0)
+            key.append(_Key(name, flags, _stable(declared[name], bool(is_strict), collation)))
     elif alias:
-        key = [(alias[0], 0)]
+        key = [_Key(alias[0], 0, (11,))]
     triggers = ask(
         f"SELECT 1 FROM {quoted(schema)}.sqlite_schema WHERE type = 'trigger' AND tbl_name = ? COLLATE NOCASE"
         " UNION ALL SELECT 1 FROM temp.sqlite_schema WHERE type = 'trigger' AND tbl_name = ? COLLATE NOCASE LIMIT 1",
@@ -108,7 +148,9 @@ def _described(cursor: Any, schema: str, table: str, module: Any) -> _Table:
     )
     # An INTEGER PRIMARY KEY is unique without an index.
     rules = len([name for name, is_unique, _, _ in indexes if is_unique]) + (1 if alias and not primary else 0)
-    return _Table(table, columns, key, rules <= 1 and not triggers, bool(triggers))
+    # A row that is replaced may take others of the table with it.
+    refers_to_itself = ask('SELECT 1 FROM pragma_foreign_key_list(?, ?) WHERE "table" = ? COLLATE NOCASE', table, schema, table)
+    return _Table(table, columns, key, rules <= 1 and not triggers and not refers_to_itself, bool(triggers))
 
 
 def insert(
@@ -143,7 +185,8 @@ def insert(
         progress: called about every 65,536 rows with how many were read so far. What it raises stops the insert and is passed on.
 
     Rows are sorted by the table's primary key first (or its first unique index), where that cannot change the result: equal keys keep their order, and
-    with ``ignore`` or ``replace`` nothing is sorted for a table with triggers or several unique keys. An Arrow stream is read 4 million rows at a
+    with ``ignore`` or ``replace`` nothing is sorted for a table with triggers, several unique keys or a reference to itself, nor where keys that differ
+    may be equal in the table (numbers and text in a column, text in one of numbers, a collation of your own). An Arrow stream is read 4 million rows at a
     time, an iterator 262,144; each such part is sorted by itself.
 
     All rows go in within one transaction: the caller's, if one is open (a savepoint undoes them if they fail), otherwise one that is committed at the end.
@@ -167,18 +210,21 @@ def insert(
         raise module.ProgrammingError(f"on_conflict is {on_conflict!r}; use one of {', '.join(_CONFLICTS)}")
     cursor = cursor_of(con, module)
     target = _described(cursor, schema, table, module)
-    sort = how in ("abort", "fail", "rollback") and not target.has_triggers or target.any_order
+    sort = how in _ABORTING and not target.has_triggers or target.any_order
     own = not con.in_transaction
-    cursor.execute("BEGIN IMMEDIATE" if own and schema != "temp" else "BEGIN" if own else "SAVEPOINT densite_insert")
-    inserted, read = 0, 0
+    begin = "BEGIN IMMEDIATE" if own and schema != "temp" else "BEGIN" if own else "SAVEPOINT densite_insert"
+    begun, inserted, read = own, 0, 0
     try:
+        # Within, for Ctrl-C may come between it and whatever follows.
+        cursor.execute(begin)
+        begun = True
         for part in sets(data, target.columns, module):
             inserted += _insert_part(cursor, schema, target, part, how, sort, read, progress, module)
             read += part.rows
         cursor.execute("COMMIT" if own else "RELEASE densite_insert")
     except BaseException:
         # A conflict may have ended the transaction already.
-        if con.in_transaction:
+        if begun and con.in_transaction:
             if own:
                 cursor.execute("ROLLBACK")
             else:
@@ -193,36 +239,30 @@ def insert(
 def _insert_part(
     cursor: Any, schema: str, target: _Table, part: Set, how: str, sort: bool, before: int, progress: Optional[Progress], module: Any
 ) -> int:
-    folded = {name.lower(): name for name in target.columns}
-    unknown = [name for name in part.names if name.lower() not in folded]
+    known = set(map(folded, target.columns))
+    unknown = [name for name in part.names if folded(name) not in known]
     if unknown:
         raise module.OperationalError(f"table {target.name} has no column {unknown[0]}; its columns are {', '.join(target.columns)}")
-    places = {name.lower(): place for place, name in enumerate(part.names)}
+    places = {folded(name): place for place, name in enumerate(part.names)}
     if len(places) < len(part.names):
         raise module.ProgrammingError(f"the data has a column twice: {', '.join(part.names)}")
     if not part.names:
         return 0
     if sort:
         keys = []
-        for name, flags in target.key:
-            if name.lower() not in places:
+        for name, flags, stable in target.key:
+            place = places.get(folded(name))
+            if place is None or (how not in _ABORTING and not any(part.types(place) | allowed == allowed for allowed in stable)):
                 break
-            keys.append((places[name.lower()], flags))
+            keys.append((place, flags))
         part.sort(keys)
-    raised: List[BaseException] = []
+    def tell(told: _native.Told) -> None:
+        if progress is not None:
+            progress(before + told.done)
 
     # Always there: only while Python code runs does Python see Ctrl-C.
-    @_native.Rows
-    def tell(_context: Any, rows: int) -> int:
-        try:
-            if progress is not None:
-                progress(before + rows)
-        except BaseException as error:  # noqa: BLE001: it is raised again when the statement has ended
-            raised.append(error)
-            return 1
-        return 0
-
-    part.progress(tell)
+    listener = _native.Listener(tell)
+    part.progress(listener)
     names = ", ".join(map(quoted, part.names))
     values = ", ".join(f"c{i}" for i in range(len(part.names)))
     # Nothing stays of a statement that fails, so "fail" would only leave rows to be undone.
@@ -234,8 +274,8 @@ def _insert_part(
     except (module.IntegrityError, module.DataError) as error:
         raise _with_row(error, cursor, schema, target, part, places, module) from None
     except module.OperationalError:
-        if raised:
-            raise raised[0] from None
+        if listener.raised:
+            raise listener.raised[0] from None
         raise
 
 
@@ -256,7 +296,10 @@ def _with_row(error: Exception, cursor: Any, schema: str, target: _Table, part: 
     else:
         names = _NAMES.search(said)
         columns = [name.rpartition(".")[2].strip() for name in names.group(1).split(",")] if names else []
-        values = [f"{name} is {part.last_value(places[name.lower()])}" for name in columns if name.lower() in places]
+        if "datatype mismatch" in said:
+            # Of an INTEGER PRIMARY KEY, which is what a row is found by and cannot be anything else.
+            columns = [key.name for key in target.key[:1]]
+        values = [f"{name} is {part.last_value(places[folded(name)])}" for name in columns if folded(name) in places]
     told = type(error)(f"row {part.last_row()}: {said}{'; ' if values else ''}{', '.join(values)}")
     for attribute in ("sqlite_errorcode", "sqlite_errorname"):
         if hasattr(error, attribute):
@@ -271,22 +314,22 @@ def _orphan(cursor: Any, schema: str, target: _Table, part: Set, places: Any, mo
     for number, parent, child, referred in cursor.execute(
         'SELECT id, "table", "from", "to" FROM pragma_foreign_key_list(?, ?) ORDER BY id DESC, seq', (target.name, schema)
     ).fetchall():
-        keys.setdefault(number, []).append((parent, child, referred))
+        keys.setdefault(number, []).append((plain(parent), plain(child), plain(referred)))
     for key in keys.values():
         parent = key[0][0]
         primary = cursor.execute("SELECT name FROM pragma_table_info(?, ?) WHERE pk ORDER BY pk", (parent, schema)).fetchall()
-        pairs = [(child, referred or primary[i][0]) for i, (_, child, referred) in enumerate(key) if referred or i < len(primary)]
-        if len(pairs) < len(key) or any(child.lower() not in places for child, _ in pairs):
+        pairs = [(child, referred or plain(primary[i][0])) for i, (_, child, referred) in enumerate(key) if referred or i < len(primary)]
+        if len(pairs) < len(key) or any(folded(child) not in places for child, _ in pairs):
             continue
-        column = {child: f"k.c{places[child.lower()]}" for child, _ in pairs}
+        column = {child: f"k.c{places[folded(child)]}" for child, _ in pairs}
         terms = [f"{place} IS NOT NULL" for place in column.values()]
         same = " AND ".join(f"p.{quoted(referred)} = {column[child]}" for child, referred in pairs)
         terms.append(f"NOT EXISTS (SELECT 1 FROM {quoted(schema)}.{quoted(parent)} p WHERE {same})")
-        if parent.lower() == target.name.lower():
+        if folded(parent) == folded(target.name):
             # The row that is referred to may be among those that were to come.
-            if len(pairs) > 1 or pairs[0][1].lower() not in places:
+            if len(pairs) > 1 or folded(pairs[0][1]) not in places:
                 continue
-            other = f"c{places[pairs[0][1].lower()]}"
+            other = f"c{places[folded(pairs[0][1])]}"
             terms.append(f"{column[pairs[0][0]]} NOT IN (SELECT {other} FROM densite_columns({part.handle}) WHERE {other} IS NOT NULL)")
         try:
             found = cursor.execute(f"SELECT k.rowid FROM densite_columns({part.handle}) k WHERE {' AND '.join(terms)} LIMIT 1").fetchall()
@@ -294,7 +337,7 @@ def _orphan(cursor: Any, schema: str, target: _Table, part: Set, places: Any, mo
                 # To that row and no further, so that it is the one that was read last.
                 cursor.execute(f"SELECT 1 FROM densite_columns({part.handle}) LIMIT 1 OFFSET ?", found[0]).fetchall()
                 return [
-                    f"{', '.join(f'{child} is {part.last_value(places[child.lower()])}' for child, _ in pairs)}, "
+                    f"{', '.join(f'{child} is {part.last_value(places[folded(child)])}' for child, _ in pairs)}, "
                     f"which {parent} has not as {', '.join(referred for _, referred in pairs)}"
                 ]
         except module.Error:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import sqlite3
 from ctypes import c_char_p, c_int, c_int32, c_int64, c_uint32, c_uint64, c_void_p
-from typing import Any, NoReturn, Optional
+from typing import Any, Callable, Generator, List, NoReturn, Optional
 
 from ._library import library_path
 
@@ -68,6 +68,7 @@ _FUNCTIONS = {
     "densite_columns_sort": (c_int, (c_int64, _P(SortKey), c_int32, _P(c_int))),
     "densite_columns_rows": (c_int64, (c_int64,)),
     "densite_columns_count": (c_int64, (c_int64,)),
+    "densite_columns_types": (c_int64, (c_int64, c_int32)),
     "densite_columns_name": (c_int, (c_int64, c_int32, _P(c_void_p))),
     "densite_columns_last_row": (c_int64, (c_int64,)),
     "densite_columns_last_value": (c_int, (c_int64, c_int32, _P(c_void_p))),
@@ -84,6 +85,57 @@ _FUNCTIONS = {
 }
 
 _library: Optional[ctypes.CDLL] = None
+
+
+class Told(ctypes.Structure):
+    """What a callback is told: `done` rows, or `done` bytes of `total` in a phase, or a message."""
+
+    _fields_ = [
+        ("call", ctypes.CFUNCTYPE(c_int, c_void_p)),
+        ("phase", c_char_p),
+        ("done", c_uint64),
+        ("total", c_uint64),
+        ("message", c_char_p),
+    ]
+
+
+class Listener:
+    """Has a function called while the library works; what it raises stops the work and is kept in `raised`.
+
+    Python sees Ctrl-C only when Python code begins to run, and an exception in the first moment of a callback is lost. So what is called is a generator
+    that stands within its `try` already.
+    """
+
+    def __init__(self, tell: Callable[[Told], Any]) -> None:
+        self.raised: List[BaseException] = []
+        self._told = Told()
+        listening = _listening(tell, self.raised)
+        next(listening)
+        self._told.call = type(self._told.call)(listening.send)
+        self.context = ctypes.addressof(self._told)
+
+    @property
+    def progress(self) -> Any:
+        """A densite_progress for `context`."""
+        return Progress(("densite_capsule_progress", library()))
+
+    @property
+    def rows(self) -> Any:
+        """A densite_rows for `context`."""
+        return Rows(("densite_capsule_rows", library()))
+
+
+def _listening(tell: Callable[[Told], Any], raised: List[BaseException]) -> Generator[int, int, None]:
+    answer = 0
+    while True:
+        try:
+            place = yield answer
+            tell(Told.from_address(place))
+        except GeneratorExit:
+            return
+        except BaseException as error:  # noqa: BLE001: it is raised again when the work has ended
+            raised.append(error)
+            answer = 1
 
 
 def library() -> ctypes.CDLL:

@@ -14,7 +14,8 @@ from ._columns import sets
 from ._insert import cursor_of, module_of, quoted
 
 #: What may stand before a statement's first word.
-_BLANK = r"(?:\s|--[^\n]*(?:\n|$)|/\*.*?\*/)*"
+# A comment has one end, or a text that begins with many would be tried with each of them.
+_BLANK = r"(?:\s|--[^\n]*(?:\n|$)|/\*(?:(?!\*/).)*\*/)*"
 _WITH = re.compile(rf"({_BLANK})WITH\b(?:{_BLANK}RECURSIVE\b)?", re.IGNORECASE | re.DOTALL)
 
 
@@ -46,6 +47,8 @@ class Result:
             if keys is not None:
                 source = sets(keys, columns, self._module, copy=True, whole=True)
                 kept = next(source)
+                if not kept.names:
+                    raise self._module.ProgrammingError("keys has no columns; name them, also where there are no rows: columns=[...]")
                 kept.sort([(i, 0) for i in range(len(kept.names))])
                 self._sql = _with_keys(sql, kept.handle, kept.names)
             named = hasattr(parameters, "keys")
@@ -83,7 +86,8 @@ class Result:
         _native.done(code, self._module)
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
-        """The rows for any Arrow consumer: ``pyarrow.table(result)``, ``polars.DataFrame(result)``, duckdb.
+        """The rows for any Arrow consumer: ``pyarrow.table(result)``, ``polars.DataFrame(result)``. It is given once; duckdb asks twice, and takes
+        ``pyarrow.RecordBatchReader.from_stream(result)``.
 
         Columns are int64, float64, utf8 or binary, by what their first 65,536 rows hold. A later value that does not fit that is an error of the
         reader's that names column, row and value.
@@ -131,7 +135,11 @@ class Result:
         return None if row is None else tuple(row)
 
     def __iter__(self) -> Iterator[Tuple[Any, ...]]:
-        return iter(self._read())
+        return self._each(self._read())
+
+    def _each(self, rows: Any) -> Iterator[Tuple[Any, ...]]:
+        """Rows, by a frame that keeps `self`: nobody else does in `for row in densite.query(...)`, and its end closes the cursor."""
+        yield from rows
 
     def close(self) -> None:
         """Ends reading. A stream that was handed out lives on until its consumer is done."""
@@ -177,7 +185,7 @@ def query(con: Any, sql: str, parameters: Any = (), *, keys: Any = None, columns
     Args:
         con: a connection of sqlite3 or pysqlite3, from :func:`densite.connect` or opened after :func:`densite.attach`.
         sql: one statement that reads.
-        parameters: for its ``?`` (a sequence) or ``:name`` (a mapping), as in sqlite3; at most 100. Many values are keys.
+        parameters: for its ``?`` (a sequence) or ``:name`` (a mapping), as in sqlite3; at most 100, by name 60. Many values are keys.
         keys: the rows of the table ``keys`` in the statement, in any shape that :func:`densite.insert` takes. They are copied, and sorted by their
             columns in order, so that looking them up goes through an index from one end to the other; rows come out in that order unless the
             statement says ORDER BY. Give the columns of the index in its order.

@@ -71,6 +71,13 @@ class Connect(Files):
         self.assertEqual(con.execute("PRAGMA densite_level").fetchone(), ("5",))
         con.close()
         self.assertEqual(self.magic(path), MAGIC)
+        # What follows # is no part of the name, whatever it looks like.
+        for number, end in enumerate(("#part", "#part?vfs=unix")):
+            path = self.dir / f"{number}.db"
+            con = densite.connect(f"file:{path}{end}", uri=True)
+            con.execute("CREATE TABLE t(a)")
+            con.close()
+            self.assertEqual(self.magic(path), MAGIC)
         con = densite.connect(f"file:{path}?mode=ro&vfs=densite", uri=True)
         with self.assertRaisesRegex(sqlite3.OperationalError, "readonly"):
             con.execute("INSERT INTO t VALUES (1)")

@@ -1,8 +1,11 @@
 """densite.compress, decompress, vacuum, check and info."""
 
+import os
+import signal
 import sqlite3
 import subprocess
 import sys
+import threading
 import unittest
 
 import densite
@@ -107,6 +110,24 @@ class Verbs(Files):
             densite.compress(path, progress=stop)
         self.assertEqual(path.read_bytes(), before)
         self.assertEqual([p.name for p in self.dir.iterdir()], ["plain.db"])
+
+    def test_ctrl_c_stops_it_and_nothing_is_lost(self):
+        path = self.plain(rows=1_000_000)
+        before = path.stat().st_size
+        began = threading.Event()
+
+        def press():
+            began.wait(30)
+            os.kill(os.getpid(), signal.SIGINT)
+
+        thread = threading.Thread(target=press)
+        thread.start()
+        try:
+            with self.assertRaises(KeyboardInterrupt):
+                densite.compress(path, progress=lambda phase, done, total: began.set())
+        finally:
+            thread.join()
+        self.assertEqual([(p.name, p.stat().st_size) for p in self.dir.iterdir()], [("plain.db", before)])
 
     def test_other_connections_keep_their_locks(self):
         # Any other access to the file than through SQLite would drop them.

@@ -191,6 +191,17 @@ class Append(Ingest):
         log.wait()
         self.assertEqual(self.rows(con, "SELECT * FROM vote"), [(1, 1, "a"), (1, 2, "b")])
 
+    def test_a_table_that_is_called_like_it_is_not_hidden(self):
+        con = self.opened(VOTE, "CREATE TABLE Vote_In(a)", "INSERT INTO vote_in VALUES (7)")
+        con.commit()
+        with self.assertRaisesRegex(sqlite3.OperationalError, "main has a table vote_in, which temp.vote_in would hide on this connection; give another name="):
+            densite.ingest(con, "vote")
+        self.assertEqual(self.rows(con, "SELECT * FROM vote_in"), [(7,)])
+        # Who names it means it.
+        log = densite.ingest(con, "vote", name="vote_in")
+        log.append([(1, 1, "a")])
+        self.assertEqual(self.rows(con, "SELECT * FROM vote_in"), [(1, 1, "a")])
+
     def test_what_a_connection_knows_of_the_schema_may_be_out_of_date(self):
         # SQLite 3.40.1 crashed, at the latest when such a connection was closed.
         for logged in (True, False):

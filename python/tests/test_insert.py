@@ -5,7 +5,9 @@ import datetime
 import decimal
 import os
 import random
+import signal
 import sqlite3
+import threading
 import time
 import unittest
 import warnings
@@ -73,6 +75,68 @@ class Shapes(Files):
         structured = numpy.array([(1, 2.5, b"x"), (2, 3.5, b"yz")], [("a", ">i4"), ("b", "f8"), ("c", "S3")])
         densite.insert(con, "t", structured[::-1])
         self.assertEqual(self.rows(con, "SELECT a, b, c FROM t"), [(2, 3.5, b"yz"), (1, 2.5, b"x")])
+
+    def test_times_of_numpy_are_stored_alike_however_they_lie(self):
+        numpy = self.library("numpy")
+        con = self.memory("CREATE TABLE t(a, b)")
+
+        def stored(values):
+            con.execute("DELETE FROM t")
+            densite.insert(con, "t", {"a": values})
+            return [a for a, _ in self.rows(con)]
+
+        for unit, wanted in (
+            ("ms", "2024-02-29 12:30:00.500"),
+            ("10ms", "2024-02-29 12:30:00.500"),
+            ("us", "2024-02-29 12:30:00.500000"),
+            ("ns", "2024-02-29 12:30:00.500000000"),
+        ):
+            with self.subTest(unit):
+                at = numpy.array(["2024-02-29T12:30:00.5", "NaT"], "datetime64[ms]").astype(f"datetime64[{unit}]")
+                for values in (at, at.astype(at.dtype.newbyteorder(">")), numpy.repeat(at, 2)[::2], list(at)):
+                    self.assertEqual(stored(values), [wanted, None])
+                self.assertEqual(stored(numpy.broadcast_to(at[:1], 2)), [wanted, wanted])
+                self.assertEqual(stored(numpy.ma.masked_array(at[[0, 0]], [False, True])), [wanted, None])
+        self.assertEqual(stored(numpy.array([5 * 10**11], "datetime64[ps]")), ["1970-01-01 00:00:00.500000000"])
+        for unit, wanted in (("Y", "2024-01-01"), ("M", "2024-02-01"), ("D", "2024-02-29"), ("h", "2024-02-29 12:00:00"), ("15m", "2024-02-29 12:15:00"), ("25s", "2024-02-29 12:20:00")):
+            at = numpy.array(["2024-02-29T12:20"], "datetime64[s]").astype(f"datetime64[{unit}]")
+            self.assertEqual((stored(at), stored(list(at))), ([wanted], [wanted]), unit)
+        for wanted in ("-0001-12-31", "+12000-01-01"):
+            at = numpy.array([wanted], "datetime64[D]")
+            self.assertEqual((stored(at), stored(list(at))), ([wanted], [wanted]))
+        took = numpy.array([5, "NaT"], "timedelta64[s]")
+        for values in (took, took.astype(">m8[s]"), list(took), numpy.ma.masked_array(numpy.array([5, 6], "timedelta64[s]"), [False, True])):
+            self.assertEqual(stored(values), [5, None])
+        for values in (numpy.array([0, 1], "datetime64[ps]"), numpy.array([0, 2**62], "datetime64[h]")):
+            for shape in (values, list(values)):
+                with self.assertRaisesRegex(sqlite3.DataError, "column a, row 1: .* is not exact in a unit that is stored"):
+                    densite.insert(con, "t", {"a": shape})
+
+    def test_what_numpy_has_and_python_has_not(self):
+        numpy = self.library("numpy")
+        con = self.memory("CREATE TABLE t(a)")
+        for value in (numpy.longdouble(1), numpy.clongdouble(1), datetime.timedelta(1)):
+            for data in ([(value,)], {"a": numpy.array([value])}):
+                with self.assertRaisesRegex(sqlite3.ProgrammingError, "column a, row 0: a value of type .* is none that SQLite stores"):
+                    densite.insert(con, "t", data)
+
+        class Elsewhere(list):
+            """The interface allows an object with a buffer in the place of the address."""
+
+            __array_interface__ = {"shape": (2,), "typestr": "<i8", "data": bytearray(16), "version": 3}
+
+        densite.insert(con, "t", {"a": Elsewhere([7, 8])})
+        self.assertEqual(self.rows(con), [(7,), (8,)])
+
+    def test_series_of_pandas_by_themselves(self):
+        pandas = self.library("pandas")
+        con = self.memory("CREATE TABLE t(a, b)")
+        columns = {"a": pandas.Series([2**60 + 1, None], dtype="Int64"), "b": pandas.Series(["x", None], dtype="string")}
+        densite.insert(con, "t", columns)
+        densite.insert(con, "t", [(1, pandas.NA), (2, pandas.NaT)])
+        self.assertEqual(self.rows(con), [(2**60 + 1, "x"), (None, None), (1, None), (2, None)])
+        with self.assertRaisesRegex(sqlite3.ProgrammingError, "column a, row 0: a value of type Timedelta"):
+            densite.insert(con, "t", [(pandas.Timedelta(1, "s"), 1)])
 
     def test_arrow(self):
         pa = self.library("pyarrow")
@@ -142,6 +206,30 @@ class Shapes(Files):
 
 
 class Values(Files):
+    def test_batches_that_are_not_of_their_schema(self):
+        pa = self.library("pyarrow")
+        con = self.memory("CREATE TABLE t(a)")
+        # Their text would be read as numbers.
+        reader = pa.RecordBatchReader.from_batches(pa.schema([("a", pa.int64())]), iter([pa.record_batch({"a": [1]}), pa.record_batch({"a": ["x"]})]))
+        with self.assertRaisesRegex(sqlite3.OperationalError, "does not fit its schema"):
+            densite.insert(con, "t", reader)
+        self.assertEqual(self.rows(con), [])
+
+    def test_a_bad_value_of_a_dictionary_is_that_of_its_row(self):
+        pa = self.library("pyarrow")
+        con = self.memory("CREATE TABLE t(a)")
+        texts = pa.Array.from_buffers(pa.utf8(), 3, pa.array([b"\xff", b"ok", b"\xfe"], pa.binary()).buffers())
+
+        def table(*indices):
+            return pa.table({"a": pa.DictionaryArray.from_arrays(pa.array(indices, pa.int8()), texts)})
+
+        with self.assertRaisesRegex(sqlite3.DataError, r'column a, row 3: text that is not UTF-8 from byte 0 on: b"\\xfe"'):
+            densite.insert(con, "t", table(1, None, 1, 2, 0))
+        self.assertEqual(self.rows(con), [])
+        # One that no row has, as slices of a larger table have them.
+        densite.insert(con, "t", table(1, None, 1))
+        self.assertEqual(self.rows(con), [("ok",), (None,), ("ok",)])
+
     def test_python_values(self):
         con = self.memory("CREATE TABLE t(a, n NUMERIC)")
         zone = datetime.timezone(datetime.timedelta(hours=-5))
@@ -192,6 +280,12 @@ class Values(Files):
             ({"a": "text"}, sqlite3.ProgrammingError, "column a is a single str"),
             (7, sqlite3.ProgrammingError, "neither columns nor rows"),
             (["text"], sqlite3.ProgrammingError, "row 0 is of type str"),
+            ([*good, "abc"], sqlite3.ProgrammingError, "row 100 is of type str; rows are tuples or lists"),
+            ([*good, {"a": 1, "b": "x", "c": 1}], sqlite3.ProgrammingError, "row 100 is of type dict"),
+            ([*good, iter((1, "x", 1))], sqlite3.ProgrammingError, "row 100 is of type tuple_iterator"),
+            ([{1, 2, 3}], sqlite3.ProgrammingError, "row 0 is of type set"),
+            ([(datetime.datetime.max.replace(tzinfo=datetime.timezone(datetime.timedelta(hours=-5))), "x", 1)], sqlite3.DataError, "row 0: .* beyond the years"),
+            ([*good, ("y", "x", 1)], sqlite3.IntegrityError, "row 100: datatype mismatch; a is \"y\""),
             ([(decimal.Decimal("NaN"), "x", 1)], sqlite3.DataError, "column a, row 0: the decimal NaN"),
         ]
         for data, error, words in cases:
@@ -323,6 +417,22 @@ class BadInput(Files):
         con = tables("CREATE TABLE t(a INTEGER PRIMARY KEY, r REFERENCES p)", "CREATE TRIGGER g AFTER INSERT ON t BEGIN SELECT 1; END")
         self.refused("IntegrityError", "row 1: .*; r is 7, which p has not as x", [(9, 1), (8, 7)], con=con)
 
+    def test_names_and_factories_of_every_kind(self):
+        for factory in (bytes, bytearray):
+            con = self.memory("PRAGMA foreign_keys = ON", "CREATE TABLE p(id INTEGER PRIMARY KEY)", "CREATE TABLE t(a REFERENCES p, b UNIQUE)")
+            con.text_factory = factory
+            with self.assertRaisesRegex(sqlite3.IntegrityError, "row 0: FOREIGN KEY constraint failed; a is 7, which p has not as id"):
+                densite.insert(con, "t", [(7, 1)])
+            with self.assertRaisesRegex(sqlite3.IntegrityError, "row 1: UNIQUE constraint failed: t.b; b is 1"):
+                densite.insert(con, "t", {"B": [1, 1]})
+            self.assertEqual(self.rows(con), [])
+        # Only A to Z are the same as a to z: É and é are two columns, and the sign of kelvin (whose small letter is k) is none of these.
+        con = self.memory("CREATE TABLE t(É, é, k)")
+        densite.insert(con, "t", {"É": [1], "é": [2], "K": [3]})
+        self.assertEqual(self.rows(con), [(1, 2, 3)])
+        with self.assertRaisesRegex(sqlite3.OperationalError, "table t has no column \u212a"):
+            densite.insert(con, "t", {"\u212a": [1]})
+
     def test_a_trigger_that_refuses(self):
         con = self.memory(self.TABLE, "CREATE TRIGGER g BEFORE INSERT ON t WHEN new.b > 9 BEGIN SELECT RAISE(ABORT, 'too much'); END")
         self.refused("IntegrityError", "^too much$", [(1, 1.0, None), (2, 10.0, None)], con=con)
@@ -417,6 +527,43 @@ class Conflicts(Files):
             densite.insert(con, "t", rows, how)
             plain.executemany(f"INSERT OR {how} INTO t VALUES (?, ?)", rows)
             self.assertEqual(self.rows(con), self.rows(plain), f"seed {seed}")
+
+    def test_of_keys_that_are_equal_in_the_table_alone_the_same_one_stays_as_in_sqlite(self):
+        numpy = self.library("numpy")
+        seed = random.randrange(1 << 30)
+        choose = random.Random(seed)
+        values = ["a", "a ", "A", "b", 1, "1", "01", 1.0, "1.0", b"1", 2**53, 2**53 + 1, float(2**53), 0.1 + 0.2, 0.3, "0.3", -1, "-1"]
+        keys = ["TEXT", "TEXT COLLATE RTRIM", "TEXT COLLATE NOCASE", "REAL", "NUMERIC", "BLOB", "", "VARCHAR(3) COLLATE own", "ANY"]
+        tables = [f"CREATE TABLE t(k {key} PRIMARY KEY, v)" for key in keys] + [
+            "CREATE TABLE t(k TEXT, v, UNIQUE(k COLLATE RTRIM))",
+            "CREATE TABLE t(k ANY PRIMARY KEY, v ANY) STRICT",
+            "CREATE TABLE t(k TEXT PRIMARY KEY, v) WITHOUT ROWID",
+        ]
+
+        def result(table, insert):
+            con = self.memory()
+            con.create_collation("own", lambda a, b: (a[:1] > b[:1]) - (a[:1] < b[:1]))
+            con.execute(table)
+            insert(con)
+            return self.rows(con, "SELECT k, typeof(k), v FROM t ORDER BY v")
+
+        for table in tables:
+            for how in ("replace", "ignore"):
+                for some in (values, ["a", "a ", "A", "b"], [1, 1.0, 2], ["1", "01", "1.0", "2"], [1, "1", 2]):
+                    rows = [(choose.choice(some), v) for v in range(20)]
+                    wanted = result(table, lambda con: con.executemany(f"INSERT OR {how} INTO t VALUES (?, ?)", rows))
+                    for data in (rows, {"k": numpy.array([k for k, _ in rows], object), "v": numpy.arange(20)}):
+                        self.assertEqual(result(table, lambda con: densite.insert(con, "t", data, how)), wanted, f"{table} {how} {rows}, seed {seed}")
+        # Integers: their key tells the whole order.
+        table = "CREATE TABLE t(k INTEGER PRIMARY KEY, v)"
+        rows = [("2", 1), (3, 2), (2, 3), ("02", 4)]
+        wanted = result(table, lambda con: con.executemany("INSERT OR REPLACE INTO t VALUES (?, ?)", rows))
+        self.assertEqual(result(table, lambda con: densite.insert(con, "t", rows, "replace")), wanted)
+
+    def test_a_row_that_is_replaced_takes_those_with_it_that_sqlite_says(self):
+        con = self.memory("PRAGMA foreign_keys = ON", "CREATE TABLE t(id INTEGER PRIMARY KEY, up REFERENCES t ON DELETE CASCADE)", "INSERT INTO t VALUES (1, NULL)")
+        densite.insert(con, "t", [(2, 1), (1, None)], "replace")
+        self.assertEqual(self.rows(con), [(1, None)])
 
     def test_rows_go_in_sorted(self):
         con = self.memory("CREATE TABLE t(a TEXT COLLATE NOCASE, b, PRIMARY KEY (a, b DESC))")
@@ -533,6 +680,25 @@ class Progress(Files):
             densite.insert(con, "t", [(n,) for n in range(200_000, 400_000)], progress=stop)
         self.assertFalse(con.in_transaction)
         self.assertEqual(self.rows(con, "SELECT count(*) FROM t"), [(200_000,)])
+
+    def test_ctrl_c_is_passed_on_and_nothing_is_inserted(self):
+        con = self.memory("CREATE TABLE t(a)")
+        began = threading.Event()
+
+        def press():
+            began.wait(30)
+            time.sleep(0.02)
+            os.kill(os.getpid(), signal.SIGINT)
+
+        thread = threading.Thread(target=press)
+        thread.start()
+        try:
+            # While no Python code runs but for the callback.
+            with self.assertRaises(KeyboardInterrupt):
+                densite.insert(con, "t", {"a": array.array("q", range(4_000_000))}, progress=lambda rows: began.set())
+        finally:
+            thread.join()
+        self.assertEqual((self.rows(con), con.in_transaction), ([], False))
 
     def test_memory_is_given_back(self):
         numpy, resource = self.library("numpy"), self.library("resource")

@@ -40,6 +40,17 @@ class Query(Files):
         with densite.query(con, "SELECT c0, val FROM keys JOIN t ON a = c0 AND b = c1", keys=pairs) as result:
             self.assertEqual((result.fetchone(), result.fetchmany(5)), ((0, 1.25), [(3, 76.75), (9, 249.75)]))
 
+    def test_a_loop_over_a_result_that_has_no_name(self):
+        con = self.filled()
+        found = []
+        for row in densite.query(con, "SELECT a, b FROM t WHERE a < 2"):
+            found.append(row)
+        self.assertEqual(found, [(i // 100, i % 100) for i in range(200)])
+        rows = iter(densite.query(con, "SELECT a, b FROM t"))
+        self.assertEqual(next(rows), (0, 0))
+        del rows
+        con.execute("DROP TABLE t")  # nobody reads it any more
+
     def test_keys_go_through_the_index(self):
         con = self.filled()
         numpy = self.library("numpy")
@@ -60,6 +71,11 @@ class Query(Files):
             "SELECT a + 1 FROM keys",
         ):
             self.assertEqual(densite.query(con, sql, keys={"a": [4]}).fetchall(), [(5,)], sql)
+
+    def test_many_comments_in_front_take_no_time(self):
+        con = self.memory()
+        # Each comment once; with a choice of ends there were 2 to the power of 40 ways.
+        self.assertEqual(densite.query(con, "/* x */ " * 40 + "SELECT a FROM keys", keys={"a": [1]}).fetchall(), [(1,)])
 
     def test_parameters(self):
         con = self.filled()
@@ -116,6 +132,11 @@ class Query(Files):
         with self.assertRaisesRegex(sqlite3.DataError, "column x, row 70000: text in a column that began with integers; use CAST"):
             densite.query(con, "SELECT x FROM t ORDER BY n").to_numpy()
         self.assertEqual(densite.query(con, "SELECT CAST(x AS TEXT) AS x FROM t ORDER BY n").to_numpy()["x"][-1], "late")
+        # Dates are text, as insert stores them, also where the first batch has none.
+        con.execute("CREATE TABLE d(day DATE, at TIMESTAMP)")
+        densite.insert(con, "d", [(None, None)] * 70_000 + [("2024-02-29", "2024-02-29 12:30:00")])
+        got = densite.query(con, "SELECT day, at FROM d").to_numpy()
+        self.assertEqual((got["day"][0], got["day"][-1], got["at"][-1]), (None, "2024-02-29", "2024-02-29 12:30:00"))
         self.assertIsInstance(numpy, object)
 
     def test_arrow_consumers(self):
@@ -186,6 +207,8 @@ class Query(Files):
             (self.KEYED, {"a": [1]}, sqlite3.OperationalError, "no such column: k?.?b.*keys has the columns a|cannot join using column b"),
             (self.KEYED, {"a": [2**70], "b": [1]}, sqlite3.DataError, "column a, row 0: 1180591620717411303424"),
             (self.KEYED, 5, sqlite3.ProgrammingError, "neither columns nor rows"),
+            (self.KEYED, [], sqlite3.ProgrammingError, "keys has no columns; name them"),
+            (self.KEYED, {}, sqlite3.ProgrammingError, "keys has no columns; name them"),
         ]
         for sql, keys, error, words in cases:
             with self.subTest(sql), self.assertRaisesRegex(error, words):

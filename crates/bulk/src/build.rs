@@ -1,7 +1,7 @@
 //! Values of a result's column, gathered into Arrow's layout.
 //!
 //! A column's type is what its first batch holds: integers, floating point (integers among them become that where it is exact), text (numbers among it
-//! become what SQLite writes for them), blobs (text among them becomes its bytes). Later batches must fit.
+//! become the shortest decimals that read back as the same number), blobs (text among them becomes its bytes). Later batches must fit.
 
 use crate::bits::BitsBuilder;
 use crate::query::Kind;

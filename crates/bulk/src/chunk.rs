@@ -4,6 +4,7 @@ use crate::bits::{Bits, BitsBuilder};
 use crate::memory::Slice;
 use crate::text::{Unit, date, timestamp};
 use densite_sqlite::ValueRef;
+use std::collections::BTreeMap;
 
 /// Where each text or blob lies.
 pub enum Places {
@@ -291,6 +292,27 @@ impl Chunk {
         }
     }
 
+    /// The types of its values, NULL aside, as bits: 1 integer, 2 floating point, 4 text, 8 blob. None that it could have is missing.
+    pub(crate) fn types(&self) -> u8 {
+        match &self.data {
+            Data::Null => 0,
+            Data::F64(_) | Data::F32(_) | Data::F16(_) => 2,
+            Data::Strings { text, .. } | Data::Views { text, .. } => {
+                if *text {
+                    4
+                } else {
+                    8
+                }
+            }
+            Data::Dictionary { values, .. } => values.types(),
+            Data::Any { tags, .. } => tags.iter().fold(0, |types, tag| match tag {
+                1..=4 => types | 1 << (tag - 1),
+                _ => types,
+            }),
+            _ => 1,
+        }
+    }
+
     /// Whether the row is not NULL by the bits of the column.
     pub(crate) fn is_valid(&self, row: usize) -> bool {
         self.valid.as_ref().is_none_or(|valid| valid.get(row))
@@ -315,12 +337,17 @@ impl Chunk {
 
     /// Looks at every value that could be none of SQLite's; `name` and `first` (the number of the first row) are for the message.
     pub(crate) fn check(&self, name: &str, first: u64) -> crate::Result<()> {
+        self.check_from(0, name, first)
+    }
+
+    /// The same for the values from a row on.
+    fn check_from(&self, from: usize, name: &str, first: u64) -> crate::Result<()> {
         let bad =
             |row: usize, what: String| Err(crate::Error::value(name, first + row as u64, what));
         match &self.data {
             Data::U64(v) => {
                 let large = |row: &usize| v.get(*row).is_some_and(|n| i64::try_from(*n).is_err());
-                match (0..self.rows).find(|row| large(row) && self.is_valid(*row)) {
+                match (from..self.rows).find(|row| large(row) && self.is_valid(*row)) {
                     Some(row) => bad(
                         row,
                         format!(
@@ -338,7 +365,7 @@ impl Chunk {
             } => {
                 // All at once where all is well: the rows' own bytes are within, and begin and end between characters.
                 let whole = *text && std::str::from_utf8(bytes).is_ok();
-                for row in (0..self.rows).filter(|row| self.is_valid(*row)) {
+                for row in (from..self.rows).filter(|row| self.is_valid(*row)) {
                     let range = places.of(row);
                     let Some(value) = range.clone().and_then(|range| bytes.get(range)) else {
                         return bad(row, "its offsets reach beyond its data".to_owned());
@@ -354,7 +381,7 @@ impl Chunk {
                 buffers,
                 text,
             } => {
-                for row in (0..self.rows).filter(|row| self.is_valid(*row)) {
+                for row in (from..self.rows).filter(|row| self.is_valid(*row)) {
                     let value = views.get(row).and_then(|view| viewed(view, buffers));
                     let Some(value) = value else {
                         return bad(row, "its view reaches beyond its data".to_owned());
@@ -366,23 +393,28 @@ impl Chunk {
                 Ok(())
             }
             Data::Dictionary { indices, values } => {
-                values.check(name, first)?;
-                for row in (0..self.rows).filter(|row| self.is_valid(*row)) {
+                // A bad value is named by a row that has it; one that no row has harms nobody.
+                let bad_values = values.bad()?;
+                for row in (from..self.rows).filter(|row| self.is_valid(*row)) {
                     let index = indices.get(row).and_then(ValueRef::as_i64);
-                    if index
-                        .and_then(|n| usize::try_from(n).ok())
-                        .is_none_or(|n| n >= values.rows)
-                    {
-                        return bad(
-                            row,
-                            format!("its dictionary has no value {}", index.unwrap_or(-1)),
-                        );
+                    let place = index.and_then(|n| usize::try_from(n).ok());
+                    match place.filter(|place| *place < values.rows) {
+                        Some(place) => match bad_values.get(&place) {
+                            Some(what) => return bad(row, what.clone()),
+                            None => continue,
+                        },
+                        None => {
+                            return bad(
+                                row,
+                                format!("its dictionary has no value {}", index.unwrap_or(-1)),
+                            );
+                        }
                     }
                 }
                 Ok(())
             }
             Data::Any { tags, .. } => {
-                for row in 0..self.rows {
+                for row in from..self.rows {
                     match (tags.get(row), self.data.get(row)) {
                         (Some(3), Some(ValueRef::Text(text))) => {
                             utf8(text).or_else(|what| bad(row, what))?
@@ -394,6 +426,22 @@ impl Chunk {
                 Ok(())
             }
             _ => Ok(()),
+        }
+    }
+
+    /// All values that are none of SQLite's, and why.
+    fn bad(&self) -> crate::Result<BTreeMap<usize, String>> {
+        let (mut found, mut from) = (BTreeMap::new(), 0);
+        loop {
+            match self.check_from(from, "", 0) {
+                Ok(()) => return Ok(found),
+                Err(crate::Error::Value { row, what, .. }) => {
+                    let row = usize::try_from(row).unwrap_or(usize::MAX);
+                    found.insert(row, what);
+                    from = row.saturating_add(1);
+                }
+                Err(other) => return Err(other),
+            }
         }
     }
 }

@@ -48,7 +48,11 @@ impl Kind {
         let has = |part: &str| declared.contains(part);
         if has("INT") {
             Kind::Integer
-        } else if has("CHAR") || has("CLOB") || has("TEXT") {
+        } else if ["CHAR", "CLOB", "TEXT", "DATE", "TIME"]
+            .into_iter()
+            .any(has)
+        {
+            // Dates and times are NUMERIC by affinity, and text in SQLite's own forms of them.
             Kind::Text
         } else if has("BLOB") {
             Kind::Blob

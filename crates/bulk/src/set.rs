@@ -180,6 +180,16 @@ impl Set {
         &self.names
     }
 
+    /// The types of the values of a column, NULL aside, as bits: 1 integer, 2 floating point, 4 text, 8 blob; 0 where there is no such column. None that
+    /// one of its rows has is missing.
+    pub fn types(&self, column: usize) -> u8 {
+        let chunks = self
+            .batches
+            .iter()
+            .filter_map(|(_, columns)| columns.get(column));
+        chunks.fold(0, |types, chunk| types | chunk.types())
+    }
+
     /// How many rows.
     pub fn rows(&self) -> usize {
         self.rows

@@ -1,11 +1,11 @@
-//! Python's capsules around Arrow streams.
+//! What the Python package alone needs: capsules around Arrow streams, and callbacks by one pointer.
 //!
 //! The Arrow PyCapsule interface hands a stream over in a capsule, whose destructor releases the stream if nobody consumed it. A destructor runs
 //! when Python drops the capsule, possibly while the interpreter ends; so it is one of ours and not Python code. It asks the capsule for its pointer
 //! by Python's own function, whose address the package tells once.
 
 use densite_bulk::arrow::ArrowArrayStream;
-use std::ffi::{CStr, c_char, c_void};
+use std::ffi::{CStr, c_char, c_int, c_void};
 use std::sync::OnceLock;
 
 /// `PyCapsule_GetPointer`
@@ -56,4 +56,51 @@ pub unsafe extern "C" fn densite_capsule_destroy(capsule: *mut c_void) {
             place.release();
         }
     }
+}
+
+/// A Python callback and what it is told: its `context`. Python runs the handler of a signal (Ctrl-C) when the next of its functions begins, and what
+/// that raises is lost if the function is the callback itself. A generator that is resumed within a `try` loses nothing, but takes one argument.
+#[repr(C)]
+pub struct Told {
+    call: Option<unsafe extern "C" fn(*mut Told) -> c_int>,
+    phase: *const c_char,
+    done: u64,
+    total: u64,
+    message: *const c_char,
+}
+
+/// `densite_capsule_progress`: a `densite_progress` whose context is a [`Told`].
+///
+/// # Safety
+/// `context` is null or such a place, used by one call at a time; the strings are null or terminated.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn densite_capsule_progress(
+    context: *mut c_void,
+    phase: *const c_char,
+    done: u64,
+    total: u64,
+    message: *const c_char,
+) -> c_int {
+    let told = context.cast::<Told>();
+    if told.is_null() {
+        return 0;
+    }
+    // SAFETY: as the caller vouches; no reference is held while Python looks at the place.
+    unsafe {
+        (*told).phase = phase;
+        (*told).done = done;
+        (*told).total = total;
+        (*told).message = message;
+        (*told).call.map_or(0, |call| call(told))
+    }
+}
+
+/// `densite_capsule_rows`: a `densite_rows` whose context is a [`Told`].
+///
+/// # Safety
+/// As [`densite_capsule_progress`].
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn densite_capsule_rows(context: *mut c_void, rows: u64) -> c_int {
+    // SAFETY: passed on.
+    unsafe { densite_capsule_progress(context, std::ptr::null(), rows, 0, std::ptr::null()) }
 }

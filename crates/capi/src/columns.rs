@@ -252,6 +252,19 @@ pub extern "C" fn densite_columns_count(handle: i64) -> i64 {
     number(|| Ok(i64::try_from(sets::get(handle)?.names().len()).unwrap_or(i64::MAX)))
 }
 
+/// `densite_columns_types`: the types of a column's values, `DENSITE_HAS_...`; -1 for a failure.
+#[unsafe(no_mangle)]
+pub extern "C" fn densite_columns_types(handle: i64, column: i32) -> i64 {
+    number(|| {
+        let set = sets::get(handle)?;
+        let column = usize::try_from(column)
+            .ok()
+            .filter(|column| *column < set.names().len())
+            .ok_or_else(|| Failure::misuse(format!("there is no column {column}")))?;
+        Ok(i64::from(set.types(column)))
+    })
+}
+
 /// `densite_columns_name`: a column's name, for `densite_free`.
 ///
 /// # Safety

@@ -111,6 +111,7 @@ class Http(Case):
             ("POST", "/results", '{"worker": "w", "lease": "99999999999999999999.1"}', kind, 400, '"lease" must be'),
             ("POST", "/results", '{"worker": "w", "lease": "1.1", "results": [[1, 2, NaN]]}', kind, 400, "must be finite"),
             ("POST", "/results", None, {"Content-Length": str(MOST_BYTES + 1)}, 413, "8,388,608 bytes"),
+            ("POST", "/results", None, {"Content-Length": "9" * 5000}, 413, "8,388,608 bytes"),
             ("POST", "/results", None, {"Content-Length": "-1"}, 411, "Content-Length"),
         ):
             with self.subTest(path=path, body=str(body)[:60], headers=headers):

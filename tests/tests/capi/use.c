@@ -1,8 +1,10 @@
 /* Uses everything of densite.h on a SQLite that it did not choose: libsqlite3.so.0 of the machine. Says nothing when all is well. */
+#define _DEFAULT_SOURCE /* usleep */
 #include "densite.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* What is used of SQLite: its own header need not be installed. */
 typedef struct sqlite3 sqlite3;
@@ -128,6 +130,8 @@ static void columns(void) {
   int was_sorted = 1;
   CHECK(densite_columns_sort(set, keys, 2, &was_sorted) == DENSITE_OK && !was_sorted);
   CHECK(densite_columns_rows(set) == 4 && densite_columns_count(set) == 4);
+  CHECK(densite_columns_types(set, 0) == DENSITE_HAS_INTEGER && densite_columns_types(set, 2) == DENSITE_HAS_TEXT);
+  CHECK(densite_columns_types(set, 3) == (DENSITE_HAS_INTEGER | DENSITE_HAS_FLOAT | DENSITE_HAS_TEXT) && densite_columns_types(set, 4) == -1);
   char *said = NULL;
   CHECK(densite_columns_name(set, 2, &said) == DENSITE_OK && strcmp(said, "word") == 0);
   densite_free(said);
@@ -193,6 +197,133 @@ static void query(void) {
   CHECK(stream.release == NULL);
 }
 
+/* A producer that counts: everything that it handed out must be released once, whatever becomes of it. */
+static int schemas, arrays, streams, children, batches_left, fails_at_end, n_columns;
+static const char *format_told;
+static const int64_t given[3] = { 7, 8, 9 };
+static const void *numbers[2] = { NULL, given };
+static const void *nothing[1] = { NULL };
+
+static void release_child_schema(struct ArrowSchema *s) { children--; s->release = NULL; }
+static void release_child_array(struct ArrowArray *a) { children--; a->release = NULL; }
+static void release_schema(struct ArrowSchema *s) {
+  for (int64_t i = 0; i < s->n_children; i++) if (s->children[i]->release) s->children[i]->release(s->children[i]);
+  schemas--; free(s->private_data); s->release = NULL;
+}
+static void release_array(struct ArrowArray *a) {
+  for (int64_t i = 0; i < a->n_children; i++) if (a->children[i]->release) a->children[i]->release(a->children[i]);
+  arrays--; free(a->private_data); a->release = NULL;
+}
+struct schema_memory { struct ArrowSchema *list[1], child; };
+struct array_memory { struct ArrowArray *list[1], child; };
+
+static void make_schema(struct ArrowSchema *s) {
+  struct schema_memory *m = calloc(1, sizeof *m);
+  m->list[0] = &m->child;
+  m->child.format = format_told; m->child.name = "a"; m->child.release = release_child_schema;
+  memset(s, 0, sizeof *s);
+  s->format = "+s"; s->n_children = 1; s->children = m->list; s->release = release_schema; s->private_data = m;
+  schemas++; children++;
+}
+static void make_array(struct ArrowArray *a) {
+  struct array_memory *m = calloc(1, sizeof *m);
+  m->list[0] = &m->child;
+  m->child.length = 3; m->child.n_buffers = 2; m->child.buffers = numbers; m->child.release = release_child_array;
+  memset(a, 0, sizeof *a);
+  a->length = 3; a->n_buffers = 1; a->buffers = nothing; a->n_children = n_columns; a->children = m->list; a->release = release_array; a->private_data = m;
+  if (n_columns == 0) m->child.release = NULL; else children++;
+  arrays++;
+}
+static int stream_schema(struct ArrowArrayStream *s, struct ArrowSchema *out) {
+  (void)s;
+  if (!format_told) return 22;
+  make_schema(out);
+  return 0;
+}
+static int stream_next(struct ArrowArrayStream *s, struct ArrowArray *out) {
+  (void)s;
+  if (batches_left-- > 0) { make_array(out); return 0; }
+  memset(out, 0, sizeof *out);
+  return fails_at_end ? 5 : 0;
+}
+static const char *stream_error(struct ArrowArrayStream *s) { (void)s; return "the producer is out of paper"; }
+static void release_stream(struct ArrowArrayStream *s) { streams--; s->release = NULL; }
+
+static int64_t taken(const char *format, int batches, int fails) {
+  struct ArrowArrayStream stream = { stream_schema, stream_next, stream_error, release_stream, NULL };
+  format_told = format; batches_left = batches; fails_at_end = fails; n_columns = 1;
+  streams++;
+  int64_t set = densite_columns_from_stream(&stream);
+  CHECK(stream.release == NULL); /* taken over, also by a failure */
+  CHECK(densite_columns_from_stream(&stream) == -1 && strcmp(densite_errkind(), "misuse") == 0);
+  return set;
+}
+
+static void producers(void) {
+#define ALL_RELEASED CHECK(schemas == 0 && arrays == 0 && streams == 0 && children == 0)
+  int64_t set = taken("l", 3, 0);
+  CHECK(set > 0 && densite_columns_read(set, 4) == 6 && arrays == 2);
+  CHECK(number("SELECT sum(c0) FROM densite_columns(?)", set) == 48);
+  CHECK(densite_columns_read(set, 4) == 3 && arrays == 1 && densite_columns_read(set, 4) == 0 && arrays == 0);
+  CHECK(densite_columns_release(set) == DENSITE_OK);
+  ALL_RELEASED;
+  /* Given up in the middle. */
+  set = taken("l", 3, 0);
+  CHECK(densite_columns_read(set, 1) == 3 && densite_columns_release(set) == DENSITE_OK);
+  ALL_RELEASED;
+  /* It fails in the middle: what was read goes, and there is no more. */
+  set = taken("l", 1, 1);
+  CHECK(densite_columns_read(set, 100) == -1 && strcmp(densite_errmsg(), "the producer is out of paper") == 0);
+  CHECK(streams == 0 && densite_columns_read(set, 100) == -1 && densite_columns_rows(set) == 0);
+  CHECK(densite_columns_release(set) == DENSITE_OK);
+  ALL_RELEASED;
+  /* Batches that are not of the schema. */
+  set = taken("u", 1, 0);
+  CHECK(densite_columns_read(set, 1) == -1 && strstr(densite_errmsg(), "does not fit its schema"));
+  CHECK(densite_columns_release(set) == DENSITE_OK);
+  ALL_RELEASED;
+  set = taken("l", 1, 0);
+  n_columns = 0;
+  CHECK(densite_columns_read(set, 1) == -1 && strstr(densite_errmsg(), "does not fit its schema"));
+  CHECK(densite_columns_release(set) == DENSITE_OK);
+  ALL_RELEASED;
+  /* No schema, and one of what cannot be stored. */
+  CHECK(taken(NULL, 1, 0) == -1);
+  ALL_RELEASED;
+  CHECK(taken("+l", 1, 0) == -1);
+  ALL_RELEASED;
+  /* One batch by itself: both are taken over, also where one of them is none. */
+  struct ArrowSchema schema;
+  struct ArrowArray array;
+  format_told = "l"; n_columns = 1;
+  make_schema(&schema); make_array(&array);
+  set = densite_columns_from_array(&schema, &array);
+  CHECK(set > 0 && schema.release == NULL && array.release == NULL && schemas == 0 && arrays == 1);
+  CHECK(densite_columns_from_array(&schema, &array) == -1);
+  /* A query that owns it releases it with its last row. */
+  int64_t q = densite_query_new();
+  char sql[200];
+  snprintf(sql, sizeof sql, "SELECT densite_query(?, 'SELECT c0 FROM densite_columns(%lld)', 0) IS NULL", (long long)set);
+  CHECK(number(sql, q) == 1 && densite_query_keep(q, set) == DENSITE_OK);
+  struct ArrowArrayStream stream;
+  CHECK(densite_query_stream(q, &stream) == DENSITE_OK && densite_query_release(q) == DENSITE_OK);
+  /* A consumer may move a child out, and keep it for longer. */
+  CHECK(stream.get_next(&stream, &array) == 0);
+  struct ArrowArray child = *array.children[0];
+  array.children[0]->release = NULL;
+  array.release(&array);
+  stream.release(&stream);
+  CHECK(array.release == NULL && ((const int64_t *)child.buffers[1])[2] == 9);
+  child.release(&child);
+  for (int i = 0; i < 1000 && arrays; i++) usleep(1000); /* the statement is freed on a thread of its own */
+  ALL_RELEASED;
+  CHECK(densite_columns_release(set) == DENSITE_MISUSE);
+  make_schema(&schema); make_array(&array);
+  array.release(&array);
+  CHECK(densite_columns_from_array(&schema, &array) == -1);
+  ALL_RELEASED;
+}
+
 int main(int argc, char **argv) {
   CHECK(argc == 4);
   /* Either entry point: the files come out the same where Densite is the default VFS. */
@@ -210,6 +341,7 @@ int main(int argc, char **argv) {
   files(argv[1], argv[2]);
   columns();
   query();
+  producers();
   CHECK(sqlite3_close(db) == 0);
   return 0;
 }

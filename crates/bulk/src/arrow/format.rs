@@ -134,6 +134,19 @@ impl Type {
     }
 }
 
+impl Type {
+    /// Whether an array of the type has so many buffers.
+    pub(super) fn has_buffers(&self, n: i64) -> bool {
+        match self {
+            // Older producers give one that means nothing.
+            Type::Null => (0..=1).contains(&n),
+            Type::Strings { .. } => n == 3,
+            Type::Views { .. } => n >= 3,
+            _ => n == 2,
+        }
+    }
+}
+
 /// A type's format in words, for a person.
 pub(super) fn name(format: &str) -> String {
     let known = match format.get(..2).unwrap_or(format) {

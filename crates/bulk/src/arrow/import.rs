@@ -213,6 +213,12 @@ unsafe fn chunk(
     owner: &Owner,
 ) -> Result<Chunk> {
     let first = length(array.offset)? + skip;
+    // A producer whose batches are not of its schema would have memory read that is not there: its numbers of buffers tell the worst of that.
+    if !field.kind.has_buffers(array.n_buffers)
+        || field.dictionary.is_some() == array.dictionary.is_null()
+    {
+        return Err(misfit());
+    }
     // SAFETY: the validity bitmap has a bit for each value, where there is one.
     let valid = unsafe {
         let bits = array.buffer(0).cast::<u8>();
