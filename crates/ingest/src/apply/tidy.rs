@@ -5,6 +5,7 @@
 //! or of a backup that was copied into place: both are synced before each pruning whatever the mode.
 
 use super::Applying;
+use super::drain::Drain;
 use super::wal::Wal;
 use densite_log::Seq;
 use densite_sqlite::{Code, Connection, Error, Result, ffi};
@@ -29,6 +30,8 @@ pub(super) struct Tidy {
     size: Wal,
     /// A reader has kept the WAL from being checkpointed until it was too large.
     stuck: bool,
+    /// In WAL mode.
+    drain: Option<Drain>,
     /// Committed, and not known to be durable.
     position: Option<Seq>,
     pruned: Option<Instant>,
@@ -72,15 +75,21 @@ impl Tidy {
             return Ok(());
         }
         let complete = self.checkpoint(connection, applying)?;
+        // A checkpoint takes longer than what counts as idle.
+        self.active = Some(Instant::now());
         if complete && self.pruned.is_none_or(|t| t.elapsed() >= PRUNE_EVERY) {
             self.prune(connection, applying)?;
         }
         Ok(())
     }
 
+    fn is_idle(&self) -> bool {
+        self.active.is_none_or(|t| t.elapsed() >= IDLE)
+    }
+
     /// Whether to tidy up now that there is nothing to apply.
     fn is_time(&mut self) -> bool {
-        let idle = self.active.is_none_or(|t| t.elapsed() >= IDLE);
+        let idle = self.is_idle();
         let next = match self.rested {
             _ if idle => PATIENCE,
             None => PATIENCE,
@@ -103,19 +112,28 @@ impl Tidy {
             self.position = Some(position);
             self.set_synchronous(connection)?;
         }
+        let is_idle = self.is_idle();
         if self.position.is_some() && self.is_time() && self.checkpoint(connection, applying)? {
-            self.size.cut(connection)?;
+            // Where rows keep coming it would grow again at once.
+            if is_idle {
+                self.size.cut(connection)?;
+            }
             self.prune(connection, applying)?;
         }
         Ok(())
     }
 
-    /// Why nothing may be applied now: the WAL is as large as it may become, and somebody reads an old state in it. The log holds the same rows in a hundredth of the room.
+    /// Before rows are applied. Why nothing may be applied now: the WAL is as large as it may become, and somebody reads an old state in it. The log holds the same rows in a hundredth of the room.
     pub(super) fn held_up(
         &mut self,
         connection: &Connection,
         applying: &Applying,
     ) -> Result<Option<Error>> {
+        if self.wal != Some(true) {
+            self.drain = None;
+        } else if self.drain.is_none() {
+            self.drain = Drain::start(connection, applying);
+        }
         if self.stuck {
             self.checkpoint(connection, applying)?;
         }
