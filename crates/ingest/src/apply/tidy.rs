@@ -2,7 +2,7 @@
 //!
 //! Rows up to a position are pruned only when the position was committed before a checkpoint that completed, and the database's file was synced after that: whoever did the checkpoint
 //! may run `synchronous=OFF`. In rollback mode the worker's own commit syncs the file and the directory (`synchronous=EXTRA`), but the position may be that of an earlier worker,
-//! or of a backup that was copied into place: both are synced before each pruning whatever the mode.
+//! or of a backup that was copied into place: both are synced before each pruning whatever the mode. Once a sync has failed nothing is pruned any more ([`super::pruning`]).
 
 use super::Applying;
 use super::drain::Drain;
@@ -113,9 +113,11 @@ impl Tidy {
             self.set_synchronous(connection)?;
         }
         let is_idle = self.is_idle();
-        if self.position.is_some() && self.is_time() && self.checkpoint(connection, applying)? {
-            // Where rows keep coming it would grow again at once.
-            if is_idle {
+        // Where rows keep coming it would grow again at once.
+        let is_to_be_cut = is_idle && self.wal == Some(true) && self.size.is_long();
+        let is_due = self.position.is_some() && self.is_time();
+        if (is_due || is_to_be_cut) && self.checkpoint(connection, applying)? {
+            if is_to_be_cut {
                 self.size.cut(connection)?;
             }
             self.prune(connection, applying)?;
@@ -156,7 +158,8 @@ impl Tidy {
         }
         let begun = Instant::now();
         loop {
-            let done = match connection.checkpoint(Some(c"main"), ffi::CHECKPOINT_PASSIVE) {
+            let done = connection.checkpoint(Some(c"main"), ffi::CHECKPOINT_PASSIVE);
+            let done = match applying.pruning.heeds(done) {
                 Ok(done) => done,
                 // Somebody else is at it.
                 Err(e) if e.is_busy() => return Ok(false),
@@ -185,7 +188,11 @@ impl Tidy {
             return Ok(());
         };
         self.pruned = Some(Instant::now());
-        crate::durable::sync(connection, applying.medium.as_ref())?;
+        let synced = crate::durable::sync(connection, applying.medium.as_ref());
+        applying.pruning.heeds(synced)?;
+        if applying.pruning.doubts() {
+            return Ok(());
+        }
         if !applying.pruning.begin(applying, position)? {
             // It will do later.
             self.position = Some(position);
