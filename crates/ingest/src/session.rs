@@ -12,6 +12,7 @@ pub(crate) use own::OWN;
 use crate::error::refused;
 use crate::home::Home;
 use crate::medium::Medium;
+use crate::vtab::Turn;
 use densite_log::{Appended, Batch, Op, Seq, Table, Txn, Value};
 use densite_sqlite::{Code, Connection, Error, Result};
 use own::{OwnRuns, Reads};
@@ -60,6 +61,7 @@ struct Inner {
 pub(crate) struct Session {
     inner: Mutex<Inner>,
     medium: Arc<dyn Medium>,
+    pub(crate) turn: Turn,
 }
 
 impl Inner {
@@ -110,6 +112,7 @@ impl Session {
         Session {
             inner: Mutex::default(),
             medium,
+            turn: Turn::default(),
         }
     }
 

@@ -1,6 +1,7 @@
 //! The virtual table `densite_ingest`: what is written to it goes to the log.
 
 mod arguments;
+mod turn;
 
 use crate::affinity::{Cell, to_log};
 use crate::error::refused;
@@ -16,6 +17,7 @@ use densite_sqlite::{
     VirtualTable,
 };
 use std::sync::Arc;
+pub(crate) use turn::Turn;
 
 /// A `densite_ingest` table of a connection.
 pub(crate) struct Ingest {
@@ -170,6 +172,7 @@ impl VirtualTable for Ingest {
             )));
         }
         let arguments = Arguments::parse(&origin.arguments)?;
+        session.turn.wait();
         read_schema(connection)?;
         let target = Target::read(connection, &arguments.table)?;
         let target =
@@ -189,7 +192,8 @@ impl VirtualTable for Ingest {
                 target.name
             )));
         }
-        let home = Home::open_or_create(connection, session.medium())?;
+        let home = Home::open_or_create(connection, session.medium());
+        let home = session.turn.end(connection, home)?;
         home.applying(connection)?;
         let insert = |policy: &OnConflict| log_table(&home, &target, false, policy.note());
         let inserts = [

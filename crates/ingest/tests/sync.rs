@@ -1,6 +1,8 @@
 //! Rule 4, watched where SQLite meets the disk: the database's file is synced before rows are pruned that somebody else applied.
 
 mod common;
+#[path = "common/flaky.rs"]
+mod flaky;
 
 use common::{Db, all, api, create, functions, wait};
 use densite_disk::{Dir, File, OpenMode, RealDir};
@@ -95,6 +97,117 @@ fn what_an_earlier_worker_applied_is_synced_before_it_is_pruned() {
     functions(api(), &con);
     create(&con, "t", "").expect("the ingest table");
     is_synced(&SYNCS, &con);
+}
+
+/// Syncs of main databases through the VFS `failing` that fail from now on; counted down.
+static FAILS: AtomicU64 = AtomicU64::new(0);
+static REAL: OnceLock<Sync> = OnceLock::new();
+
+unsafe extern "C" fn failing(file: *mut ffi::sqlite3_file, flags: c_int) -> c_int {
+    let fails = FAILS.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |n| n.checked_sub(1));
+    // SAFETY: a file of the VFS that this was taken from.
+    let done = unsafe { REAL.get().expect("opened before")(file, flags) };
+    match fails {
+        Ok(_) => ffi::SQLITE_IOERR_FSYNC,
+        Err(_) => done,
+    }
+}
+
+unsafe extern "C" fn open_failing(
+    _: *mut ffi::sqlite3_vfs,
+    name: *const c_char,
+    file: *mut ffi::sqlite3_file,
+    flags: c_int,
+    out: *mut c_int,
+) -> c_int {
+    // SAFETY: as `open`.
+    unsafe {
+        let host = ffi::sqlite3_vfs_find(std::ptr::null());
+        let done = (*host).xOpen.expect("a method")(host, name, file, flags, out);
+        if done == ffi::SQLITE_OK && flags & ffi::SQLITE_OPEN_MAIN_DB != 0 {
+            let mut methods = *(*file).pMethods;
+            REAL.get_or_init(|| methods.xSync.expect("a method"));
+            methods.xSync = Some(failing);
+            (*file).pMethods = Box::leak(Box::new(methods));
+        }
+        done
+    }
+}
+
+/// Rows that fill some segments, applied; how many segments there are then.
+fn segments(db: &Db, con: &rusqlite::Connection, from: i64) -> usize {
+    for i in 0..10 {
+        let from = from + i * 100;
+        con.execute_batch(&format!(
+            "WITH RECURSIVE n(i) AS (SELECT {from} UNION ALL SELECT i + 1 FROM n WHERE i < {from} + 99) INSERT INTO t_in SELECT i, randomblob(500) FROM n"
+        ))
+        .expect("inserts");
+    }
+    count(db)
+}
+
+fn count(db: &Db) -> usize {
+    let names = std::fs::read_dir(db.log_dir()).expect("a log");
+    let names = names.map(|n| n.expect("a name").file_name());
+    names
+        .filter(|n| n.to_string_lossy().ends_with(".seg"))
+        .count()
+}
+
+/// The system may have dropped what it could not write, and the next sync then succeeds: nobody knows what is on the disk.
+#[test]
+fn once_a_sync_has_failed_nothing_is_pruned() {
+    // SAFETY: a copy of the default VFS under another name, which stays for ever.
+    unsafe {
+        let mut vfs = *ffi::sqlite3_vfs_find(std::ptr::null());
+        vfs.zName = c"failing".as_ptr();
+        vfs.xOpen = Some(open_failing);
+        vfs.pNext = std::ptr::null_mut();
+        let vfs = Box::leak(Box::new(vfs));
+        assert_eq!(ffi::sqlite3_vfs_register(vfs, 0), ffi::SQLITE_OK);
+    }
+    let db = Db::new("CREATE TABLE t(id INTEGER PRIMARY KEY, v)");
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE;
+    let open = || {
+        let con = rusqlite::Connection::open_with_flags_and_vfs(db.path(), flags, c"failing")
+            .expect("opens");
+        con.busy_timeout(Duration::from_secs(10)).expect("a time");
+        flaky::add(&con, &flaky::Panics::default());
+        create(&con, "t", "").expect("the ingest table");
+        con
+    };
+    let con = open();
+    assert!(segments(&db, &con, 0) > 3);
+    let until = Instant::now() + Duration::from_secs(20);
+    while count(&db) > 2 && Instant::now() < until {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    assert!(count(&db) <= 2, "it prunes while syncs are well");
+    FAILS.store(1, Ordering::SeqCst);
+    let many = segments(&db, &con, 10_000);
+    let until = Instant::now() + Duration::from_secs(20);
+    while FAILS.load(Ordering::SeqCst) > 0 && Instant::now() < until {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    assert_eq!(FAILS.load(Ordering::SeqCst), 0, "somebody synced");
+    let more = segments(&db, &con, 20_000);
+    assert!(more > many);
+    // Rows are applied as ever.
+    while all(&con, "SELECT count(*) FROM t") != ["3000"] && Instant::now() < until {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    assert_eq!(all(&con, "SELECT count(*) FROM t"), ["3000"]);
+    std::thread::sleep(Duration::from_millis(2500));
+    assert_eq!(count(&db), more, "the log keeps them");
+    drop(con);
+    // Whoever opens the database again has looked what became of the disk.
+    let con = open();
+    let until = Instant::now() + Duration::from_secs(20);
+    while count(&db) > 2 && Instant::now() < until {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    assert!(count(&db) <= 2);
+    drop(con);
 }
 
 /// Counts syncs of the directory that the database is in.

@@ -64,7 +64,8 @@ pub(crate) fn has_segments(files: &Files) -> Result<bool> {
 
 /// Finds the end and makes everything before it durable. The caller holds the append lock.
 pub(crate) fn end(files: &Files) -> Result<EndWord> {
-    // The last segment may be there without its name being durable, if whoever made it was stopped in between.
+    // The last segment may be there without its name being durable, if whoever made it was stopped in between. If this fails the next try may believe itself: file systems
+    // keep changes of names until they are in the journal, unlike contents, which a failed sync may drop.
     files.dir.sync()?;
     find(files, OpenMode::Write)
 }
@@ -74,6 +75,10 @@ pub(crate) fn end_as_read(files: &Files) -> Result<EndWord> {
     find(files, OpenMode::Read)
 }
 
+/// Where the word cannot be read (its writer was killed in the middle of it, or a power cut tore it) the last segment is followed from its beginning, as with a word that is old, which a power cut may
+/// leave as well. Nothing that was acknowledged is missed: it was synced, so it is valid, or it is damage that a later record tells of. Only of two damages at once nobody can tell: the last
+/// segment deleted, and no word that names it. Who only reads ([`end_as_read`]) may be shown a group that was whole but not synced when its writer was killed: the next one to write
+/// finds the same and keeps it.
 fn find(files: &Files, mode: OpenMode) -> Result<EndWord> {
     let numbers = segments(files)?;
     let tail = numbers.last().copied().unwrap_or_default();

@@ -55,15 +55,14 @@ impl Log {
         check_name(name)?;
         let shared = &self.shared;
         shared.may_write()?;
-        let last = shared.visible()?.last;
-        // Under the state's lock, so that what it begins with is not pruned meanwhile.
+        // All under the state's lock, so that what it begins with is not pruned meanwhile.
         shared.files.with_state(|state| {
             if state.subscribers.contains_key(name) {
                 return Err(Error::SubscriberExists(name.to_owned()));
             }
             let position = match from {
                 Begin::Start => shared.first_seq()? - 1,
-                Begin::Now => last,
+                Begin::Now => shared.visible()?.last,
             };
             state.subscribers.insert(name.to_owned(), position);
             Ok((position, true))

@@ -459,13 +459,7 @@ impl Connection {
     /// # Errors
     /// The code of the VFS.
     pub fn sync_file(&self, schema: &CStr) -> Result<()> {
-        let mut file: *mut ffi::File = std::ptr::null_mut();
-        // SAFETY: this operation takes a `sqlite3_file**`.
-        let rc = unsafe {
-            let place = (&raw mut file).cast::<c_void>();
-            self.file_control(Some(schema), ffi::FCNTL_FILE_POINTER, place)
-        };
-        rc.ok()?;
+        let file = self.file(schema)?;
         // SAFETY: the open file of this connection, which is ours alone during the call; its methods are null or a static table.
         let sync = unsafe {
             let methods = file.as_ref().and_then(|f| f.pMethods.as_ref());
@@ -474,6 +468,18 @@ impl Connection {
         let sync = sync.ok_or_else(|| Error::from(Code::IOERR_FSYNC))?;
         // SAFETY: the file's own method.
         Ok(Code(unsafe { sync(file, ffi::SYNC_NORMAL) }).ok()?)
+    }
+
+    /// The open file of a schema's database.
+    pub(crate) fn file(&self, schema: &CStr) -> Result<*mut ffi::File> {
+        let mut file: *mut ffi::File = std::ptr::null_mut();
+        // SAFETY: this operation takes a `sqlite3_file**`.
+        let rc = unsafe {
+            let place = (&raw mut file).cast::<c_void>();
+            self.file_control(Some(schema), ffi::FCNTL_FILE_POINTER, place)
+        };
+        rc.ok()?;
+        Ok(file)
     }
 
     /// Runs a checkpoint; `mode` is `CHECKPOINT_...`.

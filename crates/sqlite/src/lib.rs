@@ -46,7 +46,7 @@ pub use detached::{Detached, Row};
 pub use error::{Error, Result};
 pub use filename::{FileName, OwnedName};
 pub use function::create_function;
-pub use gather::gathering;
+pub use gather::{Flood, flood, gathering};
 pub use host::HostVfs;
 pub use hostfile::HostFile;
 pub use owned::OwnedStatement;

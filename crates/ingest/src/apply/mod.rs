@@ -4,6 +4,7 @@
 //! It has a connection of its own and holds no mutex while SQLite runs.
 
 mod batch;
+mod drain;
 mod outcome;
 mod pace;
 mod plan;

@@ -2,6 +2,7 @@
 
 use super::Applying;
 use densite_log::{Pruned, Result, Seq};
+use densite_sqlite::Code;
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,9 +13,27 @@ use std::thread::JoinHandle;
 pub(super) struct Pruning {
     thread: Mutex<Option<JoinHandle<Result<Pruned>>>>,
     hurries: Arc<AtomicBool>,
+    /// A sync of the database or of its WAL has failed.
+    doubts: AtomicBool,
 }
 
 impl Pruning {
+    /// Whatever may have synced the database or its WAL passes by here. What a failed sync should have written may be lost although later ones succeed: systems forget
+    /// it. So from then on the log keeps its rows, as long as this process has the database open.
+    pub(super) fn heeds<T>(&self, done: densite_sqlite::Result<T>) -> densite_sqlite::Result<T> {
+        if let Err(e) = &done
+            && (e.code == Code::IOERR_FSYNC || e.code == Code::IOERR)
+        {
+            self.doubts.store(true, Ordering::Release);
+        }
+        done
+    }
+
+    /// Whether a sync has failed.
+    pub(super) fn doubts(&self) -> bool {
+        self.doubts.load(Ordering::Acquire)
+    }
+
     /// Begins to prune what is applied durably up to `position`; false if the thread is still at it.
     ///
     /// # Errors

@@ -2,9 +2,10 @@
 //!
 //! Rows up to a position are pruned only when the position was committed before a checkpoint that completed, and the database's file was synced after that: whoever did the checkpoint
 //! may run `synchronous=OFF`. In rollback mode the worker's own commit syncs the file and the directory (`synchronous=EXTRA`), but the position may be that of an earlier worker,
-//! or of a backup that was copied into place: both are synced before each pruning whatever the mode.
+//! or of a backup that was copied into place: both are synced before each pruning whatever the mode. Once a sync has failed nothing is pruned any more ([`super::pruning`]).
 
 use super::Applying;
+use super::drain::Drain;
 use super::wal::Wal;
 use densite_log::Seq;
 use densite_sqlite::{Code, Connection, Error, Result, ffi};
@@ -29,6 +30,8 @@ pub(super) struct Tidy {
     size: Wal,
     /// A reader has kept the WAL from being checkpointed until it was too large.
     stuck: bool,
+    /// In WAL mode.
+    drain: Option<Drain>,
     /// Committed, and not known to be durable.
     position: Option<Seq>,
     pruned: Option<Instant>,
@@ -72,15 +75,21 @@ impl Tidy {
             return Ok(());
         }
         let complete = self.checkpoint(connection, applying)?;
+        // A checkpoint takes longer than what counts as idle.
+        self.active = Some(Instant::now());
         if complete && self.pruned.is_none_or(|t| t.elapsed() >= PRUNE_EVERY) {
             self.prune(connection, applying)?;
         }
         Ok(())
     }
 
+    fn is_idle(&self) -> bool {
+        self.active.is_none_or(|t| t.elapsed() >= IDLE)
+    }
+
     /// Whether to tidy up now that there is nothing to apply.
     fn is_time(&mut self) -> bool {
-        let idle = self.active.is_none_or(|t| t.elapsed() >= IDLE);
+        let idle = self.is_idle();
         let next = match self.rested {
             _ if idle => PATIENCE,
             None => PATIENCE,
@@ -103,19 +112,30 @@ impl Tidy {
             self.position = Some(position);
             self.set_synchronous(connection)?;
         }
-        if self.position.is_some() && self.is_time() && self.checkpoint(connection, applying)? {
-            self.size.cut(connection)?;
+        let is_idle = self.is_idle();
+        // Where rows keep coming it would grow again at once.
+        let is_to_be_cut = is_idle && self.wal == Some(true) && self.size.is_long();
+        let is_due = self.position.is_some() && self.is_time();
+        if (is_due || is_to_be_cut) && self.checkpoint(connection, applying)? {
+            if is_to_be_cut {
+                self.size.cut(connection)?;
+            }
             self.prune(connection, applying)?;
         }
         Ok(())
     }
 
-    /// Why nothing may be applied now: the WAL is as large as it may become, and somebody reads an old state in it. The log holds the same rows in a hundredth of the room.
+    /// Before rows are applied. Why nothing may be applied now: the WAL is as large as it may become, and somebody reads an old state in it. The log holds the same rows in a hundredth of the room.
     pub(super) fn held_up(
         &mut self,
         connection: &Connection,
         applying: &Applying,
     ) -> Result<Option<Error>> {
+        if self.wal != Some(true) {
+            self.drain = None;
+        } else if self.drain.is_none() {
+            self.drain = Drain::start(connection, applying);
+        }
         if self.stuck {
             self.checkpoint(connection, applying)?;
         }
@@ -138,7 +158,8 @@ impl Tidy {
         }
         let begun = Instant::now();
         loop {
-            let done = match connection.checkpoint(Some(c"main"), ffi::CHECKPOINT_PASSIVE) {
+            let done = connection.checkpoint(Some(c"main"), ffi::CHECKPOINT_PASSIVE);
+            let done = match applying.pruning.heeds(done) {
                 Ok(done) => done,
                 // Somebody else is at it.
                 Err(e) if e.is_busy() => return Ok(false),
@@ -167,7 +188,11 @@ impl Tidy {
             return Ok(());
         };
         self.pruned = Some(Instant::now());
-        crate::durable::sync(connection, applying.medium.as_ref())?;
+        let synced = crate::durable::sync(connection, applying.medium.as_ref());
+        applying.pruning.heeds(synced)?;
+        if applying.pruning.doubts() {
+            return Ok(());
+        }
         if !applying.pruning.begin(applying, position)? {
             // It will do later.
             self.position = Some(position);

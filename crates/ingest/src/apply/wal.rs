@@ -102,12 +102,15 @@ impl Wal {
         Ok(())
     }
 
-    /// At rest, after a complete checkpoint: gives a long file's room back, if nobody reads it.
+    /// Whether the file is so long that its room is worth giving back. More may have been written since a checkpoint told.
+    pub(super) fn is_long(&self) -> bool {
+        self.longest.max(self.now()) * self.page >= BYTES.0
+    }
+
+    /// At rest, after a complete checkpoint: gives the file's room back, if nobody reads it.
     pub(super) fn cut(&mut self, connection: &Connection) -> Result<()> {
-        if self.longest * self.page >= BYTES.0 {
-            in_time(connection, 0, ffi::CHECKPOINT_TRUNCATE)?;
-            self.longest = 0;
-        }
+        in_time(connection, 0, ffi::CHECKPOINT_TRUNCATE)?;
+        self.longest = 0;
         Ok(())
     }
 }

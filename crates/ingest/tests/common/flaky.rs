@@ -49,15 +49,22 @@ impl Medium for Flaky {
 }
 
 /// A connection with ingest on such a medium.
+#[allow(dead_code, reason = "each test file uses a part of it")]
 pub(crate) fn connect(path: &Path, panics: &Panics) -> rusqlite::Connection {
     let con = rusqlite::Connection::open(path).expect("opens");
     con.busy_timeout(std::time::Duration::from_secs(10))
         .expect("a timeout");
+    add(&con, panics);
+    con
+}
+
+/// Adds ingest on such a medium to a connection.
+#[allow(dead_code, reason = "each test file uses a part of it")]
+pub(crate) fn add(con: &rusqlite::Connection, panics: &Panics) {
     // SAFETY: an open connection of that library.
     let lent = unsafe { Connection::borrow(crate::common::api(), con.handle().cast()) };
     let medium = Arc::new(Flaky(panics.clone()));
     densite_ingest::create_functions_on(&lent.expect("a connection"), medium).expect("functions");
-    con
 }
 
 impl Dir for FlakyDir {

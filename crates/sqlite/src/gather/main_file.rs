@@ -1,9 +1,11 @@
 //! The database's file: its locks say when a transaction of the WAL is over.
 
 use super::Shared;
+use super::pieces::Pieces;
 use crate::vfs::VfsFile;
 use crate::{Code, HostFile, ffi};
 use std::ffi::c_void;
+use std::time::Instant;
 
 type Done = Result<(), Code>;
 
@@ -13,6 +15,8 @@ const WRITER: i32 = 0;
 pub(super) struct MainFile {
     host: HostFile,
     shared: Shared,
+    /// `None` where all of a checkpoint is synced at once.
+    pieces: Option<Pieces>,
 }
 
 fn signed(n: u64, otherwise: Code) -> Result<i64, Code> {
@@ -20,10 +24,11 @@ fn signed(n: u64, otherwise: Code) -> Result<i64, Code> {
 }
 
 impl MainFile {
-    pub(super) fn new(host: HostFile) -> MainFile {
+    pub(super) fn new(host: HostFile, in_pieces: bool) -> MainFile {
         MainFile {
             host,
             shared: Shared::default(),
+            pieces: in_pieces.then(Pieces::default),
         }
     }
 
@@ -44,7 +49,15 @@ impl VfsFile for MainFile {
     }
 
     fn write(&mut self, buf: &[u8], offset: u64) -> Done {
-        self.host.write(buf, signed(offset, Code::IOERR_WRITE)?)
+        self.host.write(buf, signed(offset, Code::IOERR_WRITE)?)?;
+        if let Some(pieces) = &mut self.pieces
+            && pieces.wrote(buf.len())
+        {
+            let begun = Instant::now();
+            self.host.sync_with(ffi::SYNC_NORMAL | ffi::SYNC_DATAONLY)?;
+            pieces.synced(begun.elapsed());
+        }
+        Ok(())
     }
 
     fn truncate(&mut self, len: u64) -> Done {
@@ -72,6 +85,10 @@ impl VfsFile for MainFile {
     }
 
     unsafe fn file_control(&mut self, op: i32, arg: *mut c_void) -> Code {
+        if let (Some(pieces), ffi::FCNTL_CKPT_START | ffi::FCNTL_CKPT_DONE) = (&mut self.pieces, op)
+        {
+            pieces.checkpoint(op == ffi::FCNTL_CKPT_START);
+        }
         // SAFETY: the argument of the same operation, as the caller vouches.
         unsafe { self.host.file_control(op, arg) }
     }

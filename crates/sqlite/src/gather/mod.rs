@@ -14,24 +14,45 @@
 //!   memory), which is seen at the database's file.
 //! - What is synced, cut, or asked for its length has been written before.
 //! - A write that fails keeps what was gathered: it is tried again by whatever comes next, and nothing is committed before it is done.
+//!
+//! **What others do notice**, less: a hundred MiB that are synced at once stop everybody's syncs. So a checkpoint's pages are synced a piece at a time while they are written ([`pieces`]), and a
+//! thread of the caller's can do the same for the WAL ([`Flood`]). These are syncs in addition to SQLite's.
 
+mod flood;
 mod frames;
 mod main_file;
+mod pieces;
 mod wal_file;
 
 use crate::filename::FileName;
 use crate::host::HostVfs;
 use crate::vfs::{Opened, Registered, Vfs, peek, register_vfs, registered};
-use crate::{Api, Code, Result, ffi};
+use crate::{Api, Code, Connection, Result, ffi};
+pub use flood::Flood;
 use frames::Frames;
 use main_file::MainFile;
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 use std::ffi::{CStr, CString};
 use std::sync::Arc;
 use wal_file::WalFile;
 
 /// What database and WAL of one connection share.
-type Shared = Arc<Mutex<Frames>>;
+type Shared = Arc<Joint>;
+
+#[derive(Default)]
+struct Joint {
+    frames: Mutex<Frames>,
+    flood: Arc<Flood>,
+}
+
+impl Joint {
+    fn lock(&self) -> MutexGuard<'_, Frames> {
+        self.frames.lock()
+    }
+}
+
+/// Densite's own VFS makes a state of the database's of each sync, and writes fewer bytes: a sync at the end will do.
+const OURS: &str = "densite";
 
 struct Gathering {
     host: HostVfs,
@@ -57,6 +78,13 @@ pub fn gathering(api: Api, over: Option<&CStr>) -> Result<Option<CString>> {
     Ok(Some(name))
 }
 
+/// What was written to the WAL of a connection that gathers; `None` for others.
+pub fn flood(connection: &Connection) -> Option<Arc<Flood>> {
+    let file = connection.file(c"main").ok()?;
+    // SAFETY: an open file of this connection, which is ours alone during the call.
+    unsafe { peek::<MainFile, _>(file, |main| main.shared().flood.clone()) }
+}
+
 impl Vfs for Gathering {
     type File = MainFile;
     type Companion = WalFile;
@@ -77,7 +105,7 @@ impl Vfs for Gathering {
             // SAFETY: SQLite keeps a main database's name until after its xClose.
             let (host, flags) = unsafe { self.host.open(Some(name), flags) }?;
             return Ok(Opened::File {
-                file: MainFile::new(host),
+                file: MainFile::new(host, self.host.name() != OURS),
                 flags,
             });
         }

@@ -17,15 +17,6 @@ fn signed(n: u64, otherwise: Code) -> Result<i64, Code> {
     i64::try_from(n).map_err(|_| otherwise)
 }
 
-/// Writes what is gathered. It is kept when that fails.
-fn flush(frames: &mut Frames, host: &HostFile) -> Done {
-    if let Some((bytes, at)) = frames.pending() {
-        host.write(bytes, signed(at, Code::IOERR_WRITE)?)?;
-        frames.clear();
-    }
-    Ok(())
-}
-
 impl WalFile {
     pub(super) fn new(host: HostFile, shared: Shared) -> WalFile {
         // A WAL that was open before may have had pages of another size.
@@ -34,7 +25,17 @@ impl WalFile {
     }
 
     fn flush(&self) -> Done {
-        flush(&mut self.shared.lock(), &self.host)
+        self.flush_these(&mut self.shared.lock())
+    }
+
+    /// Writes what is gathered. It is kept when that fails.
+    fn flush_these(&self, frames: &mut Frames) -> Done {
+        if let Some((bytes, at)) = frames.pending() {
+            self.host.write(bytes, signed(at, Code::IOERR_WRITE)?)?;
+            self.shared.flood.rise(bytes.len());
+            frames.clear();
+        }
+        Ok(())
     }
 }
 
@@ -50,7 +51,7 @@ impl VfsFile for WalFile {
         match frames.read(buf, offset) {
             Read::Answered => return Ok(buf.len()),
             Read::File => {}
-            Read::FlushFirst => flush(&mut frames, &self.host)?,
+            Read::FlushFirst => self.flush_these(&mut frames)?,
         }
         drop(frames);
         self.host.read(buf, signed(offset, Code::IOERR_READ)?)?;
@@ -68,7 +69,7 @@ impl VfsFile for WalFile {
         }
         let mut what = frames.write(buf, offset);
         if what == Write::FlushFirst {
-            flush(&mut frames, &self.host)?;
+            self.flush_these(&mut frames)?;
             what = frames.write(buf, offset);
         }
         if what == Write::Gathered {

@@ -1,0 +1,75 @@
+//! A thread that makes the WAL durable while the worker writes it.
+//!
+//! A transaction of the worker is tens of MiB in the WAL. If the disk gets them all at once, at the checkpoint, COMMITs of the log wait for that: hundreds of milliseconds. The worker itself
+//! cannot sync them in small pieces, for it holds the write lock. Nothing depends on this thread but the waiting of others: what has to be durable, SQLite and [`crate::durable`] sync
+//! as ever.
+
+use super::Applying;
+use densite_disk::{File, OpenMode, SyncKind};
+use densite_log::LogDir;
+use densite_sqlite::{Connection, Flood};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// How long the thread does not see that it is to end.
+const STEP: Duration = Duration::from_millis(50);
+
+/// The running thread; it ends with this value.
+pub(super) struct Drain {
+    flood: Arc<Flood>,
+    ends: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Drain {
+    /// Starts it, for a connection in WAL mode; `None` if there is nothing to be done for this connection, or no thread to be had.
+    pub(super) fn start(connection: &Connection, applying: &Applying) -> Option<Drain> {
+        let flood = densite_sqlite::flood(connection)?;
+        let path = connection.filename(c"main")?;
+        let path = Path::new(&path);
+        let dir = applying.medium.dir(path.parent()?);
+        let name = format!("{}-wal", path.file_name()?.to_string_lossy());
+        let ends = Arc::new(AtomicBool::new(false));
+        let (rises, told) = (flood.clone(), ends.clone());
+        let thread = std::thread::Builder::new()
+            .name("densite-drain".into())
+            .spawn(move || run(&rises, &dir, &name, &told))
+            .ok()?;
+        Some(Drain {
+            flood,
+            ends,
+            thread: Some(thread),
+        })
+    }
+}
+
+fn run(flood: &Flood, dir: &LogDir, name: &str, ends: &AtomicBool) {
+    let mut wal: Option<Box<dyn File>> = None;
+    while !ends.load(Ordering::Acquire) {
+        if !flood.wait(STEP) {
+            continue;
+        }
+        if wal.is_none() {
+            // A WAL has no locks that closing a descriptor would drop.
+            wal = dir.open(name, OpenMode::Read).ok();
+        }
+        let Some(file) = &wal else { return };
+        if file.sync(SyncKind::Data).is_err() {
+            // The worker's own sync is told of it, for it has had the file open before.
+            return;
+        }
+    }
+}
+
+impl Drop for Drain {
+    fn drop(&mut self) {
+        self.ends.store(true, Ordering::Release);
+        self.flood.wake();
+        if let Some(thread) = self.thread.take() {
+            thread.join().ok();
+        }
+    }
+}

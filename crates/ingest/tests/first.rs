@@ -1,0 +1,83 @@
+//! The first log of a database.
+
+mod common;
+
+use common::{Db, all, create, one, open, wait};
+use rusqlite::ErrorCode;
+use std::sync::Barrier;
+use std::time::{Duration, Instant};
+
+const ROUNDS: usize = 12;
+const THREADS: i64 = 6;
+
+/// Who comes second waits for the first as `busy_timeout` says, though SQLite itself lets nobody wait who has read already.
+fn several_at_once(mode: &str) {
+    for round in 0..ROUNDS {
+        let db = Db::new("CREATE TABLE t(id INTEGER PRIMARY KEY)");
+        let plain = rusqlite::Connection::open(db.path()).expect("opens");
+        let set: String = one(&plain, &format!("PRAGMA journal_mode = {mode}"));
+        assert_eq!(set, mode);
+        drop(plain);
+        let barrier = Barrier::new(THREADS as usize);
+        std::thread::scope(|scope| {
+            for thread in 0..THREADS {
+                let (db, barrier) = (&db, &barrier);
+                scope.spawn(move || {
+                    let con = open(&db.path());
+                    barrier.wait();
+                    create(&con, "t", "").unwrap_or_else(|e| panic!("{mode}, {round}: {e}"));
+                    con.execute("INSERT INTO t_in VALUES (?1)", [thread])
+                        .expect("inserts");
+                });
+            }
+        });
+        let con = db.ingest("t", "");
+        wait(&con);
+        assert_eq!(all(&con, "SELECT count(*) FROM t"), [THREADS.to_string()]);
+        assert_eq!(one::<i64>(&con, "SELECT count(*) FROM densite_applied"), 1);
+    }
+}
+
+#[test]
+fn several_connections_make_it_at_once_with_a_wal() {
+    several_at_once("wal");
+}
+
+#[test]
+fn several_connections_make_it_at_once_with_a_rollback_journal() {
+    several_at_once("delete");
+}
+
+/// Somebody who stays is waited for as long as was said, and no longer.
+#[test]
+fn somebody_who_stays_is_waited_for_in_time() {
+    for (ms, least, most) in [(0, 0, 400), (600, 550, 3000)] {
+        let db = Db::new("CREATE TABLE t(id INTEGER PRIMARY KEY)");
+        let other = rusqlite::Connection::open(db.path()).expect("opens");
+        other.execute_batch("BEGIN IMMEDIATE").expect("the lock");
+        let con = open(&db.path());
+        con.busy_timeout(Duration::from_millis(ms)).expect("a time");
+        let begun = Instant::now();
+        let refused = create(&con, "t", "").expect_err("it is locked");
+        let took = begun.elapsed();
+        assert_eq!(refused.sqlite_error_code(), Some(ErrorCode::DatabaseBusy));
+        assert!(took >= Duration::from_millis(least), "{ms}: {took:?}");
+        assert!(took < Duration::from_millis(most), "{ms}: {took:?}");
+        other.execute_batch("ROLLBACK").expect("it goes");
+        create(&con, "t", "").expect("nobody is in the way");
+    }
+}
+
+/// Who has begun a transaction keeps what he has read, and cannot be let wait.
+#[test]
+fn within_a_transaction_nobody_waits() {
+    let db = Db::new("CREATE TABLE t(id INTEGER PRIMARY KEY)");
+    let other = rusqlite::Connection::open(db.path()).expect("opens");
+    other.execute_batch("BEGIN IMMEDIATE").expect("the lock");
+    let con = open(&db.path());
+    con.execute_batch("BEGIN").expect("begins");
+    all(&con, "SELECT * FROM t");
+    let begun = Instant::now();
+    create(&con, "t", "").expect_err("it is locked");
+    assert!(begun.elapsed() < Duration::from_secs(2));
+}

@@ -1,0 +1,95 @@
+//! Subscribers that come while others append and prune.
+
+mod common;
+
+use common::{dir, open, options, read_all, tables};
+use densite_disk::sim::SimDisk;
+use densite_disk::{Dir, File, OpenMode, Result};
+use densite_log::{Batch, Begin, Log, LogDir, Op, Seq, Txn, Value};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// A directory in which something happens before the state's lock is opened, once.
+struct Hooked {
+    dir: LogDir,
+    armed: Arc<AtomicBool>,
+    hook: Box<dyn Fn() + Send + Sync>,
+}
+
+impl Dir for Hooked {
+    fn open(&self, name: &str, mode: OpenMode) -> Result<Box<dyn File>> {
+        if name == "state.lock" && self.armed.swap(false, Ordering::SeqCst) {
+            (self.hook)();
+        }
+        self.dir.open(name, mode)
+    }
+
+    fn sync(&self) -> Result<()> {
+        self.dir.sync()
+    }
+
+    fn exists(&self, name: &str) -> Result<bool> {
+        self.dir.exists(name)
+    }
+
+    fn remove(&self, name: &str) -> Result<()> {
+        self.dir.remove(name)
+    }
+
+    fn rename(&self, from: &str, to: &str) -> Result<()> {
+        self.dir.rename(from, to)
+    }
+
+    fn list(&self) -> Result<Vec<String>> {
+        self.dir.list()
+    }
+
+    fn free_space(&self) -> Result<u64> {
+        self.dir.free_space()
+    }
+}
+
+/// Several segments of rows; the last one's number.
+fn fill(log: &Log) -> Seq {
+    let table = &tables()[0];
+    let mut last = 0;
+    for i in 0..40 {
+        let mut batch = Batch::new(table, Op::Insert);
+        let payload: Vec<u8> = (0..1000u32)
+            .map(|n| (n.wrapping_mul(2_654_435_761).wrapping_add(i) >> 13) as u8)
+            .collect();
+        batch
+            .push(&[Value::Int(i.into()), Value::Blob(&payload)])
+            .expect("push");
+        let mut txn = Txn::new(log.new_txn());
+        txn.push(&batch).expect("push");
+        last = log.append(txn).expect("appended").last;
+    }
+    last
+}
+
+/// It begins with what the log has when it is known to everybody: what was pruned just before is not waited for.
+#[test]
+fn who_subscribes_now_can_read_though_others_prune_meanwhile() {
+    let disk = SimDisk::new(1);
+    let other = open(&disk);
+    let armed = Arc::new(AtomicBool::new(false));
+    let hook = move || {
+        let last = fill(&other);
+        let pruned = other.prune(last).expect("pruned");
+        assert!(pruned.segments > 1, "{pruned:?}");
+    };
+    let hooked = Arc::new(Hooked {
+        dir: dir(&disk),
+        armed: armed.clone(),
+        hook: Box::new(hook),
+    });
+    let log = Log::open(hooked, options()).expect("opens");
+    armed.store(true, Ordering::SeqCst);
+    let at = log.subscribe("late", Begin::Now).expect("subscribed");
+    assert!(!armed.load(Ordering::SeqCst), "it was there in between");
+    let rows = read_all(&log, at).expect("what it has to read is there");
+    assert!(rows.is_empty());
+    let next = fill(&log);
+    assert_eq!(read_all(&log, at).expect("all").len() as u64, next - at);
+}
