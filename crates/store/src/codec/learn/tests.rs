@@ -397,6 +397,25 @@ fn two_tables_of_one_shape_get_two_models() {
     assert!(two.iter().all(|t| t.codec == CodecId::TYPED));
 }
 
+/// What no lesson makes smaller again is left at that, but for a lesson now and then.
+#[test]
+fn drift_that_cannot_be_learned_costs_few_lessons() {
+    let mut learner = Learner::new();
+    let mut lessons = Vec::new();
+    for n in 0..20_000u64 {
+        learner.observe(A, &noise(n));
+        // A tenth more every 400 pages.
+        let stored = 100.0 * 1.1f64.powi((n / 400) as i32).min(40.0);
+        learner.coded(A, 4096, stored as usize);
+        while let Some(lesson) = learner.due() {
+            if lesson.family == A {
+                lessons.push(n);
+            }
+        }
+    }
+    assert!((3..=16).contains(&lessons.len()), "{lessons:?}");
+}
+
 /// A page of a table of three numbers: the row's own, and two at random, the second of which, in rows of kind 1, is a little more than the first.
 fn numbers(kind: u64, n: u64) -> Vec<u8> {
     const CELL: usize = 19;

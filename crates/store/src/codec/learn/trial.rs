@@ -12,7 +12,7 @@ use super::lesson::{Lesson, headers};
 use densite_typed::Model;
 
 /// Pages that a trial learns from, and as many that it judges by.
-const PAGES: usize = 48;
+const PAGES: usize = 32;
 /// What a model of so few pages must save. A lesson's own limit is higher, for it knows more.
 const PROMISING: f64 = 0.015;
 
