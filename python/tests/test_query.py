@@ -9,6 +9,7 @@ import threading
 import unittest
 
 import densite
+from densite._columns import sets
 from support import Files
 
 
@@ -60,6 +61,20 @@ class Query(Files):
             "SELECT a + 1 FROM keys",
         ):
             self.assertEqual(densite.query(con, sql, keys={"a": [4]}).fetchall(), [(5,)], sql)
+
+    def test_few_and_many_columns(self):
+        for count in (1, 15, 16, 17, 30, 999):
+            names = [f"k{i}" for i in range(count)]
+            con = self.memory(f"CREATE TABLE t({', '.join(names)})")
+            rows = [tuple(range(n, n + count)) for n in (5, 7)]
+            self.assertEqual(densite.insert(con, "t", rows), 2)
+            self.assertEqual(con.execute("SELECT * FROM t").fetchall(), rows)
+            got = densite.query(con, "SELECT * FROM keys", keys=dict(zip(names, zip(*rows))))
+            self.assertEqual(got.fetchall(), rows)
+        source = sets({f"k{i}": [1] for i in range(17)}, None, sqlite3)
+        with self.assertRaisesRegex(sqlite3.DatabaseError, "the set has 17 columns; use densite_columns"):
+            con.execute("SELECT * FROM densite_columns_few(?)", (next(source).handle,)).fetchall()
+        source.close()
 
     def test_parameters(self):
         con = self.filled()
