@@ -28,6 +28,8 @@ STREAM_ROWS = 1 << 22
 ITERATOR_ROWS = 1 << 18
 #: Rows of a list that are.
 LIST_ROWS = 1 << 20
+#: Columns of densite_columns_few.
+FEW = 16
 
 
 class Set:
@@ -36,6 +38,11 @@ class Set:
     def __init__(self, handle: int, names: Sequence[str], first: int, keep: Any) -> None:
         self.handle, self.names, self.first, self._keep = handle, list(names), first, keep
         self._told: Any = None
+
+    @property
+    def function(self) -> str:
+        """The table-valued function for as many columns: the one for all numbers of them takes SQLite longer to declare."""
+        return "densite_columns_few" if len(self.names) <= FEW else "densite_columns"
 
     @property
     def rows(self) -> int:

@@ -267,7 +267,7 @@ def _insert_part(
     values = ", ".join(f"c{i}" for i in range(len(part.names)))
     # Nothing stays of a statement that fails, so "fail" would only leave rows to be undone.
     word = "ABORT" if how == "fail" else how.upper()
-    sql = f"INSERT OR {word} INTO {quoted(schema)}.{quoted(target.name)} ({names}) SELECT {values} FROM densite_columns(?)"
+    sql = f"INSERT OR {word} INTO {quoted(schema)}.{quoted(target.name)} ({names}) SELECT {values} FROM {part.function}(?)"
     try:
         cursor.execute(sql, (part.handle,))
         return int(cursor.rowcount)
@@ -330,12 +330,12 @@ def _orphan(cursor: Any, schema: str, target: _Table, part: Set, places: Any, mo
             if len(pairs) > 1 or folded(pairs[0][1]) not in places:
                 continue
             other = f"c{places[folded(pairs[0][1])]}"
-            terms.append(f"{column[pairs[0][0]]} NOT IN (SELECT {other} FROM densite_columns({part.handle}) WHERE {other} IS NOT NULL)")
+            terms.append(f"{column[pairs[0][0]]} NOT IN (SELECT {other} FROM {part.function}({part.handle}) WHERE {other} IS NOT NULL)")
         try:
-            found = cursor.execute(f"SELECT k.rowid FROM densite_columns({part.handle}) k WHERE {' AND '.join(terms)} LIMIT 1").fetchall()
+            found = cursor.execute(f"SELECT k.rowid FROM {part.function}({part.handle}) k WHERE {' AND '.join(terms)} LIMIT 1").fetchall()
             if found:
                 # To that row and no further, so that it is the one that was read last.
-                cursor.execute(f"SELECT 1 FROM densite_columns({part.handle}) LIMIT 1 OFFSET ?", found[0]).fetchall()
+                cursor.execute(f"SELECT 1 FROM {part.function}({part.handle}) LIMIT 1 OFFSET ?", found[0]).fetchall()
                 return [
                     f"{', '.join(f'{child} is {part.last_value(places[folded(child)])}' for child, _ in pairs)}, "
                     f"which {parent} has not as {', '.join(referred for _, referred in pairs)}"

@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple
 
 from . import _native
-from ._columns import sets
+from ._columns import Set, sets
 from ._insert import cursor_of, module_of, quoted
 
 #: What may stand before a statement's first word.
@@ -50,7 +50,7 @@ class Result:
                 if not kept.names:
                     raise self._module.ProgrammingError("keys has no columns; name them, also where there are no rows: columns=[...]")
                 kept.sort([(i, 0) for i in range(len(kept.names))])
-                self._sql = _with_keys(sql, kept.handle, kept.names)
+                self._sql = _with_keys(sql, kept)
             named = hasattr(parameters, "keys")
             values = [part for name in parameters.keys() for part in (name, parameters[name])] if named else list(parameters)
             marks = ", ".join("?" * (3 + len(values)))
@@ -166,11 +166,11 @@ class Result:
             pass
 
 
-def _with_keys(sql: str, handle: int, names: Sequence[str]) -> str:
+def _with_keys(sql: str, kept: Set) -> str:
     """The statement with a table `keys` in front of its own tables."""
-    columns = ", ".join(map(quoted, names))
-    values = ", ".join(f"c{i}" for i in range(len(names)))
-    keys = f"keys({columns}) AS NOT MATERIALIZED (SELECT {values} FROM densite_columns({handle}))"
+    columns = ", ".join(map(quoted, kept.names))
+    values = ", ".join(f"c{i}" for i in range(len(kept.names)))
+    keys = f"keys({columns}) AS NOT MATERIALIZED (SELECT {values} FROM {kept.function}({kept.handle}))"
     found = _WITH.match(sql)
     return f"{found.group(0)} {keys}, {sql[found.end():]}" if found else f"WITH {keys} {sql}"
 

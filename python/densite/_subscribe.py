@@ -166,7 +166,8 @@ def subscribe(
         con: a connection as for :func:`densite.ingest`. It may be another process's than those that write. One thread at a time.
         name: 1 to 64 letters, digits, ``-``, ``_`` or ``.``. A subscriber of this name that is there goes on where it was.
         start: where a new one begins: with the first row that is still there (``start``), or with the next one (``now``).
-        max_rows: of a batch. A transaction may be cut by the end of a batch.
+        max_rows: of a batch, which ends there or where the log does: also within a transaction, whose other rows then come first in the next one. Rows of
+            one transaction have numbers that follow each other, and no row of another between them.
         timeout: after how many seconds without a row iterating ends: 0 gives what is there, None goes on for ever.
         poll: how often it looks for rows while there are none, in seconds.
 

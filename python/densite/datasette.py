@@ -17,7 +17,7 @@ from ._connect import location
 #: sqlite3.h: actions that an authorizer is asked about, and its answers.
 _READ, _FUNCTION, _OK, _DENY = 20, 31, 0, 1
 _FUNCTIONS = {"densite_version"}
-_TABLES = {"densite_log", "densite_columns"}
+_TABLES = {"densite_log", "densite_columns", "densite_columns_few"}
 
 
 class _Driver:

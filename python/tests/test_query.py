@@ -9,6 +9,7 @@ import threading
 import unittest
 
 import densite
+from densite._columns import sets
 from support import Files
 
 
@@ -76,6 +77,20 @@ class Query(Files):
         con = self.memory()
         # Each comment once; with a choice of ends there were 2 to the power of 40 ways.
         self.assertEqual(densite.query(con, "/* x */ " * 40 + "SELECT a FROM keys", keys={"a": [1]}).fetchall(), [(1,)])
+
+    def test_few_and_many_columns(self):
+        for count in (1, 15, 16, 17, 30, 999):
+            names = [f"k{i}" for i in range(count)]
+            con = self.memory(f"CREATE TABLE t({', '.join(names)})")
+            rows = [tuple(range(n, n + count)) for n in (5, 7)]
+            self.assertEqual(densite.insert(con, "t", rows), 2)
+            self.assertEqual(con.execute("SELECT * FROM t").fetchall(), rows)
+            got = densite.query(con, "SELECT * FROM keys", keys=dict(zip(names, zip(*rows))))
+            self.assertEqual(got.fetchall(), rows)
+        source = sets({f"k{i}": [1] for i in range(17)}, None, sqlite3)
+        with self.assertRaisesRegex(sqlite3.DatabaseError, "the set has 17 columns; use densite_columns"):
+            con.execute("SELECT * FROM densite_columns_few(?)", (next(source).handle,)).fetchall()
+        source.close()
 
     def test_parameters(self):
         con = self.filled()

@@ -57,6 +57,21 @@ class Subscribe(test_ingest.Ingest):
         other.ack(9)
         self.assertEqual(other.next(0).seq, 10)
 
+    def test_a_transaction_may_be_cut_by_the_end_of_a_batch_and_stays_together(self):
+        con = self.opened(VOTE, isolation_level=None)
+        log = densite.ingest(con, "vote")
+        sub = densite.subscribe(con, "s", max_rows=4, timeout=0)
+        for user in (1, 2):
+            log.append([(user, n, "a") for n in range(5)])
+        con.execute("BEGIN")
+        con.executemany("INSERT INTO vote_in VALUES (3, ?, 'a')", [(n,) for n in range(3)])
+        con.execute("COMMIT")
+        batches = list(sub)
+        self.assertEqual([len(batch.rows) for batch in batches], [4, 4, 4, 1])
+        rows = [change for batch in batches for change in batch.rows]
+        self.assertEqual([change.seq for change in rows], list(range(1, 14)))
+        self.assertEqual([change.row["user"] for change in rows], [1] * 5 + [2] * 5 + [3] * 3)
+
     def test_waiting(self):
         con = self.opened(VOTE)
         log = densite.ingest(con, "vote")

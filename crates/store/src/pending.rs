@@ -52,7 +52,7 @@ pub(crate) struct Frame {
 
 impl Frame {
     /// Bytes of its record.
-    fn record_len(&self) -> usize {
+    pub(crate) fn record_len(&self) -> usize {
         RECORD_LEN + self.payload.len()
     }
 }

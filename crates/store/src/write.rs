@@ -450,7 +450,7 @@ impl Handle {
         let placed = p.place(&frames, space);
         for frame in &frames {
             let raw = frame.seqs.len() << frame.record.page_log2;
-            writer.learner.coded(frame.family, raw, frame.payload.len());
+            writer.learner.coded(frame.family, raw, frame.record_len());
         }
         placed?;
         let flushed = p.appender.flush_if_long(&*self.file);

@@ -342,10 +342,13 @@ fn choose(habit: &Habit, values: &[i64], related: Option<bool>, from: usize) -> 
         related,
         from,
     };
-    // Most habits are frames, and most streams keep to them.
-    if habit.params.shape == Shape::Frame
-        && let Some(params) = kept(&Stats::of_frame(values))
-    {
+    // Most streams keep to their habits, which are mostly frames, and need no closer look.
+    let first_look = match habit.params.shape {
+        Shape::Frame => Some(Stats::of_frame(values)),
+        Shape::Delta => Some(Stats::of_steps(values)),
+        _ => None,
+    };
+    if let Some(params) = first_look.as_ref().and_then(kept) {
         return by_habit(params);
     }
     let stats = Stats::of(values);

@@ -106,6 +106,7 @@ class Datasette(Files):
             "SELECT densite_host()",
             "SELECT row FROM densite_log('secret')",
             "SELECT * FROM densite_columns(1)",
+            "SELECT * FROM densite_columns_few(1)",
             "WITH x AS (SELECT densite_ack('secret', 1) AS y) SELECT y FROM x",
         ):
             answer = get("/small.json", sql=sql)

@@ -52,6 +52,24 @@ impl Stats {
         }
     }
 
+    /// What the shapes `Frame` and `Delta` need to know of `values`; the rest is as if all were one value.
+    #[inline]
+    pub fn of_steps(values: &[i64]) -> Stats {
+        let mut s = Stats::of_frame(values);
+        let Some(second) = values.get(1) else {
+            return s;
+        };
+        s.first_step = second.wrapping_sub(s.first);
+        let (mut low, mut high) = (s.first_step, s.first_step);
+        for (a, b) in values.iter().zip(values.iter().skip(1)) {
+            let d = b.wrapping_sub(*a);
+            low = low.min(d);
+            high = high.max(d);
+        }
+        s.step = (low, high);
+        s
+    }
+
     /// Looks at `values`.
     pub fn of(values: &[i64]) -> Stats {
         let first = values.first().copied().unwrap_or(0);

@@ -125,6 +125,12 @@ impl Model {
         Model::default()
     }
 
+    /// Whether it knows nothing but numbers: no symbols, templates or values of text.
+    pub fn is_of_numbers(&self) -> bool {
+        let free = |c: &Column| c.symbols.is_none() && matches!(c.form, Form::Free);
+        self.columns.iter().all(free)
+    }
+
     pub(crate) fn column(&self, i: usize) -> &Column {
         self.columns.get(i).unwrap_or(&UNKNOWN)
     }

@@ -2,8 +2,9 @@
 //!
 //! Tables of one shape are one family, whatever is in them. Whether the samples are of two kinds, models tell: one that was learned from one
 //! page alone codes pages of its own kind well and the others badly. From there it is k-means with two means, where a mean is a
-//! model and a distance is the length of a page's payload.
+//! model and a distance is the length of a page's frame.
 
+use super::lesson::headers;
 use densite_typed::{Model, PageContext};
 
 /// Pages that are looked at first.
@@ -14,6 +15,8 @@ const APART: f64 = 1.25;
 const TAIL: usize = 16;
 /// How often pages change sides.
 const TURNS: usize = 2;
+/// Pages of which a model makes less than one part in this many are left at that: most of what they take are the headers of their frames.
+const SMALL: usize = 64;
 /// Fewer pages are no kind.
 const FEW: usize = 4;
 
@@ -28,21 +31,8 @@ pub(super) fn two_kinds(
         .step_by(taught.len().div_ceil(SOME).max(1))
         .copied()
         .collect();
-    let (all, seed) = (learn(&some)?, learn(some.get(..1)?)?);
     let cost = |page: &[u8], model: &Model| cost(page, reserved, model);
-    let strange = |page: &[u8]| cost(page, &seed) / cost(page, &all);
-    let mut sorted: Vec<f64> = some.iter().map(|page| strange(page)).collect();
-    sorted.sort_by(f64::total_cmp);
-    let tail = sorted.len() / TAIL;
-    let (near, far) = (
-        *sorted.get(tail)?,
-        *sorted.get(sorted.len().checked_sub(tail + 1)?)?,
-    );
-    if far < near * APART {
-        return None;
-    }
-    let middle = (near * far).sqrt();
-    let mut sides: (Vec<&[u8]>, Vec<&[u8]>) = some.iter().partition(|page| strange(page) < middle);
+    let mut sides = sides(&some, &learn(&some)?, &learn(some.get(..1)?)?, reserved)?;
     let both = |sides: &(Vec<&[u8]>, Vec<&[u8]>)| {
         let enough = sides.0.len().min(sides.1.len()) >= FEW;
         enough.then(|| Some([learn(&sides.0)?, learn(&sides.1)?]))?
@@ -57,7 +47,44 @@ pub(super) fn two_kinds(
     both(&sides)
 }
 
-/// Bytes of the payload of a page, at least 1.
+/// Pages that are near to the one that `seed` was learned from, and the others, where `all` codes both; `None` if they seem to be of one kind.
+pub(super) fn sides<'a>(
+    pages: &[&'a [u8]],
+    all: &Model,
+    seed: &Model,
+    reserved: usize,
+) -> Option<(Vec<&'a [u8]>, Vec<&'a [u8]>)> {
+    let raw: usize = pages.iter().map(|page| page.len()).sum();
+    let costs: Vec<f64> = pages.iter().map(|page| cost(page, reserved, all)).collect();
+    if costs.iter().sum::<f64>() - headers(pages.len()) < (raw / SMALL) as f64 {
+        return None;
+    }
+    let strange = |(page, all): (&&[u8], &f64)| cost(page, reserved, seed) / all;
+    let strange: Vec<f64> = pages.iter().zip(&costs).map(strange).collect();
+    let mut sorted = strange.clone();
+    sorted.sort_by(f64::total_cmp);
+    let tail = sorted.len() / TAIL;
+    let (near, far) = (
+        *sorted.get(tail)?,
+        *sorted.get(sorted.len().checked_sub(tail + 1)?)?,
+    );
+    if far < near * APART {
+        return None;
+    }
+    let middle = (near * far).sqrt();
+    let (mut one, mut other) = (Vec::new(), Vec::new());
+    for (page, strange) in pages.iter().zip(&strange) {
+        let side = if *strange < middle {
+            &mut one
+        } else {
+            &mut other
+        };
+        side.push(*page);
+    }
+    Some((one, other))
+}
+
+/// Bytes of the frame of a page.
 fn cost(page: &[u8], reserved: usize, model: &Model) -> f64 {
     // Any place where pages may be scrubbed: samples do not know theirs.
     let context = PageContext {
@@ -68,5 +95,5 @@ fn cost(page: &[u8], reserved: usize, model: &Model) -> f64 {
     let (mut kept, mut out) = (Vec::new(), Vec::new());
     let coded = densite_typed::encode(page, &context, model, &mut kept, &mut out);
     let len = if coded { out.len() } else { page.len() };
-    len.max(1) as f64
+    headers(1) + len as f64
 }

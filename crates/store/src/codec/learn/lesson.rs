@@ -6,6 +6,7 @@ use super::super::family::Family;
 use super::super::{CodecId, Dictionary, PageSettings, encode, encode_pages};
 use super::{DICTIONARY_BYTES, LESSON_PAGES, PART, clusters};
 use crate::CodecChoice;
+use crate::format::record::RECORD_LEN;
 use densite_typed::{Model, Outlook, PageContext};
 
 /// One sample in this many is held out, to judge the dictionary by.
@@ -89,7 +90,8 @@ impl Lesson {
 
     /// Trains a model and a dictionary and judges them by samples they have not seen, at the level they will be used at. Nothing unless the better
     /// one makes them smaller by 2 % than what the family has (or nothing) does, and repays its own bytes. A model is better unless the dictionary is
-    /// smaller by more than 1 %, for it decodes faster. Two models, if the samples are of two kinds (see `clusters`). Takes 0.02 to 0.5 s.
+    /// smaller by more than 1 %, for it decodes faster. Two models, if the samples are of two kinds (see `clusters`). Takes 0.02 to 0.5 s, and less where
+    /// a trial shows that the family has nothing to learn (see `trial`).
     pub fn train(self) -> Vec<Trained> {
         if self.samples.len() < LESSON_PAGES {
             return Vec::new();
@@ -112,9 +114,13 @@ impl Lesson {
             raw += page.len();
             raw <= JUDGED_BYTES + page.len()
         });
+        if !self.is_first() && !self.may_bring_something(&held_out, &taught) {
+            return Vec::new();
+        }
         let raw: usize = held_out.iter().map(|page| page.len()).sum();
         let choice = self.terms.choice;
         let before = self.judge(&held_out, &[], choice);
+        let headers = headers(held_out.len());
         let judged = |codec: CodecId, bytes: Vec<Vec<u8>>| {
             let new = bytes.into_iter().map(|b| Dictionary::new(0, codec, b));
             let new: Vec<Dictionary> = new.collect();
@@ -148,7 +154,7 @@ impl Lesson {
         let all = model.into_iter().chain(dictionary).chain(two);
         let best = all.reduce(|best, next| {
             let much = if next.0.len() > 1 { TWICE } else { SLOWER };
-            if next.2 < best.2 * (1.0 - much) {
+            if next.2 + headers < (best.2 + headers) * (1.0 - much) {
                 next
             } else {
                 best
@@ -158,7 +164,7 @@ impl Lesson {
             return Vec::new();
         };
         let saved = before as f64 - after as f64;
-        if with_own >= before as f64 || saved < before as f64 * BETTER {
+        if with_own >= before as f64 || saved < (before as f64 + headers) * BETTER {
             return Vec::new();
         }
         let ratio = after as f64 / raw as f64;
@@ -173,7 +179,7 @@ impl Lesson {
     }
 
     /// Learns a model, if pages may be typed and the family is one of b-tree pages.
-    fn model(&self, taught: &[&[u8]]) -> Option<Model> {
+    pub(super) fn model(&self, taught: &[&[u8]]) -> Option<Model> {
         if self.family == Family::OTHER
             || matches!(self.terms.choice, CodecChoice::Zstd | CodecChoice::Raw)
         {
@@ -188,7 +194,7 @@ impl Lesson {
     }
 
     /// Bytes that pages take when each gets what suits it best of what the family has and of what is `new`.
-    fn judge(&self, pages: &[&[u8]], new: &[Dictionary], choice: CodecChoice) -> usize {
+    pub(super) fn judge(&self, pages: &[&[u8]], new: &[Dictionary], choice: CodecChoice) -> usize {
         let all: Vec<&Dictionary> = self.current.iter().map(|d| &**d).chain(new).collect();
         if all.is_empty() {
             return self.judge_alone(pages, choice);
@@ -248,6 +254,11 @@ impl Lesson {
         encode_pages(page, page.len(), &context, &settings, &mut kept, &mut out);
         out.len()
     }
+}
+
+/// Bytes of the headers of so many pages' frames: no lesson makes them fewer, and of what compresses very well they are the most.
+pub(super) fn headers(pages: usize) -> f64 {
+    (pages * RECORD_LEN) as f64
 }
 
 /// The size of a dictionary that pays for itself with so many bytes.

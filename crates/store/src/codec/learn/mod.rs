@@ -19,6 +19,7 @@ mod clusters;
 mod lesson;
 mod pupil;
 mod reservoir;
+mod trial;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -13,8 +13,9 @@ use super::{FIRST_BYTES, FIRST_PAGES, GROWTH, LESSON_PAGES, Lesson, PART};
 const MEMORY: f64 = 96.0;
 /// Frames after a lesson whose mean is what later ones are compared with.
 const SETTLING: u64 = 96;
-/// Frames larger than that by this factor have drifted.
+/// Frames larger than that by this factor have drifted; by a power of it after lessons in vain, up to [`VAIN_MAX`] of them.
 const DRIFT: f64 = 1.08;
+const VAIN_MAX: i32 = 3;
 
 /// A model is learned again when its family has been seen so many times as much as would do for a dictionary,
 const MODEL_GROWTH: u64 = 4;
@@ -35,6 +36,8 @@ pub(super) struct Pupil {
     taught_bytes: u64,
     /// What it was taught, the newest last; at most [`CANDIDATES`].
     dictionaries: Vec<Arc<Dictionary>>,
+    /// Lessons for drift that brought nothing, since the last one that did: what makes frames larger may be nothing that can be learned.
+    vain: i32,
     /// Upgrades while a lesson exists.
     lesson: Weak<()>,
     /// Frames coded since the last lesson.
@@ -86,6 +89,10 @@ impl Pupil {
         let token = Arc::new(());
         self.lesson = Arc::downgrade(&token);
         self.taught_bytes = self.seen_bytes;
+        if self.drifted() {
+            // Until it has brought something.
+            self.vain = (self.vain + 1).min(VAIN_MAX);
+        }
         // Drift is measured anew, also after a lesson in vain: what was drift is then how the family is.
         (self.coded, self.ratio, self.settled) = (0, 0.0, 0.0);
         Lesson {
@@ -112,6 +119,7 @@ impl Pupil {
             self.seen_pages += FIRST_PAGES;
         }
         (self.coded, self.ratio, self.settled) = (0, 0.0, 0.0);
+        self.vain = 0;
         if self.dictionaries.len() == CANDIDATES {
             self.dictionaries.remove(0);
         }
@@ -167,7 +175,7 @@ impl Pupil {
     }
 
     fn drifted(&self) -> bool {
-        self.settled > 0.0 && self.ratio > self.settled * DRIFT
+        self.settled > 0.0 && self.ratio > self.settled * DRIFT.powi(1 + self.vain)
     }
 
     /// Whether it has been seen `growth` times as much as at the last lesson, and a dictionary twice as large (or the first one) would pay.

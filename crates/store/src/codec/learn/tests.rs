@@ -396,3 +396,90 @@ fn two_tables_of_one_shape_get_two_models() {
     assert_eq!((one.len(), two.len()), (1, 2));
     assert!(two.iter().all(|t| t.codec == CodecId::TYPED));
 }
+
+/// What no lesson makes smaller again is left at that, but for a lesson now and then.
+#[test]
+fn drift_that_cannot_be_learned_costs_few_lessons() {
+    let mut learner = Learner::new();
+    let mut lessons = Vec::new();
+    for n in 0..20_000u64 {
+        learner.observe(A, &noise(n));
+        // A tenth more every 400 pages.
+        let stored = 100.0 * 1.1f64.powi((n / 400) as i32).min(40.0);
+        learner.coded(A, 4096, stored as usize);
+        while let Some(lesson) = learner.due() {
+            if lesson.family == A {
+                lessons.push(n);
+            }
+        }
+    }
+    assert!((3..=16).contains(&lessons.len()), "{lessons:?}");
+}
+
+/// A page of a table of three numbers: the row's own, and two at random, the second of which, in rows of kind 1, is a little more than the first.
+fn numbers(kind: u64, n: u64) -> Vec<u8> {
+    const CELL: usize = 19;
+    let (mut page, cells) = (vec![0; 4096], 190);
+    page[..8].copy_from_slice(&[13, 0, 0, 0, cells as u8, 0, 0, 0]);
+    for row in 0..cells {
+        let (id, at) = (n * 190 + row as u64, 4096 - CELL * (row + 1));
+        let x = xxhash_rust::xxh3::xxh3_64(&id.to_le_bytes());
+        let random = match kind {
+            0 => x >> 32,
+            _ => x + (x >> 32) % 5,
+        };
+        let values = [
+            1 << 25 | id as u32,
+            1 << 26 | x as u32 & 0xf_ffff,
+            1 << 26 | random as u32 & 0xf_ffff,
+        ];
+        let rowid = [0x80 | 0x40 | (id >> 7 & 0x3f) as u8, id as u8 & 0x7f];
+        page[at..at + 7].copy_from_slice(&[16, rowid[0], rowid[1], 4, 4, 4, 4]);
+        for (to, value) in page[at + 7..].chunks_mut(4).zip(values) {
+            to.copy_from_slice(&value.to_be_bytes());
+        }
+        page[8 + 2 * row..][..2].copy_from_slice(&(at as u16).to_be_bytes());
+    }
+    let first = (4096 - CELL * cells) as u16;
+    page[5..7].copy_from_slice(&first.to_be_bytes());
+    page
+}
+
+/// A table of numbers that only grows is not learned over and over; one whose numbers have changed is, and one of two kinds, and text.
+#[test]
+fn a_trial_tells_whether_a_lesson_may_bring_something() {
+    let lesson = |page: fn(u64, u64) -> Vec<u8>, kind: u64, next: &dyn Fn(u64) -> Vec<u8>| {
+        let mut learner = Learner::new();
+        let mut show = |learner: &mut Learner, page: &[u8]| {
+            learner.observe(Family::of(page), page);
+        };
+        for n in 0..FIRST_PAGES {
+            show(&mut learner, &page(kind, n));
+        }
+        assert_eq!(teach(&mut learner, 1).len(), 1, "the first lesson");
+        let mut n = FIRST_PAGES;
+        loop {
+            show(&mut learner, &next(n));
+            if let Some(lesson) = learner.due() {
+                break lesson;
+            }
+            n += 1;
+            assert!(n < 4000, "it has grown by more than enough");
+        }
+    };
+    let promising = |lesson: &Lesson| {
+        let all: Vec<&[u8]> = lesson.samples.iter().map(Vec::as_slice).collect();
+        lesson.may_bring_something(&all, &all)
+    };
+    let grown = lesson(numbers, 0, &|n| numbers(0, n));
+    assert!(!grown.is_first() && !promising(&grown));
+    assert_eq!(grown.train(), []);
+    let changed = lesson(numbers, 0, &|n| numbers(1, n));
+    assert!(promising(&changed));
+    assert_eq!(changed.train().len(), 1);
+    let two = lesson(numbers, 0, &|n| numbers(n / 5 % 2, n));
+    assert!(promising(&two));
+    assert!(!two.train().is_empty());
+    let text = lesson(rows, 0, &|n| rows(0, n));
+    assert!(promising(&text));
+}

@@ -1,0 +1,54 @@
+//! A trial: whether a later lesson may bring something, found out from a few pages.
+//!
+//! A family is taught again when it has grown or drifted (see `pupil`), and mostly it learns what it knew: a table of numbers that only become larger,
+//! for one. Such a lesson takes as long as encoding a thousand pages. Where all that is known of a family are numbers, a few pages tell whether
+//! others would do better by now; text is different, for its symbols and dictionaries become better the more of it is seen.
+
+use std::sync::Arc;
+
+use super::super::{CodecId, Dictionary};
+use super::clusters;
+use super::lesson::{Lesson, headers};
+use densite_typed::Model;
+
+/// Pages that a trial learns from, and as many that it judges by.
+const PAGES: usize = 32;
+/// What a model of so few pages must save. A lesson's own limit is higher, for it knows more.
+const PROMISING: f64 = 0.015;
+
+impl Lesson {
+    /// Whether the whole lesson is worth its time.
+    pub(super) fn may_bring_something(&self, held_out: &[&[u8]], taught: &[&[u8]]) -> bool {
+        let numbers = |d: &Arc<Dictionary>| d.model().is_some_and(Model::is_of_numbers);
+        if taught.len() <= PAGES || !self.current.iter().all(numbers) {
+            return true;
+        }
+        let (taught, held_out) = (some(taught), some(held_out));
+        let reserved = self.terms.reserved;
+        let Some(model) = self.model(&taught).filter(Model::is_of_numbers) else {
+            return true;
+        };
+        let mut new = vec![model];
+        // Tables of one shape are one family, and one model between two of them suits neither.
+        let seed = taught.get(..1).and_then(|one| self.model(one));
+        if let (Some(seed), Some(model)) = (seed, new.first())
+            && let Some((one, other)) = clusters::sides(&taught, model, &seed, reserved)
+        {
+            new.extend([one, other].iter().filter_map(|side| self.model(side)));
+        }
+        let new = new.iter().map(Model::to_bytes);
+        let new: Vec<Dictionary> = new
+            .map(|bytes| Dictionary::new(0, CodecId::TYPED, bytes))
+            .collect();
+        let choice = self.terms.choice;
+        let before = self.judge(&held_out, &[], choice) as f64;
+        let after = self.judge(&held_out, &new, choice) as f64;
+        before - after > (before + headers(held_out.len())) * PROMISING
+    }
+}
+
+/// At most [`PAGES`], evenly.
+fn some<'a>(pages: &[&'a [u8]]) -> Vec<&'a [u8]> {
+    let step = pages.len().div_ceil(PAGES).max(1);
+    pages.iter().step_by(step).copied().collect()
+}
