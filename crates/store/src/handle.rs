@@ -4,6 +4,7 @@ use crate::early::Early;
 use crate::error::{Error, Result};
 use crate::map::tree::LeafMemo;
 use crate::options::Options;
+use crate::passing::Passing;
 use crate::pending::Pending;
 use crate::pool::Pool;
 use crate::readahead::Ahead;
@@ -46,6 +47,7 @@ pub struct Handle {
     fresh: bool,
     pub(crate) leaves: LeafMemo,
     pub(crate) ahead: Ahead,
+    pub(crate) passing: Passing,
     pub(crate) training: Training,
     /// Stored bytes of the frame that was read last; kept to be used again.
     pub(crate) scratch: Vec<u8>,
@@ -73,6 +75,7 @@ impl Handle {
             fresh: false,
             leaves: LeafMemo::default(),
             ahead: Ahead::default(),
+            passing: Passing::default(),
             training: Training::default(),
             scratch: Vec::new(),
         };
@@ -111,6 +114,9 @@ impl Handle {
             // A stronger lock keeps what a weaker one kept.
             self.fresh &= held != Held::Nothing && self.held != Held::Nothing;
             self.held = held;
+            if held == Held::Nothing {
+                self.passing.clear();
+            }
         }
     }
 

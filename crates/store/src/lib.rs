@@ -24,6 +24,7 @@ mod handle;
 mod map;
 mod merge;
 mod options;
+mod passing;
 mod pending;
 pub mod pool;
 mod publish;

@@ -39,6 +39,16 @@ pub(crate) struct Ahead {
     clock: u32,
 }
 
+/// Pages to be read ahead.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Wish {
+    from: u32,
+    /// The one behind the last.
+    to: u32,
+    /// Reads in order that led to it.
+    streak: u32,
+}
+
 /// The last read among some adjacent pages.
 #[derive(Clone, Copy, Default)]
 struct Recent {
@@ -70,8 +80,8 @@ impl Ahead {
         &mut self.recent[i]
     }
 
-    /// Notes a read of `page`; returns the pages to read ahead now, if any, from the first to the one behind the last.
-    fn note(&mut self, page: u32, window: u32) -> Option<(u32, u32)> {
+    /// Notes a read of `page`; returns what to read ahead now, if anything.
+    fn note(&mut self, page: u32, window: u32) -> Option<Wish> {
         self.clock = self.clock.wrapping_add(1);
         let clock = self.clock;
         let follows = |r: &Recent| {
@@ -104,7 +114,11 @@ impl Ahead {
             // Half of the window must be used up before more is asked for, so that requests are long.
             if first <= page.saturating_add(window / 2) {
                 now.next = page.saturating_add(window);
-                wanted = Some((first, now.next));
+                wanted = Some(Wish {
+                    from: first,
+                    to: now.next,
+                    streak: now.streak,
+                });
             }
         }
         let place = self.place(page);
@@ -134,14 +148,18 @@ impl Handle {
         let window = (budget / page_size) as u32;
         if window >= 8
             && self.pool.is_some()
-            && let Some((from, to)) = self.ahead.note(page, window)
+            && let Some(wish) = self.ahead.note(page, window)
         {
-            self.request(shared, from, to, page_size);
+            let asked = wish.to - wish.from;
+            let long = wish.streak as usize > shared.cache.budget() / page_size
+                && (self.passing).room(page, asked, window, self.ahead.clock);
+            self.request(shared, &wish, long, page_size);
         }
     }
 
+    /// Asks for pages ahead; those of a `long` scan do not go to the cache (see [`passing`](crate::passing)).
     #[cold]
-    fn request(&mut self, shared: &Arc<Shared>, from: u32, to: u32, page_size: usize) {
+    fn request(&mut self, shared: &Arc<Shared>, wish: &Wish, long: bool, page_size: usize) {
         let Some(pool) = self.pool.clone() else {
             return;
         };
@@ -150,7 +168,7 @@ impl Handle {
         {
             let state = shared.state.read();
             let last = u32::try_from(state.pages()).unwrap_or(u32::MAX);
-            for page in from..to.min(last.saturating_add(1)) {
+            for page in wish.from..wish.to.min(last.saturating_add(1)) {
                 // What cannot be read now is found out when it is wanted.
                 let Ok(entry) = shared.lookup(&*self.file, &state, page) else {
                     break;
@@ -173,6 +191,24 @@ impl Handle {
             b.1.off == a.1.off || (b.1.off >= end && b.1.off - end <= GAP)
         };
         for cluster in wanted.chunk_by(adjacent) {
+            // The pool takes a few jobs at a time: so few, but enough for all of its threads.
+            let each = (JOB_BYTES / page_size)
+                .max(cluster.len().div_ceil(2 * self.options.threads.max(1)))
+                .max(1);
+            if long {
+                for part in cluster.chunks(each) {
+                    let mut load = self.passing.load();
+                    load.wanted.extend_from_slice(part);
+                    let begin = load.prepare();
+                    let Ok(n) = self.file.read_at(&mut load.stored, begin) else {
+                        return;
+                    };
+                    load.stored.truncate(n);
+                    let clock = self.ahead.clock;
+                    (self.passing).send(load, shared.salt, &dicts, page_size, &pool, clock);
+                }
+                continue;
+            }
             let (Some((_, first)), Some((_, last))) = (cluster.first(), cluster.last()) else {
                 continue;
             };
@@ -183,10 +219,7 @@ impl Handle {
             };
             stored.truncate(n);
             let stored = Arc::new(stored);
-            // The pool takes a few jobs at a time: so few, but enough for all of its threads.
-            let each = (JOB_BYTES / page_size)
-                .max(cluster.len().div_ceil(2 * self.options.threads.max(1)));
-            for part in cluster.chunks(each.max(1)) {
+            for part in cluster.chunks(each) {
                 let base = first.off;
                 let mut items: Vec<Item> = Vec::with_capacity(part.len());
                 for (page, entry) in part {
@@ -270,7 +303,7 @@ mod tests {
         }
         assert!(asked.len() >= 6, "{asked:?}");
         assert!(
-            asked.windows(2).all(|w| w[0].1 == w[1].0),
+            asked.windows(2).all(|w| w[0].to == w[1].from),
             "each page is asked for once: {asked:?}"
         );
     }
