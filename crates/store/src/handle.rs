@@ -1,10 +1,10 @@
 //! One connection's view of a stored file.
 
+use crate::batches::Batches;
 use crate::early::Early;
 use crate::error::{Error, Result};
 use crate::map::tree::LeafMemo;
 use crate::options::Options;
-use crate::passing::Passing;
 use crate::pending::Pending;
 use crate::pool::Pool;
 use crate::readahead::Ahead;
@@ -47,7 +47,7 @@ pub struct Handle {
     fresh: bool,
     pub(crate) leaves: LeafMemo,
     pub(crate) ahead: Ahead,
-    pub(crate) passing: Passing,
+    pub(crate) batches: Batches,
     pub(crate) training: Training,
     /// Stored bytes of the frame that was read last; kept to be used again.
     pub(crate) scratch: Vec<u8>,
@@ -75,7 +75,7 @@ impl Handle {
             fresh: false,
             leaves: LeafMemo::default(),
             ahead: Ahead::default(),
-            passing: Passing::default(),
+            batches: Batches::default(),
             training: Training::default(),
             scratch: Vec::new(),
         };
@@ -115,7 +115,7 @@ impl Handle {
             self.fresh &= held != Held::Nothing && self.held != Held::Nothing;
             self.held = held;
             if held == Held::Nothing {
-                self.passing.clear();
+                self.batches.clear();
             }
         }
     }

@@ -7,6 +7,7 @@
 
 mod again;
 mod append;
+mod batches;
 mod bytes;
 pub mod cache;
 mod chain;
@@ -24,7 +25,6 @@ mod handle;
 mod map;
 mod merge;
 mod options;
-mod passing;
 mod pending;
 pub mod pool;
 mod publish;

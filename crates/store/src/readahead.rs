@@ -2,13 +2,11 @@
 //!
 //! Only the calling thread touches the file (a host's file object belongs to one connection); the pool decodes.
 
-use crate::cache::Decoded;
+use crate::batches::WINDOWS;
 use crate::handle::Handle;
 use crate::map::Entry;
 use crate::options::Readahead;
-use crate::read::decode_frame_with;
 use crate::shared::Shared;
-use std::collections::HashSet;
 use std::sync::Arc;
 
 /// Reads in order before it counts as a scan.
@@ -131,38 +129,29 @@ impl Ahead {
     }
 }
 
-/// A frame to be decoded by a job.
-struct Item {
-    entry: Entry,
-    first: u32,
-    at: usize,
-}
-
 impl Handle {
     /// Notes a read of a whole page and asks for the ones behind it when that is worth it.
     pub(crate) fn read_ahead(&mut self, shared: &Arc<Shared>, page: u32, page_size: usize) {
         if self.options.readahead == Readahead::Off || self.pending.is_some() {
             return;
         }
-        let budget = AHEAD_BYTES.min(shared.cache.budget() / 4);
+        let budget = AHEAD_BYTES.min(shared.cache.budget() / (2 * WINDOWS));
         let window = (budget / page_size) as u32;
         if window >= 8
             && self.pool.is_some()
             && let Some(wish) = self.ahead.note(page, window)
+            && (self.batches).room(page, wish.to - wish.from, window, self.ahead.clock)
         {
-            let asked = wish.to - wish.from;
-            let long = wish.streak as usize > shared.cache.budget() / page_size
-                && (self.passing).room(page, asked, window, self.ahead.clock);
-            self.request(shared, &wish, long, page_size);
+            self.request(shared, &wish, page_size);
         }
     }
 
-    /// Asks for pages ahead; those of a `long` scan do not go to the cache (see [`passing`](crate::passing)).
     #[cold]
-    fn request(&mut self, shared: &Arc<Shared>, wish: &Wish, long: bool, page_size: usize) {
+    fn request(&mut self, shared: &Arc<Shared>, wish: &Wish, page_size: usize) {
         let Some(pool) = self.pool.clone() else {
             return;
         };
+        let keep = wish.streak as usize <= shared.cache.budget() / page_size;
         let mut wanted: Vec<(u32, Entry)> = Vec::new();
         let mut dicts = std::collections::HashMap::new();
         {
@@ -195,87 +184,16 @@ impl Handle {
             let each = (JOB_BYTES / page_size)
                 .max(cluster.len().div_ceil(2 * self.options.threads.max(1)))
                 .max(1);
-            if long {
-                for part in cluster.chunks(each) {
-                    let mut load = self.passing.load();
-                    load.wanted.extend_from_slice(part);
-                    let begin = load.prepare();
-                    let Ok(n) = self.file.read_at(&mut load.stored, begin) else {
-                        return;
-                    };
-                    load.stored.truncate(n);
-                    let clock = self.ahead.clock;
-                    (self.passing).send(load, shared.salt, &dicts, page_size, &pool, clock);
-                }
-                continue;
-            }
-            let (Some((_, first)), Some((_, last))) = (cluster.first(), cluster.last()) else {
-                continue;
-            };
-            let span = (last.off + u64::from(last.len) - first.off) as usize;
-            let mut stored = vec![0; span];
-            let Ok(n) = self.file.read_at(&mut stored, first.off) else {
-                return;
-            };
-            stored.truncate(n);
-            let stored = Arc::new(stored);
             for part in cluster.chunks(each) {
-                let base = first.off;
-                let mut items: Vec<Item> = Vec::with_capacity(part.len());
-                for (page, entry) in part {
-                    let first = page - u32::from(entry.slot);
-                    if items.last().is_none_or(|i| i.entry.off != entry.off) {
-                        items.push(Item {
-                            entry: *entry,
-                            first,
-                            at: (entry.off - base) as usize,
-                        });
-                    }
-                }
-                // Only pages whose newest frame this is: others of a run may be stale, under the same version.
-                let keys: Vec<(u32, u64)> = part.iter().map(|(p, e)| (*p, e.version)).collect();
-                let wanted: HashSet<(u32, u64)> = part.iter().map(|(p, e)| (*p, e.off)).collect();
-                let (salt, stored, dicts) = (shared.salt, Arc::clone(&stored), Arc::clone(&dicts));
-                shared.cache.read_ahead(&pool, &keys, move || {
-                    let mut out = Vec::with_capacity(items.len());
-                    for item in items {
-                        let e = item.entry;
-                        let mut raw = vec![0u8; page_size << e.run_log2].into_boxed_slice();
-                        let bytes = stored.get(item.at..).unwrap_or_default();
-                        let bytes = bytes.get(..e.len as usize).unwrap_or(bytes);
-                        let dict = dicts.get(&e.model).map(|d| &**d);
-                        if decode_frame_with(
-                            salt,
-                            dict,
-                            item.first + u32::from(e.slot),
-                            &e,
-                            page_size,
-                            bytes,
-                            &mut raw,
-                        )
-                        .is_err()
-                        {
-                            continue;
-                        }
-                        if e.run_log2 == 0 {
-                            out.push(Decoded {
-                                page: item.first,
-                                version: e.version,
-                                bytes: raw,
-                            });
-                        } else {
-                            let pages = (item.first..)
-                                .zip(raw.chunks_exact(page_size))
-                                .filter(|(p, _)| wanted.contains(&(*p, e.off)));
-                            out.extend(pages.map(|(page, b)| Decoded {
-                                page,
-                                version: e.version,
-                                bytes: b.into(),
-                            }));
-                        }
-                    }
-                    out
-                });
+                let mut load = self.batches.load();
+                load.wanted.extend_from_slice(part);
+                let begin = load.prepare();
+                let Ok(n) = self.file.read_at(&mut load.stored, begin) else {
+                    return;
+                };
+                load.stored.truncate(n);
+                let note = (self.ahead.clock, keep);
+                (self.batches).send(load, shared.salt, &dicts, page_size, &pool, note);
             }
         }
     }

@@ -1,14 +1,14 @@
-//! Pages of long scans, which pass the cache by.
+//! Pages that were read ahead: a handle's own, in batches, until the scan that they are for comes by.
 //!
-//! Once a scan has read more than the whole cache holds, keeping its pages is of no use: each would be thrown out before anybody comes
-//! back to it, and until then it would have been 64 MiB of memory to write through, zeroed, allocated and freed page by page, and the
-//! pages of the scan's beginning would be lost as well. So what such a scan reads ahead belongs to its handle alone: the pool
-//! decodes it, a batch of pages in one job, into a few buffers that are used again and again and so stay in the processor's cache.
+//! The pool decodes a batch in one job, into buffers that are used again and again and so stay in the processor's cache: nothing is
+//! allocated, zeroed or freed for a page. A page goes to the cache that all handles share when it is wanted, not before, and not
+//! if its scan has read more than the whole cache holds: then it would be thrown out before anybody comes back to it, and would throw
+//! out the pages of the scan's beginning, which somebody may find who begins again.
 //!
 //! Invariants:
 //! - a page is handed out only for the number and version that it was decoded and verified as, so nothing here is ever out of date;
 //! - what did not decode is not here: whoever wants it decodes it for itself and sees why;
-//! - at most two windows of reading ahead are held, and nothing without a lock on the file (where there are locks).
+//! - at most [`WINDOWS`] windows of reading ahead are held, and nothing once the lock on the file is given up (where there are locks).
 
 use crate::codec::Dictionary;
 use crate::map::Entry;
@@ -17,8 +17,10 @@ use crate::read::decode_frame_with;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// A batch that was not begun to be used up within so many reads of its handle belongs to a scan that ended.
+/// A batch that was asked for so many reads of its handle ago belongs to a scan that ended.
 const STALE: u32 = 1 << 14;
+/// Windows that may be held: so many scans of one handle are read ahead at once.
+pub(crate) const WINDOWS: usize = 4;
 
 /// Frames to be decoded, and the pages once they are. Its buffers are used again.
 #[derive(Default)]
@@ -43,12 +45,7 @@ impl Load {
     }
 
     /// Verifies and decodes all frames.
-    fn decode(
-        &mut self,
-        salt: u64,
-        dicts: &HashMap<u32, Arc<Dictionary>>,
-        page_size: usize,
-    ) {
+    fn decode(&mut self, salt: u64, dicts: &HashMap<u32, Arc<Dictionary>>, page_size: usize) {
         let begin = self.wanted.first().map_or(0, |(_, e)| e.off);
         self.raw.resize(self.wanted.len() * page_size, 0);
         let mut raw = self.raw.chunks_exact_mut(page_size);
@@ -105,17 +102,19 @@ struct Batch {
     pages: usize,
     /// When it was asked for, by the handle's count of reads.
     asked: u32,
+    /// Whether its pages are to go to the cache when they are wanted.
+    keep: bool,
     body: Body,
 }
 
-/// What one handle has read ahead of its long scans.
+/// What one handle has read ahead.
 #[derive(Default)]
-pub(crate) struct Passing {
+pub(crate) struct Batches {
     batches: Vec<Batch>,
     spare: Vec<Load>,
 }
 
-impl Passing {
+impl Batches {
     /// Drops batches that the scan at `page` has behind itself and those of scans that ended; whether `pages` more may be held then.
     pub(crate) fn room(&mut self, page: u32, pages: u32, window: u32, clock: u32) -> bool {
         let mut at = 0;
@@ -128,7 +127,7 @@ impl Passing {
             }
         }
         let held: usize = self.batches.iter().map(|b| b.pages).sum();
-        held + pages as usize <= 2 * window as usize
+        held + pages as usize <= WINDOWS * window as usize
     }
 
     /// Buffers for another batch.
@@ -146,7 +145,7 @@ impl Passing {
         dicts: &Arc<HashMap<u32, Arc<Dictionary>>>,
         page_size: usize,
         pool: &Pool,
-        clock: u32,
+        (clock, keep): (u32, bool),
     ) {
         let (Some((first, _)), Some((last, _))) = (load.wanted.first(), load.wanted.last()) else {
             return;
@@ -163,20 +162,18 @@ impl Passing {
             last,
             pages,
             asked: clock,
+            keep,
             body: Body::Coming(task),
         });
     }
 
-    /// Copies a page into `out` if it is here in that version. Waits for it if it is on its way; decodes its batch if nobody has begun to.
-    pub(crate) fn get(&mut self, page: u32, version: u64, out: &mut [u8]) -> bool {
+    /// Copies a page into `out` if it is here in that version, and tells whether it is to go to the cache. Waits for it if it is on its
+    /// way; decodes its batch if nobody has begun to.
+    pub(crate) fn get(&mut self, page: u32, version: u64, out: &mut [u8]) -> Option<bool> {
         let holds = |b: &Batch| b.first <= page && page <= b.last;
-        let Some(at) = self.batches.iter().position(holds) else {
-            return false;
-        };
-        let Some(batch) = self.batches.get_mut(at) else {
-            return false;
-        };
-        if let Body::Coming(_) = batch.body
+        let at = self.batches.iter().position(holds)?;
+        let batch = self.batches.get_mut(at)?;
+        if matches!(batch.body, Body::Coming(_))
             && let Body::Coming(task) = std::mem::replace(&mut batch.body, Body::Lost)
             && let Some(load) = task.wait()
         {
@@ -186,10 +183,10 @@ impl Passing {
             Body::Here(load) => load.page(page, version, out.len()),
             _ => None,
         };
-        let found = bytes.is_some();
-        if let Some(bytes) = bytes {
+        let found = bytes.map(|bytes| {
             out.copy_from_slice(bytes);
-        }
+            batch.keep
+        });
         if page == batch.last {
             self.retire(at);
         }
@@ -205,12 +202,9 @@ impl Passing {
 
     /// Drops everything, buffers too.
     pub(crate) fn clear(&mut self) {
-        *self = Passing::default();
-    }
-
-    /// Pages that are here or on their way.
-    #[cfg(test)]
-    pub(crate) fn pages(&self) -> usize {
-        self.batches.iter().map(|b| b.pages).sum()
+        *self = Batches::default();
     }
 }
+
+#[cfg(test)]
+mod tests;
