@@ -22,6 +22,9 @@ const STALE: u32 = 1 << 14;
 /// Windows that may be held: so many scans of one handle are read ahead at once.
 pub(crate) const WINDOWS: usize = 4;
 
+/// Buffers kept for reuse.
+const SPARE: usize = 16;
+
 /// Frames to be decoded, and the pages once they are. Its buffers are used again.
 #[derive(Default)]
 pub(crate) struct Load {
@@ -195,7 +198,9 @@ impl Batches {
 
     /// Drops a batch and keeps its buffers.
     fn retire(&mut self, at: usize) {
-        if let Body::Here(load) = self.batches.remove(at).body {
+        if let Body::Here(load) = self.batches.remove(at).body
+            && self.spare.len() < SPARE
+        {
             self.spare.push(load);
         }
     }

@@ -39,7 +39,7 @@ fn scan(handle: &mut Handle) -> usize {
         assert!(got == bytes(number), "page {}", number + 1);
         let held = &handle.batches;
         most = most.max(held.batches.iter().map(|b| b.pages).sum());
-        assert!(held.spare.len() <= 16, "buffers are used again");
+        assert!(held.spare.len() <= SPARE, "buffers are used again");
     }
     most
 }
