@@ -1,5 +1,6 @@
 //! One connection's view of a stored file.
 
+use crate::batches::Batches;
 use crate::early::Early;
 use crate::error::{Error, Result};
 use crate::map::tree::LeafMemo;
@@ -46,6 +47,7 @@ pub struct Handle {
     fresh: bool,
     pub(crate) leaves: LeafMemo,
     pub(crate) ahead: Ahead,
+    pub(crate) batches: Batches,
     pub(crate) training: Training,
     /// Stored bytes of the frame that was read last; kept to be used again.
     pub(crate) scratch: Vec<u8>,
@@ -73,6 +75,7 @@ impl Handle {
             fresh: false,
             leaves: LeafMemo::default(),
             ahead: Ahead::default(),
+            batches: Batches::default(),
             training: Training::default(),
             scratch: Vec::new(),
         };
@@ -111,6 +114,9 @@ impl Handle {
             // A stronger lock keeps what a weaker one kept.
             self.fresh &= held != Held::Nothing && self.held != Held::Nothing;
             self.held = held;
+            if held == Held::Nothing {
+                self.batches.clear();
+            }
         }
     }
 

@@ -7,6 +7,7 @@
 
 mod again;
 mod append;
+mod batches;
 mod bytes;
 pub mod cache;
 mod chain;

@@ -169,8 +169,12 @@ impl Pool {
                 }
             }
         }
+        // Waking costs a call of the system even where nobody waits; a thread that is busy looks at the queue by itself.
+        let waits = state.idle > 0;
         drop(state);
-        self.core.work.notify_one();
+        if waits {
+            self.core.work.notify_one();
+        }
         Ok(())
     }
 

@@ -169,8 +169,14 @@ impl Handle {
         let whole = at == 0 && out.len() == page_size;
         if whole {
             self.read_ahead(shared, page, page_size);
+            if let Some(keep) = self.batches.get(page, entry.version, out) {
+                if keep {
+                    shared.cache.insert_copy(page, entry.version, out);
+                }
+                return Ok(());
+            }
         }
-        if shared.cache.get_or_wait(page, entry.version, out, at) {
+        if shared.cache.get_into(page, entry.version, out, at) {
             return Ok(());
         }
         let mut stored = std::mem::take(&mut self.scratch);

@@ -2,13 +2,11 @@
 //!
 //! Only the calling thread touches the file (a host's file object belongs to one connection); the pool decodes.
 
-use crate::cache::Decoded;
+use crate::batches::WINDOWS;
 use crate::handle::Handle;
 use crate::map::Entry;
 use crate::options::Readahead;
-use crate::read::decode_frame_with;
 use crate::shared::Shared;
-use std::collections::HashSet;
 use std::sync::Arc;
 
 /// Reads in order before it counts as a scan.
@@ -37,6 +35,16 @@ pub(crate) struct Ahead {
     recent: Box<[Recent; PLACES]>,
     /// Reads so far.
     clock: u32,
+}
+
+/// Pages to be read ahead.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Wish {
+    from: u32,
+    /// The one behind the last.
+    to: u32,
+    /// Reads in order that led to it.
+    streak: u32,
 }
 
 /// The last read among some adjacent pages.
@@ -70,8 +78,8 @@ impl Ahead {
         &mut self.recent[i]
     }
 
-    /// Notes a read of `page`; returns the pages to read ahead now, if any, from the first to the one behind the last.
-    fn note(&mut self, page: u32, window: u32) -> Option<(u32, u32)> {
+    /// Notes a read of `page`; returns what to read ahead now, if anything.
+    fn note(&mut self, page: u32, window: u32) -> Option<Wish> {
         self.clock = self.clock.wrapping_add(1);
         let clock = self.clock;
         let follows = |r: &Recent| {
@@ -104,7 +112,11 @@ impl Ahead {
             // Half of the window must be used up before more is asked for, so that requests are long.
             if first <= page.saturating_add(window / 2) {
                 now.next = page.saturating_add(window);
-                wanted = Some((first, now.next));
+                wanted = Some(Wish {
+                    from: first,
+                    to: now.next,
+                    streak: now.streak,
+                });
             }
         }
         let place = self.place(page);
@@ -117,40 +129,35 @@ impl Ahead {
     }
 }
 
-/// A frame to be decoded by a job.
-struct Item {
-    entry: Entry,
-    first: u32,
-    at: usize,
-}
-
 impl Handle {
     /// Notes a read of a whole page and asks for the ones behind it when that is worth it.
     pub(crate) fn read_ahead(&mut self, shared: &Arc<Shared>, page: u32, page_size: usize) {
         if self.options.readahead == Readahead::Off || self.pending.is_some() {
             return;
         }
-        let budget = AHEAD_BYTES.min(shared.cache.budget() / 4);
+        let budget = AHEAD_BYTES.min(shared.cache.budget() / (2 * WINDOWS));
         let window = (budget / page_size) as u32;
         if window >= 8
             && self.pool.is_some()
-            && let Some((from, to)) = self.ahead.note(page, window)
+            && let Some(wish) = self.ahead.note(page, window)
+            && (self.batches).room(page, wish.to - wish.from, window, self.ahead.clock)
         {
-            self.request(shared, from, to, page_size);
+            self.request(shared, &wish, page_size);
         }
     }
 
     #[cold]
-    fn request(&mut self, shared: &Arc<Shared>, from: u32, to: u32, page_size: usize) {
+    fn request(&mut self, shared: &Arc<Shared>, wish: &Wish, page_size: usize) {
         let Some(pool) = self.pool.clone() else {
             return;
         };
+        let keep = wish.streak as usize <= shared.cache.budget() / page_size;
         let mut wanted: Vec<(u32, Entry)> = Vec::new();
         let mut dicts = std::collections::HashMap::new();
         {
             let state = shared.state.read();
             let last = u32::try_from(state.pages()).unwrap_or(u32::MAX);
-            for page in from..to.min(last.saturating_add(1)) {
+            for page in wish.from..wish.to.min(last.saturating_add(1)) {
                 // What cannot be read now is found out when it is wanted.
                 let Ok(entry) = shared.lookup(&*self.file, &state, page) else {
                     break;
@@ -173,76 +180,20 @@ impl Handle {
             b.1.off == a.1.off || (b.1.off >= end && b.1.off - end <= GAP)
         };
         for cluster in wanted.chunk_by(adjacent) {
-            let (Some((_, first)), Some((_, last))) = (cluster.first(), cluster.last()) else {
-                continue;
-            };
-            let span = (last.off + u64::from(last.len) - first.off) as usize;
-            let mut stored = vec![0; span];
-            let Ok(n) = self.file.read_at(&mut stored, first.off) else {
-                return;
-            };
-            stored.truncate(n);
-            let stored = Arc::new(stored);
             // The pool takes a few jobs at a time: so few, but enough for all of its threads.
             let each = (JOB_BYTES / page_size)
-                .max(cluster.len().div_ceil(2 * self.options.threads.max(1)));
-            for part in cluster.chunks(each.max(1)) {
-                let base = first.off;
-                let mut items: Vec<Item> = Vec::with_capacity(part.len());
-                for (page, entry) in part {
-                    let first = page - u32::from(entry.slot);
-                    if items.last().is_none_or(|i| i.entry.off != entry.off) {
-                        items.push(Item {
-                            entry: *entry,
-                            first,
-                            at: (entry.off - base) as usize,
-                        });
-                    }
-                }
-                // Only pages whose newest frame this is: others of a run may be stale, under the same version.
-                let keys: Vec<(u32, u64)> = part.iter().map(|(p, e)| (*p, e.version)).collect();
-                let wanted: HashSet<(u32, u64)> = part.iter().map(|(p, e)| (*p, e.off)).collect();
-                let (salt, stored, dicts) = (shared.salt, Arc::clone(&stored), Arc::clone(&dicts));
-                shared.cache.read_ahead(&pool, &keys, move || {
-                    let mut out = Vec::with_capacity(items.len());
-                    for item in items {
-                        let e = item.entry;
-                        let mut raw = vec![0u8; page_size << e.run_log2].into_boxed_slice();
-                        let bytes = stored.get(item.at..).unwrap_or_default();
-                        let bytes = bytes.get(..e.len as usize).unwrap_or(bytes);
-                        let dict = dicts.get(&e.model).map(|d| &**d);
-                        if decode_frame_with(
-                            salt,
-                            dict,
-                            item.first + u32::from(e.slot),
-                            &e,
-                            page_size,
-                            bytes,
-                            &mut raw,
-                        )
-                        .is_err()
-                        {
-                            continue;
-                        }
-                        if e.run_log2 == 0 {
-                            out.push(Decoded {
-                                page: item.first,
-                                version: e.version,
-                                bytes: raw,
-                            });
-                        } else {
-                            let pages = (item.first..)
-                                .zip(raw.chunks_exact(page_size))
-                                .filter(|(p, _)| wanted.contains(&(*p, e.off)));
-                            out.extend(pages.map(|(page, b)| Decoded {
-                                page,
-                                version: e.version,
-                                bytes: b.into(),
-                            }));
-                        }
-                    }
-                    out
-                });
+                .max(cluster.len().div_ceil(2 * self.options.threads.max(1)))
+                .max(1);
+            for part in cluster.chunks(each) {
+                let mut load = self.batches.load();
+                load.wanted.extend_from_slice(part);
+                let begin = load.prepare();
+                let Ok(n) = self.file.read_at(&mut load.stored, begin) else {
+                    return;
+                };
+                load.stored.truncate(n);
+                let note = (self.ahead.clock, keep);
+                (self.batches).send(load, shared.salt, &dicts, page_size, &pool, note);
             }
         }
     }
@@ -270,7 +221,7 @@ mod tests {
         }
         assert!(asked.len() >= 6, "{asked:?}");
         assert!(
-            asked.windows(2).all(|w| w[0].1 == w[1].0),
+            asked.windows(2).all(|w| w[0].to == w[1].from),
             "each page is asked for once: {asked:?}"
         );
     }

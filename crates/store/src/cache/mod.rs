@@ -5,18 +5,14 @@
 //! and copy, so that readers do not wait for each other or count references. Which page goes when the budget is full is the
 //! shard's affair (see `shard`): a scan does not flush what is read often.
 //!
-//! Reading ahead: [`Cache::read_ahead`] hands a decoding job to the pool and notes for each of its pages that
-//! it is on its way; [`Cache::get_or_wait`] then waits for such a page, or does the job itself when no thread has begun it.
-//!
 //! Invariants: a lookup gives the bytes that were inserted for that page and version, or nothing; the budget is kept
-//! after every call; no lock is held while a page is decoded.
+//! after every call.
 
 mod shard;
 
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crate::pool::{Pool, Task};
 use shard::Shard;
 
 /// Shards of a cache that is large enough.
@@ -25,33 +21,12 @@ const SHARDS: usize = 16;
 /// A cache smaller than this is not cut into shards: they would be too small for large pages.
 const SHARDED_MIN: usize = 8 << 20;
 
-/// A decoded page, as a read-ahead job hands it over.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Decoded {
-    /// Its number.
-    pub page: u32,
-    /// Its version.
-    pub version: u64,
-    /// Its bytes, the whole page.
-    pub bytes: Box<[u8]>,
-}
-
-/// A decoding job under way, as the pages it will yield point to it.
-struct Inflight {
-    /// Tells it from every other one of this cache.
-    number: u64,
-    task: Task<()>,
-}
-
 /// The cache. See the module's documentation.
 pub struct Cache {
     shards: [Mutex<Shard>; SHARDS],
     /// Shards in use: [`SHARDS`] or 1.
     used: AtomicUsize,
     budget: AtomicUsize,
-    next_inflight: AtomicU64,
-    /// Jobs of read-ahead that have not ended.
-    ahead: AtomicUsize,
 }
 
 impl Cache {
@@ -61,8 +36,6 @@ impl Cache {
             shards: std::array::from_fn(|_| Mutex::new(Shard::new())),
             used: AtomicUsize::new(1),
             budget: AtomicUsize::new(0),
-            next_inflight: AtomicU64::new(1),
-            ahead: AtomicUsize::new(0),
         };
         cache.set_budget(budget);
         cache
@@ -96,11 +69,6 @@ impl Cache {
         self.shards.iter().map(|shard| lock(shard).pages()).sum()
     }
 
-    /// Jobs of read-ahead under way.
-    pub fn ahead(&self) -> usize {
-        self.ahead.load(Ordering::Relaxed)
-    }
-
     fn shard(&self, page: u32) -> MutexGuard<'_, Shard> {
         let used = self.used.load(Ordering::Relaxed);
         // `used` is a power of two not above the number of shards.
@@ -113,30 +81,14 @@ impl Cache {
         self.shard(page).get(page, version, out, offset)
     }
 
-    /// The same, and waits for a page that is being read ahead; does that job itself when no thread has begun it.
-    pub fn get_or_wait(&self, page: u32, version: u64, out: &mut [u8], offset: usize) -> bool {
-        let inflight = {
-            let mut shard = self.shard(page);
-            if shard.get(page, version, out, offset) {
-                return true;
-            }
-            match shard.inflight.get(&(page, version)) {
-                Some(inflight) => Arc::clone(inflight),
-                None => return false,
-            }
-        };
-        inflight.task.join() && self.get_into(page, version, out, offset)
-    }
-
-    /// Whether the page is here or on its way. Does not count as wanting it.
+    /// Whether the page is here. Does not count as wanting it.
     pub fn contains(&self, page: u32, version: u64) -> bool {
-        let shard = self.shard(page);
-        shard.contains(page, version) || shard.inflight.contains_key(&(page, version))
+        self.shard(page).contains(page, version)
     }
 
     /// Puts a whole page in. Older versions of it go; what is here already stays.
     pub fn insert(&self, page: u32, version: u64, bytes: Box<[u8]>) {
-        self.shard(page).insert(page, version, bytes, false);
+        self.shard(page).insert(page, version, bytes);
     }
 
     /// Puts a copy of a whole page in, in a buffer of a page that was thrown out where there is one.
@@ -149,7 +101,7 @@ impl Cache {
             }
             None => bytes.into(),
         };
-        shard.insert(page, version, copy, false);
+        shard.insert(page, version, copy);
     }
 
     /// Takes a page out, in all versions.
@@ -157,94 +109,10 @@ impl Cache {
         self.shard(page).remove_where(page, |_| true);
     }
 
-    /// Takes everything out. Jobs under way go on.
+    /// Takes everything out.
     pub fn clear(&self) {
         for shard in &self.shards {
             lock(shard).clear();
-        }
-    }
-
-    /// Has `job` decode pages on the pool, into this cache. `keys` are the pages (number, version) that it will yield. Does nothing and
-    /// returns false when all of them are here or on their way, or when the pool is busy: a reader has better things to do
-    /// than to read ahead in line. A job that fails yields nothing; who waited then decodes for itself and sees why.
-    pub fn read_ahead(
-        self: &Arc<Self>,
-        pool: &Pool,
-        keys: &[(u32, u64)],
-        job: impl FnOnce() -> Vec<Decoded> + Send + 'static,
-    ) -> bool {
-        if keys
-            .iter()
-            .all(|&(page, version)| self.contains(page, version))
-        {
-            return false;
-        }
-        let number = self.next_inflight.fetch_add(1, Ordering::Relaxed);
-        self.ahead.fetch_add(1, Ordering::Relaxed);
-        let landing = Landing {
-            cache: Arc::downgrade(self),
-            number,
-            keys: keys.to_vec(),
-        };
-        let task = Task::lazy(move || {
-            // Also when the job panics, its pages stop being on their way.
-            let landing = landing;
-            let pages = job();
-            if let Some(cache) = landing.cache.upgrade() {
-                for Decoded {
-                    page,
-                    version,
-                    bytes,
-                } in pages
-                {
-                    cache.shard(page).insert(page, version, bytes, true);
-                }
-            }
-        });
-        let inflight = Arc::new(Inflight { number, task });
-        for &(page, version) in keys {
-            let mut shard = self.shard(page);
-            if !shard.contains(page, version) {
-                shard
-                    .inflight
-                    .entry((page, version))
-                    .or_insert_with(|| Arc::clone(&inflight));
-            }
-        }
-        let taken = inflight.task.offer(pool);
-        if !taken {
-            self.land(number, keys);
-        }
-        taken
-    }
-
-    /// Forgets that the pages `keys` are on their way by job `number`.
-    fn land(&self, number: u64, keys: &[(u32, u64)]) {
-        for key in keys {
-            let mut shard = self.shard(key.0);
-            let gone = match shard.inflight.get(key) {
-                Some(inflight) if inflight.number == number => shard.inflight.remove(key),
-                _ => None,
-            };
-            drop(shard);
-            // The last owner of a job drops what it holds, this one's `Landing` too: not under the lock.
-            drop(gone);
-        }
-    }
-}
-
-/// Held by a read-ahead job; when it is dropped, the job is over, whatever became of it.
-struct Landing {
-    cache: Weak<Cache>,
-    number: u64,
-    keys: Vec<(u32, u64)>,
-}
-
-impl Drop for Landing {
-    fn drop(&mut self) {
-        if let Some(cache) = self.cache.upgrade() {
-            cache.land(self.number, &self.keys);
-            cache.ahead.fetch_sub(1, Ordering::Relaxed);
         }
     }
 }

@@ -11,9 +11,6 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasherDefault, Hasher};
-use std::sync::Arc;
-
-use super::Inflight;
 
 /// What an entry weighs beyond its bytes: its place in the tables and the allocator's own.
 const ENTRY_BYTES: usize = 112;
@@ -70,8 +67,6 @@ struct Entry {
     place: Place,
     /// How often it was wanted since it entered the queue, up to [`WANTED_MAX`].
     wanted: u8,
-    /// Read ahead and not wanted yet: being wanted for the first time is what it was read for.
-    ahead: bool,
     bytes: Box<[u8]>,
 }
 
@@ -128,8 +123,6 @@ pub(super) struct Shard {
     ghosts: Ghosts,
     budget: usize,
     spare: Vec<Box<[u8]>>,
-    /// Pages that someone is decoding ahead.
-    pub(super) inflight: Map<(u32, u64), Arc<Inflight>>,
 }
 
 impl Shard {
@@ -143,7 +136,6 @@ impl Shard {
             ghosts: Ghosts::default(),
             budget: 0,
             spare: Vec::new(),
-            inflight: Map::default(),
         }
     }
 
@@ -187,9 +179,7 @@ impl Shard {
             return false;
         };
         out.copy_from_slice(part);
-        if entry.ahead {
-            entry.ahead = false;
-        } else if entry.wanted < WANTED_MAX {
+        if entry.wanted < WANTED_MAX {
             entry.wanted += 1;
         }
         true
@@ -202,7 +192,7 @@ impl Shard {
     }
 
     /// Puts a page in; older versions of it go. What is here already stays as it is.
-    pub(super) fn insert(&mut self, page: u32, version: u64, bytes: Box<[u8]>, ahead: bool) {
+    pub(super) fn insert(&mut self, page: u32, version: u64, bytes: Box<[u8]>) {
         let weight = bytes.len() + ENTRY_BYTES;
         if weight > self.budget || self.find(page, version).is_some() {
             return self.reuse(bytes);
@@ -222,7 +212,6 @@ impl Shard {
             older: NONE,
             place,
             wanted: 0,
-            ahead,
             bytes,
         };
         let at = match self.vacant.pop() {
@@ -255,10 +244,8 @@ impl Shard {
     /// Takes everything out.
     pub(super) fn clear(&mut self) {
         let budget = self.budget;
-        let inflight = std::mem::take(&mut self.inflight);
         *self = Shard {
             budget,
-            inflight,
             ..Shard::new()
         };
     }

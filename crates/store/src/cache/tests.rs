@@ -1,7 +1,3 @@
-use std::sync::atomic::AtomicBool;
-use std::sync::mpsc;
-use std::time::{Duration, Instant};
-
 use proptest::prelude::*;
 
 use super::*;
@@ -110,17 +106,10 @@ fn a_scan_does_not_flush_what_is_read_often() {
                 }
             }
         }
-        // A scan ten times as large as the cache, each page wanted once: by the reader who decodes it, or read ahead.
+        // A scan ten times as large as the cache, each page wanted once.
         for page in 0..(budget / 4096 * 10) as u32 {
             let page = 1_000_000 + page;
-            if page % 2 == 0 {
-                put(&cache, page, 1, 4096);
-            } else {
-                cache
-                    .shard(page)
-                    .insert(page, 1, bytes(page, 1, 4096), true);
-                assert!(has(&cache, page, 1, 4096));
-            }
+            put(&cache, page, 1, 4096);
         }
         let left = (0..hot).filter(|page| cache.contains(*page, 1)).count();
         assert!(
@@ -147,155 +136,12 @@ fn a_page_that_comes_back_soon_is_kept() {
     assert!(hits > 480, "{hits} hits in 4800");
 }
 
-/// Waits until `is`, for 20 seconds at most.
-fn eventually(what: &str, is: impl Fn() -> bool) {
-    let until = Instant::now() + Duration::from_secs(20);
-    while !is() {
-        assert!(Instant::now() < until, "{what}");
-        std::thread::sleep(Duration::from_millis(1));
-    }
-}
-
-fn decoded(page: u32) -> Decoded {
-    Decoded {
-        page,
-        version: 1,
-        bytes: bytes(page, 1, 512),
-    }
-}
-
-fn get_or_wait(cache: &Cache, page: u32) -> bool {
-    let mut out = vec![0; 512];
-    let found = cache.get_or_wait(page, 1, &mut out, 0);
-    assert!(!found || out[..] == bytes(page, 1, 512)[..]);
-    found
-}
-
-#[test]
-fn what_is_read_ahead_is_waited_for() {
-    let cache = Arc::new(Cache::new(1 << 20));
-    let pool = Pool::new(1);
-    let (go, wait) = mpsc::channel::<()>();
-    let begun = Arc::new(AtomicBool::new(false));
-    let keys = [(1, 1), (2, 1), (3, 1)];
-    let flag = Arc::clone(&begun);
-    assert!(cache.read_ahead(&pool, &keys, move || {
-        flag.store(true, Ordering::SeqCst);
-        let _ = wait.recv();
-        // Page 3 could not be decoded.
-        vec![decoded(1), decoded(2)]
-    }));
-    assert_eq!(cache.ahead(), 1);
-    assert!(cache.contains(2, 1), "on its way");
-    assert!(!cache.get_into(2, 1, &mut [0; 512], 0), "not here yet");
-    assert!(
-        !cache.read_ahead(&pool, &keys[1..], Vec::new),
-        "on its way already"
-    );
-    eventually("the job begins", || begun.load(Ordering::SeqCst));
-    std::thread::scope(|scope| {
-        let readers: Vec<_> = [1, 2, 3]
-            .map(|page| {
-                scope.spawn({
-                    let cache = &cache;
-                    move || get_or_wait(cache, page)
-                })
-            })
-            .into();
-        std::thread::sleep(Duration::from_millis(20));
-        assert!(
-            readers.iter().all(|reader| !reader.is_finished()),
-            "they wait"
-        );
-        drop(go);
-        let found: Vec<bool> = readers
-            .into_iter()
-            .map(|reader| reader.join().expect("no panic"))
-            .collect();
-        assert_eq!(found, [true, true, false]);
-    });
-    eventually("the job ends", || cache.ahead() == 0);
-    assert!(!cache.contains(3, 1), "no longer on its way");
-    assert!(!get_or_wait(&cache, 4));
-}
-
-/// A pool whose threads are busy until the sender is dropped.
-fn busy_pool() -> (Arc<Pool>, mpsc::Sender<()>) {
-    let pool = Pool::new(1);
-    let (go, wait) = mpsc::channel::<()>();
-    let (begun, begin) = mpsc::channel();
-    let job: crate::pool::Job = Box::new(move || {
-        let _ = begun.send(());
-        let _ = wait.recv();
-    });
-    assert!(pool.submit(job).is_ok());
-    begin.recv().expect("it begins");
-    (pool, go)
-}
-
-#[test]
-fn who_needs_a_page_does_the_job_that_nobody_has_begun() {
-    let cache = Arc::new(Cache::new(1 << 20));
-    let (pool, go) = busy_pool();
-    let here = std::thread::current().id();
-    let keys = [(1, 1), (2, 1)];
-    assert!(cache.read_ahead(&pool, &keys, move || {
-        assert_eq!(std::thread::current().id(), here);
-        vec![decoded(1), decoded(2)]
-    }));
-    assert!(get_or_wait(&cache, 2) && get_or_wait(&cache, 1));
-    assert_eq!(cache.ahead(), 0);
-    drop(go);
-}
-
-#[test]
-fn a_busy_pool_is_not_waited_for() {
-    let cache = Arc::new(Cache::new(1 << 20));
-    let (pool, go) = busy_pool();
-    let mut taken = 0;
-    for page in 0..20 {
-        taken += u32::from(cache.read_ahead(&pool, &[(page, 1)], move || vec![decoded(page)]));
-    }
-    assert_eq!(taken, 4, "what the queue holds");
-    assert_eq!(cache.ahead(), 4);
-    assert!(!cache.contains(19, 1), "not promised");
-    // A cache that goes takes its jobs along.
-    let weak = Arc::downgrade(&cache);
-    drop(cache);
-    assert!(weak.upgrade().is_none());
-    drop(go);
-    eventually("the queue is worked off", || {
-        pool.submit(Box::new(|| ())).is_ok()
-    });
-}
-
-#[test]
-fn a_job_that_panics_or_is_cleared_leaves_no_promise() {
-    let cache = Arc::new(Cache::new(1 << 20));
-    let pool = Pool::new(1);
-    assert!(cache.read_ahead(&pool, &[(1, 1)], || std::panic::panic_any("on purpose")));
-    assert!(!get_or_wait(&cache, 1));
-    eventually("the job ends", || cache.ahead() == 0);
-    assert!(!cache.contains(1, 1));
-    assert!(
-        cache.read_ahead(&pool, &[(1, 1)], || vec![decoded(1)]),
-        "it may be tried again"
-    );
-    cache.clear();
-    eventually("the job ends", || cache.ahead() == 0);
-    // A cache too small for the page: who waits decodes for himself.
-    cache.set_budget(100);
-    cache.read_ahead(&pool, &[(2, 1)], || vec![decoded(2)]);
-    assert!(!get_or_wait(&cache, 2));
-}
-
 #[test]
 fn many_threads_never_see_wrong_bytes() {
-    let cache = Arc::new(Cache::new(200_000));
-    let pool = Pool::new(2);
+    let cache = Cache::new(200_000);
     std::thread::scope(|scope| {
         for t in 0..4u32 {
-            let (cache, pool) = (&cache, &pool);
+            let cache = &cache;
             scope.spawn(move || {
                 let mut x = u64::from(t) + 1;
                 for i in 0..20_000u32 {
@@ -303,14 +149,9 @@ fn many_threads_never_see_wrong_bytes() {
                     let page = (x >> 33) as u32 % 600;
                     match (x >> 60) as u32 {
                         0..=6 => {
-                            get_or_wait(cache, page);
+                            has(cache, page, 1, 512);
                         }
-                        7..=11 => put(cache, page, 1, 512),
-                        12..=13 => {
-                            cache.read_ahead(pool, &[(page, 1), (page + 1, 1)], move || {
-                                vec![decoded(page), decoded(page + 1)]
-                            });
-                        }
+                        7..=13 => put(cache, page, 1, 512),
                         14 => cache.remove_page(page),
                         _ if i % 50 == 0 => {
                             cache.set_budget([100_000, 200_000, 9 << 20][i as usize % 3])
@@ -321,7 +162,6 @@ fn many_threads_never_see_wrong_bytes() {
             });
         }
     });
-    eventually("all jobs end", || cache.ahead() == 0);
     assert!(cache.len_bytes() <= cache.budget());
 }
 

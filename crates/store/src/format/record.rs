@@ -23,7 +23,8 @@
 
 use super::{MAX_COMMIT, MAX_DICT};
 use crate::bytes::{Fields, Put};
-use xxhash_rust::xxh3::{Xxh3, xxh3_64};
+use twox_hash::XxHash3_64;
+use xxhash_rust::xxh3::Xxh3;
 
 /// Length of a record's header in bytes.
 pub(crate) const RECORD_LEN: usize = CHECKED + 8;
@@ -178,13 +179,13 @@ impl Record {
 
 /// The low half of the hash of decoded bytes, as `raw_check` holds it.
 pub(crate) fn raw_check(raw: &[u8]) -> u32 {
-    xxh3_64(raw) as u32
+    XxHash3_64::oneshot(raw) as u32
 }
 
 fn checksum(head: &[u8], payload: &[u8], salt: u64, offset: u64) -> u64 {
     // The header's fields fold into the seed, so that the payload is hashed in one go, which is much faster than a streamed hash.
-    let seed = xxhash_rust::xxh3::xxh3_64_with_seed(head, salt ^ offset);
-    xxhash_rust::xxh3::xxh3_64_with_seed(payload, seed)
+    let seed = XxHash3_64::oneshot_with_seed(salt ^ offset, head);
+    XxHash3_64::oneshot_with_seed(seed, payload)
 }
 
 /// The chain hash: over the previous trailer's hash, the checksums of all records since, and the trailer's own fields.
