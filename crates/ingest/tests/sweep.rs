@@ -1,0 +1,331 @@
+//! Rows that are applied in another order than that of the log: the result is that of the log's order, and whoever reads meanwhile sees all rows, once.
+
+mod common;
+#[path = "common/small.rs"]
+mod small;
+
+use common::{Db, all, create, one, wait};
+use densite_ingest::Sweeps;
+use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
+use rusqlite::Connection;
+use std::time::{Duration, Instant};
+
+/// Sweeps of some hundred rows, with transactions of a few.
+const FEW: Sweeps = Sweeps {
+    least: 40,
+    most: 300,
+    bytes: 1 << 20,
+    together: 20,
+    at_once: 7,
+};
+
+/// A table, and the values of a random row.
+struct Shape {
+    schema: &'static str,
+    columns: fn(&mut StdRng) -> String,
+    /// The key's columns.
+    key: &'static str,
+}
+
+fn text(random: &mut StdRng) -> String {
+    let letter = ["a", "A", "b", "B ", "b", "cc", "Cc", "d  ", "d"][random.random_range(0..9)];
+    format!("'{letter}{}'", random.random_range(0..12))
+}
+
+const SHAPES: [Shape; 6] = [
+    Shape {
+        schema: "CREATE TABLE t(u INTEGER NOT NULL, s INTEGER NOT NULL, v, PRIMARY KEY(u, s)); CREATE INDEX by_s ON t(s)",
+        columns: |r| {
+            format!(
+                "{}, {}, {}",
+                r.random_range(0..30),
+                r.random_range(0..8),
+                r.random_range(0..99)
+            )
+        },
+        key: "u, s",
+    },
+    Shape {
+        schema: "CREATE TABLE t(k TEXT COLLATE NOCASE PRIMARY KEY, v COLLATE NOCASE, x) WITHOUT ROWID; CREATE INDEX by_v ON t(v)",
+        columns: |r| format!("{}, {}, {}", text(r), text(r), r.random_range(0..99)),
+        key: "k",
+    },
+    Shape {
+        schema: "CREATE TABLE t(id INTEGER PRIMARY KEY, a, v, CHECK (v % 9 <> 4)); CREATE INDEX by_a ON t(a); CREATE INDEX by_v ON t(v, a)",
+        columns: |r| {
+            format!(
+                "{}, {}, {}",
+                r.random_range(-80..80),
+                text(r),
+                r.random_range(0..99)
+            )
+        },
+        key: "id",
+    },
+    Shape {
+        schema: "CREATE TABLE t(k TEXT COLLATE RTRIM PRIMARY KEY, v)",
+        columns: |r| format!("{}, {}", text(r), r.random_range(0..99)),
+        key: "k",
+    },
+    Shape {
+        schema: "CREATE TABLE t(k PRIMARY KEY NOT NULL, v, w); CREATE INDEX odd ON t(v + 1); CREATE INDEX by_w ON t(w DESC, v) WHERE w > 3; CREATE INDEX by_v ON t(v)",
+        columns: |r| {
+            let n = r.random_range(0..40);
+            let k = match r.random_range(0..4) {
+                0 => format!("{n}.0"),
+                1 => format!("{n}.5"),
+                2 => format!("x'{n:02x}'"),
+                _ => n.to_string(),
+            };
+            format!("{k}, {}, {}", r.random_range(0..20), r.random_range(0..9))
+        },
+        key: "k",
+    },
+    Shape {
+        schema: "CREATE TABLE t(k TEXT PRIMARY KEY, v REAL); CREATE INDEX by_v ON t(v)",
+        columns: |r| format!("'{}', {}.25", r.random::<u32>(), r.random_range(0..99)),
+        key: "k",
+    },
+];
+
+const POLICIES: [(&str, &str); 4] = [
+    ("abort", "INSERT"),
+    ("ignore", "INSERT OR IGNORE"),
+    ("replace", "REPLACE"),
+    ("'update(v)'", "INSERT"),
+];
+
+/// A random change of the table `t`, as plain SQL says it.
+fn change(random: &mut StdRng, shape: &Shape, verb: &str, update: bool) -> String {
+    let values = (shape.columns)(random);
+    let keys = shape.key.split(", ").count();
+    let key: Vec<&str> = values.split(", ").take(keys).collect();
+    match random.random_range(0..12) {
+        0 => format!("DELETE FROM t WHERE ({}) = ({})", shape.key, key.join(", ")),
+        1 => format!(
+            "UPDATE t SET v = 7 WHERE ({}) = ({})",
+            shape.key,
+            key.join(", ")
+        ),
+        _ if update => format!(
+            "{verb} INTO t VALUES ({values}) ON CONFLICT({}) DO UPDATE SET v = excluded.v",
+            shape.key
+        ),
+        _ => format!("{verb} INTO t VALUES ({values})"),
+    }
+}
+
+/// The same for the ingest table.
+fn through(sql: &str) -> String {
+    let plain = sql.split(" ON CONFLICT").next().unwrap_or_default();
+    plain
+        .replace("INSERT OR IGNORE INTO t ", "INSERT INTO t_in ")
+        .replace("REPLACE INTO t ", "INSERT INTO t_in ")
+        .replace(" INTO t ", " INTO t_in ")
+        .replace(" FROM t ", " FROM t_in ")
+        .replace("UPDATE t ", "UPDATE t_in ")
+}
+
+fn rows(con: &Connection, table: &str) -> Vec<String> {
+    let mut rows = all(con, &format!("SELECT * FROM {table}"));
+    rows.sort_unstable();
+    rows
+}
+
+/// Writes changes to the log; answers those that it has, one for each number, as they will be applied.
+fn log(con: &Connection, shape: &Shape, changes: Vec<String>, what: &str) -> Vec<String> {
+    let (mut logged, count) = (Vec::new(), changes.len());
+    for (i, sql) in changes.into_iter().enumerate() {
+        if i % 10 == 0 {
+            con.execute_batch("BEGIN").expect("begins");
+        }
+        con.execute_batch(&through(&sql))
+            .unwrap_or_else(|e| panic!("{what}: {sql}: {e}"));
+        // What changes nothing that is there is not logged.
+        if con.changes() == 1 {
+            logged.push(whole(con, shape, sql));
+        }
+        if i % 10 == 9 || i + 1 == count {
+            con.execute_batch("COMMIT").expect("commits");
+        }
+    }
+    assert_eq!(
+        one::<i64>(con, "SELECT densite_log_last()"),
+        logged.len() as i64,
+        "{what}"
+    );
+    logged
+}
+
+/// The log has an update's whole row.
+fn whole(con: &Connection, shape: &Shape, sql: String) -> String {
+    let Some(key) = sql.strip_prefix("UPDATE t SET v = 7 ") else {
+        return sql;
+    };
+    let columns: Vec<String> = all(con, "SELECT name FROM pragma_table_info('t')")
+        .into_iter()
+        .filter(|c| !shape.key.split(", ").any(|k| k == c))
+        .collect();
+    let set: Vec<String> = columns
+        .iter()
+        .map(|c| {
+            format!(
+                "{c} = {}",
+                one::<String>(con, &format!("SELECT quote({c}) FROM t_in {key}"))
+            )
+        })
+        .collect();
+    format!("UPDATE t SET {} {key}", set.join(", "))
+}
+
+/// Where a sweep is: `seq`, its last number, places done, and its definition.
+fn place(con: &Connection) -> (i64, i64, i64, Vec<u32>) {
+    let (seq, last, done) = con
+        .query_row(
+            "SELECT seq, sweep_last, sweep_done FROM densite_applied",
+            [],
+            |r| Ok((r.get(0)?, r.get(1)?, r.get(2)?)),
+        )
+        .expect("a position");
+    let blob: Option<Vec<u8>> = con
+        .query_row(
+            "SELECT places FROM densite_sweep WHERE id = (SELECT sweep FROM densite_applied)",
+            [],
+            |r| r.get(0),
+        )
+        .ok();
+    let places = blob.unwrap_or_default();
+    let places = places
+        .chunks(4)
+        .map(|b| u32::from_le_bytes(b.try_into().expect("four bytes")));
+    (seq, last, done, places.collect())
+}
+
+/// A database in memory with the rows that a table of another one has.
+fn copy(con: &Connection, shape: &Shape) -> Connection {
+    let copy = Connection::open_in_memory().expect("opens");
+    copy.execute_batch(shape.schema).expect("the table");
+    let mut from = con.prepare("SELECT * FROM t").expect("reads");
+    let columns = from.column_count();
+    let places = vec!["?"; columns].join(", ");
+    let mut into = copy
+        .prepare(&format!("INSERT INTO t VALUES ({places})"))
+        .expect("an insert");
+    let mut rows = from.query([]).expect("reads");
+    while let Some(row) = rows.next().expect("a row") {
+        let values: Vec<rusqlite::types::Value> =
+            (0..columns).map(|i| row.get(i).expect("a value")).collect();
+        into.execute(rusqlite::params_from_iter(values))
+            .expect("inserts");
+    }
+    drop(into);
+    copy
+}
+
+/// The log from `seq` on, but for what a sweep has done, applied to what the table has.
+fn expected(con: &Connection, shape: &Shape, changes: &[String]) -> Vec<String> {
+    let model = copy(con, shape);
+    let (seq, last, done, places) = place(con);
+    for (number, sql) in (1i64..).zip(changes) {
+        let is_swept = number > seq
+            && number <= last
+            && i64::from(places[usize::try_from(number - seq - 1).expect("a place")]) < done;
+        if number > seq && !is_swept {
+            model.execute_batch(sql).ok();
+        }
+    }
+    rows(&model, "t")
+}
+
+/// The lock, taken when a sweep is between its first and its last transaction; `None` when there is nothing left to apply.
+fn caught(con: &Connection, changes: usize) -> Option<(i64, i64)> {
+    let until = Instant::now() + Duration::from_secs(20);
+    while Instant::now() < until {
+        con.execute_batch("BEGIN IMMEDIATE").expect("the lock");
+        let (seq, _, done, _) = place(con);
+        if done > 0 || seq >= changes as i64 {
+            return (done > 0).then_some((seq, done));
+        }
+        con.execute_batch("ROLLBACK").expect("gives it back");
+    }
+    panic!("nothing is applied");
+}
+
+/// Random changes of each shape, waiting in the log, applied by sweeps; somebody else now and then changes the table itself, or its schema, in the middle. Two readers, that share nothing but
+/// the files, see what the model says at every stage.
+#[test]
+fn a_sweep_does_what_the_log_order_does() {
+    let seed: u64 = rand::random();
+    println!("seed {seed}");
+    let mut random = StdRng::seed_from_u64(seed);
+    let mut caught_up = 0;
+    for (i, shape) in SHAPES.iter().enumerate() {
+        for (policy, verb) in POLICIES {
+            let what = format!("seed {seed}, shape {i}, {policy}");
+            caught_up += run(&mut random, shape, policy, verb, &what);
+        }
+    }
+    assert!(
+        caught_up > 100,
+        "sweeps were seen on their way {caught_up} times"
+    );
+}
+
+fn run(random: &mut StdRng, shape: &Shape, policy: &str, verb: &str, what: &str) -> u64 {
+    let db = Db::new(shape.schema);
+    let con = small::connect(&db.path(), FEW, 0);
+    create(&con, "t", &format!(", on_conflict={policy}")).expect("the ingest table");
+    let other = small::connect(&db.path(), FEW, 1);
+    create(&other, "t", &format!(", on_conflict={policy}")).expect("the ingest table");
+    let plain = Connection::open(db.path()).expect("opens");
+    plain
+        .busy_timeout(Duration::from_secs(10))
+        .expect("a timeout");
+    plain.execute_batch("BEGIN IMMEDIATE").expect("the lock");
+    let changes: Vec<String> = (0..random.random_range(100..500))
+        .map(|_| change(random, shape, verb, policy.contains("update")))
+        .collect();
+    let changes = log(&con, shape, changes, what);
+    let mut end = expected(&plain, shape, &changes);
+    plain.execute_batch("ROLLBACK").expect("gives it back");
+    let mut seen = 0;
+    while caught(&plain, changes.len()).is_some() {
+        seen += 1;
+        let now = expected(&plain, shape, &changes);
+        // What the table will refuse is shown until then.
+        if !shape.schema.contains("CHECK") {
+            assert_eq!(rows(&con, "t_in"), now, "{what}");
+            assert_eq!(rows(&other, "t_in"), now, "{what}, of another process");
+        }
+        assert_eq!(now, end, "{what}: between");
+        match random.random_range(0..4) {
+            // What somebody else does to the table is there at once, and stays.
+            0 => {
+                let sql = change(random, shape, verb, policy.contains("update"));
+                plain.execute_batch(&sql).ok();
+                plain.execute_batch("COMMIT").expect("commits");
+                let _ = plain.execute_batch("BEGIN IMMEDIATE");
+                end = expected(&plain, shape, &changes);
+                plain.execute_batch("ROLLBACK").expect("gives it back");
+            }
+            1 if random.random_range(0..10) == 0 => {
+                let n: u32 = random.random();
+                plain
+                    .execute_batch(&format!(
+                        "CREATE INDEX more_{n} ON t(v); CREATE TABLE more_{n}(x); COMMIT"
+                    ))
+                    .expect("changes");
+            }
+            _ => plain.execute_batch("ROLLBACK").expect("gives it back"),
+        }
+        std::thread::sleep(Duration::from_micros(random.random_range(0..2000)));
+    }
+    plain.execute_batch("ROLLBACK").expect("gives it back");
+    wait(&con);
+    assert_eq!(rows(&con, "t"), end, "{what}: the end");
+    assert_eq!(rows(&other, "t_in"), end, "{what}: the end");
+    assert_eq!(one::<i64>(&con, "SELECT count(*) FROM densite_sweep"), 0);
+    assert_eq!(all(&con, "PRAGMA integrity_check"), ["ok"], "{what}");
+    seen
+}
