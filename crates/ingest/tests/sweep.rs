@@ -20,6 +20,9 @@ const FEW: Sweeps = Sweeps {
     at_once: 4,
 };
 
+/// As [`FEW`], but slower.
+const ONE: Sweeps = Sweeps { at_once: 1, ..FEW };
+
 /// A table, and the values of a random row.
 struct Shape {
     schema: &'static str,
@@ -252,7 +255,7 @@ fn caught(con: &Connection, changes: usize) -> Option<(i64, i64)> {
             return (done > 0).then_some((seq, done));
         }
         con.execute_batch("ROLLBACK").expect("gives it back");
-        std::thread::sleep(Duration::from_micros(100));
+        std::thread::yield_now();
     }
     panic!("nothing is applied");
 }
@@ -331,4 +334,195 @@ fn run(random: &mut StdRng, shape: &Shape, policy: &str, verb: &str, what: &str)
     assert_eq!(one::<i64>(&con, "SELECT count(*) FROM densite_sweep"), 0);
     assert_eq!(all(&con, "PRAGMA integrity_check"), ["ok"], "{what}");
     seen
+}
+
+/// A database with a table and another index, and a log with changes that wait; nothing is applied as long as the lock is held, which the last connection has.
+fn waiting(
+    shape: &Shape,
+    count: usize,
+    random: &mut StdRng,
+) -> (Db, Connection, Connection, Vec<String>) {
+    let db = Db::new(shape.schema);
+    let con = small::connect(&db.path(), ONE, 0);
+    create(&con, "t", ", on_conflict=replace").expect("the ingest table");
+    let plain = Connection::open(db.path()).expect("opens");
+    plain
+        .busy_timeout(Duration::from_secs(10))
+        .expect("a timeout");
+    plain.execute_batch("BEGIN IMMEDIATE").expect("the lock");
+    let changes = (0..count).map(|_| change(random, shape, "REPLACE", false));
+    let changes = log(&con, shape, changes.collect(), "waiting");
+    (db, con, plain, changes)
+}
+
+/// What becomes of the changes that are not applied yet, one after the other; and which of them the table refuses. Everything is taken back.
+fn one_by_one(plain: &Connection, changes: &[String]) -> (Vec<String>, Vec<String>) {
+    let (seq, last, done, places) = place(plain);
+    let mut rejects = all(plain, "SELECT seq FROM densite_rejects");
+    plain.execute_batch("SAVEPOINT model").expect("begins");
+    for (number, sql) in (1i64..).zip(changes).skip_while(|(n, _)| *n <= seq) {
+        let at = usize::try_from(number - seq - 1).expect("a number behind it");
+        if number <= last && i64::from(places[at]) < done {
+            continue;
+        }
+        // Columns that came later have their defaults.
+        let sql = sql.replace("INTO t VALUES", "INTO t(u, s, v) VALUES");
+        let is_done = plain.execute(&sql, []);
+        if is_done.is_err() || sql.starts_with("UPDATE") && is_done == Ok(0) {
+            rejects.push(number.to_string());
+        }
+    }
+    let there: i64 = one(plain, "SELECT count(*) FROM sqlite_schema WHERE name = 't'");
+    let rows = match there {
+        0 => Vec::new(),
+        _ => rows(plain, "t"),
+    };
+    plain
+        .execute_batch("ROLLBACK TO model; RELEASE model")
+        .expect("takes it back");
+    rejects.sort_unstable();
+    (rows, rejects)
+}
+
+/// What makes order matter may come in the middle of a sweep: then what is left of it is applied in the order of the log. So it is when rows cannot be applied any more.
+#[test]
+fn a_schema_that_changes_in_the_middle_leaves_the_order_of_the_log() {
+    let seed: u64 = rand::random();
+    println!("seed {seed}");
+    let mut random = StdRng::seed_from_u64(seed);
+    let stop = "CREATE TRIGGER stop BEFORE INSERT ON t WHEN new.u % 3 = 1 BEGIN SELECT RAISE(ABORT, 'no'); END";
+    let sooner = [
+        "DELETE FROM t WHERE rowid NOT IN (SELECT min(rowid) FROM t GROUP BY s); CREATE UNIQUE INDEX one ON t(s)",
+        "CREATE TABLE seen(n, s); INSERT INTO seen VALUES (0, 0); CREATE TRIGGER look AFTER INSERT ON t BEGIN UPDATE seen SET n = (n * 3 + new.u) % 1000003; UPDATE t SET v = (SELECT n FROM seen) WHERE rowid = new.rowid; END",
+        stop,
+        "ALTER TABLE t RENAME COLUMN v TO other",
+        "ALTER TABLE t ADD COLUMN more DEFAULT 5",
+        "DROP TABLE t; CREATE TABLE t(u, s, v, w, PRIMARY KEY(u, s)) WITHOUT ROWID; CREATE INDEX by_v ON t(v)",
+        "DROP TABLE t",
+    ];
+    for sql in sooner {
+        let (_db, con, plain, changes) = waiting(&SHAPES[0], 500, &mut random);
+        plain.execute_batch("ROLLBACK").expect("gives it back");
+        assert!(
+            caught(&plain, changes.len()).is_some(),
+            "it was over too soon"
+        );
+        plain.execute_batch(sql).expect("changes");
+        let (end, rejects) = one_by_one(&plain, &changes);
+        if sql == stop {
+            // The worker's whole transaction is gone each time.
+            let harder = stop.replace("ABORT", "ROLLBACK");
+            plain
+                .execute_batch(&format!("DROP TRIGGER stop; {harder}"))
+                .expect("changes");
+        }
+        plain.execute_batch("COMMIT").expect("commits");
+        wait(&con);
+        let what = format!("seed {seed}: {sql}");
+        if sql != "DROP TABLE t" {
+            assert_eq!(rows(&plain, "t"), end, "{what}");
+        }
+        let mut found = all(&plain, "SELECT seq FROM densite_rejects");
+        found.sort_unstable();
+        assert_eq!(found, rejects, "{what}");
+    }
+}
+
+/// Not a test by itself: a process that applies what waits, until it is killed.
+#[test]
+fn child() {
+    let Ok(path) = std::env::var("DENSITE_INGEST_SWEEPER") else {
+        return;
+    };
+    let con = small::connect(std::path::Path::new(&path), ONE, 0);
+    create(&con, "t", ", on_conflict=replace").expect("the ingest table");
+    let rows = rows(&con, "t_in");
+    println!("rows {}", rows.join(";"));
+    wait(&con);
+}
+
+/// Processes that apply are killed one after the other in the middle of sweeps; each first reads what its predecessors left.
+#[test]
+fn killed_processes_leave_what_the_next_one_goes_on_with() {
+    let seed: u64 = rand::random();
+    println!("seed {seed}");
+    let mut random = StdRng::seed_from_u64(seed);
+    let (db, con, plain, changes) = waiting(&SHAPES[0], 6000, &mut random);
+    let (end, rejects) = one_by_one(&plain, &changes);
+    // Without a connection that ingests nobody applies.
+    drop(con);
+    plain.execute_batch("ROLLBACK").expect("gives it back");
+    let (mut in_the_middle, mut rounds) = (0, 0);
+    while place(&plain).0 < changes.len() as i64 && rounds < 500 {
+        rounds += 1;
+        let mut child = std::process::Command::new(std::env::current_exe().expect("this program"))
+            .args(["--exact", "child", "--nocapture"])
+            .env("DENSITE_INGEST_SWEEPER", db.path())
+            .stdout(std::process::Stdio::piped())
+            .stderr(std::process::Stdio::null())
+            .spawn()
+            .expect("starts");
+        std::thread::sleep(Duration::from_millis(random.random_range(8..60)));
+        child.kill().expect("kills");
+        let told = child.wait_with_output().expect("is gone").stdout;
+        let told = String::from_utf8_lossy(&told).into_owned();
+        if let Some((_, read)) = told.split_once("rows ")
+            && let Some((read, _)) = read.split_once('\n')
+        {
+            assert_eq!(read, end.join(";"), "seed {seed}");
+        }
+        in_the_middle += u32::from(place(&plain).2 > 0);
+    }
+    println!("{rounds} rounds, {in_the_middle} in the middle of a sweep");
+    assert!(in_the_middle > 2, "{in_the_middle} of {rounds}");
+    assert_eq!(rows(&plain, "t"), end, "seed {seed}");
+    let mut found = all(&plain, "SELECT seq FROM densite_rejects");
+    found.sort_unstable();
+    assert_eq!(found, rejects, "seed {seed}");
+    assert_eq!(all(&plain, "PRAGMA integrity_check"), ["ok"]);
+}
+
+/// Numbers that a sweep has are not given to other rows, though the log that is put back ends before them; and what is not there is not taken for applied.
+#[test]
+fn a_shorter_log_gives_no_number_twice() {
+    let mut random = StdRng::seed_from_u64(1);
+    let (db, con, plain, _) = waiting(&SHAPES[0], 100, &mut random);
+    let aside = db.path().with_extension("aside");
+    let copy = |from: &std::path::Path, to: &std::path::Path| {
+        std::fs::create_dir_all(to).expect("a folder");
+        for entry in std::fs::read_dir(from).expect("a folder") {
+            let entry = entry.expect("an entry");
+            std::fs::copy(entry.path(), to.join(entry.file_name())).expect("copies");
+        }
+    };
+    let shorter: i64 = one(&con, "SELECT densite_log_last()");
+    drop(con);
+    copy(&db.log_dir(), &aside);
+    let con = small::connect(&db.path(), ONE, 0);
+    create(&con, "t", ", on_conflict=replace").expect("the ingest table");
+    for n in 0..200 {
+        con.execute_batch(&format!("INSERT INTO t_in VALUES ({}, 1, 1)", n * 77 % 201))
+            .expect("inserts");
+    }
+    plain.execute_batch("ROLLBACK").expect("gives it back");
+    // A sweep that has numbers beyond the shorter log.
+    let until = Instant::now() + Duration::from_secs(20);
+    let last = loop {
+        assert!(Instant::now() < until, "no such sweep");
+        match caught(&plain, usize::MAX) {
+            Some(_) if place(&plain).1 > shorter => break place(&plain).1,
+            _ => plain.execute_batch("ROLLBACK").expect("gives it back"),
+        }
+    };
+    drop(con);
+    plain.execute_batch("ROLLBACK").expect("gives it back");
+    std::fs::remove_dir_all(db.log_dir()).expect("goes");
+    copy(&aside, &db.log_dir());
+    let con = small::connect(&db.path(), ONE, 0);
+    create(&con, "t", ", on_conflict=replace").expect("the ingest table");
+    con.execute_batch("INSERT INTO t_in VALUES (-5, -5, -5)")
+        .expect("inserts");
+    assert!(one::<i64>(&con, "SELECT densite_last_seq()") > last);
+    wait(&con);
+    assert_eq!(one::<i64>(&con, "SELECT count(*) FROM t WHERE u = -5"), 1);
 }
