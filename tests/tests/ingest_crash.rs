@@ -31,6 +31,7 @@ fn crash(name: &str, under: Under, journal: &'static str, fills: bool, seeds: Ra
         sum.cuts += tally.cuts;
         sum.acknowledged += tally.acknowledged;
         sum.pruned += tally.pruned;
+        sum.swept += tally.swept;
     }
     sum
 }
@@ -41,6 +42,7 @@ fn kept(name: &str, under: Under, journal: &'static str, fills: bool) {
     if number("DENSITE_SEED").is_none() {
         assert!(tally.cuts >= 60 && tally.acknowledged >= 100, "{tally:?}");
         assert!(tally.pruned > 0, "nothing was ever pruned: {tally:?}");
+        assert!(tally.swept > 0, "no sweep was ever cut: {tally:?}");
     }
 }
 

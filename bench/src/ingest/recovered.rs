@@ -40,18 +40,37 @@ pub(super) fn recovered(
         .query_map([before as i64], |row| row.get(0))?
         .collect::<rusqlite::Result<_>>()?;
     let applied = there.len();
-    let (id, seq): ([u8; 16], i64) =
-        con.query_row("SELECT log, seq FROM densite_applied", [], |row| {
-            Ok((row.get(0)?, row.get(1)?))
+    let position = "SELECT log, seq, sweep_last, sweep_done, (SELECT places FROM densite_sweep WHERE densite_sweep.id = sweep) FROM densite_applied";
+    let (id, seq, last, done, places): ([u8; 16], i64, i64, u32, Option<Vec<u8>>) =
+        con.query_row(position, [], |row| {
+            Ok((
+                row.get(0)?,
+                row.get(1)?,
+                row.get(2)?,
+                row.get(3)?,
+                row.get(4)?,
+            ))
         })?;
+    let seq = seq.unsigned_abs();
+    // Of the rows behind `seq` the table has those whose places are done.
+    let places = places.unwrap_or_default();
+    let is_there = |number: u64| {
+        let at = usize::try_from(number - seq - 1).unwrap_or(usize::MAX);
+        let place = places.chunks_exact(4).nth(at);
+        let place = place.and_then(|bytes| bytes.try_into().ok());
+        place.is_some_and(|bytes| u32::from_le_bytes(bytes) < done)
+    };
     let options = Options {
-        above: seq.unsigned_abs(),
+        above: last.unsigned_abs().max(seq),
         ..Options::new(LogId(id))
     };
     let log = Log::open(Arc::new(RealDir::new(beside(file, "-log"))), options)?;
-    let mut reader = log.read_after(seq.unsigned_abs())?;
+    let mut reader = log.read_after(seq)?;
     while let Some(record) = reader.next()? {
         for row in record.skip..record.rows.len() {
+            if is_there(record.first + row as u64) {
+                continue;
+            }
             match record.rows.get(row, 0) {
                 Some(Value::Int(user)) => there.push(user),
                 other => return Err(Failure(format!("the log has {other:?} for a user"))),

@@ -135,7 +135,8 @@ impl Applied {
     pub(super) fn now(&self) -> Result<u64> {
         let seq: i64 = self
             .0
-            .prepare_cached("SELECT seq FROM densite_applied")?
+            // Those behind `seq` that are applied in another order.
+            .prepare_cached("SELECT seq + sweep_done FROM densite_applied")?
             .query_row([], |row| row.get(0))?;
         Ok(seq.unsigned_abs())
     }

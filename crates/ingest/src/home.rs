@@ -117,7 +117,7 @@ impl Home {
                 Some(id) => id,
                 None => LogId::random().map_err(failed)?,
             };
-            match Home::get(place, Position { id, seq: 0 }, true) {
+            match Home::get(place, Position::at(id, 0), true) {
                 Ok(home) if home.log.last().map_err(failed)? == 0 => return Ok(home),
                 Ok(_) => {
                     return Err(refused(format!(
@@ -170,7 +170,7 @@ impl Home {
         let dir = place.log_dir();
         let mut options = place.medium.options(position.id);
         options.create = create;
-        options.above = position.seq;
+        options.above = position.end();
         let log = match Log::open(place.medium.dir(&dir), options) {
             Ok(log) => log,
             // The directory itself is missing.

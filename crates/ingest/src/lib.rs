@@ -24,6 +24,7 @@ mod position;
 mod read;
 mod recipe;
 mod session;
+mod sweep;
 mod target;
 mod vtab;
 mod wait;
@@ -33,7 +34,8 @@ pub use error::from_log;
 pub use feed::{Entry, entries};
 pub use home::Home;
 pub use medium::{Found, Medium};
-pub use position::Position;
+pub use position::{Position, Sweep};
+pub use sweep::Sweeps;
 
 use densite_sqlite::{Code, Connection, Error, Result, Value, create_function, create_module, ffi};
 use session::Session;

@@ -1,5 +1,6 @@
 //! The file system that a database and its log are in.
 
+use crate::sweep::Sweeps;
 use densite_disk::{ErrorKind, Op, OpenMode, RealDir, Result, SyncKind};
 use densite_log::{LogDir, LogId, Options};
 use densite_sqlite::{Code, Error};
@@ -37,6 +38,11 @@ pub trait Medium: Send + Sync {
     /// How a log of this id is opened.
     fn options(&self, id: LogId) -> Options {
         Options::new(id)
+    }
+
+    /// When rows are applied in another order than that of the log.
+    fn sweeps(&self) -> Sweeps {
+        Sweeps::default()
     }
 }
 

@@ -1,17 +1,22 @@
-//! What the database says of its log: the tables `densite_applied` and `densite_rejects`.
+//! What the database says of its log: the tables `densite_applied`, `densite_sweep` and `densite_rejects`.
 //!
 //! ```sql
-//! CREATE TABLE densite_applied(id INTEGER PRIMARY KEY CHECK (id = 1), log BLOB NOT NULL, seq INTEGER NOT NULL);
+//! CREATE TABLE densite_applied(id INTEGER PRIMARY KEY CHECK (id = 1), log BLOB NOT NULL, seq INTEGER NOT NULL,
+//!     sweep INTEGER NOT NULL DEFAULT 0, sweep_last INTEGER NOT NULL DEFAULT 0, sweep_done INTEGER NOT NULL DEFAULT 0);
+//! CREATE TABLE densite_sweep(id INTEGER PRIMARY KEY, basis TEXT NOT NULL, places BLOB NOT NULL);
 //! CREATE TABLE densite_rejects(seq INTEGER PRIMARY KEY, "table" TEXT NOT NULL, "row" TEXT NOT NULL, error TEXT NOT NULL, at TEXT NOT NULL);
 //! ```
 //!
-//! `densite_applied` has one row: the log's id, 16 bytes, and the number of the last row that was applied. That row changes in the transaction that applies rows.
+//! `densite_applied` has one row: the log's id, 16 bytes, and the number of the last row up to which all are applied; then, while rows behind that are applied in another order ([`crate::Sweeps`]), the id of that order
+//! in `densite_sweep`, the last number that it has, and how many of its places are done; else zeros. That row changes in the transaction that applies rows.
 
+use crate::error::refused;
 use densite_log::{LogId, Seq};
-use densite_sqlite::{Connection, Result, Value, ValueRef};
+use densite_sqlite::{Connection, Error, Result, Value, ValueRef};
 
 const TABLES: &str = r#"
-CREATE TABLE IF NOT EXISTS main.densite_applied(id INTEGER PRIMARY KEY CHECK (id = 1), log BLOB NOT NULL, seq INTEGER NOT NULL);
+CREATE TABLE IF NOT EXISTS main.densite_applied(id INTEGER PRIMARY KEY CHECK (id = 1), log BLOB NOT NULL, seq INTEGER NOT NULL, sweep INTEGER NOT NULL DEFAULT 0, sweep_last INTEGER NOT NULL DEFAULT 0, sweep_done INTEGER NOT NULL DEFAULT 0);
+CREATE TABLE IF NOT EXISTS main.densite_sweep(id INTEGER PRIMARY KEY, basis TEXT NOT NULL, places BLOB NOT NULL);
 CREATE TABLE IF NOT EXISTS main.densite_rejects(seq INTEGER PRIMARY KEY, "table" TEXT NOT NULL, "row" TEXT NOT NULL, error TEXT NOT NULL, at TEXT NOT NULL);
 "#;
 
@@ -20,11 +25,38 @@ CREATE TABLE IF NOT EXISTS main.densite_rejects(seq INTEGER PRIMARY KEY, "table"
 pub struct Position {
     /// The log's id.
     pub id: LogId,
-    /// The last row whose effect the database has, in this connection's present snapshot.
+    /// The last row up to which the database has the effect of all, in this connection's present snapshot.
     pub seq: Seq,
+    /// What it has of the rows behind that.
+    pub sweep: Option<Sweep>,
+}
+
+/// How far rows are applied that are applied in another order than that of the log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Sweep {
+    /// The order's id in `densite_sweep`.
+    pub id: i64,
+    /// The last number that it has.
+    pub last: Seq,
+    /// So many places of the order are done.
+    pub done: u32,
 }
 
 impl Position {
+    /// At this row, and no further.
+    pub(crate) fn at(id: LogId, seq: Seq) -> Position {
+        Position {
+            id,
+            seq,
+            sweep: None,
+        }
+    }
+
+    /// The greatest number that the database knows of.
+    pub(crate) fn end(&self) -> Seq {
+        self.sweep.map_or(self.seq, |s| s.last.max(self.seq))
+    }
+
     /// What the main database says; `None` if it has no log.
     ///
     /// # Errors
@@ -35,7 +67,9 @@ impl Position {
         if connection.query_i64(known)?.is_none() {
             return Ok(None);
         }
-        let mut statement = connection.prepare("SELECT log, seq FROM main.densite_applied")?;
+        let mut statement = connection
+            .prepare("SELECT log, seq, sweep, sweep_last, sweep_done FROM main.densite_applied")
+            .map_err(of_an_earlier_version)?;
         if !statement.step()? {
             return Ok(None);
         }
@@ -43,16 +77,40 @@ impl Position {
             .column(0)
             .as_bytes()
             .and_then(|b| b.try_into().ok());
-        let seq = match statement.column(1) {
-            ValueRef::Integer(seq) => u64::try_from(seq).ok(),
+        let number = |i| match statement.column(i) {
+            ValueRef::Integer(n) => u64::try_from(n).ok(),
             _ => None,
         };
-        match (id, seq) {
-            (Some(id), Some(seq)) => Ok(Some(Position { id: LogId(id), seq })),
-            _ => Err(crate::error::refused(
+        let place = number(4).and_then(|n| u32::try_from(n).ok());
+        match (id, number(1), number(2), number(3), place) {
+            (Some(id), Some(seq), Some(sweep), Some(last), Some(done)) => Ok(Some(Position {
+                id: LogId(id),
+                seq,
+                sweep: (sweep != 0).then_some(Sweep {
+                    id: sweep.cast_signed(),
+                    last,
+                    done,
+                }),
+            })),
+            _ => Err(refused(
                 "the table densite_applied does not say what it should: it is Densite's own and not to be changed; restore the database",
             )),
         }
+    }
+
+    /// Writes how far rows are applied; in the connection's transaction.
+    pub(crate) fn write(&self, connection: &Connection) -> Result<()> {
+        let mut update = connection.prepare(
+            "UPDATE main.densite_applied SET seq = ?1, sweep = ?2, sweep_last = ?3, sweep_done = ?4",
+        )?;
+        let number = |n: u64| Value::Integer(i64::try_from(n).unwrap_or(i64::MAX));
+        let (id, last, done) = self.sweep.map_or((0, 0, 0), |s| (s.id, s.last, s.done));
+        update.bind(1, &number(self.seq))?;
+        update.bind(2, &Value::Integer(id))?;
+        update.bind(3, &number(last))?;
+        update.bind(4, &number(done.into()))?;
+        update.step()?;
+        Ok(())
     }
 
     /// Makes the tables and names the log, unless another connection was first: then that one's log counts. In the connection's transaction, if there is one.
@@ -65,4 +123,14 @@ impl Position {
         insert.step()?;
         Ok(())
     }
+}
+
+/// Before the first release `densite_applied` had fewer columns.
+fn of_an_earlier_version(e: Error) -> Error {
+    if !e.message.starts_with("no such column") {
+        return e;
+    }
+    refused(
+        "the table densite_applied is of a Densite from before its first release; let that one apply everything (densite_wait), then DROP TABLE densite_applied and move the log away",
+    )
 }

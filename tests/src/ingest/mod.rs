@@ -47,10 +47,12 @@ pub struct Tally {
     pub acknowledged: usize,
     /// Runs that ended with a log whose first rows were pruned.
     pub pruned: u64,
+    /// Disks on which rows were being applied in another order than that of the log: some were, and others before them were not.
+    pub swept: u64,
 }
 
 const TABLES: &str = "CREATE TABLE t(id INTEGER PRIMARY KEY, w INT, n INT, u INT UNIQUE, pad TEXT, CHECK (n % 10 <> 7)); CREATE INDEX by_n ON t(w, n);
-    CREATE TABLE bare(w INT, n INT, pad TEXT)";
+    CREATE TABLE bare(w INT, n INT, pad TEXT); CREATE TABLE swept(k INT PRIMARY KEY, w INT, n INT, pad TEXT); CREATE INDEX by_pad ON swept(pad)";
 
 impl Workload {
     /// A disk that has the database, durably, and no log.
@@ -139,7 +141,7 @@ impl Workload {
                 trace.len(),
                 c.how
             );
-            self.judge(
+            tally.swept += self.judge(
                 site,
                 &c.disk,
                 At(Some(c.change)),
@@ -157,7 +159,7 @@ impl Workload {
             let seed = rng.random();
             let what = format!("a real cut at change {}, cut seed {seed}", disk.changes());
             let after = disk.power_cut(seed);
-            self.judge(site, &after, At(None), &ledger, &what, &disk.take_trace());
+            tally.swept += self.judge(site, &after, At(None), &ledger, &what, &disk.take_trace());
             tally.cuts += 1;
             tally.acknowledged += ledger.acknowledged();
         }
@@ -226,7 +228,7 @@ impl Workload {
         ledger: &Ledger,
         what: &str,
         trace: &[String],
-    ) {
+    ) -> u64 {
         let what = format!("DENSITE_SEED={} {self:?}: {what}", self.seed);
         let watched = watch(what.clone());
         let wrong = ledger.wrong.lock().first().cloned();
@@ -238,13 +240,13 @@ impl Workload {
             }
         };
         drop(watched);
-        if let Err(wrong) = verdict {
+        verdict.map(u64::from).unwrap_or_else(|wrong| {
             let from = trace.len().saturating_sub(40);
             panic!(
                 "{what}: {wrong}\nthe disk was asked last:\n{}",
                 trace[from..].join("\n")
             );
-        }
+        })
     }
 }
 

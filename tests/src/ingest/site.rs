@@ -6,7 +6,7 @@ use crate::procs::subject;
 use crate::simvfs::SimVfs;
 use densite_disk::sim::SimDisk;
 use densite_disk::{File, OpenMode, Result};
-use densite_ingest::{Found, Medium};
+use densite_ingest::{Found, Medium, Sweeps};
 use densite_log::{LogDir, LogId, Options};
 use parking_lot::Mutex;
 use rusqlite::{Connection, OpenFlags};
@@ -83,6 +83,17 @@ impl Medium for SimMedium {
 
     fn options(&self, id: LogId) -> Options {
         options(id)
+    }
+
+    /// A few rows are enough for a sweep, and a transaction has fewer.
+    fn sweeps(&self) -> Sweeps {
+        Sweeps {
+            least: 5,
+            most: 60,
+            bytes: 1 << 20,
+            together: 4,
+            at_once: 2,
+        }
     }
 }
 
@@ -176,7 +187,7 @@ impl Process {
         Ok(con)
     }
 
-    /// A connection with ingest into both tables of the workload.
+    /// A connection with ingest into the tables of the workload.
     ///
     /// # Errors
     /// SQLite's, ingest's.
@@ -184,7 +195,8 @@ impl Process {
         let con = self.connect()?;
         con.execute_batch(
             "CREATE VIRTUAL TABLE temp.t_in USING densite_ingest(t);
-             CREATE VIRTUAL TABLE temp.bare_in USING densite_ingest(bare)",
+             CREATE VIRTUAL TABLE temp.bare_in USING densite_ingest(bare);
+             CREATE VIRTUAL TABLE temp.swept_in USING densite_ingest(swept)",
         )?;
         Ok(con)
     }

@@ -9,9 +9,9 @@ use std::cmp::Ordering;
 
 /// One row: the record and the row in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Unit {
-    pub(super) record: u32,
-    pub(super) row: u32,
+pub(crate) struct Unit {
+    pub(crate) record: u32,
+    pub(crate) row: u32,
 }
 
 /// The units of these records in an order whose result is that of the log's order: rows of tables that depend on each other stay as they are; those of each
@@ -56,7 +56,11 @@ pub(super) fn ordered(records: &[Record], of: &[usize], plans: &[Plan], rows: us
             let plan = of.get(*i).and_then(|p| plans.get(*p));
             plan.is_some_and(|p| p.sort == first.sort)
         });
-        if same && has_all_keys(part, records, first.sort.len()) {
+        let has_key = |i: &usize| {
+            let record = records.get(*i);
+            record.is_some_and(|r| has_all_keys(r, first.sort.len()))
+        };
+        if same && members.iter().all(has_key) {
             sort(part, records, &first.sort);
         }
     }
@@ -71,18 +75,17 @@ fn push(units: &mut Vec<Unit>, record: usize, spans: &[std::ops::Range<usize>]) 
     }));
 }
 
-/// Whether no key has NULL in it. A row without an id gets the next one when its turn comes, so it may not go before rows that bring theirs.
-fn has_all_keys(units: &[Unit], records: &[Record], columns: usize) -> bool {
-    units.iter().all(|unit| {
-        let rows = records.get(unit.record as usize).map(|r| &r.rows);
+/// Whether no key of a record has NULL in it. A row without an id gets the next one when its turn comes, so it may not go before rows that bring theirs.
+pub(super) fn has_all_keys(record: &Record, columns: usize) -> bool {
+    (record.skip..record.rows.len()).all(|row| {
         (0..columns).all(|column| {
-            let value = rows.and_then(|r| r.get(unit.row as usize, column));
+            let value = record.rows.get(row, column);
             !matches!(value, None | Some(densite_log::Value::Null))
         })
     })
 }
 
-fn sort(units: &mut [Unit], records: &[Record], collations: &[Collation]) {
+pub(super) fn sort(units: &mut [Unit], records: &[Record], collations: &[Collation]) {
     let rows = |unit: &Unit| records.get(unit.record as usize).map(|r| &r.rows);
     let value = |rows: Option<&Rows>, unit: &Unit, column: usize| -> i64 {
         match rows.and_then(|r| r.get(unit.row as usize, column)) {

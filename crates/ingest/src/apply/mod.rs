@@ -3,6 +3,7 @@
 //! The thread belongs to [`Applying`], not to the [`Home`] that starts it: the home ends it when the last connection of the process goes.
 //! It has a connection of its own and holds no mutex while SQLite runs.
 
+mod arranging;
 mod batch;
 mod drain;
 mod outcome;
@@ -13,8 +14,12 @@ mod queue;
 mod reject;
 mod rest;
 mod round;
+mod rows;
+mod sweeping;
 mod tidy;
 mod wal;
+
+pub(crate) use batch::Unit;
 
 use crate::error::from_log;
 use crate::home::Home;

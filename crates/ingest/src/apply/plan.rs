@@ -4,7 +4,7 @@ use crate::affinity::from_log;
 use crate::collation::Collation;
 use crate::policy::OnConflict;
 use crate::target::{Target, quoted};
-use densite_log::{Op, Rows, Table};
+use densite_log::{Op, Record, Rows, Table};
 use densite_sqlite::{Connection, OwnedStatement, Result};
 use std::sync::Arc;
 
@@ -73,6 +73,12 @@ impl Plan {
             }
         }
         Ok(plan)
+    }
+
+    /// Whether this is how rows of a record are applied.
+    pub(super) fn is_of(&self, record: &Record) -> bool {
+        self.op == record.op
+            && (Arc::ptr_eq(&self.table, &record.table) || self.table == record.table)
     }
 
     /// Runs one row. Answers whether it found a row to change.

@@ -1,10 +1,10 @@
 //! What the worker has read of the log and not applied yet.
 
 use super::Applying;
+use super::rows::Poison;
 use crate::error::from_log;
 use densite_log::{Reader, Record, Seq};
 use densite_sqlite::Result;
-use std::collections::BTreeMap;
 
 /// See the module.
 #[derive(Default)]
@@ -17,8 +17,7 @@ pub(super) struct Queue {
     before: Seq,
     /// A constraint may be deferred to COMMIT: batches have whole transactions of the log, however long one takes.
     pub(super) whole: bool,
-    /// Rows to be rejected without another try.
-    poison: BTreeMap<Seq, String>,
+    poison: Poison,
 }
 
 fn rows(record: &Record) -> usize {
@@ -72,9 +71,17 @@ impl Queue {
         self.before = position;
     }
 
-    /// Why a row is to be rejected without another try.
-    pub(super) fn poison(&self, seq: Seq) -> Option<&String> {
-        self.poison.get(&seq)
+    /// Forgets what was read: it is applied in another way.
+    pub(super) fn forget(&mut self) {
+        *self = Queue {
+            whole: self.whole,
+            ..Queue::default()
+        };
+    }
+
+    /// Rows to be rejected without another try.
+    pub(super) fn poison(&self) -> &Poison {
+        &self.poison
     }
 
     pub(super) fn add_poison(&mut self, seq: Seq, reason: String) {

@@ -7,13 +7,15 @@ use super::Applying;
 use super::batch::{Unit, ordered};
 use super::outcome::{Did, Failed};
 use super::pace::{HOLD_MAX, Pace};
-use super::plan::{Action, Plan};
+use super::plan::Plan;
 use super::queue::Queue;
-use super::reject::{is_of_the_row, reject};
+use super::rows::Work;
+use super::sweeping::Sweeping;
 use super::tidy::Tidy;
 use crate::position::Position;
-use densite_log::Seq;
-use densite_sqlite::{Code, Connection, Error, Result, Value};
+use crate::sweep::Definition;
+use densite_log::{Record, Seq};
+use densite_sqlite::{Code, Connection, Error, Result};
 use std::time::{Duration, Instant};
 
 /// A lock of others is waited for in steps, so that the worker can be ended.
@@ -22,12 +24,27 @@ pub(super) const BUSY_MS: i32 = 100;
 /// The worker's connection, and what it has read of the log.
 pub(super) struct Round {
     // Statements go before their connection.
-    plans: Vec<Plan>,
-    schema: i64,
-    queue: Queue,
-    pace: Pace,
-    tidy: Tidy,
-    connection: Connection,
+    pub(super) plans: Vec<Plan>,
+    pub(super) schema: i64,
+    pub(super) queue: Queue,
+    /// What is applied in another order at the moment, or is about to be.
+    pub(super) sweeping: Option<Sweeping>,
+    /// Up to here rows are applied in the log's order: it was tried.
+    pub(super) swept_from: Seq,
+    pub(super) pace: Pace,
+    pub(super) tidy: Tidy,
+    pub(super) connection: Connection,
+}
+
+/// A transaction that was committed.
+pub(super) struct Tried {
+    /// Where the database is now.
+    pub(super) next: Position,
+    pub(super) rows: usize,
+    /// How long it held the lock.
+    pub(super) held: Duration,
+    /// It could have had more rows.
+    pub(super) is_full: bool,
 }
 
 impl Round {
@@ -41,6 +58,8 @@ impl Round {
             plans: Vec::new(),
             schema: -1,
             queue: Queue::default(),
+            sweeping: None,
+            swept_from: 0,
             pace: Pace::default(),
             tidy: Tidy::default(),
             connection,
@@ -56,6 +75,9 @@ impl Round {
         let position = named.seq;
         applying.tell(|s| s.applied = s.applied.max(position));
         self.look_at_schema()?;
+        if let Some(did) = self.sweep(applying, named)? {
+            return Ok(did);
+        }
         self.queue.fill(applying, position, self.pace.rows())?;
         if self.queue.len() == 0 {
             let end = self.queue.end().unwrap_or(position);
@@ -72,46 +94,86 @@ impl Round {
         let rows = self.queue.batch(self.pace.rows());
         let is_full = self.queue.len() >= self.pace.rows();
         let (units, of) = self.plan(rows)?;
-        match self.transaction(&units, &of, named, rows) {
-            Ok((last, held)) => {
+        let last = self.queue.reach(rows).unwrap_or(position);
+        let next = Position::at(named.id, last);
+        // A single row may cost any time, and so may a transaction that has to be judged as a whole.
+        let divisible = rows > self.queue.least();
+        let queue = std::mem::take(&mut self.queue);
+        let work = Work {
+            records: queue.records(),
+            of: &of,
+            poison: queue.poison(),
+        };
+        let done = self.transaction(&work, &units, named, next, divisible);
+        self.queue = queue;
+        match done {
+            Ok(held) => {
                 self.queue.passed(rows, last);
-                self.pace.held(rows, held, is_full);
-                let begun = Instant::now();
-                self.tidy.after(&self.connection, applying, last, rows)?;
+                let tried = Tried {
+                    next,
+                    rows,
+                    held,
+                    is_full,
+                };
+                let did = self.committed(applying, tried)?;
                 if !is_full && self.queue.len() == 0 {
                     // Where rows keep coming there may be no other time.
                     self.tidy.rest(&self.connection, applying, last)?;
                 }
-                // Others ask for the write lock now and then only: they must be able to find it free.
-                let gap = Pace::gap(held).saturating_sub(begun.elapsed());
-                if !gap.is_zero() {
-                    applying.pause(gap);
-                }
-                Ok(Did::Applied(last))
+                Ok(did)
             }
             Err(failed) => {
-                self.roll_back();
-                match failed {
-                    Failed::Again => {}
-                    Failed::Slow(done) => {
-                        self.pace.slow(done);
-                        applying.pause(Pace::gap(HOLD_MAX));
-                    }
-                    Failed::Poison(seq, reason) => {
-                        self.queue.add_poison(seq, reason);
-                    }
-                    Failed::Commit(e) => self.refused_commit(rows, &e),
-                    Failed::Other(e) => return Err(e),
+                match self.failed(applying, failed)? {
+                    Some(Failed::Poison(seq, reason)) => self.queue.add_poison(seq, reason),
+                    Some(Failed::Commit(e)) => self.refused_commit(rows, &e),
+                    _ => {}
                 }
                 Ok(Did::Applied(position))
             }
         }
     }
 
+    /// After a transaction: what comes before the next one.
+    pub(super) fn committed(&mut self, applying: &Applying, tried: Tried) -> Result<Did> {
+        let Tried {
+            next,
+            rows,
+            held,
+            is_full,
+        } = tried;
+        self.pace.held(rows, held, is_full);
+        let begun = Instant::now();
+        self.tidy
+            .after(&self.connection, applying, next.seq, rows)?;
+        // Others ask for the write lock now and then only: they must be able to find it free.
+        let gap = Pace::gap(held).saturating_sub(begun.elapsed());
+        if !gap.is_zero() {
+            applying.pause(gap);
+        }
+        Ok(Did::Applied(next.seq))
+    }
+
+    /// After one that failed; answers what is about its rows.
+    pub(super) fn failed(&mut self, applying: &Applying, failed: Failed) -> Result<Option<Failed>> {
+        self.roll_back();
+        match failed {
+            Failed::Again => {}
+            Failed::Slow(done) => {
+                self.pace.slow(done);
+                applying.pause(Pace::gap(HOLD_MAX));
+            }
+            Failed::Other(e) => return Err(e),
+            about_rows => return Ok(Some(about_rows)),
+        }
+        Ok(None)
+    }
+
     /// The log ends with numbers that no row has: they were rolled back, or are lost. The position goes past them, or it would be waited for for ever.
     fn pass(&mut self, applying: &Applying, named: Position, end: Seq) -> Result<Did> {
         self.tidy.set_synchronous(&self.connection)?;
-        let done = self.begin(named).and_then(|_| self.finish(end));
+        let done = self
+            .begin(named)
+            .and_then(|_| self.finish(Position::at(named.id, end)));
         if done.is_err() {
             self.roll_back();
         }
@@ -124,6 +186,16 @@ impl Round {
             Err(Failed::Other(e) | Failed::Commit(e)) => Err(e),
             Err(_) => Ok(Did::Applied(named.seq)),
         }
+    }
+
+    /// Which plan a record has; it is made if there is none.
+    pub(super) fn place_of_plan(&mut self, record: &Record) -> Result<usize> {
+        if let Some(known) = self.plans.iter().position(|p| p.is_of(record)) {
+            return Ok(known);
+        }
+        let plan = Plan::new(&self.connection, &record.table, record.op)?;
+        self.plans.push(plan);
+        Ok(self.plans.len() - 1)
     }
 
     fn look_at_schema(&mut self) -> Result<()> {
@@ -143,57 +215,47 @@ impl Round {
 
     /// The first rows of the queue in order, and the plan of each record.
     fn plan(&mut self, rows: usize) -> Result<(Vec<Unit>, Vec<usize>)> {
-        let mut of = Vec::with_capacity(self.queue.records().len());
+        let queue = std::mem::take(&mut self.queue);
+        let mut of = Vec::with_capacity(queue.records().len());
         let mut left = rows;
-        for record in self.queue.records() {
-            if left == 0 {
-                break;
+        let planned: Result<()> = queue.records().iter().try_for_each(|record| {
+            if left > 0 {
+                left = left.saturating_sub(record.rows.len() - record.skip);
+                of.push(self.place_of_plan(record)?);
             }
-            left = left.saturating_sub(record.rows.len() - record.skip);
-            let known = self.plans.iter().position(|p| {
-                p.op == record.op
-                    && (std::sync::Arc::ptr_eq(&p.table, &record.table) || p.table == record.table)
-            });
-            of.push(match known {
-                Some(i) => i,
-                None => {
-                    self.plans
-                        .push(Plan::new(&self.connection, &record.table, record.op)?);
-                    self.plans.len() - 1
-                }
-            });
-        }
+            Ok(())
+        });
+        self.queue = queue;
+        planned?;
         let records = self.queue.records().get(..of.len()).unwrap_or_default();
         Ok((ordered(records, &of, &self.plans, rows), of))
     }
 
-    fn transaction(
+    /// Applies rows and notes what is applied then; answers how long the lock was held. `divisible`: fewer rows can be tried.
+    pub(super) fn transaction(
         &mut self,
+        work: &Work<'_>,
         units: &[Unit],
-        of: &[usize],
         named: Position,
-        rows: usize,
-    ) -> std::result::Result<(Seq, Duration), Failed> {
+        next: Position,
+        divisible: bool,
+    ) -> std::result::Result<Duration, Failed> {
         let begun = self.begin(named)?;
-        // A single row may cost any time, and so may a transaction that has to be judged as a whole.
-        let divisible = rows > self.queue.least();
-        let limit = self.pace.limit(rows);
-        for (i, unit) in units.iter().enumerate() {
-            if divisible && i > 0 && begun.elapsed() > limit {
-                return Err(Failed::Slow(i));
-            }
-            self.unit(*unit, of)?;
+        let limit = divisible.then(|| self.pace.limit(units.len()));
+        work.apply(&self.connection, &mut self.plans, units, begun, limit)?;
+        if named.sweep.is_some() && next.sweep.is_none() {
+            Definition::clear(&self.connection)?;
         }
-        let last = self.queue.reach(rows).unwrap_or(named.seq);
         let inserted = begun.elapsed();
-        self.finish(last)?;
+        self.finish(next)?;
         let held = begun.elapsed();
-        self.pace.committed(rows, held.saturating_sub(inserted));
-        Ok((last, held))
+        self.pace
+            .committed(units.len(), held.saturating_sub(inserted));
+        Ok(held)
     }
 
     /// Takes the write lock; answers since when it is held.
-    fn begin(&mut self, named: Position) -> std::result::Result<Instant, Failed> {
+    pub(super) fn begin(&mut self, named: Position) -> std::result::Result<Instant, Failed> {
         self.connection.exec("BEGIN IMMEDIATE")?;
         let begun = Instant::now();
         // Between reading and the lock another worker or a restored database may have come.
@@ -207,68 +269,14 @@ impl Round {
     }
 
     /// Notes the position and commits.
-    fn finish(&mut self, last: Seq) -> std::result::Result<(), Failed> {
-        let mut update = self
-            .connection
-            .prepare("UPDATE main.densite_applied SET seq = ?1")?;
-        update.bind(1, &Value::Integer(i64::try_from(last).unwrap_or(i64::MAX)))?;
-        update.step()?;
-        drop(update);
+    pub(super) fn finish(&mut self, next: Position) -> std::result::Result<(), Failed> {
+        next.write(&self.connection)?;
         self.connection
             .exec("COMMIT")
             .map_err(|e| match e.code.primary() {
                 Code::CONSTRAINT => Failed::Commit(e),
                 _ => Failed::Other(e),
             })
-    }
-
-    /// Applies one row, or rejects it.
-    fn unit(&mut self, unit: Unit, of: &[usize]) -> std::result::Result<(), Failed> {
-        let record = self.queue.records().get(unit.record as usize);
-        let plan = of
-            .get(unit.record as usize)
-            .and_then(|p| self.plans.get_mut(*p));
-        let (Some(record), Some(plan)) = (record, plan) else {
-            return Ok(());
-        };
-        let row = unit.row as usize;
-        let seq = record.first + u64::from(unit.row);
-        let connection = &self.connection;
-        if let Some(reason) = self.queue.poison(seq) {
-            return Ok(reject(connection, record, row, reason)?);
-        }
-        if let Action::Reject(reason) = &plan.action {
-            return Ok(reject(connection, record, row, reason)?);
-        }
-        if plan.guarded {
-            connection.exec("SAVEPOINT densite_row")?;
-        }
-        let done = plan.run(connection, &record.rows, row);
-        if let Err(e) = &done
-            && !is_of_the_row(e)
-        {
-            return Err(Failed::Other(e.clone()));
-        }
-        if connection.is_autocommit() {
-            let reason = done.err().map_or_else(String::new, |e| e.message);
-            return Err(Failed::Poison(seq, reason));
-        }
-        if plan.guarded {
-            if done.is_err() {
-                connection.exec("ROLLBACK TO densite_row")?;
-            }
-            connection.exec("RELEASE densite_row")?;
-        }
-        match done {
-            Ok(true) => Ok(()),
-            Ok(false) => Ok(reject(
-                connection,
-                record,
-                row,
-                "there is no row with this key to update",
-            )?),
-            Err(e) => Ok(reject(connection, record, row, &e.message)?),
-        }
     }
 
     /// A commit that a deferred constraint refuses: rows of one transaction belong together, so fewer transactions are tried, and one alone is rejected.
@@ -282,7 +290,7 @@ impl Round {
         self.queue.poison_first(rows, &e.message);
     }
 
-    fn roll_back(&mut self) {
+    pub(super) fn roll_back(&mut self) {
         if !self.connection.is_autocommit() {
             self.connection.exec("ROLLBACK").ok();
         }

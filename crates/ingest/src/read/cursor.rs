@@ -1,13 +1,13 @@
 //! A scan: base and overlay, merged by key.
 
 use super::Reading;
+use super::applied::Applied;
 use super::overlay::{Bounds, Overlay};
 use super::packed::Item;
 use super::plan::{GUARD, ORDERED, POINT};
 use super::run::Run;
 use crate::affinity::Affinity;
 use crate::collation::Collation;
-use densite_log::Seq;
 use densite_sqlite::{Arguments, Connection, OwnedStatement, Result, TableCursor, Value, ValueRef};
 use std::cmp::Ordering;
 use std::collections::VecDeque;
@@ -35,7 +35,7 @@ pub(crate) struct Cursor {
     reading: Arc<Reading>,
     /// Holds the base's snapshot while the cursor is there (rule 4).
     guard: Option<OwnedStatement>,
-    applied: Seq,
+    applied: Applied,
     /// The plan's number, and the statement.
     base: Option<(i32, OwnedStatement)>,
     /// The base statement stands on a row.
@@ -55,7 +55,7 @@ impl Cursor {
         Cursor {
             reading,
             guard: None,
-            applied: 0,
+            applied: Applied::default(),
             base: None,
             has_base: false,
             overlay: Overlay::default(),
@@ -74,7 +74,7 @@ impl Cursor {
         if !guard.step()? {
             return Err(unnamed());
         }
-        self.applied = position(guard.column(0));
+        self.applied = Applied::of(&guard, 0);
         self.guard = Some(guard);
         Ok(())
     }
@@ -101,7 +101,7 @@ impl Cursor {
             if !base.step()? {
                 return Err(unnamed());
             }
-            self.applied = position(base.column(reading.target.columns.len()));
+            self.applied = Applied::of(&base, reading.target.columns.len());
             let key = reading.target.key.as_ref().and_then(|k| k.columns.first());
             self.has_base = key.is_some_and(|c| base.column(*c) != ValueRef::Null);
             self.base = Some((number | POINT, base));
@@ -282,12 +282,6 @@ impl Cursor {
         }
         Ok(())
     }
-}
-
-/// What `densite_applied` says.
-fn position(value: ValueRef<'_>) -> Seq {
-    let position = value.as_i64().and_then(|n| u64::try_from(n).ok());
-    position.unwrap_or(0)
 }
 
 fn unnamed() -> densite_sqlite::Error {

@@ -3,6 +3,7 @@
 //! A cursor first opens a statement on `densite_applied`, which holds a snapshot of the base and tells its position; then the log's end is taken, once per transaction. The rows
 //! between are merged with the base by key. Rows of the connection's own transaction come last. A search by the whole key needs one statement for position and row.
 
+mod applied;
 mod code;
 mod cursor;
 mod filter;
@@ -17,6 +18,7 @@ mod tests;
 mod unapplied;
 mod values;
 
+pub(crate) use code::Code;
 pub(crate) use cursor::Cursor;
 pub(crate) use gather::Gather;
 pub(crate) use run::{Run, push};
@@ -26,7 +28,7 @@ use crate::error::refused;
 use crate::home::Home;
 use crate::session::Session;
 use crate::target::{Key, Target, quoted};
-use densite_log::Seq;
+use applied::Applied;
 use densite_sqlite::{Connection, OwnedStatement, Result, Value, ValueRef};
 use fold::Folder;
 use parking_lot::Mutex;
@@ -106,8 +108,8 @@ impl Reading {
         }
     }
 
-    /// What this transaction sees of the log, its base being at `applied`.
-    fn snapshot(&self, connection: &Connection, applied: Seq) -> Result<Snapshot> {
+    /// What this transaction sees of the log, its base being at `applied`. The statement that told so is still open.
+    fn snapshot(&self, connection: &Connection, applied: Applied) -> Result<Snapshot> {
         if !connection.is_autocommit() && !self.session.is_joined() {
             // A write that writes nothing: SQLite then tells this table when the transaction ends, and only then another end of the log is taken. Where writing is
             // forbidden, each statement has an end of its own.
@@ -116,15 +118,16 @@ impl Reading {
         let end = self.session.read_end();
         if let Some(known) = &self.state.lock().snapshot
             && Some(known.sight.to) == end
-            && known.sight.from == applied
+            && applied.is_of(&known.sight)
         {
             return Ok(known.clone());
         }
+        let swept = applied.swept(connection, self.home.unapplied())?;
         let take = || {
-            let snapshot = self
-                .index
-                .snapshot(self.home.log(), &self.key, applied, end);
-            snapshot.map_err(|e| self.home.failed(e))
+            let taken =
+                self.index
+                    .snapshot(self.home.log(), &self.key, applied.seq, swept.clone(), end);
+            taken.map_err(|e| self.home.failed(e))
         };
         let mut fresh = take()?;
         if let Some(own) = self.session.last_in(&self.home)

@@ -1,5 +1,6 @@
 //! The unapplied rows that a scan meets, key by key.
 
+use super::applied::Sweeping;
 use super::code::Code;
 use super::filter::Probe;
 use super::packed::Item;
@@ -57,18 +58,23 @@ impl Bounds {
 }
 
 /// Which numbers a transaction sees.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Sight {
     /// The base table has the rows up to here.
     pub(crate) from: Seq,
     /// The log's end for this transaction.
     pub(crate) to: Seq,
+    /// Rows between them that it has, too.
+    pub(crate) swept: Option<Sweeping>,
 }
 
 impl Sight {
     /// Own rows have no number yet.
-    fn sees(self, seq: Seq) -> bool {
-        seq > self.from && (seq <= self.to || seq >= crate::session::OWN)
+    fn sees(&self, seq: Seq) -> bool {
+        let is_swept = |s: &Sweeping| s.swept.has(seq);
+        seq > self.from
+            && (seq <= self.to || seq >= crate::session::OWN)
+            && !self.swept.as_ref().is_some_and(is_swept)
     }
 }
 
@@ -82,7 +88,7 @@ struct Source {
 }
 
 impl Source {
-    fn new(run: &Arc<Run>, at: usize, end: usize, sight: Sight) -> Source {
+    fn new(run: &Arc<Run>, at: usize, end: usize, sight: &Sight) -> Source {
         let mut source = Source {
             run: run.clone(),
             head: None,
@@ -94,7 +100,7 @@ impl Source {
     }
 
     /// Goes to the next row that is to be seen.
-    fn step(&mut self, sight: Sight) {
+    fn step(&mut self, sight: &Sight) {
         self.head = None;
         while self.head.is_none() && self.at < self.end {
             self.head = self.run.at(self.at).filter(|item| sight.sees(item.seq));
@@ -136,7 +142,7 @@ impl Overlay {
         });
         let source = |(i, run): (usize, &Arc<Run>)| {
             if is_all {
-                return Some(Source::new(run, 0, run.len(), sight));
+                return Some(Source::new(run, 0, run.len(), &sight));
             }
             if i < 64 && asked.unwrap_or(0) >> i & 1 == 1 {
                 return None;
@@ -165,14 +171,15 @@ impl Overlay {
                     });
                 }
             }
-            Some(Source::new(run, at, end, sight))
+            Some(Source::new(run, at, end, &sight))
         };
         let sources = runs
             .enumerate()
             .filter_map(source)
             .filter(|s| s.head.is_some());
+        let sources = sources.collect();
         let mut overlay = Overlay {
-            sources: sources.collect(),
+            sources,
             least: None,
             sight,
         };
@@ -224,7 +231,7 @@ impl Overlay {
         let Some(first) = self.least.take() else {
             return;
         };
-        let sight = self.sight;
+        let sight = &self.sight;
         let Some((run, least)) = self.sources.get(first).map(|s| (s.run.clone(), s.head)) else {
             return;
         };

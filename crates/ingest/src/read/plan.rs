@@ -1,7 +1,7 @@
 //! How a scan is planned, and the statements on the base table that follow from it.
 
-use super::Reading;
 use super::overlay::Bounds;
+use super::{Reading, applied};
 use crate::affinity::Affinity;
 use crate::target::quoted;
 use densite_sqlite::{Operator, Plan, ValueRef};
@@ -150,7 +150,8 @@ impl Reading {
     /// The base's rows, or the part of them that the plan is about.
     pub(super) fn sql(&self, number: i32) -> String {
         if number == GUARD {
-            return "SELECT seq FROM main.densite_applied".to_owned();
+            let columns = applied::COLUMNS.join(", ");
+            return format!("SELECT {columns} FROM main.densite_applied");
         }
         let columns = self.target.columns.iter();
         let columns: Vec<String> = columns.map(|c| format!("t.{}", quoted(&c.name))).collect();
@@ -172,8 +173,9 @@ impl Reading {
         }
         let terms = terms.join(" AND ");
         if number & POINT != 0 {
+            let applied = applied::COLUMNS.map(|c| format!("a.{c}")).join(", ");
             return format!(
-                "SELECT {columns}, a.seq FROM main.densite_applied AS a LEFT JOIN {table} ON {terms}"
+                "SELECT {columns}, {applied} FROM main.densite_applied AS a LEFT JOIN {table} ON {terms}"
             );
         }
         let mut sql = format!("SELECT {columns} FROM {table}");

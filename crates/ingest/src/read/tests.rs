@@ -1,9 +1,11 @@
 //! Runs beside a model: a list of all rows, sorted by key as SQLite compares values, and by number.
 
+use super::applied::Sweeping;
 use super::gather::Gather;
 use super::overlay::{Bounds, Overlay, Sight};
 use super::run::{Run, push, trim};
 use crate::collation::Collation;
+use crate::sweep::Swept;
 use densite_log::{Batch, Op, Record, Seq, Table, TxnId};
 use densite_sqlite::{Value, ValueRef};
 use rand::rngs::StdRng;
@@ -94,8 +96,8 @@ impl Model {
     }
 
     /// All that a scan meets, by key and number.
-    fn read(&self, sight: Sight, bounds: &Bounds) -> Vec<(Seq, Op)> {
-        let mut overlay = Overlay::new(self.runs.iter(), sight, bounds, &self.key);
+    fn read(&self, sight: &Sight, bounds: &Bounds) -> Vec<(Seq, Op)> {
+        let mut overlay = Overlay::new(self.runs.iter(), sight.clone(), bounds, &self.key);
         let mut out = Vec::new();
         while !overlay.is_empty() {
             overlay.take(&self.key, |row| {
@@ -108,7 +110,7 @@ impl Model {
         out
     }
 
-    fn expected(&self, sight: Sight, bounds: &Bounds) -> Vec<(Seq, Op)> {
+    fn expected(&self, sight: &Sight, bounds: &Bounds) -> Vec<(Seq, Op)> {
         let column = |row: &Row, i: usize| row.1[i].clone();
         let fits = |row: &&Row| {
             let order =
@@ -120,8 +122,16 @@ impl Model {
                     other => other == wanted,
                 })
             };
+            let place = |s: &Sweeping| {
+                let place = s.swept.places.get((row.0 - sight.from - 1) as usize);
+                place.copied().unwrap_or(u32::MAX)
+            };
             row.0 > sight.from
                 && row.0 <= sight.to
+                && sight
+                    .swept
+                    .as_ref()
+                    .is_none_or(|s| place(s) >= s.swept.done)
                 && bounds
                     .equal
                     .iter()
@@ -194,14 +204,16 @@ fn runs_do_what_a_sorted_list_does() {
                     applied = random.random_range(applied..model.next);
                     trim(&mut model.runs, applied);
                 }
+                let from = random.random_range(applied..model.next);
                 let sight = Sight {
-                    from: random.random_range(applied..model.next),
+                    from,
                     to: model.next - random.random_range(0..2),
+                    swept: random.random_bool(0.5).then(|| swept(&mut random, from)),
                 };
                 let all = Bounds::default();
                 assert_eq!(
-                    model.read(sight, &all),
-                    model.expected(sight, &all),
+                    model.read(&sight, &all),
+                    model.expected(&sight, &all),
                     "{what}"
                 );
                 for _ in 0..20 {
@@ -217,8 +229,8 @@ fn runs_do_what_a_sorted_list_does() {
                     }
                     let bounds = bounds(&mut random, columns, &a, &b);
                     assert_eq!(
-                        model.read(sight, &bounds),
-                        model.expected(sight, &bounds),
+                        model.read(&sight, &bounds),
+                        model.expected(&sight, &bounds),
                         "{what}: {bounds:?}"
                     );
                 }
@@ -263,14 +275,29 @@ fn small_batches_are_packed_together() {
     let sight = Sight {
         from: 0,
         to: 20_000,
+        swept: None,
     };
     for seq in (1..=20_000u64).step_by(97) {
         let bounds = Bounds {
             equal: vec![Value::Integer((seq * 7919 % 20_011) as i64)],
             ..Bounds::default()
         };
-        let overlay = Overlay::new(runs.iter(), sight, &bounds, &key);
+        let overlay = Overlay::new(runs.iter(), sight.clone(), &bounds, &key);
         let (_, row) = overlay.peek().expect("the row");
         assert_eq!(row.value(1), ValueRef::Integer(seq as i64));
+    }
+}
+
+/// Some of the rows behind `from` are in the base, in an order that is not theirs.
+fn swept(random: &mut StdRng, from: Seq) -> Sweeping {
+    let count = random.random_range(1..40u32);
+    let places: Vec<u32> = (0..count).map(|_| random.random_range(0..count)).collect();
+    Sweeping {
+        id: 1,
+        swept: Swept {
+            before: from,
+            places: places.into(),
+            done: random.random_range(1..count + 1),
+        },
     }
 }

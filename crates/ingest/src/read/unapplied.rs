@@ -3,10 +3,12 @@
 //! Each table that is read has an index of its own. It is fed from the log when it is read, and by the worker as long as somebody reads now and then; trimmed when rows are applied; dropped when nobody
 //! reads it any more. What a cursor has taken stays as it is: runs never change.
 
+use super::applied::Sweeping;
 use super::gather::Gather;
 use super::overlay::Sight;
 use super::run::{Run, push, trim};
 use crate::collation::Collation;
+use crate::sweep::Places;
 use densite_log::{Log, Reader, Record, Result, Seq};
 use parking_lot::Mutex;
 use std::collections::HashMap;
@@ -131,12 +133,13 @@ fn next(reader: &mut Reader, table: &str, (names, how): &Key) -> Result<(Gather,
 }
 
 impl Index {
-    /// What is unapplied after `applied`; to the log's end, or to `to` if the transaction has one.
+    /// What is unapplied after `applied`, but for what is swept; to the log's end, or to `to` if the transaction has one.
     pub(crate) fn snapshot(
         &self,
         log: &Log,
         key: &Key,
         applied: Seq,
+        swept: Option<Sweeping>,
         to: Option<Seq>,
     ) -> Result<Snapshot> {
         let mut index = self.0.lock();
@@ -157,6 +160,7 @@ impl Index {
             sight: Sight {
                 from: applied,
                 to: to.unwrap_or(index.to),
+                swept,
             },
         })
     }
@@ -164,12 +168,16 @@ impl Index {
 
 /// See the module. Its mutexes are never held while SQLite is called.
 #[derive(Default)]
-pub(crate) struct Unapplied(Mutex<HashMap<String, Arc<Index>>>);
+pub(crate) struct Unapplied {
+    indexes: Mutex<HashMap<String, Arc<Index>>>,
+    /// The order of the sweep that is on its way, its id, and the last number before it.
+    places: Mutex<Option<(i64, Seq, Places)>>,
+}
 
 impl Unapplied {
     /// The index of a table.
     pub(crate) fn index(&self, table: &str, key: &Key) -> Arc<Index> {
-        let mut indexes = self.0.lock();
+        let mut indexes = self.indexes.lock();
         let index = indexes.entry(table.to_owned()).or_insert_with(|| {
             Arc::new(Index(Mutex::new(Inner {
                 table: table.to_owned(),
@@ -184,8 +192,22 @@ impl Unapplied {
         index.clone()
     }
 
+    /// The order of the sweep of this id, if somebody in this process has read or made it.
+    pub(crate) fn places(&self, sweep: i64) -> Option<Places> {
+        let known = self.places.lock();
+        known
+            .as_ref()
+            .filter(|(id, ..)| *id == sweep)
+            .map(|(.., places)| places.clone())
+    }
+
+    /// Remembers that of a sweep behind `before` until it is over, or another one is asked for.
+    pub(crate) fn keep_places(&self, sweep: i64, before: Seq, places: Places) {
+        *self.places.lock() = Some((sweep, before, places));
+    }
+
     fn all(&self) -> Vec<Arc<Index>> {
-        self.0.lock().values().cloned().collect()
+        self.indexes.lock().values().cloned().collect()
     }
 
     /// Whether anything is kept, or holds a segment of the log.
@@ -211,6 +233,7 @@ impl Unapplied {
 
     /// Rows up to here are applied: they are forgotten, and so is what nobody reads any more.
     pub(crate) fn applied(&self, seq: Seq) {
+        self.places.lock().take_if(|(_, before, _)| *before < seq);
         for index in self.all() {
             // One that is in use is trimmed the next time.
             let Some(mut index) = index.0.try_lock() else {

@@ -1,0 +1,73 @@
+//! What tells keys apart: a number that is the same for keys that SQLite takes for one.
+//!
+//! It is compared within one run of the program and never stored. Two keys may share it: then their rows stay in the order of the log, which is never wrong.
+
+use crate::affinity::from_log;
+use crate::collation::Collation;
+use densite_log::Rows;
+use densite_sqlite::ValueRef;
+use std::hash::{DefaultHasher, Hasher};
+
+/// Of the key of a row, whose columns compare as `key` says.
+pub(super) fn hash(rows: &Rows, row: usize, key: &[Collation]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    for (column, how) in key.iter().enumerate() {
+        let value = rows.get(row, column).map_or(ValueRef::Null, from_log);
+        match value {
+            ValueRef::Null => hasher.write_u8(0),
+            ValueRef::Integer(n) => integer(&mut hasher, n),
+            ValueRef::Real(x) => real(&mut hasher, x),
+            ValueRef::Text(text) => {
+                hasher.write_u8(3);
+                folded(&mut hasher, text, *how);
+            }
+            ValueRef::Blob(bytes) => {
+                hasher.write_u8(4);
+                hasher.write(bytes);
+                hasher.write_usize(bytes.len());
+            }
+        }
+    }
+    hasher.finish()
+}
+
+fn integer(hasher: &mut DefaultHasher, n: i64) {
+    hasher.write_u8(1);
+    hasher.write_i64(n);
+}
+
+/// 1.0 and 1 are one key.
+fn real(hasher: &mut DefaultHasher, x: f64) {
+    let range = -9_223_372_036_854_775_808.0..9_223_372_036_854_775_808.0;
+    if x.fract() == 0.0 && range.contains(&x) {
+        return integer(hasher, x as i64);
+    }
+    hasher.write_u8(2);
+    hasher.write_u64(x.to_bits());
+}
+
+fn folded(hasher: &mut DefaultHasher, text: &[u8], how: Collation) {
+    match how {
+        Collation::NoCase => {
+            for byte in text {
+                hasher.write_u8(byte.to_ascii_lowercase());
+            }
+            hasher.write_usize(text.len());
+        }
+        Collation::RTrim => {
+            let end = text.iter().rposition(|b| *b != b' ').map_or(0, |i| i + 1);
+            hasher.write(text.get(..end).unwrap_or_default());
+            hasher.write_usize(end);
+        }
+        // The bytes that are compared are one-to-one with these, but for text that is no UTF-8: that is made valid first.
+        Collation::BinaryUtf16Le | Collation::BinaryUtf16Be => {
+            let text = String::from_utf8_lossy(text);
+            hasher.write(text.as_bytes());
+            hasher.write_usize(text.len());
+        }
+        Collation::Binary => {
+            hasher.write(text);
+            hasher.write_usize(text.len());
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! The rows of a part of the log, in memory.
+
+use crate::apply::Unit;
+use densite_log::{Log, Record, Result, Seq};
+
+/// What a record takes beside its values, and each of its columns.
+const RECORD_BYTES: usize = 160;
+const COLUMN_BYTES: usize = 120;
+
+/// See the module.
+#[derive(Default)]
+pub(crate) struct Part {
+    /// The last number before it.
+    pub(crate) before: Seq,
+    /// Its last number.
+    pub(crate) last: Seq,
+    /// How far the log was read.
+    pub(crate) reached: Seq,
+    /// In order; those of `skip` are not of the part.
+    pub(crate) records: Vec<Record>,
+    /// Of its rows.
+    pub(crate) rows: usize,
+    bytes: usize,
+}
+
+impl Part {
+    /// The rows behind `before`, as long as `takes` takes records and answers true, given what there is.
+    ///
+    /// # Errors
+    /// The log's.
+    pub(crate) fn read(
+        log: &Log,
+        before: Seq,
+        mut takes: impl FnMut(&Part, &Record) -> bool,
+    ) -> Result<Part> {
+        let mut part = Part {
+            before,
+            last: before,
+            ..Part::default()
+        };
+        let mut reader = log.read_after(before)?;
+        while let Some(record) = reader.next()?
+            && takes(&part, &record)
+        {
+            part.last = record.last();
+            part.rows += record.rows.len() - record.skip;
+            part.bytes += bytes(&record);
+            part.records.push(record);
+        }
+        part.reached = reader.position();
+        Ok(part)
+    }
+
+    /// Numbers that it has.
+    pub(crate) fn numbers(&self) -> usize {
+        usize::try_from(self.last - self.before).unwrap_or(usize::MAX)
+    }
+
+    /// Numbers it would have with a record.
+    pub(crate) fn numbers_with(&self, record: &Record) -> usize {
+        usize::try_from(record.last() - self.before).unwrap_or(usize::MAX)
+    }
+
+    /// Bytes of memory that it would take with a record.
+    pub(crate) fn bytes_with(&self, record: &Record) -> usize {
+        self.bytes + bytes(record)
+    }
+
+    /// Where the row of a number is, counted from the part's first; `None` if there is no such row.
+    pub(crate) fn unit(&self, offset: u32) -> Option<Unit> {
+        let seq = self.before + 1 + u64::from(offset);
+        let record = self.records.partition_point(|r| r.last() < seq);
+        let found = self.records.get(record)?;
+        let row = usize::try_from(seq.checked_sub(found.first)?).ok()?;
+        (row >= found.skip).then_some(Unit {
+            record: u32::try_from(record).ok()?,
+            row: u32::try_from(row).ok()?,
+        })
+    }
+
+    /// All rows: their numbers, counted from the part's first, the record, and the row in it.
+    pub(crate) fn each(&self) -> impl Iterator<Item = (u32, &Record, usize)> {
+        let first = self.before + 1;
+        self.records.iter().flat_map(move |record| {
+            (record.skip..record.rows.len()).map(move |row| {
+                let seq = record.first + row as u64;
+                ((seq - first) as u32, record, row)
+            })
+        })
+    }
+}
+
+fn bytes(record: &Record) -> usize {
+    let lengths = 4 * record.rows.len();
+    record.rows.bytes() + RECORD_BYTES + record.rows.columns() * (COLUMN_BYTES + lengths)
+}
