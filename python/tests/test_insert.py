@@ -206,6 +206,13 @@ class Shapes(Files):
 
 
 class Values(Files):
+    def test_both_kinds_of_dates_of_arrow_are_dates(self):
+        pa = self.library("pyarrow")
+        con = self.memory("CREATE TABLE t(a, b)")
+        days = [datetime.date(2024, 2, 29), None, datetime.date(1969, 12, 31)]
+        densite.insert(con, "t", pa.table({"a": pa.array(days, pa.date32()), "b": pa.array(days, pa.date64())}))
+        self.assertEqual(self.rows(con), [("2024-02-29",) * 2, (None, None), ("1969-12-31",) * 2])
+
     def test_batches_that_are_not_of_their_schema(self):
         pa = self.library("pyarrow")
         con = self.memory("CREATE TABLE t(a)")

@@ -26,6 +26,8 @@ pub(super) enum Type {
     Fixed(usize),
     /// Days since 1970, in 32 bits.
     Days,
+    /// The same as milliseconds, in 64 bits.
+    DaysInMilli,
     /// Since 1970-01-01; `utc` where the type has a time zone, since its values are in UTC then. In 64 bits.
     Timestamp {
         unit: Unit,
@@ -85,10 +87,7 @@ impl Type {
             "vu" => Type::Views { text: true },
             "vz" => Type::Views { text: false },
             "tdD" => Type::Days,
-            "tdm" => Type::Timestamp {
-                unit: Unit::Milli,
-                utc: false,
-            },
+            "tdm" => Type::DaysInMilli,
             "tts" => Type::Time {
                 unit: Unit::Seconds,
                 bytes: 4,

@@ -7,7 +7,7 @@ use super::format::{Type, name};
 use crate::bits::Bits;
 use crate::chunk::{Chunk, Data, Places};
 use crate::memory::{Owner, Plain, Slice};
-use crate::text::{Decimal, date, decimal, time, timestamp};
+use crate::text::{Decimal, Unit, date, decimal, time, timestamp};
 use crate::{Error, Result};
 use std::ffi::c_void;
 use std::sync::Arc;
@@ -340,6 +340,17 @@ unsafe fn data(
                 let days: Slice<i32> = slice(values, first, rows, owner);
                 written(rows, valid, |out, row| {
                     date(out, i64::from(days.get(row).copied().unwrap_or(0)))
+                })
+            }
+            Type::DaysInMilli => {
+                const DAY: i64 = 86_400_000;
+                let at: Slice<i64> = slice(values, first, rows, owner);
+                // Whole days, says the format; what is none of them loses nothing.
+                written(rows, valid, |out, row| {
+                    match at.get(row).copied().unwrap_or(0) {
+                        whole if whole % DAY == 0 => date(out, whole / DAY),
+                        other => timestamp(out, other, Unit::Milli, false),
+                    }
                 })
             }
             Type::Timestamp { unit, utc } => {
