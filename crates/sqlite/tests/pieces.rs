@@ -1,0 +1,212 @@
+//! What the gathering VFS does for everybody else's syncs: little is written between two of its own.
+
+mod common;
+
+use densite_sqlite::{
+    Code, Connection, FileName, HostFile, HostVfs, Opened, Vfs, VfsFile, ffi, flood, gathering,
+    register_vfs,
+};
+use std::ffi::{CStr, c_void};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+/// The most that a checkpoint may write without a sync, in bytes, and a page.
+const MOST: u64 = (4 << 20) + 4096;
+
+/// What the database's file was asked.
+#[derive(Default)]
+struct Seen {
+    syncs: AtomicU64,
+    since: AtomicU64,
+    /// The most that was written between two syncs.
+    most: AtomicU64,
+    /// The next sync fails.
+    fails: AtomicBool,
+}
+
+struct Watching {
+    host: HostVfs,
+    seen: Arc<Seen>,
+}
+
+struct Main {
+    host: HostFile,
+    seen: Arc<Seen>,
+}
+
+fn signed(n: u64) -> i64 {
+    i64::try_from(n).expect("small")
+}
+
+impl Vfs for Watching {
+    type File = Main;
+    type Companion = Main;
+
+    fn host(&self) -> HostVfs {
+        self.host
+    }
+
+    fn open(&self, name: Option<FileName<'_>>, flags: i32) -> Result<Opened<Main, Main>, Code> {
+        if flags & ffi::OPEN_MAIN_DB == 0 {
+            return Ok(Opened::Host);
+        }
+        // SAFETY: SQLite keeps a main database's name until after its xClose.
+        let (host, flags) = unsafe { self.host.open(name, flags) }?;
+        let seen = self.seen.clone();
+        Ok(Opened::File {
+            file: Main { host, seen },
+            flags,
+        })
+    }
+}
+
+impl VfsFile for Main {
+    fn close(&mut self) -> Result<(), Code> {
+        self.host.close()
+    }
+    fn read(&mut self, buf: &mut [u8], offset: u64) -> Result<usize, Code> {
+        self.host.read(buf, signed(offset)).map(|()| buf.len())
+    }
+    fn write(&mut self, buf: &[u8], offset: u64) -> Result<(), Code> {
+        let len = buf.len() as u64;
+        let since = self.seen.since.fetch_add(len, Ordering::Relaxed) + len;
+        self.seen.most.fetch_max(since, Ordering::Relaxed);
+        self.host.write(buf, signed(offset))
+    }
+    fn truncate(&mut self, len: u64) -> Result<(), Code> {
+        self.host.truncate(signed(len))
+    }
+    fn sync(&mut self, flags: i32) -> Result<(), Code> {
+        if self.seen.fails.swap(false, Ordering::Relaxed) {
+            return Err(Code::IOERR_FSYNC);
+        }
+        self.seen.syncs.fetch_add(1, Ordering::Relaxed);
+        self.seen.since.store(0, Ordering::Relaxed);
+        self.host.sync_with(flags)
+    }
+    fn file_size(&mut self) -> Result<u64, Code> {
+        self.host
+            .file_size()
+            .map(|n| u64::try_from(n).expect("a size"))
+    }
+    fn lock(&mut self, level: i32) -> Result<(), Code> {
+        self.host.lock(level)
+    }
+    fn unlock(&mut self, level: i32) -> Result<(), Code> {
+        self.host.unlock(level)
+    }
+    fn check_reserved(&mut self) -> Result<bool, Code> {
+        self.host.check_reserved()
+    }
+    unsafe fn file_control(&mut self, op: i32, arg: *mut c_void) -> Code {
+        // SAFETY: as the caller vouches.
+        unsafe { self.host.file_control(op, arg) }
+    }
+    fn device_characteristics(&mut self) -> i32 {
+        self.host.device_characteristics()
+    }
+    fn has_shm(&mut self) -> bool {
+        self.host.has_shm()
+    }
+    fn shm_map(&mut self, region: i32, size: i32, extend: bool) -> (Code, *mut c_void) {
+        self.host.shm_map(region, size, extend)
+    }
+    fn shm_lock(&mut self, offset: i32, n: i32, flags: i32) -> Result<(), Code> {
+        self.host.shm_lock(offset, n, flags)
+    }
+    fn shm_barrier(&mut self) {
+        self.host.shm_barrier();
+    }
+    fn shm_unmap(&mut self, delete: bool) -> Result<(), Code> {
+        self.host.shm_unmap(delete)
+    }
+}
+
+/// A connection that gathers over a VFS that watches, to a database of 20 MiB in its WAL.
+fn filled(name: &CStr, dir: &tempfile::TempDir) -> (Connection, Arc<Seen>) {
+    let api = common::api();
+    let seen = Arc::new(Seen::default());
+    let host = HostVfs::find(api, None).expect("a default VFS");
+    let vfs = Watching {
+        host,
+        seen: seen.clone(),
+    };
+    register_vfs(api, name, vfs, false).expect("registers");
+    let path = dir.path().join("t.db");
+    let vfs = gathering(api, Some(name)).expect("a VFS").expect("ours");
+    let flags = ffi::OPEN_READWRITE | ffi::OPEN_CREATE | ffi::OPEN_URI;
+    let con = Connection::open(api, &path.to_string_lossy(), flags, Some(&vfs)).expect("opens");
+    con.exec("PRAGMA wal_autocheckpoint = 0; PRAGMA synchronous = NORMAL; CREATE TABLE t(v)")
+        .expect("a table");
+    con.query_string("PRAGMA journal_mode = WAL").expect("WAL");
+    con.exec(
+        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 20000) INSERT INTO t SELECT randomblob(1000) FROM n",
+    )
+    .expect("rows");
+    seen.since.store(0, Ordering::Relaxed);
+    seen.most.store(0, Ordering::Relaxed);
+    seen.syncs.store(0, Ordering::Relaxed);
+    (con, seen)
+}
+
+#[test]
+fn a_checkpoint_is_synced_in_pieces() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let (con, seen) = filled(c"watch-pieces", &dir);
+    let done = con
+        .checkpoint(Some(c"main"), ffi::CHECKPOINT_PASSIVE)
+        .expect("a checkpoint");
+    assert_eq!(done.wal_frames, done.checkpointed);
+    assert!(done.wal_frames > 5000, "{}", done.wal_frames);
+    let most = seen.most.load(Ordering::Relaxed);
+    assert!(most <= MOST, "{most}");
+    assert!(seen.syncs.load(Ordering::Relaxed) >= 5);
+    assert_eq!(
+        seen.since.load(Ordering::Relaxed),
+        0,
+        "SQLite's own at the end"
+    );
+    // What is no checkpoint is synced as SQLite says.
+    seen.syncs.store(0, Ordering::Relaxed);
+    con.exec("UPDATE t SET v = randomblob(1000)").expect("rows");
+    assert_eq!(seen.syncs.load(Ordering::Relaxed), 0);
+}
+
+/// A piece that cannot be synced fails the checkpoint, and the next one writes all of it again.
+#[test]
+fn a_piece_that_fails_is_an_error_of_the_checkpoint() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let (con, seen) = filled(c"watch-fails", &dir);
+    seen.fails.store(true, Ordering::Relaxed);
+    let checkpoint = || con.checkpoint(Some(c"main"), ffi::CHECKPOINT_PASSIVE);
+    let error = checkpoint().expect_err("a sync failed");
+    assert_eq!(error.code, Code::IOERR_FSYNC, "{error}");
+    let (before, written) = (
+        con.query_i64("SELECT count(*) FROM t").expect("reads"),
+        &seen.most,
+    );
+    written.store(0, Ordering::Relaxed);
+    let done = checkpoint().expect("a checkpoint");
+    assert_eq!(done.wal_frames, done.checkpointed);
+    assert!(seen.syncs.load(Ordering::Relaxed) >= 5, "from the front");
+    assert_eq!(
+        con.query_i64("SELECT count(*) FROM t").expect("reads"),
+        before
+    );
+}
+
+#[test]
+fn what_a_wal_gets_is_told() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let (con, _) = filled(c"watch-flood", &dir);
+    let rises = flood(&con).expect("it gathers");
+    assert!(rises.wait(Duration::ZERO), "20 MiB were written");
+    assert!(!rises.wait(Duration::ZERO), "nothing since");
+    con.exec("INSERT INTO t VALUES (1)").expect("a row");
+    assert!(!rises.wait(Duration::from_millis(1)), "too little");
+    con.exec("UPDATE t SET v = randomblob(1000)").expect("rows");
+    assert!(rises.wait(Duration::ZERO));
+    let plain = Connection::open(common::api(), ":memory:", ffi::OPEN_READWRITE, None);
+    assert!(flood(&plain.expect("opens")).is_none());
+}
