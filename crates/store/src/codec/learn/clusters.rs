@@ -20,6 +20,9 @@ const SMALL: usize = 64;
 /// Fewer pages are no kind.
 const FEW: usize = 4;
 
+/// Pages of two kinds.
+type Sides<'a> = (Vec<&'a [u8]>, Vec<&'a [u8]>);
+
 /// A model for each of two kinds of pages; `None` if they seem to be of one kind. Whether two models are worth their bytes, the caller judges.
 pub(super) fn two_kinds(
     taught: &[&[u8]],
@@ -33,7 +36,7 @@ pub(super) fn two_kinds(
         .collect();
     let cost = |page: &[u8], model: &Model| cost(page, reserved, model);
     let mut sides = sides(&some, &learn(&some)?, &learn(some.get(..1)?)?, reserved)?;
-    let both = |sides: &(Vec<&[u8]>, Vec<&[u8]>)| {
+    let both = |sides: &Sides<'_>| {
         let enough = sides.0.len().min(sides.1.len()) >= FEW;
         enough.then(|| Some([learn(&sides.0)?, learn(&sides.1)?]))?
     };
@@ -53,7 +56,7 @@ pub(super) fn sides<'a>(
     all: &Model,
     seed: &Model,
     reserved: usize,
-) -> Option<(Vec<&'a [u8]>, Vec<&'a [u8]>)> {
+) -> Option<Sides<'a>> {
     let raw: usize = pages.iter().map(|page| page.len()).sum();
     let costs: Vec<f64> = pages.iter().map(|page| cost(page, reserved, all)).collect();
     if costs.iter().sum::<f64>() - headers(pages.len()) < (raw / SMALL) as f64 {

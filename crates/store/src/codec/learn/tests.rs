@@ -450,7 +450,7 @@ fn numbers(kind: u64, n: u64) -> Vec<u8> {
 fn a_trial_tells_whether_a_lesson_may_bring_something() {
     let lesson = |page: fn(u64, u64) -> Vec<u8>, kind: u64, next: &dyn Fn(u64) -> Vec<u8>| {
         let mut learner = Learner::new();
-        let mut show = |learner: &mut Learner, page: &[u8]| {
+        let show = |learner: &mut Learner, page: &[u8]| {
             learner.observe(Family::of(page), page);
         };
         for n in 0..FIRST_PAGES {
