@@ -1,6 +1,6 @@
 //! Pages that were read ahead: a handle's own, in batches, until the scan that they are for comes by.
 //!
-//! The pool decodes a batch in one job, into buffers that are used again and again and so stay in the processor's cache: nothing is
+//! The pool decodes a batch in one job, into buffers that are used again and again, so that nothing is
 //! allocated, zeroed or freed for a page. A page goes to the cache that all handles share when it is wanted, not before, and not
 //! if its scan has read more than the whole cache holds: then it would be thrown out before anybody comes back to it, and would throw
 //! out the pages of the scan's beginning, which somebody may find who begins again.
