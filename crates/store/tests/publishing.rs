@@ -125,8 +125,10 @@ fn a_tip_that_was_written_though_the_write_failed() {
         assert_eq!(done.is_ok(), prefix == 48, "{prefix}: {done:?}");
         let mut read = vec![0; PAGE];
         reader.read_at(&mut read, 0).expect("read");
+        // The tip ends with its checksum, whose last byte may be that of the old one: then it is whole without it.
+        let may_be_whole = prefix == 47 && read == page(0, 3);
         assert!(
-            read == page(0, if prefix == 48 { 3 } else { 2 }),
+            may_be_whole || read == page(0, if prefix == 48 { 3 } else { 2 }),
             "{prefix}"
         );
         writer.publish().expect("again");
