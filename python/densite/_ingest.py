@@ -140,7 +140,7 @@ class Ingest:
         Args:
             after: only those behind this sequence number.
 
-        They lie in the table ``densite_rejects`` of the database until somebody deletes them there.
+        They lie in the table ``densite_rejects`` of the database until somebody deletes them there. Numbers are complete up to what :meth:`wait` answered; behind that a lower one may come after a higher one.
         """
         import json  # noqa: PLC0415: imported only where it is needed
 

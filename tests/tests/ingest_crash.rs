@@ -116,7 +116,7 @@ fn first_rows(site: &Site, journal: &'static str, synchronous: &str) {
 #[test]
 fn an_older_database_catches_up_or_is_refused() {
     let site = Site::new("ingest-host-older", Under::Plain);
-    let (mut refused, mut caught_up) = (0, 0);
+    let (mut refused, mut caught_up, mut swept) = (0, 0, 0);
     for seed in seeds() {
         let journal = ["WAL", "DELETE"][(seed % 2) as usize];
         let workload = Workload {
@@ -124,14 +124,14 @@ fn an_older_database_catches_up_or_is_refused() {
             journal,
             fills: false,
         };
-        let (no, yes) = workload.restored(&site, 15);
-        (refused, caught_up) = (refused + no, caught_up + yes);
+        let (no, yes, sweeps) = workload.restored(&site, 15);
+        (refused, caught_up, swept) = (refused + no, caught_up + yes, swept + sweeps);
     }
-    println!("refused {refused}, caught up {caught_up}");
+    println!("refused {refused}, caught up {caught_up}, {swept} in the middle of a sweep");
     if number("DENSITE_SEED").is_none() {
         assert!(
-            refused > 0 && caught_up > 0,
-            "refused {refused}, caught up {caught_up}"
+            refused > 0 && caught_up > 0 && swept > 0,
+            "{swept} in the middle of a sweep, refused {refused}, caught up {caught_up}"
         );
     }
 }

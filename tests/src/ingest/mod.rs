@@ -166,18 +166,18 @@ impl Workload {
         tally
     }
 
-    /// The database is put back as it was at some moments of a run, the log is that of its end. Answers how often that was refused, and how often everything was caught up.
+    /// The database is put back as it was at some moments of a run, the log is that of its end. Answers how often that was refused, how often everything was caught up, and how often that was with a sweep that was on its way.
     ///
     /// # Panics
     /// When it is refused although the log has what is missing, or taken although it has not, or anything is not as promised.
-    pub fn restored(&self, site: &Site, moments: u64) -> (usize, usize) {
+    pub fn restored(&self, site: &Site, moments: u64) -> (usize, usize, u64) {
         let disk = self.prepared(site).snapshot();
         let mut rng = SmallRng::seed_from_u64(self.seed ^ 0xba);
         for _ in 0..moments {
             disk.capture_at(rng.random_range(1..900), Capture::Snapshot);
         }
         let ledger = self.run(site, &disk);
-        let (mut refused, mut caught_up) = (0, 0);
+        let (mut refused, mut caught_up, mut swept) = (0, 0, 0);
         for old in disk.take_captures() {
             let what = format!("restored as it was at change {}", old.change);
             let now = disk.snapshot();
@@ -200,7 +200,7 @@ impl Workload {
                 .as_ref()
                 .is_ok_and(|seq| first <= seq.cast_unsigned() + 1);
             if reaches_back {
-                self.judge(site, &now, At(None), &ledger, &what, &[]);
+                swept += self.judge(site, &now, At(None), &ledger, &what, &[]);
                 caught_up += 1;
                 continue;
             }
@@ -217,7 +217,7 @@ impl Workload {
             );
             refused += 1;
         }
-        (refused, caught_up)
+        (refused, caught_up, swept)
     }
 
     fn judge(

@@ -57,10 +57,14 @@ impl Round {
                     false
                 })
         });
-        let part = part.map_err(failed)?;
         if let Some(error) = error {
             return Err(error);
         }
+        let Ok(part) = part else {
+            // Rows in front of what cannot be read are applied as ever, and then that is told.
+            self.swept_from = last;
+            return Ok(false);
+        };
         let placed = match part.rows >= sweeps.least {
             true => self.arranged(&part, |_| true, sweeps.together)?,
             false => None,

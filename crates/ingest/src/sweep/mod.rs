@@ -13,6 +13,8 @@ mod key;
 mod order;
 mod part;
 mod second;
+#[cfg(test)]
+mod tests;
 
 pub(crate) use definition::Definition;
 pub(crate) use order::{Second, arranged, places};

@@ -8,6 +8,18 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::Arc;
 
+/// Sweeps of some hundred rows, with transactions of a few.
+pub(crate) const FEW: Sweeps = Sweeps {
+    least: 40,
+    most: 300,
+    bytes: 1 << 20,
+    together: 20,
+    at_once: 2,
+};
+
+/// As [`FEW`], but slower.
+pub(crate) const ONE: Sweeps = Sweeps { at_once: 1, ..FEW };
+
 /// See the module.
 pub(crate) struct Small {
     pub(crate) sweeps: Sweeps,

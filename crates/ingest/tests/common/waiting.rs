@@ -1,0 +1,299 @@
+//! Tables with random changes that wait in the log, and what is to become of them.
+#![allow(dead_code, reason = "each test file uses a part of it")]
+
+use crate::common::{Db, all, create, one};
+use crate::small::{self, ONE};
+use rand::RngExt;
+use rand::rngs::StdRng;
+use rusqlite::Connection;
+use std::time::{Duration, Instant};
+
+/// A table, and the values of a random row.
+pub(crate) struct Shape {
+    pub(crate) schema: &'static str,
+    pub(crate) columns: fn(&mut StdRng) -> String,
+    /// The key's columns.
+    pub(crate) key: &'static str,
+}
+
+fn text(random: &mut StdRng) -> String {
+    let letter = ["a", "A", "b", "B ", "b", "cc", "Cc", "d  ", "d"][random.random_range(0..9)];
+    format!("'{letter}{}'", random.random_range(0..12))
+}
+
+pub(crate) const SHAPES: [Shape; 6] = [
+    Shape {
+        schema: "CREATE TABLE t(u INTEGER NOT NULL, s INTEGER NOT NULL, v, PRIMARY KEY(u, s)); CREATE INDEX by_s ON t(s)",
+        columns: |r| {
+            format!(
+                "{}, {}, {}",
+                r.random_range(0..30),
+                r.random_range(0..8),
+                r.random_range(0..99)
+            )
+        },
+        key: "u, s",
+    },
+    Shape {
+        schema: "CREATE TABLE t(k TEXT COLLATE NOCASE PRIMARY KEY, v COLLATE NOCASE, x) WITHOUT ROWID; CREATE INDEX by_v ON t(v)",
+        columns: |r| format!("{}, {}, {}", text(r), text(r), r.random_range(0..99)),
+        key: "k",
+    },
+    Shape {
+        schema: "CREATE TABLE t(id INTEGER PRIMARY KEY, a, v, CHECK (v % 9 <> 4)); CREATE INDEX by_a ON t(a); CREATE INDEX by_v ON t(v, a)",
+        columns: |r| {
+            format!(
+                "{}, {}, {}",
+                r.random_range(-80..80),
+                text(r),
+                r.random_range(0..99)
+            )
+        },
+        key: "id",
+    },
+    Shape {
+        schema: "CREATE TABLE t(k TEXT COLLATE RTRIM PRIMARY KEY, v)",
+        columns: |r| format!("{}, {}", text(r), r.random_range(0..99)),
+        key: "k",
+    },
+    Shape {
+        schema: "CREATE TABLE t(k PRIMARY KEY NOT NULL, v, w); CREATE INDEX odd ON t(v + 1); CREATE INDEX by_w ON t(w DESC, v) WHERE w > 3; CREATE INDEX by_v ON t(v)",
+        columns: |r| {
+            let n = r.random_range(0..40);
+            let k = match r.random_range(0..4) {
+                0 => format!("{n}.0"),
+                1 => format!("{n}.5"),
+                2 => format!("x'{n:02x}'"),
+                _ => n.to_string(),
+            };
+            format!("{k}, {}, {}", r.random_range(0..20), r.random_range(0..9))
+        },
+        key: "k",
+    },
+    Shape {
+        schema: "CREATE TABLE t(k TEXT PRIMARY KEY, v REAL); CREATE INDEX by_v ON t(v)",
+        columns: |r| format!("'{}', {}.25", r.random::<u32>(), r.random_range(0..99)),
+        key: "k",
+    },
+];
+
+pub(crate) const POLICIES: [(&str, &str); 4] = [
+    ("abort", "INSERT"),
+    ("ignore", "INSERT OR IGNORE"),
+    ("replace", "REPLACE"),
+    ("'update(v)'", "INSERT"),
+];
+
+/// A random change of the table `t`, as plain SQL says it.
+pub(crate) fn change(random: &mut StdRng, shape: &Shape, verb: &str, update: bool) -> String {
+    let values = (shape.columns)(random);
+    let keys = shape.key.split(", ").count();
+    let key: Vec<&str> = values.split(", ").take(keys).collect();
+    match random.random_range(0..12) {
+        0 => format!("DELETE FROM t WHERE ({}) = ({})", shape.key, key.join(", ")),
+        1 => format!(
+            "UPDATE t SET v = 7 WHERE ({}) = ({})",
+            shape.key,
+            key.join(", ")
+        ),
+        _ if update => format!(
+            "{verb} INTO t VALUES ({values}) ON CONFLICT({}) DO UPDATE SET v = excluded.v",
+            shape.key
+        ),
+        _ => format!("{verb} INTO t VALUES ({values})"),
+    }
+}
+
+/// The same for the ingest table.
+pub(crate) fn through(sql: &str) -> String {
+    let plain = sql.split(" ON CONFLICT").next().unwrap_or_default();
+    plain
+        .replace("INSERT OR IGNORE INTO t ", "INSERT INTO t_in ")
+        .replace("REPLACE INTO t ", "INSERT INTO t_in ")
+        .replace(" INTO t ", " INTO t_in ")
+        .replace(" FROM t ", " FROM t_in ")
+        .replace("UPDATE t ", "UPDATE t_in ")
+}
+
+pub(crate) fn rows(con: &Connection, table: &str) -> Vec<String> {
+    let mut rows = all(con, &format!("SELECT * FROM {table}"));
+    rows.sort_unstable();
+    rows
+}
+
+/// Writes changes to the log; answers those that it has, one for each number, as they will be applied.
+pub(crate) fn log(
+    con: &Connection,
+    shape: &Shape,
+    changes: Vec<String>,
+    what: &str,
+) -> Vec<String> {
+    let (mut logged, count) = (Vec::new(), changes.len());
+    for (i, sql) in changes.into_iter().enumerate() {
+        if i % 10 == 0 {
+            con.execute_batch("BEGIN").expect("begins");
+        }
+        con.execute_batch(&through(&sql))
+            .unwrap_or_else(|e| panic!("{what}: {sql}: {e}"));
+        // What changes nothing that is there is not logged.
+        if con.changes() == 1 {
+            logged.push(whole(con, shape, sql));
+        }
+        if i % 10 == 9 || i + 1 == count {
+            con.execute_batch("COMMIT").expect("commits");
+        }
+    }
+    assert_eq!(
+        one::<i64>(con, "SELECT densite_log_last()"),
+        logged.len() as i64,
+        "{what}"
+    );
+    logged
+}
+
+/// The log has an update's whole row.
+fn whole(con: &Connection, shape: &Shape, sql: String) -> String {
+    let Some(key) = sql.strip_prefix("UPDATE t SET v = 7 ") else {
+        return sql;
+    };
+    let columns: Vec<String> = all(con, "SELECT name FROM pragma_table_info('t')")
+        .into_iter()
+        .filter(|c| !shape.key.split(", ").any(|k| k == c))
+        .collect();
+    let set: Vec<String> = columns
+        .iter()
+        .map(|c| {
+            format!(
+                "{c} = {}",
+                one::<String>(con, &format!("SELECT quote({c}) FROM t_in {key}"))
+            )
+        })
+        .collect();
+    format!("UPDATE t SET {} {key}", set.join(", "))
+}
+
+/// Where a sweep is: `seq`, its last number, places done, and its definition.
+pub(crate) fn place(con: &Connection) -> (i64, i64, i64, Vec<u32>) {
+    let (seq, last, done) = con
+        .query_row(
+            "SELECT seq, sweep_last, sweep_done FROM densite_applied",
+            [],
+            |r| Ok((r.get(0)?, r.get(1)?, r.get(2)?)),
+        )
+        .expect("a position");
+    let blob: Option<Vec<u8>> = con
+        .query_row(
+            "SELECT places FROM densite_sweep WHERE id = (SELECT sweep FROM densite_applied)",
+            [],
+            |r| r.get(0),
+        )
+        .ok();
+    let places = blob.unwrap_or_default();
+    let places = places
+        .chunks(4)
+        .map(|b| u32::from_le_bytes(b.try_into().expect("four bytes")));
+    (seq, last, done, places.collect())
+}
+
+/// A database in memory with the rows that a table of another one has.
+fn copy(con: &Connection, shape: &Shape) -> Connection {
+    let copy = Connection::open_in_memory().expect("opens");
+    copy.execute_batch(shape.schema).expect("the table");
+    let mut from = con.prepare("SELECT * FROM t").expect("reads");
+    let columns = from.column_count();
+    let places = vec!["?"; columns].join(", ");
+    let mut into = copy
+        .prepare(&format!("INSERT INTO t VALUES ({places})"))
+        .expect("an insert");
+    let mut rows = from.query([]).expect("reads");
+    while let Some(row) = rows.next().expect("a row") {
+        let values: Vec<rusqlite::types::Value> =
+            (0..columns).map(|i| row.get(i).expect("a value")).collect();
+        into.execute(rusqlite::params_from_iter(values))
+            .expect("inserts");
+    }
+    drop(into);
+    copy
+}
+
+/// The log from `seq` on, but for what a sweep has done, applied to what the table has.
+pub(crate) fn expected(con: &Connection, shape: &Shape, changes: &[String]) -> Vec<String> {
+    let model = copy(con, shape);
+    let (seq, last, done, places) = place(con);
+    for (number, sql) in (1i64..).zip(changes) {
+        let is_swept = number > seq
+            && number <= last
+            && i64::from(places[usize::try_from(number - seq - 1).expect("a place")]) < done;
+        if number > seq && !is_swept {
+            model.execute_batch(sql).ok();
+        }
+    }
+    rows(&model, "t")
+}
+
+/// The lock, taken when a sweep is between its first and its last transaction; `None` when there is nothing left to apply.
+pub(crate) fn caught(con: &Connection, changes: usize) -> Option<(i64, i64)> {
+    let until = Instant::now() + Duration::from_secs(20);
+    con.busy_timeout(Duration::ZERO).expect("a timeout");
+    while Instant::now() < until {
+        // Asks again at once: the worker gives the lock back for a moment only.
+        if con.execute_batch("BEGIN IMMEDIATE").is_err() {
+            continue;
+        }
+        let (seq, _, done, _) = place(con);
+        if done > 0 || seq >= changes as i64 {
+            return (done > 0).then_some((seq, done));
+        }
+        con.execute_batch("ROLLBACK").expect("gives it back");
+        std::thread::yield_now();
+    }
+    panic!("nothing is applied");
+}
+
+/// A database with a table and another index, and a log with changes that wait; nothing is applied as long as the lock is held, which the last connection has.
+pub(crate) fn waiting(
+    shape: &Shape,
+    count: usize,
+    random: &mut StdRng,
+) -> (Db, Connection, Connection, Vec<String>) {
+    let db = Db::new(shape.schema);
+    let con = small::connect(&db.path(), ONE, 0);
+    create(&con, "t", ", on_conflict=replace").expect("the ingest table");
+    let plain = Connection::open(db.path()).expect("opens");
+    plain
+        .busy_timeout(Duration::from_secs(10))
+        .expect("a timeout");
+    plain.execute_batch("BEGIN IMMEDIATE").expect("the lock");
+    let changes = (0..count).map(|_| change(random, shape, "REPLACE", false));
+    let changes = log(&con, shape, changes.collect(), "waiting");
+    (db, con, plain, changes)
+}
+
+/// What becomes of the changes that are not applied yet, one after the other; and which of them the table refuses. Everything is taken back.
+pub(crate) fn one_by_one(plain: &Connection, changes: &[String]) -> (Vec<String>, Vec<String>) {
+    let (seq, last, done, places) = place(plain);
+    let mut rejects = all(plain, "SELECT seq FROM densite_rejects");
+    plain.execute_batch("SAVEPOINT model").expect("begins");
+    for (number, sql) in (1i64..).zip(changes).skip_while(|(n, _)| *n <= seq) {
+        let at = usize::try_from(number - seq - 1).expect("a number behind it");
+        if number <= last && i64::from(places[at]) < done {
+            continue;
+        }
+        // Columns that came later have their defaults.
+        let sql = sql.replace("INTO t VALUES", "INTO t(u, s, v) VALUES");
+        let is_done = plain.execute(&sql, []);
+        if is_done.is_err() || sql.starts_with("UPDATE") && is_done == Ok(0) {
+            rejects.push(number.to_string());
+        }
+    }
+    let there: i64 = one(plain, "SELECT count(*) FROM sqlite_schema WHERE name = 't'");
+    let rows = match there {
+        0 => Vec::new(),
+        _ => rows(plain, "t"),
+    };
+    plain
+        .execute_batch("ROLLBACK TO model; RELEASE model")
+        .expect("takes it back");
+    rejects.sort_unstable();
+    (rows, rejects)
+}
