@@ -65,8 +65,8 @@ impl Folder {
         let Some(places) = &mapped.places else {
             return;
         };
-        let set = |to: &mut Vec<Value>, only: Option<&[String]>| {
-            for (i, place) in places.iter().enumerate() {
+        let set = |to: &mut Vec<Value>, from: usize, only: Option<&[String]>| {
+            for (i, place) in places.iter().enumerate().skip(from) {
                 let named = |names: &[String]| {
                     let name = target.columns.get(*place).map(|c| c.name.as_str());
                     names
@@ -83,18 +83,21 @@ impl Folder {
         match row.op() {
             Op::Delete => *state = None,
             Op::Update => {
+                // The key stays as the row has it: what compares equal need not be the same.
+                let keys = mapped.table.key_columns();
+                let from = if places.len() > keys { keys } else { 0 };
                 if let Some(state) = state {
-                    set(state, None);
+                    set(state, from, None);
                 }
             }
             Op::Insert => match (state.as_mut(), &mapped.policy) {
                 (None, _) | (Some(_), Some(OnConflict::Replace)) => {
                     // What the log's row does not have came to the table later.
                     let mut fresh = target.defaults();
-                    set(&mut fresh, None);
+                    set(&mut fresh, 0, None);
                     *state = Some(fresh);
                 }
-                (Some(state), Some(OnConflict::Update(columns))) => set(state, Some(columns)),
+                (Some(state), Some(OnConflict::Update(columns))) => set(state, 0, Some(columns)),
                 (Some(_), _) => {}
             },
         }
