@@ -133,8 +133,13 @@ fn by_size(a: f64, b: f64) -> Ordering {
     a.partial_cmp(&b).unwrap_or(Ordering::Equal)
 }
 
+/// NOCASE takes no notice of what follows a NUL, but for its length.
 fn folded(text: &[u8]) -> impl Iterator<Item = u8> {
-    text.iter().map(u8::to_ascii_lowercase)
+    let mut ended = false;
+    text.iter().map(move |byte| {
+        ended |= *byte == 0;
+        if ended { 0 } else { byte.to_ascii_lowercase() }
+    })
 }
 
 /// A code for each row.
@@ -323,11 +328,15 @@ fn prefix(value: ValueRef<'_>, collation: Collation) -> u64 {
 
 fn first_bytes(bytes: &[u8], collation: Collation) -> u64 {
     let mut first = [0u8; 8];
-    for (to, from) in first.iter_mut().zip(bytes) {
-        *to = match collation {
-            Collation::Binary => *from,
-            Collation::NoCase => from.to_ascii_lowercase(),
-        };
+    match collation {
+        Collation::Binary => first
+            .iter_mut()
+            .zip(bytes)
+            .for_each(|(to, from)| *to = *from),
+        Collation::NoCase => first
+            .iter_mut()
+            .zip(folded(bytes))
+            .for_each(|(to, from)| *to = from),
     }
     u64::from_be_bytes(first)
 }
@@ -335,7 +344,21 @@ fn first_bytes(bytes: &[u8], collation: Collation) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ValueRef::{Integer, Real};
+    use ValueRef::{Integer, Real, Text};
+
+    #[test]
+    fn nocase_ends_at_a_nul() {
+        for (a, b, order) in [
+            ("a\0z", "A\0b", Ordering::Equal),
+            ("a\0z", "a\0bb", Ordering::Less),
+            ("a\0z", "aA", Ordering::Less),
+        ] {
+            let (a, b) = (Text(a.as_bytes()), Text(b.as_bytes()));
+            assert_eq!(compare(a, b, Collation::NoCase), order);
+            let prefixes = prefix(a, Collation::NoCase).cmp(&prefix(b, Collation::NoCase));
+            assert!(prefixes == order || prefixes == Ordering::Equal);
+        }
+    }
 
     #[test]
     fn integers_and_reals_have_one_order() {

@@ -48,10 +48,7 @@ impl Collation {
             Collation::Binary => a.cmp(b),
             Collation::BinaryUtf16Le => utf16(a, b, u16::to_le_bytes),
             Collation::BinaryUtf16Be => utf16(a, b, u16::to_be_bytes),
-            Collation::NoCase => {
-                let folded = |t: &[u8]| t.iter().map(u8::to_ascii_lowercase).collect::<Vec<u8>>();
-                folded(a).cmp(&folded(b))
-            }
+            Collation::NoCase => without_case(a).cmp(without_case(b)),
             Collation::RTrim => {
                 let cut = |t: &[u8]| t.iter().rposition(|b| *b != b' ').map_or(0, |i| i + 1);
                 let trimmed = |t: &[u8]| t.get(..cut(t)).unwrap_or_default().to_vec();
@@ -72,6 +69,15 @@ impl Collation {
             _ => class(a).cmp(&class(b)),
         }
     }
+}
+
+/// Bytes that compare as NOCASE compares text: letters of ASCII in lower case, and nothing but the length of what follows a NUL (`sqlite3StrNICmp` ends there).
+pub(crate) fn without_case(text: &[u8]) -> impl Iterator<Item = u8> {
+    let mut ended = false;
+    text.iter().map(move |byte| {
+        ended |= *byte == 0;
+        if ended { 0 } else { byte.to_ascii_lowercase() }
+    })
 }
 
 /// Compares the bytes that two texts have in UTF-16.
@@ -132,6 +138,9 @@ mod tests {
             how.compare(ValueRef::Text(a.as_bytes()), ValueRef::Text(b.as_bytes()))
         };
         assert_eq!(c(Collation::NoCase, "aB", "Ab"), Ordering::Equal);
+        assert_eq!(c(Collation::NoCase, "a\0z", "A\0b"), Ordering::Equal);
+        assert_eq!(c(Collation::NoCase, "a\0z", "a\0bb"), Ordering::Less);
+        assert_eq!(c(Collation::NoCase, "a\0z", "aa"), Ordering::Less);
         assert_eq!(c(Collation::Binary, "aB", "Ab"), Ordering::Greater);
         let little = Collation::BinaryUtf16Le;
         assert_eq!(c(little, "\u{100}", "a"), Ordering::Less);

@@ -11,7 +11,7 @@
 //!
 //! So the bit is the same for all keys that share the other 127. Integers below 2^59 in one or two columns are exact, as is text of up to 6 bytes, or 13 in a key of one column.
 
-use crate::collation::Collation;
+use crate::collation::{Collation, without_case};
 use densite_sqlite::ValueRef;
 use std::borrow::Cow;
 
@@ -171,10 +171,7 @@ impl Collation {
     fn folded(self, text: &[u8]) -> Cow<'_, [u8]> {
         match self {
             Collation::Binary => Cow::Borrowed(text),
-            Collation::NoCase => {
-                let some = text.get(..2 * BYTES + 1).unwrap_or(text);
-                Cow::Owned(some.to_ascii_lowercase())
-            }
+            Collation::NoCase => Cow::Owned(without_case(text).take(2 * BYTES + 1).collect()),
             Collation::RTrim => {
                 let end = text.iter().rposition(|b| *b != b' ').map_or(0, |i| i + 1);
                 Cow::Borrowed(text.get(..end).unwrap_or_default())

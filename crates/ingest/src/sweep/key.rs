@@ -3,7 +3,7 @@
 //! It is compared within one run of the program and never stored. Two keys may share it: then their rows stay in the order of the log, which is never wrong.
 
 use crate::affinity::from_log;
-use crate::collation::Collation;
+use crate::collation::{Collation, without_case};
 use densite_log::Rows;
 use densite_sqlite::ValueRef;
 use std::hash::{DefaultHasher, Hasher};
@@ -49,8 +49,8 @@ fn real(hasher: &mut DefaultHasher, x: f64) {
 fn folded(hasher: &mut DefaultHasher, text: &[u8], how: Collation) {
     match how {
         Collation::NoCase => {
-            for byte in text {
-                hasher.write_u8(byte.to_ascii_lowercase());
+            for byte in without_case(text) {
+                hasher.write_u8(byte);
             }
             hasher.write_usize(text.len());
         }

@@ -52,6 +52,8 @@ fn one_key_has_one_hash() {
         b" ",
         b"ab",
         b"aB",
+        b"a\0b",
+        b"A\0c",
         b"\xff",
         b"\xfe",
         b"\xef\xbf\xbd",
