@@ -210,6 +210,28 @@ fn once_a_sync_has_failed_nothing_is_pruned() {
     drop(con);
 }
 
+/// The WAL is synced by a thread beside the worker, too: what that is told of nobody else may be.
+#[test]
+fn what_only_the_drain_was_told_of_is_remembered() {
+    let db = Db::new("CREATE TABLE t(id INTEGER PRIMARY KEY, v)");
+    let con = flaky::connect(&db.path(), &flaky::Panics::default());
+    create(&con, "t", "").expect("the ingest table");
+    flaky::WAL_SYNCS_FAIL.store(1, Ordering::SeqCst);
+    let mut rows = 0;
+    let until = Instant::now() + Duration::from_secs(20);
+    while flaky::WAL_SYNCS_FAIL.load(Ordering::SeqCst) > 0 && Instant::now() < until {
+        segments(&db, &con, rows);
+        rows += 1000;
+    }
+    assert_eq!(flaky::WAL_SYNCS_FAIL.load(Ordering::SeqCst), 0);
+    // One that had begun before may still be at it.
+    std::thread::sleep(Duration::from_millis(500));
+    let many = segments(&db, &con, rows);
+    wait(&con);
+    std::thread::sleep(Duration::from_millis(2500));
+    assert_eq!(count(&db), many, "the log keeps them");
+}
+
 /// Counts syncs of the directory that the database is in.
 struct Watched(Arc<AtomicU64>);
 

@@ -2,7 +2,7 @@
 //!
 //! A transaction of the worker is tens of MiB in the WAL. If the disk gets them all at once, at the checkpoint, COMMITs of the log wait for that: hundreds of milliseconds. The worker itself
 //! cannot sync them in small pieces, for it holds the write lock. Nothing depends on this thread but the waiting of others: what has to be durable, SQLite and [`crate::durable`] sync
-//! as ever.
+//! as ever. But the system may tell of a page that it could not write to one who syncs, and to nobody after him; so if that is this thread nothing is pruned any more.
 
 use super::Applying;
 use densite_disk::{File, OpenMode, SyncKind};
@@ -34,9 +34,10 @@ impl Drain {
         let name = format!("{}-wal", path.file_name()?.to_string_lossy());
         let ends = Arc::new(AtomicBool::new(false));
         let (rises, told) = (flood.clone(), ends.clone());
+        let doubts = applying.pruning.doubts().clone();
         let thread = std::thread::Builder::new()
             .name("densite-drain".into())
-            .spawn(move || run(&rises, &dir, &name, &told))
+            .spawn(move || run(&rises, &dir, &name, &told, &doubts))
             .ok()?;
         Some(Drain {
             flood,
@@ -46,7 +47,7 @@ impl Drain {
     }
 }
 
-fn run(flood: &Flood, dir: &LogDir, name: &str, ends: &AtomicBool) {
+fn run(flood: &Flood, dir: &LogDir, name: &str, ends: &AtomicBool, doubts: &AtomicBool) {
     let mut wal: Option<Box<dyn File>> = None;
     while !ends.load(Ordering::Acquire) {
         if !flood.wait(STEP) {
@@ -58,7 +59,7 @@ fn run(flood: &Flood, dir: &LogDir, name: &str, ends: &AtomicBool) {
         }
         let Some(file) = &wal else { return };
         if file.sync(SyncKind::Data).is_err() {
-            // The worker's own sync is told of it, for it has had the file open before.
+            doubts.store(true, Ordering::Release);
             return;
         }
     }

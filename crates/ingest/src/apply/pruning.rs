@@ -14,7 +14,7 @@ pub(super) struct Pruning {
     thread: Mutex<Option<JoinHandle<Result<Pruned>>>>,
     hurries: Arc<AtomicBool>,
     /// A sync of the database or of its WAL has failed.
-    doubts: AtomicBool,
+    doubts: Arc<AtomicBool>,
 }
 
 impl Pruning {
@@ -29,9 +29,9 @@ impl Pruning {
         done
     }
 
-    /// Whether a sync has failed.
-    pub(super) fn doubts(&self) -> bool {
-        self.doubts.load(Ordering::Acquire)
+    /// Whether a sync has failed. Who syncs on another thread says so here.
+    pub(super) fn doubts(&self) -> &Arc<AtomicBool> {
+        &self.doubts
     }
 
     /// Begins to prune what is applied durably up to `position`; false if the thread is still at it.

@@ -9,6 +9,7 @@ use super::drain::Drain;
 use super::wal::Wal;
 use densite_log::Seq;
 use densite_sqlite::{Code, Connection, Error, Result, ffi};
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 /// Pruning is tried no more often while rows are applied.
@@ -190,7 +191,7 @@ impl Tidy {
         self.pruned = Some(Instant::now());
         let synced = crate::durable::sync(connection, applying.medium.as_ref());
         applying.pruning.heeds(synced)?;
-        if applying.pruning.doubts() {
+        if applying.pruning.doubts().load(Ordering::Acquire) {
             return Ok(());
         }
         if !applying.pruning.begin(applying, position)? {

@@ -1,6 +1,8 @@
 //! The host's file system with small segments for the log, so that there are many to prune, and with reads that panic in the worker's thread when a test wants it.
 
-use densite_disk::{Dir, File, LockKind, OpenMode, RealDir, Result, SyncKind};
+use densite_disk::{
+    Dir, Error, ErrorKind, File, LockKind, Op, OpenMode, RealDir, Result, SyncKind,
+};
 use densite_ingest::{Found, Medium};
 use densite_log::{LogDir, LogId, Options};
 use densite_sqlite::Connection;
@@ -11,6 +13,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// How many reads of the worker panic from now on; those that did are counted down.
 pub(crate) type Panics = Arc<AtomicU64>;
+
+/// How many syncs of a WAL fail from now on beside the worker, where it is made durable while it is written; counted down.
+#[allow(dead_code, reason = "each test file uses a part of it")]
+pub(crate) static WAL_SYNCS_FAIL: AtomicU64 = AtomicU64::new(0);
 
 /// The medium of a database.
 #[derive(Default)]
@@ -124,6 +130,14 @@ impl File for FlakyFile {
     }
 
     fn sync(&self, kind: SyncKind) -> Result<()> {
+        let left = |n: u64| n.checked_sub(1);
+        if std::thread::current().name() == Some("densite-drain")
+            && WAL_SYNCS_FAIL
+                .fetch_update(Ordering::SeqCst, Ordering::SeqCst, left)
+                .is_ok()
+        {
+            return Err(Error::new(ErrorKind::Io, Op::Sync));
+        }
         self.0.sync(kind)
     }
 
