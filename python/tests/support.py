@@ -1,10 +1,14 @@
 """What the tests share."""
 
+import contextlib
 import os
 import pathlib
 import re
+import signal
 import sys
 import tempfile
+import threading
+import time
 import types
 import unittest
 
@@ -36,6 +40,26 @@ class Files(unittest.TestCase):
 
     def rows(self, con, sql="SELECT * FROM t"):
         return con.execute(sql).fetchall()
+
+    @contextlib.contextmanager
+    def ctrl_c(self, began, after=0.0):
+        """Somebody presses Ctrl-C so many seconds after the event `began`; the block is to end with KeyboardInterrupt."""
+
+        def press():
+            began.wait(30)
+            time.sleep(after)
+            os.kill(os.getpid(), signal.SIGINT)
+
+        # In the background of a shell it is ignored, and Python leaves that as it is.
+        before = signal.signal(signal.SIGINT, signal.default_int_handler)
+        thread = threading.Thread(target=press)
+        thread.start()
+        try:
+            with self.assertRaises(KeyboardInterrupt):
+                yield
+        finally:
+            thread.join()
+            signal.signal(signal.SIGINT, before)
 
     def guide(self, name, heading, **names):
         """Runs the Python of a section of a guide in the test's directory, as it stands there, and answers its module."""

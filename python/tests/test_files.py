@@ -1,7 +1,5 @@
 """densite.compress, decompress, vacuum, check and info."""
 
-import os
-import signal
 import sqlite3
 import subprocess
 import sys
@@ -115,18 +113,8 @@ class Verbs(Files):
         path = self.plain(rows=1_000_000)
         before = path.stat().st_size
         began = threading.Event()
-
-        def press():
-            began.wait(30)
-            os.kill(os.getpid(), signal.SIGINT)
-
-        thread = threading.Thread(target=press)
-        thread.start()
-        try:
-            with self.assertRaises(KeyboardInterrupt):
-                densite.compress(path, progress=lambda phase, done, total: began.set())
-        finally:
-            thread.join()
+        with self.ctrl_c(began):
+            densite.compress(path, progress=lambda phase, done, total: began.set())
         self.assertEqual([(p.name, p.stat().st_size) for p in self.dir.iterdir()], [("plain.db", before)])
 
     def test_other_connections_keep_their_locks(self):

@@ -5,7 +5,6 @@ import datetime
 import decimal
 import os
 import random
-import signal
 import sqlite3
 import threading
 import time
@@ -691,20 +690,9 @@ class Progress(Files):
     def test_ctrl_c_is_passed_on_and_nothing_is_inserted(self):
         con = self.memory("CREATE TABLE t(a)")
         began = threading.Event()
-
-        def press():
-            began.wait(30)
-            time.sleep(0.02)
-            os.kill(os.getpid(), signal.SIGINT)
-
-        thread = threading.Thread(target=press)
-        thread.start()
-        try:
-            # While no Python code runs but for the callback.
-            with self.assertRaises(KeyboardInterrupt):
-                densite.insert(con, "t", {"a": array.array("q", range(4_000_000))}, progress=lambda rows: began.set())
-        finally:
-            thread.join()
+        # While no Python code runs but for the callback.
+        with self.ctrl_c(began, after=0.02):
+            densite.insert(con, "t", {"a": array.array("q", range(4_000_000))}, progress=lambda rows: began.set())
         self.assertEqual((self.rows(con), con.in_transaction), ([], False))
 
     def test_memory_is_given_back(self):
