@@ -4,7 +4,7 @@
 #   make test          every test: the workspace's own, the Python package's, the pairwise example's, then SQLite's
 #   make bench         what the README claims, side by side with plain SQLite; writes bench/RESULTS.md
 #                        QUICK=1     small data (scale factor 0.1), a few minutes
-#                        LONG=1      an hour of constant load
+#                        LONG=1      3.6 million batches of constant load, 10 GiB of log to prune
 #                        ONLY=q1,q8  these measures only        ROUNDS=9   how often each is taken
 #                        ONLY=bulk   rows in and out from Python only
 #                        DB=path     the stored size of any SQLite database instead

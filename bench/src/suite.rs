@@ -23,7 +23,7 @@ pub(crate) struct Choice {
     /// Small data (scale factor 0.1 instead of 1)
     #[arg(long)]
     quick: bool,
-    /// An hour where an hour is promised, instead of some minutes
+    /// Millions of batches and ten gigabytes where the usual run takes less
     #[arg(long, conflicts_with = "quick")]
     long: bool,
     /// These measures only

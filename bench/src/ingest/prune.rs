@@ -47,7 +47,11 @@ pub(super) fn measure(place: &Place<'_>, rounds: u64) -> Result<Vec<Figure>> {
 
 /// A backlog that is made and pruned.
 fn round(place: &Place<'_>, seen: &mut Seen) -> Result<()> {
-    let backlog: u64 = if place.quick { 4 << 20 } else { 3 << 30 };
+    let backlog: u64 = match (place.quick, place.long) {
+        (true, _) => 4 << 20,
+        (false, false) => 3 << 30,
+        (false, true) => 10 << 30,
+    };
     let dir = place.fresh("backlog-log")?;
     let mut options = Options {
         create: true,
