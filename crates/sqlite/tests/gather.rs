@@ -3,10 +3,9 @@
 mod common;
 
 use densite_sqlite::{
-    Code, Connection, FileName, HostFile, HostVfs, Opened, Vfs, VfsFile, ffi, gathering,
-    register_vfs,
+    Above, Code, Connection, FileName, HostFile, HostVfs, Opened, Vfs, ffi, gathering, register_vfs,
 };
-use std::ffi::{CStr, c_void};
+use std::ffi::CStr;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -54,12 +53,9 @@ impl Vfs for Watching {
     }
 }
 
-impl VfsFile for Wal {
-    fn close(&mut self) -> Result<(), Code> {
-        self.host.close()
-    }
-    fn read(&mut self, buf: &mut [u8], offset: u64) -> Result<usize, Code> {
-        self.host.read(buf, signed(offset)).map(|()| buf.len())
+impl Above for Wal {
+    fn host(&self) -> &HostFile {
+        &self.host
     }
     fn write(&mut self, buf: &[u8], offset: u64) -> Result<(), Code> {
         if self.seen.full.load(Ordering::Relaxed) {
@@ -70,33 +66,6 @@ impl VfsFile for Wal {
             .bytes
             .fetch_add(buf.len() as u64, Ordering::Relaxed);
         self.host.write(buf, signed(offset))
-    }
-    fn truncate(&mut self, len: u64) -> Result<(), Code> {
-        self.host.truncate(signed(len))
-    }
-    fn sync(&mut self, flags: i32) -> Result<(), Code> {
-        self.host.sync_with(flags)
-    }
-    fn file_size(&mut self) -> Result<u64, Code> {
-        self.host
-            .file_size()
-            .map(|n| u64::try_from(n).expect("a size"))
-    }
-    fn lock(&mut self, _: i32) -> Result<(), Code> {
-        Ok(())
-    }
-    fn unlock(&mut self, _: i32) -> Result<(), Code> {
-        Ok(())
-    }
-    fn check_reserved(&mut self) -> Result<bool, Code> {
-        Ok(false)
-    }
-    unsafe fn file_control(&mut self, op: i32, arg: *mut c_void) -> Code {
-        // SAFETY: as the caller vouches.
-        unsafe { self.host.file_control(op, arg) }
-    }
-    fn device_characteristics(&mut self) -> i32 {
-        self.host.device_characteristics()
     }
 }
 

@@ -3,10 +3,10 @@
 mod common;
 
 use densite_sqlite::{
-    Code, Connection, FileName, HostFile, HostVfs, Opened, Vfs, VfsFile, ffi, flood, gathering,
+    Above, Code, Connection, FileName, HostFile, HostVfs, Opened, Vfs, ffi, flood, gathering,
     register_vfs,
 };
-use std::ffi::{CStr, c_void};
+use std::ffi::CStr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
@@ -61,21 +61,15 @@ impl Vfs for Watching {
     }
 }
 
-impl VfsFile for Main {
-    fn close(&mut self) -> Result<(), Code> {
-        self.host.close()
-    }
-    fn read(&mut self, buf: &mut [u8], offset: u64) -> Result<usize, Code> {
-        self.host.read(buf, signed(offset)).map(|()| buf.len())
+impl Above for Main {
+    fn host(&self) -> &HostFile {
+        &self.host
     }
     fn write(&mut self, buf: &[u8], offset: u64) -> Result<(), Code> {
         let len = buf.len() as u64;
         let since = self.seen.since.fetch_add(len, Ordering::Relaxed) + len;
         self.seen.most.fetch_max(since, Ordering::Relaxed);
         self.host.write(buf, signed(offset))
-    }
-    fn truncate(&mut self, len: u64) -> Result<(), Code> {
-        self.host.truncate(signed(len))
     }
     fn sync(&mut self, flags: i32) -> Result<(), Code> {
         if self.seen.fails.swap(false, Ordering::Relaxed) {
@@ -84,42 +78,6 @@ impl VfsFile for Main {
         self.seen.syncs.fetch_add(1, Ordering::Relaxed);
         self.seen.since.store(0, Ordering::Relaxed);
         self.host.sync_with(flags)
-    }
-    fn file_size(&mut self) -> Result<u64, Code> {
-        self.host
-            .file_size()
-            .map(|n| u64::try_from(n).expect("a size"))
-    }
-    fn lock(&mut self, level: i32) -> Result<(), Code> {
-        self.host.lock(level)
-    }
-    fn unlock(&mut self, level: i32) -> Result<(), Code> {
-        self.host.unlock(level)
-    }
-    fn check_reserved(&mut self) -> Result<bool, Code> {
-        self.host.check_reserved()
-    }
-    unsafe fn file_control(&mut self, op: i32, arg: *mut c_void) -> Code {
-        // SAFETY: as the caller vouches.
-        unsafe { self.host.file_control(op, arg) }
-    }
-    fn device_characteristics(&mut self) -> i32 {
-        self.host.device_characteristics()
-    }
-    fn has_shm(&mut self) -> bool {
-        self.host.has_shm()
-    }
-    fn shm_map(&mut self, region: i32, size: i32, extend: bool) -> (Code, *mut c_void) {
-        self.host.shm_map(region, size, extend)
-    }
-    fn shm_lock(&mut self, offset: i32, n: i32, flags: i32) -> Result<(), Code> {
-        self.host.shm_lock(offset, n, flags)
-    }
-    fn shm_barrier(&mut self) {
-        self.host.shm_barrier();
-    }
-    fn shm_unmap(&mut self, delete: bool) -> Result<(), Code> {
-        self.host.shm_unmap(delete)
     }
 }
 
