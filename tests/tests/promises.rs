@@ -166,3 +166,25 @@ fn every_link_leads_somewhere() {
     }
     assert!(dead.is_empty(), "{dead:#?}");
 }
+
+/// Each room stands in ARCHITECTURE.md, and those that are said to forbid `unsafe` do.
+#[test]
+fn every_room_is_described() {
+    let document = text(Path::new("ARCHITECTURE.md"));
+    let mut wrong = BTreeSet::new();
+    for entry in std::fs::read_dir(root().join("crates")).expect("the rooms") {
+        let room = entry.expect("an entry").file_name();
+        let room = room.to_string_lossy();
+        let mark = format!("| `crates/{room}` | ");
+        let Some(row) = document.lines().find(|l| l.starts_with(&mark)) else {
+            wrong.insert(format!("{room} has no row"));
+            continue;
+        };
+        let source = std::fs::read_to_string(root().join(format!("crates/{room}/src/lib.rs")));
+        let forbids = source.is_ok_and(|s| s.contains("#![forbid(unsafe_code)]"));
+        if row.contains("forbids `unsafe`") != forbids {
+            wrong.insert(format!("{room} and its row disagree on unsafe code"));
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
