@@ -1,14 +1,15 @@
 //! What the gathering VFS promises: everybody else sees the WAL as if each frame had been written at once.
 
 mod common;
+#[path = "common/watching.rs"]
+mod watching;
 
-use densite_sqlite::{
-    Above, Code, Connection, FileName, HostFile, HostVfs, Opened, Vfs, ffi, gathering, register_vfs,
-};
+use densite_sqlite::{Above, Code, Connection, HostFile, ffi, gathering};
 use std::ffi::CStr;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use watching::watch;
 
 /// What the WALs of a VFS were asked.
 #[derive(Default)]
@@ -19,11 +20,6 @@ struct Seen {
     full: AtomicBool,
 }
 
-struct Watching {
-    host: HostVfs,
-    seen: Arc<Seen>,
-}
-
 struct Wal {
     host: HostFile,
     seen: Arc<Seen>,
@@ -31,26 +27,6 @@ struct Wal {
 
 fn signed(n: u64) -> i64 {
     i64::try_from(n).expect("small")
-}
-
-impl Vfs for Watching {
-    type File = Wal;
-    type Companion = Wal;
-
-    fn host(&self) -> HostVfs {
-        self.host
-    }
-
-    fn open(&self, name: Option<FileName<'_>>, flags: i32) -> Result<Opened<Wal, Wal>, Code> {
-        if flags & ffi::OPEN_WAL == 0 {
-            return Ok(Opened::Host);
-        }
-        // SAFETY: SQLite keeps a WAL's name until after its xClose.
-        let (host, flags) = unsafe { self.host.open(name, flags) }?;
-        let seen = self.seen.clone();
-        let file = Wal { host, seen };
-        Ok(Opened::Companion { file, flags })
-    }
 }
 
 impl Above for Wal {
@@ -82,12 +58,11 @@ impl Site {
     fn new(name: &CStr) -> Site {
         let api = common::api();
         let seen = Arc::new(Seen::default());
-        let host = HostVfs::find(api, None).expect("a default VFS");
-        let vfs = Watching {
+        let shared = seen.clone();
+        watch(name, ffi::OPEN_WAL, move |host| Wal {
             host,
-            seen: seen.clone(),
-        };
-        register_vfs(api, name, vfs, false).expect("registers");
+            seen: shared.clone(),
+        });
         let gather = gathering(api, Some(name)).expect("registers");
         let gather = gather.expect("nobody has that name");
         let again = gathering(api, Some(name)).expect("is registered");

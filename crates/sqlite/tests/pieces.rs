@@ -1,15 +1,15 @@
 //! What the gathering VFS does for everybody else's syncs: little is written between two of its own.
 
 mod common;
+#[path = "common/watching.rs"]
+mod watching;
 
-use densite_sqlite::{
-    Above, Code, Connection, FileName, HostFile, HostVfs, Opened, Vfs, ffi, flood, gathering,
-    register_vfs,
-};
+use densite_sqlite::{Above, Code, Connection, HostFile, ffi, flood, gathering};
 use std::ffi::CStr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
+use watching::watch;
 
 /// The most that a checkpoint may write without a sync, in bytes, and a page.
 const MOST: u64 = (4 << 20) + 4096;
@@ -25,11 +25,6 @@ struct Seen {
     fails: AtomicBool,
 }
 
-struct Watching {
-    host: HostVfs,
-    seen: Arc<Seen>,
-}
-
 struct Main {
     host: HostFile,
     seen: Arc<Seen>,
@@ -37,28 +32,6 @@ struct Main {
 
 fn signed(n: u64) -> i64 {
     i64::try_from(n).expect("small")
-}
-
-impl Vfs for Watching {
-    type File = Main;
-    type Companion = Main;
-
-    fn host(&self) -> HostVfs {
-        self.host
-    }
-
-    fn open(&self, name: Option<FileName<'_>>, flags: i32) -> Result<Opened<Main, Main>, Code> {
-        if flags & ffi::OPEN_MAIN_DB == 0 {
-            return Ok(Opened::Host);
-        }
-        // SAFETY: SQLite keeps a main database's name until after its xClose.
-        let (host, flags) = unsafe { self.host.open(name, flags) }?;
-        let seen = self.seen.clone();
-        Ok(Opened::File {
-            file: Main { host, seen },
-            flags,
-        })
-    }
 }
 
 impl Above for Main {
@@ -85,12 +58,11 @@ impl Above for Main {
 fn filled(name: &CStr, dir: &tempfile::TempDir) -> (Connection, Arc<Seen>) {
     let api = common::api();
     let seen = Arc::new(Seen::default());
-    let host = HostVfs::find(api, None).expect("a default VFS");
-    let vfs = Watching {
+    let shared = seen.clone();
+    watch(name, ffi::OPEN_MAIN_DB, move |host| Main {
         host,
-        seen: seen.clone(),
-    };
-    register_vfs(api, name, vfs, false).expect("registers");
+        seen: shared.clone(),
+    });
     let path = dir.path().join("t.db");
     let vfs = gathering(api, Some(name)).expect("a VFS").expect("ours");
     let flags = ffi::OPEN_READWRITE | ffi::OPEN_CREATE | ffi::OPEN_URI;
