@@ -115,13 +115,11 @@ impl Handle {
         writer.moved_bytes += moving.moved;
         if pace.patient && !enough(moving.moved) {
             let undone = budget.bytes.saturating_sub(moving.moved);
-            let waits = |begun: &mut Begun| begun.waits(undone);
-            if begun
-                .iter_mut()
-                .filter_map(|begun| waits(begun).then_some(()))
-                .count()
-                > 0
-            {
+            let mut waits = false;
+            for begun in &mut begun {
+                waits |= begun.waits(undone);
+            }
+            if waits {
                 writer.merging.share.put_off(undone);
             }
         }
