@@ -1,7 +1,7 @@
 # The one door of Densite. Every target does its own set-up inside this folder and says what the machine lacks.
 #
 #   make demo          the main job on generated TPC-H data, with a table of before and after
-#   make test          every test: the workspace's own, the Python package's, the pairwise example's, then SQLite's
+#   make test          every test: the workspace's own, the Python package's, the example programs, the pairwise example's, then SQLite's
 #   make bench         what the README claims, side by side with plain SQLite; writes bench/RESULTS.md
 #                        QUICK=1     small data (scale factor 0.1), a few minutes
 #                        LONG=1      3.6 million batches of constant load, 10 GiB of log to prune

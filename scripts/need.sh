@@ -1,5 +1,5 @@
 #!/bin/sh
-# need.sh build|python|wheel|test|examples|bench
+# need.sh build|python|wheel|test|examples
 #
 # Says what this machine lacks for the given work and the one command that installs it. Prints nothing and succeeds when all is there.
 set -u

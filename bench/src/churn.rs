@@ -10,7 +10,7 @@ use rusqlite::Connection;
 use crate::connect::Vfs;
 use crate::machine::Machine;
 use crate::measure::Measure;
-use crate::outcome::{Compare, Figure, Outcome};
+use crate::outcome::{Compare, Figure, Outcome, median};
 use crate::result::{About as _, Failure, Result};
 use crate::work::name;
 use crate::{space, stored};
@@ -403,11 +403,6 @@ fn latency(dir: &Path, extent: &Extent) -> Result<Vec<Figure>> {
         ));
     }
     Ok(figures)
-}
-
-fn median(values: Vec<f64>) -> f64 {
-    use statrs::statistics::Median as _;
-    statrs::statistics::Data::new(values).median()
 }
 
 /// Opens with further URI parameters.

@@ -5,8 +5,8 @@ use std::path::Path;
 use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
-use statrs::statistics::{Data, Median as _};
 
+use crate::outcome::median;
 use crate::result::{About as _, Result};
 
 /// What a reader needs to judge a figure.
@@ -115,7 +115,7 @@ fn sync_ms(dir: &Path) -> Result<f64> {
         times.push(start.elapsed().as_secs_f64() * 1e3);
     }
     fs::remove_file(&path).about("remove", &path)?;
-    Ok(Data::new(times).median())
+    Ok(median(times))
 }
 
 #[cfg(test)]

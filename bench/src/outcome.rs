@@ -79,10 +79,14 @@ impl Figure {
         of: impl Fn(&Sample) -> f64,
         target: Option<f64>,
     ) -> Self {
-        let median =
-            |samples: &[Sample]| Data::new(samples.iter().map(&of).collect::<Vec<f64>>()).median();
+        let median = |samples: &[Sample]| median(samples.iter().map(&of).collect());
         Figure::new(name, compare, median(base), median(ours), target)
     }
+}
+
+/// The middle one; not a number if there are none.
+pub(crate) fn median(values: Vec<f64>) -> f64 {
+    Data::new(values).median()
 }
 
 /// What one measure came to on one set of data.

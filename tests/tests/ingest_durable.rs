@@ -2,26 +2,14 @@
 //! the database and its log, as it is left by a power cut right afterwards.
 
 use densite_disk::sim::SimDisk;
-use densite_log::Log;
-use densite_tests::ingest::{LOG, Process, Site, Under, Workload};
+use densite_tests::ingest::{Process, Site, Under, Workload, first_row};
 use rusqlite::Connection;
-use std::sync::Arc;
 use std::time::Duration;
 
 const ROWS: i64 = 60;
 
 fn number(con: &Connection, sql: &str) -> rusqlite::Result<i64> {
     con.query_row(sql, [], |row| row.get(0))
-}
-
-/// Number of the first row in the log.
-fn first_row(disk: &SimDisk) -> u64 {
-    let dir = Arc::new(disk.dir(LOG));
-    let id = densite_log::id_in(dir.clone())
-        .expect("reads")
-        .expect("a log");
-    let log = Log::open_read_only(dir, id).expect("opens");
-    log.status().expect("a status").first
 }
 
 /// A database whose rows are all applied, to a WAL that nobody has synced, and checkpointed by a connection that syncs nothing.

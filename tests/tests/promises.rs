@@ -1,37 +1,85 @@
-//! The documents name tests; here it is seen that these exist, so that a promise is never held by a name alone.
+//! The documents name tests and files; here it is seen that these exist, so that a promise is never held by a name alone.
 
-use std::path::Path;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 
-/// The tests a document names: `path/of/file.rs::name`.
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+/// The documents of the project, from its root: those there, and all below these folders.
+fn documents() -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut folders = ["docs", "examples", "bench", "python"]
+        .map(PathBuf::from)
+        .to_vec();
+    let top = ["ARCHITECTURE.md", "CHANGELOG.md", "README.md"];
+    found.extend(top.map(PathBuf::from));
+    while let Some(folder) = folders.pop() {
+        let entries = std::fs::read_dir(root().join(&folder));
+        for entry in entries.unwrap_or_else(|e| panic!("{}: {e}", folder.display())) {
+            let entry = entry.expect("an entry");
+            let path = folder.join(entry.file_name());
+            let is_folder = entry.file_type().expect("a type").is_dir();
+            let is_ours = !entry.file_name().to_string_lossy().starts_with('.');
+            match is_folder {
+                // What was installed or measured there is not ours.
+                true if is_ours && !path.ends_with("node_modules") && !path.ends_with("data") => {
+                    folders.push(path);
+                }
+                false if path.extension().is_some_and(|e| e == "md") => found.push(path),
+                _ => {}
+            }
+        }
+    }
+    found
+}
+
+fn text(document: &Path) -> String {
+    let read = std::fs::read_to_string(root().join(document));
+    read.unwrap_or_else(|e| panic!("{}: {e}", document.display()))
+}
+
+/// What stands between backquotes on one line.
+fn quoted(text: &str) -> impl Iterator<Item = &str> {
+    let lines = text.lines().filter(|l| !l.starts_with("```"));
+    lines.flat_map(|l| l.split('`').skip(1).step_by(2))
+}
+
+/// The tests a document names: `path/of/file.rs::name`, or `::name` for a further one of the same file.
 fn named(document: &str) -> Vec<(&str, &str)> {
-    let quoted = document.split('`').skip(1).step_by(2);
-    quoted.filter_map(|q| q.split_once(".rs::")).collect()
+    let mut tests = Vec::new();
+    let mut file = None;
+    for quoted in quoted(document) {
+        if let Some((path, name)) = quoted.split_once(".rs::") {
+            file = Some(path);
+            tests.push((path, name));
+        } else if let (Some(path), Some(name)) = (file, quoted.strip_prefix("::")) {
+            tests.push((path, name));
+        }
+    }
+    tests
+}
+
+/// Whether a test of that name is in the file and is run.
+fn is_run(source: &str, name: &str) -> bool {
+    // A function, or a line of the macro that makes one.
+    let Some((before, _)) = source.split_once(&format!("fn {name}(")) else {
+        return source.contains(&format!("    {name}: "));
+    };
+    let attributes = before.rsplit("\n\n").next().unwrap_or_default();
+    !(before.trim_end().ends_with(']') && attributes.contains("#[ignore"))
 }
 
 #[test]
 fn every_named_test_exists() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    let document =
-        std::fs::read_to_string(root.join("docs/DURABILITY.md")).expect("docs/DURABILITY.md");
+    let document = text(Path::new("docs/DURABILITY.md"));
     let tests = named(&document);
-    assert!(tests.len() > 40, "{}", tests.len());
+    assert!(tests.len() > 100, "{}", tests.len());
     let mut missing = Vec::new();
     for (file, name) in tests {
-        let source = std::fs::read_to_string(root.join(format!("{file}.rs"))).unwrap_or_default();
-        // A function, or a line of the macro that makes one.
-        let function = source
-            .split(&format!("fn {name}("))
-            .next()
-            .filter(|before| before.len() < source.len());
-        let ignored = function.is_some_and(|before| {
-            before.trim_end().ends_with(']')
-                && before
-                    .rsplit("\n\n")
-                    .next()
-                    .is_some_and(|b| b.contains("#[ignore"))
-        });
-        let made = source.contains(&format!("    {name}: "));
-        if (function.is_none() && !made) || ignored {
+        let source = std::fs::read_to_string(root().join(format!("{file}.rs"))).unwrap_or_default();
+        if !is_run(&source, name) {
             missing.push(format!("{file}.rs::{name}"));
         }
     }
@@ -41,22 +89,102 @@ fn every_named_test_exists() {
     );
 }
 
-/// Paths of files that README, ARCHITECTURE.md and the documents name.
+/// The other documents name tests by shorter paths: some file that ends so has the test.
 #[test]
-fn every_named_file_exists() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    let mut missing = Vec::new();
-    for document in ["ARCHITECTURE.md", "docs/DURABILITY.md", "docs/FORMAT.md"] {
-        let text = std::fs::read_to_string(root.join(document))
-            .unwrap_or_else(|e| panic!("{document}: {e}"));
-        for quoted in text.split('`').skip(1).step_by(2) {
-            let path = quoted.split("::").next().unwrap_or_default();
-            let is_path = path.contains('/') && !path.contains([' ', '*', '<', '.'])
-                || path.contains('/') && path.ends_with(".rs");
-            if is_path && !path.starts_with("target/") && !root.join(path).exists() {
-                missing.push(format!("{document}: {path}"));
+fn every_test_named_for_short_exists() {
+    let mut sources = Vec::new();
+    let mut folders = vec![root().join("crates"), root().join("tests")];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(&folder).expect("a folder") {
+            let path = entry.expect("an entry").path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|e| e == "rs") {
+                let source = std::fs::read_to_string(&path).expect("a source");
+                sources.push((path, source));
+            }
+        }
+    }
+    let mut missing = BTreeSet::new();
+    for document in documents() {
+        let text = text(&document);
+        for (file, name) in named(&text) {
+            let there = sources
+                .iter()
+                .any(|(path, source)| path.ends_with(format!("{file}.rs")) && is_run(source, name));
+            if !there {
+                missing.insert(format!("{}: {file}.rs::{name}", document.display()));
             }
         }
     }
     assert!(missing.is_empty(), "{missing:#?}");
+}
+
+/// Paths of files that the documents name in full.
+#[test]
+fn every_named_file_exists() {
+    let tops: Vec<String> = std::fs::read_dir(root())
+        .expect("the root")
+        .map(|e| {
+            e.expect("an entry")
+                .file_name()
+                .to_string_lossy()
+                .into_owned()
+        })
+        .filter(|name| name != "target")
+        .collect();
+    let mut missing = BTreeSet::new();
+    for document in documents() {
+        for quoted in quoted(&text(&document)) {
+            let path = quoted.split("::").next().unwrap_or_default();
+            let is_path = path
+                .split_once('/')
+                .is_some_and(|(top, _)| tops.iter().any(|t| t == top))
+                && !path.contains([' ', '*', '<', '{']);
+            if is_path && !root().join(path).exists() {
+                missing.insert(format!("{}: {path}", document.display()));
+            }
+        }
+    }
+    assert!(missing.is_empty(), "{missing:#?}");
+}
+
+/// Links from one document to another.
+#[test]
+fn every_link_leads_somewhere() {
+    let mut dead = BTreeSet::new();
+    for document in documents() {
+        let folder = root().join(document.parent().expect("a folder"));
+        for target in text(&document).split("](").skip(1) {
+            let target = target.split(')').next().unwrap_or_default();
+            let path = target.split('#').next().unwrap_or_default();
+            let is_link = !path.is_empty() && !path.contains("://") && !path.contains(' ');
+            if is_link && !folder.join(path).exists() {
+                dead.insert(format!("{}: {target}", document.display()));
+            }
+        }
+    }
+    assert!(dead.is_empty(), "{dead:#?}");
+}
+
+/// Each room stands in ARCHITECTURE.md, and those that are said to forbid `unsafe` do.
+#[test]
+fn every_room_is_described() {
+    let document = text(Path::new("ARCHITECTURE.md"));
+    let mut wrong = BTreeSet::new();
+    for entry in std::fs::read_dir(root().join("crates")).expect("the rooms") {
+        let room = entry.expect("an entry").file_name();
+        let room = room.to_string_lossy();
+        let mark = format!("| `crates/{room}` | ");
+        let Some(row) = document.lines().find(|l| l.starts_with(&mark)) else {
+            wrong.insert(format!("{room} has no row"));
+            continue;
+        };
+        let source = std::fs::read_to_string(root().join(format!("crates/{room}/src/lib.rs")));
+        let forbids = source.is_ok_and(|s| s.contains("#![forbid(unsafe_code)]"));
+        if row.contains("forbids `unsafe`") != forbids {
+            wrong.insert(format!("{room} and its row disagree on unsafe code"));
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
 }

@@ -28,7 +28,7 @@ use clap::Subcommand;
 
 use crate::machine::Machine;
 use crate::measure::Measure;
-use crate::outcome::Outcome;
+use crate::outcome::{Outcome, median};
 use crate::result::{About as _, Failure, Result};
 use crate::work::name;
 use table::Shape;
@@ -194,9 +194,4 @@ fn quantile(mut values: Vec<f64>, share: f64) -> f64 {
     values.sort_unstable_by(f64::total_cmp);
     let at = (values.len().saturating_sub(1) as f64 * share).round() as usize;
     values.get(at).copied().unwrap_or(f64::NAN)
-}
-
-fn median(values: Vec<f64>) -> f64 {
-    use statrs::statistics::Median as _;
-    statrs::statistics::Data::new(values).median()
 }

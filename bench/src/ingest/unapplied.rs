@@ -92,13 +92,7 @@ pub(super) fn lookups(place: &Place<'_>) -> Result<Vec<Figure>> {
             of("unapplied_us"),
             Some(LOOKUP),
         ),
-        Figure::new(
-            "first lookup, which reads the log, s",
-            Compare::Ours,
-            0.0,
-            of("first_s"),
-            None,
-        ),
+        first_lookup(of("first_s")),
         Figure::new(
             "rows/s written by one thread, 10,000 in a transaction",
             Compare::Ours,
@@ -107,6 +101,11 @@ pub(super) fn lookups(place: &Place<'_>) -> Result<Vec<Figure>> {
             None,
         ),
     ])
+}
+
+fn first_lookup(seconds: f64) -> Figure {
+    let name = "first lookup, which reads the log, s";
+    Figure::new(name, Compare::Ours, 0.0, seconds, None)
 }
 
 /// Resident memory.
@@ -138,13 +137,7 @@ pub(super) fn memory(place: &Place<'_>) -> Result<Vec<Figure>> {
             of("peak_mib"),
             Some(MEMORY),
         ),
-        Figure::new(
-            "first lookup, which reads the log, s",
-            Compare::Ours,
-            0.0,
-            of("first_s"),
-            None,
-        ),
+        first_lookup(of("first_s")),
     ])
 }
 

@@ -121,16 +121,8 @@ pub fn compress(
     options: &ConvertOptions,
     progress: &mut dyn Progress,
 ) -> Result<ConvertReport> {
-    if options.archive {
-        return convert(
-            api,
-            To::Compressed,
-            src,
-            dst,
-            &options.for_archive(),
-            progress,
-        );
-    }
+    let archive = options.archive.then(|| options.for_archive());
+    let options = archive.as_ref().unwrap_or(options);
     convert(api, To::Compressed, src, dst, options, progress)
 }
 

@@ -93,15 +93,15 @@ pub struct Objects {
 /// At most so many parts of a database are told apart.
 const PARTS: u64 = 1600;
 
-/// A database's bytes, under the caller's lock.
-pub(crate) enum Bytes {
+/// A database's bytes; nobody writes them meanwhile.
+pub(crate) enum Bytes<F> {
     /// A plain file of this many bytes.
-    Plain(HostFile, u64, PathBuf),
+    Plain(F, u64, PathBuf),
     /// A compressed one, of this many logical bytes.
     Stored(Box<Handle>, u64, PathBuf),
 }
 
-impl Pages for Bytes {
+impl<F: File> Pages for Bytes<F> {
     fn len(&self) -> u64 {
         match self {
             Bytes::Plain(_, len, _) | Bytes::Stored(_, len, _) => *len,
@@ -137,7 +137,11 @@ struct Tally {
 ///
 /// # Errors
 /// I/O; damage of the page map.
-pub(crate) fn objects(bytes: &mut Bytes, header: &Header, schema: &[Entry]) -> Result<Objects> {
+pub(crate) fn objects(
+    bytes: &mut Bytes<HostFile>,
+    header: &Header,
+    schema: &[Entry],
+) -> Result<Objects> {
     let size = u64::from(header.page_size);
     let total = bytes.len() / size;
     let count = u32::try_from(total).unwrap_or(u32::MAX);

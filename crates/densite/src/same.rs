@@ -3,7 +3,7 @@
 use crate::db::from_sqlite;
 use crate::error::{Error, Result};
 use crate::progress::Progress;
-use densite_sqlite::Connection;
+use densite_sqlite::{Connection, quoted};
 use std::path::Path;
 
 /// Settings that a rewriting keeps.
@@ -49,8 +49,7 @@ pub(crate) fn rows(
 ) -> Result<u64> {
     let mut rows = 0;
     for table in stored_tables(old, path)? {
-        let quoted = table.replace('"', "\"\"");
-        let sql = format!("SELECT * FROM \"{quoted}\" NOT INDEXED");
+        let sql = format!("SELECT * FROM {} NOT INDEXED", quoted(&table));
         rows += compare(old, new, &sql, path, &format!("table {table}"), progress)?;
     }
     Ok(rows)

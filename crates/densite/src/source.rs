@@ -11,6 +11,9 @@
 //!   lock (BEGIN IMMEDIATE) keeps the WAL as it is; what a reader's old snapshot kept in it is laid
 //!   over the file ([`crate::wal`]).
 
+mod recovered;
+mod state;
+
 use crate::db::{Access, Through, from_sqlite};
 use crate::error::{Error, Result};
 use crate::header::{HEADER_LEN, Header};
@@ -21,9 +24,12 @@ use crate::paths::{Target, beside, len_or_zero};
 use crate::wal::Wal;
 use densite_disk::{File, OpenMode, RealFile};
 use densite_sqlite::{Api, Code, Connection, HostFile, ffi};
-use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+
+pub(crate) use recovered::open_reading;
+use recovered::{is_settled, not_a_database, read_state, recover};
+pub(crate) use state::State;
 
 /// Between two tries for a lock: longer than others take to see that the file is not open now.
 pub(crate) const PAUSE_MS: i32 = 100;
@@ -37,15 +43,6 @@ pub(crate) struct Source {
     _held: Option<Connection>,
     /// Nothing but the promise of a read-only place keeps the state still.
     on_trust: bool,
-}
-
-/// What is read of a database that is held still: by several threads, one at a time.
-pub(crate) struct State {
-    file: HostFile,
-    overlay: Option<(Wal, RealFile)>,
-    target: Target,
-    len: u64,
-    header: Header,
 }
 
 impl Source {
@@ -202,61 +199,6 @@ impl Source {
     }
 }
 
-impl State {
-    /// Logical length in bytes.
-    pub(crate) fn len(&self) -> u64 {
-        self.len
-    }
-
-    /// What its first page says.
-    pub(crate) fn header(&self) -> Header {
-        self.header
-    }
-
-    /// What it is the state of.
-    pub(crate) fn target(&self) -> &Target {
-        &self.target
-    }
-
-    /// The same by another open file, so that two threads can read at once; `None` where it is more than a file. The lock is the first
-    /// one's.
-    pub(crate) fn again(&self, api: Api, through: Through) -> Result<Option<State>> {
-        if self.overlay.is_some() {
-            return Ok(None);
-        }
-        Ok(Some(State {
-            file: through.file(api, &self.target.path, Access::Read)?,
-            overlay: None,
-            target: self.target.clone(),
-            len: self.len,
-            header: self.header,
-        }))
-    }
-
-    fn read_file(&self, buf: &mut [u8], offset: u64) -> Result<()> {
-        let n = self
-            .file
-            .read_at(buf, offset)
-            .map_err(|e| self.read_error(&e))?;
-        if let Some(rest) = buf.get_mut(n..) {
-            rest.fill(0);
-        }
-        Ok(())
-    }
-
-    /// Our VFS tells damage by SQLite's code.
-    fn read_error(&self, e: &densite_disk::Error) -> Error {
-        match e.code.map(|c| Code(c).primary()) {
-            Some(Code::CORRUPT) => Error::Damaged {
-                path: self.target.given.clone(),
-                what: densite_vfs::take_last_error()
-                    .unwrap_or_else(|| "a page cannot be read (densite check tells which)".into()),
-            },
-            _ => Error::from_disk(&self.target.given, "read", e),
-        }
-    }
-}
-
 impl Pages for Source {
     fn len(&self) -> u64 {
         self.state.len
@@ -265,119 +207,6 @@ impl Pages for Source {
     fn read(&mut self, buf: &mut [u8], offset: u64) -> Result<()> {
         self.state.read(buf, offset)
     }
-}
-
-impl State {
-    /// Fills `buf` from `offset`; what lies past the end is zeros.
-    pub(crate) fn read(&self, buf: &mut [u8], offset: u64) -> Result<()> {
-        self.read_file(buf, offset)?;
-        let Some((wal, file)) = &self.overlay else {
-            return Ok(());
-        };
-        let size = u64::from(self.header.page_size);
-        let end = offset + buf.len() as u64;
-        let mut page_start = offset - offset % size;
-        while page_start < end {
-            let page = u32::try_from(page_start / size + 1).unwrap_or(u32::MAX);
-            if let Some(at) = wal.find(page) {
-                // The part of the page that lies in the buffer.
-                let from = page_start.max(offset);
-                let to = (page_start + size).min(end);
-                let range = usize::try_from(from - offset).unwrap_or(0)
-                    ..usize::try_from(to - offset).unwrap_or(0);
-                if let Some(part) = buf.get_mut(range) {
-                    let path = beside(&self.target.path, "-wal");
-                    let got = file
-                        .read_at(part, at + (from - page_start))
-                        .map_err(|e| Error::from_disk(&path, "read", &e))?;
-                    if got < part.len() {
-                        return Err(Error::Damaged {
-                            path,
-                            what: "it became shorter while it was read".into(),
-                        });
-                    }
-                }
-            }
-            page_start += size;
-        }
-        Ok(())
-    }
-}
-
-/// Opens a connection for reading what is there, recovered; and tells how.
-///
-/// Where nothing may be written, SQLite cannot open a database in WAL mode, for it wants shared memory
-/// beside it. If there is no WAL and no hot journal, the file alone is the whole state.
-pub(crate) fn open_reading(
-    api: Api,
-    through: Through,
-    target: &Target,
-    wait: Duration,
-) -> Result<(Connection, Access)> {
-    let mut refused = None;
-    for access in [Access::Write, Access::Read, Access::Immutable] {
-        if access == Access::Immutable && !is_settled(&target.path).unwrap_or(false) {
-            break;
-        }
-        match recover(api, through, target, access, wait) {
-            Ok(db) => return Ok((db, access)),
-            Err(e @ Error::Permission { .. }) => refused = refused.or(Some(e)),
-            Err(e) => return Err(e),
-        }
-    }
-    Err(refused.unwrap_or_else(|| not_a_database(target)))
-}
-
-/// Has SQLite roll back a hot journal and bring the WAL into the file as far as others allow.
-fn recover(
-    api: Api,
-    through: Through,
-    target: &Target,
-    access: Access,
-    wait: Duration,
-) -> Result<Connection> {
-    let ms = i32::try_from(wait.as_millis()).unwrap_or(i32::MAX);
-    let db = through.connect(api, &target.path, access, ms)?;
-    read_state(&db, target)?;
-    if access == Access::Write && len_or_zero(&beside(&target.path, "-wal")) > 0 {
-        match db.checkpoint(None, ffi::CHECKPOINT_TRUNCATE) {
-            // Others are in the way: what that means is the caller's to decide.
-            Err(e) if e.is_busy() => {}
-            other => {
-                other.map_err(|e| from_sqlite(&target.path, e))?;
-            }
-        }
-    }
-    Ok(db)
-}
-
-/// Makes SQLite look at the file; the schema is not read, for it may need extensions that are not here.
-fn read_state(db: &Connection, target: &Target) -> Result<()> {
-    db.query_i64("PRAGMA schema_version")
-        .map_err(|e| match from_sqlite(&target.path, e) {
-            Error::NotADatabase { .. } => not_a_database(target),
-            Error::Locked { by, .. } => Error::Locked {
-                path: target.given.clone(),
-                by,
-            },
-            other => other,
-        })?;
-    Ok(())
-}
-
-/// Whether nothing waits beside the file to be brought into it. A journal whose first byte is zero is cold.
-fn is_settled(db: &Path) -> Result<bool> {
-    if len_or_zero(&beside(db, "-wal")) > 0 {
-        return Ok(false);
-    }
-    let journal = beside(db, "-journal");
-    if len_or_zero(&journal) == 0 {
-        return Ok(true);
-    }
-    let failed = |e| Error::from_disk(&journal, "read", &e);
-    let mut first = [0u8];
-    let file = RealFile::open(&journal, OpenMode::Read).map_err(failed)?;
-    Ok(file.read_at(&mut first, 0).map_err(failed)? == 0 || first == [0])
 }
 
 /// Refuses a file that is not that of the name any more: who waited for the lock of another vacuum or conversion has the old one.
@@ -403,37 +232,4 @@ fn header_of(file: &HostFile, target: &Target) -> Result<Header> {
         .get(..n)
         .and_then(Header::parse)
         .ok_or_else(|| not_a_database(target))
-}
-
-fn not_a_database(target: &Target) -> Error {
-    Error::NotADatabase {
-        path: target.given.clone(),
-        empty: target.len == 0,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::fs;
-
-    #[test]
-    fn what_waits_beside_a_database() {
-        let dir = tempfile::tempdir().expect("a directory");
-        let db = dir.path().join("a.db");
-        let settled = |suffix: &str, bytes: &[u8]| {
-            let path = beside(&db, suffix);
-            fs::write(&path, bytes).expect("write");
-            let answer = is_settled(&db).expect("an answer");
-            fs::remove_file(&path).expect("remove");
-            answer
-        };
-        assert!(is_settled(&db).expect("an answer"));
-        assert!(settled("-wal", b""));
-        assert!(!settled("-wal", b"x"));
-        assert!(settled("-journal", b""));
-        assert!(settled("-journal", &[0; 600]), "a finished PERSIST journal");
-        assert!(!settled("-journal", &[0xd9; 600]), "a hot journal");
-        assert!(settled("-shm", b"x"));
-    }
 }

@@ -4,17 +4,21 @@
 //! real disk ([`RealDir`]) and the simulated one ([`sim`]), which loses, tears,
 //! reorders and delays whatever was not synced, as a power cut would.
 //!
+//! [`FileAbove`] and [`DirAbove`] are for those that lie over others and watch or change a call or two.
+//!
 //! Nothing above this crate calls the operating system for a file.
 
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
+mod above;
 mod error;
 mod file;
 pub mod random;
 mod real;
 pub mod sim;
 
+pub use above::{DirAbove, FileAbove};
 pub use error::{Error, ErrorKind, Op, Result};
 pub use file::{Dir, File, LockKind, OpenMode, SyncKind};
 pub use real::{RealDir, RealFile, copy_owner_and_mode, exchange};

@@ -3,6 +3,7 @@
 use crate::affinity::{Affinity, Cell};
 use crate::collation::Collation;
 use crate::error::refused;
+pub(crate) use densite_sqlite::quoted;
 use densite_sqlite::{Code, Connection, Error, Result, Value, ValueRef};
 
 /// What a column gets that is given no value.
@@ -47,11 +48,6 @@ pub(crate) struct Target {
     /// Rows may be applied in any order that keeps the order within a key (rule 5): no foreign key from or to it, no UNIQUE but the key, and no trigger in the whole schema, since one
     /// of another table may look at this one.
     pub(crate) sortable: bool,
-}
-
-/// A name as SQL.
-pub(crate) fn quoted(name: &str) -> String {
-    format!("\"{}\"", name.replace('"', "\"\""))
 }
 
 impl Target {

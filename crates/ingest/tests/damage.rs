@@ -5,7 +5,7 @@ mod common;
 mod flaky;
 
 use common::{Db, Held, all, create, one, wait};
-use flaky::{Panics, connect};
+use flaky::{Faults, connect};
 use std::os::unix::fs::FileExt;
 
 #[test]
@@ -49,7 +49,7 @@ fn a_read_that_failed_leaves_no_hole() {
 #[test]
 fn a_database_that_goes_back_further_than_the_log_is_told() {
     let db = Db::new("CREATE TABLE t(id INTEGER PRIMARY KEY, v)");
-    let con = connect(&db.path(), &Panics::default());
+    let con = connect(&db.path(), &Faults::default());
     create(&con, "t", "").expect("the ingest table");
     let first = db.log_dir().join("000000000001.seg");
     let mut rows = 0;
@@ -83,7 +83,7 @@ fn a_database_that_goes_back_further_than_the_log_is_told() {
         .expect_err("rows are missing");
     assert_eq!(one::<i64>(&con, "SELECT count(*) FROM t"), 3);
     drop(con);
-    let con = connect(&db.path(), &Panics::default());
+    let con = connect(&db.path(), &Faults::default());
     let said = create(&con, "t", "").expect_err("refused").to_string();
     assert!(said.contains("restored from an older backup"), "{said}");
 }

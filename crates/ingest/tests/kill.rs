@@ -6,7 +6,7 @@ mod common;
 mod flaky;
 
 use common::{Db, all, one, wait};
-use flaky::{Panics, connect};
+use flaky::{Faults, connect};
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -26,7 +26,7 @@ fn child() {
         .expect("a number")
         .parse()
         .expect("a number");
-    let con = connect(Path::new(&path), &Panics::default());
+    let con = connect(Path::new(&path), &Faults::default());
     if writer < 0 {
         return follow(&con);
     }
@@ -113,7 +113,7 @@ fn killed_writers_and_appliers_lose_and_double_nothing() {
             std::thread::sleep(Duration::from_millis(random(150)));
         }
     }
-    let con = connect(&db.path(), &Panics::default());
+    let con = connect(&db.path(), &Faults::default());
     common::create(&con, "t", "").expect("the ingest table");
     let last = wait(&con);
     assert!(

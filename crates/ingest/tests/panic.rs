@@ -5,20 +5,20 @@ mod common;
 mod flaky;
 
 use common::{Db, all, create, one, wait};
-use flaky::{Panics, connect};
+use flaky::{Faults, connect};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 #[test]
 fn a_panic_of_the_worker_is_told_and_it_begins_anew() {
     let db = Db::new("CREATE TABLE t(id INTEGER PRIMARY KEY)");
-    let panics = Panics::default();
-    let con = connect(&db.path(), &panics);
+    let faults = Faults::default();
+    let con = connect(&db.path(), &faults);
     create(&con, "t", "").expect("the ingest table");
     con.execute_batch("INSERT INTO t_in VALUES (1)")
         .expect("inserts");
     wait(&con);
-    panics.store(u64::MAX, Ordering::SeqCst);
+    faults.panics.store(u64::MAX, Ordering::SeqCst);
     con.execute_batch("INSERT INTO t_in VALUES (2)")
         .expect("it is the log that acknowledges");
     let begun = Instant::now();
@@ -38,7 +38,7 @@ fn a_panic_of_the_worker_is_told_and_it_begins_anew() {
         .expect_err("too much is unapplied already");
     one::<i64>(&con, "SELECT densite_config('max_unapplied_bytes', 0)");
     // It goes on by itself.
-    panics.store(0, Ordering::SeqCst);
+    faults.panics.store(0, Ordering::SeqCst);
     let until = Instant::now() + Duration::from_secs(20);
     while con
         .query_row("SELECT densite_wait()", [], |_| Ok(()))

@@ -1,20 +1,20 @@
 //! The worker rests between batches while rows trickle in, and nobody who waits for it notices.
 
 mod common;
+#[path = "common/leader.rs"]
+mod leader;
 
-use common::{Db, one, open, wait};
+use common::{Db, one, wait};
+use leader::Leader;
 use std::collections::BTreeSet;
-use std::io::{BufRead, BufReader};
-use std::path::Path;
-use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 const SCHEMA: &str = "CREATE TABLE t(id INTEGER PRIMARY KEY)";
+const INSERT: &str = "INSERT INTO t_in VALUES (NULL)";
 
 fn insert(con: &rusqlite::Connection) {
-    con.execute_batch("INSERT INTO t_in VALUES (NULL)")
-        .expect("inserts");
+    con.execute_batch(INSERT).expect("inserts");
 }
 
 #[test]
@@ -84,36 +84,17 @@ fn who_waits_ends_the_rest() {
 /// Not a test by itself: the process that applies, until its input ends.
 #[test]
 fn child() {
-    let Ok(path) = std::env::var("DENSITE_INGEST_LEADER") else {
-        return;
-    };
-    let con = open(Path::new(&path));
-    common::create(&con, "t", "").expect("the ingest table");
-    insert(&con);
-    wait(&con);
-    println!("leads");
-    let ended = std::io::stdin().lines().next().transpose();
-    ended.expect("the end");
+    leader::lead(INSERT);
 }
 
 #[test]
 fn who_waits_in_another_process_ends_the_rest() {
     let db = Db::new(SCHEMA);
-    let mut child = Command::new(std::env::current_exe().expect("this program"))
-        .args(["--exact", "child", "--nocapture"])
-        .env("DENSITE_INGEST_LEADER", db.path())
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .expect("starts");
-    let mut lines = BufReader::new(child.stdout.take().expect("a pipe")).lines();
-    assert!(lines.any(|l| l.expect("a line").contains("leads")));
+    let leader = Leader::start(&db);
     let con = db.ingest("t", "");
     let median = times_of_waiting(&con);
     assert!(median < Duration::from_millis(35), "{median:?}");
-    drop(child.stdin.take());
-    assert!(child.wait().expect("ends").success());
+    leader.end();
 }
 
 #[test]

@@ -1,46 +1,24 @@
 //! A process that reads while another one applies.
 
 mod common;
+#[path = "common/leader.rs"]
+mod leader;
 
-use common::{Db, all, one, open, wait};
-use std::io::{BufRead, BufReader};
-use std::path::Path;
-use std::process::{Command, Stdio};
+use common::{Db, all, one, wait};
+use leader::Leader;
 use std::time::{Duration, Instant};
 
 /// Not a test by itself: the process that applies, until its input ends.
 #[test]
 fn child() {
-    let Ok(path) = std::env::var("DENSITE_INGEST_LEADER") else {
-        return;
-    };
-    let con = open(Path::new(&path));
-    common::create(&con, "t", "").expect("the ingest table");
-    con.execute_batch("INSERT INTO t_in VALUES (0, 0)")
-        .expect("inserts");
-    wait(&con);
-    println!("leads");
-    std::io::stdin()
-        .lines()
-        .next()
-        .transpose()
-        .expect("the end");
+    leader::lead("INSERT INTO t_in VALUES (0, 0)");
 }
 
 /// What it keeps for its readers is let go when it is applied elsewhere, and the log's segments with it.
 #[test]
 fn a_process_that_does_not_apply_keeps_no_rows_for_ever() {
     let db = Db::new("CREATE TABLE t(id INTEGER PRIMARY KEY, v)");
-    let mut child = Command::new(std::env::current_exe().expect("this program"))
-        .args(["--exact", "child", "--nocapture"])
-        .env("DENSITE_INGEST_LEADER", db.path())
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .expect("starts");
-    let mut lines = BufReader::new(child.stdout.take().expect("a pipe")).lines();
-    assert!(lines.any(|l| l.expect("a line").contains("leads")));
+    let leader = Leader::start(&db);
     let con = db.ingest("t", "");
     con.execute_batch("INSERT INTO t_in VALUES (-1, 0)")
         .expect("inserts");
@@ -73,8 +51,7 @@ fn a_process_that_does_not_apply_keeps_no_rows_for_ever() {
     }
     let status = home.log().status().expect("a status");
     assert_eq!(status.segments, 1, "{status:?}");
-    drop(child.stdin.take());
-    assert!(child.wait().expect("ends").success());
+    leader.end();
     wait(&con);
     assert_eq!(
         all(&con, "SELECT count(*) FROM t"),

@@ -5,7 +5,7 @@ mod common;
 mod flaky;
 
 use common::{Db, create, one, wait};
-use flaky::{Panics, connect};
+use flaky::{Faults, connect};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 fn numbers(con: &rusqlite::Connection, rows: i64) -> rusqlite::Result<Vec<i64>> {
@@ -18,8 +18,8 @@ fn numbers(con: &rusqlite::Connection, rows: i64) -> rusqlite::Result<Vec<i64>> 
 #[test]
 fn reading_and_pruning_at_once() {
     let db = Db::new("CREATE TABLE t(id INTEGER PRIMARY KEY, pad)");
-    let panics = Panics::default();
-    let open = || connect(&db.path(), &panics);
+    let faults = Faults::default();
+    let open = || connect(&db.path(), &faults);
     let con = open();
     create(&con, "t", "").expect("the ingest table");
     one::<i64>(&con, "SELECT densite_subscribe('s', 'start')");

@@ -5,11 +5,11 @@ mod common;
 mod flaky;
 
 use common::{Db, all, api, create, functions, wait};
-use densite_disk::{Dir, File, OpenMode, RealDir};
+use densite_disk::{Dir, DirAbove, RealDir};
 use densite_ingest::{Found, Medium};
 use densite_log::LogDir;
 use rusqlite::{OpenFlags, ffi};
-use std::ffi::{c_char, c_int};
+use std::ffi::{CStr, c_char, c_int};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -18,43 +18,58 @@ use std::time::{Duration, Instant};
 
 /// Syncs of main databases through the VFS `counting`.
 static SYNCS: AtomicU64 = AtomicU64::new(0);
+/// Syncs of main databases through the VFS `failing` that fail from now on; counted down.
+static FAILS: AtomicU64 = AtomicU64::new(0);
 
 type Sync = unsafe extern "C" fn(*mut ffi::sqlite3_file, c_int) -> c_int;
+/// The default VFS's own.
 static SYNC: OnceLock<Sync> = OnceLock::new();
 
-unsafe extern "C" fn sync(file: *mut ffi::sqlite3_file, flags: c_int) -> c_int {
+unsafe extern "C" fn counting(file: *mut ffi::sqlite3_file, flags: c_int) -> c_int {
     SYNCS.fetch_add(1, Ordering::SeqCst);
     // SAFETY: a file of the VFS that this was taken from.
     unsafe { SYNC.get().expect("opened before")(file, flags) }
 }
 
+unsafe extern "C" fn failing(file: *mut ffi::sqlite3_file, flags: c_int) -> c_int {
+    let fails = FAILS.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |n| n.checked_sub(1));
+    // SAFETY: a file of the VFS that this was taken from.
+    let done = unsafe { SYNC.get().expect("opened before")(file, flags) };
+    match fails {
+        Ok(_) => ffi::SQLITE_IOERR_FSYNC,
+        Err(_) => done,
+    }
+}
+
 unsafe extern "C" fn open(
-    _: *mut ffi::sqlite3_vfs,
+    vfs: *mut ffi::sqlite3_vfs,
     name: *const c_char,
     file: *mut ffi::sqlite3_file,
     flags: c_int,
     out: *mut c_int,
 ) -> c_int {
-    // SAFETY: the default VFS opens it as it would without us; its table of methods is copied, never written.
+    // SAFETY: the default VFS opens it as it would without us; its table of methods is copied, never written; what was registered is the sync of this VFS's files.
     unsafe {
         let host = ffi::sqlite3_vfs_find(std::ptr::null());
         let done = (*host).xOpen.expect("a method")(host, name, file, flags, out);
         if done == ffi::SQLITE_OK && flags & ffi::SQLITE_OPEN_MAIN_DB != 0 {
             let mut methods = *(*file).pMethods;
             SYNC.get_or_init(|| methods.xSync.expect("a method"));
-            methods.xSync = Some(sync);
+            methods.xSync = Some(*(*vfs).pAppData.cast::<Sync>());
             (*file).pMethods = Box::leak(Box::new(methods));
         }
         done
     }
 }
 
-fn register() {
-    // SAFETY: a copy of the default VFS under another name, which stays for ever.
+/// The default VFS under another name, whose main databases are synced by `sync`.
+fn register(name: &'static CStr, sync: Sync) {
+    // SAFETY: the copy stays for ever, and so do its name and what it is told.
     unsafe {
         let mut vfs = *ffi::sqlite3_vfs_find(std::ptr::null());
-        vfs.zName = c"counting".as_ptr();
+        vfs.zName = name.as_ptr();
         vfs.xOpen = Some(open);
+        vfs.pAppData = Box::into_raw(Box::new(sync)).cast();
         vfs.pNext = std::ptr::null_mut();
         let vfs = Box::leak(Box::new(vfs));
         assert_eq!(ffi::sqlite3_vfs_register(vfs, 0), ffi::SQLITE_OK);
@@ -90,48 +105,13 @@ fn is_synced(syncs: &AtomicU64, con: &rusqlite::Connection) {
 #[test]
 fn what_an_earlier_worker_applied_is_synced_before_it_is_pruned() {
     let db = applied();
-    register();
+    register(c"counting", counting);
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE;
     let con = rusqlite::Connection::open_with_flags_and_vfs(db.path(), flags, c"counting")
         .expect("opens");
     functions(api(), &con);
     create(&con, "t", "").expect("the ingest table");
     is_synced(&SYNCS, &con);
-}
-
-/// Syncs of main databases through the VFS `failing` that fail from now on; counted down.
-static FAILS: AtomicU64 = AtomicU64::new(0);
-static REAL: OnceLock<Sync> = OnceLock::new();
-
-unsafe extern "C" fn failing(file: *mut ffi::sqlite3_file, flags: c_int) -> c_int {
-    let fails = FAILS.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |n| n.checked_sub(1));
-    // SAFETY: a file of the VFS that this was taken from.
-    let done = unsafe { REAL.get().expect("opened before")(file, flags) };
-    match fails {
-        Ok(_) => ffi::SQLITE_IOERR_FSYNC,
-        Err(_) => done,
-    }
-}
-
-unsafe extern "C" fn open_failing(
-    _: *mut ffi::sqlite3_vfs,
-    name: *const c_char,
-    file: *mut ffi::sqlite3_file,
-    flags: c_int,
-    out: *mut c_int,
-) -> c_int {
-    // SAFETY: as `open`.
-    unsafe {
-        let host = ffi::sqlite3_vfs_find(std::ptr::null());
-        let done = (*host).xOpen.expect("a method")(host, name, file, flags, out);
-        if done == ffi::SQLITE_OK && flags & ffi::SQLITE_OPEN_MAIN_DB != 0 {
-            let mut methods = *(*file).pMethods;
-            REAL.get_or_init(|| methods.xSync.expect("a method"));
-            methods.xSync = Some(failing);
-            (*file).pMethods = Box::leak(Box::new(methods));
-        }
-        done
-    }
 }
 
 /// Rows that fill some segments, applied; how many segments there are then.
@@ -157,22 +137,14 @@ fn count(db: &Db) -> usize {
 /// The system may have dropped what it could not write, and the next sync then succeeds: nobody knows what is on the disk.
 #[test]
 fn once_a_sync_has_failed_nothing_is_pruned() {
-    // SAFETY: a copy of the default VFS under another name, which stays for ever.
-    unsafe {
-        let mut vfs = *ffi::sqlite3_vfs_find(std::ptr::null());
-        vfs.zName = c"failing".as_ptr();
-        vfs.xOpen = Some(open_failing);
-        vfs.pNext = std::ptr::null_mut();
-        let vfs = Box::leak(Box::new(vfs));
-        assert_eq!(ffi::sqlite3_vfs_register(vfs, 0), ffi::SQLITE_OK);
-    }
+    register(c"failing", failing);
     let db = Db::new("CREATE TABLE t(id INTEGER PRIMARY KEY, v)");
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE;
     let open = || {
         let con = rusqlite::Connection::open_with_flags_and_vfs(db.path(), flags, c"failing")
             .expect("opens");
         con.busy_timeout(Duration::from_secs(10)).expect("a time");
-        flaky::add(&con, &flaky::Panics::default());
+        flaky::add(&con, &flaky::Faults::default());
         create(&con, "t", "").expect("the ingest table");
         con
     };
@@ -214,16 +186,17 @@ fn once_a_sync_has_failed_nothing_is_pruned() {
 #[test]
 fn what_only_the_drain_was_told_of_is_remembered() {
     let db = Db::new("CREATE TABLE t(id INTEGER PRIMARY KEY, v)");
-    let con = flaky::connect(&db.path(), &flaky::Panics::default());
+    let faults = flaky::Faults::default();
+    let con = flaky::connect(&db.path(), &faults);
     create(&con, "t", "").expect("the ingest table");
-    flaky::WAL_SYNCS_FAIL.store(1, Ordering::SeqCst);
+    faults.wal_syncs.store(1, Ordering::SeqCst);
     let mut rows = 0;
     let until = Instant::now() + Duration::from_secs(20);
-    while flaky::WAL_SYNCS_FAIL.load(Ordering::SeqCst) > 0 && Instant::now() < until {
+    while faults.wal_syncs.load(Ordering::SeqCst) > 0 && Instant::now() < until {
         segments(&db, &con, rows);
         rows += 1000;
     }
-    assert_eq!(flaky::WAL_SYNCS_FAIL.load(Ordering::SeqCst), 0);
+    assert_eq!(faults.wal_syncs.load(Ordering::SeqCst), 0);
     // One that had begun before may still be at it.
     std::thread::sleep(Duration::from_millis(500));
     let many = segments(&db, &con, rows);
@@ -258,34 +231,14 @@ impl Medium for Watched {
     }
 }
 
-impl Dir for WatchedDir {
+impl DirAbove for WatchedDir {
+    fn below(&self) -> &dyn Dir {
+        &self.0
+    }
+
     fn sync(&self) -> densite_disk::Result<()> {
         self.1.fetch_add(1, Ordering::SeqCst);
         self.0.sync()
-    }
-
-    fn open(&self, name: &str, mode: OpenMode) -> densite_disk::Result<Box<dyn File>> {
-        self.0.open(name, mode)
-    }
-
-    fn exists(&self, name: &str) -> densite_disk::Result<bool> {
-        self.0.exists(name)
-    }
-
-    fn remove(&self, name: &str) -> densite_disk::Result<()> {
-        self.0.remove(name)
-    }
-
-    fn rename(&self, from: &str, to: &str) -> densite_disk::Result<()> {
-        self.0.rename(from, to)
-    }
-
-    fn list(&self) -> densite_disk::Result<Vec<String>> {
-        self.0.list()
-    }
-
-    fn free_space(&self) -> densite_disk::Result<u64> {
-        self.0.free_space()
     }
 }
 

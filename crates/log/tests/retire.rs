@@ -5,7 +5,7 @@ mod common;
 
 use common::{DIR, ID};
 use densite_disk::sim::SimDisk;
-use densite_disk::{Dir, File, LockKind, OpenMode, Result, SyncKind};
+use densite_disk::{Dir, DirAbove, File, FileAbove, LockKind, OpenMode, Result};
 use densite_log::{Batch, Error, Log, LogDir, Op, Options, Table, Txn, Value};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
@@ -39,18 +39,14 @@ struct HookedDir(LogDir, Hooks);
 
 struct HookedFile(Box<dyn File>, Hooks);
 
-impl Dir for HookedDir {
+impl DirAbove for HookedDir {
+    fn below(&self) -> &dyn Dir {
+        &*self.0
+    }
+
     fn open(&self, name: &str, mode: OpenMode) -> Result<Box<dyn File>> {
         let file = self.0.open(name, mode)?;
         Ok(Box::new(HookedFile(file, self.1.clone())))
-    }
-
-    fn exists(&self, name: &str) -> Result<bool> {
-        self.0.exists(name)
-    }
-
-    fn remove(&self, name: &str) -> Result<()> {
-        self.0.remove(name)
     }
 
     fn rename(&self, from: &str, to: &str) -> Result<()> {
@@ -59,27 +55,11 @@ impl Dir for HookedDir {
         }
         self.0.rename(from, to)
     }
-
-    fn list(&self) -> Result<Vec<String>> {
-        self.0.list()
-    }
-
-    fn sync(&self) -> Result<()> {
-        self.0.sync()
-    }
-
-    fn free_space(&self) -> Result<u64> {
-        self.0.free_space()
-    }
 }
 
-impl File for HookedFile {
-    fn read_at(&self, buf: &mut [u8], offset: u64) -> Result<usize> {
-        self.0.read_at(buf, offset)
-    }
-
-    fn write_at(&self, buf: &[u8], offset: u64) -> Result<()> {
-        self.0.write_at(buf, offset)
+impl FileAbove for HookedFile {
+    fn below(&self) -> &dyn File {
+        &*self.0
     }
 
     fn set_len(&self, len: u64) -> Result<()> {
@@ -87,31 +67,11 @@ impl File for HookedFile {
         self.0.set_len(len)
     }
 
-    fn sync(&self, kind: SyncKind) -> Result<()> {
-        self.0.sync(kind)
-    }
-
-    fn len(&self) -> Result<u64> {
-        self.0.len()
-    }
-
     fn lock(&self, kind: LockKind) -> Result<()> {
         if kind == LockKind::Shared {
             run(&self.1.lock);
         }
         self.0.lock(kind)
-    }
-
-    fn try_lock(&self, kind: LockKind) -> Result<bool> {
-        self.0.try_lock(kind)
-    }
-
-    fn unlock(&self) -> Result<()> {
-        self.0.unlock()
-    }
-
-    fn identity(&self) -> Result<(u64, u64)> {
-        self.0.identity()
     }
 }
 

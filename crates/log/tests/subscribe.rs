@@ -4,7 +4,7 @@ mod common;
 
 use common::{dir, open, options, read_all, tables};
 use densite_disk::sim::SimDisk;
-use densite_disk::{Dir, File, OpenMode, Result};
+use densite_disk::{Dir, DirAbove, File, OpenMode, Result};
 use densite_log::{Batch, Begin, Log, LogDir, Op, Seq, Txn, Value};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,36 +16,16 @@ struct Hooked {
     hook: Box<dyn Fn() + Send + Sync>,
 }
 
-impl Dir for Hooked {
+impl DirAbove for Hooked {
+    fn below(&self) -> &dyn Dir {
+        &*self.dir
+    }
+
     fn open(&self, name: &str, mode: OpenMode) -> Result<Box<dyn File>> {
         if name == "state.lock" && self.armed.swap(false, Ordering::SeqCst) {
             (self.hook)();
         }
         self.dir.open(name, mode)
-    }
-
-    fn sync(&self) -> Result<()> {
-        self.dir.sync()
-    }
-
-    fn exists(&self, name: &str) -> Result<bool> {
-        self.dir.exists(name)
-    }
-
-    fn remove(&self, name: &str) -> Result<()> {
-        self.dir.remove(name)
-    }
-
-    fn rename(&self, from: &str, to: &str) -> Result<()> {
-        self.dir.rename(from, to)
-    }
-
-    fn list(&self) -> Result<Vec<String>> {
-        self.dir.list()
-    }
-
-    fn free_space(&self) -> Result<u64> {
-        self.dir.free_space()
     }
 }
 

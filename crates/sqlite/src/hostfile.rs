@@ -1,22 +1,15 @@
 //! An open file of the host's VFS.
 
+mod disk;
+
 use crate::Code;
 use crate::api::Api;
 use crate::ffi::{self, IoMethods};
 use crate::filename::OwnedName;
 use crate::host::HostVfs;
-use densite_disk as disk;
 use parking_lot::Mutex;
 use std::ffi::{c_char, c_int, c_void};
 use std::sync::Arc;
-
-/// The most that is read or written in one call of the host, in bytes: what SQLite itself
-/// asks for at most, its largest page. SQLite's unix VFS takes only the low 17 bits of a
-/// length.
-const CHUNK: usize = 1 << 16;
-
-/// How often a read at a moving end of file is tried again.
-const SHORT_READ_TRIES: u32 = 16;
 
 /// An open file. Clones are the same file; it is closed by [`HostFile::close`] or when the
 /// last clone goes. After that every call answers an error.
@@ -374,101 +367,5 @@ impl HostFile {
     /// The code of the VFS.
     pub unsafe fn unfetch(&self, offset: i64, page: *mut c_void) -> Result<(), Code> {
         Code(call_since!(self, 3, xUnfetch, Code::OK.0, offset, page)).ok()
-    }
-}
-
-/// A SQLite code as an error of the disk contract.
-fn disk_error(op: disk::Op, code: Code) -> disk::Error {
-    let kind = match code.primary() {
-        Code::FULL => disk::ErrorKind::Full,
-        Code::PERM | Code::READONLY => disk::ErrorKind::Permission,
-        _ => disk::ErrorKind::Io,
-    };
-    disk::Error {
-        kind,
-        op,
-        code: Some(code.0),
-    }
-}
-
-fn position(op: disk::Op, offset: u64) -> disk::Result<i64> {
-    i64::try_from(offset).map_err(|_| disk::Error::new(disk::ErrorKind::Io, op))
-}
-
-impl disk::File for HostFile {
-    fn read_at(&self, buf: &mut [u8], offset: u64) -> disk::Result<usize> {
-        let fail = |code| disk_error(disk::Op::Read, code);
-        let mut done = 0;
-        for chunk in buf.chunks_mut(CHUNK) {
-            let at = position(disk::Op::Read, offset + done as u64)?;
-            let mut want = chunk.len();
-            let mut tries = 0;
-            // The host says only "short"; how short is told by the length. The file may
-            // grow or shrink in between, so bytes count only when read in full.
-            while want > 0 {
-                let Some(part) = chunk.get_mut(..want) else {
-                    break;
-                };
-                match self.read(part, at) {
-                    Ok(()) => break,
-                    Err(Code::IOERR_SHORT_READ) => {
-                        let left = self.file_size().map_err(fail)?.saturating_sub(at);
-                        want = usize::try_from(left).unwrap_or(0).min(chunk.len());
-                        tries += 1;
-                        if tries > SHORT_READ_TRIES {
-                            return Err(fail(Code::IOERR_READ));
-                        }
-                    }
-                    Err(code) => return Err(fail(code)),
-                }
-            }
-            done += want;
-            if want < chunk.len() {
-                break;
-            }
-        }
-        Ok(done)
-    }
-
-    fn write_at(&self, buf: &[u8], offset: u64) -> disk::Result<()> {
-        let mut at = position(disk::Op::Write, offset)?;
-        for chunk in buf.chunks(CHUNK) {
-            self.write(chunk, at)
-                .map_err(|code| disk_error(disk::Op::Write, code))?;
-            at = position(disk::Op::Write, at as u64 + chunk.len() as u64)?;
-        }
-        Ok(())
-    }
-
-    fn set_len(&self, len: u64) -> disk::Result<()> {
-        let len_wanted = position(disk::Op::Truncate, len)?;
-        let fail = |code| disk_error(disk::Op::Truncate, code);
-        self.truncate(len_wanted).map_err(fail)?;
-        // xTruncate need not grow a file: a byte at the end does.
-        if self.file_size().map_err(fail)? < len_wanted {
-            self.write(&[0], len_wanted - 1).map_err(fail)?;
-        }
-        Ok(())
-    }
-
-    fn sync(&self, kind: disk::SyncKind) -> disk::Result<()> {
-        let strength = if self.0.lock().full_sync {
-            ffi::SYNC_FULL
-        } else {
-            ffi::SYNC_NORMAL
-        };
-        let flags = match kind {
-            disk::SyncKind::Data => strength | ffi::SYNC_DATAONLY,
-            disk::SyncKind::Full => strength,
-        };
-        self.sync_with(flags)
-            .map_err(|code| disk_error(disk::Op::Sync, code))
-    }
-
-    fn len(&self) -> disk::Result<u64> {
-        let size = self
-            .file_size()
-            .map_err(|code| disk_error(disk::Op::Len, code))?;
-        Ok(u64::try_from(size).unwrap_or(0))
     }
 }

@@ -5,8 +5,9 @@
 //!
 //! - [`Connection`], [`Statement`], [`Value`], [`Backup`]: using a database;
 //! - [`HostVfs`], [`HostFile`]: files through a VFS of the host;
-//! - [`Vfs`], [`VfsFile`], [`register_vfs`]: a VFS of one's own;
+//! - [`Vfs`], [`VfsFile`], [`Above`], [`register_vfs`]: a VFS of one's own;
 //! - [`gathering`]: a VFS that writes the frames of a WAL together;
+//! - [`quoted`]: names in SQL;
 //! - [`image`]: what is read of a database's bytes without SQLite;
 //! - [`create_function`], [`create_table_function`]: SQL functions;
 //! - [`VirtualTable`], [`TableCursor`], [`create_module`]: virtual tables.
@@ -31,6 +32,7 @@ pub mod image;
 mod owned;
 mod panic;
 mod process;
+mod quoted;
 pub mod routines;
 mod statement;
 mod table;
@@ -51,10 +53,11 @@ pub use host::HostVfs;
 pub use hostfile::HostFile;
 pub use owned::OwnedStatement;
 pub use process::PerProcess;
+pub use quoted::quoted;
 pub use statement::Statement;
 pub use table::create_table_function;
 pub use value::{Value, ValueRef};
-pub use vfs::{Opened, Registered, Vfs, VfsFile, make_default, register_vfs, registered};
+pub use vfs::{Above, Opened, Registered, Vfs, VfsFile, make_default, register_vfs, registered};
 pub use vtab::{
     Arguments, Change, Conflict, Constraint, Existence, Operator, Origin, Plan, TableCursor,
     VirtualTable, create_module,

@@ -1,15 +1,15 @@
 //! What the gathering VFS promises: everybody else sees the WAL as if each frame had been written at once.
 
 mod common;
+#[path = "common/watching.rs"]
+mod watching;
 
-use densite_sqlite::{
-    Code, Connection, FileName, HostFile, HostVfs, Opened, Vfs, VfsFile, ffi, gathering,
-    register_vfs,
-};
-use std::ffi::{CStr, c_void};
+use densite_sqlite::{Above, Code, Connection, HostFile, ffi, gathering};
+use std::ffi::CStr;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use watching::watch;
 
 /// What the WALs of a VFS were asked.
 #[derive(Default)]
@@ -18,11 +18,6 @@ struct Seen {
     bytes: AtomicU64,
     /// The disk is full.
     full: AtomicBool,
-}
-
-struct Watching {
-    host: HostVfs,
-    seen: Arc<Seen>,
 }
 
 struct Wal {
@@ -34,32 +29,9 @@ fn signed(n: u64) -> i64 {
     i64::try_from(n).expect("small")
 }
 
-impl Vfs for Watching {
-    type File = Wal;
-    type Companion = Wal;
-
-    fn host(&self) -> HostVfs {
-        self.host
-    }
-
-    fn open(&self, name: Option<FileName<'_>>, flags: i32) -> Result<Opened<Wal, Wal>, Code> {
-        if flags & ffi::OPEN_WAL == 0 {
-            return Ok(Opened::Host);
-        }
-        // SAFETY: SQLite keeps a WAL's name until after its xClose.
-        let (host, flags) = unsafe { self.host.open(name, flags) }?;
-        let seen = self.seen.clone();
-        let file = Wal { host, seen };
-        Ok(Opened::Companion { file, flags })
-    }
-}
-
-impl VfsFile for Wal {
-    fn close(&mut self) -> Result<(), Code> {
-        self.host.close()
-    }
-    fn read(&mut self, buf: &mut [u8], offset: u64) -> Result<usize, Code> {
-        self.host.read(buf, signed(offset)).map(|()| buf.len())
+impl Above for Wal {
+    fn host(&self) -> &HostFile {
+        &self.host
     }
     fn write(&mut self, buf: &[u8], offset: u64) -> Result<(), Code> {
         if self.seen.full.load(Ordering::Relaxed) {
@@ -70,33 +42,6 @@ impl VfsFile for Wal {
             .bytes
             .fetch_add(buf.len() as u64, Ordering::Relaxed);
         self.host.write(buf, signed(offset))
-    }
-    fn truncate(&mut self, len: u64) -> Result<(), Code> {
-        self.host.truncate(signed(len))
-    }
-    fn sync(&mut self, flags: i32) -> Result<(), Code> {
-        self.host.sync_with(flags)
-    }
-    fn file_size(&mut self) -> Result<u64, Code> {
-        self.host
-            .file_size()
-            .map(|n| u64::try_from(n).expect("a size"))
-    }
-    fn lock(&mut self, _: i32) -> Result<(), Code> {
-        Ok(())
-    }
-    fn unlock(&mut self, _: i32) -> Result<(), Code> {
-        Ok(())
-    }
-    fn check_reserved(&mut self) -> Result<bool, Code> {
-        Ok(false)
-    }
-    unsafe fn file_control(&mut self, op: i32, arg: *mut c_void) -> Code {
-        // SAFETY: as the caller vouches.
-        unsafe { self.host.file_control(op, arg) }
-    }
-    fn device_characteristics(&mut self) -> i32 {
-        self.host.device_characteristics()
     }
 }
 
@@ -113,12 +58,11 @@ impl Site {
     fn new(name: &CStr) -> Site {
         let api = common::api();
         let seen = Arc::new(Seen::default());
-        let host = HostVfs::find(api, None).expect("a default VFS");
-        let vfs = Watching {
+        let shared = seen.clone();
+        watch(name, ffi::OPEN_WAL, move |host| Wal {
             host,
-            seen: seen.clone(),
-        };
-        register_vfs(api, name, vfs, false).expect("registers");
+            seen: shared.clone(),
+        });
         let gather = gathering(api, Some(name)).expect("registers");
         let gather = gather.expect("nobody has that name");
         let again = gathering(api, Some(name)).expect("is registered");

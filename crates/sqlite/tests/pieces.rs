@@ -1,15 +1,15 @@
 //! What the gathering VFS does for everybody else's syncs: little is written between two of its own.
 
 mod common;
+#[path = "common/watching.rs"]
+mod watching;
 
-use densite_sqlite::{
-    Code, Connection, FileName, HostFile, HostVfs, Opened, Vfs, VfsFile, ffi, flood, gathering,
-    register_vfs,
-};
-use std::ffi::{CStr, c_void};
+use densite_sqlite::{Above, Code, Connection, HostFile, ffi, flood, gathering};
+use std::ffi::CStr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
+use watching::watch;
 
 /// The most that a checkpoint may write without a sync, in bytes, and a page.
 const MOST: u64 = (4 << 20) + 4096;
@@ -25,11 +25,6 @@ struct Seen {
     fails: AtomicBool,
 }
 
-struct Watching {
-    host: HostVfs,
-    seen: Arc<Seen>,
-}
-
 struct Main {
     host: HostFile,
     seen: Arc<Seen>,
@@ -39,43 +34,15 @@ fn signed(n: u64) -> i64 {
     i64::try_from(n).expect("small")
 }
 
-impl Vfs for Watching {
-    type File = Main;
-    type Companion = Main;
-
-    fn host(&self) -> HostVfs {
-        self.host
-    }
-
-    fn open(&self, name: Option<FileName<'_>>, flags: i32) -> Result<Opened<Main, Main>, Code> {
-        if flags & ffi::OPEN_MAIN_DB == 0 {
-            return Ok(Opened::Host);
-        }
-        // SAFETY: SQLite keeps a main database's name until after its xClose.
-        let (host, flags) = unsafe { self.host.open(name, flags) }?;
-        let seen = self.seen.clone();
-        Ok(Opened::File {
-            file: Main { host, seen },
-            flags,
-        })
-    }
-}
-
-impl VfsFile for Main {
-    fn close(&mut self) -> Result<(), Code> {
-        self.host.close()
-    }
-    fn read(&mut self, buf: &mut [u8], offset: u64) -> Result<usize, Code> {
-        self.host.read(buf, signed(offset)).map(|()| buf.len())
+impl Above for Main {
+    fn host(&self) -> &HostFile {
+        &self.host
     }
     fn write(&mut self, buf: &[u8], offset: u64) -> Result<(), Code> {
         let len = buf.len() as u64;
         let since = self.seen.since.fetch_add(len, Ordering::Relaxed) + len;
         self.seen.most.fetch_max(since, Ordering::Relaxed);
         self.host.write(buf, signed(offset))
-    }
-    fn truncate(&mut self, len: u64) -> Result<(), Code> {
-        self.host.truncate(signed(len))
     }
     fn sync(&mut self, flags: i32) -> Result<(), Code> {
         if self.seen.fails.swap(false, Ordering::Relaxed) {
@@ -85,54 +52,17 @@ impl VfsFile for Main {
         self.seen.since.store(0, Ordering::Relaxed);
         self.host.sync_with(flags)
     }
-    fn file_size(&mut self) -> Result<u64, Code> {
-        self.host
-            .file_size()
-            .map(|n| u64::try_from(n).expect("a size"))
-    }
-    fn lock(&mut self, level: i32) -> Result<(), Code> {
-        self.host.lock(level)
-    }
-    fn unlock(&mut self, level: i32) -> Result<(), Code> {
-        self.host.unlock(level)
-    }
-    fn check_reserved(&mut self) -> Result<bool, Code> {
-        self.host.check_reserved()
-    }
-    unsafe fn file_control(&mut self, op: i32, arg: *mut c_void) -> Code {
-        // SAFETY: as the caller vouches.
-        unsafe { self.host.file_control(op, arg) }
-    }
-    fn device_characteristics(&mut self) -> i32 {
-        self.host.device_characteristics()
-    }
-    fn has_shm(&mut self) -> bool {
-        self.host.has_shm()
-    }
-    fn shm_map(&mut self, region: i32, size: i32, extend: bool) -> (Code, *mut c_void) {
-        self.host.shm_map(region, size, extend)
-    }
-    fn shm_lock(&mut self, offset: i32, n: i32, flags: i32) -> Result<(), Code> {
-        self.host.shm_lock(offset, n, flags)
-    }
-    fn shm_barrier(&mut self) {
-        self.host.shm_barrier();
-    }
-    fn shm_unmap(&mut self, delete: bool) -> Result<(), Code> {
-        self.host.shm_unmap(delete)
-    }
 }
 
 /// A connection that gathers over a VFS that watches, to a database of 20 MiB in its WAL.
 fn filled(name: &CStr, dir: &tempfile::TempDir) -> (Connection, Arc<Seen>) {
     let api = common::api();
     let seen = Arc::new(Seen::default());
-    let host = HostVfs::find(api, None).expect("a default VFS");
-    let vfs = Watching {
+    let shared = seen.clone();
+    watch(name, ffi::OPEN_MAIN_DB, move |host| Main {
         host,
-        seen: seen.clone(),
-    };
-    register_vfs(api, name, vfs, false).expect("registers");
+        seen: shared.clone(),
+    });
     let path = dir.path().join("t.db");
     let vfs = gathering(api, Some(name)).expect("a VFS").expect("ours");
     let flags = ffi::OPEN_READWRITE | ffi::OPEN_CREATE | ffi::OPEN_URI;

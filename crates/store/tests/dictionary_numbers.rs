@@ -1,5 +1,8 @@
 //! The number of a dictionary whose commit was never made is given again by another process: the first one must not go on with what nobody else has.
 
+#[path = "common/cells.rs"]
+mod cells;
+
 use densite_disk::sim::{Fault, FaultKind, SimDisk};
 use densite_disk::{Op, OpenMode, SyncKind};
 use densite_store::{CodecChoice, Handle, Options};
@@ -38,10 +41,7 @@ fn open(disk: &SimDisk, process: &str, codec: CodecChoice) -> Handle {
 
 /// The `n`-th leaf of a table of a text of these words.
 fn leaf(words: &[&str], n: u64) -> Vec<u8> {
-    let mut page = vec![0; PAGE];
-    let mut end = PAGE;
-    let mut cells = Vec::new();
-    for row in 0..60 {
+    let cells = (0..60).map(|row| {
         let x = (n * 60 + row).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 20;
         let text: Vec<&str> = (0..4)
             .map(|i| words[(x >> (5 * i)) as usize % words.len()])
@@ -53,21 +53,9 @@ fn leaf(words: &[&str], n: u64) -> Vec<u8> {
             _ => vec![3, 0x80 | (kind >> 7) as u8, (kind & 127) as u8],
         };
         record.extend(text.bytes());
-        let cell = [&[record.len() as u8, (row + 1) as u8], &record[..]].concat();
-        if end - cell.len() < 8 + 2 * (cells.len() + 1) {
-            break;
-        }
-        end -= cell.len();
-        page[end..end + cell.len()].copy_from_slice(&cell);
-        cells.push(end as u16);
-    }
-    page[0] = 13;
-    page[3..5].copy_from_slice(&(cells.len() as u16).to_be_bytes());
-    page[5..7].copy_from_slice(&(end as u16).to_be_bytes());
-    for (i, cell) in cells.iter().enumerate() {
-        page[8 + 2 * i..10 + 2 * i].copy_from_slice(&cell.to_be_bytes());
-    }
-    page
+        [&[record.len() as u8, (row + 1) as u8], &record[..]].concat()
+    });
+    cells::leaf(PAGE, cells)
 }
 
 /// Learns these words and writes pages of them from `first` on.

@@ -1,7 +1,7 @@
 //! What a failed sync has dropped is written again before anybody calls it durable, whoever's sync it was.
 
 use densite_disk::sim::{Fault, FaultKind, SimDisk, SimFile};
-use densite_disk::{File, Op, OpenMode, SyncKind};
+use densite_disk::{File, FileAbove, Op, OpenMode, SyncKind};
 use densite_store::{CodecChoice, Error, Handle, Options};
 use parking_lot::Mutex;
 use std::sync::Arc;
@@ -33,26 +33,14 @@ struct Beforehand {
     before: Box<dyn Fn() + Send + Sync>,
 }
 
-impl File for Beforehand {
-    fn read_at(&self, buf: &mut [u8], offset: u64) -> densite_disk::Result<usize> {
-        self.file.read_at(buf, offset)
-    }
-
-    fn write_at(&self, buf: &[u8], offset: u64) -> densite_disk::Result<()> {
-        self.file.write_at(buf, offset)
-    }
-
-    fn set_len(&self, len: u64) -> densite_disk::Result<()> {
-        self.file.set_len(len)
+impl FileAbove for Beforehand {
+    fn below(&self) -> &dyn File {
+        &self.file
     }
 
     fn sync(&self, kind: SyncKind) -> densite_disk::Result<()> {
         (self.before)();
         self.file.sync(kind)
-    }
-
-    fn len(&self) -> densite_disk::Result<u64> {
-        self.file.len()
     }
 }
 

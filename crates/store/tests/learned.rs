@@ -4,6 +4,9 @@
 //! in between, and with it went every dictionary that no frame used yet: the last tables of TPC-H, half of its bytes, were stored three
 //! times as large as need be.
 
+#[path = "common/cells.rs"]
+mod cells;
+
 use densite_disk::{OpenMode, RealFile};
 use densite_store::{Handle, Options, Tuning};
 
@@ -11,10 +14,7 @@ const PAGE: usize = 4096;
 
 /// A leaf of rows of `columns` numbers and a text, the `n`-th of its table.
 fn leaf(columns: u64, n: u64) -> Vec<u8> {
-    let mut page = vec![0; PAGE];
-    let mut end = PAGE;
-    let mut cells = Vec::new();
-    for row in 0..40 {
+    let cells = (0..40).map(|row| {
         let x = (n * 40 + row).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 20;
         let words = [
             "carefully",
@@ -42,17 +42,9 @@ fn leaf(columns: u64, n: u64) -> Vec<u8> {
         record.extend(text.bytes());
         let mut cell = vec![record.len() as u8, (row + 1) as u8];
         cell.extend(record);
-        end -= cell.len();
-        page[end..end + cell.len()].copy_from_slice(&cell);
-        cells.push(end as u16);
-    }
-    page[0] = 13;
-    page[3..5].copy_from_slice(&(cells.len() as u16).to_be_bytes());
-    page[5..7].copy_from_slice(&(end as u16).to_be_bytes());
-    for (i, cell) in cells.iter().enumerate() {
-        page[8 + 2 * i..10 + 2 * i].copy_from_slice(&cell.to_be_bytes());
-    }
-    page
+        cell
+    });
+    cells::leaf(PAGE, cells)
 }
 
 #[test]

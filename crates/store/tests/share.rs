@@ -1,7 +1,7 @@
 //! What a commit pays for giving space back: little, in proportion to what it stored, and in time.
 
 use densite_disk::sim::{SimDisk, SimFile};
-use densite_disk::{File, OpenMode, Result, SyncKind};
+use densite_disk::{File, FileAbove, OpenMode, Result, SyncKind};
 use densite_store::{Handle, MergeStep, Options};
 use rand::rngs::SmallRng;
 use rand::{Rng, RngExt, SeedableRng};
@@ -25,28 +25,16 @@ struct Counted {
     looks: Arc<AtomicU64>,
 }
 
-impl File for Counted {
+impl FileAbove for Counted {
+    fn below(&self) -> &dyn File {
+        &self.file
+    }
+
     fn read_at(&self, buf: &mut [u8], offset: u64) -> Result<usize> {
         if buf.len() >= 64 << 10 {
             self.looks.fetch_add(1, Ordering::Relaxed);
         }
         self.file.read_at(buf, offset)
-    }
-
-    fn write_at(&self, buf: &[u8], offset: u64) -> Result<()> {
-        self.file.write_at(buf, offset)
-    }
-
-    fn set_len(&self, len: u64) -> Result<()> {
-        self.file.set_len(len)
-    }
-
-    fn sync(&self, kind: SyncKind) -> Result<()> {
-        self.file.sync(kind)
-    }
-
-    fn len(&self) -> Result<u64> {
-        self.file.len()
     }
 }
 

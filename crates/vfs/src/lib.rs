@@ -12,6 +12,7 @@
 #![warn(missing_docs)]
 
 mod absent;
+mod calls;
 mod checkpoint;
 mod closing;
 mod codes;

@@ -2,7 +2,7 @@
 
 use crate::private::with_handle;
 use densite_sqlite::{
-    Code, Connection, Error, Result, Value, create_function, create_table_function, ffi,
+    Code, Connection, Error, Result, Value, create_function, create_table_function, ffi, quoted,
 };
 use std::ffi::CString;
 
@@ -61,9 +61,9 @@ fn info(connection: &Connection, schema: &str) -> Result<Vec<Vec<Value>>> {
 
 /// The rows for a file that Densite does not store.
 fn plain_info(connection: &Connection, schema: &str) -> Result<Vec<Vec<Value>>> {
-    let quoted = schema.replace('"', "\"\"");
+    let schema = quoted(schema);
     let ask = |pragma: &str| -> Result<i64> {
-        let sql = format!("PRAGMA \"{quoted}\".{pragma}");
+        let sql = format!("PRAGMA {schema}.{pragma}");
         Ok(connection.query_i64(&sql)?.unwrap_or(0))
     };
     let (page_size, pages) = (ask("page_size")?, ask("page_count")?);

@@ -8,11 +8,10 @@
 
 use crate::main_file::Done;
 use densite_sqlite::PerProcess;
-use densite_sqlite::{Code, HostFile, VfsFile};
+use densite_sqlite::{Above, Code, HostFile};
 use densite_store::Early;
 use parking_lot::Mutex;
 use std::collections::HashMap;
-use std::ffi::c_void;
 use std::sync::{Arc, Weak};
 
 /// Bytes of a frame's header.
@@ -113,56 +112,19 @@ fn signed(n: u64, otherwise: Code) -> Result<i64, Code> {
     i64::try_from(n).map_err(|_| otherwise)
 }
 
-impl VfsFile for WalFile {
-    fn close(&mut self) -> Done {
-        self.host.close()
+impl Above for WalFile {
+    fn host(&self) -> &HostFile {
+        &self.host
     }
 
-    fn read(&mut self, buf: &mut [u8], offset: u64) -> Result<usize, Code> {
-        self.host.read(buf, signed(offset, Code::IOERR_READ)?)?;
-        Ok(buf.len())
+    /// A WAL has no shared memory of its own.
+    fn has_shm(&mut self) -> bool {
+        false
     }
 
     fn write(&mut self, buf: &[u8], offset: u64) -> Done {
         self.host.write(buf, signed(offset, Code::IOERR_WRITE)?)?;
         self.watch(buf, offset);
         Ok(())
-    }
-
-    fn truncate(&mut self, len: u64) -> Done {
-        self.host.truncate(signed(len, Code::IOERR_TRUNCATE)?)
-    }
-
-    fn sync(&mut self, flags: i32) -> Done {
-        self.host.sync_with(flags)
-    }
-
-    fn file_size(&mut self) -> Result<u64, Code> {
-        u64::try_from(self.host.file_size()?).map_err(|_| Code::IOERR_FSTAT)
-    }
-
-    fn lock(&mut self, level: i32) -> Done {
-        self.host.lock(level)
-    }
-
-    fn unlock(&mut self, level: i32) -> Done {
-        self.host.unlock(level)
-    }
-
-    fn check_reserved(&mut self) -> Result<bool, Code> {
-        self.host.check_reserved()
-    }
-
-    unsafe fn file_control(&mut self, op: i32, arg: *mut c_void) -> Code {
-        // SAFETY: the argument of the same operation, as the caller vouches.
-        unsafe { self.host.file_control(op, arg) }
-    }
-
-    fn sector_size(&mut self) -> i32 {
-        self.host.sector_size()
-    }
-
-    fn device_characteristics(&mut self) -> i32 {
-        self.host.device_characteristics()
     }
 }

@@ -2,20 +2,8 @@
 
 mod common;
 
-use common::{Place, assert_sound, int, run, text};
+use common::{Place, assert_sound, int, noise, run, text};
 use rusqlite::Connection;
-
-/// Fills `t` with `n` rows of about 300 bytes that do not compress well.
-fn rows(db: &Connection, n: u32) {
-    run(
-        db,
-        &format!(
-            "CREATE TABLE IF NOT EXISTS t(a INTEGER PRIMARY KEY, b TEXT);
-             WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {n})
-             INSERT INTO t SELECT NULL, hex(randomblob(150)) FROM n;"
-        ),
-    );
-}
 
 fn size(place: &Place, name: &str) -> u64 {
     std::fs::metadata(place.path(name)).expect("is there").len()
@@ -54,7 +42,7 @@ fn asked_for_it_gives_back_what_was_deleted() {
     for journal in ["DELETE", "WAL"] {
         let place = Place::new();
         let db = open(&place, journal, "");
-        rows(&db, 40_000);
+        noise(&db, 40_000);
         run(
             &db,
             "PRAGMA wal_checkpoint; DELETE FROM t WHERE a BETWEEN 10000 AND 30000; PRAGMA wal_checkpoint",
@@ -92,7 +80,7 @@ fn the_last_close_gives_back_unless_it_is_off() {
     for (journal, parameters) in [("DELETE", ""), ("WAL", ""), ("DELETE", "&maintain=off")] {
         let place = Place::new();
         let db = open(&place, journal, parameters);
-        rows(&db, 30_000);
+        noise(&db, 30_000);
         run(&db, "PRAGMA wal_checkpoint");
         let full = size(&place, "x.db");
         run(&db, "DELETE FROM t WHERE a % 2 = 0 OR a > 20000");
@@ -117,7 +105,7 @@ fn while_writing_the_limit_is_kept() {
         let place = Place::new();
         let db = open(&place, journal, parameters);
         run(&db, "PRAGMA wal_autocheckpoint=200");
-        rows(&db, 20_000);
+        noise(&db, 20_000);
         let bytes = |name: &str| -> u64 { common::figure(&db, name).parse().expect("a number") };
         for round in 0..300 {
             // Rows here and there, each in a page of its own: every page is written anew every 15 rounds.
@@ -153,7 +141,7 @@ fn while_writing_the_limit_is_kept() {
 fn a_transaction_a_lock_and_a_hot_journal_are_left_alone() {
     let place = Place::new();
     let db = open(&place, "DELETE", "");
-    rows(&db, 5_000);
+    noise(&db, 5_000);
     run(&db, "BEGIN IMMEDIATE; DELETE FROM t WHERE a > 100");
     let error = db
         .execute_batch("PRAGMA densite_maintain")
@@ -194,7 +182,7 @@ fn a_reader_in_a_transaction_goes_on() {
     for journal in ["DELETE", "WAL"] {
         let place = Place::new();
         let db = open(&place, journal, "");
-        rows(&db, 20_000);
+        noise(&db, 20_000);
         run(
             &db,
             "PRAGMA wal_checkpoint; DELETE FROM t WHERE a > 4000; PRAGMA wal_checkpoint; DELETE FROM t WHERE a = 1; PRAGMA wal_checkpoint",
@@ -233,7 +221,7 @@ fn the_limit_is_a_pragma() {
 fn what_is_damaged_stays_is_named_and_keeps_nothing_else() {
     let place = Place::new();
     let db = open(&place, "DELETE", "&maintain=off");
-    rows(&db, 40_000);
+    noise(&db, 40_000);
     run(&db, "DELETE FROM t WHERE a / 60 % 2 = 1");
     drop(db);
     let path = place.path("x.db");

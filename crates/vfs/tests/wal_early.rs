@@ -23,6 +23,29 @@ fn gathering(place: &Place) -> Connection {
     Connection::open_with_flags_and_vfs(place.path("x.db"), flags, name.as_c_str()).expect("opens")
 }
 
+/// A database with rows, a commit of the store after which the pool knows how to encode, and a WAL that nobody checkpoints by himself and that begins anew.
+fn begun(rows: u32) -> (Place, Connection, Arc<Early>) {
+    let place = Place::new();
+    let db = place.try_open("x.db", "&threads=1").expect("opens");
+    fill(&db, rows);
+    run(
+        &db,
+        "PRAGMA journal_mode=WAL; PRAGMA wal_autocheckpoint=0; UPDATE t SET b = 'first ' || b WHERE a % 500 = 0;
+         PRAGMA wal_checkpoint(TRUNCATE)",
+    );
+    let early = early_of(&db);
+    (place, db, early)
+}
+
+/// Waits until a page is ready.
+fn one_is_ready(early: &Early) {
+    let until = Instant::now() + Duration::from_secs(20);
+    while early.ready() == 0 {
+        assert!(Instant::now() < until, "none is ready");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
 #[test]
 fn pages_of_the_wal_are_ready_at_the_checkpoint() {
     let place = Place::new();
@@ -87,11 +110,7 @@ fn a_wal_that_begins_anew_forgets() {
          PRAGMA wal_checkpoint(TRUNCATE); BEGIN; UPDATE t SET b = 'never ' || b",
     );
     let early = early_of(&db);
-    let until = Instant::now() + Duration::from_secs(20);
-    while early.ready() == 0 {
-        assert!(Instant::now() < until, "pages that spilled are noted");
-        std::thread::sleep(Duration::from_millis(1));
-    }
+    one_is_ready(&early);
     run(&db, "ROLLBACK; UPDATE t SET b = 'w' WHERE a = 1");
     assert_eq!(early.ready(), 0, "of what was rolled back nothing stays");
     assert_eq!(int(&db, "SELECT count(*) FROM t WHERE b LIKE 'never%'"), 0);
@@ -103,16 +122,7 @@ fn a_wal_that_begins_anew_forgets() {
 fn frames_that_come_together_are_ready_at_the_checkpoint() {
     const PARTS: u32 = 12;
     const ROWS: u32 = 48_000;
-    let place = Place::new();
-    let db = place.try_open("x.db", "&threads=1").expect("opens");
-    fill(&db, ROWS);
-    // A commit of the store, after which the pool knows how to encode; and a WAL that begins anew.
-    run(
-        &db,
-        "PRAGMA journal_mode=WAL; PRAGMA wal_autocheckpoint=0; UPDATE t SET b = 'first ' || b WHERE a % 500 = 0;
-         PRAGMA wal_checkpoint(TRUNCATE)",
-    );
-    let early = early_of(&db);
+    let (place, db, early) = begun(ROWS);
     let writer = gathering(&place);
     run(&writer, "PRAGMA wal_autocheckpoint=0");
     for part in 0..PARTS {
@@ -150,26 +160,14 @@ fn frames_that_come_together_are_ready_at_the_checkpoint() {
 /// Nobody has told the size of a page but the WAL's own header.
 #[test]
 fn the_first_frames_that_come_together_are_noted() {
-    let place = Place::new();
-    let db = place.try_open("x.db", "&threads=1").expect("opens");
-    fill(&db, 48_000);
-    run(
-        &db,
-        "PRAGMA journal_mode=WAL; PRAGMA wal_autocheckpoint=0; UPDATE t SET b = 'first ' || b WHERE a % 500 = 0;
-         PRAGMA wal_checkpoint(TRUNCATE)",
-    );
-    let early = early_of(&db);
+    let (place, db, early) = begun(48_000);
     let writer = gathering(&place);
     // Pages that spill, and no frame that commits.
     run(
         &writer,
         "PRAGMA wal_autocheckpoint=0; PRAGMA cache_size=50; BEGIN; UPDATE t SET b = 'many ' || b",
     );
-    let until = Instant::now() + Duration::from_secs(20);
-    while early.ready() == 0 {
-        assert!(Instant::now() < until, "none is ready");
-        std::thread::sleep(Duration::from_millis(1));
-    }
+    one_is_ready(&early);
     run(&writer, "ROLLBACK");
     drop(writer);
     assert_sound(&db);

@@ -2,24 +2,12 @@
 
 mod common;
 
-use common::{Place, assert_sound, figure, run, text};
+use common::{Place, assert_sound, figure, noise, run, text};
 use rusqlite::Connection;
 use std::time::{Duration, Instant};
 
 /// How long the worker may take on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
-
-/// Fills `t` with `n` rows of about 300 bytes that do not compress well.
-fn rows(db: &Connection, n: u32) {
-    run(
-        db,
-        &format!(
-            "CREATE TABLE IF NOT EXISTS t(a INTEGER PRIMARY KEY, b TEXT);
-             WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {n})
-             INSERT INTO t SELECT NULL, hex(randomblob(150)) FROM n;"
-        ),
-    );
-}
 
 fn size(place: &Place) -> u64 {
     std::fs::metadata(place.path("x.db"))
@@ -45,7 +33,7 @@ fn open(place: &Place, journal: &str, parameters: &str) -> Connection {
 
 /// A database most of which was deleted; it was as large as this.
 fn deleted(db: &Connection, place: &Place, n: u32) -> u64 {
-    rows(db, n);
+    noise(db, n);
     run(db, "PRAGMA wal_checkpoint");
     let full = size(place);
     run(

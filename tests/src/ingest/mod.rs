@@ -251,7 +251,10 @@ impl Workload {
 }
 
 /// Number of the first row in the log.
-fn first_row(disk: &SimDisk) -> u64 {
+///
+/// # Panics
+/// When there is none that can be read.
+pub fn first_row(disk: &SimDisk) -> u64 {
     let dir = Arc::new(disk.dir(LOG));
     let id = densite_log::id_in(dir.clone())
         .expect("reads")

@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-use densite_disk::{File, OpenMode, RealFile, Result, SyncKind};
+use densite_disk::{File, FileAbove, OpenMode, RealFile, Result};
 use densite_store::{Handle, Options};
 use densite_vfs::pause;
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
@@ -81,9 +81,9 @@ struct Stuck {
     stuck: mpsc::Sender<()>,
 }
 
-impl File for Stuck {
-    fn read_at(&self, buf: &mut [u8], offset: u64) -> Result<usize> {
-        self.file.read_at(buf, offset)
+impl FileAbove for Stuck {
+    fn below(&self) -> &dyn File {
+        &self.file
     }
 
     fn write_at(&self, buf: &[u8], offset: u64) -> Result<()> {
@@ -93,18 +93,6 @@ impl File for Stuck {
             std::thread::sleep(Duration::from_millis(1));
         }
         self.file.write_at(buf, offset)
-    }
-
-    fn set_len(&self, len: u64) -> Result<()> {
-        self.file.set_len(len)
-    }
-
-    fn sync(&self, kind: SyncKind) -> Result<()> {
-        self.file.sync(kind)
-    }
-
-    fn len(&self) -> Result<u64> {
-        self.file.len()
     }
 }
 

@@ -1,9 +1,10 @@
 //! Bringing rows in, in one transaction: all of them, or none.
 
 use super::order::Part;
-use super::target::{self, Target, quoted};
+use super::target::{self, Target};
 use super::{Bad, Row, Source, shown};
 use densite::Progress;
+use densite_sqlite::quoted;
 use rusqlite::types::Value;
 use rusqlite::{Connection, params_from_iter};
 

@@ -1,6 +1,7 @@
 //! The table that rows go to.
 
 use super::Column;
+use densite_sqlite::quoted;
 use rusqlite::{Connection, OptionalExtension};
 
 /// What is to be known of a table.
@@ -12,11 +13,6 @@ pub(crate) struct Target {
     pub(crate) key: Vec<String>,
     /// Rows may be brought in in another order: nothing looks at each one.
     pub(crate) may_sort: bool,
-}
-
-/// An identifier, quoted.
-pub(crate) fn quoted(name: &str) -> String {
-    format!("\"{}\"", name.replace('"', "\"\""))
 }
 
 /// Looks at a table; `None` if there is none, and the reason if it takes no rows.

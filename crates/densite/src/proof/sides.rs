@@ -2,6 +2,7 @@
 
 use crate::db::Through;
 use crate::error::{Error, Result};
+use crate::objects::Bytes;
 use crate::pages::Pages;
 use crate::view::{Reader, View};
 use densite_disk::{File, OpenMode, RealFile};
@@ -57,7 +58,7 @@ impl Side for NewSide<'_> {
             .map_err(|e| Error::from_disk(self.path, "open", &e))?;
         if self.through == Through::Host {
             let len = File::len(&file).map_err(|e| Error::from_disk(self.path, "read", &e))?;
-            return Ok(Box::new(Copy::Plain(file, len, self.path)));
+            return Ok(Box::new(Bytes::Plain(file, len, self.path.to_path_buf())));
         }
         let options = Options {
             read_only: true,
@@ -70,35 +71,7 @@ impl Side for NewSide<'_> {
         let identity = format!("proof:{}", self.path.display());
         let mut store = Handle::open(Box::new(file), &identity, options).map_err(failed)?;
         let len = store.len().map_err(failed)?;
-        Ok(Box::new(Copy::Stored(Box::new(store), len, self.path)))
-    }
-}
-
-/// The copy's bytes.
-enum Copy<'a> {
-    Plain(RealFile, u64, &'a Path),
-    Stored(Box<Handle>, u64, &'a Path),
-}
-
-impl Pages for Copy<'_> {
-    fn len(&self) -> u64 {
-        match self {
-            Copy::Plain(_, len, _) | Copy::Stored(_, len, _) => *len,
-        }
-    }
-
-    fn read(&mut self, buf: &mut [u8], offset: u64) -> Result<()> {
-        let n = match self {
-            Copy::Plain(file, _, path) => file
-                .read_at(buf, offset)
-                .map_err(|e| Error::from_disk(path, "read", &e))?,
-            Copy::Stored(store, _, path) => store
-                .read_at(buf, offset)
-                .map_err(|e| Error::from_store(path, "read", e))?,
-        };
-        if let Some(rest) = buf.get_mut(n..) {
-            rest.fill(0);
-        }
-        Ok(())
+        let copy = Bytes::<RealFile>::Stored(Box::new(store), len, self.path.to_path_buf());
+        Ok(Box::new(copy))
     }
 }

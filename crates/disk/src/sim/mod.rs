@@ -80,11 +80,6 @@ impl SimDisk {
         }
     }
 
-    /// Whether both are handles on the same disk.
-    pub fn same_as(&self, other: &SimDisk) -> bool {
-        Arc::ptr_eq(&self.world, &other.world)
-    }
-
     // ---- files by path ----
 
     /// The directory at `path`; directories exist without being made.

@@ -1,7 +1,7 @@
 //! The host's file system with small segments for the log, so that there are many to prune, and with reads that panic in the worker's thread when a test wants it.
 
 use densite_disk::{
-    Dir, Error, ErrorKind, File, LockKind, Op, OpenMode, RealDir, Result, SyncKind,
+    Dir, DirAbove, Error, ErrorKind, File, FileAbove, Op, OpenMode, RealDir, Result, SyncKind,
 };
 use densite_ingest::{Found, Medium};
 use densite_log::{LogDir, LogId, Options};
@@ -11,20 +11,29 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// How many reads of the worker panic from now on; those that did are counted down.
-pub(crate) type Panics = Arc<AtomicU64>;
+/// How many calls fail from now on; those that did are counted down.
+#[derive(Clone, Default)]
+pub(crate) struct Faults {
+    /// Reads of the worker, which panic.
+    pub(crate) panics: Arc<AtomicU64>,
+    /// Syncs of a WAL beside the worker, where it is made durable while it is written.
+    pub(crate) wal_syncs: Arc<AtomicU64>,
+}
 
-/// How many syncs of a WAL fail from now on beside the worker, where it is made durable while it is written; counted down.
-#[allow(dead_code, reason = "each test file uses a part of it")]
-pub(crate) static WAL_SYNCS_FAIL: AtomicU64 = AtomicU64::new(0);
+/// Whether this call is to fail.
+fn strikes(left: &AtomicU64) -> bool {
+    let one_less = |n: u64| n.checked_sub(1);
+    left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, one_less)
+        .is_ok()
+}
 
 /// The medium of a database.
 #[derive(Default)]
-pub(crate) struct Flaky(pub(crate) Panics);
+pub(crate) struct Flaky(pub(crate) Faults);
 
-struct FlakyDir(RealDir, Panics);
+struct FlakyDir(RealDir, Faults);
 
-struct FlakyFile(Box<dyn File>, Panics);
+struct FlakyFile(Box<dyn File>, Faults);
 
 impl Medium for Flaky {
     fn find(&self, path: &str) -> Result<Found> {
@@ -56,108 +65,54 @@ impl Medium for Flaky {
 
 /// A connection with ingest on such a medium.
 #[allow(dead_code, reason = "each test file uses a part of it")]
-pub(crate) fn connect(path: &Path, panics: &Panics) -> rusqlite::Connection {
+pub(crate) fn connect(path: &Path, faults: &Faults) -> rusqlite::Connection {
     let con = rusqlite::Connection::open(path).expect("opens");
     con.busy_timeout(std::time::Duration::from_secs(10))
         .expect("a timeout");
-    add(&con, panics);
+    add(&con, faults);
     con
 }
 
 /// Adds ingest on such a medium to a connection.
 #[allow(dead_code, reason = "each test file uses a part of it")]
-pub(crate) fn add(con: &rusqlite::Connection, panics: &Panics) {
+pub(crate) fn add(con: &rusqlite::Connection, faults: &Faults) {
     // SAFETY: an open connection of that library.
     let lent = unsafe { Connection::borrow(crate::common::api(), con.handle().cast()) };
-    let medium = Arc::new(Flaky(panics.clone()));
+    let medium = Arc::new(Flaky(faults.clone()));
     densite_ingest::create_functions_on(&lent.expect("a connection"), medium).expect("functions");
 }
 
-impl Dir for FlakyDir {
+impl DirAbove for FlakyDir {
+    fn below(&self) -> &dyn Dir {
+        &self.0
+    }
+
     fn open(&self, name: &str, mode: OpenMode) -> Result<Box<dyn File>> {
         Ok(Box::new(FlakyFile(
             self.0.open(name, mode)?,
             self.1.clone(),
         )))
     }
-
-    fn exists(&self, name: &str) -> Result<bool> {
-        self.0.exists(name)
-    }
-
-    fn remove(&self, name: &str) -> Result<()> {
-        self.0.remove(name)
-    }
-
-    fn rename(&self, from: &str, to: &str) -> Result<()> {
-        self.0.rename(from, to)
-    }
-
-    fn list(&self) -> Result<Vec<String>> {
-        self.0.list()
-    }
-
-    fn sync(&self) -> Result<()> {
-        self.0.sync()
-    }
-
-    fn free_space(&self) -> Result<u64> {
-        self.0.free_space()
-    }
 }
 
-impl File for FlakyFile {
+impl FileAbove for FlakyFile {
+    fn below(&self) -> &dyn File {
+        &*self.0
+    }
+
     fn read_at(&self, buf: &mut [u8], offset: u64) -> Result<usize> {
         let is_worker = std::thread::current().name() == Some("densite-apply");
-        let left = |n: u64| n.checked_sub(1);
-        if is_worker
-            && self
-                .1
-                .fetch_update(Ordering::SeqCst, Ordering::SeqCst, left)
-                .is_ok()
-        {
+        if is_worker && strikes(&self.1.panics) {
             panic!("a read that panics");
         }
         self.0.read_at(buf, offset)
     }
 
-    fn write_at(&self, buf: &[u8], offset: u64) -> Result<()> {
-        self.0.write_at(buf, offset)
-    }
-
-    fn set_len(&self, len: u64) -> Result<()> {
-        self.0.set_len(len)
-    }
-
     fn sync(&self, kind: SyncKind) -> Result<()> {
-        let left = |n: u64| n.checked_sub(1);
-        if std::thread::current().name() == Some("densite-drain")
-            && WAL_SYNCS_FAIL
-                .fetch_update(Ordering::SeqCst, Ordering::SeqCst, left)
-                .is_ok()
-        {
+        let is_drain = std::thread::current().name() == Some("densite-drain");
+        if is_drain && strikes(&self.1.wal_syncs) {
             return Err(Error::new(ErrorKind::Io, Op::Sync));
         }
         self.0.sync(kind)
-    }
-
-    fn len(&self) -> Result<u64> {
-        self.0.len()
-    }
-
-    fn lock(&self, kind: LockKind) -> Result<()> {
-        self.0.lock(kind)
-    }
-
-    fn try_lock(&self, kind: LockKind) -> Result<bool> {
-        self.0.try_lock(kind)
-    }
-
-    fn unlock(&self) -> Result<()> {
-        self.0.unlock()
-    }
-
-    fn identity(&self) -> Result<(u64, u64)> {
-        self.0.identity()
     }
 }

@@ -1,6 +1,6 @@
 //! The real disk with counters of what happens to segments: what is acknowledged can be held against the syncs that were made.
 
-use densite_disk::{Dir, File, LockKind, OpenMode, RealDir, Result, SyncKind};
+use densite_disk::{Dir, DirAbove, File, FileAbove, OpenMode, RealDir, Result, SyncKind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -37,7 +37,11 @@ fn count<T>(done: Result<T>, counter: &AtomicU64) -> Result<T> {
     done
 }
 
-impl Dir for Counted {
+impl DirAbove for Counted {
+    fn below(&self) -> &dyn Dir {
+        &self.dir
+    }
+
     fn open(&self, name: &str, mode: OpenMode) -> Result<Box<dyn File>> {
         let file = self.dir.open(name, mode)?;
         let is_segment =
@@ -50,66 +54,18 @@ impl Dir for Counted {
             false => file,
         })
     }
-
-    fn exists(&self, name: &str) -> Result<bool> {
-        self.dir.exists(name)
-    }
-
-    fn remove(&self, name: &str) -> Result<()> {
-        self.dir.remove(name)
-    }
-
-    fn rename(&self, from: &str, to: &str) -> Result<()> {
-        self.dir.rename(from, to)
-    }
-
-    fn list(&self) -> Result<Vec<String>> {
-        self.dir.list()
-    }
-
-    fn sync(&self) -> Result<()> {
-        self.dir.sync()
-    }
-
-    fn free_space(&self) -> Result<u64> {
-        self.dir.free_space()
-    }
 }
 
-impl File for CountedFile {
-    fn read_at(&self, buf: &mut [u8], offset: u64) -> Result<usize> {
-        self.file.read_at(buf, offset)
+impl FileAbove for CountedFile {
+    fn below(&self) -> &dyn File {
+        &*self.file
     }
 
     fn write_at(&self, buf: &[u8], offset: u64) -> Result<()> {
         count(self.file.write_at(buf, offset), &self.counters.writes)
     }
 
-    fn set_len(&self, len: u64) -> Result<()> {
-        self.file.set_len(len)
-    }
-
     fn sync(&self, kind: SyncKind) -> Result<()> {
         count(self.file.sync(kind), &self.counters.syncs)
-    }
-
-    fn len(&self) -> Result<u64> {
-        self.file.len()
-    }
-
-    fn lock(&self, kind: LockKind) -> Result<()> {
-        self.file.lock(kind)
-    }
-
-    fn try_lock(&self, kind: LockKind) -> Result<bool> {
-        self.file.try_lock(kind)
-    }
-
-    fn unlock(&self) -> Result<()> {
-        self.file.unlock()
-    }
-
-    fn identity(&self) -> Result<(u64, u64)> {
-        self.file.identity()
     }
 }

@@ -9,80 +9,18 @@ use crate::LogId;
 use crate::rows::{RowsBuilder, Value};
 use crate::state::State;
 use crate::table::Table;
-use std::collections::BTreeMap;
+use densite_format_doc::{Tables, le4, le8};
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
-const DOC: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/FORMAT.md"));
+/// How FORMAT.md marks the log's tables.
+const KIND: &str = "log table";
 const ID: LogId = LogId(*b"0123456789abcdef");
 
-/// A row of a table: offset, size, field.
-type Row = (usize, usize, String);
-
-/// The tables of FORMAT.md that are marked as the log's.
-fn tables() -> BTreeMap<&'static str, Vec<Row>> {
-    let mut tables = BTreeMap::new();
-    for part in DOC.split("<!-- log table: ").skip(1) {
-        let (name, rest) = part
-            .split_once(" -->\n")
-            .expect("a mark is a line of its own");
-        let lines = rest.lines().take_while(|l| l.starts_with('|')).skip(2);
-        let rows = lines.map(|l| {
-            let cells: Vec<&str> = l.split('|').map(str::trim).collect();
-            let number = |i: usize| cells[i].parse().unwrap_or_else(|_| panic!("{name}: {l}"));
-            (number(1), number(2), cells[3].to_owned())
-        });
-        tables.insert(name, rows.collect());
-    }
-    tables
-}
-
-/// The rows with numbers of the table in a module's documentation.
-fn module_table(source: &str) -> Vec<Row> {
-    let lines = source
-        .lines()
-        .skip_while(|l| !l.starts_with("//! offset  size  field"))
-        .skip(1);
-    let rows = lines
-        .take_while(|l| l.starts_with("//!  "))
-        .filter_map(|l| {
-            let mut words = l.trim_start_matches("//!").split_whitespace();
-            let (offset, size) = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
-            Some((offset, size, words.next()?.to_owned()))
-        });
-    rows.collect()
-}
-
-/// Checks one table: the fields lie without gaps, and each one's bytes are where the table says.
+/// Checks one table: against the one in its module, and against the bytes of an example.
 fn check(name: &str, source: &str, bytes: &[u8], fields: &[(&str, Vec<u8>)]) {
-    let tables = tables();
-    let rows = tables
-        .get(name)
-        .unwrap_or_else(|| panic!("FORMAT.md has no table {name}"));
-    assert_eq!(
-        *rows,
-        module_table(source),
-        "{name}: FORMAT.md against the module"
-    );
-    let names: Vec<&str> = rows.iter().map(|r| r.2.as_str()).collect();
-    assert_eq!(names, fields.iter().map(|f| f.0).collect::<Vec<_>>());
-    let mut at = 0;
-    for ((offset, size, field), (_, want)) in rows.iter().zip(fields) {
-        assert_eq!((*offset, *size), (at, want.len()), "{name}.{field}");
-        assert_eq!(
-            &bytes[at..at + size],
-            want.as_slice(),
-            "{name}.{field}: the bytes at {at}"
-        );
-        at += size;
-    }
-    assert_eq!(at, bytes.len(), "{name}: bytes that no row tells of");
-}
-
-fn le8(v: u64) -> Vec<u8> {
-    v.to_le_bytes().to_vec()
-}
-fn le4(v: u32) -> Vec<u8> {
-    v.to_le_bytes().to_vec()
+    let tables = Tables::of(KIND);
+    tables.check_module(name, source);
+    tables.check(name, bytes, fields);
 }
 
 #[test]
@@ -297,9 +235,8 @@ fn table_and_rows() {
 
 #[test]
 fn every_table_is_tested() {
-    let known: Vec<&str> = tables().into_keys().collect();
     assert_eq!(
-        known,
+        Tables::of(KIND).names(),
         [
             "end word",
             "log record",

@@ -2,7 +2,7 @@
 
 use super::Shared;
 use super::pieces::Pieces;
-use crate::vfs::VfsFile;
+use crate::vfs::Above;
 use crate::{Code, HostFile, ffi};
 use std::ffi::c_void;
 use std::time::Instant;
@@ -38,14 +38,9 @@ impl MainFile {
     }
 }
 
-impl VfsFile for MainFile {
-    fn close(&mut self) -> Done {
-        self.host.close()
-    }
-
-    fn read(&mut self, buf: &mut [u8], offset: u64) -> Result<usize, Code> {
-        self.host.read(buf, signed(offset, Code::IOERR_READ)?)?;
-        Ok(buf.len())
+impl Above for MainFile {
+    fn host(&self) -> &HostFile {
+        &self.host
     }
 
     fn write(&mut self, buf: &[u8], offset: u64) -> Done {
@@ -60,30 +55,6 @@ impl VfsFile for MainFile {
         Ok(())
     }
 
-    fn truncate(&mut self, len: u64) -> Done {
-        self.host.truncate(signed(len, Code::IOERR_TRUNCATE)?)
-    }
-
-    fn sync(&mut self, flags: i32) -> Done {
-        self.host.sync_with(flags)
-    }
-
-    fn file_size(&mut self) -> Result<u64, Code> {
-        u64::try_from(self.host.file_size()?).map_err(|_| Code::IOERR_FSTAT)
-    }
-
-    fn lock(&mut self, level: i32) -> Done {
-        self.host.lock(level)
-    }
-
-    fn unlock(&mut self, level: i32) -> Done {
-        self.host.unlock(level)
-    }
-
-    fn check_reserved(&mut self) -> Result<bool, Code> {
-        self.host.check_reserved()
-    }
-
     unsafe fn file_control(&mut self, op: i32, arg: *mut c_void) -> Code {
         if let (Some(pieces), ffi::FCNTL_CKPT_START | ffi::FCNTL_CKPT_DONE) = (&mut self.pieces, op)
         {
@@ -93,32 +64,12 @@ impl VfsFile for MainFile {
         unsafe { self.host.file_control(op, arg) }
     }
 
-    fn sector_size(&mut self) -> i32 {
-        self.host.sector_size()
-    }
-
-    fn device_characteristics(&mut self) -> i32 {
-        self.host.device_characteristics()
-    }
-
-    fn has_shm(&mut self) -> bool {
-        self.host.has_shm()
-    }
-
-    fn shm_map(&mut self, region: i32, size: i32, extend: bool) -> (Code, *mut c_void) {
-        self.host.shm_map(region, size, extend)
-    }
-
     fn shm_lock(&mut self, offset: i32, n: i32, flags: i32) -> Done {
         let ends = ffi::SHM_UNLOCK | ffi::SHM_EXCLUSIVE;
         if flags & ends == ends && (offset..offset.saturating_add(n)).contains(&WRITER) {
             self.shared.lock().clear();
         }
         self.host.shm_lock(offset, n, flags)
-    }
-
-    fn shm_barrier(&mut self) {
-        self.host.shm_barrier();
     }
 
     fn shm_unmap(&mut self, delete: bool) -> Done {

@@ -2,9 +2,8 @@
 
 use super::Shared;
 use super::frames::{Frames, Read, WAL_HEADER, Write};
-use crate::vfs::VfsFile;
+use crate::vfs::Above;
 use crate::{Code, HostFile};
-use std::ffi::c_void;
 
 type Done = Result<(), Code>;
 
@@ -39,7 +38,16 @@ impl WalFile {
     }
 }
 
-impl VfsFile for WalFile {
+impl Above for WalFile {
+    fn host(&self) -> &HostFile {
+        &self.host
+    }
+
+    /// A WAL has no shared memory of its own.
+    fn has_shm(&mut self) -> bool {
+        false
+    }
+
     /// What nobody committed is forgotten.
     fn close(&mut self) -> Done {
         self.shared.lock().clear();
@@ -95,30 +103,5 @@ impl VfsFile for WalFile {
     fn file_size(&mut self) -> Result<u64, Code> {
         self.flush()?;
         u64::try_from(self.host.file_size()?).map_err(|_| Code::IOERR_FSTAT)
-    }
-
-    fn lock(&mut self, level: i32) -> Done {
-        self.host.lock(level)
-    }
-
-    fn unlock(&mut self, level: i32) -> Done {
-        self.host.unlock(level)
-    }
-
-    fn check_reserved(&mut self) -> Result<bool, Code> {
-        self.host.check_reserved()
-    }
-
-    unsafe fn file_control(&mut self, op: i32, arg: *mut c_void) -> Code {
-        // SAFETY: the argument of the same operation, as the caller vouches.
-        unsafe { self.host.file_control(op, arg) }
-    }
-
-    fn sector_size(&mut self) -> i32 {
-        self.host.sector_size()
-    }
-
-    fn device_characteristics(&mut self) -> i32 {
-        self.host.device_characteristics()
     }
 }

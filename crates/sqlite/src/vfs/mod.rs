@@ -1,5 +1,6 @@
 //! A VFS of one's own: two traits, and the callbacks that bring SQLite to them.
 
+mod above;
 mod methods;
 mod shim;
 
@@ -9,6 +10,7 @@ use crate::host::HostVfs;
 use crate::{Code, Result};
 use std::ffi::{CStr, CString, c_void};
 
+pub use above::Above;
 pub(crate) use methods::peek;
 pub use shim::register_vfs;
 

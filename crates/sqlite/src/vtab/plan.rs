@@ -131,11 +131,6 @@ impl<'a> Plan<'a> {
         self.info.orderByConsumed = 1;
     }
 
-    /// Which of the first 63 columns are read; bit 63 stands for all others.
-    pub fn columns_used(&self) -> u64 {
-        self.info.colUsed
-    }
-
     /// What the cursor is to be told.
     pub fn choose(&mut self, number: i32, text: &str) {
         self.info.idxNum = number;

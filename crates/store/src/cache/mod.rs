@@ -104,11 +104,6 @@ impl Cache {
         shard.insert(page, version, copy);
     }
 
-    /// Takes a page out, in all versions.
-    pub fn remove_page(&self, page: u32) {
-        self.shard(page).remove_where(page, |_| true);
-    }
-
     /// Takes everything out.
     pub fn clear(&self) {
         for shard in &self.shards {

@@ -197,7 +197,7 @@ impl Shard {
         if weight > self.budget || self.find(page, version).is_some() {
             return self.reuse(bytes);
         }
-        self.remove_where(page, |v| v < version);
+        self.remove_older(page, version);
         let place = if self.ghosts.take(page) {
             Place::Main
         } else {
@@ -229,12 +229,12 @@ impl Shard {
         self.shrink();
     }
 
-    /// Takes all versions of a page out for which `which` holds.
-    pub(super) fn remove_where(&mut self, page: u32, which: impl Fn(u64) -> bool) {
+    /// Takes all versions of a page out that are older than this one.
+    fn remove_older(&mut self, page: u32, newer: u64) {
         let mut at = self.first.get(&page).copied().unwrap_or(NONE);
         while at != NONE {
             let Entry { version, other, .. } = self.entries[at as usize];
-            if which(version) {
+            if version < newer {
                 self.drop_entry(at);
             }
             at = other;

@@ -46,7 +46,7 @@ fn a_page_comes_back_in_its_version_and_in_parts() {
     assert!(!cache.get_into(7, 1, &mut part, usize::MAX));
     assert_eq!(part, before, "untouched");
     assert!(cache.contains(7, 1));
-    cache.remove_page(7);
+    cache.clear();
     assert!(!cache.contains(7, 1));
     assert_eq!((cache.len_bytes(), cache.pages()), (0, 0));
 }
@@ -152,7 +152,7 @@ fn many_threads_never_see_wrong_bytes() {
                             has(cache, page, 1, 512);
                         }
                         7..=13 => put(cache, page, 1, 512),
-                        14 => cache.remove_page(page),
+                        14 => put(cache, page, 2, 512),
                         _ if i % 50 == 0 => {
                             cache.set_budget([100_000, 200_000, 9 << 20][i as usize % 3])
                         }
@@ -169,7 +169,6 @@ fn many_threads_never_see_wrong_bytes() {
 enum Op {
     Get(u32, u64),
     Insert(u32, u64, usize, bool),
-    Remove(u32),
     Budget(usize),
     Clear,
 }
@@ -178,7 +177,6 @@ fn op() -> impl Strategy<Value = Op> {
     prop_oneof![
         8 => (0u32..40, 0u64..4).prop_map(|(page, version)| Op::Get(page, version)),
         8 => (0u32..40, 0u64..4, 0usize..3, any::<bool>()).prop_map(|(p, v, l, copy)| Op::Insert(p, v, [512, 1024, 4096][l], copy)),
-        1 => (0u32..40).prop_map(Op::Remove),
         1 => prop_oneof![Just(0), Just(700), Just(9 << 20), 2000usize..60_000].prop_map(Op::Budget),
         1 => Just(Op::Clear),
     ]
@@ -219,10 +217,6 @@ proptest! {
                         model.retain(|&(p, v), _| p != page || v > version);
                     }
                     model.insert((page, version), len);
-                }
-                Op::Remove(page) => {
-                    cache.remove_page(page);
-                    model.retain(|&(p, _), _| p != page);
                 }
                 Op::Budget(budget) => cache.set_budget(budget),
                 Op::Clear => {

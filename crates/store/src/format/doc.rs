@@ -10,91 +10,16 @@ use crate::codec::{self, CodecId, Dictionary, PageSettings, encode_pages};
 use crate::map::node::{INNER_FANOUT, LEAF_FANOUT, Node};
 use crate::map::{Entry, NodeRef, Root};
 use crate::space::Space;
+use densite_format_doc::{TEXT, Tables, le2, le4, le8};
 use densite_typed::PageContext;
-use std::collections::BTreeMap;
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed, xxh3_128, xxh3_128_with_seed};
 
-const DOC: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/FORMAT.md"));
+/// How FORMAT.md marks the store's tables.
+const KIND: &str = "table";
 
-/// A row of a table: offset, size, field.
-type Row = (usize, usize, String);
-
-/// The tables of FORMAT.md that are marked with a name.
-fn tables() -> BTreeMap<&'static str, Vec<Row>> {
-    let mut tables = BTreeMap::new();
-    for part in DOC.split("<!-- table: ").skip(1) {
-        let (name, rest) = part
-            .split_once(" -->\n")
-            .expect("a mark is a line of its own");
-        let lines = rest.lines().take_while(|l| l.starts_with('|')).skip(2);
-        let rows: Vec<Row> = lines
-            .map(|l| {
-                let cells: Vec<&str> = l.split('|').map(str::trim).collect();
-                let number = |i: usize| cells[i].parse().unwrap_or_else(|_| panic!("{name}: {l}"));
-                (number(1), number(2), cells[3].to_owned())
-            })
-            .collect();
-        assert!(
-            tables.insert(name, rows).is_none(),
-            "table {name} is there twice"
-        );
-    }
-    tables
-}
-
-/// The rows with numbers of the first table in a module's documentation.
-fn module_table(source: &str) -> Vec<Row> {
-    let lines = source
-        .lines()
-        .skip_while(|l| !l.starts_with("//! offset  size  field"))
-        .skip(1);
-    let rows = lines
-        .take_while(|l| l.starts_with("//!  "))
-        .filter_map(|l| {
-            let mut words = l.trim_start_matches("//!").split_whitespace();
-            let (offset, size) = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
-            Some((offset, size, words.next()?.to_owned()))
-        });
-    rows.collect()
-}
-
-/// Checks one table: the fields lie without gaps, and each one's bytes are where the table says.
+/// Checks one table against the bytes of an example.
 fn check(name: &str, bytes: &[u8], fields: &[(&str, Vec<u8>)]) {
-    let tables = tables();
-    let rows = tables
-        .get(name)
-        .unwrap_or_else(|| panic!("FORMAT.md has no table {name}"));
-    let names: Vec<&str> = rows.iter().map(|r| r.2.as_str()).collect();
-    assert_eq!(
-        names,
-        fields.iter().map(|f| f.0).collect::<Vec<_>>(),
-        "fields of table {name}"
-    );
-    let mut at = 0;
-    for ((offset, size, field), (_, want)) in rows.iter().zip(fields) {
-        assert_eq!(
-            (*offset, *size),
-            (at, want.len()),
-            "{name}.{field}: (offset, size) in FORMAT.md against the encoded one"
-        );
-        assert_eq!(
-            &bytes[at..at + size],
-            want.as_slice(),
-            "{name}.{field}: the bytes at offset {at}"
-        );
-        at += size;
-    }
-    assert_eq!(at, bytes.len(), "{name}: bytes that no row tells of");
-}
-
-fn le8(v: u64) -> Vec<u8> {
-    v.to_le_bytes().to_vec()
-}
-fn le4(v: u32) -> Vec<u8> {
-    v.to_le_bytes().to_vec()
-}
-fn le2(v: u16) -> Vec<u8> {
-    v.to_le_bytes().to_vec()
+    Tables::of(KIND).check(name, bytes, fields);
 }
 
 const SALT: u64 = 0x5A17_5A17_1122_3344;
@@ -521,7 +446,7 @@ fn space_chunk_bytes() {
 
 #[test]
 fn modules_say_the_same() {
-    let tables = tables();
+    let tables = Tables::of(KIND);
     for (name, source) in [
         ("header", include_str!("header.rs")),
         ("slot", include_str!("slot.rs")),
@@ -530,23 +455,22 @@ fn modules_say_the_same() {
         ("trailer", include_str!("trailer.rs")),
         ("entry", include_str!("../map/entry.rs")),
     ] {
-        assert_eq!(
-            tables[name],
-            module_table(source),
-            "the table of {name} in FORMAT.md against the one in its module"
-        );
+        tables.check_module(name, source);
     }
-    let known: Vec<&str> = tables.keys().copied().collect();
     let tested = [
         "archive", "chunk", "delta", "dict", "entry", "header", "jump", "leaf", "piece", "place",
         "record", "root", "run", "slot", "tip", "trailer",
     ];
-    assert_eq!(known, tested, "every table of FORMAT.md has a test here");
+    assert_eq!(
+        tables.names(),
+        tested,
+        "every table of FORMAT.md has a test here"
+    );
 }
 
 #[test]
 fn codecs_are_as_documented() {
-    let (_, rest) = DOC.split_once("### Codecs").expect("the section");
+    let (_, rest) = TEXT.split_once("### Codecs").expect("the section");
     let rows = rest
         .lines()
         .filter(|l| l.starts_with("| "))

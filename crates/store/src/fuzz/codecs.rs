@@ -98,6 +98,22 @@ pub(super) fn page(bytes: &[u8]) -> u64 {
         + 997 * u64::from(family.0 >> 12)
 }
 
+/// Where the pages of an example are.
+const CONTEXT: PageContext = PageContext {
+    number: 3,
+    pages: 9,
+    reserved: 0,
+};
+
+fn settings(choice: CodecChoice, dict: Option<&Dictionary>) -> PageSettings<'_> {
+    PageSettings {
+        level: 1,
+        choice,
+        family: dict,
+        other: None,
+    }
+}
+
 /// Encodes pages as the store does, and decodes them. Returns the codec that was chosen.
 fn pages_round_trip(
     raw: &[u8],
@@ -105,17 +121,7 @@ fn pages_round_trip(
     choice: CodecChoice,
     dict: Option<&Dictionary>,
 ) -> u64 {
-    let settings = PageSettings {
-        level: 1,
-        choice,
-        family: dict,
-        other: None,
-    };
-    let context = PageContext {
-        number: 3,
-        pages: 9,
-        reserved: 0,
-    };
+    let (settings, context) = (settings(choice, dict), CONTEXT);
     let (mut kept, mut payload) = (Vec::new(), Vec::new());
     let coded = codec::encode_pages(raw, page_size, &context, &settings, &mut kept, &mut payload);
     assert_eq!(kept.len(), raw.len());
@@ -137,17 +143,7 @@ fn pages_round_trip(
 
 /// Joins pages, if they can be, and decodes them.
 fn joined_round_trip(raw: &[u8], page_size: usize, dict: Option<&Dictionary>) {
-    let settings = PageSettings {
-        level: 1,
-        choice: CodecChoice::Typed,
-        family: dict,
-        other: None,
-    };
-    let context = PageContext {
-        number: 3,
-        pages: 9,
-        reserved: 0,
-    };
+    let (settings, context) = (settings(CodecChoice::Typed, dict), CONTEXT);
     let (mut kept, mut payload) = (Vec::new(), Vec::new());
     if let Some(coded) =
         codec::encode_joined(raw, page_size, &context, &settings, &mut kept, &mut payload)

@@ -16,6 +16,7 @@
 //! is due next. All calls are for whoever has the writer's right, between transactions.
 
 mod begun;
+mod copy;
 mod empty;
 mod figures;
 mod look;

@@ -1,7 +1,7 @@
 //! A file in whose use something comes between.
 
 use densite_disk::sim::SimFile;
-use densite_disk::{File, Result, SyncKind};
+use densite_disk::{File, FileAbove, Result};
 
 /// When something may come between; with the offset.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -17,7 +17,11 @@ pub(crate) struct Interrupted {
     pub(crate) guest: Box<dyn Fn(Moment) + Send + Sync>,
 }
 
-impl File for Interrupted {
+impl FileAbove for Interrupted {
+    fn below(&self) -> &dyn File {
+        &self.file
+    }
+
     fn read_at(&self, buf: &mut [u8], offset: u64) -> Result<usize> {
         (self.guest)(Moment::BeforeRead(offset));
         self.file.read_at(buf, offset)
@@ -28,17 +32,5 @@ impl File for Interrupted {
         self.file.write_at(buf, offset)?;
         (self.guest)(Moment::AfterWrite(offset));
         Ok(())
-    }
-
-    fn set_len(&self, len: u64) -> Result<()> {
-        self.file.set_len(len)
-    }
-
-    fn sync(&self, kind: SyncKind) -> Result<()> {
-        self.file.sync(kind)
-    }
-
-    fn len(&self) -> Result<u64> {
-        self.file.len()
     }
 }

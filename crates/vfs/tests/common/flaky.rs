@@ -1,7 +1,7 @@
 //! A host VFS whose main database files fail on demand.
 
-use densite_sqlite::{Code, FileName, HostFile, HostVfs, Opened, Vfs, VfsFile, ffi, register_vfs};
-use std::ffi::{CStr, CString, c_void};
+use densite_sqlite::{Above, Code, FileName, HostFile, HostVfs, Opened, Vfs, ffi, register_vfs};
+use std::ffi::{CStr, CString};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
@@ -94,9 +94,9 @@ fn at(offset: u64) -> i64 {
     i64::try_from(offset).expect("small")
 }
 
-impl VfsFile for FlakyFile {
-    fn close(&mut self) -> Result<(), Code> {
-        self.host.close()
+impl Above for FlakyFile {
+    fn host(&self) -> &HostFile {
+        &self.host
     }
     fn read(&mut self, buf: &mut [u8], offset: u64) -> Result<usize, Code> {
         fail(&self.faults.reads, Code::IOERR_READ)?;
@@ -115,38 +115,5 @@ impl VfsFile for FlakyFile {
         self.faults.calls.fetch_add(1, Ordering::Relaxed);
         fail(&self.faults.syncs, Code::IOERR_FSYNC)?;
         self.host.sync_with(flags)
-    }
-    fn file_size(&mut self) -> Result<u64, Code> {
-        self.host
-            .file_size()
-            .map(|n| u64::try_from(n).expect("not negative"))
-    }
-    fn lock(&mut self, level: i32) -> Result<(), Code> {
-        self.host.lock(level)
-    }
-    fn unlock(&mut self, level: i32) -> Result<(), Code> {
-        self.host.unlock(level)
-    }
-    fn check_reserved(&mut self) -> Result<bool, Code> {
-        self.host.check_reserved()
-    }
-    unsafe fn file_control(&mut self, op: i32, arg: *mut c_void) -> Code {
-        // SAFETY: passed on.
-        unsafe { self.host.file_control(op, arg) }
-    }
-    fn has_shm(&mut self) -> bool {
-        self.host.has_shm()
-    }
-    fn shm_map(&mut self, region: i32, size: i32, extend: bool) -> (Code, *mut c_void) {
-        self.host.shm_map(region, size, extend)
-    }
-    fn shm_lock(&mut self, offset: i32, n: i32, flags: i32) -> Result<(), Code> {
-        self.host.shm_lock(offset, n, flags)
-    }
-    fn shm_barrier(&mut self) {
-        self.host.shm_barrier();
-    }
-    fn shm_unmap(&mut self, delete: bool) -> Result<(), Code> {
-        self.host.shm_unmap(delete)
     }
 }

@@ -90,6 +90,18 @@ pub(crate) fn text(db: &Connection, sql: &str) -> String {
         .unwrap_or_else(|error| panic!("{sql}: {error}"))
 }
 
+/// Fills `t` with `n` rows of about 300 bytes that do not compress well.
+pub(crate) fn noise(db: &Connection, n: u32) {
+    run(
+        db,
+        &format!(
+            "CREATE TABLE IF NOT EXISTS t(a INTEGER PRIMARY KEY, b TEXT);
+             WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {n})
+             INSERT INTO t SELECT NULL, hex(randomblob(150)) FROM n;"
+        ),
+    );
+}
+
 /// Fills table `t` with rows 1 to `n`.
 pub(crate) fn fill(db: &Connection, n: u32) {
     run(

@@ -17,13 +17,7 @@ impl World {
                     .map(|c| self.value(c))
                     .collect();
                 let or = self.conflict();
-                let sql = format!(
-                    "INSERT {or}INTO {}({}) VALUES ({})",
-                    table.sql(),
-                    list(&table),
-                    values.join(", ")
-                );
-                Some(Step::writes(kind, sql))
+                Some(Step::writes(kind, insert(or, &table, &values)))
             }
             InsertMany => {
                 let table = self.any_table("tgwc")?;
@@ -59,13 +53,7 @@ impl World {
                     })
                     .collect();
                 let or = self.careful();
-                let sql = format!(
-                    "INSERT {or}INTO {}({}) VALUES ({})",
-                    table.sql(),
-                    list(&table),
-                    values.join(", ")
-                );
-                Some(Step::writes(kind, sql))
+                Some(Step::writes(kind, insert(or, &table, &values)))
             }
             Upsert => {
                 let table = self.main_table("tg")?;
@@ -333,6 +321,11 @@ impl World {
 }
 
 /// The columns that can be given a value, as SQL wants them.
+fn insert(or: &str, table: &Table, values: &[String]) -> String {
+    let (name, values) = (table.sql(), values.join(", "));
+    format!("INSERT {or}INTO {name}({}) VALUES ({values})", list(table))
+}
+
 fn list(table: &Table) -> String {
     table
         .writable()

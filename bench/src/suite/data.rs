@@ -1,0 +1,53 @@
+//! The databases that are measured.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::result::Result;
+use crate::stored::{self, Setting};
+use crate::tpch;
+
+/// A scale factor's plain database and its stored form.
+pub(super) struct Data {
+    pub(super) sf: f64,
+    pub(super) plain: PathBuf,
+    pub(super) densite: PathBuf,
+}
+
+impl Data {
+    /// Generates and compresses what is missing or older than the command that compresses.
+    pub(super) fn prepare(dir: &Path, sf: f64) -> Result<Data> {
+        let data = Data {
+            sf,
+            plain: Data::plain(dir, sf)?,
+            densite: dir.join(format!("tpch-sf{sf}.densite")),
+        };
+        data.compress(Setting::Default, &data.densite)?;
+        Ok(data)
+    }
+
+    /// The plain database, generated if it is missing.
+    pub(super) fn plain(dir: &Path, sf: f64) -> Result<PathBuf> {
+        let plain = dir.join(format!("tpch-sf{sf}.db"));
+        if !plain.exists() {
+            eprintln!("generating TPC-H, scale factor {sf}");
+            tpch::generate(sf, &plain)?;
+        }
+        Ok(plain)
+    }
+
+    /// Compresses into `target`, unless that is newer than the plain database and the command that compresses.
+    pub(super) fn compress(&self, setting: Setting, target: &Path) -> Result<()> {
+        let age = |p: &Path| fs::metadata(p).and_then(|m| m.modified()).ok();
+        let newest = age(&crate::connect::sibling("densite", "make ext")?).max(age(&self.plain));
+        if age(target) < newest {
+            eprintln!("compressing {}", self.plain.display());
+            stored::compress(setting, &self.plain, target)?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn label(&self) -> String {
+        format!("TPC-H SF {}", self.sf)
+    }
+}

@@ -1,0 +1,88 @@
+//! Both sides in turn.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+
+use super::measures::Suite;
+use crate::connect::Vfs;
+use crate::result::{About as _, Failure, Result};
+use crate::work::Sample;
+
+/// The first samples are the base's, the second ours.
+pub(super) type Samples = (Vec<Sample>, Vec<Sample>);
+
+impl Suite {
+    pub(super) fn side(&self, base: bool) -> (&Path, Vfs) {
+        if base {
+            (&self.data.plain, Vfs::Plain)
+        } else {
+            (&self.data.densite, Vfs::Densite)
+        }
+    }
+
+    /// Takes samples of both sides in turn, each beginning every other round, all files in the operating system's cache.
+    ///
+    /// # Errors
+    /// If a job fails, or if `same` is asked for and the two sides' answers differ.
+    pub(super) fn alternate(
+        &self,
+        rounds: u64,
+        same: bool,
+        job: impl Fn(bool, u64) -> Result<Sample>,
+    ) -> Result<Samples> {
+        for file in [&self.data.plain, &self.data.densite, &self.small.densite] {
+            std::io::copy(
+                &mut File::open(file).about("open", file)?,
+                &mut std::io::sink(),
+            )
+            .about("read", file)?;
+        }
+        let mut samples = (Vec::new(), Vec::new());
+        for round in 0..rounds {
+            for base in if round % 2 == 0 {
+                [true, false]
+            } else {
+                [false, true]
+            } {
+                let sample = job(base, round)?;
+                if base {
+                    samples.0.push(sample)
+                } else {
+                    samples.1.push(sample)
+                }
+            }
+            if let (true, Some(base), Some(ours)) = (same, samples.0.last(), samples.1.last())
+                && (base.digest != ours.digest || base.rows != ours.rows)
+            {
+                return Err(Failure(format!(
+                    "plain SQLite and Densite gave different answers in round {round}: {base:?} and {ours:?}"
+                )));
+            }
+        }
+        Ok(samples)
+    }
+
+    /// The path of a file that does not exist yet.
+    pub(super) fn fresh(&self, name: &str) -> Result<PathBuf> {
+        self.clear()?;
+        Ok(self.work.join(name))
+    }
+
+    /// A copy that may be changed, on disk, so that writing it back does not disturb what follows.
+    pub(super) fn copy(&self, file: &Path, name: &str) -> Result<PathBuf> {
+        let copy = self.fresh(name)?;
+        fs::copy(file, &copy).about("copy to", &copy)?;
+        File::open(&copy)
+            .and_then(|f| f.sync_all())
+            .about("sync", &copy)?;
+        Ok(copy)
+    }
+
+    pub(super) fn clear(&self) -> Result<()> {
+        for entry in fs::read_dir(&self.work).about("read", &self.work)? {
+            let path = entry.about("read", &self.work)?.path();
+            fs::remove_file(&path).about("remove", &path)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,118 @@
+//! A database that SQLite itself has recovered, and whether anything waits beside it.
+
+use crate::db::{Access, Through, from_sqlite};
+use crate::error::{Error, Result};
+use crate::paths::{Target, beside, len_or_zero};
+use densite_disk::{File, OpenMode, RealFile};
+use densite_sqlite::{Api, Connection, ffi};
+use std::path::Path;
+use std::time::Duration;
+
+/// Opens a connection for reading what is there, recovered; and tells how.
+///
+/// Where nothing may be written, SQLite cannot open a database in WAL mode, for it wants shared memory
+/// beside it. If there is no WAL and no hot journal, the file alone is the whole state.
+pub(crate) fn open_reading(
+    api: Api,
+    through: Through,
+    target: &Target,
+    wait: Duration,
+) -> Result<(Connection, Access)> {
+    let mut refused = None;
+    for access in [Access::Write, Access::Read, Access::Immutable] {
+        if access == Access::Immutable && !is_settled(&target.path).unwrap_or(false) {
+            break;
+        }
+        match recover(api, through, target, access, wait) {
+            Ok(db) => return Ok((db, access)),
+            Err(e @ Error::Permission { .. }) => refused = refused.or(Some(e)),
+            Err(e) => return Err(e),
+        }
+    }
+    Err(refused.unwrap_or_else(|| not_a_database(target)))
+}
+
+/// Has SQLite roll back a hot journal and bring the WAL into the file as far as others allow.
+pub(super) fn recover(
+    api: Api,
+    through: Through,
+    target: &Target,
+    access: Access,
+    wait: Duration,
+) -> Result<Connection> {
+    let ms = i32::try_from(wait.as_millis()).unwrap_or(i32::MAX);
+    let db = through.connect(api, &target.path, access, ms)?;
+    read_state(&db, target)?;
+    if access == Access::Write && len_or_zero(&beside(&target.path, "-wal")) > 0 {
+        match db.checkpoint(None, ffi::CHECKPOINT_TRUNCATE) {
+            // Others are in the way: what that means is the caller's to decide.
+            Err(e) if e.is_busy() => {}
+            other => {
+                other.map_err(|e| from_sqlite(&target.path, e))?;
+            }
+        }
+    }
+    Ok(db)
+}
+
+/// Makes SQLite look at the file; the schema is not read, for it may need extensions that are not here.
+pub(super) fn read_state(db: &Connection, target: &Target) -> Result<()> {
+    db.query_i64("PRAGMA schema_version")
+        .map_err(|e| match from_sqlite(&target.path, e) {
+            Error::NotADatabase { .. } => not_a_database(target),
+            Error::Locked { by, .. } => Error::Locked {
+                path: target.given.clone(),
+                by,
+            },
+            other => other,
+        })?;
+    Ok(())
+}
+
+/// Whether nothing waits beside the file to be brought into it. A journal whose first byte is zero is cold.
+pub(super) fn is_settled(db: &Path) -> Result<bool> {
+    if len_or_zero(&beside(db, "-wal")) > 0 {
+        return Ok(false);
+    }
+    let journal = beside(db, "-journal");
+    if len_or_zero(&journal) == 0 {
+        return Ok(true);
+    }
+    let failed = |e| Error::from_disk(&journal, "read", &e);
+    let mut first = [0u8];
+    let file = RealFile::open(&journal, OpenMode::Read).map_err(failed)?;
+    Ok(file.read_at(&mut first, 0).map_err(failed)? == 0 || first == [0])
+}
+
+pub(super) fn not_a_database(target: &Target) -> Error {
+    Error::NotADatabase {
+        path: target.given.clone(),
+        empty: target.len == 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    #[test]
+    fn what_waits_beside_a_database() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let db = dir.path().join("a.db");
+        let settled = |suffix: &str, bytes: &[u8]| {
+            let path = beside(&db, suffix);
+            fs::write(&path, bytes).expect("write");
+            let answer = is_settled(&db).expect("an answer");
+            fs::remove_file(&path).expect("remove");
+            answer
+        };
+        assert!(is_settled(&db).expect("an answer"));
+        assert!(settled("-wal", b""));
+        assert!(!settled("-wal", b"x"));
+        assert!(settled("-journal", b""));
+        assert!(settled("-journal", &[0; 600]), "a finished PERSIST journal");
+        assert!(!settled("-journal", &[0xd9; 600]), "a hot journal");
+        assert!(settled("-shm", b"x"));
+    }
+}

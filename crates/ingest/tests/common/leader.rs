@@ -1,0 +1,52 @@
+//! A process that applies the rows of a test's database: this test program once more, with its test `child` alone.
+
+use super::common::{self, Db};
+use std::io::{BufRead, BufReader, Lines};
+use std::path::Path;
+use std::process::{Child, ChildStdout, Command, Stdio};
+
+/// Where the child finds the database's path.
+const PATH: &str = "DENSITE_INGEST_LEADER";
+
+/// The body of the test `child`: in the child it applies what `insert` puts into `t_in`, and what others do, until its input ends; elsewhere nothing.
+pub(crate) fn lead(insert: &str) {
+    let Ok(path) = std::env::var(PATH) else {
+        return;
+    };
+    let con = common::open(Path::new(&path));
+    common::create(&con, "t", "").expect("the ingest table");
+    con.execute_batch(insert).expect("inserts");
+    common::wait(&con);
+    println!("leads");
+    let ended = std::io::stdin().lines().next().transpose();
+    ended.expect("the end");
+}
+
+/// The child, which has applied its row.
+pub(crate) struct Leader {
+    child: Child,
+    /// Open to the end, for it tells how its test went.
+    _told: Lines<BufReader<ChildStdout>>,
+}
+
+impl Leader {
+    pub(crate) fn start(db: &Db) -> Leader {
+        let mut child = Command::new(std::env::current_exe().expect("this program"))
+            .args(["--exact", "child", "--nocapture"])
+            .env(PATH, db.path())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("starts");
+        let mut told = BufReader::new(child.stdout.take().expect("a pipe")).lines();
+        assert!(told.any(|l| l.expect("a line").contains("leads")));
+        Leader { child, _told: told }
+    }
+
+    /// Ends it.
+    pub(crate) fn end(mut self) {
+        drop(self.child.stdin.take());
+        assert!(self.child.wait().expect("ends").success());
+    }
+}

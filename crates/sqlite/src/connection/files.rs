@@ -1,0 +1,162 @@
+//! What a connection knows of its database files, and does to them.
+
+use super::Connection;
+use crate::ffi;
+use crate::{Code, Error, Result};
+use std::ffi::{CStr, c_void};
+
+/// What a checkpoint did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Checkpointed {
+    /// Frames in the WAL; -1 when the database is not in WAL mode.
+    pub wal_frames: i32,
+    /// Of these, how many are in the database file now.
+    pub checkpointed: i32,
+}
+
+impl Connection {
+    /// The path of a schema's database file; empty for a temporary or in-memory one,
+    /// `None` when there is no such schema.
+    pub fn filename(&self, schema: &CStr) -> Option<String> {
+        // SAFETY: an open connection and a terminated string.
+        let name = unsafe { (self.api.raw().db_filename)(self.as_ptr(), schema.as_ptr()) };
+        if name.is_null() {
+            return None;
+        }
+        // SAFETY: not null, so a terminated string that lives as long as the schema.
+        Some(
+            unsafe { CStr::from_ptr(name) }
+                .to_string_lossy()
+                .into_owned(),
+        )
+    }
+
+    /// Whether a schema's database is read-only; `None` when there is no such schema.
+    pub fn is_readonly(&self, schema: &CStr) -> Option<bool> {
+        // SAFETY: an open connection and a terminated string.
+        match unsafe { (self.api.raw().db_readonly)(self.as_ptr(), schema.as_ptr()) } {
+            0 => Some(false),
+            1 => Some(true),
+            _ => None,
+        }
+    }
+
+    /// Passes an operation to the schema's file (`sqlite3_file_control`); `None` is main.
+    ///
+    /// # Safety
+    /// `arg` is what SQLite's documentation, or the VFS's own, says for `op`.
+    pub unsafe fn file_control(&self, schema: Option<&CStr>, op: i32, arg: *mut c_void) -> Code {
+        // SAFETY: an open connection, null or a terminated string; `arg` as the caller vouches.
+        Code(unsafe {
+            (self.api.raw().file_control)(
+                self.as_ptr(),
+                schema.map_or(std::ptr::null(), CStr::as_ptr),
+                op,
+                arg,
+            )
+        })
+    }
+
+    /// The name of the VFS behind a schema's file.
+    pub fn vfs_name(&self, schema: Option<&CStr>) -> Option<String> {
+        let mut name: *mut std::ffi::c_char = std::ptr::null_mut();
+        // SAFETY: this operation takes a `char**` and puts allocated text there.
+        let rc = unsafe {
+            self.file_control(schema, ffi::FCNTL_VFSNAME, (&raw mut name).cast::<c_void>())
+        };
+        if rc != Code::OK || name.is_null() {
+            return None;
+        }
+        // SAFETY: terminated text of SQLite's allocator, ours to free.
+        unsafe {
+            let text = CStr::from_ptr(name).to_string_lossy().into_owned();
+            (self.api.raw().free)(name.cast());
+            Some(text)
+        }
+    }
+
+    /// The name under which the VFS of a schema's file is registered, for opening another connection in the same way.
+    pub fn registered_vfs(&self, schema: &CStr) -> Option<String> {
+        let mut vfs: *mut ffi::Vfs = std::ptr::null_mut();
+        // SAFETY: this operation takes a `sqlite3_vfs**`.
+        let rc = unsafe {
+            let place = (&raw mut vfs).cast::<c_void>();
+            self.file_control(Some(schema), ffi::FCNTL_VFS_POINTER, place)
+        };
+        if rc != Code::OK || vfs.is_null() {
+            return None;
+        }
+        // SAFETY: a VFS in use is registered and has a terminated name.
+        Some(
+            unsafe { CStr::from_ptr((*vfs).zName) }
+                .to_string_lossy()
+                .into_owned(),
+        )
+    }
+
+    /// The URI parameters with which a schema's database was opened.
+    pub fn uri_parameters(&self, schema: &CStr) -> Vec<(String, String)> {
+        let text = |c: &CStr| c.to_string_lossy().into_owned();
+        // SAFETY: an open connection and a terminated string; the name is SQLite's own and lives as long as the schema.
+        let name = unsafe {
+            let name = (self.api.raw().db_filename)(self.as_ptr(), schema.as_ptr());
+            crate::FileName::from_ptr(self.api, name)
+        };
+        let Some(name) = name.filter(|n| !n.path().is_empty()) else {
+            return Vec::new();
+        };
+        let value = |key| name.parameter(key).map(text).unwrap_or_default();
+        name.keys().map(|key| (text(key), value(key))).collect()
+    }
+
+    /// Makes everything durable that any connection has written to a schema's database file (xSync). Not what is in a WAL or a journal.
+    ///
+    /// # Errors
+    /// The code of the VFS.
+    pub fn sync_file(&self, schema: &CStr) -> Result<()> {
+        let file = self.file(schema)?;
+        // SAFETY: the open file of this connection, which is ours alone during the call; its methods are null or a static table.
+        let sync = unsafe {
+            let methods = file.as_ref().and_then(|f| f.pMethods.as_ref());
+            methods.and_then(|m| m.xSync)
+        };
+        let sync = sync.ok_or_else(|| Error::from(Code::IOERR_FSYNC))?;
+        // SAFETY: the file's own method.
+        Ok(Code(unsafe { sync(file, ffi::SYNC_NORMAL) }).ok()?)
+    }
+
+    /// The open file of a schema's database.
+    pub(crate) fn file(&self, schema: &CStr) -> Result<*mut ffi::File> {
+        let mut file: *mut ffi::File = std::ptr::null_mut();
+        // SAFETY: this operation takes a `sqlite3_file**`.
+        let rc = unsafe {
+            let place = (&raw mut file).cast::<c_void>();
+            self.file_control(Some(schema), ffi::FCNTL_FILE_POINTER, place)
+        };
+        rc.ok()?;
+        Ok(file)
+    }
+
+    /// Runs a checkpoint; `mode` is `CHECKPOINT_...`.
+    ///
+    /// # Errors
+    /// SQLite's; [`Code::BUSY`] when another connection is in the way.
+    pub fn checkpoint(&self, schema: Option<&CStr>, mode: i32) -> Result<Checkpointed> {
+        let (mut wal_frames, mut checkpointed) = (-1, -1);
+        // SAFETY: an open connection, null or a terminated string, places for two numbers.
+        let rc = unsafe {
+            (self.api.raw().wal_checkpoint_v2)(
+                self.as_ptr(),
+                schema.map_or(std::ptr::null(), CStr::as_ptr),
+                mode,
+                &raw mut wal_frames,
+                &raw mut checkpointed,
+            )
+        };
+        self.check(rc)?;
+        Ok(Checkpointed {
+            wal_frames,
+            checkpointed,
+        })
+    }
+}
