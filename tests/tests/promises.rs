@@ -46,7 +46,7 @@ fn quoted(text: &str) -> impl Iterator<Item = &str> {
     lines.flat_map(|l| l.split('`').skip(1).step_by(2))
 }
 
-/// The tests a document names: `path/of/file.rs::name`, or `::name` for a further one of the same file.
+/// The tests a document names: `path/of/file.rs::name`, or `::name` for one of the file that was named last.
 fn named(document: &str) -> Vec<(&str, &str)> {
     let mut tests = Vec::new();
     let mut file = None;
@@ -54,6 +54,8 @@ fn named(document: &str) -> Vec<(&str, &str)> {
         if let Some((path, name)) = quoted.split_once(".rs::") {
             file = Some(path);
             tests.push((path, name));
+        } else if let Some(path) = quoted.strip_suffix(".rs") {
+            file = Some(path);
         } else if let (Some(path), Some(name)) = (file, quoted.strip_prefix("::")) {
             tests.push((path, name));
         }
@@ -93,7 +95,7 @@ fn every_named_test_exists() {
 #[test]
 fn every_test_named_for_short_exists() {
     let mut sources = Vec::new();
-    let mut folders = vec![root().join("crates"), root().join("tests")];
+    let mut folders = ["crates", "tests", "fuzz"].map(|f| root().join(f)).to_vec();
     while let Some(folder) = folders.pop() {
         for entry in std::fs::read_dir(&folder).expect("a folder") {
             let path = entry.expect("an entry").path();

@@ -7,7 +7,7 @@
 //! - [`HostVfs`], [`HostFile`]: files through a VFS of the host;
 //! - [`Vfs`], [`VfsFile`], [`Above`], [`register_vfs`]: a VFS of one's own;
 //! - [`gathering`]: a VFS that writes the frames of a WAL together;
-//! - [`quoted`]: names in SQL;
+//! - [`quoted()`]: names in SQL;
 //! - [`image`]: what is read of a database's bytes without SQLite;
 //! - [`create_function`], [`create_table_function`]: SQL functions;
 //! - [`VirtualTable`], [`TableCursor`], [`create_module`]: virtual tables.
