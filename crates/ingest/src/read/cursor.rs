@@ -26,8 +26,17 @@ enum Now {
 struct Lone {
     run: Arc<Run>,
     item: Item,
+    /// Whatever the base has of this key, these are the row's values. If not, that there is a row is known, and its key.
+    is_whole: bool,
     /// Which of the log's columns each of the target's is.
     columns: Arc<[usize]>,
+}
+
+impl Lone {
+    fn value(&self, column: usize) -> Option<ValueRef<'_>> {
+        let row = self.run.row(self.item)?;
+        Some(row.value(*self.columns.get(column)?))
+    }
 }
 
 /// See the module.
@@ -71,10 +80,8 @@ impl Cursor {
             return Ok(());
         }
         let mut guard = self.reading.statement(connection, GUARD)?;
-        if !guard.step()? {
-            return Err(unnamed());
-        }
-        self.applied = Applied::of(&guard, 0);
+        guard.step()?;
+        self.applied = Applied::of(&guard, 0).ok_or_else(unnamed)?;
         self.guard = Some(guard);
         Ok(())
     }
@@ -94,16 +101,13 @@ impl Cursor {
     fn begin(&mut self, connection: &Connection, number: i32, bounds: Bounds) -> Result<()> {
         let reading = self.reading.clone();
         let keys = reading.key.1.len();
-        // Position and row in one statement, which holds the snapshot, too: it is not stepped again.
+        // Position and row in one statement, which holds the snapshot, too. It goes on to the row when that is asked for.
         let is_point = self.guard.is_none() && keys > 0 && bounds.equal.len() == keys;
         if is_point {
             let mut base = self.bound(connection, number | POINT, &bounds)?;
-            if !base.step()? {
-                return Err(unnamed());
-            }
-            self.applied = Applied::of(&base, reading.target.columns.len());
-            let key = reading.target.key.as_ref().and_then(|k| k.columns.first());
-            self.has_base = key.is_some_and(|c| base.column(*c) != ValueRef::Null);
+            base.step()?;
+            let applied = Applied::of(&base, reading.target.columns.len());
+            self.applied = applied.ok_or_else(unnamed)?;
             self.base = Some((number | POINT, base));
         } else {
             self.pin(connection)?;
@@ -112,15 +116,54 @@ impl Cursor {
         let own = reading.session.own_runs(&reading.target.name, &reading.key);
         let runs = snapshot.runs.iter().chain(&own);
         self.overlay = Overlay::new(runs, snapshot.sight, &bounds, &reading.key.1);
-        if !is_point {
+        self.equal = bounds.equal.clone();
+        if is_point {
+            if let Some(lone) = self.lone() {
+                self.overlay = Overlay::default();
+                self.now = Now::Lone(lone);
+                return Ok(());
+            }
+            self.find_base()?;
+        } else {
             // Only in the key's order can the two be merged.
             let ordered = if self.overlay.is_empty() { 0 } else { ORDERED };
             let mut base = self.bound(connection, number | ordered, &bounds)?;
             self.has_base = base.step()?;
             self.base = Some((number | ordered, base));
         }
-        self.equal = bounds.equal;
         self.settle()
+    }
+
+    /// Looks for the row of a search by the whole key. The statement stands on the base's position before.
+    fn find_base(&mut self) -> Result<()> {
+        let key = self.reading.target.key.as_ref();
+        if let (Some((_, base)), Some(first)) =
+            (&mut self.base, key.and_then(|k| k.columns.first()))
+        {
+            self.has_base = base.step()? && base.column(*first) != ValueRef::Null;
+        }
+        Ok(())
+    }
+
+    /// Takes into account what the base has of the key of a row that is in the log alone.
+    fn complete(&mut self) -> Result<()> {
+        self.find_base()?;
+        let Now::Lone(lone) = &mut self.now else {
+            return Ok(());
+        };
+        lone.is_whole = true;
+        if !self.has_base {
+            return Ok(());
+        }
+        let (run, item) = (lone.run.clone(), lone.item);
+        let mut state = Some(self.base_row());
+        if let Some(row) = run.row(item) {
+            let mut folder = self.reading.folder.lock();
+            folder.apply(&self.reading.target, &mut state, &row);
+        }
+        self.has_base = false;
+        self.now = state.map_or(Now::End, Now::Row);
+        Ok(())
     }
 
     /// A statement on the base with the bounds' values.
@@ -160,7 +203,10 @@ impl Cursor {
                 && let Some(lone) = self.lone()
             {
                 self.overlay = Overlay::default();
-                self.now = Now::Lone(lone);
+                self.now = Now::Lone(Lone {
+                    is_whole: true,
+                    ..lone
+                });
                 return Ok(());
             }
             let mut state = (side == Ordering::Equal).then(|| self.base_row());
@@ -195,10 +241,11 @@ impl Cursor {
     fn lone(&self) -> Option<Lone> {
         let (run, item) = self.overlay.lone()?;
         let mut folder = self.reading.folder.lock();
-        let columns = folder.inserted(&self.reading.target, run.kind(item)?)?;
+        let (columns, is_whole) = folder.inserted(&self.reading.target, run.kind(item)?)?;
         Some(Lone {
             run: run.clone(),
             item,
+            is_whole,
             columns,
         })
     }
@@ -221,12 +268,13 @@ impl Cursor {
         is_same.then_some(value)
     }
 
-    fn lone_value<'a>(&'a self, lone: &'a Lone, column: usize) -> Option<ValueRef<'a>> {
-        if let Some(known) = self.known(column) {
-            return Some(known);
+    fn value(&self, column: usize) -> ValueRef<'_> {
+        match (&self.now, &self.base) {
+            (Now::Base, Some((_, base))) => base.column(column),
+            (Now::Lone(lone), _) => lone.value(column).unwrap_or(ValueRef::Null),
+            (Now::Row(row), _) => row.get(column).map_or(ValueRef::Null, Value::as_ref),
+            _ => ValueRef::Null,
         }
-        let row = lone.run.row(lone.item)?;
-        Some(row.value(*lone.columns.get(column)?))
     }
 
     /// Whether the overlay's next key is none: absent, or NULL in it, which is no conflict with anything.
@@ -323,26 +371,29 @@ impl TableCursor for Cursor {
         matches!(self.now, Now::End)
     }
 
-    fn column(&self, column: usize) -> Result<ValueRef<'_>> {
-        Ok(match (&self.now, &self.base) {
-            (Now::Base, Some((_, base))) => base.column(column),
-            (Now::Lone(lone), _) => self.lone_value(lone, column).unwrap_or(ValueRef::Null),
-            (Now::Row(row), _) => row.get(column).map_or(ValueRef::Null, Value::as_ref),
-            _ => ValueRef::Null,
-        })
+    fn column(&mut self, column: usize) -> Result<ValueRef<'_>> {
+        if matches!(&self.now, Now::Lone(lone) if !lone.is_whole) && self.known(column).is_none() {
+            self.complete()?;
+        }
+        let known = match self.now {
+            Now::Base | Now::Lone(_) => self.known(column),
+            _ => None,
+        };
+        Ok(known.unwrap_or_else(|| self.value(column)))
     }
 
-    fn row_id(&self) -> i64 {
-        let Some(key) = &self.reading.target.key else {
-            return self.passed;
+    fn row_id(&mut self) -> Result<i64> {
+        let reading = self.reading.clone();
+        let Some(key) = &reading.target.key else {
+            return Ok(self.passed);
         };
-        let value = |c: &usize| self.column(*c).map_or(Value::Null, ValueRef::to_owned);
-        let values: Vec<Value> = key.columns.iter().map(value).collect();
-        match values.as_slice() {
+        let columns = key.columns.iter();
+        let values: Result<Vec<Value>> = columns.map(|c| Ok(self.column(*c)?.to_owned())).collect();
+        Ok(match values?.as_slice() {
             [Value::Integer(id)] if key.is_row_id => *id,
-            _ if key.is_row_id => self.reading.hand_out_unnamed(),
-            _ => self.reading.hand_out(values),
-        }
+            _ if key.is_row_id => reading.hand_out_unnamed(),
+            values => reading.hand_out(values.to_vec()),
+        })
     }
 }
 
