@@ -2,6 +2,7 @@
 
 use super::Reading;
 use super::applied::Applied;
+use super::code::Code;
 use super::overlay::{Bounds, Overlay};
 use super::packed::Item;
 use super::plan::{GUARD, ORDERED, POINT};
@@ -49,6 +50,8 @@ pub(crate) struct Cursor {
     base: Option<(i32, OwnedStatement)>,
     /// The base statement stands on a row.
     has_base: bool,
+    /// The code of its key, once it was asked for.
+    base_code: Option<Code>,
     overlay: Overlay,
     /// Rows of the log without a key, to come before the rest.
     loose: VecDeque<Vec<Value>>,
@@ -67,6 +70,7 @@ impl Cursor {
             applied: Applied::default(),
             base: None,
             has_base: false,
+            base_code: None,
             overlay: Overlay::default(),
             loose: VecDeque::new(),
             equal: Vec::new(),
@@ -91,6 +95,7 @@ impl Cursor {
             self.reading.give_back(number, statement);
         }
         self.has_base = false;
+        self.base_code = None;
         self.overlay = Overlay::default();
         self.loose.clear();
         self.equal.clear();
@@ -202,7 +207,7 @@ impl Cursor {
                 && !is_loose
                 && let Some(lone) = self.lone()
             {
-                self.overlay = Overlay::default();
+                self.overlay.pass(key);
                 self.now = Now::Lone(Lone {
                     is_whole: true,
                     ..lone
@@ -237,7 +242,7 @@ impl Cursor {
         }
     }
 
-    /// The overlay's only row, if it inserts all there is of it.
+    /// The only row of the overlay's next key, if it inserts all there is of it.
     fn lone(&self) -> Option<Lone> {
         let (run, item) = self.overlay.lone()?;
         let mut folder = self.reading.folder.lock();
@@ -292,26 +297,31 @@ impl Cursor {
     }
 
     /// The overlay's next key against the base's row.
-    fn side(&self) -> Ordering {
+    fn side(&mut self) -> Ordering {
         if self.overlay.is_empty() {
             return Ordering::Greater;
         }
-        let key = self.reading.target.key.as_ref();
-        match (&self.base, key) {
-            (Some((_, base)), Some(key)) if self.has_base => {
-                if self.is_loose() {
-                    return Ordering::Less;
-                }
-                let column = |i: usize| {
-                    key.columns
-                        .get(i)
-                        .map_or(ValueRef::Null, |c| base.column(*c))
-                };
-                self.overlay.compare(&key.collations, column)
-            }
-            (_, None) if self.has_base => Ordering::Greater,
-            _ => Ordering::Less,
+        if !self.has_base {
+            return Ordering::Less;
         }
+        let reading = self.reading.clone();
+        let (Some(key), Some((_, base))) = (reading.target.key.as_ref(), &self.base) else {
+            return Ordering::Greater;
+        };
+        if self.is_loose() {
+            return Ordering::Less;
+        }
+        let column = |i: usize| {
+            let column = key.columns.get(i);
+            column.map_or(ValueRef::Null, |c| {
+                self.known(*c).unwrap_or_else(|| base.column(*c))
+            })
+        };
+        let code = self.base_code;
+        let code = code.unwrap_or_else(|| Code::of(&key.collations, column));
+        let side = self.overlay.compare(&key.collations, column, code);
+        self.base_code = Some(code);
+        side
     }
 
     fn base_row(&self) -> Vec<Value> {
@@ -327,6 +337,7 @@ impl Cursor {
     fn step_base(&mut self) -> Result<()> {
         if let Some((number, base)) = &mut self.base {
             self.has_base = *number & POINT == 0 && base.step()?;
+            self.base_code = None;
         }
         Ok(())
     }
