@@ -4,7 +4,8 @@
 //! real disk ([`RealDir`]) and the simulated one ([`sim`]), which loses, tears,
 //! reorders and delays whatever was not synced, as a power cut would.
 //!
-//! Nothing above this crate calls the operating system for a file.
+//! Nothing above this crate calls the operating system for a file. Beside files there are [`memory`] in large
+//! pages and the number of this [`process`], which have the only `unsafe` of this crate.
 
 #![deny(unsafe_code)]
 #![warn(missing_docs)]

@@ -189,6 +189,10 @@ impl Cursor {
 
     /// Goes to the next row that there is, from where base and overlay stand.
     fn settle(&mut self) -> Result<()> {
+        if self.loose.is_empty() && self.overlay.is_empty() {
+            self.now = if self.has_base { Now::Base } else { Now::End };
+            return Ok(());
+        }
         let reading = self.reading.clone();
         let key = &reading.key.1;
         loop {
@@ -196,7 +200,7 @@ impl Cursor {
                 self.now = Now::Row(row);
                 return Ok(());
             }
-            let side = self.side();
+            let side = self.side(&reading);
             if side == Ordering::Greater {
                 // Without a key what the log has comes last.
                 self.now = if self.has_base { Now::Base } else { Now::End };
@@ -255,22 +259,38 @@ impl Cursor {
         })
     }
 
-    /// A value of the key that is what was asked for, so that nobody need look for it.
-    fn known(&self, column: usize) -> Option<ValueRef<'_>> {
+    /// A column's place in the key, and whether equal numbers of it are the same: such columns have no real that is an integer.
+    fn place_in_key(&self, column: usize) -> Option<(usize, bool)> {
         let target = &self.reading.target;
-        let place = target.key.as_ref()?.columns.iter();
-        let place = place.take(self.equal.len()).position(|c| *c == column)?;
+        let mut columns = target.key.as_ref()?.columns.iter();
+        let affinity = target.columns.get(column)?.affinity;
+        let is_integer = matches!(affinity, Affinity::Integer | Affinity::Numeric);
+        Some((columns.position(|c| *c == column)?, is_integer))
+    }
+
+    /// A value of the key that is what was asked for in all rows that are found, so that nobody need look for it.
+    fn asked(&self, column: usize) -> Option<ValueRef<'_>> {
+        let (place, is_integer) = self.place_in_key(column)?;
         let value = self.equal.get(place)?.as_ref();
         let is_same = match value {
-            // Such columns have no real that is an integer.
-            ValueRef::Integer(_) => matches!(
-                target.columns.get(column)?.affinity,
-                Affinity::Integer | Affinity::Numeric
-            ),
+            ValueRef::Integer(_) => is_integer,
             ValueRef::Text(_) => self.reading.key.1.get(place) == Some(&Collation::Binary),
             _ => false,
         };
         is_same.then_some(value)
+    }
+
+    /// A value of the present row that is known already, by what was asked or by its code in the log.
+    fn known(&self, column: usize) -> Option<ValueRef<'_>> {
+        match &self.now {
+            Now::Base => self.asked(column),
+            Now::Lone(lone) => self.asked(column).or_else(|| {
+                let (place, is_integer) = self.place_in_key(column)?;
+                let number = lone.item.code.integer(self.reading.key.1.len(), place);
+                number.filter(|_| is_integer).map(ValueRef::Integer)
+            }),
+            Now::End | Now::Row(_) => None,
+        }
     }
 
     fn value(&self, column: usize) -> ValueRef<'_> {
@@ -297,14 +317,13 @@ impl Cursor {
     }
 
     /// The overlay's next key against the base's row.
-    fn side(&mut self) -> Ordering {
+    fn side(&mut self, reading: &Reading) -> Ordering {
         if self.overlay.is_empty() {
             return Ordering::Greater;
         }
         if !self.has_base {
             return Ordering::Less;
         }
-        let reading = self.reading.clone();
         let (Some(key), Some((_, base))) = (reading.target.key.as_ref(), &self.base) else {
             return Ordering::Greater;
         };
@@ -314,7 +333,7 @@ impl Cursor {
         let column = |i: usize| {
             let column = key.columns.get(i);
             column.map_or(ValueRef::Null, |c| {
-                self.known(*c).unwrap_or_else(|| base.column(*c))
+                self.asked(*c).unwrap_or_else(|| base.column(*c))
             })
         };
         let code = self.base_code;
@@ -386,10 +405,7 @@ impl TableCursor for Cursor {
         if matches!(&self.now, Now::Lone(lone) if !lone.is_whole) && self.known(column).is_none() {
             self.complete()?;
         }
-        let known = match self.now {
-            Now::Base | Now::Lone(_) => self.known(column),
-            _ => None,
-        };
+        let known = self.known(column);
         Ok(known.unwrap_or_else(|| self.value(column)))
     }
 
