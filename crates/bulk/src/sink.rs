@@ -323,11 +323,11 @@ impl TableCursor for Cursor {
         !self.is_full
     }
 
-    fn column(&self, _: usize) -> Result<ValueRef<'_>> {
+    fn column(&mut self, _: usize) -> Result<ValueRef<'_>> {
         Ok(ValueRef::Null)
     }
 
-    fn row_id(&self) -> i64 {
-        0
+    fn row_id(&mut self) -> Result<i64> {
+        Ok(0)
     }
 }

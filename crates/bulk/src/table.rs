@@ -292,7 +292,7 @@ impl TableCursor for Cursor {
     }
 
     #[inline]
-    fn column(&self, column: usize) -> Result<ValueRef<'_>> {
+    fn column(&mut self, column: usize) -> Result<ValueRef<'_>> {
         Ok(match self.lanes.get(column) {
             Some(Lane::Integers(values)) => values
                 .get(self.row)
@@ -305,7 +305,7 @@ impl TableCursor for Cursor {
         })
     }
 
-    fn row_id(&self) -> i64 {
-        i64::try_from(self.passed).unwrap_or(i64::MAX)
+    fn row_id(&mut self) -> Result<i64> {
+        Ok(i64::try_from(self.passed).unwrap_or(i64::MAX))
     }
 }

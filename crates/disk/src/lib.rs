@@ -6,14 +6,19 @@
 //!
 //! [`FileAbove`] and [`DirAbove`] are for those that lie over others and watch or change a call or two.
 //!
-//! Nothing above this crate calls the operating system for a file.
+//! Nothing above this crate calls the operating system for a file. Beside files there are [`memory`] in large
+//! pages and the number of this [`process`], which have the only `unsafe` of this crate.
 
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 #![warn(missing_docs)]
 
 mod above;
 mod error;
 mod file;
+#[allow(unsafe_code, reason = "advice to the system")]
+pub mod memory;
+#[allow(unsafe_code, reason = "a page of its own")]
+pub mod process;
 pub mod random;
 mod real;
 pub mod sim;

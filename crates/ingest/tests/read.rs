@@ -404,6 +404,107 @@ fn a_row_that_is_only_in_the_log_has_the_values_that_were_written() {
     );
 }
 
+/// A row of the log is given without a look at the table where that cannot say anything else; each policy says when it can, and for which columns.
+#[test]
+fn a_row_of_the_log_is_what_it_will_be_in_the_table() {
+    let policies = [
+        ("abort", "old|o"),
+        ("ignore", "old|o"),
+        ("replace", "new|n"),
+        ("'update(v)'", "new|o"),
+    ];
+    for (policy, expected) in policies {
+        let db = Db::new(
+            "CREATE TABLE t(id INTEGER, part TEXT COLLATE NOCASE, v, w, PRIMARY KEY(id, part));
+             INSERT INTO t VALUES (1, 'A', 'old', 'o'), (2, 'A', 'old', 'o')",
+        );
+        let con = db.ingest("t", &format!(", on_conflict={policy}"));
+        let held = Held::new(&db);
+        con.execute_batch("INSERT INTO t_in VALUES (1, 'a', 'new', 'n'), (3, 'A', 'new', 'n'), (4, 'A', 'gone', 'g'); DELETE FROM t_in WHERE id = 4 AND part = 'A'").expect("writes");
+        let look = |table: &str| {
+            let asked = [
+                "1",
+                "id",
+                "id || part",
+                "v || '|' || w",
+                "w, v, part, id",
+                "rowid IS NULL, v",
+                "count(*)",
+            ];
+            let mut found = Vec::new();
+            for columns in asked {
+                for id in 1..=5 {
+                    let sql =
+                        format!("SELECT {columns} FROM {table} WHERE id = {id} AND part = 'A'");
+                    found.push(all(&con, &sql));
+                }
+            }
+            found.push(all(
+                &con,
+                &format!("SELECT id, v, w FROM {table} ORDER BY id, part"),
+            ));
+            found.push(all(&con, &format!("SELECT a.id, b.v FROM {table} a JOIN {table} b ON b.id = a.id AND b.part = a.part ORDER BY 1")));
+            found
+        };
+        let of_one = "SELECT v || '|' || w FROM t_in WHERE id = 1 AND part = 'A'";
+        assert_eq!(all(&con, of_one), [expected], "{policy}");
+        let before = look("t_in");
+        drop(held);
+        wait(&con);
+        assert_eq!(before, look("t"), "{policy}");
+        assert_eq!(before, look("t_in"), "{policy}");
+    }
+}
+
+/// How often a page is asked for tells whether the table was searched.
+#[test]
+fn whether_a_key_of_the_log_is_there_is_known_without_the_table() {
+    let db = Db::new(
+        "CREATE TABLE t(a INTEGER, b INTEGER, v, PRIMARY KEY(a, b)) WITHOUT ROWID;
+         WITH n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 5000) INSERT INTO t SELECT i, i, hex(randomblob(40)) FROM n",
+    );
+    let con = db.ingest("t", "");
+    let held = Held::new(&db);
+    con.execute_batch("INSERT INTO t_in VALUES (-1, 7, 'x'), (6000, 7, 'y')")
+        .expect("inserts");
+    let pages = |sql: &str| {
+        let mut lookup = con.prepare(sql).expect("compiles");
+        let mut asked = 0;
+        // What is compiled, or read for the first time, is no part of it.
+        for _ in 0..3 {
+            let (mut hits, mut high) = (0, 0);
+            let status = rusqlite::ffi::SQLITE_DBSTATUS_CACHE_HIT;
+            // SAFETY: an open connection, and two places for numbers; the counter begins anew.
+            let mut count = || unsafe {
+                rusqlite::ffi::sqlite3_db_status(
+                    con.handle(),
+                    status,
+                    &raw mut hits,
+                    &raw mut high,
+                    1,
+                );
+                hits
+            };
+            count();
+            assert!(lookup.exists([]).expect("reads"), "{sql}");
+            asked = count();
+        }
+        asked
+    };
+    for (a, b) in [(-1, 7), (6000, 7)] {
+        let key = format!("FROM t_in WHERE a = {a} AND b = {b}");
+        let (there, whole) = (
+            pages(&format!("SELECT 1 {key}")),
+            pages(&format!("SELECT v {key} AND v > ''")),
+        );
+        assert!(
+            there < whole,
+            "{key}: {there} pages, {whole} for all of the row"
+        );
+    }
+    drop(held);
+}
+
 /// A scan that begins anew within its statement has the snapshot of the one before it, and the same end of the log, whatever the worker applies in between. Only a statement on `densite_applied` holds it.
 #[test]
 fn a_statement_reads_one_state_however_often_it_scans() {

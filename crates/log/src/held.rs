@@ -18,7 +18,7 @@ impl Held {
     pub(crate) fn of(file: Box<dyn File>) -> Box<dyn File> {
         Box::new(Held {
             file,
-            pid: std::process::id(),
+            pid: densite_disk::process::id(),
             is_locked: Cell::new(false),
         })
     }
@@ -26,7 +26,7 @@ impl Held {
 
 impl Drop for Held {
     fn drop(&mut self) {
-        if self.is_locked.get() && self.pid == std::process::id() {
+        if self.is_locked.get() && self.pid == densite_disk::process::id() {
             // Should it fail, closing the file is all that is left to do.
             self.file.unlock().ok();
         }

@@ -126,7 +126,7 @@ impl Log {
             shared: Arc::new(Shared {
                 files,
                 options,
-                pid: std::process::id(),
+                pid: densite_disk::process::id(),
                 slot_no,
                 tail: Mutex::new(Some((tail, append_lock))),
                 group: Group::default(),
@@ -158,7 +158,7 @@ impl Log {
             shared: Arc::new(Shared {
                 files,
                 options: Options::new(id),
-                pid: std::process::id(),
+                pid: densite_disk::process::id(),
                 slot_no: u32::MAX,
                 tail: Mutex::new(None),
                 group: Group::default(),
@@ -406,7 +406,7 @@ fn take_slot(files: &Files) -> Result<(u32, Box<dyn File>, bool)> {
 impl Shared {
     /// Rule 15: a child of the process that opened the log shares its locks and must not use them.
     pub(crate) fn is_ours(&self) -> Result<()> {
-        if self.pid == std::process::id() {
+        if self.pid == densite_disk::process::id() {
             Ok(())
         } else {
             Err(Error::Forked)

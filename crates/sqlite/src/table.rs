@@ -132,7 +132,7 @@ impl TableCursor for Cursor {
         self.at >= self.rows.len()
     }
 
-    fn column(&self, column: usize) -> Result<ValueRef<'_>> {
+    fn column(&mut self, column: usize) -> Result<ValueRef<'_>> {
         let value = match column.checked_sub(self.function.visible) {
             None => self.rows.get(self.at).and_then(|row| row.get(column)),
             Some(argument) => self.arguments.get(argument).and_then(Option::as_ref),
@@ -140,7 +140,7 @@ impl TableCursor for Cursor {
         Ok(value.map_or(ValueRef::Null, Value::as_ref))
     }
 
-    fn row_id(&self) -> i64 {
-        i64::try_from(self.at).unwrap_or(i64::MAX)
+    fn row_id(&mut self) -> Result<i64> {
+        Ok(i64::try_from(self.at).unwrap_or(i64::MAX))
     }
 }

@@ -215,7 +215,7 @@ impl TableCursor for Scan {
         self.at >= self.rows.len()
     }
 
-    fn column(&self, column: usize) -> Result<ValueRef<'_>> {
+    fn column(&mut self, column: usize) -> Result<ValueRef<'_>> {
         let (key, value) = &self.rows[self.at];
         match column {
             0 => Ok(ValueRef::Integer(*key)),
@@ -226,8 +226,8 @@ impl TableCursor for Scan {
         }
     }
 
-    fn row_id(&self) -> i64 {
-        self.rows[self.at].0
+    fn row_id(&mut self) -> Result<i64> {
+        Ok(self.rows[self.at].0)
     }
 }
 

@@ -109,7 +109,7 @@ impl Worker {
         Ok(Worker {
             applying,
             thread: Some(thread),
-            process: std::process::id(),
+            process: densite_disk::process::id(),
         })
     }
 
@@ -127,7 +127,7 @@ impl Drop for Worker {
         if let Some(thread) = self
             .thread
             .take()
-            .filter(|_| self.process == std::process::id())
+            .filter(|_| self.process == densite_disk::process::id())
         {
             thread.join().ok();
             self.applying.pruning.end();

@@ -19,17 +19,17 @@ pub(super) struct Applied {
 }
 
 impl Applied {
-    /// From the columns of a statement, the first of which is this one.
-    pub(super) fn of(statement: &OwnedStatement, first: usize) -> Applied {
+    /// From the columns of a statement, the first of which is this one; `None` where they say nothing.
+    pub(super) fn of(statement: &OwnedStatement, first: usize) -> Option<Applied> {
         let number = |i: usize| match statement.column(first + i) {
-            ValueRef::Integer(n) => n,
-            _ => 0,
+            ValueRef::Integer(n) => Some(n),
+            _ => None,
         };
-        Applied {
-            seq: u64::try_from(number(0)).unwrap_or(0),
-            sweep: number(1),
-            done: u32::try_from(number(2)).unwrap_or(0),
-        }
+        Some(Applied {
+            seq: u64::try_from(number(0)?).unwrap_or(0),
+            sweep: number(1).unwrap_or(0),
+            done: u32::try_from(number(2).unwrap_or(0)).unwrap_or(0),
+        })
     }
 
     /// Whether this is what a sight was made for.

@@ -132,6 +132,22 @@ impl Code {
         self.lo & 1 == 0
     }
 
+    /// The integer that a column of a key of so many columns is, or that it is equal to, where the words say it.
+    pub(crate) fn integer(self, columns: usize, place: usize) -> Option<i64> {
+        // What is not a number, far away or a fraction has another first word.
+        let first = self.hi.wrapping_sub(NUMBER << 62 | 1 << 61) as i64;
+        let near = 2 * -FAR..2 * FAR;
+        let first = (near.contains(&first) && first & 1 == 0).then_some(first >> 1)?;
+        match (columns, place) {
+            (_, 0) => Some(first),
+            (2, 1) if self.is_exact() => {
+                let second = self.lo.wrapping_sub(NUMBER << 62 | 1 << 61) as i64;
+                near.contains(&second).then_some(second >> 1)
+            }
+            _ => None,
+        }
+    }
+
     /// Whether a key of so many columns may have NULL in it.
     pub(crate) fn may_have_null(self, columns: usize) -> bool {
         let has = |word: u64| word >> 62 == 0;

@@ -2,6 +2,7 @@
 
 use super::Reading;
 use super::applied::Applied;
+use super::code::Code;
 use super::overlay::{Bounds, Overlay};
 use super::packed::Item;
 use super::plan::{GUARD, ORDERED, POINT};
@@ -26,8 +27,17 @@ enum Now {
 struct Lone {
     run: Arc<Run>,
     item: Item,
+    /// Whatever the base has of this key, these are the row's values. If not, that there is a row is known, and its key.
+    is_whole: bool,
     /// Which of the log's columns each of the target's is.
     columns: Arc<[usize]>,
+}
+
+impl Lone {
+    fn value(&self, column: usize) -> Option<ValueRef<'_>> {
+        let row = self.run.row(self.item)?;
+        Some(row.value(*self.columns.get(column)?))
+    }
 }
 
 /// See the module.
@@ -40,6 +50,8 @@ pub(crate) struct Cursor {
     base: Option<(i32, OwnedStatement)>,
     /// The base statement stands on a row.
     has_base: bool,
+    /// The code of its key, once it was asked for.
+    base_code: Option<Code>,
     overlay: Overlay,
     /// Rows of the log without a key, to come before the rest.
     loose: VecDeque<Vec<Value>>,
@@ -58,6 +70,7 @@ impl Cursor {
             applied: Applied::default(),
             base: None,
             has_base: false,
+            base_code: None,
             overlay: Overlay::default(),
             loose: VecDeque::new(),
             equal: Vec::new(),
@@ -71,10 +84,8 @@ impl Cursor {
             return Ok(());
         }
         let mut guard = self.reading.statement(connection, GUARD)?;
-        if !guard.step()? {
-            return Err(unnamed());
-        }
-        self.applied = Applied::of(&guard, 0);
+        guard.step()?;
+        self.applied = Applied::of(&guard, 0).ok_or_else(unnamed)?;
         self.guard = Some(guard);
         Ok(())
     }
@@ -84,6 +95,7 @@ impl Cursor {
             self.reading.give_back(number, statement);
         }
         self.has_base = false;
+        self.base_code = None;
         self.overlay = Overlay::default();
         self.loose.clear();
         self.equal.clear();
@@ -94,16 +106,13 @@ impl Cursor {
     fn begin(&mut self, connection: &Connection, number: i32, bounds: Bounds) -> Result<()> {
         let reading = self.reading.clone();
         let keys = reading.key.1.len();
-        // Position and row in one statement, which holds the snapshot, too: it is not stepped again.
+        // Position and row in one statement, which holds the snapshot, too. It goes on to the row when that is asked for.
         let is_point = self.guard.is_none() && keys > 0 && bounds.equal.len() == keys;
         if is_point {
             let mut base = self.bound(connection, number | POINT, &bounds)?;
-            if !base.step()? {
-                return Err(unnamed());
-            }
-            self.applied = Applied::of(&base, reading.target.columns.len());
-            let key = reading.target.key.as_ref().and_then(|k| k.columns.first());
-            self.has_base = key.is_some_and(|c| base.column(*c) != ValueRef::Null);
+            base.step()?;
+            let applied = Applied::of(&base, reading.target.columns.len());
+            self.applied = applied.ok_or_else(unnamed)?;
             self.base = Some((number | POINT, base));
         } else {
             self.pin(connection)?;
@@ -112,15 +121,54 @@ impl Cursor {
         let own = reading.session.own_runs(&reading.target.name, &reading.key);
         let runs = snapshot.runs.iter().chain(&own);
         self.overlay = Overlay::new(runs, snapshot.sight, &bounds, &reading.key.1);
-        if !is_point {
+        self.equal = bounds.equal.clone();
+        if is_point {
+            if let Some(lone) = self.lone() {
+                self.overlay = Overlay::default();
+                self.now = Now::Lone(lone);
+                return Ok(());
+            }
+            self.find_base()?;
+        } else {
             // Only in the key's order can the two be merged.
             let ordered = if self.overlay.is_empty() { 0 } else { ORDERED };
             let mut base = self.bound(connection, number | ordered, &bounds)?;
             self.has_base = base.step()?;
             self.base = Some((number | ordered, base));
         }
-        self.equal = bounds.equal;
         self.settle()
+    }
+
+    /// Looks for the row of a search by the whole key. The statement stands on the base's position before.
+    fn find_base(&mut self) -> Result<()> {
+        let key = self.reading.target.key.as_ref();
+        if let (Some((_, base)), Some(first)) =
+            (&mut self.base, key.and_then(|k| k.columns.first()))
+        {
+            self.has_base = base.step()? && base.column(*first) != ValueRef::Null;
+        }
+        Ok(())
+    }
+
+    /// Takes into account what the base has of the key of a row that is in the log alone.
+    fn complete(&mut self) -> Result<()> {
+        self.find_base()?;
+        let Now::Lone(lone) = &mut self.now else {
+            return Ok(());
+        };
+        lone.is_whole = true;
+        if !self.has_base {
+            return Ok(());
+        }
+        let (run, item) = (lone.run.clone(), lone.item);
+        let mut state = Some(self.base_row());
+        if let Some(row) = run.row(item) {
+            let mut folder = self.reading.folder.lock();
+            folder.apply(&self.reading.target, &mut state, &row);
+        }
+        self.has_base = false;
+        self.now = state.map_or(Now::End, Now::Row);
+        Ok(())
     }
 
     /// A statement on the base with the bounds' values.
@@ -141,6 +189,10 @@ impl Cursor {
 
     /// Goes to the next row that there is, from where base and overlay stand.
     fn settle(&mut self) -> Result<()> {
+        if self.loose.is_empty() && self.overlay.is_empty() {
+            self.now = if self.has_base { Now::Base } else { Now::End };
+            return Ok(());
+        }
         let reading = self.reading.clone();
         let key = &reading.key.1;
         loop {
@@ -148,7 +200,7 @@ impl Cursor {
                 self.now = Now::Row(row);
                 return Ok(());
             }
-            let side = self.side();
+            let side = self.side(&reading);
             if side == Ordering::Greater {
                 // Without a key what the log has comes last.
                 self.now = if self.has_base { Now::Base } else { Now::End };
@@ -159,8 +211,11 @@ impl Cursor {
                 && !is_loose
                 && let Some(lone) = self.lone()
             {
-                self.overlay = Overlay::default();
-                self.now = Now::Lone(lone);
+                self.overlay.pass(key);
+                self.now = Now::Lone(Lone {
+                    is_whole: true,
+                    ..lone
+                });
                 return Ok(());
             }
             let mut state = (side == Ordering::Equal).then(|| self.base_row());
@@ -191,42 +246,60 @@ impl Cursor {
         }
     }
 
-    /// The overlay's only row, if it inserts all there is of it.
+    /// The only row of the overlay's next key, if it inserts all there is of it.
     fn lone(&self) -> Option<Lone> {
         let (run, item) = self.overlay.lone()?;
         let mut folder = self.reading.folder.lock();
-        let columns = folder.inserted(&self.reading.target, run.kind(item)?)?;
+        let (columns, is_whole) = folder.inserted(&self.reading.target, run.kind(item)?)?;
         Some(Lone {
             run: run.clone(),
             item,
+            is_whole,
             columns,
         })
     }
 
-    /// A value of the key that is what was asked for, so that nobody need look for it.
-    fn known(&self, column: usize) -> Option<ValueRef<'_>> {
+    /// A column's place in the key, and whether equal numbers of it are the same: such columns have no real that is an integer.
+    fn place_in_key(&self, column: usize) -> Option<(usize, bool)> {
         let target = &self.reading.target;
-        let place = target.key.as_ref()?.columns.iter();
-        let place = place.take(self.equal.len()).position(|c| *c == column)?;
+        let mut columns = target.key.as_ref()?.columns.iter();
+        let affinity = target.columns.get(column)?.affinity;
+        let is_integer = matches!(affinity, Affinity::Integer | Affinity::Numeric);
+        Some((columns.position(|c| *c == column)?, is_integer))
+    }
+
+    /// A value of the key that is what was asked for in all rows that are found, so that nobody need look for it.
+    fn asked(&self, column: usize) -> Option<ValueRef<'_>> {
+        let (place, is_integer) = self.place_in_key(column)?;
         let value = self.equal.get(place)?.as_ref();
         let is_same = match value {
-            // Such columns have no real that is an integer.
-            ValueRef::Integer(_) => matches!(
-                target.columns.get(column)?.affinity,
-                Affinity::Integer | Affinity::Numeric
-            ),
+            ValueRef::Integer(_) => is_integer,
             ValueRef::Text(_) => self.reading.key.1.get(place) == Some(&Collation::Binary),
             _ => false,
         };
         is_same.then_some(value)
     }
 
-    fn lone_value<'a>(&'a self, lone: &'a Lone, column: usize) -> Option<ValueRef<'a>> {
-        if let Some(known) = self.known(column) {
-            return Some(known);
+    /// A value of the present row that is known already, by what was asked or by its code in the log.
+    fn known(&self, column: usize) -> Option<ValueRef<'_>> {
+        match &self.now {
+            Now::Base => self.asked(column),
+            Now::Lone(lone) => self.asked(column).or_else(|| {
+                let (place, is_integer) = self.place_in_key(column)?;
+                let number = lone.item.code.integer(self.reading.key.1.len(), place);
+                number.filter(|_| is_integer).map(ValueRef::Integer)
+            }),
+            Now::End | Now::Row(_) => None,
         }
-        let row = lone.run.row(lone.item)?;
-        Some(row.value(*lone.columns.get(column)?))
+    }
+
+    fn value(&self, column: usize) -> ValueRef<'_> {
+        match (&self.now, &self.base) {
+            (Now::Base, Some((_, base))) => base.column(column),
+            (Now::Lone(lone), _) => lone.value(column).unwrap_or(ValueRef::Null),
+            (Now::Row(row), _) => row.get(column).map_or(ValueRef::Null, Value::as_ref),
+            _ => ValueRef::Null,
+        }
     }
 
     /// Whether the overlay's next key is none: absent, or NULL in it, which is no conflict with anything.
@@ -244,26 +317,30 @@ impl Cursor {
     }
 
     /// The overlay's next key against the base's row.
-    fn side(&self) -> Ordering {
+    fn side(&mut self, reading: &Reading) -> Ordering {
         if self.overlay.is_empty() {
             return Ordering::Greater;
         }
-        let key = self.reading.target.key.as_ref();
-        match (&self.base, key) {
-            (Some((_, base)), Some(key)) if self.has_base => {
-                if self.is_loose() {
-                    return Ordering::Less;
-                }
-                let column = |i: usize| {
-                    key.columns
-                        .get(i)
-                        .map_or(ValueRef::Null, |c| base.column(*c))
-                };
-                self.overlay.compare(&key.collations, column)
-            }
-            (_, None) if self.has_base => Ordering::Greater,
-            _ => Ordering::Less,
+        if !self.has_base {
+            return Ordering::Less;
         }
+        let (Some(key), Some((_, base))) = (reading.target.key.as_ref(), &self.base) else {
+            return Ordering::Greater;
+        };
+        if self.is_loose() {
+            return Ordering::Less;
+        }
+        let column = |i: usize| {
+            let column = key.columns.get(i);
+            column.map_or(ValueRef::Null, |c| {
+                self.asked(*c).unwrap_or_else(|| base.column(*c))
+            })
+        };
+        let code = self.base_code;
+        let code = code.unwrap_or_else(|| Code::of(&key.collations, column));
+        let side = self.overlay.compare(&key.collations, column, code);
+        self.base_code = Some(code);
+        side
     }
 
     fn base_row(&self) -> Vec<Value> {
@@ -279,6 +356,7 @@ impl Cursor {
     fn step_base(&mut self) -> Result<()> {
         if let Some((number, base)) = &mut self.base {
             self.has_base = *number & POINT == 0 && base.step()?;
+            self.base_code = None;
         }
         Ok(())
     }
@@ -323,26 +401,26 @@ impl TableCursor for Cursor {
         matches!(self.now, Now::End)
     }
 
-    fn column(&self, column: usize) -> Result<ValueRef<'_>> {
-        Ok(match (&self.now, &self.base) {
-            (Now::Base, Some((_, base))) => base.column(column),
-            (Now::Lone(lone), _) => self.lone_value(lone, column).unwrap_or(ValueRef::Null),
-            (Now::Row(row), _) => row.get(column).map_or(ValueRef::Null, Value::as_ref),
-            _ => ValueRef::Null,
-        })
+    fn column(&mut self, column: usize) -> Result<ValueRef<'_>> {
+        if matches!(&self.now, Now::Lone(lone) if !lone.is_whole) && self.known(column).is_none() {
+            self.complete()?;
+        }
+        let known = self.known(column);
+        Ok(known.unwrap_or_else(|| self.value(column)))
     }
 
-    fn row_id(&self) -> i64 {
-        let Some(key) = &self.reading.target.key else {
-            return self.passed;
+    fn row_id(&mut self) -> Result<i64> {
+        let reading = self.reading.clone();
+        let Some(key) = &reading.target.key else {
+            return Ok(self.passed);
         };
-        let value = |c: &usize| self.column(*c).map_or(Value::Null, ValueRef::to_owned);
-        let values: Vec<Value> = key.columns.iter().map(value).collect();
-        match values.as_slice() {
+        let columns = key.columns.iter();
+        let values: Result<Vec<Value>> = columns.map(|c| Ok(self.column(*c)?.to_owned())).collect();
+        Ok(match values?.as_slice() {
             [Value::Integer(id)] if key.is_row_id => *id,
-            _ if key.is_row_id => self.reading.hand_out_unnamed(),
-            _ => self.reading.hand_out(values),
-        }
+            _ if key.is_row_id => reading.hand_out_unnamed(),
+            values => reading.hand_out(values.to_vec()),
+        })
     }
 }
 

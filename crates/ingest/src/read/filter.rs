@@ -3,15 +3,21 @@
 //! Twelve bits for each row and seven of them set for each key: of a hundred keys that are not there, one or so is said to be (a test counts).
 
 use super::code::Code;
+use densite_disk::memory::prefer_large_pages;
 
 /// Words of a line.
 const WORDS: usize = 8;
 const BITS_EACH: usize = 12;
 const PROBES: u32 = 7;
 
+/// One of the processor's lines, not parts of two.
+#[derive(Clone, Copy, Default)]
+#[repr(align(64))]
+struct Line([u64; WORDS]);
+
 /// See the module.
 #[derive(Default)]
-pub(crate) struct Filter(Vec<[u64; WORDS]>);
+pub(crate) struct Filter(Vec<Line>);
 
 /// Both words in all bits.
 fn mixed(code: Code) -> u64 {
@@ -25,8 +31,11 @@ fn mixed(code: Code) -> u64 {
 impl Filter {
     /// For so many rows.
     pub(crate) fn new(rows: usize) -> Filter {
-        let lines = (rows * BITS_EACH).div_ceil(WORDS * 64);
-        Filter(vec![[0; WORDS]; lines])
+        let count = (rows * BITS_EACH).div_ceil(WORDS * 64);
+        let mut lines = Vec::with_capacity(count);
+        prefer_large_pages(&mut lines);
+        lines.resize(count, Line::default());
+        Filter(lines)
     }
 
     fn line(&self, probe: Probe) -> usize {
@@ -40,7 +49,7 @@ impl Filter {
             return;
         };
         for (word, bit) in probe.bits() {
-            if let Some(word) = line.get_mut(word) {
+            if let Some(word) = line.0.get_mut(word) {
                 *word |= 1 << bit;
             }
         }
@@ -52,7 +61,7 @@ impl Filter {
             return true;
         };
         let set = probe.bits().fold(1, |set, (word, bit)| {
-            set & line.get(word).copied().unwrap_or(0) >> bit
+            set & line.0.get(word).copied().unwrap_or(0) >> bit
         });
         set == 1
     }

@@ -47,14 +47,15 @@ impl Folder {
         self.0.get(place)
     }
 
-    /// Where no row is in the way, an inserted row is what the log has, if it has all columns: which of its columns each of the target's is.
+    /// Where no row is in the way, an inserted row is what the log has, if it has all columns: which of its columns each of the target's is; and whether a row in the way would go.
     pub(crate) fn inserted(
         &mut self,
         target: &Target,
         (table, op): (&Arc<Table>, Op),
-    ) -> Option<Arc<[usize]>> {
+    ) -> Option<(Arc<[usize]>, bool)> {
         let mapped = self.mapped(target, table)?;
-        mapped.columns.clone().filter(|_| op == Op::Insert)
+        let columns = mapped.columns.clone().filter(|_| op == Op::Insert)?;
+        Some((columns, mapped.policy == Some(OnConflict::Replace)))
     }
 
     /// Applies one operation.

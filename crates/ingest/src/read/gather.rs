@@ -45,7 +45,7 @@ impl Gather {
     /// The run of all that was taken.
     pub(crate) fn run(self, key: &[Collation]) -> Run {
         let (kinds, mut items) = (self.values.finish(), self.items);
-        let mut sorted = Sorted::new(items.len());
+        let mut sorted = Sorted::new(items.len(), 0);
         match narrow(&items) {
             Some(order) => {
                 let rows = order.iter().map(|word| *word as u32 as usize);

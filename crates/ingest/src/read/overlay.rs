@@ -218,12 +218,24 @@ impl Overlay {
         Some(source.head?.code)
     }
 
-    /// The one row that is left, if it is one.
+    /// The least key's row, if it clearly has one only.
     pub(crate) fn lone(&self) -> Option<(&Arc<Run>, Item)> {
-        match self.sources.as_slice() {
-            [source] if source.at >= source.end => Some((&source.run, source.head?)),
-            _ => None,
+        let (place, code) = (self.least?, self.code()?);
+        let others = self.sources.iter().enumerate().filter(|(i, _)| *i != place);
+        if others.filter_map(|(_, s)| s.head).any(|h| h.code == code) {
+            return None;
         }
+        let source = self.sources.get(place)?;
+        let next = (source.at < source.end).then(|| source.run.code_at(source.at));
+        (next.flatten() != Some(code)).then_some((&source.run, source.head?))
+    }
+
+    /// Goes on to the next row.
+    pub(crate) fn pass(&mut self, key: &[Collation]) {
+        if let Some(source) = self.least.and_then(|i| self.sources.get_mut(i)) {
+            source.step(&self.sight);
+        }
+        self.find(key);
     }
 
     /// Hands out all rows of the least key in the log's order, and goes on to the next key.
@@ -249,16 +261,17 @@ impl Overlay {
         self.find(key);
     }
 
-    /// How the least key compares with a row of the base table; `Greater` if there is none.
+    /// How the least key compares with a row of the base table, whose key's code is given; `Greater` if there is none.
     pub(crate) fn compare<'a>(
         &'a self,
         key: &[Collation],
         base: impl Fn(usize) -> ValueRef<'a>,
+        base_code: Code,
     ) -> Ordering {
         let Some(code) = self.code() else {
             return Ordering::Greater;
         };
-        match code.cmp(&Code::of(key, &base)) {
+        match code.cmp(&base_code) {
             Ordering::Equal if !code.is_exact() => {
                 let row = self.peek();
                 row.map_or(Ordering::Equal, |(_, row)| row.compare(key, base))

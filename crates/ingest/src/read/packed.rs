@@ -7,6 +7,7 @@
 //! A key of two small integers takes 5 to 7 bytes, a number 3 or 4, a kind mostly none.
 
 use super::code::Code;
+use densite_disk::memory::prefer_large_pages;
 use densite_log::Seq;
 
 /// Rows of a block.
@@ -103,6 +104,19 @@ fn width_of(v: u64) -> u8 {
 }
 
 impl Packed {
+    /// For rows whose blocks take so many bytes together, or a little more.
+    pub(crate) fn of_bytes(bytes: usize) -> Packed {
+        let mut packed = Packed::default();
+        packed.bytes.reserve(bytes + bytes / 16);
+        prefer_large_pages(&mut packed.bytes);
+        packed
+    }
+
+    /// Bytes of its blocks.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes.len()
+    }
+
     /// Adds a row behind the others.
     pub(crate) fn push(&mut self, item: Item) {
         self.open.push(item);

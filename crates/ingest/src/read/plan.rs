@@ -14,7 +14,7 @@ pub(super) const UPPER: i32 = 0x400;
 pub(super) const UPPER_STRICT: i32 = 0x800;
 /// Rows are to come in the key's order.
 pub(super) const ORDERED: i32 = 0x1000;
-/// The base's position comes with its row, if there is one with this key.
+/// The base's position, then its row with this key if there is one, then a row of NULLs: so the statement holds its snapshot whatever is found.
 pub(super) const POINT: i32 = 0x2000;
 /// No plan: the statement that holds the base's snapshot and tells its position.
 pub(super) const GUARD: i32 = -1;
@@ -173,9 +173,16 @@ impl Reading {
         }
         let terms = terms.join(" AND ");
         if number & POINT != 0 {
-            let applied = applied::COLUMNS.map(|c| format!("a.{c}")).join(", ");
+            let applied = applied::COLUMNS.join(", ");
+            let none = |columns: usize| vec!["NULL"; columns].join(", ");
+            let (all, told) = (self.target.columns.len(), applied::COLUMNS.len());
             return format!(
-                "SELECT {columns}, {applied} FROM main.densite_applied AS a LEFT JOIN {table} ON {terms}"
+                "SELECT {}, {applied} FROM main.densite_applied \
+                 UNION ALL SELECT {columns}, {} FROM {table} WHERE {terms} \
+                 UNION ALL SELECT {}",
+                none(all),
+                none(told),
+                none(all + told)
             );
         }
         let mut sql = format!("SELECT {columns} FROM {table}");

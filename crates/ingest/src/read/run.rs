@@ -73,9 +73,10 @@ pub(super) struct Sorted {
 }
 
 impl Sorted {
-    pub(super) fn new(rows: usize) -> Sorted {
+    /// For so many rows, which take about so many bytes.
+    pub(super) fn new(rows: usize, bytes: usize) -> Sorted {
         Sorted {
-            items: Packed::default(),
+            items: Packed::of_bytes(bytes),
             filter: (rows >= FILTER_FROM).then(|| Filter::new(rows)),
         }
     }
@@ -181,7 +182,10 @@ impl Run {
     /// This run and the one after it in the log.
     fn merged(&self, newer: &Run, key: &[Collation]) -> Run {
         let (kinds, places) = merged(&self.kinds, &newer.kinds);
-        let mut sorted = Sorted::new(self.len() + newer.len());
+        let mut sorted = Sorted::new(
+            self.len() + newer.len(),
+            self.items.bytes() + newer.items.bytes(),
+        );
         let (mut a, mut b) = (self.items.iter(), newer.items.iter());
         let (mut x, mut y) = (a.next(), b.next());
         loop {
@@ -208,7 +212,7 @@ impl Run {
     /// Without the rows up to this one.
     fn after(&self, seq: Seq) -> Run {
         let kept = || self.items.iter().filter(|item| item.seq > seq);
-        let mut sorted = Sorted::new(kept().count());
+        let mut sorted = Sorted::new(kept().count(), 0);
         kept().for_each(|item| sorted.push(item));
         let kinds = self.kinds.iter().map(|kind| kind.after(seq)).collect();
         sorted.run(kinds, seq + 1, self.last)

@@ -391,7 +391,7 @@ impl<T: VirtualTable> Glue<T> {
         // SAFETY: our cursor, and a place for the number.
         unsafe {
             Self::with(cursor, |cursor, _| {
-                *out = cursor.row_id();
+                *out = cursor.row_id()?;
                 Ok(())
             })
         }

@@ -178,10 +178,13 @@ pub trait TableCursor: Send + 'static {
     ///
     /// # Errors
     /// The statement's.
-    fn column(&self, column: usize) -> Result<ValueRef<'_>>;
+    fn column(&mut self, column: usize) -> Result<ValueRef<'_>>;
 
     /// The row's id.
-    fn row_id(&self) -> i64;
+    ///
+    /// # Errors
+    /// The statement's.
+    fn row_id(&mut self) -> Result<i64>;
 }
 
 /// Makes a module known to a connection.

@@ -97,6 +97,12 @@ fn codes_order_keys() {
             exact += 1;
             assert_eq!(order, Ordering::Equal, "{what}");
         }
+        for (place, value) in a.iter().enumerate() {
+            if let Some(n) = x.integer(columns, place) {
+                let order = key[place].compare(ValueRef::Integer(n), value.as_ref());
+                assert_eq!(order, Ordering::Equal, "{what}, {place}: {n}");
+            }
+        }
         // What begins with these values lies in the range.
         let some = random.random_range(0..=columns);
         let values: Vec<ValueRef<'_>> = a.iter().take(some).map(Value::as_ref).collect();
@@ -116,4 +122,12 @@ fn usual_keys_are_exact() {
     assert!(!code(&one, &[Value::from("fourteen bytes")]).is_exact());
     assert!(code(&two, &[Value::Integer(-7), Value::Integer(1 << 58)]).is_exact());
     assert!(code(&two, &[Value::from("tenant"), Value::from("DE")]).is_exact());
+    for n in [0, 1, -1, 1 << 40, FAR - 1, -FAR] {
+        let (n, other) = (Value::Integer(n), n / 2 - 7);
+        let both = code(&two, &[n.clone(), Value::Integer(other)]);
+        assert_eq!(both.integer(2, 0).map(Value::Integer), Some(n.clone()));
+        assert_eq!(both.integer(2, 1), Some(other));
+        let one = code(&one, std::slice::from_ref(&n));
+        assert_eq!(one.integer(1, 0).map(Value::Integer), Some(n));
+    }
 }
