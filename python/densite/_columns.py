@@ -10,7 +10,7 @@ import ctypes
 from array import array
 from ctypes import byref, c_void_p
 from itertools import accumulate, chain, islice
-from typing import Any, Iterable, Iterator, List, Optional, Sequence, Tuple
+from typing import Any, Iterable, Iterator, List, Optional, Sequence, Tuple, Union
 
 from . import _native
 
@@ -58,7 +58,7 @@ class Set:
         """The types of a column's values, added up: 1 integer, 2 floating point, 4 text, 8 blob."""
         return _native.number(_native.library().densite_columns_types(self.handle, column))
 
-    def progress(self, told: Optional[_native.Listener]) -> None:
+    def progress(self, told: Union[_native.Listener, _native.Watch, None]) -> None:
         """Has a listener told of rows while statements read the set; it is kept as long. None for nothing."""
         call, context = (told.rows, told.context) if told else (_native.Rows(), None)
         _native.done(_native.library().densite_columns_progress(self.handle, call, context))

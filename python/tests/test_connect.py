@@ -4,6 +4,7 @@ import os
 import sqlite3
 import subprocess
 import sys
+import types
 import unittest
 
 import densite
@@ -149,6 +150,11 @@ class Attach(Files):
         )
         run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
         self.assertRegex(run.stdout, "the SQLite of hidden .* is hidden .* pysqlite3 and apsw work")
+
+    def test_what_is_no_driver_is_named(self):
+        for odd in (5, "sqlite3", types.ModuleType("odd"), self.memory()):
+            with self.subTest(odd), self.assertRaisesRegex(sqlite3.NotSupportedError, "is no module of a driver for SQLite; the sqlite3 module"):
+                densite.attach(odd)
 
     def test_importing_is_cheap(self):
         program = "import sys; before = set(sys.modules); import densite; print(*sorted(set(sys.modules) - before))"

@@ -6,12 +6,15 @@ import decimal
 import os
 import random
 import sqlite3
+import sys
 import threading
 import time
+import types
 import unittest
 import warnings
 
 import densite
+from densite import _columns
 from support import Files
 
 RESULT = "CREATE TABLE t(a INTEGER, b INTEGER, val REAL, PRIMARY KEY (a, b)) WITHOUT ROWID"
@@ -423,6 +426,37 @@ class BadInput(Files):
         con = tables("CREATE TABLE t(a INTEGER PRIMARY KEY, r REFERENCES p)", "CREATE TRIGGER g AFTER INSERT ON t BEGIN SELECT 1; END")
         self.refused("IntegrityError", "row 1: .*; r is 7, which p has not as x", [(9, 1), (8, 7)], con=con)
 
+    def test_a_row_may_refer_to_one_that_comes_later_as_within_one_statement(self):
+        last = _columns.ITERATOR_ROWS + 10
+        tree = "CREATE TABLE t(a INTEGER PRIMARY KEY, up INTEGER REFERENCES t(a))"
+
+        def rows(orphan=None):
+            return ((n, orphan if n == last else last) for n in range(1, last + 1))
+
+        def tables(*statements):
+            return self.memory("PRAGMA foreign_keys = 1", *statements, "CREATE INDEX i ON t(up)")
+
+        con = tables(tree)
+        self.assertEqual(densite.insert(con, "t", rows()), last)
+        # Also one that a trigger adds, in SQLite's own statement too.
+        by_trigger = (
+            "CREATE TABLE p(a INTEGER PRIMARY KEY)",
+            "CREATE TABLE t(a INTEGER PRIMARY KEY, up INTEGER REFERENCES p(a))",
+            "CREATE TRIGGER g AFTER INSERT ON t WHEN new.up IS NULL BEGIN INSERT INTO p VALUES (new.a); END",
+        )
+        self.assertEqual(densite.insert(tables(*by_trigger), "t", rows()), last)
+        # One that comes nowhere is still named, and one that comes later in an earlier call is not there.
+        con = tables(tree)
+        with self.assertRaisesRegex(sqlite3.IntegrityError, f"row {last - 1}: FOREIGN KEY constraint failed; up is 0, which t has not as a"):
+            densite.insert(con, "t", rows(0))
+        self.assertEqual((self.rows(con), con.in_transaction), ([], False))
+        with self.assertRaisesRegex(sqlite3.IntegrityError, "row 0: FOREIGN KEY"):
+            densite.insert(con, "t", [(1, 2)])
+        # Where SQLite does not look there is nothing to be held in memory.
+        con = tables(tree)
+        con.execute("PRAGMA foreign_keys = 0")
+        self.assertEqual(densite.insert(con, "t", rows(0)), last)
+
     def test_names_and_factories_of_every_kind(self):
         for factory in (bytes, bytearray):
             con = self.memory("PRAGMA foreign_keys = ON", "CREATE TABLE p(id INTEGER PRIMARY KEY)", "CREATE TABLE t(a REFERENCES p, b UNIQUE)")
@@ -453,6 +487,25 @@ class BadInput(Files):
         for call in (lambda con: densite.insert(con, "t", [(1,)]), lambda con: densite.query(con, "SELECT 1")):
             with self.assertRaisesRegex(sqlite3.NotSupportedError, "type builtins.object .*use one of sqlite3 or pysqlite3"):
                 call(object())
+        with self.assertRaisesRegex(sqlite3.NotSupportedError, "type sqlite3.Cursor .*give its connection"):
+            densite.insert(self.memory().cursor(), "t", [(1,)])
+
+    def test_whose_exceptions_are_raised(self):
+        # A module may have names like a driver's, and a class that is made from sqlite3's.
+        module = types.ModuleType("own_database")
+        module.connect = module.DataError = None
+        self.addCleanup(sys.modules.pop, "own_database")
+        sys.modules["own_database"] = module
+        own = type("Own", (sqlite3.Connection,), {"__module__": "own_database"})
+        con = densite.connect(":memory:", factory=own)
+        self.addCleanup(con.close)
+        con.execute("CREATE TABLE t(a NOT NULL)")
+        with self.assertRaisesRegex(sqlite3.IntegrityError, "row 0: NOT NULL"):
+            densite.insert(con, "t", [(None,)])
+        none = type("None", (), {"__module__": "own_database"})()
+        for call in (lambda: densite.insert(none, "t", [(1,)]), lambda: densite.query(none, "SELECT 1"), lambda: densite.ingest(none, "t"), lambda: densite.subscribe(none, "s")):
+            with self.assertRaisesRegex(sqlite3.NotSupportedError, "type own_database.None is none of a driver"):
+                call()
 
     def test_apsw_is_told_what_works(self):
         apsw = self.library("apsw")
