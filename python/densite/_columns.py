@@ -117,17 +117,22 @@ def sets(data: Any, names: Optional[Sequence[str]], errors: Any, copy: bool = Fa
     fields = getattr(getattr(data, "dtype", None), "names", None)
     if fields:
         return _from_columns([(name, data[name]) for name in fields], errors, copy)
-    if isinstance(data, (str, bytes, bytearray)) or not hasattr(data, "__iter__"):
+    if isinstance(data, (str, bytes, bytearray)) or not hasattr(data, "__iter__") or getattr(data, "shape", None) == ():
         raise errors.ProgrammingError(
             f"data of type {type(data).__name__} is neither columns nor rows; hand over a data frame, Arrow data, a dict of columns or an iterable of rows"
         )
     return _from_rows(data, names, errors, copy, whole)
 
 
-def _pointer(capsule: Any, name: bytes) -> int:
+def _pointer(capsule: Any, name: bytes, errors: Any) -> int:
     get = ctypes.pythonapi.PyCapsule_GetPointer
     get.restype, get.argtypes = c_void_p, (ctypes.py_object, ctypes.c_char_p)
-    pointer = get(capsule, name)
+    try:
+        pointer = get(capsule, name)
+    except ValueError:
+        raise errors.ProgrammingError(
+            f"the data hands over {type(capsule).__name__} instead of a capsule named {name.decode()}; it breaks the Arrow PyCapsule interface"
+        ) from None
     assert isinstance(pointer, int)
     return pointer
 
@@ -144,7 +149,7 @@ def _names_of(handle: int) -> List[str]:
 
 def _from_stream(capsule: Any, errors: Any, whole: bool) -> Iterator[Set]:
     lib = _native.library()
-    handle = _native.number(lib.densite_columns_from_stream(_pointer(capsule, b"arrow_array_stream")), errors)
+    handle = _native.number(lib.densite_columns_from_stream(_pointer(capsule, b"arrow_array_stream", errors)), errors)
     # Its batches own their memory, and tell the rows' numbers themselves.
     found = Set(handle, _names_of(handle), 0, None)
     try:
@@ -157,9 +162,12 @@ def _from_stream(capsule: Any, errors: Any, whole: bool) -> Iterator[Set]:
 
 
 def _from_array(capsules: Tuple[Any, Any], errors: Any) -> Iterator[Set]:
-    schema, batch = capsules
+    try:
+        schema, batch = capsules
+    except (TypeError, ValueError):
+        raise errors.ProgrammingError(f"the data hands over {type(capsules).__name__} instead of two capsules, of a schema and an array") from None
     lib = _native.library()
-    pointers = _pointer(schema, b"arrow_schema"), _pointer(batch, b"arrow_array")
+    pointers = _pointer(schema, b"arrow_schema", errors), _pointer(batch, b"arrow_array", errors)
     handle = _native.number(lib.densite_columns_from_array(*pointers), errors)
     found = Set(handle, _names_of(handle), 0, None)
     try:
@@ -183,7 +191,9 @@ def _from_columns(columns: Iterable[Tuple[str, Any]], errors: Any, copy: bool, f
                 column.type |= _COPY
             else:
                 keep.append(kept)
-            _native.done(lib.densite_columns_add(found.handle, name.encode(), byref(column)), errors)
+            # The table has no column whose name UTF-8 cannot hold, and says so.
+            told = name.encode("utf-8", "replace").replace(b"\0", b"?")
+            _native.done(lib.densite_columns_add(found.handle, told, byref(column)), errors)
         yield found
     finally:
         found.release()
@@ -209,6 +219,8 @@ def _turned(rows: List[Any], names: Optional[Sequence[str]], errors: Any, first:
         return [(name, ()) for name in names or ()]
     if hasattr(rows[0], "keys"):
         keys = list(rows[0].keys())
+        if not keys:
+            raise errors.ProgrammingError(f"row {first} has no columns; a row that is all defaults has one of them, with its default or None")
         turned: List[Tuple[str, Any]] = []
         for key in keys:
             try:

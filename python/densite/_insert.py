@@ -258,7 +258,8 @@ def _insert_part(
     known = set(map(folded, target.columns))
     unknown = [name for name in part.names if folded(name) not in known]
     if unknown:
-        raise module.OperationalError(f"table {target.name} has no column {unknown[0]}; its columns are {', '.join(target.columns)}")
+        shown = unknown[0] if unknown[0].isprintable() and unknown[0] else repr(unknown[0])
+        raise module.OperationalError(f"table {target.name} has no column {shown}; its columns are {', '.join(target.columns)}")
     places = {folded(name): place for place, name in enumerate(part.names)}
     if len(places) < len(part.names):
         raise module.ProgrammingError(f"the data has a column twice: {', '.join(part.names)}")

@@ -5,6 +5,7 @@ import datetime
 import decimal
 import os
 import random
+import re
 import sqlite3
 import sys
 import threading
@@ -365,6 +366,29 @@ class BadInput(Files):
         self.assertIs(type(caught.exception), getattr(sqlite3, error))
         self.assertEqual(self.rows(con), before)
         self.assertFalse(con.in_transaction)
+
+    def test_data_that_breaks_its_own_interface(self):
+        class Odd:
+            def __init__(self, **methods):
+                for name, answer in methods.items():
+                    setattr(self, name, lambda requested_schema=None, answer=answer: answer)
+
+        class Zero:
+            shape = ()
+
+            def __iter__(self):
+                raise TypeError("iteration over a 0-d array")
+
+        for data, words in (
+            (Odd(__arrow_c_stream__=5), "int instead of a capsule named arrow_array_stream"),
+            (Odd(__arrow_c_array__=5), "int instead of two capsules"),
+            (Odd(__arrow_c_array__=(5, 6)), "int instead of a capsule named arrow_schema"),
+            (Zero(), "type Zero is neither columns nor rows"),
+            ([{}], "row 0 has no columns"),
+        ):
+            self.refused("ProgrammingError", words, data)
+        for name in ("a\0b", "\ud800", ""):
+            self.refused("OperationalError", f"t has no column {re.escape(repr(name))}", {name: [1]})
 
     def test_columns_that_do_not_match(self):
         self.refused("OperationalError", "table t has no column d; its columns are a, b, c", {"a": [1], "b": [1.0], "d": ["x"]})
@@ -739,6 +763,36 @@ class Progress(Files):
             densite.insert(con, "t", [(n,) for n in range(200_000, 400_000)], progress=stop)
         self.assertFalse(con.in_transaction)
         self.assertEqual(self.rows(con, "SELECT count(*) FROM t"), [(200_000,)])
+
+    def test_what_it_stops_leaves_the_caller_s_transaction_as_it_was(self):
+        def stop(rows):
+            raise LookupError("enough")
+
+        # A plain table, and one for which SQLite reads all rows first.
+        for more in ((), ("CREATE TRIGGER g AFTER INSERT ON t BEGIN SELECT 1; END",)):
+            con = self.memory("CREATE TABLE t(a INTEGER PRIMARY KEY)", *more)
+            con.execute("INSERT INTO t VALUES (-1)")
+            for how in ("abort", "ignore", "replace", "rollback"):
+                with self.subTest((more, how)):
+                    with self.assertRaisesRegex(LookupError, "enough"):
+                        densite.insert(con, "t", {"a": array.array("q", range(200_000))}, on_conflict=how, progress=stop)
+                    self.assertEqual((self.rows(con), con.in_transaction), ([(-1,)], True))
+            con.commit()
+            self.assertEqual(self.rows(con), [(-1,)])
+
+    def test_a_source_that_raises_late_leaves_nothing(self):
+        def source():
+            yield from ((n,) for n in range(_columns.ITERATOR_ROWS + 1))
+            raise LookupError("no more")
+
+        for begun in (False, True):
+            con = self.memory("CREATE TABLE t(a INTEGER PRIMARY KEY)")
+            if begun:
+                con.execute("INSERT INTO t VALUES (-1)")
+            with self.assertRaisesRegex(LookupError, "no more"):
+                densite.insert(con, "t", source())
+            self.assertEqual((self.rows(con), con.in_transaction), ([(-1,)] * begun, begun))
+            self.assertEqual(densite.insert(con, "t", [(1,)]), 1)
 
     def test_ctrl_c_is_passed_on_and_nothing_is_inserted(self):
         con = self.memory("CREATE TABLE t(a)")

@@ -163,7 +163,13 @@ static void columns(void) {
   sqlite3_finalize(stmt);
   /* A callback stops a statement. */
   CHECK(densite_columns_progress(set, see, &stop) == DENSITE_OK);
-  CHECK(sqlite3_exec(db, "SELECT sum(a) FROM k", NULL, NULL, NULL) == 9);
+  CHECK(sqlite3_exec(db, "SELECT sum(a) FROM k", NULL, NULL, NULL) == 4);
+  /* It is undone, and the transaction around it goes on. */
+  run("BEGIN; INSERT INTO t(a) VALUES (5)");
+  snprintf(sql, sizeof sql, "INSERT INTO t(a) SELECT c0 FROM densite_columns(%lld)", (long long)set);
+  CHECK(sqlite3_exec(db, sql, NULL, NULL, NULL) == 4 && !sqlite3_get_autocommit(db));
+  CHECK(number("SELECT count(*) FROM t", 0) == 5);
+  run("ROLLBACK");
   CHECK(densite_columns_release(set) == DENSITE_OK);
   CHECK(densite_columns_release(set) == DENSITE_MISUSE);
   CHECK(sqlite3_exec(db, "SELECT * FROM k", NULL, NULL, NULL) == 1);
