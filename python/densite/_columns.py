@@ -100,19 +100,23 @@ def sets(data: Any, names: Optional[Sequence[str]], errors: Any, copy: bool = Fa
         copy: the sets must not need the caller's memory.
         whole: all in one set.
     """
+    if hasattr(data, "reset_index") and hasattr(data, "iloc") and hasattr(data, "columns"):
+        data = _with_index(data)
     stream = getattr(data, "__arrow_c_stream__", None)
     if stream is not None:
         try:
             capsule = stream()
-        except ImportError:
-            # pandas without pyarrow.
+        except Exception:  # noqa: BLE001: whatever it is, columns by themselves may do
+            # pandas without pyarrow, or with a column of several types.
+            if not _has_columns(data):
+                raise
             capsule = None
         if capsule is not None:
             return _from_stream(capsule, errors, whole)
     one = getattr(data, "__arrow_c_array__", None)
     if one is not None:
         return _from_array(one(), errors)
-    if hasattr(data, "keys") and hasattr(data, "__getitem__"):
+    if _has_columns(data):
         return _from_columns([(str(name), data[name]) for name in data.keys()], errors, copy)  # noqa: SIM118: frames too
     fields = getattr(getattr(data, "dtype", None), "names", None)
     if fields:
@@ -122,6 +126,20 @@ def sets(data: Any, names: Optional[Sequence[str]], errors: Any, copy: bool = Fa
             f"data of type {type(data).__name__} is neither columns nor rows; hand over a data frame, Arrow data, a dict of columns or an iterable of rows"
         )
     return _from_rows(data, names, errors, copy, whole)
+
+
+def _with_index(frame: Any) -> Any:
+    """A frame of pandas' whose index is in columns, where it has a name. By itself pandas hands over an index, or a column of its own for one without a
+    name, or, of numbers that happen to follow each other, nothing."""
+    names = list(frame.index.names)
+    unnamed = [level for level, name in enumerate(names) if name is None or name in frame.columns]
+    if unnamed:
+        frame = frame.reset_index(level=unnamed, drop=True)
+    return frame.reset_index() if len(unnamed) < len(names) else frame
+
+
+def _has_columns(data: Any) -> bool:
+    return hasattr(data, "keys") and hasattr(data, "__getitem__")
 
 
 def _pointer(capsule: Any, name: bytes, errors: Any) -> int:
@@ -270,7 +288,10 @@ def _column(name: str, values: Any, errors: Any, first: int) -> Tuple[_native.Co
             return found
         for method in ("to_pylist", "to_list", "tolist"):
             if hasattr(values, method):
-                values = getattr(values, method)()
+                try:
+                    values = getattr(values, method)()
+                except NotImplementedError as error:
+                    raise errors.ProgrammingError(f"column {name}: {error}; hand over a NumPy array of it, or a list") from None
                 break
         else:
             values = list(values)

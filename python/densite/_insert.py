@@ -183,7 +183,7 @@ def insert(
 
             - what has ``__arrow_c_stream__`` or ``__arrow_c_array__``: pyarrow, polars, pandas (with pyarrow), duckdb;
             - a dict of columns by name, all of shape (n,): NumPy arrays and what else has a buffer, not copied if they are contiguous;
-              sequences of Python values; a structured array; a pandas frame without pyarrow;
+              sequences of Python values; a structured array; a pandas frame without pyarrow. Of pandas' index only what has a name is a column;
             - an iterable of rows: tuples or lists with a value for each column of the table, in its order; or dicts.
 
             Columns that are not given get their defaults. Integers, floating point (NaN becomes NULL), text, bytes, booleans (0 and 1), None.
@@ -256,11 +256,11 @@ def _insert_part(
     cursor: Any, schema: str, target: _Table, part: Set, how: str, sort: bool, before: int, progress: Optional[Progress], shared: bool, module: Any
 ) -> int:
     known = set(map(folded, target.columns))
+    places = {folded(name): place for place, name in enumerate(part.names)}
     unknown = [name for name in part.names if folded(name) not in known]
     if unknown:
         shown = unknown[0] if unknown[0].isprintable() and unknown[0] else repr(unknown[0])
         raise module.OperationalError(f"table {target.name} has no column {shown}; its columns are {', '.join(target.columns)}")
-    places = {folded(name): place for place, name in enumerate(part.names)}
     if len(places) < len(part.names):
         raise module.ProgrammingError(f"the data has a column twice: {', '.join(part.names)}")
     if not part.names:

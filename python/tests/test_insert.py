@@ -209,6 +209,25 @@ class Shapes(Files):
 
 
 class Values(Files):
+    def test_frames_of_pandas_as_they_come(self):
+        pandas = self.library("pandas")
+        self.library("pyarrow")
+        frame = pandas.DataFrame({"a": [1, 2, 3], "b": [0.5, 1.5, None]})
+        con = self.memory("CREATE TABLE t(a, b)")
+        # Rows that were picked have an index, which is no column; one with a name is.
+        densite.insert(con, "t", frame[frame.a > 1])
+        for few in ([0], [2, 0]):
+            densite.insert(con, "t", frame.set_index("a").iloc[few])
+        # Of several types, which Arrow has no column for.
+        densite.insert(con, "t", pandas.DataFrame({"a": [7, "x"], "b": [b"y", datetime.date(2024, 2, 29)]}, index=[5, 6]))
+        self.assertEqual(self.rows(con), [(2, 1.5), (3, None), (1, 0.5), (3, None), (1, 0.5), (7, b"y"), ("x", "2024-02-29")])
+        # With names, one of them a column's too; and as keys.
+        two = frame.set_index(["a", "b"], drop=False).rename_axis(["a", "c"]).assign(b=9)
+        other = self.memory("CREATE TABLE t(a, b, c)")
+        densite.insert(other, "t", two.iloc[:1])
+        self.assertEqual(self.rows(other), [(1, 9, 0.5)])
+        self.assertEqual(densite.query(con, "SELECT * FROM keys", keys=frame[["a"]][frame.a != 2]).fetchall(), [(1,), (3,)])
+
     def test_both_kinds_of_dates_of_arrow_are_dates(self):
         pa = self.library("pyarrow")
         con = self.memory("CREATE TABLE t(a, b)")
