@@ -1,6 +1,7 @@
 """Connections that threads share."""
 
 import array
+import asyncio
 import sqlite3
 import subprocess
 import sys
@@ -87,6 +88,17 @@ print(inserts > 1, looks > 100)
         with self.assertRaisesRegex(sqlite3.IntegrityError, "row 1: UNIQUE constraint failed: t.a; a is 1"):
             densite.insert(con, "t", [(1, 2), (1, 4)])
         self.assertEqual((self.rows(con), con.in_transaction), ([], False))
+
+    def test_asyncio(self):
+        con = densite.connect(":memory:", check_same_thread=False)
+        self.addCleanup(con.close)
+        con.execute("CREATE TABLE t(a)")
+
+        async def both():
+            inserted = await asyncio.to_thread(densite.insert, con, "t", [(n,) for n in range(1000)])
+            return inserted, await asyncio.to_thread(lambda: densite.query(con, "SELECT sum(a) FROM t").fetchall())
+
+        self.assertEqual(asyncio.run(both()), (1000, [(499_500,)]))
 
     def test_ingest_too(self):
         con = densite.connect(self.dir / "a.db", check_same_thread=False)
