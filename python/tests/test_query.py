@@ -263,6 +263,22 @@ class Query(Files):
         with self.assertRaisesRegex(sqlite3.Error, "integer overflow"):
             densite.query(con, "SELECT sum(9223372036854775807) OVER (), a FROM t").to_numpy()
 
+    def test_ctrl_c_while_reading(self):
+        self.library("numpy")
+        for shared in (False, True):
+            con = densite.connect(":memory:", check_same_thread=not shared)
+            self.addCleanup(con.close)
+            con.execute("CREATE TABLE t AS WITH n(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n LIMIT 1000) SELECT n FROM n")
+            began = threading.Event()
+            result = densite.query(con, "SELECT a.n + b.n FROM t a, t b, t c")
+            with self.ctrl_c(began, after=0.2):
+                began.set()
+                result.to_numpy()
+            with self.assertRaisesRegex(sqlite3.ProgrammingError, "read already"):
+                result.fetchall()
+            # Nothing reads any more.
+            con.execute("DROP TABLE t")
+
     def test_batches_of_long_values_are_short(self):
         pa = self.library("pyarrow")
         con = self.filled(100)
