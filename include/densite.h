@@ -177,7 +177,8 @@ int64_t densite_columns_types(int64_t handle, int32_t column);
 int64_t densite_columns_last_row(int64_t handle);
 int densite_columns_last_value(int64_t handle, int32_t column, char **value);
 
-/* Called every 65,536 rows that a statement reads, on its thread; another answer than 0 ends the statement with SQLITE_INTERRUPT. */
+/* Called every 65,536 rows that a statement reads, on its thread; another answer than 0 ends the statement with SQLITE_ABORT. A transaction
+** that is open goes on, and may have rows that the statement inserted before: a savepoint undoes them. */
 typedef int (*densite_rows)(void *context, uint64_t rows);
 int densite_columns_progress(int64_t handle, densite_rows progress, void *context);
 

@@ -7,8 +7,9 @@ Leases are rows of the file: a coordinator that starts again knows them.
 from __future__ import annotations
 
 import sqlite3
-import time
 from typing import List, NamedTuple, Optional, Tuple
+
+from . import clock
 
 Pair = Tuple[int, int]
 
@@ -55,7 +56,7 @@ INSERT INTO worker(name, first, last) VALUES (:worker, :now, :now) ON CONFLICT (
 def take(con: sqlite3.Connection, worker: str, seconds: float) -> "Lease | Nothing":
     """Hands out a batch to `worker` for so many seconds. What is there of its results already is not handed out again."""
     while True:
-        now = time.time()
+        now = clock.now()
         con.execute("BEGIN IMMEDIATE")
         con.execute(_SEEN, {"worker": worker, "now": now})
         con.execute("UPDATE work SET started = ? WHERE started IS NULL", (now,))
@@ -90,7 +91,7 @@ def renew(con: sqlite3.Connection, lease: Tuple[int, int], worker: str, seconds:
         None, or a sentence that says why the lease is no longer one.
     """
     batch, tries = lease
-    now = time.time()
+    now = clock.now()
     con.execute("BEGIN IMMEDIATE")
     renewed = con.execute(
         "UPDATE batch SET expires = ? WHERE id = ? AND tries = ? AND worker = ? AND done IS NULL", (now + seconds, batch, tries, worker)
@@ -125,7 +126,7 @@ def note_if_done(con: sqlite3.Connection, batch: int, worker: Optional[str]) -> 
     """
     if missing(con, batch):
         return False
-    now = time.time()
+    now = clock.now()
     con.execute("BEGIN IMMEDIATE")
     noted = con.execute("UPDATE batch SET done = ? WHERE id = ? AND done IS NULL RETURNING pairs", (now, batch)).fetchall()
     for (pairs,) in noted:

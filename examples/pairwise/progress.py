@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import sqlite3
-import time
 from dataclasses import asdict, dataclass
 from typing import Any, Dict, List, Optional
+
+from . import clock
 
 #: The rate is that of the last so many seconds.
 RATE_SECONDS = 10.0
@@ -66,7 +67,7 @@ def progress(con: sqlite3.Connection, path: str) -> Progress:
     """Looks how far the work is, as one state of the file at `path`."""
     con.execute("BEGIN")
     try:
-        now = time.time()
+        now = clock.now()
         samples, pairs, done_pairs, started = con.execute("SELECT samples, pairs, done_pairs, started FROM work").fetchone()
         (batches,) = con.execute("SELECT coalesce(max(id), 0) FROM batch").fetchone()
         (open_batches,) = con.execute("SELECT count(*) FROM batch WHERE done IS NULL").fetchone()

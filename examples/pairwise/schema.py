@@ -16,9 +16,9 @@ What goes out and what comes in are kept apart, because they have different need
 from __future__ import annotations
 
 import sqlite3
-import time
 from typing import NamedTuple
 
+from . import clock
 from .series import generate, packed
 
 #: The number in ``PRAGMA user_version`` of a file of pairs.
@@ -104,7 +104,7 @@ def create(con: sqlite3.Connection, settings: Settings) -> None:
     con.executescript(f"BEGIN IMMEDIATE; {_TABLES} PRAGMA user_version = {VERSION};")
     con.execute(
         "INSERT INTO work(id, seed, length, window, batch_pairs, made) VALUES (1, ?, ?, ?, ?, ?)",
-        (settings.seed, settings.length, settings.window, settings.batch_pairs, time.time()),
+        (settings.seed, settings.length, settings.window, settings.batch_pairs, clock.now()),
     )
     con.execute("COMMIT")
 

@@ -10,6 +10,7 @@ from typing import Iterator
 
 import densite
 
+from . import clock
 from .errors import Failed
 from .schema import VERSION
 
@@ -34,6 +35,7 @@ def connect(path: str, lock_seconds: float = LOCK_SECONDS) -> sqlite3.Connection
         (version,) = con.execute("PRAGMA user_version").fetchone()
         if version != VERSION or con.execute("SELECT 1 FROM sqlite_schema WHERE name = 'work'").fetchone() is None:
             raise Failed(f"{path} is a database, but not one that `python3 -m pairwise init` has made; give it another")
+        clock.catch_up(con)
         con.execute("PRAGMA synchronous = NORMAL")
         con.execute("CREATE VIRTUAL TABLE temp.result_in USING densite_ingest(result, on_conflict=ignore)")
     except BaseException:

@@ -46,7 +46,9 @@ def attach(sqlite_module: Optional[ModuleType] = None) -> None:
     """
     if sqlite_module is None:
         import sqlite3 as sqlite_module  # noqa: PLC0415: it may never be needed
-    name = sqlite_module.__name__
+    name = getattr(sqlite_module, "__name__", None)
+    if not isinstance(name, str) or not callable(getattr(sqlite_module, "connect", getattr(sqlite_module, "Connection", None))):
+        raise _not_supported(sqlite_module, f"{sqlite_module!r} is no module of a driver for SQLite; {_WORKS}")
     with _lock:
         if name in _attached:
             return
@@ -164,5 +166,7 @@ def _where(module: ModuleType) -> str:
 def _not_supported(module: ModuleType, message: str) -> Exception:
     import sqlite3  # noqa: PLC0415
 
-    error = getattr(module, "NotSupportedError", sqlite3.NotSupportedError)
+    error = getattr(module, "NotSupportedError", None)
+    if not isinstance(error, type) or not issubclass(error, Exception):
+        error = sqlite3.NotSupportedError
     return error(message)

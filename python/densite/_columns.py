@@ -10,7 +10,7 @@ import ctypes
 from array import array
 from ctypes import byref, c_void_p
 from itertools import accumulate, chain, islice
-from typing import Any, Iterable, Iterator, List, Optional, Sequence, Tuple
+from typing import Any, Iterable, Iterator, List, Optional, Sequence, Tuple, Union
 
 from . import _native
 
@@ -58,7 +58,7 @@ class Set:
         """The types of a column's values, added up: 1 integer, 2 floating point, 4 text, 8 blob."""
         return _native.number(_native.library().densite_columns_types(self.handle, column))
 
-    def progress(self, told: Optional[_native.Listener]) -> None:
+    def progress(self, told: Union[_native.Listener, _native.Watch, None]) -> None:
         """Has a listener told of rows while statements read the set; it is kept as long. None for nothing."""
         call, context = (told.rows, told.context) if told else (_native.Rows(), None)
         _native.done(_native.library().densite_columns_progress(self.handle, call, context))
@@ -100,34 +100,57 @@ def sets(data: Any, names: Optional[Sequence[str]], errors: Any, copy: bool = Fa
         copy: the sets must not need the caller's memory.
         whole: all in one set.
     """
+    if hasattr(data, "reset_index") and hasattr(data, "iloc") and hasattr(data, "columns"):
+        data = _with_index(data)
     stream = getattr(data, "__arrow_c_stream__", None)
     if stream is not None:
         try:
             capsule = stream()
-        except ImportError:
-            # pandas without pyarrow.
+        except Exception:  # noqa: BLE001: whatever it is, columns by themselves may do
+            # pandas without pyarrow, or with a column of several types.
+            if not _has_columns(data):
+                raise
             capsule = None
         if capsule is not None:
             return _from_stream(capsule, errors, whole)
     one = getattr(data, "__arrow_c_array__", None)
     if one is not None:
         return _from_array(one(), errors)
-    if hasattr(data, "keys") and hasattr(data, "__getitem__"):
+    if _has_columns(data):
         return _from_columns([(str(name), data[name]) for name in data.keys()], errors, copy)  # noqa: SIM118: frames too
     fields = getattr(getattr(data, "dtype", None), "names", None)
     if fields:
         return _from_columns([(name, data[name]) for name in fields], errors, copy)
-    if isinstance(data, (str, bytes, bytearray)) or not hasattr(data, "__iter__"):
+    if isinstance(data, (str, bytes, bytearray)) or not hasattr(data, "__iter__") or getattr(data, "shape", None) == ():
         raise errors.ProgrammingError(
             f"data of type {type(data).__name__} is neither columns nor rows; hand over a data frame, Arrow data, a dict of columns or an iterable of rows"
         )
     return _from_rows(data, names, errors, copy, whole)
 
 
-def _pointer(capsule: Any, name: bytes) -> int:
+def _with_index(frame: Any) -> Any:
+    """A frame of pandas' whose index is in columns, where it has a name. By itself pandas hands over an index, or a column of its own for one without a
+    name, or, of numbers that happen to follow each other, nothing."""
+    names = list(frame.index.names)
+    unnamed = [level for level, name in enumerate(names) if name is None or name in frame.columns]
+    if unnamed:
+        frame = frame.reset_index(level=unnamed, drop=True)
+    return frame.reset_index() if len(unnamed) < len(names) else frame
+
+
+def _has_columns(data: Any) -> bool:
+    return hasattr(data, "keys") and hasattr(data, "__getitem__")
+
+
+def _pointer(capsule: Any, name: bytes, errors: Any) -> int:
     get = ctypes.pythonapi.PyCapsule_GetPointer
     get.restype, get.argtypes = c_void_p, (ctypes.py_object, ctypes.c_char_p)
-    pointer = get(capsule, name)
+    try:
+        pointer = get(capsule, name)
+    except ValueError:
+        raise errors.ProgrammingError(
+            f"the data hands over {type(capsule).__name__} instead of a capsule named {name.decode()}; it breaks the Arrow PyCapsule interface"
+        ) from None
     assert isinstance(pointer, int)
     return pointer
 
@@ -144,7 +167,7 @@ def _names_of(handle: int) -> List[str]:
 
 def _from_stream(capsule: Any, errors: Any, whole: bool) -> Iterator[Set]:
     lib = _native.library()
-    handle = _native.number(lib.densite_columns_from_stream(_pointer(capsule, b"arrow_array_stream")), errors)
+    handle = _native.number(lib.densite_columns_from_stream(_pointer(capsule, b"arrow_array_stream", errors)), errors)
     # Its batches own their memory, and tell the rows' numbers themselves.
     found = Set(handle, _names_of(handle), 0, None)
     try:
@@ -157,9 +180,12 @@ def _from_stream(capsule: Any, errors: Any, whole: bool) -> Iterator[Set]:
 
 
 def _from_array(capsules: Tuple[Any, Any], errors: Any) -> Iterator[Set]:
-    schema, batch = capsules
+    try:
+        schema, batch = capsules
+    except (TypeError, ValueError):
+        raise errors.ProgrammingError(f"the data hands over {type(capsules).__name__} instead of two capsules, of a schema and an array") from None
     lib = _native.library()
-    pointers = _pointer(schema, b"arrow_schema"), _pointer(batch, b"arrow_array")
+    pointers = _pointer(schema, b"arrow_schema", errors), _pointer(batch, b"arrow_array", errors)
     handle = _native.number(lib.densite_columns_from_array(*pointers), errors)
     found = Set(handle, _names_of(handle), 0, None)
     try:
@@ -183,7 +209,9 @@ def _from_columns(columns: Iterable[Tuple[str, Any]], errors: Any, copy: bool, f
                 column.type |= _COPY
             else:
                 keep.append(kept)
-            _native.done(lib.densite_columns_add(found.handle, name.encode(), byref(column)), errors)
+            # The table has no column whose name UTF-8 cannot hold, and says so.
+            told = name.encode("utf-8", "replace").replace(b"\0", b"?")
+            _native.done(lib.densite_columns_add(found.handle, told, byref(column)), errors)
         yield found
     finally:
         found.release()
@@ -209,6 +237,8 @@ def _turned(rows: List[Any], names: Optional[Sequence[str]], errors: Any, first:
         return [(name, ()) for name in names or ()]
     if hasattr(rows[0], "keys"):
         keys = list(rows[0].keys())
+        if not keys:
+            raise errors.ProgrammingError(f"row {first} has no columns; a row that is all defaults has one of them, with its default or None")
         turned: List[Tuple[str, Any]] = []
         for key in keys:
             try:
@@ -258,7 +288,10 @@ def _column(name: str, values: Any, errors: Any, first: int) -> Tuple[_native.Co
             return found
         for method in ("to_pylist", "to_list", "tolist"):
             if hasattr(values, method):
-                values = getattr(values, method)()
+                try:
+                    values = getattr(values, method)()
+                except NotImplementedError as error:
+                    raise errors.ProgrammingError(f"column {name}: {error}; hand over a NumPy array of it, or a list") from None
                 break
         else:
             values = list(values)

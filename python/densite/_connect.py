@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import os
 import sqlite3
 from typing import Any, Optional, Tuple, Union
@@ -35,10 +36,27 @@ def connect(
     Raises:
         sqlite3.OperationalError: it cannot be opened; a parameter is out of range, and which.
         sqlite3.NotSupportedError: see :func:`densite.attach`.
+        TypeError, ValueError: a parameter is no whole number; the path is none, or has a NUL.
     """
     attach()
     name, uri = location(database, uri, level, threads, decoded_cache)
     return sqlite3.connect(name, *args, uri=uri, **kwargs)
+
+
+def whole(name: str, value: Any) -> int:
+    """A setting's number."""
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise TypeError(f"{name} is {value!r}; it is a whole number") from None
+
+
+def path_bytes(path: _Path) -> bytes:
+    """A path as the library takes it, whose texts end at a NUL: without this it would be another file's."""
+    raw = os.fsencode(path)
+    if b"\0" in raw:
+        raise ValueError(f"{path!r} has a NUL, which no path has")
+    return raw
 
 
 def location(
@@ -46,7 +64,7 @@ def location(
 ) -> Tuple[Union[str, bytes], bool]:
     """What a driver is given to open a database through Densite, and whether that is a URI. Arguments as for :func:`connect`; the VFS must be attached."""
     settings = {"level": level, "threads": threads, "decoded_cache": decoded_cache}
-    given = "".join(f"&{name}={int(value)}" for name, value in settings.items() if value is not None)
+    given = "".join(f"&{name}={whole(name, value)}" for name, value in settings.items() if value is not None)
     if uri:
         name = os.fsdecode(database)
         if name.startswith("file:"):
@@ -62,6 +80,6 @@ def location(
     from urllib.parse import quote  # noqa: PLC0415: imported only where it is needed
 
     # An absolute path needs two more slashes, or what follows the first two would be a host.
-    raw = os.fsencode(path)
+    raw = path_bytes(path)
     start = "file://" if raw.startswith(b"/") else "file:"
     return f"{start}{quote(raw)}?vfs=densite{given}", True

@@ -9,10 +9,14 @@ from typing import Any, Callable, Dict, Optional, Union
 
 from . import _native
 from ._attach import attach
+from ._connect import path_bytes, whole
 
 _Path = Union[str, bytes, "os.PathLike[str]", "os.PathLike[bytes]"]
 #: Told the phase, what is done of it and how much there is in all (both in bytes; 0 where that is not known).
 Progress = Callable[[str, int, int], Any]
+
+
+_PAGE_SIZES = {1 << n for n in range(9, 17)}
 
 
 def _host() -> int:
@@ -29,15 +33,19 @@ def _host() -> int:
 def _options(level: Optional[int], threads: Optional[int], page_size: Optional[int], archive: bool, timeout: Optional[float]) -> _native.Options:
     options = _native.Options()
     _native.library().densite_options_init(byref(options))
-    if level is not None:
-        options.level = level
-    if threads is not None:
-        options.threads = threads
-    if page_size is not None:
-        options.page_size = page_size
+    for name, value, least in (("level", level, -(2**31)), ("threads", threads, 0), ("page_size", page_size, 1)):
+        if value is not None:
+            if not least <= whole(name, value) < 2**31:
+                raise sqlite3.ProgrammingError(f"{name}={value} is out of range")
+            setattr(options, name, value)
+    if page_size is not None and page_size not in _PAGE_SIZES:
+        raise sqlite3.ProgrammingError(f"page_size={page_size}; SQLite's are powers of two from 512 to 65536")
     options.archive = int(archive)
     if timeout is not None:
-        options.wait_ms = int(timeout * 1000)
+        # NaN is more than nothing as little as it is less.
+        if not timeout >= 0:
+            raise sqlite3.ProgrammingError(f"timeout={timeout}: it is a time in seconds, 0 or more")
+        options.wait_ms = int(min(timeout, 1e9) * 1000)
     return options
 
 
@@ -93,10 +101,11 @@ def compress(
     Raises:
         sqlite3.OperationalError: locked, no space, no such file, it exists; ``kind`` and ``code`` (the command's exit code) say which.
         sqlite3.DatabaseError: damaged, or no database.
+        sqlite3.ProgrammingError: a setting is out of range. TypeError, ValueError: it is no number; a path is none, or has a NUL.
         Whatever it is, `src` holds what it held.
     """
     options = _options(level, threads, page_size, archive, timeout)
-    return _run(progress, "densite_compress", os.fsencode(src), None if dst is None else os.fsencode(dst), byref(options))
+    return _run(progress, "densite_compress", path_bytes(src), None if dst is None else path_bytes(dst), byref(options))
 
 
 def decompress(
@@ -109,7 +118,7 @@ def decompress(
 ) -> Dict[str, Any]:
     """Turns a Densite file into a plain SQLite database; arguments, result and errors as :func:`compress`."""
     options = _options(None, threads, None, False, timeout)
-    return _run(progress, "densite_decompress", os.fsencode(src), None if dst is None else os.fsencode(dst), byref(options))
+    return _run(progress, "densite_decompress", path_bytes(src), None if dst is None else path_bytes(dst), byref(options))
 
 
 def vacuum(
@@ -134,7 +143,7 @@ def vacuum(
         as :func:`compress`; whatever it is, the database holds what it held.
     """
     options = _options(level, threads, None, False, timeout)
-    return _run(progress, "densite_vacuum", os.fsencode(path), byref(options))
+    return _run(progress, "densite_vacuum", path_bytes(path), byref(options))
 
 
 def check(path: _Path, *, progress: Optional[Progress] = None) -> Dict[str, Any]:
@@ -147,7 +156,7 @@ def check(path: _Path, *, progress: Optional[Progress] = None) -> Dict[str, Any]
     Raises:
         as :func:`compress`, for what keeps it from being checked at all.
     """
-    return _run(progress, "densite_check", os.fsencode(path))
+    return _run(progress, "densite_check", path_bytes(path))
 
 
 def info(path: _Path) -> Dict[str, Any]:
@@ -156,6 +165,6 @@ def info(path: _Path) -> Dict[str, Any]:
     Raises:
         as :func:`compress`.
     """
-    return _run(None, "densite_info", os.fsencode(path))
+    return _run(None, "densite_info", path_bytes(path))
 
 

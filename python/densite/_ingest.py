@@ -6,6 +6,7 @@ import re
 import time
 from typing import Any, Dict, List, NamedTuple, Optional
 
+from ._aside import may_be_shared
 from ._log import alone, coded, failure, plain, with_log
 from ._columns import sets
 from ._insert import _described, _insert_part, cursor_of, module_of, quoted
@@ -94,8 +95,9 @@ class Ingest:
             self._cursor.execute("BEGIN")
             try:
                 read = 0
+                shared = may_be_shared(self._con, self._module)
                 for part in sets(data, self._target.columns, self._module):
-                    _insert_part(self._cursor, "temp", self._target, part, "abort", False, read, None, self._module)
+                    _insert_part(self._cursor, "temp", self._target, part, "abort", False, read, None, shared, self._module)
                     read += part.rows
                 self._cursor.execute("COMMIT")
             except BaseException:

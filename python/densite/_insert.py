@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 import sys
+from functools import partial
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 
-from . import _native
+from . import _aside, _native
 from ._attach import attach
 from ._columns import Set, sets
 from ._log import plain
@@ -38,6 +39,8 @@ class _Table(NamedTuple):
     #: Whether the order of rows means nothing for the result but for which row is in the way of another with the same key.
     any_order: bool
     has_triggers: bool
+    #: Whether SQLite, which looks at foreign keys when a statement ends, may find a row's parent among rows of the same statement that come later.
+    needs_all: bool
 
 
 def _stable(declared: str, is_strict: bool, collation: str) -> Tuple[int, ...]:
@@ -69,23 +72,29 @@ def folded(name: str) -> str:
     return name.lower() if name.isascii() else "".join(letter.lower() if letter.isascii() else letter for letter in name)
 
 
+#: What a driver's module has for us.
+_ERRORS = ("Error", "DatabaseError", "DataError", "IntegrityError", "InterfaceError", "InternalError", "NotSupportedError", "OperationalError", "ProgrammingError")
+
+
 def module_of(con: Any) -> Any:
     """The driver's module: sqlite3, pysqlite3 or what a connection's class comes from."""
-    for kind in type(con).__mro__:
-        name = kind.__module__.partition(".")[0]
-        if name in ("sqlite3", "_sqlite3"):
-            import sqlite3  # noqa: PLC0415
-
-            return sqlite3
-        module = sys.modules.get(name)
-        if module is not None and hasattr(module, "connect") and hasattr(module, "DataError"):
-            return module
     import sqlite3  # noqa: PLC0415
 
-    raise sqlite3.NotSupportedError(
-        f"a connection of type {type(con).__module__}.{type(con).__qualname__} is none of a driver that densite knows; "
-        "use one of sqlite3 or pysqlite3, from densite.connect or after densite.attach"
-    )
+    # First: the module of a class that is made from sqlite3's may have names like a driver's.
+    if isinstance(con, sqlite3.Connection):
+        return sqlite3
+    for kind in type(con).__mro__:
+        module = sys.modules.get(kind.__module__.partition(".")[0])
+        connection = getattr(module, "Connection", None)
+        if isinstance(connection, type) and isinstance(con, connection) and all(map(partial(_has_error, module), _ERRORS)):
+            return module
+    hint = "give its connection" if isinstance(con, sqlite3.Cursor) else "use one of sqlite3 or pysqlite3, from densite.connect or after densite.attach"
+    raise sqlite3.NotSupportedError(f"a connection of type {type(con).__module__}.{type(con).__qualname__} is none of a driver that densite knows; {hint}")
+
+
+def _has_error(module: Any, name: str) -> bool:
+    found = getattr(module, name, None)
+    return isinstance(found, type) and issubclass(found, Exception)
 
 
 def cursor_of(con: Any, module: Any) -> Any:
@@ -149,8 +158,11 @@ def _described(cursor: Any, schema: str, table: str, module: Any) -> _Table:
     # An INTEGER PRIMARY KEY is unique without an index.
     rules = len([name for name, is_unique, _, _ in indexes if is_unique]) + (1 if alias and not primary else 0)
     # A row that is replaced may take others of the table with it.
-    refers_to_itself = ask('SELECT 1 FROM pragma_foreign_key_list(?, ?) WHERE "table" = ? COLLATE NOCASE', table, schema, table)
-    return _Table(table, columns, key, rules <= 1 and not triggers and not refers_to_itself, bool(triggers))
+    parents = [folded(parent) for (parent,) in ask('SELECT "table" FROM pragma_foreign_key_list(?, ?)', table, schema)]
+    refers_to_itself = folded(table) in parents
+    # A trigger may add the parent.
+    needs_all = bool(refers_to_itself or (parents and triggers)) and bool(ask("PRAGMA foreign_keys")[0][0])
+    return _Table(table, columns, key, rules <= 1 and not triggers and not refers_to_itself, bool(triggers), needs_all)
 
 
 def insert(
@@ -171,7 +183,7 @@ def insert(
 
             - what has ``__arrow_c_stream__`` or ``__arrow_c_array__``: pyarrow, polars, pandas (with pyarrow), duckdb;
             - a dict of columns by name, all of shape (n,): NumPy arrays and what else has a buffer, not copied if they are contiguous;
-              sequences of Python values; a structured array; a pandas frame without pyarrow;
+              sequences of Python values; a structured array; a pandas frame without pyarrow. Of pandas' index only what has a name is a column;
             - an iterable of rows: tuples or lists with a value for each column of the table, in its order; or dicts.
 
             Columns that are not given get their defaults. Integers, floating point (NaN becomes NULL), text, bytes, booleans (0 and 1), None.
@@ -187,7 +199,10 @@ def insert(
     Rows are sorted by the table's primary key first (or its first unique index), where that cannot change the result: equal keys keep their order, and
     with ``ignore`` or ``replace`` nothing is sorted for a table with triggers, several unique keys or a reference to itself, nor where keys that differ
     may be equal in the table (numbers and text in a column, text in one of numbers, a collation of your own). An Arrow stream is read 4 million rows at a
-    time, an iterator 262,144; each such part is sorted by itself.
+    time, an iterator 262,144; each such part is sorted by itself. All of it is one part where the table refers to itself, or has foreign keys and triggers,
+    and foreign_keys is on: a row's parent may come later.
+
+    On a connection that other threads may use the statement runs on a thread of its own; `progress` is called on the caller's.
 
     All rows go in within one transaction: the caller's, if one is open (a savepoint undoes them if they fail), otherwise one that is committed at the end.
 
@@ -218,8 +233,9 @@ def insert(
         # Within, for Ctrl-C may come between it and whatever follows.
         cursor.execute(begin)
         begun = True
-        for part in sets(data, target.columns, module):
-            inserted += _insert_part(cursor, schema, target, part, how, sort, read, progress, module)
+        shared = _aside.may_be_shared(con, module)
+        for part in sets(data, target.columns, module, whole=target.needs_all):
+            inserted += _insert_part(cursor, schema, target, part, how, sort, read, progress, shared, module)
             read += part.rows
         cursor.execute("COMMIT" if own else "RELEASE densite_insert")
     except BaseException:
@@ -237,13 +253,14 @@ def insert(
 
 
 def _insert_part(
-    cursor: Any, schema: str, target: _Table, part: Set, how: str, sort: bool, before: int, progress: Optional[Progress], module: Any
+    cursor: Any, schema: str, target: _Table, part: Set, how: str, sort: bool, before: int, progress: Optional[Progress], shared: bool, module: Any
 ) -> int:
     known = set(map(folded, target.columns))
+    places = {folded(name): place for place, name in enumerate(part.names)}
     unknown = [name for name in part.names if folded(name) not in known]
     if unknown:
-        raise module.OperationalError(f"table {target.name} has no column {unknown[0]}; its columns are {', '.join(target.columns)}")
-    places = {folded(name): place for place, name in enumerate(part.names)}
+        shown = unknown[0] if unknown[0].isprintable() and unknown[0] else repr(unknown[0])
+        raise module.OperationalError(f"table {target.name} has no column {shown}; its columns are {', '.join(target.columns)}")
     if len(places) < len(part.names):
         raise module.ProgrammingError(f"the data has a column twice: {', '.join(part.names)}")
     if not part.names:
@@ -256,24 +273,27 @@ def _insert_part(
                 break
             keys.append((place, flags))
         part.sort(keys)
-    def tell(told: _native.Told) -> None:
-        if progress is not None:
-            progress(before + told.done)
-
-    # Always there: only while Python code runs does Python see Ctrl-C.
-    listener = _native.Listener(tell)
-    part.progress(listener)
     names = ", ".join(map(quoted, part.names))
     values = ", ".join(f"c{i}" for i in range(len(part.names)))
     # Nothing stays of a statement that fails, so "fail" would only leave rows to be undone.
     word = "ABORT" if how == "fail" else how.upper()
     sql = f"INSERT OR {word} INTO {quoted(schema)}.{quoted(target.name)} ({names}) SELECT {values} FROM {part.function}(?)"
+    tell = None if progress is None else lambda rows: progress(before + rows)
     try:
-        cursor.execute(sql, (part.handle,))
+        (_aside.run if shared else _run)(lambda: cursor.execute(sql, (part.handle,)), part, tell)
         return int(cursor.rowcount)
     except (module.IntegrityError, module.DataError) as error:
         raise _with_row(error, cursor, schema, target, part, places, module) from None
-    except module.OperationalError:
+
+
+def _run(execute: Callable[[], Any], part: Set, tell: Optional[Progress]) -> None:
+    """Runs a statement that reads a set, as :func:`_aside.run` does, on this thread alone."""
+    # Always there: only while Python code runs does Python see Ctrl-C.
+    listener = _native.Listener(lambda told: tell(told.done) if tell is not None else None)
+    part.progress(listener)
+    try:
+        execute()
+    except BaseException:
         if listener.raised:
             raise listener.raised[0] from None
         raise

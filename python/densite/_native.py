@@ -88,7 +88,7 @@ _library: Optional[ctypes.CDLL] = None
 
 
 class Told(ctypes.Structure):
-    """What a callback is told: `done` rows, or `done` bytes of `total` in a phase, or a message."""
+    """What a callback is told: `done` rows, or `done` bytes of `total` in a phase, or a message. Without one, `done` is looked at, and `stop` ends it."""
 
     _fields_ = [
         ("call", ctypes.CFUNCTYPE(c_int, c_void_p)),
@@ -96,7 +96,29 @@ class Told(ctypes.Structure):
         ("done", c_uint64),
         ("total", c_uint64),
         ("message", c_char_p),
+        ("stop", c_int),
     ]
+
+
+class Watch:
+    """How far a statement is, for another thread to look at: nothing of Python's is called."""
+
+    def __init__(self) -> None:
+        self._told = Told()
+        self.context = ctypes.addressof(self._told)
+
+    @property
+    def rows(self) -> Any:
+        """A densite_rows for `context`."""
+        return Rows(("densite_capsule_rows", library()))
+
+    @property
+    def rows_read(self) -> int:
+        return int(self._told.done)
+
+    def stop(self) -> None:
+        """Ends the statement within 65,536 rows."""
+        self._told.stop = 1
 
 
 class Listener:

@@ -36,12 +36,14 @@ class Result:
 
     def __init__(self, con: Any, sql: str, parameters: Any, keys: Any, columns: Optional[Sequence[str]]) -> None:
         self._module = module_of(con)
+        if not isinstance(sql, str):
+            raise self._module.ProgrammingError(f"sql is of type {type(sql).__name__}; it is the text of a statement")
         self._process = os.getpid()
         self._query = 0
         self._rows: Optional[Any] = None
         self._cursor = cursor_of(con, self._module)
         self._query = _native.library().densite_query_new()
-        self._sql, self._parameters = sql, parameters
+        self._sql = sql
         kept = None
         try:
             if keys is not None:
@@ -52,14 +54,10 @@ class Result:
                 kept.sort([(i, 0) for i in range(len(kept.names))])
                 self._sql = _with_keys(sql, kept)
             named = hasattr(parameters, "keys")
-            values = [part for name in parameters.keys() for part in (name, parameters[name])] if named else list(parameters)
-            marks = ", ".join("?" * (3 + len(values)))
-            try:
-                self._cursor.execute(f"SELECT densite_query({marks})", (self._query, self._sql, int(named), *values)).fetchall()
-            except self._module.OperationalError as error:
-                if kept is not None and "no such column" in str(error):
-                    raise type(error)(f"{error}; keys has the columns {', '.join(kept.names)}") from None
-                raise
+            values = _values(parameters, self._module)
+            # Kept for a reader of tuples; what was an iterator is at its end now.
+            self._parameters = parameters if named else values
+            self._compile(values, named, kept)
             if kept is not None:
                 kept.hand_over(self._query)
         except BaseException:
@@ -67,6 +65,19 @@ class Result:
                 kept.release()
             self.close()
             raise
+
+    def _compile(self, values: List[Any], named: bool, kept: Optional[Set]) -> None:
+        marks = ", ".join("?" * (3 + len(values)))
+        try:
+            self._cursor.execute(f"SELECT densite_query({marks})", (self._query, self._sql, int(named), *values)).fetchall()
+        except self._module.OperationalError as error:
+            if kept is not None and "no such column" in str(error):
+                raise type(error)(f"{error}; keys has the columns {', '.join(kept.names)}") from None
+            raise
+        except (self._module.InterfaceError, self._module.ProgrammingError) as error:
+            # Of a call that the library refuses, drivers make one or the other, by their version; and they count parameters of ours.
+            where = _unbound(self._cursor, values, named, self._module)
+            raise self._module.ProgrammingError(where or str(error)) from None
 
     def _check_process(self) -> None:
         if self._process != os.getpid():
@@ -166,6 +177,32 @@ class Result:
             pass
 
 
+def _values(parameters: Any, module: Any) -> List[Any]:
+    """Parameters as values in turn; those with names with their names before them."""
+    if hasattr(parameters, "keys") and hasattr(parameters, "__getitem__"):
+        names = list(parameters.keys())
+        odd = next((name for name in names if not isinstance(name, str)), None)
+        if odd is not None:
+            raise module.ProgrammingError(f"a parameter's name is {odd!r}, which is no text; give parameters of ? as a tuple")
+        return [part for name in names for part in (name, parameters[name])]
+    # A text is a sequence of letters, and hardly meant as such.
+    if isinstance(parameters, (str, bytes, bytearray)) or not hasattr(parameters, "__iter__"):
+        raise module.ProgrammingError(f"parameters are of type {type(parameters).__name__}; give a tuple, as (value,), or a dict by name")
+    return list(parameters)
+
+
+def _unbound(cursor: Any, values: List[Any], named: bool, module: Any) -> Optional[str]:
+    """Which parameter the driver cannot hand over, in words; None if it can all of them."""
+    step = 2 if named else 1
+    for i in range(step - 1, len(values), step):
+        try:
+            cursor.execute("SELECT ?", (values[i],)).fetchall()
+        except module.Error:
+            which = f":{values[i - 1]}" if named else str(i + 1)
+            return f"parameter {which} is of type {type(values[i]).__name__}, which is none that SQLite stores; convert it, to text for example"
+    return None
+
+
 def _with_keys(sql: str, kept: Set) -> str:
     """The statement with a table `keys` in front of its own tables."""
     columns = ", ".join(map(quoted, kept.names))
@@ -194,7 +231,9 @@ def query(con: Any, sql: str, parameters: Any = (), *, keys: Any = None, columns
     Raises:
         sqlite3.OperationalError: SQLite's, at once for a statement that does not compile: no such table or column (and which columns keys has).
         sqlite3.DataError: a key that SQLite cannot store; names column, row and value.
-        sqlite3.ProgrammingError: the connection is closed; keys of no shape that is known.
+        sqlite3.ProgrammingError: the statement changes the database, answers no rows (run it with the connection's own execute), or is more than one or
+            none; parameters that are too few, too many, or of a type that SQLite does not store; keys of no shape that is known; the connection is
+            closed.
         sqlite3.NotSupportedError: as :func:`densite.insert`.
     """
     return Result(con, sql, parameters, keys, columns)

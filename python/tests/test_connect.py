@@ -4,6 +4,7 @@ import os
 import sqlite3
 import subprocess
 import sys
+import types
 import unittest
 
 import densite
@@ -101,6 +102,20 @@ class Connect(Files):
         with self.assertRaises(sqlite3.OperationalError):
             densite.connect(self.dir / "nowhere" / "a.db")
 
+    def test_a_path_with_a_nul_is_not_that_of_another_file(self):
+        densite.connect(self.dir / "a").execute("CREATE TABLE t(a)").connection.close()
+        for path in (f"{self.dir}/a\0b", f"{self.dir}/a\0b".encode()):
+            for call in (densite.connect, densite.info, densite.check, densite.vacuum, densite.decompress, lambda path: densite.compress(self.dir / "a", path)):
+                with self.subTest((path, call)), self.assertRaisesRegex(ValueError, "has a NUL"):
+                    call(path)
+        self.assertEqual((os.listdir(self.dir), self.magic(self.dir / "a")), (["a"], MAGIC))
+
+    def test_settings_that_are_no_whole_numbers(self):
+        for settings in ({"level": "9"}, {"level": 3.5}, {"threads": None, "decoded_cache": 1e3}):
+            name = list(settings)[-1]
+            with self.subTest(settings), self.assertRaisesRegex(TypeError, f"{name} is .*; it is a whole number"):
+                densite.connect(self.dir / "a", **settings)
+
     def test_another_process_reads_what_was_written(self):
         path = self.dir / "p.db"
         con = densite.connect(path)
@@ -149,6 +164,11 @@ class Attach(Files):
         )
         run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
         self.assertRegex(run.stdout, "the SQLite of hidden .* is hidden .* pysqlite3 and apsw work")
+
+    def test_what_is_no_driver_is_named(self):
+        for odd in (5, "sqlite3", types.ModuleType("odd"), self.memory()):
+            with self.subTest(odd), self.assertRaisesRegex(sqlite3.NotSupportedError, "is no module of a driver for SQLite; the sqlite3 module"):
+                densite.attach(odd)
 
     def test_importing_is_cheap(self):
         program = "import sys; before = set(sys.modules); import densite; print(*sorted(set(sys.modules) - before))"

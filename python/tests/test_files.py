@@ -87,6 +87,19 @@ class Verbs(Files):
             self.assertIs(type(raised.exception), error)
             self.assertEqual((raised.exception.kind, raised.exception.code), (kind, code))
 
+    def test_settings_out_of_range(self):
+        path = self.dir / "a.db"
+        con = sqlite3.connect(path)
+        con.execute("CREATE TABLE t(a)")
+        con.close()
+        for settings in ({"level": 2**32 + 3}, {"level": 99}, {"threads": -5}, {"page_size": -1}, {"page_size": 2**32 + 4096}, {"page_size": 1000}, {"timeout": -1}, {"timeout": float("nan")}):
+            with self.subTest(settings), self.assertRaisesRegex(sqlite3.ProgrammingError, list(settings)[0].replace("_", "[- _]")):
+                densite.compress(path, **settings)
+        with self.assertRaisesRegex(TypeError, "level is '3'; it is a whole number"):
+            densite.compress(path, level="3")
+        self.assertEqual(path.read_bytes()[:6], b"SQLite")
+        densite.compress(path, timeout=float("inf"))
+
     def test_a_lock_is_told(self):
         path = self.plain()
         con = sqlite3.connect(path, isolation_level=None)

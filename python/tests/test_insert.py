@@ -5,13 +5,17 @@ import datetime
 import decimal
 import os
 import random
+import re
 import sqlite3
+import sys
 import threading
 import time
+import types
 import unittest
 import warnings
 
 import densite
+from densite import _columns
 from support import Files
 
 RESULT = "CREATE TABLE t(a INTEGER, b INTEGER, val REAL, PRIMARY KEY (a, b)) WITHOUT ROWID"
@@ -205,6 +209,25 @@ class Shapes(Files):
 
 
 class Values(Files):
+    def test_frames_of_pandas_as_they_come(self):
+        pandas = self.library("pandas")
+        self.library("pyarrow")
+        frame = pandas.DataFrame({"a": [1, 2, 3], "b": [0.5, 1.5, None]})
+        con = self.memory("CREATE TABLE t(a, b)")
+        # Rows that were picked have an index, which is no column; one with a name is.
+        densite.insert(con, "t", frame[frame.a > 1])
+        for few in ([0], [2, 0]):
+            densite.insert(con, "t", frame.set_index("a").iloc[few])
+        # Of several types, which Arrow has no column for.
+        densite.insert(con, "t", pandas.DataFrame({"a": [7, "x"], "b": [b"y", datetime.date(2024, 2, 29)]}, index=[5, 6]))
+        self.assertEqual(self.rows(con), [(2, 1.5), (3, None), (1, 0.5), (3, None), (1, 0.5), (7, b"y"), ("x", "2024-02-29")])
+        # With names, one of them a column's too; and as keys.
+        two = frame.set_index(["a", "b"], drop=False).rename_axis(["a", "c"]).assign(b=9)
+        other = self.memory("CREATE TABLE t(a, b, c)")
+        densite.insert(other, "t", two.iloc[:1])
+        self.assertEqual(self.rows(other), [(1, 9, 0.5)])
+        self.assertEqual(densite.query(con, "SELECT * FROM keys", keys=frame[["a"]][frame.a != 2]).fetchall(), [(1,), (3,)])
+
     def test_both_kinds_of_dates_of_arrow_are_dates(self):
         pa = self.library("pyarrow")
         con = self.memory("CREATE TABLE t(a, b)")
@@ -363,6 +386,29 @@ class BadInput(Files):
         self.assertEqual(self.rows(con), before)
         self.assertFalse(con.in_transaction)
 
+    def test_data_that_breaks_its_own_interface(self):
+        class Odd:
+            def __init__(self, **methods):
+                for name, answer in methods.items():
+                    setattr(self, name, lambda requested_schema=None, answer=answer: answer)
+
+        class Zero:
+            shape = ()
+
+            def __iter__(self):
+                raise TypeError("iteration over a 0-d array")
+
+        for data, words in (
+            (Odd(__arrow_c_stream__=5), "int instead of a capsule named arrow_array_stream"),
+            (Odd(__arrow_c_array__=5), "int instead of two capsules"),
+            (Odd(__arrow_c_array__=(5, 6)), "int instead of a capsule named arrow_schema"),
+            (Zero(), "type Zero is neither columns nor rows"),
+            ([{}], "row 0 has no columns"),
+        ):
+            self.refused("ProgrammingError", words, data)
+        for name in ("a\0b", "\ud800", ""):
+            self.refused("OperationalError", f"t has no column {re.escape(repr(name))}", {name: [1]})
+
     def test_columns_that_do_not_match(self):
         self.refused("OperationalError", "table t has no column d; its columns are a, b, c", {"a": [1], "b": [1.0], "d": ["x"]})
         with self.assertRaisesRegex(sqlite3.OperationalError, "no such table: u"):
@@ -423,6 +469,37 @@ class BadInput(Files):
         con = tables("CREATE TABLE t(a INTEGER PRIMARY KEY, r REFERENCES p)", "CREATE TRIGGER g AFTER INSERT ON t BEGIN SELECT 1; END")
         self.refused("IntegrityError", "row 1: .*; r is 7, which p has not as x", [(9, 1), (8, 7)], con=con)
 
+    def test_a_row_may_refer_to_one_that_comes_later_as_within_one_statement(self):
+        last = _columns.ITERATOR_ROWS + 10
+        tree = "CREATE TABLE t(a INTEGER PRIMARY KEY, up INTEGER REFERENCES t(a))"
+
+        def rows(orphan=None):
+            return ((n, orphan if n == last else last) for n in range(1, last + 1))
+
+        def tables(*statements):
+            return self.memory("PRAGMA foreign_keys = 1", *statements, "CREATE INDEX i ON t(up)")
+
+        con = tables(tree)
+        self.assertEqual(densite.insert(con, "t", rows()), last)
+        # Also one that a trigger adds, in SQLite's own statement too.
+        by_trigger = (
+            "CREATE TABLE p(a INTEGER PRIMARY KEY)",
+            "CREATE TABLE t(a INTEGER PRIMARY KEY, up INTEGER REFERENCES p(a))",
+            "CREATE TRIGGER g AFTER INSERT ON t WHEN new.up IS NULL BEGIN INSERT INTO p VALUES (new.a); END",
+        )
+        self.assertEqual(densite.insert(tables(*by_trigger), "t", rows()), last)
+        # One that comes nowhere is still named, and one that comes later in an earlier call is not there.
+        con = tables(tree)
+        with self.assertRaisesRegex(sqlite3.IntegrityError, f"row {last - 1}: FOREIGN KEY constraint failed; up is 0, which t has not as a"):
+            densite.insert(con, "t", rows(0))
+        self.assertEqual((self.rows(con), con.in_transaction), ([], False))
+        with self.assertRaisesRegex(sqlite3.IntegrityError, "row 0: FOREIGN KEY"):
+            densite.insert(con, "t", [(1, 2)])
+        # Where SQLite does not look there is nothing to be held in memory.
+        con = tables(tree)
+        con.execute("PRAGMA foreign_keys = 0")
+        self.assertEqual(densite.insert(con, "t", rows(0)), last)
+
     def test_names_and_factories_of_every_kind(self):
         for factory in (bytes, bytearray):
             con = self.memory("PRAGMA foreign_keys = ON", "CREATE TABLE p(id INTEGER PRIMARY KEY)", "CREATE TABLE t(a REFERENCES p, b UNIQUE)")
@@ -453,6 +530,25 @@ class BadInput(Files):
         for call in (lambda con: densite.insert(con, "t", [(1,)]), lambda con: densite.query(con, "SELECT 1")):
             with self.assertRaisesRegex(sqlite3.NotSupportedError, "type builtins.object .*use one of sqlite3 or pysqlite3"):
                 call(object())
+        with self.assertRaisesRegex(sqlite3.NotSupportedError, "type sqlite3.Cursor .*give its connection"):
+            densite.insert(self.memory().cursor(), "t", [(1,)])
+
+    def test_whose_exceptions_are_raised(self):
+        # A module may have names like a driver's, and a class that is made from sqlite3's.
+        module = types.ModuleType("own_database")
+        module.connect = module.DataError = None
+        self.addCleanup(sys.modules.pop, "own_database")
+        sys.modules["own_database"] = module
+        own = type("Own", (sqlite3.Connection,), {"__module__": "own_database"})
+        con = densite.connect(":memory:", factory=own)
+        self.addCleanup(con.close)
+        con.execute("CREATE TABLE t(a NOT NULL)")
+        with self.assertRaisesRegex(sqlite3.IntegrityError, "row 0: NOT NULL"):
+            densite.insert(con, "t", [(None,)])
+        none = type("None", (), {"__module__": "own_database"})()
+        for call in (lambda: densite.insert(none, "t", [(1,)]), lambda: densite.query(none, "SELECT 1"), lambda: densite.ingest(none, "t"), lambda: densite.subscribe(none, "s")):
+            with self.assertRaisesRegex(sqlite3.NotSupportedError, "type own_database.None is none of a driver"):
+                call()
 
     def test_apsw_is_told_what_works(self):
         apsw = self.library("apsw")
@@ -686,6 +782,36 @@ class Progress(Files):
             densite.insert(con, "t", [(n,) for n in range(200_000, 400_000)], progress=stop)
         self.assertFalse(con.in_transaction)
         self.assertEqual(self.rows(con, "SELECT count(*) FROM t"), [(200_000,)])
+
+    def test_what_it_stops_leaves_the_caller_s_transaction_as_it_was(self):
+        def stop(rows):
+            raise LookupError("enough")
+
+        # A plain table, and one for which SQLite reads all rows first.
+        for more in ((), ("CREATE TRIGGER g AFTER INSERT ON t BEGIN SELECT 1; END",)):
+            con = self.memory("CREATE TABLE t(a INTEGER PRIMARY KEY)", *more)
+            con.execute("INSERT INTO t VALUES (-1)")
+            for how in ("abort", "ignore", "replace", "rollback"):
+                with self.subTest((more, how)):
+                    with self.assertRaisesRegex(LookupError, "enough"):
+                        densite.insert(con, "t", {"a": array.array("q", range(200_000))}, on_conflict=how, progress=stop)
+                    self.assertEqual((self.rows(con), con.in_transaction), ([(-1,)], True))
+            con.commit()
+            self.assertEqual(self.rows(con), [(-1,)])
+
+    def test_a_source_that_raises_late_leaves_nothing(self):
+        def source():
+            yield from ((n,) for n in range(_columns.ITERATOR_ROWS + 1))
+            raise LookupError("no more")
+
+        for begun in (False, True):
+            con = self.memory("CREATE TABLE t(a INTEGER PRIMARY KEY)")
+            if begun:
+                con.execute("INSERT INTO t VALUES (-1)")
+            with self.assertRaisesRegex(LookupError, "no more"):
+                densite.insert(con, "t", source())
+            self.assertEqual((self.rows(con), con.in_transaction), ([(-1,)] * begun, begun))
+            self.assertEqual(densite.insert(con, "t", [(1,)]), 1)
 
     def test_ctrl_c_is_passed_on_and_nothing_is_inserted(self):
         con = self.memory("CREATE TABLE t(a)")

@@ -102,6 +102,24 @@ class Query(Files):
             with self.assertRaises(sqlite3.Error):
                 densite.query(con, "SELECT val FROM t WHERE b = ?1", parameters)
 
+    def test_parameters_that_do_not_fit_are_named(self):
+        con = self.filled(10)
+        cases = [
+            ("SELECT ?", (), "has 1 parameters, and 0 were given"),
+            ("SELECT :n", {"m": 1}, "has 1 parameters, and 0 of them were given by name"),
+            ("SELECT ?, ?", (1, object()), "parameter 2 is of type object"),
+            ("SELECT :m, :n", {"m": 1, "n": object()}, "parameter :n is of type object"),
+            ("SELECT ?", "5", "parameters are of type str; give a tuple"),
+            ("SELECT ?", 5, "parameters are of type int; give a tuple"),
+            ("SELECT ?", None, "parameters are of type NoneType; give a tuple"),
+            ("SELECT ?", {1: 2}, "a parameter's name is 1"),
+        ]
+        for sql, parameters, words in cases:
+            with self.subTest(parameters), self.assertRaisesRegex(sqlite3.ProgrammingError, words):
+                densite.query(con, sql, parameters)
+        # One that can be gone through only once is kept for a reader of tuples.
+        self.assertEqual(densite.query(con, "SELECT ?, ?", iter((1, "x"))).fetchall(), [(1, "x")])
+
     def test_numpy(self):
         numpy = self.library("numpy")
         con = self.memory("CREATE TABLE t(i INTEGER, r REAL, s TEXT, b BLOB, x)")
@@ -229,7 +247,10 @@ class Query(Files):
             with self.subTest(sql), self.assertRaisesRegex(error, words):
                 densite.query(con, sql, keys=keys)
         for sql, words in (("DELETE FROM t", "changes the database"), ("BEGIN", "answers no rows"), ("SELECT 1; SELECT 2", "more than one SQL statement")):
-            with self.subTest(sql), self.assertRaisesRegex(sqlite3.Error, words):
+            with self.subTest(sql), self.assertRaisesRegex(sqlite3.ProgrammingError, words):
+                densite.query(con, sql)
+        for sql in (None, b"SELECT 1"):
+            with self.subTest(sql), self.assertRaisesRegex(sqlite3.ProgrammingError, "sql is of type .*; it is the text of a statement"):
                 densite.query(con, sql)
         self.assertEqual(self.rows(con, "SELECT count(*) FROM t"), [(1000,)])
         con.close()
@@ -241,6 +262,22 @@ class Query(Files):
         con = self.filled()
         with self.assertRaisesRegex(sqlite3.Error, "integer overflow"):
             densite.query(con, "SELECT sum(9223372036854775807) OVER (), a FROM t").to_numpy()
+
+    def test_ctrl_c_while_reading(self):
+        self.library("numpy")
+        for shared in (False, True):
+            con = densite.connect(":memory:", check_same_thread=not shared)
+            self.addCleanup(con.close)
+            con.execute("CREATE TABLE t AS WITH n(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n LIMIT 1000) SELECT n FROM n")
+            began = threading.Event()
+            result = densite.query(con, "SELECT a.n + b.n FROM t a, t b, t c")
+            with self.ctrl_c(began, after=0.2):
+                began.set()
+                result.to_numpy()
+            with self.assertRaisesRegex(sqlite3.ProgrammingError, "read already"):
+                result.fetchall()
+            # Nothing reads any more.
+            con.execute("DROP TABLE t")
 
     def test_batches_of_long_values_are_short(self):
         pa = self.library("pyarrow")

@@ -281,7 +281,11 @@ impl TableCursor for Cursor {
         self.turn();
         let due = self.passed.is_multiple_of(PROGRESS_ROWS) || self.is_at_end();
         match &self.set {
-            Some(set) if due && !set.told(self.passed) => Err(Error::from(Code::INTERRUPT)),
+            // Not INTERRUPT, for which SQLite rolls back the caller's whole transaction.
+            Some(set) if due && !set.told(self.passed) => Err(Error::new(
+                Code::ABORT,
+                "stopped by the callback that is told of rows",
+            )),
             _ => Ok(()),
         }
     }

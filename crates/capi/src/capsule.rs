@@ -7,6 +7,7 @@
 use densite_bulk::arrow::ArrowArrayStream;
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 
 /// `PyCapsule_GetPointer`
 type GetPointer = unsafe extern "C" fn(*mut c_void, *const c_char) -> *mut c_void;
@@ -60,6 +61,8 @@ pub unsafe extern "C" fn densite_capsule_destroy(capsule: *mut c_void) {
 
 /// A Python callback and what it is told: its `context`. Python runs the handler of a signal (Ctrl-C) when the next of its functions begins, and what
 /// that raises is lost if the function is the callback itself. A generator that is resumed within a `try` loses nothing, but takes one argument.
+///
+/// Without a callback another thread of Python's looks at `done`, and sets `stop` to another number than 0 to end the work.
 #[repr(C)]
 pub struct Told {
     call: Option<unsafe extern "C" fn(*mut Told) -> c_int>,
@@ -67,12 +70,13 @@ pub struct Told {
     done: u64,
     total: u64,
     message: *const c_char,
+    stop: c_int,
 }
 
 /// `densite_capsule_progress`: a `densite_progress` whose context is a [`Told`].
 ///
 /// # Safety
-/// `context` is null or such a place, used by one call at a time; the strings are null or terminated.
+/// `context` is null or such a place, used by one call at a time, though `done` and `stop` by another thread too; the strings are null or terminated.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn densite_capsule_progress(
     context: *mut c_void,
@@ -88,10 +92,13 @@ pub unsafe extern "C" fn densite_capsule_progress(
     // SAFETY: as the caller vouches; no reference is held while Python looks at the place.
     unsafe {
         (*told).phase = phase;
-        (*told).done = done;
+        AtomicU64::from_ptr(&raw mut (*told).done).store(done, Ordering::Relaxed);
         (*told).total = total;
         (*told).message = message;
-        (*told).call.map_or(0, |call| call(told))
+        match (*told).call {
+            Some(call) => call(told),
+            None => AtomicI32::from_ptr(&raw mut (*told).stop).load(Ordering::Relaxed),
+        }
     }
 }
 

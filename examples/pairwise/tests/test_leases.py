@@ -1,10 +1,14 @@
 """Work going out: every pair once, lost leases again, and no look at the pairs to find them."""
 
+import subprocess
+import sys
 import time
+import unittest.mock
 
 from .. import leases, schema
+from ..progress import progress
 from ..results import deliver
-from .support import Case
+from .support import SOON, Case
 
 
 def lease_of(got):
@@ -48,6 +52,35 @@ class Leases(Case):
         self.assertEqual((again.batch, again.pairs), (first.batch, first.pairs))
         self.assertNotEqual(again.name, first.name)
         self.assertIn("other has the batch now", leases.why_not(con, lease_of(first), "lost"))
+
+    def test_the_clock_may_be_set(self):
+        self.make(4, length=8, batch_pairs=100)
+        con = self.connection()
+        for hours in (-2, 2):
+            with unittest.mock.patch("time.time", lambda real=time.time(), hours=hours: real + 3600 * hours):
+                got = leases.take(con, "lost", 0.5)
+                self.assertIsInstance(leases.take(con, "other", 0.5), leases.Nothing)
+                time.sleep(0.55)
+                again = leases.take(con, "other", 0.1)
+                self.assertEqual(again.batch, got.batch)
+                time.sleep(0.15)
+                self.assertGreaterEqual(progress(con, self.path).workers[0].silent_seconds, 0.1)
+
+    def test_the_clock_may_be_set_back_while_no_coordinator_runs(self):
+        self.make(4, length=8, batch_pairs=100)
+        got = leases.take(self.connection(), "lost", 0.5)
+        code = f"""
+import time
+real = time.time
+time.time = lambda: real() - 7200
+from pairwise import leases, store
+con = store.connect({self.path!r})
+time.sleep(0.6)
+print(leases.take(con, "other", 60).batch)
+con.close()
+"""
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=SOON, check=False)
+        self.assertEqual(done.stdout, f"{got.batch}\n", done.stderr)
 
     def test_what_was_lost_goes_out_before_what_is_new(self):
         self.make(5, length=8, batch_pairs=3)

@@ -21,6 +21,7 @@ int sqlite3_bind_int64(sqlite3_stmt *, int, long long);
 long long sqlite3_column_int64(sqlite3_stmt *, int);
 const unsigned char *sqlite3_column_text(sqlite3_stmt *, int);
 const char *sqlite3_errmsg(sqlite3 *);
+int sqlite3_get_autocommit(sqlite3 *);
 
 /* The Arrow C stream interface. */
 struct ArrowSchema {
@@ -163,7 +164,14 @@ static void columns(void) {
   sqlite3_finalize(stmt);
   /* A callback stops a statement. */
   CHECK(densite_columns_progress(set, see, &stop) == DENSITE_OK);
-  CHECK(sqlite3_exec(db, "SELECT sum(a) FROM k", NULL, NULL, NULL) == 9);
+  CHECK(sqlite3_exec(db, "SELECT sum(a) FROM k", NULL, NULL, NULL) == 4);
+  /* The transaction around it goes on, and a savepoint undoes what it did. */
+  run("BEGIN; INSERT INTO t(a) VALUES (5); SAVEPOINT s");
+  snprintf(sql, sizeof sql, "INSERT INTO t(a) SELECT c0 FROM densite_columns(%lld)", (long long)set);
+  CHECK(sqlite3_exec(db, sql, NULL, NULL, NULL) == 4 && !sqlite3_get_autocommit(db));
+  run("ROLLBACK TO s");
+  CHECK(number("SELECT count(*) FROM t", 0) == 5);
+  run("ROLLBACK");
   CHECK(densite_columns_release(set) == DENSITE_OK);
   CHECK(densite_columns_release(set) == DENSITE_MISUSE);
   CHECK(sqlite3_exec(db, "SELECT * FROM k", NULL, NULL, NULL) == 1);
