@@ -84,6 +84,23 @@ pub fn encode(
     }
 }
 
+/// As [`encode()`], but what comes out is not decoded again: for whoever does that, and compares, before the page is gone.
+pub fn encode_unchecked(
+    page: &[u8],
+    context: &PageContext,
+    model: &Model,
+    out: &mut Vec<u8>,
+) -> bool {
+    let here = ENCODER.try_with(|cell| {
+        let mut encoder = cell.try_borrow_mut().ok()?;
+        Some(encoder.code(page, context, model, out))
+    });
+    match here {
+        Ok(Some(done)) => done,
+        _ => Encoder::default().code(page, context, model, out),
+    }
+}
+
 /// Copies a page to `out` without its unallocated bytes, if it may lose them, else as it is.
 pub fn scrub(page: &[u8], context: &PageContext, out: &mut Vec<u8>) {
     let run = |parsed: &mut Page, out: &mut Vec<u8>| {
@@ -126,13 +143,8 @@ impl Encoder {
         decoded: &mut Vec<u8>,
         out: &mut Vec<u8>,
     ) -> bool {
-        if !self.split.split(page, context, model) {
-            return false;
-        }
-        self.plan(model);
         let before = out.len();
-        if self.write(context, model, out).is_none() {
-            out.truncate(before);
+        if !self.code(page, context, model, out) {
             return false;
         }
         decoded.resize(page.len(), 0);
@@ -144,6 +156,26 @@ impl Encoder {
             out.truncate(before);
         }
         right
+    }
+
+    /// Appends the payload of a page to `out`. False, and nothing appended, if there is none.
+    fn code(
+        &mut self,
+        page: &[u8],
+        context: &PageContext,
+        model: &Model,
+        out: &mut Vec<u8>,
+    ) -> bool {
+        if !self.split.split(page, context, model) {
+            return false;
+        }
+        self.plan(model);
+        let before = out.len();
+        let done = self.write(context, model, out).is_some();
+        if !done {
+            out.truncate(before);
+        }
+        done
     }
 
     /// Whether `decoded` is the page, but for unallocated bytes that need not be kept, which are zeros.

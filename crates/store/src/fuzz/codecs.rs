@@ -110,6 +110,7 @@ fn pages_round_trip(
         choice,
         family: dict,
         other: None,
+        checked: true,
     };
     let context = PageContext {
         number: 3,
@@ -142,6 +143,7 @@ fn joined_round_trip(raw: &[u8], page_size: usize, dict: Option<&Dictionary>) {
         choice: CodecChoice::Typed,
         family: dict,
         other: None,
+        checked: true,
     };
     let context = PageContext {
         number: 3,
