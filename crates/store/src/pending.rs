@@ -173,8 +173,7 @@ impl Batch<'_> {
         let raw_check = if *compared {
             frame.record.raw_check
         } else {
-            let (kept, scrubbed) = (&mut self.kept, &mut self.coded);
-            let same = frame.is_of(page, dict.map(|d| &**d), self.set, kept, scrubbed);
+            let same = frame.is_of(page, dict.map(|d| &**d), self.set, &mut self.kept);
             same.then(|| raw_check(&self.kept))?
         };
         Some(Frame {

@@ -124,6 +124,41 @@ pub fn scrub(page: &[u8], context: &PageContext, out: &mut Vec<u8>) {
     }
 }
 
+/// Whether `decoded` is the page, or is it but for unallocated bytes, which are zeros, if the page may lose them.
+pub fn is_scrubbed(page: &[u8], context: &PageContext, decoded: &[u8]) -> bool {
+    let run = |parsed: &mut Page| {
+        let usable = page.len().saturating_sub(context.reserved);
+        parsed.parse(page, usable, context.number == 1)
+            && may_scrub(context, page, parsed)
+            && came_back(page, parsed, true, decoded)
+    };
+    let look = || {
+        let here = ENCODER.try_with(|cell| {
+            let mut encoder = cell.try_borrow_mut().ok()?;
+            Some(run(&mut encoder.split.page))
+        });
+        match here {
+            Ok(Some(is)) => is,
+            _ => run(&mut Page::new()),
+        }
+    };
+    page == decoded || look()
+}
+
+/// Whether `decoded` is the page, which was taken apart as `parsed`, but for unallocated bytes that need not be kept if `scrub` says so, which are zeros.
+fn came_back(page: &[u8], parsed: &Page, scrub: bool, decoded: &[u8]) -> bool {
+    if !scrub {
+        return page == decoded;
+    }
+    let (mut right, mut at) = (page.len() == decoded.len(), 0);
+    parsed.unallocated(|from, to| {
+        right &= page.get(at..from) == decoded.get(at..from);
+        right &= decoded.get(from..to).is_some_and(is_zero);
+        at = to;
+    });
+    right && page.get(at..) == decoded.get(at..)
+}
+
 /// The number of a kind, as it is stored.
 pub(crate) fn kind_number(kind: Kind) -> u64 {
     match kind {
@@ -151,7 +186,8 @@ impl Encoder {
         let payload = out.get_mut(before..).unwrap_or_default();
         #[cfg(feature = "fuzz")]
         mismatch::fuzz::spoil(payload);
-        let right = crate::decode(payload, model, decoded).is_ok() && self.came_back(page, decoded);
+        let right = crate::decode(payload, model, decoded).is_ok()
+            && came_back(page, &self.split.page, self.split.scrub, decoded);
         if !mismatch::check(right) {
             out.truncate(before);
         }
@@ -176,20 +212,6 @@ impl Encoder {
             out.truncate(before);
         }
         done
-    }
-
-    /// Whether `decoded` is the page, but for unallocated bytes that need not be kept, which are zeros.
-    fn came_back(&self, page: &[u8], decoded: &[u8]) -> bool {
-        if !self.split.scrub {
-            return page == decoded;
-        }
-        let (mut right, mut at) = (page.len() == decoded.len(), 0);
-        self.split.page.unallocated(|from, to| {
-            right &= page.get(at..from) == decoded.get(at..from);
-            right &= decoded.get(from..to).is_some_and(is_zero);
-            at = to;
-        });
-        right && page.get(at..) == decoded.get(at..)
     }
 
     /// Decides about each stream.

@@ -268,7 +268,7 @@ fn raw(page: &[u8], serial_type: u32, at: usize, end: usize, small: &mut Small) 
 
 /// The big-endian integer of `len` bytes, 1 to 8, that ends at `end`.
 #[inline]
-pub(crate) fn int_before(page: &[u8], end: usize, len: usize) -> Option<i64> {
+fn int_before(page: &[u8], end: usize, len: usize) -> Option<i64> {
     let from = end.checked_sub(8)?;
     // There is a page's header before every record, so that there are always eight bytes to load.
     let eight = page.get(from..)?.first_chunk::<8>()?;

@@ -86,28 +86,21 @@ impl EarlyFrame {
     }
 
     /// Whether it is the frame of this page: decoded with `dict` it gives the page, or the page without unallocated bytes that need not be kept.
-    /// `decoded` and `scrubbed` are used for that.
+    /// `decoded` becomes what it decodes to.
     pub(crate) fn is_of(
         &self,
         (number, page): (u32, &[u8]),
         dict: Option<&Dictionary>,
         set: &EncodeSettings,
         decoded: &mut Vec<u8>,
-        scrubbed: &mut Vec<u8>,
     ) -> bool {
         decoded.resize(page.len(), 0);
-        if codec::decode(CodecId(self.record.codec), &self.payload, dict, decoded).is_err() {
-            return false;
-        }
-        if decoded == page {
-            return true;
-        }
         let context = PageContext {
             number,
             pages: set.pages,
             reserved: set.reserved,
         };
-        densite_typed::scrub(page, &context, scrubbed);
-        decoded == scrubbed
+        codec::decode(CodecId(self.record.codec), &self.payload, dict, decoded).is_ok()
+            && densite_typed::is_scrubbed(page, &context, decoded)
     }
 }

@@ -90,41 +90,81 @@ impl Cells {
         if rowids.iter().any(|id| *id as u64 >= ROWID_END) {
             return None;
         }
+        let records = Records {
+            columns,
+            rowids,
+            numbers,
+            usable: head.usable,
+        };
         self.sizes.clear();
-        let header = columns.len() + 1;
-        let mut end = head.usable;
-        for i in 0..self.cells {
-            let (mut types, mut body, mut bits) = (0u64, 0u128, 0u32);
-            for column in columns {
+        match len_max {
+            0..8 => records.write::<false>(self.cells, out, &mut self.sizes),
+            _ => records.write::<true>(self.cells, out, &mut self.sizes),
+        }
+    }
+}
+
+/// What the records of a page are made of.
+struct Records<'a> {
+    /// The values of each column; `None`: all are NULL.
+    columns: &'a [Option<&'a [i64]>],
+    /// Empty where there are none.
+    rowids: &'a [i64],
+    numbers: Numbers,
+    usable: usize,
+}
+
+impl Records<'_> {
+    /// Writes `cells` cells and their sizes; returns where the last one begins. Not `WIDE`: no record's values take more than seven bytes.
+    #[inline(always)]
+    fn write<const WIDE: bool>(
+        &self,
+        cells: usize,
+        out: &mut [u8],
+        sizes: &mut Vec<u32>,
+    ) -> Option<usize> {
+        let header = self.columns.len() + 1;
+        let mut end = self.usable;
+        for i in 0..cells {
+            let (mut types, mut body, mut wide, mut bits) = (0u64, 0u64, 0u128, 0u32);
+            for column in self.columns {
                 types <<= 8;
                 if let Some(values) = column {
-                    let stored = numbers.stored(*values.get(i)?);
+                    let stored = self.numbers.stored(*values.get(i)?);
                     let len = 8 * u32::from(stored.len);
-                    let low = u128::from(stored.value as u64) & !(u128::MAX << len);
-                    body = body << len | low;
+                    if WIDE {
+                        let low = u128::from(stored.value as u64) & !(u128::MAX << len);
+                        wide = wide << len | low;
+                    } else {
+                        body = body << (len & 63) | stored.value as u64 & !(u64::MAX << (len & 63));
+                    }
                     bits += len;
                     types |= u64::from(stored.serial_type);
                 }
             }
             let body_len = bits as usize / 8;
             let (mut front, mut front_len) = ((header + body_len) as u64, 1);
-            if let Some(id) = rowids.get(i) {
+            if let Some(id) = self.rowids.get(i) {
                 front |= short_varint(*id as u64) << 8;
                 front_len += varint_len(*id as u64);
             }
             front |= (header as u64) << (8 * front_len);
             front_len += 1;
             let types_end = end.checked_sub(body_len)?;
-            let front_end = types_end.checked_sub(columns.len())?;
+            let front_end = types_end.checked_sub(self.columns.len())?;
             let start = front_end.checked_sub(front_len)?;
             if end - start < 4 {
                 return None;
             }
-            *out.get_mut(..end)?.last_chunk_mut()? = body.to_be_bytes();
+            if WIDE {
+                *out.get_mut(..end)?.last_chunk_mut()? = wide.to_be_bytes();
+            } else {
+                *out.get_mut(..end)?.last_chunk_mut()? = body.to_be_bytes();
+            }
             *out.get_mut(..types_end)?.last_chunk_mut()? = types.to_be_bytes();
             let front = front << (64 - 8 * front_len);
             *out.get_mut(..front_end)?.last_chunk_mut()? = front.to_le_bytes();
-            self.sizes.push((end - start) as u32);
+            sizes.push((end - start) as u32);
             end = start;
         }
         Some(end)

@@ -6,10 +6,27 @@
 use super::{Split, Stream, Tail, most_values};
 use crate::class::Class;
 use crate::model::{COLUMN_STREAMS, ColumnStream, Model, PAGE_STREAMS, PageStream};
-use crate::record::{BODY_LEN, Small, int_before, int_type};
+use crate::record::{BODY_LEN, Small};
 
 /// Most columns: their types are one word.
 const COLUMNS_MAX: usize = 8;
+
+/// How a value that is not NULL is read: the eight bytes that end where it does, without those before it.
+#[derive(Clone, Copy, Default)]
+struct Value {
+    /// Its column.
+    column: usize,
+    /// Where it ends, counted from the record's beginning.
+    end: usize,
+    /// Bits of the eight bytes that are not its own.
+    unused: u32,
+    /// It is 0 or 1 by its type: all bits of what is read that count, and what it is.
+    keep: i64,
+    constant: i64,
+    /// Bits of a magnitude that would do with fewer bytes; where there are no fewer, `least` is 1.
+    fewer: u32,
+    least: u64,
+}
 
 /// What the types of a record's header say.
 #[derive(Clone, Copy)]
@@ -19,9 +36,13 @@ struct Shape {
     columns: usize,
     /// The columns that are NULL.
     nulls: u32,
-    /// Where each value ends, counted from the record's beginning; the last: where the record does.
-    ends: [u8; COLUMNS_MAX],
+    /// The others, `count` of them.
+    values: [Value; COLUMNS_MAX],
+    count: usize,
+    /// Bytes of the record.
     end: usize,
+    /// Some value is 0 or 1 by its type.
+    short: bool,
 }
 
 impl Shape {
@@ -31,20 +52,49 @@ impl Shape {
             types,
             columns,
             nulls: 0,
-            ends: [0; COLUMNS_MAX],
+            values: [Value::default(); COLUMNS_MAX],
+            count: 0,
             end: columns + 1,
+            short: false,
         };
-        for (c, (end, t)) in (shape.ends.iter_mut().zip(types.to_le_bytes()))
-            .enumerate()
-            .take(columns)
-        {
-            match t {
-                0 => shape.nulls |= 1 << c,
-                1..=6 | 8 | 9 => {}
+        for (column, t) in types.to_le_bytes().into_iter().enumerate().take(columns) {
+            let len = u32::from(*BODY_LEN.get(usize::from(t))?);
+            shape.end += len as usize;
+            let value = match t {
+                0 => {
+                    shape.nulls |= 1 << column;
+                    continue;
+                }
+                1..=6 => Value {
+                    unused: 64 - 8 * len,
+                    keep: -1,
+                    constant: 0,
+                    // The length before: types 1 to 6 are of 1, 2, 3, 4, 6 and 8 bytes.
+                    fewer: match t {
+                        1 => 0,
+                        5 => 31,
+                        6 => 47,
+                        _ => 8 * (len - 1) - 1,
+                    },
+                    least: u64::from(t == 1),
+                    ..Value::default()
+                },
+                8 | 9 => {
+                    shape.short = true;
+                    Value {
+                        constant: i64::from(t - 8),
+                        least: 1,
+                        ..Value::default()
+                    }
+                }
                 _ => return None,
-            }
-            shape.end += usize::from(*BODY_LEN.get(usize::from(t))?);
-            *end = shape.end as u8;
+            };
+            *shape.values.get_mut(shape.count)? = Value {
+                column,
+                end: shape.end,
+                ..value
+            };
+            shape.count += 1;
         }
         Some(shape)
     }
@@ -141,7 +191,7 @@ fn read_values(
     places: &[usize; COLUMNS_MAX],
     ints: &mut [i64],
 ) -> Option<Small> {
-    let mut small = Small::default();
+    let (mut small, mut shortest) = (Small::default(), true);
     for (i, cell) in cells.iter().enumerate() {
         let at = cell.local_at as usize;
         let types = types_at(page, at, shape.columns)?;
@@ -152,28 +202,18 @@ fn read_values(
         if cell.overflow != 0 || cell.local_len as usize != shape.end {
             return None;
         }
-        let columns = shape.ends.iter().zip(types.to_le_bytes()).zip(places);
-        for ((end, t), place) in columns.take(shape.columns) {
-            let v = match t {
-                0 => continue,
-                8 | 9 => {
-                    small.short = true;
-                    i64::from(t - 8)
-                }
-                _ => {
-                    let len = usize::from(*BODY_LEN.get(usize::from(t))?);
-                    let v = int_before(page, at + usize::from(*end), len)?;
-                    if int_type(v, false) != u32::from(t) {
-                        return None;
-                    }
-                    small.long |= (v as u64) < 2;
-                    v
-                }
-            };
-            *ints.get_mut(place + i)? = v;
+        small.short |= shape.short;
+        for value in shape.values.iter().take(shape.count) {
+            // There is a page's header before every record, so that there are always eight bytes to load.
+            let eight = page.get((at + value.end).checked_sub(8)?..)?;
+            let read = i64::from_be_bytes(*eight.first_chunk()?) << value.unused >> value.unused;
+            let v = read & value.keep | value.constant;
+            shortest &= (((v ^ (v >> 63)) as u64 >> value.fewer) | value.least) != 0;
+            small.long |= (v as u64) < 2 && value.keep != 0;
+            *ints.get_mut(places.get(value.column)? + i)? = v;
         }
     }
-    Some(small)
+    shortest.then_some(small)
 }
 
 #[cfg(test)]
