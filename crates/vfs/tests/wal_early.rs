@@ -99,7 +99,8 @@ fn a_bulk_load_finds_its_frames_ready() {
         std::thread::sleep(Duration::from_millis(5));
     }
     run(&db, "COMMIT; PRAGMA wal_checkpoint(TRUNCATE)");
-    assert_eq!(early.ready(), 0, "the checkpoint used them");
+    let left = early.ready();
+    assert!(left < pages / 20, "the checkpoint left {left} of {pages}");
     assert_sound(&db);
     drop(db);
     let again = place.open("x.db");
@@ -161,11 +162,11 @@ fn frames_that_come_together_are_ready_at_the_checkpoint() {
     // Whatever else is noted sends the worker on; this is one page, and none that is ready.
     let until = Instant::now() + Duration::from_secs(20);
     for k in 0.. {
+        run(&writer, &format!("UPDATE t SET b = 'one {k}' WHERE a = 1"));
         if early.ready() >= 20 * PARTS as usize {
             break;
         }
         assert!(Instant::now() < until, "{} are ready", early.ready());
-        run(&writer, &format!("UPDATE t SET b = 'one {k}' WHERE a = 1"));
     }
     let ready = early.ready();
     run(&db, "PRAGMA wal_checkpoint");
