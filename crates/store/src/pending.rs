@@ -7,7 +7,7 @@ use crate::append::Appender;
 use crate::codec::choice::{Chooser, Pages, Taught};
 use crate::codec::family::Family;
 use crate::codec::{self, Encoded};
-use crate::early::EarlyFrame;
+use crate::early::Found;
 use crate::format::record::{Kind, RECORD_LEN, Record, raw_check};
 use crate::format::tip::TIP_LEN;
 use crate::format::trailer::{DictInfo, HEAD_LEN};
@@ -39,7 +39,7 @@ pub(crate) struct Job {
     pub(crate) bytes: Arc<[u8]>,
     pub(crate) family: Family,
     /// It was encoded before.
-    pub(crate) early: Option<Arc<EarlyFrame>>,
+    pub(crate) early: Option<Found>,
 }
 
 /// An encoded frame, without a place yet.
@@ -97,13 +97,15 @@ pub(crate) struct EncodeSettings {
     pub(crate) pages: u32,
     /// Bytes at the end of each page that SQLite leaves to others.
     pub(crate) reserved: usize,
+    /// Pages are decoded again and compared, as all must be before they are gone; frames that are not have no checksum of their page yet.
+    pub(crate) checked: bool,
 }
 
 /// Encodes a batch: sparse neighbours joined where that is smaller, runs where adjacent, aligned pages allow it, single pages otherwise.
 pub(crate) fn encode_batch(jobs: Vec<Job>, set: &EncodeSettings) -> Vec<Frame> {
     let mut batch = Batch {
         set,
-        chooser: Chooser::new(set.level, set.choice, &set.dicts),
+        chooser: Chooser::new(set.level, set.choice, &set.dicts, set.checked),
         kept: Vec::new(),
         coded: Vec::new(),
     };
@@ -152,23 +154,39 @@ impl Batch<'_> {
             let (now, later) = rest.split_at(run.min(rest.len()));
             rest = later;
             if run == 1
-                && let Some(early) = first.early.as_ref().filter(|early| early.holds(set))
+                && let Some(frame) = self.early(first)
             {
-                frames.push(Frame {
-                    record: Record {
-                        version: set.version,
-                        ..early.record
-                    },
-                    payload: early.payload.clone(),
-                    seqs: vec![first.seq],
-                    family: early.family,
-                });
+                frames.push(frame);
                 continue;
             }
             frames.extend(self.frame(now, |chooser, pages, kept, coded| {
                 Some(chooser.encode(pages, kept, coded))
             }));
         }
+    }
+
+    /// The frame of a page that was encoded before, if it holds and is that page's.
+    fn early(&mut self, job: &Job) -> Option<Frame> {
+        let Found { frame, compared } = job.early.as_ref()?;
+        let dict = frame.named(self.set)?;
+        let page = (job.page, &*job.bytes);
+        let raw_check = if *compared {
+            frame.record.raw_check
+        } else {
+            let same = frame.is_of(page, dict.map(|d| &**d), self.set, &mut self.kept);
+            same.then(|| raw_check(&self.kept))?
+        };
+        Some(Frame {
+            record: Record {
+                version: self.set.version,
+                model: dict.map_or(0, |d| d.id()),
+                raw_check,
+                ..frame.record
+            },
+            payload: frame.payload.clone(),
+            seqs: vec![job.seq],
+            family: frame.family,
+        })
     }
 
     /// Encodes jobs as one frame of joined pages, if they can be.
@@ -220,7 +238,11 @@ impl Batch<'_> {
             run_log2: jobs.len().trailing_zeros() as u8,
             stored_len: payload.len() as u32,
             model: coded.dict_id,
-            raw_check: raw_check(&self.kept),
+            raw_check: if set.checked {
+                raw_check(&self.kept)
+            } else {
+                0
+            },
             ..Record::plain(Kind::Frame, first.page, set.version)
         };
         Some(Frame {

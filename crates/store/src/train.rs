@@ -71,6 +71,38 @@ impl Handle {
         Ok(Arc::clone(&self.training.current))
     }
 
+    /// Gives numbers to what was learned before the commit, from pages on their way to the WAL, where frames of the batch were coded with it. A family
+    /// that was taught something else meanwhile keeps that.
+    pub(crate) fn name_early(&mut self) -> Result<()> {
+        let batch = self.pending.iter().flat_map(|p| &p.batch);
+        let unnamed = batch.filter_map(|job| {
+            let frame = &job.early.as_ref()?.frame;
+            Some((frame.family, Arc::clone(frame.unnamed()?)))
+        });
+        let mut found: Vec<(Family, Arc<Dictionary>)> = Vec::new();
+        for (family, dict) in unnamed {
+            if !found.iter().any(|(_, known)| Arc::ptr_eq(known, &dict)) {
+                found.push((family, dict));
+            }
+        }
+        if found.is_empty() {
+            return Ok(());
+        }
+        let (shared, taught) = (self.shared()?, self.dictionaries()?);
+        for (family, dict) in found {
+            if !taught.contains_key(&family) {
+                let trained = Trained {
+                    family,
+                    codec: dict.codec(),
+                    bytes: dict.bytes().to_vec(),
+                    ratio: 0.0,
+                };
+                self.install_one(&shared, trained);
+            }
+        }
+        Ok(())
+    }
+
     /// Takes in a training that is done, and starts one that is due. Without a pool it is done at once.
     pub(crate) fn train(&mut self) -> Result<()> {
         let shared = self.shared()?;

@@ -4,7 +4,7 @@ use crate::again;
 use crate::append::Appender;
 use crate::codec::HURRY_LEVEL;
 use crate::codec::family::Family;
-use crate::early::EarlyFrame;
+use crate::early::Found;
 use crate::error::{Damage, Error, Result};
 use crate::format::header::Header;
 use crate::format::record::RECORD_LEN;
@@ -57,16 +57,13 @@ impl Handle {
                     Some(shared) => shared.early.take(page, now),
                     None => None,
                 };
-                match noted {
-                    Some(noted) => self.put_page(page, noted.bytes, noted.frame)?,
-                    None => {
-                        let copy = match &mut self.pending {
-                            Some(p) => p.copy_of(now),
-                            None => now.into(),
-                        };
-                        self.put_page(page, copy, None)?;
-                    }
-                }
+                let (bytes, found) = noted.map_or((None, None), |noted| (noted.bytes, noted.found));
+                let bytes = match (bytes, &mut self.pending) {
+                    (Some(bytes), _) => bytes,
+                    (None, Some(p)) => p.copy_of(now),
+                    (None, None) => now.into(),
+                };
+                self.put_page(page, bytes, found)?;
             } else {
                 let mut whole = vec![0; page_size as usize];
                 self.read_page(page, 0, &mut whole)?;
@@ -344,7 +341,7 @@ impl Handle {
         &mut self,
         page: u32,
         bytes: Arc<[u8]>,
-        early: Option<Arc<EarlyFrame>>,
+        early: Option<Found>,
     ) -> Result<()> {
         if self.pending.as_ref().is_some_and(|p| p.pressed) && self.is_as_published(page, &bytes)? {
             if let Some(p) = &mut self.pending {
@@ -358,7 +355,7 @@ impl Handle {
         let shared = self.shared()?;
         let family = early
             .as_ref()
-            .map_or_else(|| Family::of(&bytes), |early| early.family);
+            .map_or_else(|| Family::of(&bytes), |early| early.frame.family);
         if let Some(mut writer) = shared.writer.try_lock() {
             writer.learner.observe(family, &bytes);
         }
@@ -408,6 +405,7 @@ impl Handle {
 
     /// Hands the batch to the pool, and places what came back.
     fn dispatch(&mut self) -> Result<()> {
+        self.name_early()?;
         self.train()?;
         let settings = self.encode_settings()?;
         let Some(p) = &mut self.pending else {
@@ -460,6 +458,7 @@ impl Handle {
 
     /// Encodes and places everything that was written.
     pub(crate) fn finish_batches(&mut self) -> Result<()> {
+        self.name_early()?;
         let Some(p) = &mut self.pending else {
             return Ok(());
         };
@@ -573,13 +572,15 @@ impl Handle {
             // Nothing is scrubbed of a page that may begin with the number of another one.
             pages: if p.keep_all { u32::MAX } else { p.page_count() },
             reserved: usize::from(p.head[RESERVED_AT]),
+            checked: true,
         })
     }
 }
 
 /// The pool, if so many pages are still to be encoded that a trip through it pays.
 fn pool_for(jobs: &[Job], pool: &Option<Arc<Pool>>) -> Option<Arc<Pool>> {
-    let to_encode = jobs.iter().filter(|job| job.early.is_none()).count();
+    let ready = |job: &&Job| job.early.as_ref().is_some_and(|found| found.compared);
+    let to_encode = jobs.len() - jobs.iter().filter(ready).count();
     pool.clone().filter(|_| to_encode > INLINE_PAGES)
 }
 

@@ -84,6 +84,23 @@ pub fn encode(
     }
 }
 
+/// As [`encode()`], but what comes out is not decoded again: for whoever does that, and compares, before the page is gone.
+pub fn encode_unchecked(
+    page: &[u8],
+    context: &PageContext,
+    model: &Model,
+    out: &mut Vec<u8>,
+) -> bool {
+    let here = ENCODER.try_with(|cell| {
+        let mut encoder = cell.try_borrow_mut().ok()?;
+        Some(encoder.code(page, context, model, out))
+    });
+    match here {
+        Ok(Some(done)) => done,
+        _ => Encoder::default().code(page, context, model, out),
+    }
+}
+
 /// Copies a page to `out` without its unallocated bytes, if it may lose them, else as it is.
 pub fn scrub(page: &[u8], context: &PageContext, out: &mut Vec<u8>) {
     let run = |parsed: &mut Page, out: &mut Vec<u8>| {
@@ -107,6 +124,41 @@ pub fn scrub(page: &[u8], context: &PageContext, out: &mut Vec<u8>) {
     }
 }
 
+/// Whether `decoded` is the page, or is it but for unallocated bytes, which are zeros, if the page may lose them.
+pub fn is_scrubbed(page: &[u8], context: &PageContext, decoded: &[u8]) -> bool {
+    let run = |parsed: &mut Page| {
+        let usable = page.len().saturating_sub(context.reserved);
+        parsed.parse(page, usable, context.number == 1)
+            && may_scrub(context, page, parsed)
+            && came_back(page, parsed, true, decoded)
+    };
+    let look = || {
+        let here = ENCODER.try_with(|cell| {
+            let mut encoder = cell.try_borrow_mut().ok()?;
+            Some(run(&mut encoder.split.page))
+        });
+        match here {
+            Ok(Some(is)) => is,
+            _ => run(&mut Page::new()),
+        }
+    };
+    page == decoded || look()
+}
+
+/// Whether `decoded` is the page, which was taken apart as `parsed`, but for unallocated bytes that need not be kept if `scrub` says so, which are zeros.
+fn came_back(page: &[u8], parsed: &Page, scrub: bool, decoded: &[u8]) -> bool {
+    if !scrub {
+        return page == decoded;
+    }
+    let (mut right, mut at) = (page.len() == decoded.len(), 0);
+    parsed.unallocated(|from, to| {
+        right &= page.get(at..from) == decoded.get(at..from);
+        right &= decoded.get(from..to).is_some_and(is_zero);
+        at = to;
+    });
+    right && page.get(at..) == decoded.get(at..)
+}
+
 /// The number of a kind, as it is stored.
 pub(crate) fn kind_number(kind: Kind) -> u64 {
     match kind {
@@ -126,38 +178,40 @@ impl Encoder {
         decoded: &mut Vec<u8>,
         out: &mut Vec<u8>,
     ) -> bool {
-        if !self.split.split(page, context, model) {
-            return false;
-        }
-        self.plan(model);
         let before = out.len();
-        if self.write(context, model, out).is_none() {
-            out.truncate(before);
+        if !self.code(page, context, model, out) {
             return false;
         }
         decoded.resize(page.len(), 0);
         let payload = out.get_mut(before..).unwrap_or_default();
         #[cfg(feature = "fuzz")]
         mismatch::fuzz::spoil(payload);
-        let right = crate::decode(payload, model, decoded).is_ok() && self.came_back(page, decoded);
+        let right = crate::decode(payload, model, decoded).is_ok()
+            && came_back(page, &self.split.page, self.split.scrub, decoded);
         if !mismatch::check(right) {
             out.truncate(before);
         }
         right
     }
 
-    /// Whether `decoded` is the page, but for unallocated bytes that need not be kept, which are zeros.
-    fn came_back(&self, page: &[u8], decoded: &[u8]) -> bool {
-        if !self.split.scrub {
-            return page == decoded;
+    /// Appends the payload of a page to `out`. False, and nothing appended, if there is none.
+    fn code(
+        &mut self,
+        page: &[u8],
+        context: &PageContext,
+        model: &Model,
+        out: &mut Vec<u8>,
+    ) -> bool {
+        if !self.split.split(page, context, model) {
+            return false;
         }
-        let (mut right, mut at) = (page.len() == decoded.len(), 0);
-        self.split.page.unallocated(|from, to| {
-            right &= page.get(at..from) == decoded.get(at..from);
-            right &= decoded.get(from..to).is_some_and(is_zero);
-            at = to;
-        });
-        right && page.get(at..) == decoded.get(at..)
+        self.plan(model);
+        let before = out.len();
+        let done = self.write(context, model, out).is_some();
+        if !done {
+            out.truncate(before);
+        }
+        done
     }
 
     /// Decides about each stream.

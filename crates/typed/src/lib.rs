@@ -28,7 +28,7 @@ pub mod symbols;
 pub mod template;
 
 pub use decode::{Undecodable, decode};
-pub use encode::{encode, scrub};
+pub use encode::{encode, encode_unchecked, is_scrubbed, scrub};
 pub use joined::{decode_joined, encode_joined, used_bytes};
 #[cfg(feature = "fuzz")]
 pub use mismatch::fuzz;

@@ -1,5 +1,7 @@
 //! Splitting: a page becomes streams of integers, codes of text and raw bytes, in the order in which they are stored.
 
+mod narrow;
+
 use crate::class::Class;
 use crate::decimal::to_scaled;
 use crate::model::{COLUMN_STREAMS, ColumnStream, Form, Model, PAGE_STREAMS, PageStream};
@@ -128,15 +130,8 @@ impl Split {
             self.raw.extend_from_slice(bytes.get(..100)?);
         }
         self.raw.extend_from_slice(bytes.get(usable..)?);
-        self.part_cells(bytes)?;
-        let columns = self.columns;
-        if self.rows.len().checked_mul(columns)? > most_values(bytes.len()) {
-            return None;
-        }
-        let mut number = PAGE_STREAMS;
-        for c in 0..columns {
-            self.part_column(bytes, c, number, model)?;
-            number += COLUMN_STREAMS + model.column(c).form.streams();
+        if self.part_narrow(bytes, model).is_none() {
+            self.part_values(bytes, model)?;
         }
         self.residue = false;
         self.scrub = may_scrub(context, bytes, &self.page);
@@ -151,6 +146,21 @@ impl Split {
             if !self.residue {
                 self.raw.truncate(before);
             }
+        }
+        Some(())
+    }
+
+    /// Splits the cells value by value.
+    fn part_values(&mut self, bytes: &[u8], model: &Model) -> Option<()> {
+        self.part_cells(bytes)?;
+        let columns = self.columns;
+        if self.rows.len().checked_mul(columns)? > most_values(bytes.len()) {
+            return None;
+        }
+        let mut number = PAGE_STREAMS;
+        for c in 0..columns {
+            self.part_column(bytes, c, number, model)?;
+            number += COLUMN_STREAMS + model.column(c).form.streams();
         }
         Some(())
     }

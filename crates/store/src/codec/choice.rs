@@ -38,11 +38,19 @@ pub(crate) struct Chooser<'a> {
     /// Of each family the dictionary of the last page that was tried with all, by its place, and stored / raw of that page.
     last: HashMap<Family, (usize, f64)>,
     other: Vec<u8>,
+    /// See [`PageSettings::checked`].
+    checked: bool,
 }
 
 impl<'a> Chooser<'a> {
-    pub(crate) fn new(level: i32, choice: CodecChoice, taught: &'a Taught) -> Chooser<'a> {
+    pub(crate) fn new(
+        level: i32,
+        choice: CodecChoice,
+        taught: &'a Taught,
+        checked: bool,
+    ) -> Chooser<'a> {
         Chooser {
+            checked,
             level,
             choice,
             taught,
@@ -68,6 +76,7 @@ impl<'a> Chooser<'a> {
             choice: self.choice,
             family: at(family, place),
             other: at(Family::OTHER, 0),
+            checked: self.checked,
         }
     }
 
@@ -142,7 +151,7 @@ mod tests {
         const FAMILY: Family = Family(0x2003);
         let (one, two) = (taught(|n| page(n, 4096), 1), taught(other_page, 2));
         let both = Taught::from([(FAMILY, vec![Arc::clone(&two), Arc::clone(&one)])]);
-        let mut chooser = Chooser::new(3, CodecChoice::Zstd, &both);
+        let mut chooser = Chooser::new(3, CodecChoice::Zstd, &both, true);
         let (mut kept, mut out) = (Vec::new(), Vec::new());
         for n in 1000..1200 {
             // Runs of pages of one kind, and single ones.

@@ -37,10 +37,12 @@ pub struct PageSettings<'a> {
     pub family: Option<&'a Dictionary>,
     /// What all families without a dictionary of their own were taught.
     pub other: Option<&'a Dictionary>,
+    /// What comes out is decoded again and compared. Else the caller does that before the pages are gone.
+    pub checked: bool,
 }
 
 /// Encodes `raw`, a page or a run of pages of `page_size` bytes, the first of which is at `context`, appending the payload to `out`. `kept`
-/// becomes what decoding it gives: `raw` without unallocated bytes. Never fails: what cannot be made smaller is stored as it is.
+/// becomes what decoding it gives: `raw` without unallocated bytes (anything, if that is not to be checked). Never fails: what cannot be made smaller is stored as it is.
 pub fn encode_pages(
     raw: &[u8],
     page_size: usize,
@@ -58,7 +60,7 @@ pub fn encode_pages(
     let before = out.len();
     let mut done = None;
     if settings.tries_typed()
-        && let Some(codec) = typed::encode_typed(raw, page_size, context, model, kept, out)
+        && let Some(codec) = settings.encode_typed(raw, page_size, context, kept, out)
         && out.len() - before < raw.len()
     {
         let mut coded = Encoded {
@@ -76,6 +78,9 @@ pub fn encode_pages(
         let len = out.len() - before;
         if settings.is_good(len, raw.len()) {
             return coded;
+        }
+        if !settings.checked {
+            scrub(raw, page_size, context, kept);
         }
         done = Some((coded, len));
     } else {
@@ -127,6 +132,20 @@ impl<'a> PageSettings<'a> {
     /// The family's model.
     fn model(&self) -> Option<&'a Dictionary> {
         self.family.filter(|d| d.codec() == CodecId::TYPED)
+    }
+
+    fn encode_typed(
+        &self,
+        raw: &[u8],
+        page_size: usize,
+        context: &PageContext,
+        kept: &mut Vec<u8>,
+        out: &mut Vec<u8>,
+    ) -> Option<CodecId> {
+        if self.checked || raw.len() != page_size {
+            return typed::encode_typed(raw, page_size, context, self.model(), kept, out);
+        }
+        typed::encode_unchecked(raw, context, self.model(), out)
     }
 
     fn tries_typed(&self) -> bool {

@@ -40,6 +40,17 @@ pub(super) fn encode_typed(
     done
 }
 
+/// Appends the payload of a page, which is not decoded again, to `out`. `None`, with `out` as before, if it cannot be coded.
+pub(super) fn encode_unchecked(
+    page: &[u8],
+    context: &PageContext,
+    dict: Option<&Dictionary>,
+    out: &mut Vec<u8>,
+) -> Option<CodecId> {
+    let model = model_of(dict).ok()?;
+    densite_typed::encode_unchecked(page, context, model, out).then_some(CodecId::TYPED)
+}
+
 fn encode_run(
     raw: &[u8],
     page_size: usize,

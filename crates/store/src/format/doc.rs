@@ -512,6 +512,7 @@ fn encode_run(raw: &[u8], page_size: usize, choice: CodecChoice) -> (CodecId, Ve
         choice,
         family: None,
         other: None,
+        checked: true,
     };
     let context = PageContext {
         number: 5,

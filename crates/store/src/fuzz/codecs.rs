@@ -111,6 +111,7 @@ fn settings(choice: CodecChoice, dict: Option<&Dictionary>) -> PageSettings<'_> 
         choice,
         family: dict,
         other: None,
+        checked: true,
     }
 }
 

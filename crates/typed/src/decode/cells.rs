@@ -72,16 +72,16 @@ impl Before {
 #[derive(Default)]
 pub(super) struct Cells {
     /// By cell.
-    sizes: Vec<u32>,
+    pub(super) sizes: Vec<u32>,
     rows: Rows,
     /// By cell, if any is opaque or cut.
-    coded: Vec<Coded>,
+    pub(super) coded: Vec<Coded>,
     opaque: Vec<OpaqueCell>,
     opaque_bytes: Vec<u8>,
     cuts: Vec<Cut>,
     child: usize,
-    rowid: usize,
-    cells: usize,
+    pub(super) rowid: usize,
+    pub(super) cells: usize,
 }
 
 impl Cells {
@@ -169,6 +169,7 @@ impl Cells {
         columns: &Columns,
         out: &mut [u8],
     ) -> Option<usize> {
+        self.sizes.clear();
         let content = self.write_heads(head, streams, columns, out)?;
         self.rows.write_types(columns, out)?;
         for cut in &self.cuts {
@@ -291,7 +292,7 @@ impl Cells {
 
 /// The bytes of SQLite's form of a number below 2^28, the first the lowest.
 #[inline]
-fn short_varint(v: u64) -> u64 {
+pub(super) fn short_varint(v: u64) -> u64 {
     if v < 0x80 {
         v
     } else if v < 0x4000 {

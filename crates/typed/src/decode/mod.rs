@@ -13,6 +13,7 @@ mod columns;
 mod cut;
 mod front;
 mod mixed;
+mod narrow;
 mod numbers;
 mod streams;
 mod values;
@@ -161,41 +162,46 @@ impl Decoder {
             streams,
         };
         cells.begin(&head, &mut source)?;
-        let has_records = !head.kind.is_table() || !head.kind.has_child();
-        let rows = cells.rows();
-        if has_records {
-            if rows.checked_mul(head.columns)? > most_values(out.len()) {
-                return None;
+        let begun = (source.r.clone(), source.streams.used);
+        let to = match head.irregular {
+            true => {
+                packed.resize(out.len(), 0);
+                &mut **packed
             }
-            columns.read(&head, rows, &mut source, out.len())?;
-        } else {
-            columns.clear(rows);
-        }
-        let Source {
-            streams, mut raw, ..
-        } = source;
+            false => &mut *out,
+        };
+        let content = match cells.write_narrow(&head, &mut source, to) {
+            Some(content) => content,
+            None => {
+                (source.r, source.streams.used) = begun;
+                let has_records = !head.kind.is_table() || !head.kind.has_child();
+                let rows = cells.rows();
+                if has_records {
+                    if rows.checked_mul(head.columns)? > most_values(to.len()) {
+                        return None;
+                    }
+                    columns.read(&head, rows, &mut source, to.len())?;
+                } else {
+                    columns.clear(rows);
+                }
+                cells.write(&head, model, source.streams, columns, to)?
+            }
+        };
+        let mut raw = source.raw;
+        let header_len = head.kind.header_len();
         if head.irregular {
-            packed.resize(out.len(), 0);
-            cells.write(&head, model, streams, columns, packed)?;
             layout.scatter(
                 packed,
                 cells.sizes(),
                 header_at,
-                head.kind.header_len(),
+                header_len,
                 head.usable,
                 out,
             )?;
         } else {
-            let content = cells.write(&head, model, streams, columns, out)?;
-            let pointers = header_at + head.kind.header_len() + 2 * head.cells;
+            let pointers = header_at + header_len + 2 * head.cells;
             out.get_mut(pointers..content)?.fill(0);
-            Layout::finish_canonical(
-                cells.sizes(),
-                header_at,
-                head.kind.header_len(),
-                head.usable,
-                out,
-            )?;
+            Layout::finish_canonical(cells.sizes(), header_at, header_len, head.usable, out)?;
         }
         *out.get_mut(header_at)? = head.kind as u8;
         if head.kind.has_child() {

@@ -82,18 +82,22 @@ fn be32(bytes: &[u8], at: usize) -> Option<u32> {
 }
 
 /// The cell that begins at `start` and ends within `body`.
-#[inline]
-fn cell(body: &[u8], start: usize, kind: Kind, rule: Rule) -> Option<Cell> {
+#[inline(always)]
+fn cell<const CHILD: bool, const TABLE: bool>(
+    body: &[u8],
+    start: usize,
+    rule: Rule,
+) -> Option<Cell> {
     let mut cell = Cell {
         start: start as u32,
         ..Cell::default()
     };
     let mut at = start;
-    if kind.has_child() {
+    if CHILD {
         cell.child = be32(body, at)?;
         at += 4;
     }
-    if kind != Kind::TableInterior {
+    if !(CHILD && TABLE) {
         let (payload, len) = varint(body.get(at..)?)?;
         if payload > PAYLOAD_MAX {
             return None;
@@ -101,7 +105,7 @@ fn cell(body: &[u8], start: usize, kind: Kind, rule: Rule) -> Option<Cell> {
         cell.payload = payload;
         at += len;
     }
-    if kind.is_table() {
+    if TABLE {
         let (rowid, len) = varint(body.get(at..)?)?;
         cell.rowid = rowid.cast_signed();
         at += len;
@@ -120,6 +124,45 @@ fn cell(body: &[u8], start: usize, kind: Kind, rule: Rule) -> Option<Cell> {
     let size = (at - start).max(BLOCK_MIN);
     cell.size = size as u32;
     (start + size <= body.len()).then_some(cell)
+}
+
+/// How cells lie.
+struct Lie {
+    /// Back to back, downwards from the usable end.
+    packed: bool,
+    /// Downwards.
+    descending: bool,
+    /// Some of them are filled up to four bytes.
+    filled: bool,
+    /// Where the last one begins; the usable end without any.
+    below: u32,
+}
+
+/// Appends the cells to which the pointers lead: a loop for each kind of page, which then is not asked for in it.
+fn take_cells<const CHILD: bool, const TABLE: bool>(
+    body: &[u8],
+    pointers: &[[u8; 2]],
+    rule: Rule,
+    to: &mut Vec<Cell>,
+) -> Option<Lie> {
+    let (mut packed, mut descending) = (true, true);
+    let mut below = body.len() as u32;
+    let mut meant = 0;
+    for pointer in pointers {
+        let start = usize::from(u16::from_be_bytes(*pointer));
+        let cell = cell::<CHILD, TABLE>(body, start, rule)?;
+        packed &= cell.end() == below;
+        descending &= cell.end() <= below;
+        below = cell.start;
+        meant |= cell.end() - cell.meaning_end();
+        to.push(cell);
+    }
+    Some(Lie {
+        packed,
+        descending,
+        filled: meant != 0,
+        below,
+    })
 }
 
 impl Page {
@@ -169,20 +212,21 @@ impl Page {
 
         // Cells back to back, downwards from the usable end? Then nothing is left to account for but the content start.
         let rule = Rule::of(self.kind, usable);
-        let (mut packed, mut descending) = (true, true);
-        let mut below = usable as u32;
         self.cells.reserve(cells);
-        let mut meant = 0;
-        for pointer in pointers.as_chunks::<2>().0 {
-            let start = usize::from(u16::from_be_bytes(*pointer));
-            let cell = cell(body, start, self.kind, rule)?;
-            packed &= cell.end() == below;
-            descending &= cell.end() <= below;
-            below = cell.start;
-            meant |= cell.end() - cell.meaning_end();
-            self.cells.push(cell);
-        }
-        self.filled = meant != 0;
+        let (pointers, to) = (pointers.as_chunks().0, &mut self.cells);
+        let lie = match self.kind {
+            Kind::TableLeaf => take_cells::<false, true>(body, pointers, rule, to),
+            Kind::IndexLeaf => take_cells::<false, false>(body, pointers, rule, to),
+            Kind::TableInterior => take_cells::<true, true>(body, pointers, rule, to),
+            Kind::IndexInterior => take_cells::<true, false>(body, pointers, rule, to),
+        };
+        let Lie {
+            packed,
+            descending,
+            filled,
+            below,
+        } = lie?;
+        self.filled = filled;
         if packed && below as usize == content_start && first_block == 0 && fragments == 0 {
             return Some(());
         }

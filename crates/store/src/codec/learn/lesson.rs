@@ -243,6 +243,7 @@ impl Lesson {
             choice,
             family: dictionary,
             other: None,
+            checked: true,
         };
         // Any place where pages may be scrubbed: samples do not know theirs.
         let context = PageContext {

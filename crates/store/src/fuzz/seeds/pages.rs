@@ -96,6 +96,7 @@ fn typed_frame(size: u8, run: u8, choice: CodecChoice, model: Option<&[u8]>) -> 
         choice,
         family: dict.as_ref(),
         other: None,
+        checked: true,
     };
     let raw: Vec<u8> = (0..1 << run)
         .flat_map(|i| sample::rows(page_size, false, Tidy::No, 50 + i))

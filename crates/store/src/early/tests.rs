@@ -1,0 +1,355 @@
+use super::*;
+use crate::codec::CodecId;
+use crate::format::record::{Kind, Record};
+use crate::pending::Frame;
+use crate::{CodecChoice, Handle, Options};
+use densite_disk::{OpenMode, RealFile};
+use std::time::{Duration, Instant};
+
+fn page(fill: u32) -> Vec<u8> {
+    (0..1024u32)
+        .flat_map(|i| (i / 7 * fill).to_le_bytes())
+        .collect()
+}
+
+/// A leaf of a table of two integers, with as many rows as fit: the n-th of them.
+fn leaf(n: u32) -> Vec<u8> {
+    const CELL: usize = 11;
+    const ROWS: usize = (4096 - 8) / (CELL + 2);
+    let mut page = vec![0; 4096];
+    page[0] = 13;
+    page[3..5].copy_from_slice(&(ROWS as u16).to_be_bytes());
+    page[5..7].copy_from_slice(&((4096 - ROWS * CELL) as u16).to_be_bytes());
+    for row in 0..ROWS {
+        let at = 4096 - (row + 1) * CELL;
+        page[8 + 2 * row..10 + 2 * row].copy_from_slice(&(at as u16).to_be_bytes());
+        let id = 20_000 + n * ROWS as u32 + row as u32;
+        let rowid = [
+            (id >> 14) as u8 | 0x80,
+            (id >> 7) as u8 | 0x80,
+            id as u8 & 0x7f,
+        ];
+        let (a, b) = ((id / 50 % 30_000 + 200) as u16, (id % 97 * 3 + 200) as u16);
+        let cell = [
+            &[7],
+            &rowid[..],
+            &[3, 2, 2],
+            &a.to_be_bytes(),
+            &b.to_be_bytes(),
+        ]
+        .concat();
+        page[at..at + CELL].copy_from_slice(&cell);
+    }
+    page
+}
+
+/// A store of 200 pages whose commits use a thread.
+fn store(run_pages: u32) -> (tempfile::TempDir, Handle, Arc<Early>) {
+    let dir = tempfile::tempdir().expect("a directory");
+    let file = RealFile::open(dir.path().join("x.db"), OpenMode::Create).expect("opens");
+    let options = Options {
+        threads: 1,
+        run_pages,
+        codec: CodecChoice::Zstd,
+        ..Options::default()
+    };
+    let mut handle = Handle::open(Box::new(file), "x", options).expect("a store");
+    for n in 1..=200 {
+        handle
+            .write_at(&page(n), u64::from(n - 1) * 4096)
+            .expect("writes");
+    }
+    handle.publish().expect("publishes");
+    let early = handle.early().expect("a store");
+    (dir, handle, early)
+}
+
+/// Notes a page whatever the pool does meanwhile.
+fn note(early: &Arc<Early>, n: u32, bytes: &[u8]) {
+    while early
+        .desk
+        .lock()
+        .pages
+        .get(&n)
+        .is_none_or(|noted| noted.bytes.as_deref().is_some_and(|known| known != bytes))
+    {
+        early.note(n, bytes);
+    }
+}
+
+#[test]
+fn what_was_noted_is_encoded_and_used_and_what_changed_is_not() {
+    let (_dir, mut handle, early) = store(1);
+    for n in 1..=100 {
+        note(&early, n, &page(n + 1000));
+    }
+    // A worker may have stopped between two notes; the next note sends it on.
+    let until = Instant::now() + Duration::from_secs(20);
+    for again in 0.. {
+        early.note(101, &page(again));
+        if early.ready() >= 60 {
+            break;
+        }
+        assert!(Instant::now() < until, "{} are ready", early.ready());
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    // Who writes does not wait for the worker, and then encodes himself.
+    while early.desk.lock().running {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    for n in 1..=60 {
+        // Every third is something else by now.
+        let content = if n % 3 == 0 { n + 5000 } else { n + 1000 };
+        handle
+            .write_at(&page(content), u64::from(n - 1) * 4096)
+            .expect("writes");
+    }
+    for n in 1..=60 {
+        let taken = !early.desk.lock().pages.contains_key(&n);
+        assert_eq!(
+            taken,
+            n % 3 != 0,
+            "page {n}: those that are the same are taken"
+        );
+    }
+    handle.publish().expect("publishes");
+    let mut read = vec![0; 4096];
+    for n in 1..=200 {
+        let content = match n {
+            1..=60 if n % 3 == 0 => n + 5000,
+            1..=60 => n + 1000,
+            _ => n,
+        };
+        handle
+            .read_at(&mut read, u64::from(n - 1) * 4096)
+            .expect("reads");
+        assert!(read == page(content), "page {n}");
+    }
+    let report = handle.check(&mut |_, _| true).expect("checks");
+    assert!(report.problems.is_empty(), "{:?}", report.problems);
+    early.forget();
+    assert_eq!(early.ready(), 0);
+}
+
+/// Another process may have given the number of a dictionary whose commit was never made here.
+#[test]
+fn a_frame_of_another_dictionary_of_the_same_number_is_of_no_use() {
+    let (_dir, mut handle, _early) = store(1);
+    handle.write_at(&page(7), 0).expect("writes");
+    let set = handle.encode_settings().expect("settings");
+    let with = |bytes: &[u8]| {
+        let dict = Dictionary::new(5, CodecId::ZSTD_DICT, bytes.to_vec());
+        EncodeSettings {
+            dicts: Arc::new([(Family::OTHER, vec![Arc::new(dict)])].into()),
+            ..set.clone()
+        }
+    };
+    let frame = Frame {
+        record: Record {
+            model: 5,
+            ..Record::plain(Kind::Frame, 1, 1)
+        },
+        payload: Vec::new(),
+        seqs: vec![1],
+        family: Family::of(&page(7)),
+    };
+    let early = EarlyFrame::of(frame, &with(b"what one has learned"));
+    assert!(early.holds(&with(b"what one has learned")));
+    assert!(!early.holds(&with(b"what another has learned")));
+    assert!(!early.holds(&set));
+}
+
+/// What giving space back codes anew keeps every byte; what SQLite writes next need not.
+#[test]
+fn giving_back_does_not_change_how_pages_are_encoded() {
+    let (_dir, mut handle, early) = store(1);
+    let pages = || early.desk.lock().by.as_ref().map(|(set, _)| set.pages);
+    assert_eq!(pages(), Some(200));
+    handle.write_at(&page(1000), 0).expect("writes");
+    handle.pending.as_mut().expect("just written").keep_all = true;
+    handle.publish().expect("publishes");
+    assert_eq!(pages(), Some(200));
+}
+
+#[test]
+fn a_page_that_changes_all_the_time_is_left_to_the_checkpoint() {
+    let (_dir, _handle, early) = store(1);
+    for i in 0..2000 {
+        early.note(i % 3 + 1, &page(i));
+    }
+    std::thread::sleep(Duration::from_millis(50));
+    assert_eq!(early.ready(), 0);
+    assert!(early.desk.lock().waiting.len() <= YOUNGER + 3);
+}
+
+#[test]
+fn a_bulk_load_of_what_nothing_is_known_of_is_left_to_the_checkpoint() {
+    let (_dir, _handle, early) = store(1);
+    // More pages than the database has.
+    for n in 0..400 {
+        note(&early, n + 1000, &page(n));
+    }
+    let desk = || early.desk.lock();
+    let until = Instant::now() + Duration::from_secs(20);
+    for again in 0.. {
+        // All but the first of them were seen among more pages than the database has; the worker has passed over the last.
+        if desk().waiting.len() <= YOUNGER {
+            break;
+        }
+        early.note(999, &page(again));
+        assert!(Instant::now() < until);
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    assert!(early.ready() <= 200, "{} are ready", early.ready());
+    for n in 200..360 {
+        assert!(desk().pages[&(n + 1000)].frame.is_none(), "page {n}");
+    }
+}
+
+#[test]
+fn memory_is_bounded_and_runs_are_not_foreseen() {
+    let (_dir, _handle, early) = store(1);
+    for n in 0..BUDGET_BYTES as u32 / 4096 {
+        note(&early, n, &page(n));
+    }
+    for n in 0..1000 {
+        early.note(n + 4000, &page(n));
+    }
+    assert!(early.desk.lock().bytes <= BUDGET_BYTES);
+    assert!(early.desk.lock().pages.len() * 4096 > BUDGET_BYTES - 4096);
+    let (_dir, _handle, early) = store(4);
+    early.note(1, &page(1));
+    assert!(early.desk.lock().pages.is_empty());
+}
+
+/// What nobody knows when a bulk load begins is learned while it goes on, and its frames are ready at the end, though its pages would not fit.
+#[test]
+fn a_bulk_load_is_learned_from_and_encoded_while_it_goes_on() {
+    const PAGES: u32 = 4000;
+    let dir = tempfile::tempdir().expect("a directory");
+    let file = RealFile::open(dir.path().join("x.db"), OpenMode::Create).expect("opens");
+    let options = Options {
+        threads: 1,
+        ..Options::default()
+    };
+    let mut handle = Handle::open(Box::new(file), "x", options).expect("a store");
+    for n in 1..=20 {
+        let at = u64::from(n - 1) * 4096;
+        handle.write_at(&page(n), at).expect("writes");
+    }
+    handle.publish().expect("publishes");
+    let early = handle.early().expect("a store");
+    let until = Instant::now() + Duration::from_secs(60);
+    for n in 3..PAGES {
+        // Who is faster than the pool does without; here nobody is.
+        while !early.desk.lock().pages.contains_key(&n) {
+            early.note(n, &leaf(n));
+            assert!(Instant::now() < until, "page {n} is not noted");
+        }
+        let desk = early.desk.lock();
+        assert!(desk.bytes <= BUDGET_BYTES && desk.kept <= desk.bytes);
+    }
+    for again in 0.. {
+        early.note(PAGES, &leaf(PAGES + again));
+        if early.ready() >= PAGES as usize - 100 {
+            break;
+        }
+        assert!(Instant::now() < until, "{} are ready", early.ready());
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    while early.desk.lock().running {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    {
+        let desk = early.desk.lock();
+        let frames = desk.pages.values().filter(|noted| noted.frame.is_some());
+        let (alone, with): (Vec<_>, Vec<_>) = frames.partition(|noted| noted.bytes.is_none());
+        assert!(alone.len() > 1500, "{} without pages", alone.len());
+        assert!(with.len() * 4096 > KEPT_BYTES / 2 && with.len() * 4096 <= KEPT_BYTES);
+        let unnamed = |noted: &&Noted| noted.frame.as_ref().is_some_and(|f| f.unnamed().is_some());
+        let learned = alone.into_iter().chain(with).filter(unnamed).count();
+        assert!(learned > PAGES as usize - 200, "{learned} by the model");
+    }
+    // Some change without being noted, whether their pages are kept or not.
+    let content = |n: u32| {
+        if n % 100 == 7 {
+            leaf(n + 9000)
+        } else {
+            leaf(n)
+        }
+    };
+    for n in 3..PAGES {
+        let at = u64::from(n - 1) * 4096;
+        handle.write_at(&content(n), at).expect("writes");
+    }
+    handle.publish().expect("publishes");
+    // Those that are not the same and were noted with their bytes may come yet.
+    assert!(early.desk.lock().pages.len() < 100);
+    let mut read = vec![0; 4096];
+    for n in 3..PAGES {
+        let at = u64::from(n - 1) * 4096;
+        handle.read_at(&mut read, at).expect("reads");
+        assert!(read == content(n), "page {n}");
+    }
+    let report = handle.check(&mut |_, _| true).expect("checks");
+    assert!(report.problems.is_empty(), "{:?}", report.problems);
+    drop(handle);
+    let stored = std::fs::metadata(dir.path().join("x.db"))
+        .expect("is there")
+        .len();
+    assert!(stored < u64::from(PAGES) * 4096 / 8, "{stored} bytes");
+}
+
+/// Frames of which the pages are gone are decoded and compared, whatever they were noted as.
+#[test]
+fn a_frame_without_its_page_is_used_for_that_page_only() {
+    let (_dir, mut handle, early) = store(1);
+    handle.write_at(&page(7), 0).expect("writes");
+    let set = handle.encode_settings().expect("settings");
+    let frame = |checked: bool| {
+        let bytes: Arc<[u8]> = leaf(5).into();
+        let job = Job {
+            page: 5,
+            seq: 1,
+            family: Family::of(&bytes),
+            bytes,
+            early: None,
+        };
+        let set = EncodeSettings {
+            checked,
+            choice: CodecChoice::Auto,
+            ..set.clone()
+        };
+        let frame = encode_batch(vec![job], &set).pop().expect("a frame");
+        Arc::new(EarlyFrame::of(frame, &set))
+    };
+    let right = frame(true).record.raw_check;
+    for (n, used) in [(5, true), (6, false)] {
+        let noted = Noted {
+            bytes: None,
+            seq: 1,
+            frame: Some(frame(false)),
+        };
+        assert_eq!(noted.frame.as_ref().expect("is there").record.raw_check, 0);
+        {
+            let mut desk = early.desk.lock();
+            desk.frames += noted.frame_bytes();
+            desk.pages.insert(5, noted);
+        }
+        let bytes = leaf(n);
+        let known = early.take(5, &bytes).expect("known");
+        assert!(known.bytes.is_none() && early.desk.lock().frames == 0);
+        let found = known.found.expect("a frame");
+        let payload = found.frame.payload.clone();
+        let job = Job {
+            page: 5,
+            seq: 9,
+            family: Family::of(&bytes),
+            bytes: bytes.into(),
+            early: Some(found),
+        };
+        let got = encode_batch(vec![job], &set).pop().expect("a frame");
+        assert_eq!(got.payload == payload, used, "{n}");
+        assert_eq!(got.record.raw_check == right, used, "{n}");
+    }
+}
