@@ -1,8 +1,9 @@
 //! What is durable when rows are pruned from the log, whoever checkpointed the database and however: connections that never sync, syncs that fail. On one simulated disk with
 //! the database and its log, as it is left by a power cut right afterwards.
 
-use densite_disk::sim::SimDisk;
-use densite_tests::ingest::{Process, Site, Under, Workload, first_row};
+use densite_disk::Op;
+use densite_disk::sim::{Fault, FaultKind, SimDisk};
+use densite_tests::ingest::{PATH, Process, Site, Under, Workload, first_row};
 use rusqlite::Connection;
 use std::time::Duration;
 
@@ -105,5 +106,68 @@ fn the_wal_is_synced_before_rows_are_pruned() {
         let survivors = survivors(&all.disk);
         drop((all.con, all.process));
         all_is_there(&site, &survivors);
+    }
+}
+
+/// Whoever names the log syncs nothing, and the first sync fails: what it was to write the disk never gets, though the next sync succeeds. No row is acknowledged before the name is on the disk.
+#[test]
+fn a_name_whose_sync_failed_is_written_anew() {
+    for (name, under) in [("plain", Under::Plain), ("densite", Under::Densite)] {
+        let site = Site::new(&format!("ingest-durable-name-{name}"), under);
+        for journal in ["WAL", "DELETE", "PERSIST"] {
+            for path in [PATH, "-wal", "-journal", "/db"] {
+                for failing in [1, 3] {
+                    named_anew(&site, journal, path, failing);
+                }
+            }
+        }
+    }
+}
+
+fn named_anew(site: &Site, journal: &'static str, path: &str, failing: u64) {
+    let what = format!("{journal}, {failing} syncs of {path} fail");
+    let workload = Workload {
+        seed: 1,
+        journal,
+        fills: false,
+    };
+    let disk = workload.prepared(site).snapshot();
+    site.boot(&disk);
+    let process = site.process();
+    for _ in 0..failing {
+        disk.fail(Fault::new(FaultKind::Io, Op::Sync).on_path(path));
+    }
+    // A connection that met the failure may have to be opened again.
+    let attempt = || -> rusqlite::Result<Connection> {
+        let con = process.connect()?;
+        con.execute_batch(
+            "PRAGMA synchronous = OFF; PRAGMA wal_autocheckpoint = 0;
+             CREATE VIRTUAL TABLE temp.bare_in USING densite_ingest(bare)",
+        )?;
+        let insert = || con.execute_batch("INSERT INTO bare_in VALUES (1, 2, 'x')");
+        insert().or_else(|_| insert())?;
+        Ok(con)
+    };
+    let con = (0..10).find_map(|_| {
+        let done = attempt();
+        if done.is_err() {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        done.ok()
+    });
+    disk.clear_faults();
+    assert!(con.is_some(), "{what}: nothing is acknowledged");
+    let survivors: Vec<SimDisk> = (0..10).map(|seed| disk.survivor(seed)).collect();
+    // Closing with synchronous=OFF promises nothing, so the power goes before.
+    drop((con, process));
+    for (seed, disk) in survivors.iter().enumerate() {
+        site.boot(disk);
+        let what = format!("{what}, cut seed {seed}");
+        let con = site
+            .process()
+            .ingest()
+            .unwrap_or_else(|e| panic!("{what}: {e}"));
+        number(&con, "SELECT densite_wait()").unwrap_or_else(|e| panic!("{what}: {e}"));
+        assert_eq!(number(&con, "SELECT count(*) FROM bare"), Ok(1), "{what}");
     }
 }

@@ -362,3 +362,28 @@ fn fields_of_an_object_are_documented() {
     let rows = table.lines().filter(|l| l.starts_with("| `")).count();
     assert_eq!(rows, fields.len());
 }
+
+/// A reader that stays keeps the WAL from beginning anew: it is told of by its process, once it reads from the WAL.
+#[test]
+fn who_reads_the_wal_is_told() {
+    let dir = temp();
+    let path = at(&dir, "a.db");
+    every_sort(&path, 4096, "");
+    let stored = at(&dir, "a.den");
+    densite(&["compress", &path, &stored]).expect(0);
+    for db in [&path, &stored] {
+        let mut writer = Other::on(db);
+        writer.run("PRAGMA journal_mode=WAL; CREATE TABLE later(x)");
+        assert_eq!(info(db)["wal_readers"], serde_json::json!([]), "{db}");
+        let mut reader = Other::on(db);
+        reader.run("BEGIN; SELECT count(*) FROM later");
+        let told = info(db);
+        assert_eq!(told["wal_readers"][0]["pid"], reader.pid(), "{db}");
+        assert_eq!(told["wal_readers"][0]["name"], "densite", "{db}");
+        let text = densite(&["info", db]).expect(0).out;
+        let line = format!("process {} (densite); it cannot begin anew", reader.pid());
+        assert!(text.contains(&line), "{text}");
+        reader.run("COMMIT");
+        assert_eq!(info(db)["wal_readers"], serde_json::json!([]), "{db}");
+    }
+}

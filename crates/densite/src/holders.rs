@@ -4,8 +4,10 @@
 //! descriptor on the database, so it cannot drop a lock of this process (closing any descriptor would).
 
 use std::fmt;
+use std::ops::RangeInclusive;
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// A process that holds a lock on the database.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,6 +30,8 @@ impl fmt::Display for Holder {
 
 /// How often the list is read: entries may be missing of one that changes while it is read.
 const TRIES: usize = 4;
+/// Who reads for longer is told of as a reader.
+const BETWEEN_LOOKS: Duration = Duration::from_millis(50);
 
 /// The other processes that hold locks on the database or its shared memory; empty when that cannot be known.
 pub(crate) fn holders(db: &Path) -> Vec<Holder> {
@@ -36,17 +40,36 @@ pub(crate) fn holders(db: &Path) -> Vec<Holder> {
 }
 
 fn listed(db: &Path) -> Vec<Holder> {
+    others(
+        &[db.to_path_buf(), crate::paths::beside(db, "-shm")],
+        0..=u64::MAX,
+    )
+}
+
+/// The locks of readers in the shared memory, but for the one of those who read the database's file alone (`WAL_READ_LOCK` of SQLite's file format).
+const READERS: RangeInclusive<u64> = 124..=127;
+
+/// The other processes that have a transaction open on what is in the WAL, at two looks shortly after each other; empty when that cannot be known. As long as one of them reads, the WAL does not begin anew.
+pub(crate) fn wal_readers(db: &Path) -> Vec<Holder> {
+    let look = || others(&[crate::paths::beside(db, "-shm")], READERS);
+    let mut readers = look();
+    if !readers.is_empty() {
+        std::thread::sleep(BETWEEN_LOOKS);
+        let again = look();
+        readers.retain(|r| again.contains(r));
+    }
+    readers
+}
+
+/// The other processes that hold locks on some bytes of these files.
+fn others(paths: &[PathBuf], bytes: RangeInclusive<u64>) -> Vec<Holder> {
     let Ok(list) = std::fs::read_to_string("/proc/locks") else {
         return Vec::new();
     };
-    let mut files = Vec::new();
-    for path in [db.to_path_buf(), crate::paths::beside(db, "-shm")] {
-        if let Ok(meta) = std::fs::metadata(&path) {
-            files.push((meta.dev(), meta.ino()));
-        }
-    }
+    let metas = paths.iter().filter_map(|path| std::fs::metadata(path).ok());
+    let files: Vec<(u64, u64)> = metas.map(|meta| (meta.dev(), meta.ino())).collect();
     let me = std::process::id();
-    let mut pids: Vec<u32> = parse(&list, &files)
+    let mut pids: Vec<u32> = parse(&list, &files, &bytes)
         .into_iter()
         .filter(|pid| *pid != me)
         .collect();
@@ -97,21 +120,26 @@ pub(crate) fn name_of(pid: u32) -> Option<String> {
     (!name.is_empty()).then(|| name.to_string())
 }
 
-/// Process ids of the lines of `/proc/locks` that hold (not wait for) a lock on one of `files`, (device, inode).
-fn parse(list: &str, files: &[(u64, u64)]) -> Vec<u32> {
+/// Process ids of the lines of `/proc/locks` that hold (not wait for) a lock on some of these bytes of one of `files`, (device, inode).
+fn parse(list: &str, files: &[(u64, u64)], bytes: &RangeInclusive<u64>) -> Vec<u32> {
     let mut pids = Vec::new();
     for line in list.lines() {
         // "1: POSIX  ADVISORY  READ 8079 fe:00:9978034 128 128"; a waiter has "->" second.
         let words: Vec<&str> = line.split_whitespace().collect();
-        let [_, kind, _, _, pid, place, ..] = words.as_slice() else {
+        let [_, kind, _, _, pid, place, from, to, ..] = words.as_slice() else {
             continue;
         };
         if *kind == "->" {
             continue;
         }
-        let Ok(pid) = pid.parse::<u32>() else {
+        let (Ok(pid), Ok(from)) = (pid.parse::<u32>(), from.parse::<u64>()) else {
             continue;
         };
+        // The end of the file is written EOF.
+        let to = to.parse::<u64>().unwrap_or(u64::MAX);
+        if from > *bytes.end() || to < *bytes.start() {
+            continue;
+        }
         let mut parts = place.split(':');
         let (Some(major), Some(minor), Some(inode)) = (parts.next(), parts.next(), parts.next())
         else {
@@ -177,7 +205,11 @@ mod tests {
                     garbage\n\
                     4: POSIX  ADVISORY  WRITE 8082 fe:00:1 0 0\n";
         let dev = 0xfe00;
-        assert_eq!(parse(list, &[(dev, 9_978_034)]), vec![8079]);
-        assert_eq!(parse(list, &[(dev, 9_978_034), (dev, 1)]), vec![8079, 8082]);
+        let all = 0..=u64::MAX;
+        assert_eq!(parse(list, &[(dev, 9_978_034)], &all), vec![8079]);
+        let both = [(dev, 9_978_034), (dev, 1)];
+        assert_eq!(parse(list, &both, &all), vec![8079, 8082]);
+        assert_eq!(parse(list, &both, &(128..=128)), vec![8079]);
+        assert_eq!(parse(list, &both, &READERS), Vec::<u32>::new());
     }
 }

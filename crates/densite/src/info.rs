@@ -5,7 +5,7 @@ use crate::error::{Error, Result};
 use crate::form::{self, Form};
 use crate::gain::{self, Figures, Gain};
 use crate::header::{HEADER_LEN, Header};
-use crate::holders::holders;
+use crate::holders::{Holder, holders, wal_readers};
 use crate::objects::{self, Bytes, Objects};
 use crate::paths::{self, Target, beside, len_or_zero};
 use crate::schema;
@@ -52,6 +52,8 @@ pub struct Info {
     pub journal_bytes: u64,
     /// Length of the WAL beside it in bytes, 0 if none.
     pub wal_bytes: u64,
+    /// The other processes that have a transaction open on what is in the WAL: while one of them reads on, the WAL cannot begin anew, and grows. Empty where the system does not tell.
+    pub wal_readers: Vec<Holder>,
     /// Copies that interrupted runs left beside it.
     pub leftovers: Vec<PathBuf>,
     /// The store's figures by name, for a compressed file.
@@ -107,6 +109,7 @@ pub(crate) fn info_within(api: Api, path: &Path, wait: Duration) -> Result<Info>
         journal_mode: JournalMode::Rollback,
         journal_bytes: len_or_zero(&beside(&target.path, "-journal")),
         wal_bytes: len_or_zero(&beside(&target.path, "-wal")),
+        wal_readers: Vec::new(),
         leftovers: paths::leftovers(&target.path),
         store: None,
         objects: Objects::default(),
@@ -116,6 +119,9 @@ pub(crate) fn info_within(api: Api, path: &Path, wait: Duration) -> Result<Info>
         log: None,
         gain: None,
     };
+    if info.wal_bytes > 0 {
+        info.wal_readers = wal_readers(&target.path);
+    }
     let file = Through::Host.file(api, &target.path, Access::Read)?;
     lock_shared(api, &file, &target, wait)?;
     let mut start = [0u8; HEADER_LEN];

@@ -29,6 +29,7 @@ pub fn info(info: &Info) -> Value {
         "journal_mode": mode(info.journal_mode),
         "journal_bytes": info.journal_bytes,
         "wal_bytes": info.wal_bytes,
+        "wal_readers": info.wal_readers.iter().map(holder).collect::<Vec<_>>(),
         "leftovers": info.leftovers.iter().map(|p| p.to_string_lossy()).collect::<Vec<_>>(),
         "store": store,
         "log": info.log.as_ref().map(|log| match log {
@@ -40,6 +41,10 @@ pub fn info(info: &Info) -> Value {
         "objects_broken_pages": info.objects.broken,
         "objects_problem": info.objects_problem,
     })
+}
+
+fn holder(Holder { pid, name }: &Holder) -> Value {
+    json!({ "pid": pid, "name": name })
 }
 
 /// The figures of a log.
@@ -198,10 +203,7 @@ pub fn details(e: &Error) -> Value {
     }
     match e {
         Error::Locked { by, .. } => {
-            d["by"] = by
-                .iter()
-                .map(|Holder { pid, name }| json!({ "pid": pid, "name": name }))
-                .collect();
+            d["by"] = by.iter().map(holder).collect();
         }
         Error::NoSpace {
             needed, available, ..

@@ -76,7 +76,14 @@ pub(crate) fn create(connection: &Connection, session: &Arc<Session>) -> Result<
         flags,
         move |connection, _| {
             let home = home(connection)?;
-            let durable = durable::position_on(connection, home.medium().as_ref())?;
+            let durable = durable::position_on(connection, home.medium().as_ref());
+            let durable = home.doubts().heeds(durable)?;
+            if home.doubts().are_there() {
+                return Err(refused(format!(
+                    "{}: a sync of the database failed in this process, so nobody knows what is on the disk, and nothing is pruned until this process has closed the database",
+                    home.place().path
+                )));
+            }
             let pruned = home.log().prune(durable).map_err(|e| home.failed(e))?;
             Ok(Value::Integer(pruned.bytes as i64))
         },

@@ -1,8 +1,10 @@
 //! What all connections of a process on one database share: its log.
 
 use crate::apply::{Applying, Worker};
+use crate::doubts::Doubts;
 use crate::error::{from_log, refused};
 use crate::medium::{Medium, host};
+use crate::naming::Naming;
 use crate::place::{Identity, Place};
 use crate::position::Position;
 use crate::read::Unapplied;
@@ -12,7 +14,6 @@ use densite_sqlite::{Connection, PerProcess, Result};
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Instant;
 
@@ -29,8 +30,8 @@ pub struct Home {
     place: Place,
     worker: Mutex<Option<Worker>>,
     unapplied: Arc<Unapplied>,
-    /// The database names this log durably.
-    named: AtomicBool,
+    naming: Naming,
+    doubts: Doubts,
     /// When the size of what is unapplied was last looked at, and whether it was too large.
     pressure: Mutex<(Option<Instant>, bool)>,
 }
@@ -186,7 +187,8 @@ impl Home {
             place: place.clone(),
             worker: Mutex::new(None),
             unapplied: Arc::default(),
-            named: AtomicBool::new(false),
+            naming: Naming::of(place.identity),
+            doubts: Doubts::default(),
             pressure: Mutex::default(),
         });
         let mut homes = HOMES.get().lock();
@@ -231,19 +233,17 @@ impl Home {
         applying.ok_or_else(|| refused("no worker"))
     }
 
-    /// Makes sure, before the first row is acknowledged, that the database names this log durably: a power cut would leave rows in a log that no database knows. Whoever made the
-    /// name may run `synchronous=OFF`, or NORMAL with a WAL, where a commit is not durable. Only syncs, so nobody is waited for.
-    ///
-    /// # Errors
-    /// The VFS's, the medium's.
-    pub(crate) fn be_named(&self, connection: &Connection) -> Result<()> {
-        if !self.named.load(Ordering::Acquire) {
-            // It has no locks that closing a descriptor would drop.
-            crate::medium::sync_beside(self.medium().as_ref(), &self.place.path, "-journal")?;
-            crate::durable::sync(connection, self.medium().as_ref())?;
-            self.named.store(true, Ordering::Release);
-        }
-        Ok(())
+    pub(crate) fn naming(&self) -> &Naming {
+        &self.naming
+    }
+
+    /// Whether a sync of the database has failed, as far as this process was told.
+    pub(crate) fn doubts(&self) -> &Doubts {
+        &self.doubts
+    }
+
+    pub(crate) fn place(&self) -> &Place {
+        &self.place
     }
 
     pub(crate) fn medium(&self) -> &Arc<dyn Medium> {
@@ -276,5 +276,11 @@ impl Home {
     /// An error of this log as SQLite's.
     pub fn failed(&self, error: log::Error) -> densite_sqlite::Error {
         from_log(&self.dir, error)
+    }
+}
+
+impl Drop for Home {
+    fn drop(&mut self) {
+        self.naming.end(self.place.identity, &self.doubts);
     }
 }

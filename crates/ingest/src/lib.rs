@@ -11,6 +11,7 @@
 mod affinity;
 mod apply;
 mod collation;
+mod doubts;
 mod durable;
 mod error;
 mod feed;
@@ -18,6 +19,7 @@ mod functions;
 mod home;
 pub mod json;
 mod medium;
+mod naming;
 mod place;
 mod policy;
 mod position;

@@ -125,6 +125,25 @@ impl Position {
     }
 }
 
+/// Writes Densite's tables anew, whatever they have. In the connection's transaction.
+///
+/// An UPDATE that changes nothing writes nothing, so they are made anew.
+pub(crate) fn write_anew(connection: &Connection) -> Result<()> {
+    let names = ["densite_applied", "densite_sweep", "densite_rejects"];
+    for name in names {
+        connection.exec(&format!(
+            "CREATE TEMP TABLE densite_copy_{name} AS SELECT * FROM main.{name}; DROP TABLE main.{name}"
+        ))?;
+    }
+    connection.exec(TABLES)?;
+    for name in names {
+        connection.exec(&format!(
+            "INSERT INTO main.{name} SELECT * FROM temp.densite_copy_{name}; DROP TABLE temp.densite_copy_{name}"
+        ))?;
+    }
+    Ok(())
+}
+
 /// Before the first release `densite_applied` had fewer columns.
 fn of_an_earlier_version(e: Error) -> Error {
     if !e.message.starts_with("no such column") {

@@ -3,8 +3,11 @@
 mod common;
 
 use common::{Db, Held, all, create, one, wait};
+use densite_disk::RealDir;
+use densite_log::{Log, Options};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
+use std::sync::Arc;
 
 #[test]
 fn unapplied_rows_are_read_at_once() {
@@ -564,4 +567,32 @@ fn a_statement_reads_one_state_however_often_it_scans() {
         all(&con, "SELECT a FROM bare_in UNION ALL SELECT v FROM t_in"),
         ["1", "2", "3", "a", "c"]
     );
+}
+
+/// Somebody deleted the row from the table itself: what the log says of it alone makes no row, read by key or all together.
+#[test]
+fn an_update_of_a_row_that_is_gone_makes_none() {
+    let db = Db::new("CREATE TABLE t(id INTEGER PRIMARY KEY, v); INSERT INTO t VALUES (5, 'e')");
+    drop(db.ingest("t", ""));
+    // Whoever leads applies, and this one applies nothing.
+    let dir = Arc::new(RealDir::new(db.log_dir()));
+    let id = densite_log::id_in(dir.clone()).expect("reads");
+    let log = Log::open(dir, Options::new(id.expect("a log"))).expect("opens");
+    let lead = log.try_lead().expect("asks").expect("nobody leads");
+    let con = db.ingest("t", "");
+    con.execute_batch("UPDATE t_in SET v = 'E' WHERE id = 5")
+        .expect("updates");
+    assert_eq!(all(&con, "SELECT * FROM t_in"), ["5|E"]);
+    let plain = rusqlite::Connection::open(db.path()).expect("opens");
+    plain.execute_batch("DELETE FROM t").expect("deletes");
+    for sql in [
+        "SELECT * FROM t_in",
+        "SELECT * FROM t_in WHERE id = 5",
+        "SELECT * FROM t_in WHERE id > 3",
+    ] {
+        assert_eq!(all(&con, sql), [""; 0], "{sql}");
+    }
+    drop(lead);
+    wait(&con);
+    assert_eq!(one::<i64>(&con, "SELECT count(*) FROM densite_rejects"), 1);
 }

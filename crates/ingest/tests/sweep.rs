@@ -218,3 +218,88 @@ fn rows_without_an_id_keep_their_turn() {
     wait(&con);
     assert_eq!(rows(&plain, "t"), rows(&model, "t"), "seed {seed}");
 }
+
+/// Where order matters, and where that of the log is as good, there is no sweep: rows get their row ids in the order in which they are applied.
+#[test]
+fn tables_that_need_the_order_of_the_log_and_keys_that_ascend_are_not_swept() {
+    let seed: u64 = rand::random();
+    println!("seed {seed}");
+    let mut random = StdRng::seed_from_u64(seed);
+    let tables = [
+        (
+            "CREATE TABLE t(k INT PRIMARY KEY, v, u UNIQUE)",
+            false,
+            false,
+        ),
+        (
+            "CREATE TABLE t(k INT PRIMARY KEY, v, u); CREATE UNIQUE INDEX one ON t(u, v)",
+            false,
+            false,
+        ),
+        (
+            "CREATE TABLE t(k INT PRIMARY KEY, v, u); CREATE UNIQUE INDEX one ON t(u) WHERE v > 3",
+            false,
+            false,
+        ),
+        (
+            "CREATE TABLE t(k INT PRIMARY KEY, v, u); CREATE UNIQUE INDEX one ON t(v + u)",
+            false,
+            false,
+        ),
+        (
+            "CREATE TABLE p(k INT PRIMARY KEY); CREATE TABLE t(k INT PRIMARY KEY, v, u REFERENCES p)",
+            false,
+            false,
+        ),
+        (
+            "CREATE TABLE t(k INT PRIMARY KEY, v, u); CREATE TABLE c(k REFERENCES t)",
+            false,
+            false,
+        ),
+        (
+            "CREATE TABLE t(k INT PRIMARY KEY, v, u); CREATE TABLE c(k); CREATE TRIGGER look AFTER INSERT ON c BEGIN DELETE FROM t; END",
+            false,
+            false,
+        ),
+        (
+            "CREATE TABLE t(k INT PRIMARY KEY, v, u); CREATE INDEX by_v ON t(v)",
+            true,
+            false,
+        ),
+        (
+            "CREATE TABLE t(k INT PRIMARY KEY, v, u); CREATE INDEX by_v ON t(v)",
+            false,
+            true,
+        ),
+    ];
+    for (schema, ascends, is_swept) in tables {
+        let db = Db::new(schema);
+        let con = small::connect(&db.path(), FEW, 0);
+        create(&con, "t", "").expect("the ingest table");
+        let plain = Connection::open(db.path()).expect("opens");
+        plain.execute_batch("BEGIN IMMEDIATE").expect("the lock");
+        let mut logged = Vec::new();
+        con.execute_batch("BEGIN").expect("begins");
+        for i in 0..400i64 {
+            let k = if ascends { i } else { i * 7919 % 4001 };
+            let v = random.random_range(0..99);
+            let u = if schema.contains("REFERENCES p") {
+                "NULL".to_owned()
+            } else {
+                (1000 * i).to_string()
+            };
+            con.execute_batch(&format!("INSERT INTO t_in VALUES ({k}, {v}, {u})"))
+                .expect("inserts");
+            logged.push(k.to_string());
+            if i % 20 == 19 {
+                con.execute_batch("COMMIT; BEGIN").expect("commits");
+            }
+        }
+        con.execute_batch("COMMIT").expect("commits");
+        plain.execute_batch("ROLLBACK").expect("gives it back");
+        wait(&con);
+        let applied = all(&plain, "SELECT k FROM t ORDER BY rowid");
+        assert_eq!(applied.len(), logged.len(), "seed {seed}: {schema}");
+        assert_eq!(applied != logged, is_swept, "seed {seed}: {schema}");
+    }
+}

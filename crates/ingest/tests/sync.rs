@@ -138,7 +138,18 @@ fn count(db: &Db) -> usize {
 #[test]
 fn once_a_sync_has_failed_nothing_is_pruned() {
     register(c"failing", failing);
+    // With a rollback journal it is COMMIT that syncs, and is told.
+    for journal in ["WAL", "DELETE"] {
+        nothing_is_pruned(journal);
+    }
+}
+
+fn nothing_is_pruned(journal: &str) {
     let db = Db::new("CREATE TABLE t(id INTEGER PRIMARY KEY, v)");
+    rusqlite::Connection::open(db.path())
+        .expect("opens")
+        .execute_batch(&format!("PRAGMA journal_mode = {journal}"))
+        .expect("the mode");
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE;
     let open = || {
         let con = rusqlite::Connection::open_with_flags_and_vfs(db.path(), flags, c"failing")
@@ -170,7 +181,10 @@ fn once_a_sync_has_failed_nothing_is_pruned() {
     }
     assert_eq!(all(&con, "SELECT count(*) FROM t"), ["3000"]);
     std::thread::sleep(Duration::from_millis(2500));
-    assert_eq!(count(&db), more, "the log keeps them");
+    let told = con.query_row("SELECT densite_prune()", [], |_| Ok(()));
+    let told = told.expect_err("nor when it is asked for").to_string();
+    assert!(told.contains("a sync of the database failed"), "{told}");
+    assert_eq!(count(&db), more, "the log keeps them: {journal}");
     drop(con);
     // Whoever opens the database again has looked what became of the disk.
     let con = open();

@@ -57,6 +57,7 @@ codes! {
     IOERR_SHORT_READ = 10 | 2 << 8, "the file ends before the bytes asked for";
     IOERR_WRITE = 10 | 3 << 8, "writing failed";
     IOERR_FSYNC = 10 | 4 << 8, "making writes durable failed";
+    IOERR_DIR_FSYNC = 10 | 5 << 8, "making a name durable failed";
     IOERR_TRUNCATE = 10 | 6 << 8, "changing the length failed";
     IOERR_FSTAT = 10 | 7 << 8, "asking for the length failed";
     IOERR_UNLOCK = 10 | 8 << 8, "unlocking failed";

@@ -111,6 +111,16 @@ fn text(info: &Info) -> String {
     }
     if info.wal_bytes > 0 {
         row("WAL", out::bytes(info.wal_bytes));
+        if !info.wal_readers.is_empty() {
+            let readers: Vec<String> = info.wal_readers.iter().map(ToString::to_string).collect();
+            row(
+                "WAL is read by",
+                format!(
+                    "{}; it cannot begin anew until their transactions end",
+                    readers.join(", ")
+                ),
+            );
+        }
     }
     for (name, value) in info.log.iter().flat_map(log_lines) {
         row(name, value);

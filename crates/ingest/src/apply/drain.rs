@@ -5,6 +5,7 @@
 //! as ever. But the system may tell of a page that it could not write to one who syncs, and to nobody after him; so if that is this thread nothing is pruned any more.
 
 use super::Applying;
+use crate::doubts::Doubts;
 use densite_disk::{File, OpenMode, SyncKind};
 use densite_log::LogDir;
 use densite_sqlite::{Connection, Flood};
@@ -47,7 +48,7 @@ impl Drain {
     }
 }
 
-fn run(flood: &Flood, dir: &LogDir, name: &str, ends: &AtomicBool, doubts: &AtomicBool) {
+fn run(flood: &Flood, dir: &LogDir, name: &str, ends: &AtomicBool, doubts: &Doubts) {
     let mut wal: Option<Box<dyn File>> = None;
     while !ends.load(Ordering::Acquire) {
         if !flood.wait(STEP) {
@@ -59,7 +60,7 @@ fn run(flood: &Flood, dir: &LogDir, name: &str, ends: &AtomicBool, doubts: &Atom
         }
         let Some(file) = &wal else { return };
         if file.sync(SyncKind::Data).is_err() {
-            doubts.store(true, Ordering::Release);
+            doubts.arise();
             return;
         }
     }

@@ -149,7 +149,7 @@ impl Applying {
             state: Mutex::default(),
             news: Condvar::new(),
             hurry: Condvar::new(),
-            pruning: Pruning::default(),
+            pruning: Pruning::new(home.doubts()),
         }
     }
 
@@ -325,6 +325,8 @@ impl Applying {
                 }
                 Ok(Did::Unnamed) => self.pause(RETRY),
                 Err(error) => {
+                    // COMMIT syncs, too.
+                    self.pruning.doubts().heed(&error);
                     if !error.is_busy() {
                         round = None;
                     }

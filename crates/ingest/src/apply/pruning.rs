@@ -1,8 +1,8 @@
 //! Segments are given back piece by piece, with pauses, for the writers' sake. That takes seconds, so a thread of its own does it while rows are applied.
 
 use super::Applying;
+use crate::doubts::Doubts;
 use densite_log::{Pruned, Result, Seq};
-use densite_sqlite::Code;
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,24 +13,19 @@ use std::thread::JoinHandle;
 pub(super) struct Pruning {
     thread: Mutex<Option<JoinHandle<Result<Pruned>>>>,
     hurries: Arc<AtomicBool>,
-    /// A sync of the database or of its WAL has failed.
-    doubts: Arc<AtomicBool>,
+    doubts: Doubts,
 }
 
 impl Pruning {
-    /// Whatever may have synced the database or its WAL passes by here. What a failed sync should have written may be lost although later ones succeed: systems forget
-    /// it. So from then on the log keeps its rows, as long as this process has the database open.
-    pub(super) fn heeds<T>(&self, done: densite_sqlite::Result<T>) -> densite_sqlite::Result<T> {
-        if let Err(e) = &done
-            && (e.code == Code::IOERR_FSYNC || e.code == Code::IOERR)
-        {
-            self.doubts.store(true, Ordering::Release);
+    pub(super) fn new(doubts: &Doubts) -> Pruning {
+        Pruning {
+            doubts: doubts.clone(),
+            ..Pruning::default()
         }
-        done
     }
 
-    /// Whether a sync has failed. Who syncs on another thread says so here.
-    pub(super) fn doubts(&self) -> &Arc<AtomicBool> {
+    /// Whether a sync has failed: then nothing is pruned. Whatever may have synced the database or its WAL passes by there.
+    pub(super) fn doubts(&self) -> &Doubts {
         &self.doubts
     }
 

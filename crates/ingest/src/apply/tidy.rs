@@ -9,7 +9,6 @@ use super::drain::Drain;
 use super::wal::Wal;
 use densite_log::Seq;
 use densite_sqlite::{Code, Connection, Error, Result, ffi};
-use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 /// Pruning is tried no more often while rows are applied.
@@ -160,7 +159,7 @@ impl Tidy {
         let begun = Instant::now();
         loop {
             let done = connection.checkpoint(Some(c"main"), ffi::CHECKPOINT_PASSIVE);
-            let done = match applying.pruning.heeds(done) {
+            let done = match applying.pruning.doubts().heeds(done) {
                 Ok(done) => done,
                 // Somebody else is at it.
                 Err(e) if e.is_busy() => return Ok(false),
@@ -190,8 +189,8 @@ impl Tidy {
         };
         self.pruned = Some(Instant::now());
         let synced = crate::durable::sync(connection, applying.medium.as_ref());
-        applying.pruning.heeds(synced)?;
-        if applying.pruning.doubts().load(Ordering::Acquire) {
+        applying.pruning.doubts().heeds(synced)?;
+        if applying.pruning.doubts().are_there() {
             return Ok(());
         }
         if !applying.pruning.begin(applying, position)? {

@@ -1,0 +1,112 @@
+//! That a database names its log durably, before the first row is acknowledged: a power cut would leave rows in a log that no database knows.
+//!
+//! Whoever made the name may run `synchronous=OFF`, or NORMAL with a WAL, where a commit is not durable. So files are synced here, which waits for nobody. Where a sync has failed that is not enough: the
+//! system may have dropped what it could not write, and the next sync succeeds all the same. Then the name is written anew, and a WAL, which may have a hole now, is emptied.
+
+use crate::doubts::Doubts;
+use crate::error::refused;
+use crate::home::Home;
+use crate::medium::sync_beside;
+use crate::place::Identity;
+use crate::position::{self, Position};
+use crate::recipe::Recipe;
+use densite_sqlite::{Connection, Error, PerProcess, Result, ffi};
+use parking_lot::Mutex;
+use std::collections::HashSet;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Databases that this process had open when a sync failed, and closed before they named their logs for sure.
+static DOUBTFUL: PerProcess<Mutex<HashSet<Identity>>> = PerProcess::new();
+
+/// How sure it is that a database names its log.
+pub(crate) struct Naming {
+    done: AtomicBool,
+    turn: Mutex<()>,
+    /// A sync failed when the database was open the last time.
+    is_doubtful: bool,
+}
+
+impl Naming {
+    /// When a database is opened.
+    pub(crate) fn of(identity: Identity) -> Naming {
+        Naming {
+            done: AtomicBool::new(false),
+            turn: Mutex::default(),
+            is_doubtful: DOUBTFUL.get().lock().contains(&identity),
+        }
+    }
+
+    /// When it is closed.
+    pub(crate) fn end(&self, identity: Identity, doubts: &Doubts) {
+        let is_done = self.done.load(Ordering::Acquire);
+        let mut doubtful = DOUBTFUL.get().lock();
+        if is_done {
+            doubtful.remove(&identity);
+        } else if doubts.are_there() {
+            doubtful.insert(identity);
+        }
+    }
+}
+
+/// How long others' transactions are waited for where the name is written anew.
+const BUSY_MS: i32 = 2000;
+
+impl Home {
+    /// Makes sure of it.
+    ///
+    /// # Errors
+    /// The VFS's, the medium's. After a sync that failed: busy while somebody reads or writes what has to be written anew.
+    pub(crate) fn be_named(&self, connection: &Connection) -> Result<()> {
+        let naming = self.naming();
+        if naming.done.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        // One at a time: what the one is told of a sync the next one must know.
+        let _turn = naming.turn.lock();
+        if naming.done.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        let before = self.doubts().count();
+        if before > 0 || naming.is_doubtful {
+            self.name_anew(connection).map_err(|e| {
+                let why = "a sync of the database failed, so what names its log is to be written anew, which cannot be done now";
+                Error::new(e.code, format!("{}: {why}: {}; try again", self.place().path, e.message))
+            })?;
+        }
+        let heeds = |done| self.doubts().heeds(done);
+        // It has no locks that closing a descriptor would drop.
+        heeds(sync_beside(
+            self.medium().as_ref(),
+            &self.place().path,
+            "-journal",
+        ))?;
+        heeds(crate::durable::sync(connection, self.medium().as_ref()))?;
+        if self.doubts().count() != before {
+            // Somebody else was told meanwhile of what this one should have been told.
+            return Err(refused(format!(
+                "{}: a sync of the database failed; try again",
+                &self.place().path
+            )));
+        }
+        naming.done.store(true, Ordering::Release);
+        Ok(())
+    }
+
+    /// Writes Densite's tables anew, each of their pages, to other places or the same ones; and all that a WAL has to the database's file.
+    fn name_anew(&self, connection: &Connection) -> Result<()> {
+        let own = Recipe::of(connection, self.place()).open()?;
+        own.busy_timeout(BUSY_MS)?;
+        own.exec("PRAGMA main.synchronous = EXTRA; BEGIN IMMEDIATE")?;
+        match Position::read(&own)? {
+            Some(now) if now.id == self.id() => {}
+            _ => return Err(refused("the database names no log, or another one")),
+        }
+        position::write_anew(&own)?;
+        self.doubts().heeds(own.exec("COMMIT"))?;
+        if own.query_string("PRAGMA main.journal_mode")?.as_deref() == Some("wal") {
+            let emptied = own.checkpoint(Some(c"main"), ffi::CHECKPOINT_TRUNCATE);
+            self.doubts().heeds(emptied)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,42 @@
+//! Random histories: rows come, are read, change the table from elsewhere and meet changes of the schema while sweeps are on their way, are taken over, restored and rolled back. At every look the log's order
+//! on what the table has gives what plain SQLite made of the same history, and readers see it.
+
+mod common;
+#[path = "common/past.rs"]
+mod past;
+#[path = "common/small.rs"]
+mod small;
+#[path = "common/waiting.rs"]
+mod waiting;
+
+use past::World;
+use rand::SeedableRng;
+use rand::rngs::StdRng;
+
+/// Histories of one run, and steps of each. `DENSITE_HISTORIES=first seed,count` runs others.
+const HISTORIES: u64 = 4;
+const STEPS: usize = 60;
+
+#[test]
+fn whatever_happens_the_result_is_that_of_the_log_order() {
+    let given = std::env::var("DENSITE_HISTORIES").ok();
+    let given = given.and_then(|g| {
+        let (seed, count) = g.split_once(',')?;
+        Some((seed.parse().ok()?, count.parse().ok()?))
+    });
+    let (first, count): (u64, u64) = given.unwrap_or_else(|| (rand::random(), HISTORIES));
+    let (mut swept, mut looks) = (0, 0);
+    for seed in (0..count).map(|i| first.wrapping_add(i)) {
+        println!("seed {seed}");
+        let mut random = StdRng::seed_from_u64(seed);
+        let mut world = World::new(&mut random, seed);
+        for _ in 0..STEPS {
+            world.step(&mut random);
+        }
+        world.end();
+        swept += world.swept;
+        looks += world.looks;
+    }
+    println!("{looks} looks, {swept} in the middle of sweeps");
+    assert!(looks > 0);
+}
