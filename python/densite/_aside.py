@@ -31,15 +31,15 @@ def may_be_shared(con: Any, module: Any) -> bool:
             # Looks at the thread, and at nothing else.
             module.Connection.cursor(con)
             may.append(True)
-        except module.ProgrammingError:
-            may.append(False)
+        except Exception as error:  # noqa: BLE001: what else is wrong the insert finds out
+            may.append(not isinstance(error, module.ProgrammingError))
         finally:
             asked.release()
 
     asked.acquire()
     _thread.start_new_thread(ask, ())
     asked.acquire()
-    return may != [False]
+    return may[0]
 
 
 def run(execute: Callable[[], Any], part: Set, tell: Optional[Callable[[int], Any]]) -> None:
