@@ -96,6 +96,20 @@ impl Plan {
     }
 }
 
+/// Which of the plans a record has; it is made if there is none.
+pub(super) fn place_of(
+    connection: &Connection,
+    plans: &mut Vec<Plan>,
+    record: &Record,
+) -> Result<usize> {
+    if let Some(known) = plans.iter().position(|p| p.is_of(record)) {
+        return Ok(known);
+    }
+    let plan = Plan::new(connection, &record.table, record.op)?;
+    plans.push(plan);
+    Ok(plans.len() - 1)
+}
+
 /// Whether rows are to blame, or the schema: trying again helps nothing. A function or a collation that only the application knows is missing here, not there.
 fn is_of_the_schema(e: &densite_sqlite::Error) -> bool {
     let lacking = [

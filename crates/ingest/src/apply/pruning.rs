@@ -17,16 +17,24 @@ pub(super) struct Pruning {
     doubts: Arc<AtomicBool>,
 }
 
+/// Whatever may have synced the database or its WAL passes by here. What a failed sync should have written may be lost although later ones succeed: systems forget
+/// it. So from then on the log keeps its rows, as long as this process has the database open.
+pub(super) fn heeds<T>(
+    doubts: &AtomicBool,
+    done: densite_sqlite::Result<T>,
+) -> densite_sqlite::Result<T> {
+    if let Err(e) = &done
+        && (e.code == Code::IOERR_FSYNC || e.code == Code::IOERR)
+    {
+        doubts.store(true, Ordering::Release);
+    }
+    done
+}
+
 impl Pruning {
-    /// Whatever may have synced the database or its WAL passes by here. What a failed sync should have written may be lost although later ones succeed: systems forget
-    /// it. So from then on the log keeps its rows, as long as this process has the database open.
+    /// As [`heeds`].
     pub(super) fn heeds<T>(&self, done: densite_sqlite::Result<T>) -> densite_sqlite::Result<T> {
-        if let Err(e) = &done
-            && (e.code == Code::IOERR_FSYNC || e.code == Code::IOERR)
-        {
-            self.doubts.store(true, Ordering::Release);
-        }
-        done
+        heeds(&self.doubts, done)
     }
 
     /// Whether a sync has failed. Who syncs on another thread says so here.

@@ -132,8 +132,11 @@ impl Round {
             poison: &sweeping.poison,
         };
         let first = units.first().and_then(|u| sweeping.seq(*u));
-        match self.transaction(&work, &units, named, next, rows > 1) {
+        match self.transaction(applying, &work, &units, named, next, rows > 1) {
             Ok(held) => {
+                let all = sweeping.order.len();
+                self.following
+                    .prepare(applying, sweep.last, (done + rows, all))?;
                 self.sweeping = next.sweep.is_some().then_some(sweeping);
                 let is_full = rows < left;
                 self.committed(
@@ -147,7 +150,7 @@ impl Round {
                 )
             }
             Err(failed) => {
-                let told = self.failed(applying, failed);
+                let told = self.failed(failed);
                 match &told {
                     Ok(Some(Failed::Poison(seq, reason))) => {
                         sweeping.poison.insert(*seq, reason.clone());
