@@ -4,7 +4,7 @@ use crate::affinity::from_log;
 use crate::collation::Collation;
 use crate::policy::OnConflict;
 use crate::target::{Target, quoted};
-use densite_log::{Op, Record, Rows, Table};
+use densite_log::{Op, Record, Table, Value};
 use densite_sqlite::{Connection, OwnedStatement, Result};
 use std::sync::Arc;
 
@@ -82,11 +82,15 @@ impl Plan {
     }
 
     /// Runs one row. Answers whether it found a row to change.
-    pub(super) fn run(&mut self, connection: &Connection, rows: &Rows, row: usize) -> Result<bool> {
+    pub(super) fn run<'v>(
+        &mut self,
+        connection: &Connection,
+        row: impl Iterator<Item = Value<'v>>,
+    ) -> Result<bool> {
         let Action::Run(statement) = &mut self.action else {
             return Ok(true);
         };
-        for (i, value) in rows.row(row).enumerate() {
+        for (i, value) in row.enumerate() {
             statement.bind(i + 1, from_log(value))?;
         }
         let done = statement.step();

@@ -126,11 +126,12 @@ impl Round {
         if let Some(plan) = plan.filter(|_| !sweeping.definition.basis.is_empty()) {
             sort(&mut units, &sweeping.part.records, &plan.sort);
         }
-        let work = Work {
-            records: &sweeping.part.records,
-            of: &sweeping.of,
-            poison: &sweeping.poison,
-        };
+        let work = Work::new(
+            &sweeping.part.records,
+            &sweeping.of,
+            &sweeping.poison,
+            &units,
+        );
         let first = units.first().and_then(|u| sweeping.seq(*u));
         match self.transaction(applying, &work, &units, named, next, rows > 1) {
             Ok(held) => {

@@ -59,9 +59,9 @@ impl Wal {
         self.now() >= self.due
     }
 
-    /// Whether it is so large that one may begin beside the worker: the rest is less then when it is due.
+    /// Whether one may begin beside the worker, so that less is left when it is due. Not while the file still grows: then who writes to it and who syncs wait for each other.
     pub(super) fn is_half_due(&self) -> bool {
-        self.now() >= self.due / 2
+        self.now() >= self.due / 2 && self.longest >= self.due
     }
 
     /// A checkpoint begins beside the worker.
