@@ -95,6 +95,11 @@ impl Medium for SimMedium {
             at_once: 2,
         }
     }
+
+    /// So small that checkpoints begin beside the worker every few transactions.
+    fn wal_bytes(&self) -> (u64, u64) {
+        (16 << 10, 1 << 20)
+    }
 }
 
 impl Life {

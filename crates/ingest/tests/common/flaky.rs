@@ -18,6 +18,10 @@ pub(crate) type Panics = Arc<AtomicU64>;
 #[allow(dead_code, reason = "each test file uses a part of it")]
 pub(crate) static WAL_SYNCS_FAIL: AtomicU64 = AtomicU64::new(0);
 
+/// As large may a WAL become, in bytes, in a small database.
+#[allow(dead_code, reason = "each test file uses a part of it")]
+pub(crate) static WAL_LEAST: AtomicU64 = AtomicU64::new(16 << 20);
+
 /// The medium of a database.
 #[derive(Default)]
 pub(crate) struct Flaky(pub(crate) Panics);
@@ -51,6 +55,10 @@ impl Medium for Flaky {
             grow_bytes: 4 << 10,
             ..Options::new(id)
         }
+    }
+
+    fn wal_bytes(&self) -> (u64, u64) {
+        (WAL_LEAST.load(Ordering::SeqCst), 512 << 20)
     }
 }
 
