@@ -49,6 +49,8 @@ pub struct Tally {
     pub pruned: u64,
     /// Disks on which rows were being applied in another order than that of the log: some were, and others before them were not.
     pub swept: u64,
+    /// Cuts in the middle of a checkpoint beside the worker.
+    pub beside: u64,
 }
 
 const TABLES: &str = "CREATE TABLE t(id INTEGER PRIMARY KEY, w INT, n INT, u INT UNIQUE, pad TEXT, CHECK (n % 10 <> 7)); CREATE INDEX by_n ON t(w, n);
@@ -128,6 +130,9 @@ impl Workload {
         disk.set_trace(true);
         let ledger = self.run(site, &disk);
         let (trace, captures) = (disk.take_trace(), disk.take_captures());
+        let beside = site.beside();
+        let beside = |c: &u64| beside.contains(c);
+        tally.beside += captures.iter().filter(|c| beside(&c.change)).count() as u64;
         self.judge(site, &disk, At(None), &ledger, "the end", &trace);
         tally.acknowledged += ledger.acknowledged();
         tally.pruned += u64::from(first_row(&disk) > 1);

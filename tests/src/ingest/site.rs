@@ -145,6 +145,11 @@ impl Site {
         *life = Life::begin(&self.name, life.number + 1, self.under, disk);
     }
 
+    /// See [`SimVfs::beside`].
+    pub fn beside(&self) -> Vec<u64> {
+        self.life.lock().host.beside()
+    }
+
     /// A new process on the machine.
     pub fn process(&self) -> Process {
         static NEXT: AtomicU64 = AtomicU64::new(1);

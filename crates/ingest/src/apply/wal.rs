@@ -157,3 +157,51 @@ fn in_time(connection: &Connection, ms: i32, mode: i32) -> Result<()> {
         _ => Ok(()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(wal_frames: i32, checkpointed: i32) -> Checkpointed {
+        Checkpointed {
+            wal_frames,
+            checkpointed,
+        }
+    }
+
+    /// A frame for each row, a thousand of them when a checkpoint is due.
+    #[test]
+    fn one_begins_beside_where_the_file_need_not_grow() {
+        let mut wal = Wal {
+            due: 1000,
+            per_row: 1.0,
+            ..Wal::new((1 << 20, 1 << 30))
+        };
+        wal.grew(900);
+        assert!(!wal.is_half_due(), "the file grows");
+        wal.longest = 1000;
+        wal.rows = 400;
+        assert!(!wal.is_half_due());
+        wal.grew(200);
+        assert!(wal.is_half_due() && !wal.is_due());
+        wal.begins_ahead();
+        wal.grew(100);
+        wal.was_ahead(told(600, 600));
+        assert!(
+            wal.is_little(100),
+            "one transaction was committed meanwhile"
+        );
+        assert!(!wal.is_little(50));
+        assert!(!wal.is_due());
+        wal.grew(299);
+        assert!(!wal.is_due());
+        wal.grew(1);
+        assert!(wal.is_due(), "what was copied stays in the file");
+        // Two frames for each of 50 rows that came since.
+        wal.rows = 50;
+        wal.begins_ahead();
+        wal.grew(10);
+        wal.was_ahead(told(700, 700));
+        assert_eq!(wal.now(), 720);
+    }
+}
