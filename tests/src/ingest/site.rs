@@ -98,7 +98,7 @@ impl Medium for SimMedium {
 
     /// So small that checkpoints begin beside the worker every few transactions.
     fn wal_bytes(&self) -> (u64, u64) {
-        (16 << 10, 1 << 20)
+        (16 << 10, 40 << 10)
     }
 }
 

@@ -85,7 +85,8 @@ impl Round {
         if let Some(did) = self.sweep(applying, named)? {
             return Ok(did);
         }
-        self.queue.fill(applying, position, self.pace.rows())?;
+        let most = self.pace.rows(self.tidy.is_beside());
+        self.queue.fill(applying, position, most)?;
         if self.queue.len() == 0 {
             let end = self.queue.end().unwrap_or(position);
             if end > position {
@@ -98,8 +99,8 @@ impl Round {
         if let Some(error) = self.tidy.held_up(&self.connection, applying)? {
             return Ok(Did::Waits(error));
         }
-        let rows = self.queue.batch(self.pace.rows());
-        let is_full = self.queue.len() >= self.pace.rows();
+        let rows = self.queue.batch(most);
+        let is_full = self.queue.len() >= most;
         let (units, of) = self.plan(rows)?;
         let last = self.queue.reach(rows).unwrap_or(position);
         let next = Position::at(named.id, last);

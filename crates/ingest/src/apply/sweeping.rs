@@ -107,7 +107,8 @@ impl Round {
         }
         let done = sweep.done as usize;
         let left = sweeping.order.len().saturating_sub(done);
-        let most = self.pace.rows().min(applying.medium.sweeps().at_once);
+        let most = self.pace.rows(self.tidy.is_beside());
+        let most = most.min(applying.medium.sweeps().at_once);
         let rows = left.min(most.max(1));
         let next = match rows == left {
             true => Position::at(named.id, sweep.last),

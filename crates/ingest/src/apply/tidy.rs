@@ -117,6 +117,11 @@ impl Tidy {
         Ok(false)
     }
 
+    /// Whether a checkpoint is under way beside the worker.
+    pub(super) fn is_beside(&self) -> bool {
+        self.ahead.is_begun()
+    }
+
     fn is_idle(&self) -> bool {
         self.active.is_none_or(|t| t.elapsed() >= IDLE)
     }
