@@ -241,7 +241,7 @@ impl Round {
         divisible: bool,
     ) -> std::result::Result<Duration, Failed> {
         let begun = self.begin(applying, named)?;
-        let limit = divisible.then(|| self.pace.limit(units.len()));
+        let limit = divisible.then(|| self.pace.limit(units.len(), self.tidy.is_beside()));
         work.apply(&self.connection, &mut self.plans, units, begun, limit)?;
         if named.sweep.is_some() && next.sweep.is_none() {
             Definition::clear(&self.connection)?;
