@@ -32,6 +32,8 @@ fn crash(name: &str, under: Under, journal: &'static str, fills: bool, seeds: Ra
         sum.acknowledged += tally.acknowledged;
         sum.pruned += tally.pruned;
         sum.swept += tally.swept;
+        sum.beside += tally.beside;
+        sum.between += tally.between;
     }
     sum
 }
@@ -43,6 +45,10 @@ fn kept(name: &str, under: Under, journal: &'static str, fills: bool) {
         assert!(tally.cuts >= 60 && tally.acknowledged >= 100, "{tally:?}");
         assert!(tally.pruned > 0, "nothing was ever pruned: {tally:?}");
         assert!(tally.swept > 0, "no sweep was ever cut: {tally:?}");
+        assert!(
+            tally.beside > 0 || journal != "WAL",
+            "no checkpoint was ever done beside the worker: {tally:?}"
+        );
     }
 }
 

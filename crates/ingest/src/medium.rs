@@ -44,6 +44,11 @@ pub trait Medium: Send + Sync {
     fn sweeps(&self) -> Sweeps {
         Sweeps::default()
     }
+
+    /// A checkpoint is due when the WAL is as large as the database, but neither before the first nor after the second of these, in bytes.
+    fn wal_bytes(&self) -> (u64, u64) {
+        (16 << 20, 512 << 20)
+    }
 }
 
 /// The host's file system.

@@ -49,7 +49,14 @@ pub struct Tally {
     pub pruned: u64,
     /// Disks on which rows were being applied in another order than that of the log: some were, and others before them were not.
     pub swept: u64,
+    /// Pages that checkpoints beside the worker wrote in the runs that are cut.
+    pub beside: usize,
+    /// Cuts between two of them: a few of a hundred.
+    pub between: usize,
 }
+
+/// Two pages that a checkpoint writes one after the other have so few other changes between them.
+const NEAR: u64 = 20;
 
 const TABLES: &str = "CREATE TABLE t(id INTEGER PRIMARY KEY, w INT, n INT, u INT UNIQUE, pad TEXT, CHECK (n % 10 <> 7)); CREATE INDEX by_n ON t(w, n);
     CREATE TABLE bare(w INT, n INT, pad TEXT); CREATE TABLE swept(k INT PRIMARY KEY, w INT, n INT, pad TEXT); CREATE INDEX by_pad ON swept(pad)";
@@ -128,6 +135,15 @@ impl Workload {
         disk.set_trace(true);
         let ledger = self.run(site, &disk);
         let (trace, captures) = (disk.take_trace(), disk.take_captures());
+        let written = site.beside();
+        let beside = |c: u64| {
+            let pairs = written.iter().zip(written.iter().skip(1));
+            pairs
+                .filter(|(from, to)| to.saturating_sub(**from) < NEAR)
+                .any(|(from, to)| (*from..*to).contains(&c))
+        };
+        tally.beside += written.len();
+        tally.between += captures.iter().filter(|c| beside(c.change)).count();
         self.judge(site, &disk, At(None), &ledger, "the end", &trace);
         tally.acknowledged += ledger.acknowledged();
         tally.pruned += u64::from(first_row(&disk) > 1);

@@ -95,6 +95,11 @@ impl Medium for SimMedium {
             at_once: 2,
         }
     }
+
+    /// So small that checkpoints begin beside the worker every few transactions.
+    fn wal_bytes(&self) -> (u64, u64) {
+        (16 << 10, 40 << 10)
+    }
 }
 
 impl Life {
@@ -138,6 +143,11 @@ impl Site {
         // A VFS is never freed, and would keep the disk.
         life.host.reboot(SimDisk::new(0));
         *life = Life::begin(&self.name, life.number + 1, self.under, disk);
+    }
+
+    /// See [`SimVfs::beside`].
+    pub fn beside(&self) -> Vec<u64> {
+        self.life.lock().host.beside()
     }
 
     /// A new process on the machine.

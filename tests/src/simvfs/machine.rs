@@ -63,6 +63,8 @@ pub(super) struct State {
     pub(super) characteristics: AtomicI32,
     pub(super) open_files: AtomicUsize,
     holder_next: AtomicU64,
+    /// Numbers of the disk's changes that a checkpoint beside ingest's worker made, about.
+    pub(super) beside: Mutex<Vec<u64>>,
 }
 
 impl State {
@@ -73,6 +75,7 @@ impl State {
             characteristics: AtomicI32::new(ffi::SQLITE_IOCAP_POWERSAFE_OVERWRITE),
             open_files: AtomicUsize::new(0),
             holder_next: AtomicU64::new(1),
+            beside: Mutex::default(),
         }
     }
 

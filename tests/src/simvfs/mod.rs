@@ -110,6 +110,11 @@ impl SimVfs {
         self.state.open_files.load(Ordering::Relaxed)
     }
 
+    /// Numbers of the disk's changes that a checkpoint beside ingest's worker made; about, since others change the disk too.
+    pub fn beside(&self) -> Vec<u64> {
+        self.state.beside.lock().clone()
+    }
+
     /// What `xSectorSize` answers, bytes (512 unless set).
     pub fn set_sector_size(&self, bytes: i32) {
         self.state.sector_size.store(bytes, Ordering::Relaxed);

@@ -110,7 +110,12 @@ impl OpenFile {
     }
 
     pub(super) fn write(&self, buf: &[u8], offset: u64) -> Result<(), Code> {
-        self.file.write_at(buf, offset).map_err(|e| code(&e))
+        self.file.write_at(buf, offset).map_err(|e| code(&e))?;
+        if std::thread::current().name() == Some("densite-checkpoint") {
+            let change = self.machine.disk.changes();
+            self.state.beside.lock().push(change);
+        }
+        Ok(())
     }
 
     pub(super) fn truncate(&self, len: u64) -> Result<(), Code> {

@@ -3,9 +3,12 @@
 //! The thread belongs to [`Applying`], not to the [`Home`] that starts it: the home ends it when the last connection of the process goes.
 //! It has a connection of its own and holds no mutex while SQLite runs.
 
+mod ahead;
+mod arranger;
 mod arranging;
 mod batch;
 mod drain;
+mod following;
 mod outcome;
 mod pace;
 mod plan;

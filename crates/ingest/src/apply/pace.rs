@@ -8,6 +8,8 @@ pub(super) const HOLD_MAX: Duration = Duration::from_millis(450);
 const HOLD_GOAL: Duration = Duration::from_millis(280);
 /// A batch that held the lock for longer is followed by a time of a tenth of that in which it is free.
 const GAP_FROM: Duration = Duration::from_millis(30);
+/// A COMMIT that meets a checkpoint's syncs takes so many times as long as the one before it, at most.
+const SLOWER: u32 = 3;
 const ROWS_FIRST: usize = 4 << 10;
 const ROWS_MAX: usize = 512 << 10;
 
@@ -28,17 +30,20 @@ impl Default for Pace {
 }
 
 impl Pace {
-    /// Rows of the next batch.
-    pub(super) fn rows(&self) -> usize {
-        self.rows
+    /// Rows of the next batch; half of them while a checkpoint is `beside`, since a COMMIT that meets its syncs may take several times as long as those before.
+    pub(super) fn rows(&self, beside: bool) -> usize {
+        match beside {
+            true => (self.rows / 2).max(1),
+            false => self.rows,
+        }
     }
 
-    /// How long rows of a batch may be inserted, so that the lock is given back in time after its COMMIT.
-    pub(super) fn limit(&self, rows: usize) -> Duration {
+    /// How long rows of a batch may be inserted, so that the lock is given back in time after its COMMIT; that is taken to be [`SLOWER`] times as long where a checkpoint is `beside`.
+    pub(super) fn limit(&self, rows: usize, beside: bool) -> Duration {
         let rows = u32::try_from(rows).unwrap_or(u32::MAX);
-        HOLD_MAX
-            .saturating_sub(self.commit.saturating_mul(rows))
-            .max(HOLD_MAX / 4)
+        let commit = self.commit.saturating_mul(rows);
+        let commit = commit.saturating_mul(if beside { SLOWER } else { 1 });
+        HOLD_MAX.saturating_sub(commit).max(HOLD_MAX / 4)
     }
 
     /// The COMMIT of so many rows took so long.
@@ -79,11 +84,11 @@ mod tests {
     fn batches_come_to_the_time_that_is_aimed_at() {
         let mut pace = Pace::default();
         for round in 0..40 {
-            let rows = pace.rows();
+            let rows = pace.rows(false);
             let pages = 40_000.0 * (1.0 - (-(rows as f64) / 40_000.0).exp());
             let (insert, commit) = (rows as f64 * 5e-6, pages * 8e-6);
             let insert = Duration::from_secs_f64(insert);
-            if insert > pace.limit(rows) {
+            if insert > pace.limit(rows, false) {
                 pace.slow(rows / 2);
                 continue;
             }
@@ -102,10 +107,15 @@ mod tests {
             }
         }
         // A batch that ends with the log says nothing of what would fit.
-        let rows = pace.rows();
+        let rows = pace.rows(false);
         pace.held(1, Duration::from_micros(100), false);
-        assert_eq!(pace.rows(), rows);
+        assert_eq!(pace.rows(false), rows);
+        assert!(pace.limit(rows / 2, true) < pace.limit(rows / 2, false));
+        // Half as many rows in half the time say the same.
+        assert_eq!(pace.rows(true), rows / 2);
+        pace.held(rows / 2, HOLD_GOAL / 2, true);
+        assert!(pace.rows(false).abs_diff(rows) < 3);
         pace.held(rows, HOLD_GOAL * 2, false);
-        assert_eq!(pace.rows(), rows / 2);
+        assert_eq!(pace.rows(false), rows / 2);
     }
 }

@@ -4,7 +4,7 @@ use crate::affinity::from_log;
 use crate::collation::Collation;
 use crate::policy::OnConflict;
 use crate::target::{Target, quoted};
-use densite_log::{Op, Record, Rows, Table};
+use densite_log::{Op, Record, Table, Value};
 use densite_sqlite::{Connection, OwnedStatement, Result};
 use std::sync::Arc;
 
@@ -82,11 +82,15 @@ impl Plan {
     }
 
     /// Runs one row. Answers whether it found a row to change.
-    pub(super) fn run(&mut self, connection: &Connection, rows: &Rows, row: usize) -> Result<bool> {
+    pub(super) fn run<'v>(
+        &mut self,
+        connection: &Connection,
+        row: impl Iterator<Item = Value<'v>>,
+    ) -> Result<bool> {
         let Action::Run(statement) = &mut self.action else {
             return Ok(true);
         };
-        for (i, value) in rows.row(row).enumerate() {
+        for (i, value) in row.enumerate() {
             statement.bind(i + 1, from_log(value))?;
         }
         let done = statement.step();
@@ -94,6 +98,20 @@ impl Plan {
         done?;
         Ok(self.op != Op::Update || connection.changes() > 0)
     }
+}
+
+/// Which of the plans a record has; it is made if there is none.
+pub(super) fn place_of(
+    connection: &Connection,
+    plans: &mut Vec<Plan>,
+    record: &Record,
+) -> Result<usize> {
+    if let Some(known) = plans.iter().position(|p| p.is_of(record)) {
+        return Ok(known);
+    }
+    let plan = Plan::new(connection, &record.table, record.op)?;
+    plans.push(plan);
+    Ok(plans.len() - 1)
 }
 
 /// Whether rows are to blame, or the schema: trying again helps nothing. A function or a collation that only the application knows is missing here, not there.

@@ -5,9 +5,10 @@
 
 use super::Applying;
 use super::batch::{Unit, ordered};
+use super::following::Following;
 use super::outcome::{Did, Failed};
 use super::pace::{HOLD_MAX, Pace};
-use super::plan::Plan;
+use super::plan::{Plan, place_of};
 use super::queue::Queue;
 use super::rows::Work;
 use super::sweeping::Sweeping;
@@ -29,9 +30,13 @@ pub(super) struct Round {
     pub(super) queue: Queue,
     /// What is applied in another order at the moment, or is about to be.
     pub(super) sweeping: Option<Sweeping>,
+    /// What comes after it.
+    pub(super) following: Following,
     /// Up to here rows are applied in the log's order: it was tried.
     pub(super) swept_from: Seq,
     pub(super) pace: Pace,
+    /// Until when the write lock is left free.
+    free_until: Instant,
     pub(super) tidy: Tidy,
     pub(super) connection: Connection,
 }
@@ -59,9 +64,11 @@ impl Round {
             schema: -1,
             queue: Queue::default(),
             sweeping: None,
+            following: Following::default(),
             swept_from: 0,
             pace: Pace::default(),
-            tidy: Tidy::default(),
+            free_until: Instant::now(),
+            tidy: Tidy::new(applying.medium.wal_bytes()),
             connection,
         })
     }
@@ -78,7 +85,8 @@ impl Round {
         if let Some(did) = self.sweep(applying, named)? {
             return Ok(did);
         }
-        self.queue.fill(applying, position, self.pace.rows())?;
+        let most = self.pace.rows(self.tidy.is_beside());
+        self.queue.fill(applying, position, most)?;
         if self.queue.len() == 0 {
             let end = self.queue.end().unwrap_or(position);
             if end > position {
@@ -91,20 +99,16 @@ impl Round {
         if let Some(error) = self.tidy.held_up(&self.connection, applying)? {
             return Ok(Did::Waits(error));
         }
-        let rows = self.queue.batch(self.pace.rows());
-        let is_full = self.queue.len() >= self.pace.rows();
+        let rows = self.queue.batch(most);
+        let is_full = self.queue.len() >= most;
         let (units, of) = self.plan(rows)?;
         let last = self.queue.reach(rows).unwrap_or(position);
         let next = Position::at(named.id, last);
         // A single row may cost any time, and so may a transaction that has to be judged as a whole.
         let divisible = rows > self.queue.least();
         let queue = std::mem::take(&mut self.queue);
-        let work = Work {
-            records: queue.records(),
-            of: &of,
-            poison: queue.poison(),
-        };
-        let done = self.transaction(&work, &units, named, next, divisible);
+        let work = Work::new(queue.records(), &of, queue.poison(), &units);
+        let done = self.transaction(applying, &work, &units, named, next, divisible);
         self.queue = queue;
         match done {
             Ok(held) => {
@@ -123,7 +127,7 @@ impl Round {
                 Ok(did)
             }
             Err(failed) => {
-                match self.failed(applying, failed)? {
+                match self.failed(failed)? {
                     Some(Failed::Poison(seq, reason)) => self.queue.add_poison(seq, reason),
                     Some(Failed::Commit(e)) => self.refused_commit(rows, &e),
                     _ => {}
@@ -142,25 +146,25 @@ impl Round {
             is_full,
         } = tried;
         self.pace.held(rows, held, is_full);
-        let begun = Instant::now();
+        self.leave_free(held);
         self.tidy
             .after(&self.connection, applying, next.seq, rows)?;
-        // Others ask for the write lock now and then only: they must be able to find it free.
-        let gap = Pace::gap(held).saturating_sub(begun.elapsed());
-        if !gap.is_zero() {
-            applying.pause(gap);
-        }
         Ok(Did::Applied(next.seq))
     }
 
+    /// Others ask for the write lock now and then only: they must be able to find it free after it was held for so long. Meanwhile the next transaction is prepared.
+    pub(super) fn leave_free(&mut self, held: Duration) {
+        self.free_until = Instant::now() + Pace::gap(held);
+    }
+
     /// After one that failed; answers what is about its rows.
-    pub(super) fn failed(&mut self, applying: &Applying, failed: Failed) -> Result<Option<Failed>> {
+    pub(super) fn failed(&mut self, failed: Failed) -> Result<Option<Failed>> {
         self.roll_back();
         match failed {
             Failed::Again => {}
             Failed::Slow(done) => {
                 self.pace.slow(done);
-                applying.pause(Pace::gap(HOLD_MAX));
+                self.leave_free(HOLD_MAX);
             }
             Failed::Other(e) => return Err(e),
             about_rows => return Ok(Some(about_rows)),
@@ -172,7 +176,7 @@ impl Round {
     fn pass(&mut self, applying: &Applying, named: Position, end: Seq) -> Result<Did> {
         self.tidy.set_synchronous(&self.connection)?;
         let done = self
-            .begin(named)
+            .begin(applying, named)
             .and_then(|_| self.finish(Position::at(named.id, end)));
         if done.is_err() {
             self.roll_back();
@@ -190,12 +194,7 @@ impl Round {
 
     /// Which plan a record has; it is made if there is none.
     pub(super) fn place_of_plan(&mut self, record: &Record) -> Result<usize> {
-        if let Some(known) = self.plans.iter().position(|p| p.is_of(record)) {
-            return Ok(known);
-        }
-        let plan = Plan::new(&self.connection, &record.table, record.op)?;
-        self.plans.push(plan);
-        Ok(self.plans.len() - 1)
+        place_of(&self.connection, &mut self.plans, record)
     }
 
     fn look_at_schema(&mut self) -> Result<()> {
@@ -234,14 +233,15 @@ impl Round {
     /// Applies rows and notes what is applied then; answers how long the lock was held. `divisible`: fewer rows can be tried.
     pub(super) fn transaction(
         &mut self,
+        applying: &Applying,
         work: &Work<'_>,
         units: &[Unit],
         named: Position,
         next: Position,
         divisible: bool,
     ) -> std::result::Result<Duration, Failed> {
-        let begun = self.begin(named)?;
-        let limit = divisible.then(|| self.pace.limit(units.len()));
+        let begun = self.begin(applying, named)?;
+        let limit = divisible.then(|| self.pace.limit(units.len(), self.tidy.is_beside()));
         work.apply(&self.connection, &mut self.plans, units, begun, limit)?;
         if named.sweep.is_some() && next.sweep.is_none() {
             Definition::clear(&self.connection)?;
@@ -255,7 +255,15 @@ impl Round {
     }
 
     /// Takes the write lock; answers since when it is held.
-    pub(super) fn begin(&mut self, named: Position) -> std::result::Result<Instant, Failed> {
+    pub(super) fn begin(
+        &mut self,
+        applying: &Applying,
+        named: Position,
+    ) -> std::result::Result<Instant, Failed> {
+        let gap = self.free_until.saturating_duration_since(Instant::now());
+        if !gap.is_zero() {
+            applying.pause(gap);
+        }
         self.connection.exec("BEGIN IMMEDIATE")?;
         let begun = Instant::now();
         // Between reading and the lock another worker or a restored database may have come.

@@ -4,7 +4,7 @@ use super::batch::Unit;
 use super::outcome::Failed;
 use super::plan::{Action, Plan};
 use super::reject::{is_of_the_row, reject};
-use densite_log::{Record, Seq};
+use densite_log::{Record, Seq, Value};
 use densite_sqlite::Connection;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -18,9 +18,62 @@ pub(super) struct Work<'a> {
     /// The plan of each record.
     pub(super) of: &'a [usize],
     pub(super) poison: &'a Poison,
+    values: Values<'a>,
 }
 
-impl Work<'_> {
+/// The most values that are taken out of their records beforehand.
+const VALUES: usize = 1 << 18;
+
+/// The values of the rows of a transaction, one after the other, where those are not too many: records lie apart in memory, and are better looked for before the write lock is taken.
+#[derive(Default)]
+struct Values<'a> {
+    all: Vec<Value<'a>>,
+    /// Where those of each row end.
+    ends: Vec<usize>,
+}
+
+impl<'a> Values<'a> {
+    fn of(records: &'a [Record], units: &[Unit]) -> Values<'a> {
+        let mut values = Values::default();
+        for unit in units {
+            if let Some(record) = records.get(unit.record as usize) {
+                values.all.extend(record.rows.row(unit.row as usize));
+            }
+            values.ends.push(values.all.len());
+            if values.all.len() > VALUES {
+                break;
+            }
+        }
+        values
+    }
+
+    /// Those of a row; `None` where it has to be asked itself.
+    fn row(&self, i: usize) -> Option<&[Value<'a>]> {
+        let from = match i.checked_sub(1) {
+            Some(before) => *self.ends.get(before)?,
+            None => 0,
+        };
+        self.all.get(from..*self.ends.get(i)?)
+    }
+}
+
+impl<'a> Work<'a> {
+    /// Of these units.
+    pub(super) fn new(
+        records: &'a [Record],
+        of: &'a [usize],
+        poison: &'a Poison,
+        units: &[Unit],
+    ) -> Work<'a> {
+        let values = Values::of(records, units);
+        Work {
+            records,
+            of,
+            poison,
+            values,
+        }
+    }
+
     /// Applies these rows, in this order. `begun` and `limit`: since when the lock is held, and how long that may be, where fewer rows can be tried.
     pub(super) fn apply(
         &self,
@@ -34,13 +87,19 @@ impl Work<'_> {
             if i > 0 && limit.is_some_and(|limit| begun.elapsed() > limit) {
                 return Err(Failed::Slow(i));
             }
-            self.unit(connection, plans, *unit)?;
+            self.unit(connection, plans, i, *unit)?;
         }
         Ok(())
     }
 
     /// Applies one row, or rejects it.
-    fn unit(&self, connection: &Connection, plans: &mut [Plan], unit: Unit) -> Result<(), Failed> {
+    fn unit(
+        &self,
+        connection: &Connection,
+        plans: &mut [Plan],
+        i: usize,
+        unit: Unit,
+    ) -> Result<(), Failed> {
         let record = self.records.get(unit.record as usize);
         let plan = self
             .of
@@ -60,7 +119,10 @@ impl Work<'_> {
         if plan.guarded {
             connection.exec("SAVEPOINT densite_row")?;
         }
-        let done = plan.run(connection, &record.rows, row);
+        let done = match self.values.row(i) {
+            Some(values) => plan.run(connection, values.iter().copied()),
+            None => plan.run(connection, record.rows.row(row)),
+        };
         if let Err(e) = &done
             && !is_of_the_row(e)
         {

@@ -107,7 +107,8 @@ impl Round {
         }
         let done = sweep.done as usize;
         let left = sweeping.order.len().saturating_sub(done);
-        let most = self.pace.rows().min(applying.medium.sweeps().at_once);
+        let most = self.pace.rows(self.tidy.is_beside());
+        let most = most.min(applying.medium.sweeps().at_once);
         let rows = left.min(most.max(1));
         let next = match rows == left {
             true => Position::at(named.id, sweep.last),
@@ -126,14 +127,18 @@ impl Round {
         if let Some(plan) = plan.filter(|_| !sweeping.definition.basis.is_empty()) {
             sort(&mut units, &sweeping.part.records, &plan.sort);
         }
-        let work = Work {
-            records: &sweeping.part.records,
-            of: &sweeping.of,
-            poison: &sweeping.poison,
-        };
+        let work = Work::new(
+            &sweeping.part.records,
+            &sweeping.of,
+            &sweeping.poison,
+            &units,
+        );
         let first = units.first().and_then(|u| sweeping.seq(*u));
-        match self.transaction(&work, &units, named, next, rows > 1) {
+        match self.transaction(applying, &work, &units, named, next, rows > 1) {
             Ok(held) => {
+                let all = sweeping.order.len();
+                self.following
+                    .prepare(applying, sweep.last, (done + rows, all))?;
                 self.sweeping = next.sweep.is_some().then_some(sweeping);
                 let is_full = rows < left;
                 self.committed(
@@ -147,7 +152,7 @@ impl Round {
                 )
             }
             Err(failed) => {
-                let told = self.failed(applying, failed);
+                let told = self.failed(failed);
                 match &told {
                     Ok(Some(Failed::Poison(seq, reason))) => {
                         sweeping.poison.insert(*seq, reason.clone());

@@ -5,6 +5,7 @@
 //! or of a backup that was copied into place: both are synced before each pruning whatever the mode. Once a sync has failed nothing is pruned any more ([`super::pruning`]).
 
 use super::Applying;
+use super::ahead::Ahead;
 use super::drain::Drain;
 use super::wal::Wal;
 use densite_log::Seq;
@@ -24,12 +25,12 @@ const PATIENCE_MAX: Duration = Duration::from_secs(64);
 const WAL_PATIENCE: Duration = Duration::from_secs(2);
 const WAL_STEP: Duration = Duration::from_millis(5);
 
-#[derive(Default)]
 pub(super) struct Tidy {
     wal: Option<bool>,
     size: Wal,
     /// A reader has kept the WAL from being checkpointed until it was too large.
     stuck: bool,
+    ahead: Ahead,
     /// In WAL mode.
     drain: Option<Drain>,
     /// Committed, and not known to be durable.
@@ -42,6 +43,21 @@ pub(super) struct Tidy {
 }
 
 impl Tidy {
+    /// Nothing is done or known yet. `wal`: see [`crate::Medium::wal_bytes`].
+    pub(super) fn new(wal: (u64, u64)) -> Tidy {
+        Tidy {
+            wal: None,
+            size: Wal::new(wal),
+            stuck: false,
+            ahead: Ahead::default(),
+            drain: None,
+            position: None,
+            pruned: None,
+            active: None,
+            rested: None,
+        }
+    }
+
     /// As the journal mode needs it: the mode may change at any time. Outside of transactions.
     pub(super) fn set_synchronous(&mut self, connection: &Connection) -> Result<()> {
         let mode = connection
@@ -71,7 +87,7 @@ impl Tidy {
         self.position = Some(position);
         self.active = Some(Instant::now());
         self.size.grew(rows);
-        if self.wal == Some(true) && !self.size.is_due() {
+        if self.wal == Some(true) && !self.is_time_to_checkpoint(applying, rows)? {
             return Ok(());
         }
         let complete = self.checkpoint(connection, applying)?;
@@ -81,6 +97,28 @@ impl Tidy {
             self.prune(connection, applying)?;
         }
         Ok(())
+    }
+
+    /// After a batch of so many rows, in WAL mode: whether to checkpoint before the next one. If not, one may begin beside it.
+    fn is_time_to_checkpoint(&mut self, applying: &Applying, rows: usize) -> Result<bool> {
+        let was_ahead = self.ahead.ended()?;
+        let is_done = was_ahead.is_some();
+        if let Some(done) = was_ahead {
+            self.size.was_ahead(done);
+        }
+        if self.size.is_due() || is_done && self.size.is_little(rows) {
+            return Ok(true);
+        }
+        if self.size.is_half_due() && !self.ahead.is_begun() {
+            self.size.begins_ahead();
+            self.ahead.begin(applying);
+        }
+        Ok(false)
+    }
+
+    /// Whether a checkpoint is under way beside the worker.
+    pub(super) fn is_beside(&self) -> bool {
+        self.ahead.is_begun()
     }
 
     fn is_idle(&self) -> bool {
@@ -156,6 +194,9 @@ impl Tidy {
         if self.wal != Some(true) {
             return Ok(true);
         }
+        if let Some(done) = self.ahead.end()? {
+            self.size.was_ahead(done);
+        }
         let begun = Instant::now();
         loop {
             let done = connection.checkpoint(Some(c"main"), ffi::CHECKPOINT_PASSIVE);
@@ -211,7 +252,7 @@ mod tests {
         let ago = |t: Duration| now.checked_sub(t).expect("a clock that has run");
         let mut tidy = Tidy {
             active: Some(now),
-            ..Tidy::default()
+            ..Tidy::new((16 << 20, 512 << 20))
         };
         assert!(tidy.is_time(), "the first time at once");
         let mut expected = PATIENCE;

@@ -5,8 +5,6 @@
 
 use densite_sqlite::{Checkpointed, Connection, Result, ffi};
 
-/// A checkpoint is due when the WAL is as large as the database, but neither before the first nor after the second of these, in bytes.
-const BYTES: (u64, u64) = (16 << 20, 512 << 20);
 /// Frames for each row before anything is known.
 const FRAMES_PER_ROW: f64 = 4.0;
 /// Milliseconds that the end of others' reading is waited for.
@@ -14,6 +12,8 @@ const RESTART_MS: i32 = 100;
 
 /// See the module.
 pub(super) struct Wal {
+    /// A checkpoint is due when it is as large as the database, but neither before the first nor after the second of these, in bytes.
+    bounds: (u64, u64),
     page: u64,
     /// Frames at which a checkpoint is due.
     due: u64,
@@ -24,24 +24,27 @@ pub(super) struct Wal {
     /// Frames then that were before it and stay, for someone reads them.
     kept: u64,
     rows: u64,
+    /// Of these, rows that were there when a checkpoint began beside the worker.
+    rows_ahead: u64,
     per_row: f64,
 }
 
-impl Default for Wal {
-    fn default() -> Wal {
+impl Wal {
+    /// Nothing is known of it.
+    pub(super) fn new(bounds: (u64, u64)) -> Wal {
         Wal {
+            bounds,
             page: 4096,
-            due: BYTES.0 >> 12,
+            due: bounds.0 >> 12,
             frames: 0,
             longest: 0,
             kept: 0,
             rows: 0,
+            rows_ahead: 0,
             per_row: FRAMES_PER_ROW,
         }
     }
-}
 
-impl Wal {
     /// So many rows were applied.
     pub(super) fn grew(&mut self, rows: usize) {
         self.rows += rows as u64;
@@ -56,6 +59,34 @@ impl Wal {
         self.now() >= self.due
     }
 
+    /// Whether one may begin beside the worker, so that less is left when it is due. Not while the file still grows: then who writes to it and who syncs wait for each other.
+    pub(super) fn is_half_due(&self) -> bool {
+        self.now() >= self.due / 2 && self.longest >= self.due
+    }
+
+    /// A checkpoint begins beside the worker.
+    pub(super) fn begins_ahead(&mut self) {
+        self.rows_ahead = self.rows;
+    }
+
+    /// What that one said. Its frames stay, since the worker wrote meanwhile.
+    pub(super) fn was_ahead(&mut self, done: Checkpointed) {
+        let frames = u64::try_from(done.wal_frames).unwrap_or(0);
+        let grown = frames.saturating_sub(self.kept);
+        if self.rows_ahead > 0 && grown > 0 {
+            self.per_row = grown as f64 / self.rows_ahead as f64;
+        }
+        self.longest = self.longest.max(frames);
+        self.kept = frames;
+        self.rows -= self.rows_ahead;
+        self.rows_ahead = 0;
+    }
+
+    /// Whether these rows are all that came since a checkpoint began beside the worker: the rest is as little as it will be.
+    pub(super) fn is_little(&self, rows: usize) -> bool {
+        self.kept > 0 && self.rows <= rows as u64
+    }
+
     /// What a checkpoint said.
     pub(super) fn is(&mut self, connection: &Connection, done: Checkpointed) -> Result<()> {
         let number = |sql: &str| -> Result<Option<u64>> {
@@ -65,7 +96,7 @@ impl Wal {
         };
         self.page = number("PRAGMA main.page_size")?.unwrap_or(4096).max(512);
         let pages = number("PRAGMA main.page_count")?.unwrap_or(0);
-        let (least, most) = BYTES;
+        let (least, most) = self.bounds;
         self.due = pages.clamp(least / self.page, most / self.page);
         let frames = u64::try_from(done.wal_frames).unwrap_or(0);
         let grown = frames.checked_sub(self.kept).unwrap_or(frames);
@@ -81,6 +112,7 @@ impl Wal {
             frames
         };
         self.rows = 0;
+        self.rows_ahead = 0;
         Ok(())
     }
 
@@ -104,7 +136,7 @@ impl Wal {
 
     /// Whether the file is so long that its room is worth giving back. More may have been written since a checkpoint told.
     pub(super) fn is_long(&self) -> bool {
-        self.longest.max(self.now()) * self.page >= BYTES.0
+        self.longest.max(self.now()) * self.page >= self.bounds.0
     }
 
     /// At rest, after a complete checkpoint: gives the file's room back, if nobody reads it.
@@ -123,5 +155,53 @@ fn in_time(connection: &Connection, ms: i32, mode: i32) -> Result<()> {
     match done {
         Err(e) if !e.is_busy() => Err(e),
         _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(wal_frames: i32, checkpointed: i32) -> Checkpointed {
+        Checkpointed {
+            wal_frames,
+            checkpointed,
+        }
+    }
+
+    /// A frame for each row, a thousand of them when a checkpoint is due.
+    #[test]
+    fn one_begins_beside_where_the_file_need_not_grow() {
+        let mut wal = Wal {
+            due: 1000,
+            per_row: 1.0,
+            ..Wal::new((1 << 20, 1 << 30))
+        };
+        wal.grew(900);
+        assert!(!wal.is_half_due(), "the file grows");
+        wal.longest = 1000;
+        wal.rows = 400;
+        assert!(!wal.is_half_due());
+        wal.grew(200);
+        assert!(wal.is_half_due() && !wal.is_due());
+        wal.begins_ahead();
+        wal.grew(100);
+        wal.was_ahead(told(600, 600));
+        assert!(
+            wal.is_little(100),
+            "one transaction was committed meanwhile"
+        );
+        assert!(!wal.is_little(50));
+        assert!(!wal.is_due());
+        wal.grew(299);
+        assert!(!wal.is_due());
+        wal.grew(1);
+        assert!(wal.is_due(), "what was copied stays in the file");
+        // Two frames for each of 50 rows that came since.
+        wal.rows = 50;
+        wal.begins_ahead();
+        wal.grew(10);
+        wal.was_ahead(told(700, 700));
+        assert_eq!(wal.now(), 720);
     }
 }

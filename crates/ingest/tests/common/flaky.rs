@@ -27,6 +27,10 @@ fn strikes(left: &AtomicU64) -> bool {
         .is_ok()
 }
 
+/// As large may a WAL become, in bytes, in a small database.
+#[allow(dead_code, reason = "each test file uses a part of it")]
+pub(crate) static WAL_LEAST: AtomicU64 = AtomicU64::new(16 << 20);
+
 /// The medium of a database.
 #[derive(Default)]
 pub(crate) struct Flaky(pub(crate) Faults);
@@ -60,6 +64,10 @@ impl Medium for Flaky {
             grow_bytes: 4 << 10,
             ..Options::new(id)
         }
+    }
+
+    fn wal_bytes(&self) -> (u64, u64) {
+        (WAL_LEAST.load(Ordering::SeqCst), 512 << 20)
     }
 }
 

@@ -1,0 +1,219 @@
+//! The checkpoint beside the worker, watched where SQLite meets the disk.
+
+mod common;
+#[path = "common/flaky.rs"]
+mod flaky;
+
+use common::{Db, all, create, one};
+use rusqlite::{Connection, OpenFlags, ffi};
+use std::ffi::{c_char, c_int, c_void};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, OnceLock};
+use std::time::{Duration, Instant};
+
+/// The name of its thread.
+const THREAD: &str = "densite-checkpoint";
+/// A checkpoint is due when the WAL is as large as this.
+const WAL: u64 = 1 << 20;
+
+type Sync = unsafe extern "C" fn(*mut ffi::sqlite3_file, c_int) -> c_int;
+type Write = unsafe extern "C" fn(*mut ffi::sqlite3_file, *const c_void, c_int, i64) -> c_int;
+static REAL: OnceLock<(Sync, Write)> = OnceLock::new();
+/// Pages that it wrote.
+static WRITES: AtomicU64 = AtomicU64::new(0);
+/// So many of its syncs fail; counted down.
+static FAILS: AtomicU64 = AtomicU64::new(0);
+/// Some do in this test.
+static FAILS_EVER: AtomicBool = AtomicBool::new(false);
+/// How long its syncs take, in milliseconds.
+static SLOW: AtomicU64 = AtomicU64::new(0);
+/// Syncs of it that are under way.
+static SYNCING: AtomicI64 = AtomicI64::new(0);
+/// One test at a time: they share what is above.
+static ALONE: Mutex<()> = Mutex::new(());
+
+fn is_beside() -> bool {
+    std::thread::current().name() == Some(THREAD)
+}
+
+unsafe extern "C" fn sync(file: *mut ffi::sqlite3_file, flags: c_int) -> c_int {
+    let fails = || FAILS.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |n| n.checked_sub(1));
+    let fails = is_beside() && fails().is_ok();
+    if is_beside() {
+        SYNCING.fetch_add(1, Ordering::SeqCst);
+        std::thread::sleep(Duration::from_millis(SLOW.load(Ordering::SeqCst)));
+    }
+    // SAFETY: a file of the VFS that this was taken from.
+    let done = unsafe { REAL.get().expect("opened before").0(file, flags) };
+    if is_beside() {
+        SYNCING.fetch_sub(1, Ordering::SeqCst);
+    }
+    match fails {
+        true => ffi::SQLITE_IOERR_FSYNC,
+        false => done,
+    }
+}
+
+unsafe extern "C" fn write(
+    file: *mut ffi::sqlite3_file,
+    bytes: *const c_void,
+    len: c_int,
+    at: i64,
+) -> c_int {
+    WRITES.fetch_add(u64::from(is_beside()), Ordering::SeqCst);
+    // SAFETY: a file of the VFS that this was taken from.
+    unsafe { REAL.get().expect("opened before").1(file, bytes, len, at) }
+}
+
+unsafe extern "C" fn open(
+    _: *mut ffi::sqlite3_vfs,
+    name: *const c_char,
+    file: *mut ffi::sqlite3_file,
+    flags: c_int,
+    out: *mut c_int,
+) -> c_int {
+    // SAFETY: the default VFS opens it as it would without us; its table of methods is copied, never written.
+    unsafe {
+        let host = ffi::sqlite3_vfs_find(std::ptr::null());
+        let done = (*host).xOpen.expect("a method")(host, name, file, flags, out);
+        if done == ffi::SQLITE_OK && flags & ffi::SQLITE_OPEN_MAIN_DB != 0 {
+            let mut methods = *(*file).pMethods;
+            let real = || {
+                (
+                    methods.xSync.expect("a method"),
+                    methods.xWrite.expect("a method"),
+                )
+            };
+            REAL.get_or_init(real);
+            methods.xSync = Some(sync);
+            methods.xWrite = Some(write);
+            (*file).pMethods = Box::leak(Box::new(methods));
+        }
+        done
+    }
+}
+
+/// A database whose WAL need not become large, through that VFS; nobody else uses it.
+fn begin() -> (MutexGuard<'static, ()>, Db, Connection) {
+    let alone = ALONE
+        .lock()
+        .unwrap_or_else(std::sync::PoisonError::into_inner);
+    static ONCE: OnceLock<()> = OnceLock::new();
+    // SAFETY: a copy of the default VFS under another name, which stays for ever.
+    ONCE.get_or_init(|| unsafe {
+        let mut vfs = *ffi::sqlite3_vfs_find(std::ptr::null());
+        vfs.zName = c"beside".as_ptr();
+        vfs.xOpen = Some(open);
+        vfs.pNext = std::ptr::null_mut();
+        let vfs = Box::leak(Box::new(vfs));
+        assert_eq!(ffi::sqlite3_vfs_register(vfs, 0), ffi::SQLITE_OK);
+    });
+    flaky::WAL_LEAST.store(WAL, Ordering::SeqCst);
+    for number in [&WRITES, &FAILS, &SLOW] {
+        number.store(0, Ordering::SeqCst);
+    }
+    FAILS_EVER.store(false, Ordering::SeqCst);
+    let db = Db::new("CREATE TABLE t(id INTEGER PRIMARY KEY, v)");
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE;
+    let con = Connection::open_with_flags_and_vfs(db.path(), flags, c"beside").expect("opens");
+    con.busy_timeout(Duration::from_secs(10)).expect("a time");
+    flaky::add(&con, &flaky::Faults::default());
+    create(&con, "t", ", on_conflict=replace").expect("the ingest table");
+    (alone, db, con)
+}
+
+/// Rows that replace each other, applied: a quarter of what makes a checkpoint begin beside the worker.
+fn round(con: &Connection) {
+    con.execute_batch(
+        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 240) INSERT INTO t_in SELECT i, randomblob(450) FROM n",
+    )
+    .expect("inserts");
+    let end = Instant::now() + Duration::from_secs(10);
+    while let Err(e) = con.query_row("SELECT densite_wait()", [], |_| Ok(())) {
+        // What a checkpoint beside the worker ran into is told to who waits, and tried again.
+        assert!(
+            FAILS_EVER.load(Ordering::SeqCst) && Instant::now() < end,
+            "{e}"
+        );
+    }
+}
+
+fn wal(db: &Db) -> u64 {
+    std::fs::metadata(db.path().with_extension("db-wal")).map_or(0, |m| m.len())
+}
+
+fn segments(db: &Db) -> usize {
+    let names = std::fs::read_dir(db.log_dir()).expect("a log");
+    let names = names.map(|n| n.expect("a name").file_name());
+    names
+        .filter(|n| n.to_string_lossy().ends_with(".seg"))
+        .count()
+}
+
+/// Rounds, until something is so.
+fn rounds(con: &Connection, mut until: impl FnMut() -> bool) {
+    let end = Instant::now() + Duration::from_secs(30);
+    while !until() {
+        assert!(Instant::now() < end, "it never is");
+        round(con);
+    }
+}
+
+/// What is copied beside the worker stays in the WAL: it is to begin anew all the same.
+#[test]
+fn the_wal_is_bounded_while_it_is_checkpointed_beside() {
+    let (_alone, db, con) = begin();
+    let (mut largest, mut count) = (0, 0);
+    rounds(&con, || {
+        count += 1;
+        largest = largest.max(wal(&db));
+        WRITES.load(Ordering::SeqCst) > 1000 && count > 150
+    });
+    assert!(largest < 2 * WAL + (1 << 20), "{largest}");
+    assert_eq!(one::<i64>(&con, "SELECT count(*) FROM t"), 240);
+    assert_eq!(all(&con, "PRAGMA integrity_check"), ["ok"]);
+}
+
+/// Nobody but its thread is told of a sync that failed there: nothing is pruned from then on, and rows are applied as ever.
+#[test]
+fn a_sync_that_failed_beside_is_remembered() {
+    let (_alone, db, con) = begin();
+    rounds(&con, || WRITES.load(Ordering::SeqCst) > 0);
+    let until = Instant::now() + Duration::from_secs(20);
+    while segments(&db) > 2 && Instant::now() < until {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    assert!(segments(&db) <= 2, "it prunes while syncs are well");
+    FAILS_EVER.store(true, Ordering::SeqCst);
+    FAILS.store(1, Ordering::SeqCst);
+    rounds(&con, || FAILS.load(Ordering::SeqCst) == 0);
+    // One that had begun before may still be at it.
+    std::thread::sleep(Duration::from_millis(500));
+    round(&con);
+    let many = segments(&db);
+    assert!(many > 3, "{many}");
+    round(&con);
+    std::thread::sleep(Duration::from_millis(2500));
+    assert!(
+        segments(&db) >= many,
+        "{} of {many}: the log keeps them",
+        segments(&db)
+    );
+    assert_eq!(one::<i64>(&con, "SELECT count(*) FROM t"), 240);
+}
+
+/// It ends with the worker, and nothing of it stays open.
+#[test]
+fn it_ends_with_the_worker() {
+    let (_alone, db, con) = begin();
+    SLOW.store(200, Ordering::SeqCst);
+    rounds(&con, || SYNCING.load(Ordering::SeqCst) > 0);
+    drop(con);
+    assert_eq!(SYNCING.load(Ordering::SeqCst), 0);
+    let plain = Connection::open(db.path()).expect("opens");
+    assert_eq!(
+        one::<String>(&plain, "PRAGMA journal_mode = DELETE"),
+        "delete"
+    );
+    assert_eq!(one::<i64>(&plain, "SELECT count(*) FROM t"), 240);
+}

@@ -1,0 +1,62 @@
+//! The next sweep, which is read and put in order while the one before it is applied.
+
+mod common;
+#[path = "common/small.rs"]
+mod small;
+#[path = "common/waiting.rs"]
+mod waiting;
+
+use common::{all, wait};
+use rand::SeedableRng;
+use rand::rngs::StdRng;
+use rusqlite::Connection;
+use waiting::{SHAPES, caught, one_by_one, place, rows, waiting};
+
+/// Takes the lock in the last quarter of a sweep that others will follow; false if there is none any more.
+fn near_the_end(plain: &Connection, changes: usize) -> bool {
+    while caught(plain, changes).is_some() {
+        let (_, last, done, places) = place(plain);
+        let all = places.iter().filter(|p| **p != u32::MAX).count();
+        let left = (changes as i64).saturating_sub(last);
+        if done as usize > all / 4 * 3 + 2 && left > 100 {
+            return true;
+        }
+        plain.execute_batch("ROLLBACK").expect("gives it back");
+    }
+    false
+}
+
+/// It was read when rows could be put in order; when it begins they cannot any more.
+#[test]
+fn a_schema_that_changes_before_it_begins_leaves_the_order_of_the_log() {
+    let seed: u64 = rand::random();
+    println!("seed {seed}");
+    let mut random = StdRng::seed_from_u64(seed);
+    for sql in [
+        "CREATE TABLE seen(n); INSERT INTO seen VALUES (0); CREATE TRIGGER look AFTER INSERT ON t BEGIN UPDATE seen SET n = (n * 3 + new.u) % 1000003; UPDATE t SET v = (SELECT n FROM seen) WHERE rowid = new.rowid; END",
+        "DELETE FROM t WHERE rowid NOT IN (SELECT min(rowid) FROM t GROUP BY s); CREATE UNIQUE INDEX one ON t(s)",
+        "ALTER TABLE t ADD COLUMN more DEFAULT 5",
+    ] {
+        // On a busy machine it may be over before it is looked at.
+        let in_time = |_| {
+            let waiting = waiting(&SHAPES[0], 1200, &mut random);
+            let plain = &waiting.2;
+            plain.execute_batch("ROLLBACK").expect("gives it back");
+            near_the_end(plain, waiting.3.len()).then_some(waiting)
+        };
+        let Some((_db, con, plain, changes)) = (0..20).find_map(in_time) else {
+            panic!("seed {seed}: it was over too soon");
+        };
+        // So long does the reading take at most.
+        std::thread::sleep(std::time::Duration::from_millis(100));
+        plain.execute_batch(sql).expect("changes");
+        let (end, rejects) = one_by_one(&plain, &changes);
+        plain.execute_batch("COMMIT").expect("commits");
+        wait(&con);
+        let what = format!("seed {seed}: {sql}");
+        assert_eq!(rows(&plain, "t"), end, "{what}");
+        let mut found = all(&plain, "SELECT seq FROM densite_rejects");
+        found.sort_unstable();
+        assert_eq!(found, rejects, "{what}");
+    }
+}
