@@ -283,6 +283,10 @@ unsafe extern "C" fn file_control<F: VfsFile>(
     op: c_int,
     arg: *mut c_void,
 ) -> c_int {
+    // Of a connection that joins a shared cache SQLite tells the file without the cache's mutex, while others may be in its methods. No file of ours wants to know, so it is not touched.
+    if op == ffi::FCNTL_PDB {
+        return Code::NOTFOUND.0;
+    }
     // SAFETY: SQLite calls this on an open file of ours, and whoever made SQLite call it
     // vouches for the argument.
     unsafe {

@@ -1,0 +1,34 @@
+//! Connections that share a cache, and so one open file.
+
+mod common;
+
+use common::{Place, run};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+const SHARED: &str = "&cache=shared";
+
+/// SQLite tells the file of each connection that joins, while another thread may be at the same file: that is in nobody's way.
+#[test]
+fn who_joins_is_in_nobodys_way() {
+    let place = Place::new();
+    let first = place.try_open("a.db", SHARED).expect("opens");
+    run(&first, "CREATE TABLE t(a); INSERT INTO t VALUES (1)");
+    let (ends, until) = (
+        AtomicBool::new(false),
+        Instant::now() + Duration::from_secs(2),
+    );
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !ends.load(Ordering::Relaxed) && Instant::now() < until {
+                drop(place.try_open("a.db", SHARED).expect("opens"));
+            }
+        });
+        while Instant::now() < until {
+            let rows: rusqlite::Result<i64> =
+                first.query_row("SELECT count(*) FROM t", [], |r| r.get(0));
+            ends.store(rows.is_err(), Ordering::Relaxed);
+            assert_eq!(rows.expect("a count"), 1);
+        }
+    });
+}
