@@ -264,6 +264,11 @@ impl Desk {
             let Some(bytes) = &noted.bytes else { continue };
             let family = Family::of(bytes);
             let is_bulk = self.pages.len() > set.pages as usize;
+            if is_bulk && set.dicts.get(&family).is_some_and(Vec::is_empty) {
+                // The checkpoint has more pages to learn from.
+                self.remove(page);
+                continue;
+            }
             if !set.dicts.contains_key(&family) {
                 let many = self.untaught.add(family, page, seq);
                 if family != Family::OTHER
@@ -317,7 +322,7 @@ impl Desk {
         untaught::lesson(family, still, database, set)
     }
 
-    /// Takes in what a lesson brought; its pages wait for nothing else.
+    /// Takes in what a lesson brought; its pages wait for nothing else. Those of a bulk load for which it brought nothing are left to the checkpoint.
     fn learned(&mut self, family: Family, brought: Vec<Arc<Dictionary>>, round: u64) {
         if round != self.round {
             return;
