@@ -2,7 +2,7 @@
 //! on what the table has gives what plain SQLite made of the same history, and readers see it.
 
 mod common;
-#[path = "common/past.rs"]
+#[path = "common/past/mod.rs"]
 mod past;
 #[path = "common/small.rs"]
 mod small;

@@ -227,7 +227,7 @@ mod tests {
         let tokens = &TOKENS.get().held;
         tokens.lock().insert("held-x".into(), Arc::new(Nothing));
         assert!(is_token(c"held-x") && is_token(c"held-x-journal") && is_token(c"held-x-wal"));
-        assert!(!is_token(c"held-y") && !is_token(c"/tmp/held-x"));
+        assert!(!is_token(c"held-y") && !is_token(c"/held-x"));
         tokens.lock().remove("held-x");
         assert!(!is_token(c"held-x"));
     }

@@ -1,0 +1,245 @@
+//! What happens to the tables: rows through ingest, plain changes, changes of the schema.
+
+use super::*;
+
+impl World {
+    /// The plain statement of a random change, and the same for the ingest table.
+    pub(super) fn change(table: &Table, r: &mut StdRng) -> (String, String) {
+        let (kind, name) = (table.kind, table.name);
+        let row = (kind.row)(r);
+        let key: Vec<String> = kind.columns[..kind.keys]
+            .iter()
+            .zip(&row)
+            .map(|(c, v)| format!("{c} = {v}"))
+            .collect();
+        let key = key.join(" AND ");
+        let (columns, values) = (kind.columns.join(", "), row.join(", "));
+        match r.random_range(0..14) {
+            0 => (
+                format!("DELETE FROM {name} WHERE {key}"),
+                format!("DELETE FROM {name}_in WHERE {key}"),
+            ),
+            1 | 2 => {
+                let column = kind.columns[r.random_range(kind.keys..kind.columns.len())];
+                let place = kind.columns.iter().position(|c| *c == column).unwrap_or(0);
+                (
+                    format!("UPDATE {name} SET {key}"),
+                    format!("UPDATE {name}_in SET {column} = {} WHERE {key}", row[place]),
+                )
+            }
+            way => {
+                let policy = match way {
+                    3 => "ignore",
+                    4 => "replace",
+                    _ => table.policy,
+                };
+                let verb = match way {
+                    3 => " OR IGNORE",
+                    4 => " OR REPLACE",
+                    _ => "",
+                };
+                let keys = kind.columns[..kind.keys].join(", ");
+                let insert = format!("{name}({columns}) VALUES ({values})");
+                let plain = match policy {
+                    "replace" => format!("INSERT OR REPLACE INTO {insert}"),
+                    "ignore" => format!("INSERT OR ABORT INTO {insert} ON CONFLICT DO NOTHING"),
+                    "abort" => format!("INSERT OR ABORT INTO {insert}"),
+                    _ => format!(
+                        "INSERT OR ABORT INTO {insert} ON CONFLICT({keys}) DO UPDATE SET v = excluded.v"
+                    ),
+                };
+                let through = format!("INSERT{verb} INTO {name}_in({columns}) VALUES ({values})");
+                (plain, through)
+            }
+        }
+    }
+
+    /// The log has an update's whole row: as a statement.
+    pub(super) fn whole(con: &Connection, table: &Table, through: &str) -> String {
+        let kind = table.kind;
+        let (_, key) = through.split_once(" WHERE ").expect("a condition");
+        let set: Vec<String> = kind.columns[kind.keys..]
+            .iter()
+            .map(|c| {
+                let sql = format!("SELECT quote({c}) FROM {}_in WHERE {key}", table.name);
+                format!("{c} = {}", one::<String>(con, &sql))
+            })
+            .collect();
+        format!(
+            "UPDATE OR ABORT {} SET {} WHERE {key}",
+            table.name,
+            set.join(", ")
+        )
+    }
+
+    /// Writes some transactions through one of the connections.
+    pub(super) fn write(&mut self, r: &mut StdRng, transactions: usize, most: usize) {
+        let at = r.random_range(0..self.con.len());
+        for _ in 0..transactions {
+            let con = &mut self.con[at];
+            let is_undone = r.random_range(0..12) == 0;
+            con.execute_batch("BEGIN").expect("begins");
+            let mut logged = Vec::new();
+            let table = &self.tables[r.random_range(0..self.tables.len())];
+            for _ in 0..r.random_range(1..=most) {
+                let is_inner = r.random_range(0..20) == 0;
+                if is_inner {
+                    con.execute_batch("SAVEPOINT s").expect("begins");
+                }
+                let (mut plain, through) = World::change(table, r);
+                if let Err(e) = con.execute_batch(&through) {
+                    panic!("{}: {through}: {e}", self.what);
+                }
+                // What changes nothing that is there is not logged.
+                if con.changes() == 1 {
+                    if plain.starts_with("UPDATE") {
+                        plain = World::whole(con, table, &through);
+                    }
+                    logged.push(plain);
+                    if is_inner && r.random_bool(0.5) {
+                        con.execute_batch("ROLLBACK TO s").expect("takes it back");
+                        logged.pop();
+                    }
+                }
+                if is_inner {
+                    con.execute_batch("RELEASE s").expect("ends");
+                }
+            }
+            if is_undone && r.random_bool(0.5) {
+                con.execute_batch("ROLLBACK").expect("takes it back");
+                continue;
+            }
+            if is_undone {
+                // After xSync: SQLite asks this hook later, where a table of temp was written.
+                con.execute_batch(
+                    "CREATE TABLE IF NOT EXISTS temp.x(x); INSERT INTO temp.x VALUES (1)",
+                )
+                .expect("writes");
+                con.commit_hook(Some(|| true)).expect("a hook");
+                con.execute_batch("COMMIT").expect_err("the hook says no");
+                con.commit_hook(None::<fn() -> bool>).expect("no hook");
+                continue;
+            }
+            if let Err(e) = con.execute_batch("COMMIT") {
+                panic!("{}: COMMIT: {e}", self.what);
+            }
+            if logged.is_empty() {
+                continue;
+            }
+            let last: i64 = one(con, "SELECT densite_last_seq()");
+            let first = last - logged.len() as i64 + 1;
+            for (seq, sql) in (first..).zip(logged) {
+                let before = [
+                    Some(&mut self.model),
+                    self.backup.as_mut().map(|b| &mut b.1),
+                ];
+                for model in before.into_iter().flatten() {
+                    if !apply(&model.con, &sql) {
+                        model.rejects.push(seq);
+                    }
+                }
+                self.changes.insert(seq, sql);
+            }
+        }
+    }
+
+    /// Rows that wait until there are many, and looks at what becomes of them.
+    pub(super) fn pile(&mut self, r: &mut StdRng) {
+        self.lock();
+        self.write(r, 10, 80);
+        self.plain.execute_batch("ROLLBACK").expect("gives it back");
+        for _ in 0..r.random_range(0..5) {
+            if r.random_bool(0.5) {
+                self.in_the_middle();
+            }
+            match r.random_range(0..9) {
+                0 | 1 => self.look(r, World::change_plainly),
+                2 => self.look(r, World::change_schema),
+                3 => self.connect(2),
+                4 => self.read(r),
+                5 => self.restore(),
+                6 => self.back_up(),
+                _ => self.look(r, |_, _| {}),
+            }
+        }
+    }
+
+    /// Somebody changes a table itself.
+    pub(super) fn change_plainly(&mut self, r: &mut StdRng) {
+        let table = &self.tables[r.random_range(0..self.tables.len())];
+        for _ in 0..r.random_range(1..6) {
+            let (plain, _) = World::change(table, r);
+            if !plain.starts_with("UPDATE") {
+                self.plain.execute_batch(&plain).ok();
+            }
+        }
+        if r.random_range(0..6) == 0 {
+            self.plain
+                .execute_batch(&format!("DELETE FROM {}", table.name))
+                .expect("deletes");
+        }
+        self.learn();
+    }
+
+    pub(super) fn change_schema(&mut self, r: &mut StdRng) {
+        self.indexes += 1;
+        let i = self.indexes;
+        let at = r.random_range(0..self.tables.len());
+        let table = &mut self.tables[at];
+        let name = table.name;
+        let v = table.kind.columns[table.kind.columns.len() - 1];
+        match r.random_range(0..7) {
+            0 => self
+                .plain
+                .execute_batch(&format!("CREATE INDEX more_{i} ON {name}({v})"))
+                .expect("an index"),
+            1 => {
+                let unique = format!("CREATE UNIQUE INDEX more_{i} ON {name}(v, {v})");
+                if self.plain.execute_batch(&unique).is_ok() {
+                    table.exact = false;
+                }
+            }
+            2 => {
+                let triggers = all(
+                    &self.plain,
+                    "SELECT name FROM sqlite_schema WHERE type = 'trigger'",
+                );
+                for trigger in triggers {
+                    self.plain
+                        .execute_batch(&format!("DROP TRIGGER {trigger}"))
+                        .expect("goes");
+                }
+            }
+            3 => {
+                self.plain
+                    .execute_batch(&format!(
+                        "CREATE TABLE IF NOT EXISTS seen(n); CREATE TRIGGER more_{i} AFTER INSERT ON {name} BEGIN INSERT INTO seen SELECT count(*) FROM {name}; END"
+                    ))
+                    .expect("a trigger");
+            }
+            4 => {
+                let indexes = all(
+                    &self.plain,
+                    "SELECT name FROM sqlite_schema WHERE type = 'index' AND sql IS NOT NULL",
+                );
+                for index in indexes {
+                    self.plain
+                        .execute_batch(&format!("DROP INDEX {index}"))
+                        .expect("goes");
+                }
+            }
+            5 if self.tables[at].kind.exact => {
+                // The same table, empty.
+                let schema = self.tables[at].kind.schema.replace('$', name);
+                self.plain
+                    .execute_batch(&format!("DROP TABLE {name}; {schema}"))
+                    .expect("anew");
+            }
+            _ => self
+                .plain
+                .execute_batch(&format!("CREATE TABLE other_{i}(x)"))
+                .expect("a table"),
+        }
+        self.learn();
+    }
+}

@@ -1,0 +1,124 @@
+//! What is looked at: the tables, what waits, the rejects, and what readers see.
+
+use super::*;
+
+impl World {
+    /// What becomes of the tables when the rest of the log is applied to them; and the rejects.
+    pub(super) fn replay(&self) -> (Vec<String>, Vec<i64>) {
+        let (seq, last, done, places) = crate::waiting::place(&self.plain);
+        let mut rejects: Vec<i64> = all(&self.plain, "SELECT seq FROM densite_rejects")
+            .iter()
+            .map(|s| s.parse().expect("a number"))
+            .collect();
+        self.plain
+            .execute_batch("SAVEPOINT replay")
+            .expect("begins");
+        for (number, sql) in self.changes.range(seq + 1..) {
+            let at = usize::try_from(number - seq - 1).expect("a number behind it");
+            if *number <= last && i64::from(places[at]) < done {
+                continue;
+            }
+            if !apply(&self.plain, sql) {
+                rejects.push(*number);
+            }
+        }
+        let rows = dump(&self.plain);
+        self.plain
+            .execute_batch("ROLLBACK TO replay; RELEASE replay")
+            .expect("takes it back");
+        rejects.sort_unstable();
+        (rows, rejects)
+    }
+
+    pub(super) fn check(&mut self, when: &str) {
+        let (rows, rejects) = self.replay();
+        self.model.rejects.sort_unstable();
+        let seqs = self.changes.len();
+        same(&rows, &dump(&self.model.con), || {
+            format!("{}: {when}, {seqs} rows", self.what)
+        });
+        assert_eq!(rejects, self.model.rejects, "{}: {when}", self.what);
+    }
+
+    /// What readers see, where the table refuses nothing.
+    pub(super) fn see(&self, when: &str) {
+        for table in self.tables.iter().filter(|t| t.exact) {
+            let columns = table.kind.columns.join(", ");
+            let of = |con: &Connection, name: &str| {
+                let mut rows = all(con, &format!("SELECT {columns} FROM {name}"));
+                rows.sort_unstable();
+                rows
+            };
+            let expected = of(&self.model.con, table.name);
+            for (i, con) in self.con.iter().enumerate() {
+                let seen = of(con, &format!("{}_in", table.name));
+                same(&seen, &expected, || {
+                    format!("{}: {when}, reader {i}", self.what)
+                });
+            }
+        }
+    }
+
+    /// Under the lock; `then` may change something.
+    pub(super) fn look(&mut self, r: &mut StdRng, then: impl Fn(&mut World, &mut StdRng)) {
+        self.lock();
+        self.check("a look");
+        self.see("a look");
+        then(self, r);
+        self.plain.execute_batch("COMMIT").expect("commits");
+    }
+
+    /// The tables were changed, and so becomes what is expected.
+    pub(super) fn learn(&mut self) {
+        let (seq, last, done, places) = crate::waiting::place(&self.plain);
+        let con = copy(&self.plain);
+        let mut rejects: Vec<i64> = all(&self.plain, "SELECT seq FROM densite_rejects")
+            .iter()
+            .map(|s| s.parse().expect("a number"))
+            .collect();
+        for (number, sql) in self.changes.range(seq + 1..) {
+            let at = usize::try_from(number - seq - 1).expect("a number behind it");
+            let is_swept = *number <= last && i64::from(places[at]) < done;
+            if !is_swept && !apply(&con, sql) {
+                rejects.push(*number);
+            }
+        }
+        self.model = Model { con, rejects };
+        self.check("after a change from elsewhere");
+    }
+
+    /// Reads without the lock, while rows are applied: keys, ranges, and everything.
+    pub(super) fn read(&mut self, r: &mut StdRng) {
+        for _ in 0..8 {
+            let table = &self.tables[r.random_range(0..self.tables.len())];
+            if !table.exact {
+                continue;
+            }
+            let con = &self.con[r.random_range(0..self.con.len())];
+            let kind = table.kind;
+            let row = (kind.row)(r);
+            let columns = kind.columns.join(", ");
+            let first = kind.columns[0];
+            let condition = match r.random_range(0..5) {
+                0 => "1".to_owned(),
+                1 => format!("{first} >= {}", row[0]),
+                2 => format!("{first} = {}", row[0]),
+                3 => format!("{first} < {}", row[0]),
+                _ => {
+                    let key = kind.columns[..kind.keys].iter().zip(&row);
+                    let key: Vec<String> = key.map(|(c, v)| format!("{c} = {v}")).collect();
+                    key.join(" AND ")
+                }
+            };
+            let of = |con: &Connection, name: &str| {
+                let sql = format!("SELECT {columns} FROM {name} WHERE {condition}");
+                let mut rows = all(con, &sql);
+                rows.sort_unstable();
+                rows
+            };
+            let expected = of(&self.model.con, table.name);
+            let seen = of(con, &format!("{}_in", table.name));
+            same(&seen, &expected, || format!("{}: {condition}", self.what));
+        }
+    }
+}
