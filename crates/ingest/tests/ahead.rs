@@ -3,10 +3,13 @@
 mod common;
 #[path = "common/flaky.rs"]
 mod flaky;
+#[path = "common/hooked.rs"]
+mod hooked;
 
 use common::{Db, all, create, one};
+use hooked::Hooks;
 use rusqlite::{Connection, OpenFlags, ffi};
-use std::ffi::{c_char, c_int, c_void};
+use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock};
 use std::time::{Duration, Instant};
@@ -16,9 +19,6 @@ const THREAD: &str = "densite-checkpoint";
 /// A checkpoint is due when the WAL is as large as this.
 const WAL: u64 = 1 << 20;
 
-type Sync = unsafe extern "C" fn(*mut ffi::sqlite3_file, c_int) -> c_int;
-type Write = unsafe extern "C" fn(*mut ffi::sqlite3_file, *const c_void, c_int, i64) -> c_int;
-static REAL: OnceLock<(Sync, Write)> = OnceLock::new();
 /// Pages that it wrote.
 static WRITES: AtomicU64 = AtomicU64::new(0);
 /// So many of its syncs fail; counted down.
@@ -44,7 +44,7 @@ unsafe extern "C" fn sync(file: *mut ffi::sqlite3_file, flags: c_int) -> c_int {
         std::thread::sleep(Duration::from_millis(SLOW.load(Ordering::SeqCst)));
     }
     // SAFETY: a file of the VFS that this was taken from.
-    let done = unsafe { REAL.get().expect("opened before").0(file, flags) };
+    let done = unsafe { hooked::real().0(file, flags) };
     if is_beside() {
         SYNCING.fetch_sub(1, Ordering::SeqCst);
     }
@@ -62,35 +62,7 @@ unsafe extern "C" fn write(
 ) -> c_int {
     WRITES.fetch_add(u64::from(is_beside()), Ordering::SeqCst);
     // SAFETY: a file of the VFS that this was taken from.
-    unsafe { REAL.get().expect("opened before").1(file, bytes, len, at) }
-}
-
-unsafe extern "C" fn open(
-    _: *mut ffi::sqlite3_vfs,
-    name: *const c_char,
-    file: *mut ffi::sqlite3_file,
-    flags: c_int,
-    out: *mut c_int,
-) -> c_int {
-    // SAFETY: the default VFS opens it as it would without us; its table of methods is copied, never written.
-    unsafe {
-        let host = ffi::sqlite3_vfs_find(std::ptr::null());
-        let done = (*host).xOpen.expect("a method")(host, name, file, flags, out);
-        if done == ffi::SQLITE_OK && flags & ffi::SQLITE_OPEN_MAIN_DB != 0 {
-            let mut methods = *(*file).pMethods;
-            let real = || {
-                (
-                    methods.xSync.expect("a method"),
-                    methods.xWrite.expect("a method"),
-                )
-            };
-            REAL.get_or_init(real);
-            methods.xSync = Some(sync);
-            methods.xWrite = Some(write);
-            (*file).pMethods = Box::leak(Box::new(methods));
-        }
-        done
-    }
+    unsafe { hooked::real().1(file, bytes, len, at) }
 }
 
 /// A database whose WAL need not become large, through that VFS; nobody else uses it.
@@ -99,14 +71,13 @@ fn begin() -> (MutexGuard<'static, ()>, Db, Connection) {
         .lock()
         .unwrap_or_else(std::sync::PoisonError::into_inner);
     static ONCE: OnceLock<()> = OnceLock::new();
-    // SAFETY: a copy of the default VFS under another name, which stays for ever.
-    ONCE.get_or_init(|| unsafe {
-        let mut vfs = *ffi::sqlite3_vfs_find(std::ptr::null());
-        vfs.zName = c"beside".as_ptr();
-        vfs.xOpen = Some(open);
-        vfs.pNext = std::ptr::null_mut();
-        let vfs = Box::leak(Box::new(vfs));
-        assert_eq!(ffi::sqlite3_vfs_register(vfs, 0), ffi::SQLITE_OK);
+    ONCE.get_or_init(|| {
+        let write: hooked::Write = write;
+        let hooks = Hooks {
+            sync,
+            write: Some(write),
+        };
+        hooked::register(c"beside", hooks);
     });
     flaky::WAL_LEAST.store(WAL, Ordering::SeqCst);
     for number in [&WRITES, &FAILS, &SLOW] {

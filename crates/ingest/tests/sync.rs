@@ -3,17 +3,20 @@
 mod common;
 #[path = "common/flaky.rs"]
 mod flaky;
+#[path = "common/hooked.rs"]
+mod hooked;
 
 use common::{Db, all, api, create, functions, wait};
 use densite_disk::{Dir, DirAbove, RealDir};
 use densite_ingest::{Found, Medium};
 use densite_log::LogDir;
+use hooked::{Hooks, Sync};
 use rusqlite::{OpenFlags, ffi};
-use std::ffi::{CStr, c_char, c_int};
+use std::ffi::{CStr, c_int};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 /// Syncs of main databases through the VFS `counting`.
@@ -21,59 +24,25 @@ static SYNCS: AtomicU64 = AtomicU64::new(0);
 /// Syncs of main databases through the VFS `failing` that fail from now on; counted down.
 static FAILS: AtomicU64 = AtomicU64::new(0);
 
-type Sync = unsafe extern "C" fn(*mut ffi::sqlite3_file, c_int) -> c_int;
-/// The default VFS's own.
-static SYNC: OnceLock<Sync> = OnceLock::new();
-
 unsafe extern "C" fn counting(file: *mut ffi::sqlite3_file, flags: c_int) -> c_int {
     SYNCS.fetch_add(1, Ordering::SeqCst);
     // SAFETY: a file of the VFS that this was taken from.
-    unsafe { SYNC.get().expect("opened before")(file, flags) }
+    unsafe { hooked::real().0(file, flags) }
 }
 
 unsafe extern "C" fn failing(file: *mut ffi::sqlite3_file, flags: c_int) -> c_int {
     let fails = FAILS.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |n| n.checked_sub(1));
     // SAFETY: a file of the VFS that this was taken from.
-    let done = unsafe { SYNC.get().expect("opened before")(file, flags) };
+    let done = unsafe { hooked::real().0(file, flags) };
     match fails {
         Ok(_) => ffi::SQLITE_IOERR_FSYNC,
         Err(_) => done,
     }
 }
 
-unsafe extern "C" fn open(
-    vfs: *mut ffi::sqlite3_vfs,
-    name: *const c_char,
-    file: *mut ffi::sqlite3_file,
-    flags: c_int,
-    out: *mut c_int,
-) -> c_int {
-    // SAFETY: the default VFS opens it as it would without us; its table of methods is copied, never written; what was registered is the sync of this VFS's files.
-    unsafe {
-        let host = ffi::sqlite3_vfs_find(std::ptr::null());
-        let done = (*host).xOpen.expect("a method")(host, name, file, flags, out);
-        if done == ffi::SQLITE_OK && flags & ffi::SQLITE_OPEN_MAIN_DB != 0 {
-            let mut methods = *(*file).pMethods;
-            SYNC.get_or_init(|| methods.xSync.expect("a method"));
-            methods.xSync = Some(*(*vfs).pAppData.cast::<Sync>());
-            (*file).pMethods = Box::leak(Box::new(methods));
-        }
-        done
-    }
-}
-
-/// The default VFS under another name, whose main databases are synced by `sync`.
+/// A VFS whose main databases are synced by `sync`.
 fn register(name: &'static CStr, sync: Sync) {
-    // SAFETY: the copy stays for ever, and so do its name and what it is told.
-    unsafe {
-        let mut vfs = *ffi::sqlite3_vfs_find(std::ptr::null());
-        vfs.zName = name.as_ptr();
-        vfs.xOpen = Some(open);
-        vfs.pAppData = Box::into_raw(Box::new(sync)).cast();
-        vfs.pNext = std::ptr::null_mut();
-        let vfs = Box::leak(Box::new(vfs));
-        assert_eq!(ffi::sqlite3_vfs_register(vfs, 0), ffi::SQLITE_OK);
-    }
+    hooked::register(name, Hooks { sync, write: None });
 }
 
 /// A database without a WAL, with one row that a worker applied, and nobody who has it open.
