@@ -13,13 +13,7 @@ library=$(realpath "$1"); dir=$(realpath "$2"); shift 2
 limit="timeout 120" # seconds, for a program that hangs
 command=$(dirname "$library")/densite
 
-again() { # again COMMAND...: a download may fail for a while
-  local n=1
-  until "$@"; do
-    [ $n -lt 4 ] || { echo "gave up after $n tries: $*" >&2; return 1; }
-    echo "try $n of 4 failed: $*" >&2; sleep $((n * 5)); n=$((n + 1))
-  done
-}
+. "$here/../scripts/again.sh"
 
 # For each language: what it needs, how to prepare it, how to run it. All but the first in DIR/LANGUAGE, which has a copy of the example.
 lacks() { # lacks NAME...: tells the first command that is not there

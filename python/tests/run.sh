@@ -10,13 +10,7 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 library=$(realpath "$1")
 mkdir -p "$2"; cd "$2"
 
-again() { # again COMMAND...: a download may fail for a while
-  local n=1
-  until "$@"; do
-    [ $n -lt 4 ] || { echo "gave up after $n tries: $*" >&2; return 1; }
-    echo "try $n of 4 failed: $*" >&2; sleep $((n * 5)); n=$((n + 1))
-  done
-}
+. "$here/../../scripts/again.sh"
 
 # environment NAME LIST: up to date if and only if its stamp, written last, names the same list and the same Python.
 environment() {

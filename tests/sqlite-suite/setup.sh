@@ -26,14 +26,7 @@ case $SQLTESTS in *[[:space:]]*)
   cp -r "$here"/. "$SQLTESTS"/; cd "$SQLTESTS" ;;
 esac
 
-tries=4
-again() { # again COMMAND...: a download may fail for a while
-  local n=1
-  until "$@"; do
-    [ $n -lt $tries ] || { echo "gave up after $tries tries: $*" >&2; return 1; }
-    echo "try $n of $tries failed: $*" >&2; sleep $((n * 5)); n=$((n + 1))
-  done
-}
+. "$here/../../scripts/again.sh"
 
 if [ ! -d src/s-$V ]; then
   mkdir -p apt/lists/partial apt/cache/archives/partial apt/state src

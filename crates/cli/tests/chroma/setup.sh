@@ -10,13 +10,7 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 mkdir -p "$1"; cd "$1"
 exec 9>lock; flock 9
 
-again() { # again COMMAND...: a download may fail for a while
-  local n=1
-  until "$@"; do
-    [ $n -lt 4 ] || { echo "gave up after $n tries: $*" >&2; return 1; }
-    echo "try $n of 4 failed: $*" >&2; sleep $((n * 5)); n=$((n + 1))
-  done
-}
+. "$here/../../../../scripts/again.sh"
 
 for list in "$here"/requirements-*.txt; do
   version=${list##*/requirements-}; version=${version%.txt}
