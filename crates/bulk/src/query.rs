@@ -293,14 +293,13 @@ pub mod queries {
         handle
     }
 
+    fn entry(handle: i64) -> Result<Entry> {
+        let found = QUERIES.get().lock().get(&handle).cloned();
+        found.ok_or_else(|| unknown(handle))
+    }
+
     pub(super) fn fill(handle: i64, query: Query) -> Result<()> {
-        let entry = QUERIES
-            .get()
-            .lock()
-            .get(&handle)
-            .cloned()
-            .ok_or_else(|| unknown(handle))?;
-        *entry.lock() = Some(query);
+        *entry(handle)?.lock() = Some(query);
         Ok(())
     }
 
@@ -309,12 +308,7 @@ pub mod queries {
     /// # Errors
     /// [`Error::Misuse`] when there is no such query, or its statement never compiled.
     pub fn keep(handle: i64, columns: i64) -> Result<()> {
-        let entry = QUERIES
-            .get()
-            .lock()
-            .get(&handle)
-            .cloned()
-            .ok_or_else(|| unknown(handle))?;
+        let entry = entry(handle)?;
         let mut query = entry.lock();
         let query = query.as_mut().ok_or_else(gone)?;
         query.keeps.push(columns);
@@ -326,12 +320,7 @@ pub mod queries {
     /// # Errors
     /// [`Error::Misuse`] when there is none, or it was taken already.
     pub fn take(handle: i64) -> Result<Query> {
-        let entry = QUERIES
-            .get()
-            .lock()
-            .get(&handle)
-            .cloned()
-            .ok_or_else(|| unknown(handle))?;
+        let entry = entry(handle)?;
         let query = entry.lock().take();
         query.ok_or_else(gone)
     }

@@ -15,7 +15,7 @@
 use crate::build::Column;
 use densite_sqlite::{
     Arguments, Code, Connection, Error, Existence, Operator, Origin, Plan, Result, Row,
-    TableCursor, ValueRef, VirtualTable, create_module,
+    TableCursor, ValueRef, VirtualTable, create_module, quoted,
 };
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
@@ -197,9 +197,9 @@ fn may_have_order(connection: &Connection, sql: &str) -> Result<bool> {
         schemas.extend(list.column(0).as_str().map(str::to_owned));
     }
     for schema in schemas {
-        let schema = schema.replace('"', "\"\"");
         let mut views = connection.prepare(&format!(
-            "SELECT 1 FROM \"{schema}\".sqlite_schema WHERE type = 'view' AND sql LIKE '%order%' LIMIT 1"
+            "SELECT 1 FROM {}.sqlite_schema WHERE type = 'view' AND sql LIKE '%order%' LIMIT 1",
+            quoted(&schema)
         ))?;
         if views.step()? {
             return Ok(true);

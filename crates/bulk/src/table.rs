@@ -15,7 +15,7 @@ use crate::memory::Slice;
 use crate::set::{COLUMNS_MAX, PROGRESS_ROWS, Place, Set, sets};
 use densite_sqlite::{
     Arguments, Code, Connection, Error, Existence, Operator, Origin, Plan, Result, TableCursor,
-    ValueRef, VirtualTable, create_module,
+    ValueRef, VirtualTable, create_module, quoted,
 };
 use std::sync::Arc;
 
@@ -85,10 +85,6 @@ struct Cursor {
 
 fn from_bulk(error: crate::Error) -> Error {
     Error::new(Code::ERROR, format!("densite_columns: {error}"))
-}
-
-fn quoted(name: &str) -> String {
-    format!("\"{}\"", name.replace('"', "\"\""))
 }
 
 impl VirtualTable for Columns {

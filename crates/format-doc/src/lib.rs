@@ -13,6 +13,23 @@ pub const TEXT: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../
 /// A row of a table: offset and size in bytes, and the field.
 pub type Row = (usize, usize, String);
 
+/// The rows of the table behind a mark, `<!-- MARK -->`, cell by cell: for tables that tell of other things than bytes.
+///
+/// # Panics
+/// When there is no such table.
+pub fn cells(mark: &str) -> Vec<Vec<&'static str>> {
+    let (_, behind) = TEXT
+        .split_once(&format!("<!-- {mark} -->\n"))
+        .unwrap_or_else(|| panic!("FORMAT.md has no table {mark}"));
+    table(behind).collect()
+}
+
+/// The rows, cell by cell, of the table with which a text begins.
+fn table(text: &str) -> impl Iterator<Item = Vec<&str>> {
+    let lines = text.lines().take_while(|l| l.starts_with('|')).skip(2);
+    lines.map(|l| l.split('|').map(str::trim).skip(1).collect())
+}
+
 /// The tables of FORMAT.md that are marked as of one kind.
 pub struct Tables(BTreeMap<&'static str, Vec<Row>>);
 
@@ -31,16 +48,14 @@ impl Tables {
             let (name, rest) = part
                 .split_once(" -->\n")
                 .expect("a mark is a line of its own");
-            let lines = rest.lines().take_while(|l| l.starts_with('|')).skip(2);
-            let row = |line: &str| {
-                let cells: Vec<&str> = line.split('|').map(str::trim).collect();
+            let row = |cells: Vec<&str>| {
                 let number = |i: usize| cells.get(i).and_then(|cell| cell.parse().ok());
-                match (number(1), number(2), cells.get(3)) {
+                match (number(0), number(1), cells.get(2)) {
                     (Some(offset), Some(size), Some(field)) => (offset, size, (*field).to_owned()),
-                    _ => panic!("{name}: {line}"),
+                    _ => panic!("{name}: {cells:?}"),
                 }
             };
-            let twice = tables.insert(name, lines.map(row).collect());
+            let twice = tables.insert(name, table(rest).map(row).collect());
             assert!(twice.is_none(), "table {name} is there twice");
         }
         Tables(tables)

@@ -3,7 +3,7 @@
 //! A lock of `flock` belongs to the open file, and after a fork the child has the same files open: closing one gives up nothing as long as the
 //! other process lives. So a lock is given up by asking for it, and only by the process that took it.
 
-use densite_disk::{File, LockKind, Result, SyncKind};
+use densite_disk::{File, FileAbove, LockKind, Result};
 use std::cell::Cell;
 
 /// A file whose lock is given up when it is dropped, unless that happens in a forked child.
@@ -33,25 +33,9 @@ impl Drop for Held {
     }
 }
 
-impl File for Held {
-    fn read_at(&self, buf: &mut [u8], offset: u64) -> Result<usize> {
-        self.file.read_at(buf, offset)
-    }
-
-    fn write_at(&self, buf: &[u8], offset: u64) -> Result<()> {
-        self.file.write_at(buf, offset)
-    }
-
-    fn set_len(&self, len: u64) -> Result<()> {
-        self.file.set_len(len)
-    }
-
-    fn sync(&self, kind: SyncKind) -> Result<()> {
-        self.file.sync(kind)
-    }
-
-    fn len(&self) -> Result<u64> {
-        self.file.len()
+impl FileAbove for Held {
+    fn below(&self) -> &dyn File {
+        &*self.file
     }
 
     fn lock(&self, kind: LockKind) -> Result<()> {
@@ -70,9 +54,5 @@ impl File for Held {
         self.file.unlock()?;
         self.is_locked.set(false);
         Ok(())
-    }
-
-    fn identity(&self) -> Result<(u64, u64)> {
-        self.file.identity()
     }
 }

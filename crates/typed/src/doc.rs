@@ -10,21 +10,9 @@ use crate::page::{Kind, Page};
 use crate::symbols::{SYMBOL_MAX, Symbols};
 use crate::template::{FIELDS_MAX, TEXT_MAX, Template};
 use crate::{PageContext, encode};
+use densite_format_doc::{TEXT, cells};
 use rusqlite::Connection;
 use std::collections::BTreeMap;
-
-const DOC: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/FORMAT.md"));
-
-/// The rows of the table behind a mark, cell by cell.
-fn rows(mark: &str) -> Vec<Vec<&'static str>> {
-    let (_, behind) = DOC
-        .split_once(&format!("<!-- {mark} -->\n"))
-        .unwrap_or_else(|| panic!("FORMAT.md has no table {mark}"));
-    let lines = behind.lines().take_while(|l| l.starts_with('|')).skip(2);
-    lines
-        .map(|l| l.split('|').map(str::trim).skip(1).collect())
-        .collect()
-}
 
 /// A table of places: (place, size, field), which lie without gaps.
 fn places(mark: &str) -> Vec<(usize, usize, &'static str)> {
@@ -36,13 +24,13 @@ fn places(mark: &str) -> Vec<(usize, usize, &'static str)> {
         at += size;
         (from, size, row[2])
     };
-    rows(mark).into_iter().map(place).collect()
+    cells(mark).into_iter().map(place).collect()
 }
 
 /// A table of numbers and names.
 fn numbers(mark: &str) -> Vec<(usize, &'static str)> {
     let number = |row: Vec<&'static str>| (row[0].parse().expect("a number"), row[1]);
-    rows(mark).into_iter().map(number).collect()
+    cells(mark).into_iter().map(number).collect()
 }
 
 fn named<T: std::fmt::Debug>(all: impl IntoIterator<Item = (usize, T)>) -> Vec<(usize, String)> {
@@ -417,7 +405,7 @@ fn pieces_are_as_documented() {
 #[test]
 fn all_tables_are_tested() {
     let marks = ["bits: ", "bytes: ", "numbers: "];
-    let mut found: Vec<&str> = DOC
+    let mut found: Vec<&str> = TEXT
         .split("<!-- ")
         .skip(1)
         .filter_map(|part| part.split_once(" -->").map(|m| m.0))
