@@ -1,4 +1,4 @@
-//! The seventeen rules of the store, each with tests that provoke its breach.
+//! The seventeen rules of the store (docs/RULES.md), each with tests that provoke its breach.
 //!
 //! Each test quotes what the rule promises and says which code to take out to see it fail. Those that need two processes use
 //! puppets (`densite_tests::procs::puppet`), those that are races stop at named points (`densite_vfs::pause`), and those
