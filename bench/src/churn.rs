@@ -1,5 +1,7 @@
 //! Databases whose rows come and go: how large they become, how much giving space back moves, and what it costs those who commit.
 
+mod commits;
+
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -10,8 +12,8 @@ use rusqlite::Connection;
 use crate::connect::Vfs;
 use crate::machine::Machine;
 use crate::measure::Measure;
-use crate::outcome::{Compare, Figure, Outcome, median};
-use crate::result::{About as _, Failure, Result};
+use crate::outcome::{Compare, Figure, Outcome};
+use crate::result::{About as _, Result};
 use crate::work::name;
 use crate::{space, stored};
 
@@ -24,15 +26,6 @@ const FLAT: f64 = 1.05;
 const MOVED_IN_ORDER: f64 = 0.5;
 /// The same, of pages that change at random.
 const MOVED_AT_RANDOM: f64 = 3.0;
-/// 99th percentile of a commit's time while space is given back / without.
-const LATENCY: f64 = 1.5;
-/// Of the live bytes so much is to be moved meanwhile.
-const MOVED_MEANWHILE: f64 = 0.1;
-/// With a WAL space is given back at checkpoints. So that one commit in fifty makes one, and the 99th percentile is among those, on both sides
-/// (SQLite's own number is 1000).
-const CHECKPOINT_PAGES: i64 = 50;
-/// There, so many rows in turn stay and are deleted.
-const STRETCH: i64 = 13;
 
 /// Rows of a queue at any time, and those of a transaction: so many are inserted and so many deleted.
 const BACKLOG: i64 = 300_000;
@@ -86,7 +79,7 @@ pub(crate) fn measure(
     let (base_label, figures) = match measure {
         Measure::Queue => ("a fresh copy", queue(work, &extent)?),
         Measure::Moved => ("stored frames", moved(work, &extent, &plain()?)?),
-        _ => ("Densite, maintain=off", latency(work, &extent)?),
+        _ => ("Densite, maintain=off", commits::latency(work, &extent)?),
     };
     Ok(Outcome {
         measure: name(measure),
@@ -317,101 +310,4 @@ fn update(db: &Connection, id: i64, rng: &mut Xoshiro256PlusPlus) -> Result<()> 
     db.prepare_cached("UPDATE t SET message = ?2 WHERE id = ?1")?
         .execute((id, message))?;
     Ok(())
-}
-
-/// Small commits in a database of which half is dead, with and without giving back.
-fn latency(dir: &Path, extent: &Extent) -> Result<Vec<Figure>> {
-    let mut figures = Vec::new();
-    for journal in JOURNALS {
-        let prepared = dir.join("prepared.db");
-        {
-            let db = open(&prepared, "&maintain=off")?;
-            fill(&db, extent.rows * 2, journal)?;
-            // What is left lies all over the file.
-            db.execute_batch(&format!(
-                "DELETE FROM t WHERE id / {STRETCH} % 2 = 1; PRAGMA wal_checkpoint"
-            ))?;
-            db.execute_batch("UPDATE t SET message = message || ' ' WHERE id / 26 % 3 = 1; PRAGMA wal_checkpoint")?;
-        }
-        let mut p99 = [Vec::new(), Vec::new()];
-        let mut moved = Vec::new();
-        // In turn: a disk is not the same from one minute to the next.
-        for round in 0..3 {
-            for (side, parameters) in ["&maintain=off", ""].into_iter().enumerate() {
-                let file = dir.join("commits.db");
-                std::fs::copy(&prepared, &file).about("copy to", &file)?;
-                std::fs::File::open(&file)
-                    .and_then(|f| f.sync_all())
-                    .about("sync", &file)?;
-                let db = open(&file, parameters)?;
-                let synchronous = if journal == "wal" { "NORMAL" } else { "FULL" };
-                db.execute_batch(&format!(
-                    "PRAGMA synchronous={synchronous}; PRAGMA wal_autocheckpoint={CHECKPOINT_PAGES}"
-                ))?;
-                let live: i64 = db.query_row(
-                    "SELECT value FROM densite_info('main') WHERE name = 'live_bytes'",
-                    [],
-                    |r| r.get(0),
-                )?;
-                let mut rng = Xoshiro256PlusPlus::seed_from_u64(round);
-                let mut times = Vec::new();
-                // A commit with a WAL moves nothing by itself.
-                let commits = match journal {
-                    "wal" => extent.commits * 5,
-                    _ => extent.commits,
-                };
-                for _ in 0..commits {
-                    // A row that is there: an update that finds none would be no commit, and counts as a fast one.
-                    let nth = rng.random_range(0..extent.rows);
-                    let id = nth / STRETCH * (2 * STRETCH) + nth % STRETCH;
-                    let begin = Instant::now();
-                    update(&db, id, &mut rng)?;
-                    times.push(begin.elapsed().as_secs_f64() * 1e3);
-                }
-                times.sort_by(f64::total_cmp);
-                let at = times.len().saturating_sub(1) * 99 / 100;
-                let value = times.get(at).copied().unwrap_or(f64::NAN);
-                if let Some(values) = p99.get_mut(side) {
-                    values.push(value);
-                }
-                if side == 1 {
-                    moved.push(moved_ratio(&db)?.1 / live as f64);
-                }
-                db.close().map_err(|(_, e)| e).about("close", &file)?;
-                std::fs::remove_file(&file).about("remove", &file)?;
-            }
-        }
-        std::fs::remove_file(&prepared).about("remove", &prepared)?;
-        let [off, on] = p99.map(median);
-        let checkpoints = match journal {
-            "wal" => format!(", a checkpoint after every {CHECKPOINT_PAGES} pages"),
-            _ => String::new(),
-        };
-        figures.push(Figure::new(
-            &format!("journal_mode={journal}{checkpoints}, 99th percentile of a commit, ms"),
-            Compare::Ratio,
-            off,
-            on,
-            Some(LATENCY),
-        ));
-        figures.push(Figure::new(
-            &format!("journal_mode={journal}, bytes moved meanwhile / live bytes"),
-            Compare::AtLeast,
-            0.0,
-            median(moved),
-            Some(MOVED_MEANWHILE),
-        ));
-    }
-    Ok(figures)
-}
-
-/// Opens with further URI parameters.
-fn open(file: &Path, parameters: &str) -> Result<Connection> {
-    let uri = Vfs::Densite.uri(file)? + parameters;
-    let flags = rusqlite::OpenFlags::SQLITE_OPEN_READ_WRITE
-        | rusqlite::OpenFlags::SQLITE_OPEN_CREATE
-        | rusqlite::OpenFlags::SQLITE_OPEN_URI
-        | rusqlite::OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    Connection::open_with_flags(uri, flags)
-        .map_err(|e| Failure(format!("open {}: {e}", file.display())))
 }
