@@ -48,7 +48,7 @@ impl Detached {
         let statement = Detached {
             api,
             stmt,
-            process: std::process::id(),
+            process: densite_disk::process::id(),
         };
         let used = (tail as usize).saturating_sub(sql.as_ptr() as usize);
         let rest = sql.get(used..).unwrap_or_default();
@@ -169,7 +169,7 @@ impl Detached {
     }
 
     fn is_of_this_process(&self) -> bool {
-        self.process == std::process::id()
+        self.process == densite_disk::process::id()
     }
 
     /// Goes through rows under the connection's mutex: `row` gets each, until it answers false. Answers whether there may be more rows.

@@ -171,7 +171,7 @@ impl Handle {
         for (off, len) in &state.trailers {
             counted.add(*off, u64::from(*len));
         }
-        let kept = crate::write::load_space(shared, &*self.file, &state);
+        let kept = crate::account::load_space(shared, &*self.file, &state);
         // Somebody else may have gone on meanwhile; then this says nothing.
         if shared.has_moved_on(&*self.file, &state.tip)? {
             return Ok(());

@@ -5,9 +5,11 @@
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
+mod account;
 mod again;
 mod append;
 mod batches;
+mod begin;
 mod bytes;
 pub mod cache;
 mod chain;

@@ -167,13 +167,13 @@ impl Shared {
         let Some(found) = recover::find(file)? else {
             return Ok(None);
         };
-        let key = (identity.to_owned(), found.salt, std::process::id());
+        let key = (identity.to_owned(), found.salt, densite_disk::process::id());
         // In a child of fork the lock may be held for ever by a thread that does not exist: do without sharing then (rule 15).
         let Some(mut registry) = REGISTRY.try_lock_for(Duration::from_secs(2)) else {
             return Ok(Some(Arc::new(Shared::new(found, cache_bytes)?)));
         };
         let registry = registry.get_or_insert_with(HashMap::new);
-        registry.retain(|k, v| k.2 != std::process::id() || v.strong_count() > 0);
+        registry.retain(|k, v| k.2 != densite_disk::process::id() || v.strong_count() > 0);
         if let Some(shared) = registry.get(&key).and_then(Weak::upgrade) {
             return Ok(Some(shared));
         }

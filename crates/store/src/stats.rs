@@ -184,7 +184,7 @@ impl Handle {
         let shared = self.shared()?;
         let space = shared.while_it_moves(&*self.file, || {
             let state = shared.state.read().clone();
-            crate::write::load_space(&shared, &*self.file, &state)
+            crate::account::load_space(&shared, &*self.file, &state)
         })?;
         // The table may be longer than the file, whose end was cut off.
         let units = space.units().min(self.file.len()?.div_ceil(UNIT_LEN));

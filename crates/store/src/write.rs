@@ -1,42 +1,29 @@
 //! Writing: pages collect, are encoded on the pool, and become frames; nobody else sees them before they are published.
 
-use crate::again;
-use crate::append::Appender;
 use crate::codec::HURRY_LEVEL;
 use crate::codec::family::Family;
 use crate::early::Found;
-use crate::error::{Damage, Error, Result};
-use crate::format::header::Header;
+use crate::error::{Error, Result};
 use crate::format::record::RECORD_LEN;
-use crate::format::slot::Slot;
-use crate::format::tip::Tip;
 use crate::format::trailer::HEAD_LEN;
-use crate::format::{DATA_OFF, FORMAT_VERSION, HEADER_OFF, MAX_COMMIT, SLOT_COPY, SLOT_OFF};
 use crate::handle::Handle;
 use crate::map::Entry;
 use crate::options::CodecChoice;
-use crate::pending::{BATCH_BYTES, EncodeSettings, Job, Pending, PendingPage, encode_batch};
+use crate::pending::{BATCH_BYTES, EncodeSettings, Job, PendingPage, encode_batch};
 use crate::pool::{Pool, Task};
 use crate::read::{copy_part, page_at};
-use crate::shared::{Shared, Writer};
-use crate::space::{self, Space};
-use crate::state::{State, first_hash};
-use densite_disk::{File, SyncKind};
+use crate::space::Space;
 use densite_typed::PageContext;
-use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 /// Where page 1 says how many bytes are reserved at the end of each page.
-const RESERVED_AT: usize = 20;
+pub(crate) const RESERVED_AT: usize = 20;
 
 /// A batch of fewer pages is not worth a trip through the pool.
 const INLINE_PAGES: usize = 4;
 
-/// The open end may begin behind the end of the file, by less than this: free units at the end need not have been written.
-const TAIL_SLACK: u64 = 64 << 20;
-
 /// What a database's page size is taken to be while nothing tells.
-const DEFAULT_PAGE: u32 = 4096;
+pub(crate) const DEFAULT_PAGE: u32 = 4096;
 
 impl Handle {
     /// Writes logical bytes at `offset`. This handle sees them at once, others once they are published.
@@ -167,173 +154,6 @@ impl Handle {
                 space.give_back_extents(p.appender.taken(), p.commit);
             }
         }
-    }
-
-    /// Begins to collect writes, on top of the newest commit. `hint`: the size of the first write, which
-    /// is the page size if nothing else tells.
-    pub(crate) fn begin_write(&mut self, hint: u32) -> Result<()> {
-        self.check_poison()?;
-        if self.options.read_only {
-            return Err(Error::ReadOnly);
-        }
-        if self.pending.is_some() {
-            return Ok(());
-        }
-        if !self.attach()? {
-            self.create()?;
-        }
-        let shared = self.shared()?;
-        shared.refresh(&*self.file)?;
-        let mut writer = shared.writer.lock();
-        let writer = &mut *writer;
-        let newest = shared.state.read().tip;
-        again::settle(writer, &*self.file, shared.salt, &newest)?;
-        if writer.header_lost {
-            self.file.write_at(
-                &Header {
-                    version: FORMAT_VERSION,
-                    salt: shared.salt,
-                }
-                .encode(),
-                HEADER_OFF,
-            )?;
-            writer.header_lost = false;
-        }
-        let state = shared.state.read();
-        if writer.account(&shared, &*self.file, &state)? {
-            writer.found_other_writer(&*self.file)?;
-        }
-        writer.learner.set_database_bytes(state.logical_len);
-        writer.learner.set_level(self.options.level);
-        writer.learner.set_choice(self.options.codec);
-        writer
-            .learner
-            .set_reserved(usize::from(state.head[RESERVED_AT]));
-        if !std::mem::replace(&mut writer.taught, true) {
-            for d in &state.dicts {
-                writer.learner.installed(
-                    Family(d.family),
-                    &shared.dictionary(&*self.file, &state, d.id)?,
-                );
-            }
-        }
-        let commit = state.highest.max(writer.last_attempt) + 1;
-        let file_len = self.file.len()?;
-        let problem = if commit >= MAX_COMMIT {
-            Some(format!(
-                "its number, {}, leaves none for a next one",
-                commit - 1
-            ))
-        } else if state.tail_off > file_len + TAIL_SLACK {
-            Some(format!(
-                "it says that the file reaches to {}",
-                state.tail_off
-            ))
-        } else {
-            None
-        };
-        if let Some(problem) = problem {
-            return Err(Error::Corrupt(Damage {
-                what: "newest commit".to_owned(),
-                offset: state.tip.off,
-                page: None,
-                problem,
-            }));
-        }
-        writer.last_attempt = commit;
-        // Another process may have cut the file.
-        writer.physical_len = writer.physical_len.min(file_len);
-        let mut appender = Appender::new(
-            shared.salt,
-            state.next_off,
-            state.room_end,
-            state.tail_off,
-            &state.tip.hash,
-        );
-        if let Some((_, space)) = &mut writer.space {
-            space.hold(state.current_extent(), state.tip.commit);
-            appender.cut(space.end_after_cut(state.tail_off));
-            space.cut(appender.tail_off());
-        }
-        let guess = if hint.is_power_of_two() && (512..=65536).contains(&hint) {
-            hint
-        } else {
-            DEFAULT_PAGE
-        };
-        let page_size = if state.page_size == 0 {
-            guess
-        } else {
-            state.page_size
-        };
-        self.pending = Some(Pending {
-            pages: HashMap::new(),
-            tip_before: state.tip_raw,
-            page_size,
-            logical_len: state.logical_len,
-            visible: state.pages(),
-            head: state.head,
-            batch: Vec::new(),
-            batch_bytes: 0,
-            inflight: VecDeque::new(),
-            appender,
-            commit,
-            seq: 0,
-            new_dicts: Vec::new(),
-            keep_all: false,
-            pressed: false,
-            spare: Vec::new(),
-        });
-        Ok(())
-    }
-
-    /// Makes the empty file a store without pages. Slots first, then a sync, and the header last: so a file without a header
-    /// that is no longer than the preamble holds nothing (rule 7).
-    fn create(&mut self) -> Result<()> {
-        let salt = densite_disk::random::random_u64()?;
-        let tip = Tip {
-            hash: first_hash(salt),
-            ..Tip::default()
-        };
-        let mut pre = vec![0; DATA_OFF as usize];
-        let mut put = |off: u64, bytes: &[u8]| {
-            if let Some(to) = pre.get_mut(off as usize..off as usize + bytes.len()) {
-                to.copy_from_slice(bytes);
-            }
-        };
-        let slot = Slot {
-            version: FORMAT_VERSION,
-            seq: 1,
-            salt,
-            tip,
-            flags: 0,
-        }
-        .encode();
-        for off in [SLOT_OFF[0], SLOT_OFF[0] + SLOT_COPY] {
-            put(off, &slot);
-        }
-        put(crate::format::TIP_OFF, &tip.encode(salt));
-        self.file.write_at(&pre, 0)?;
-        if let Err(e) = self.file.sync(SyncKind::Data) {
-            self.poisoned = true;
-            return Err(e.into());
-        }
-        self.file.write_at(
-            &Header {
-                version: FORMAT_VERSION,
-                salt,
-            }
-            .encode(),
-            HEADER_OFF,
-        )?;
-        if self.attach()? {
-            return Ok(());
-        }
-        Err(Error::Corrupt(Damage {
-            what: "new file".to_owned(),
-            offset: 0,
-            page: None,
-            problem: "what was just written is not there".to_owned(),
-        }))
     }
 
     /// Takes a whole page, and its frame if it was encoded early.
@@ -582,91 +402,4 @@ fn pool_for(jobs: &[Job], pool: &Option<Arc<Pool>>) -> Option<Arc<Pool>> {
     let ready = |job: &&Job| job.early.as_ref().is_some_and(|found| found.compared);
     let to_encode = jobs.len() - jobs.iter().filter(ready).count();
     pool.clone().filter(|_| to_encode > INLINE_PAGES)
-}
-
-impl Writer {
-    /// Makes sure that the accounting is that of `state`. Returns whether it had to be loaded.
-    ///
-    /// # Errors
-    /// I/O, damage.
-    pub(crate) fn account(
-        &mut self,
-        shared: &Shared,
-        file: &dyn File,
-        state: &State,
-    ) -> Result<bool> {
-        if self
-            .space
-            .as_ref()
-            .is_some_and(|(tip, _)| *tip == state.tip)
-        {
-            return Ok(false);
-        }
-        // The last fold may have been another process's.
-        self.chunk_sums.clear();
-        let mut space = load_space(shared, file, state)?;
-        // A commit that failed may be tried again: what it has written lies in units that are free for everybody else. They wait for its own number.
-        space.note_free(
-            state.tip.commit.max(self.last_attempt),
-            state.tail_off.min(file.len()?),
-        );
-        if let Some((tip, known)) = self.known_free.take()
-            && tip == state.tip
-        {
-            space.adopt(&known);
-        }
-        self.space = Some((state.tip, space));
-        Ok(true)
-    }
-}
-
-/// The accounting of the newest commit, from its root trailer and what came since.
-pub(crate) fn load_space(shared: &Shared, file: &dyn File, state: &State) -> Result<Space> {
-    let mut live = Vec::new();
-    for (i, (place, _)) in state.section.chunks.iter().enumerate() {
-        live.extend(space::load_chunk(file, shared.salt, *place, i as u32)?);
-    }
-    live.truncate(state.section.units as usize);
-    let mut space = Space::from_table(live);
-    for info in &state.dicts {
-        *space.dict_uses.entry(info.id).or_default() += info.uses as i64;
-    }
-    space.add_fixed();
-    for (place, _) in &state.section.chunks {
-        space.add(place.off, u64::from(place.len));
-    }
-    // The table grows with what is added: nothing may be that lies nowhere.
-    let end = file.len()?;
-    let beyond = |what: &str, page: Option<u32>, off: u64, len: u32| {
-        let problem = "it lies beyond the end of the file".to_owned();
-        let damage = Damage {
-            what: what.to_owned(),
-            offset: off,
-            page,
-            problem,
-        };
-        if off + u64::from(len) <= end {
-            Ok(())
-        } else {
-            Err(Error::Corrupt(damage))
-        }
-    };
-    for info in state.dicts.iter().skip(state.root_dicts) {
-        beyond("dictionary", None, info.place.off, info.place.len)?;
-        space.add(info.place.off, u64::from(info.place.len));
-    }
-    for (off, len) in &state.trailers {
-        space.add(*off, u64::from(*len));
-    }
-    for (page, entry) in &state.overlay {
-        if !state.root.node.is_none() {
-            let old =
-                crate::map::tree::lookup(shared.source(file), state.root, u64::from(*page) - 1)?;
-            space.sub_entry(&old, state.tip.commit);
-        }
-        beyond("frame", Some(*page), entry.off, entry.len)?;
-        space.add_entry(entry);
-    }
-    space.note_free(state.tip.commit, state.tail_off.min(end));
-    Ok(space)
 }

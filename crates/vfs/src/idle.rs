@@ -42,7 +42,7 @@ pub(crate) struct Session<'a>(&'a Idle);
 impl Default for Idle {
     fn default() -> Self {
         Idle {
-            process: std::process::id(),
+            process: densite_disk::process::id(),
             begin: Instant::now(),
             wrote: AtomicU64::new(0),
             listed: AtomicBool::new(false),
@@ -57,7 +57,7 @@ impl Default for Idle {
 impl Idle {
     /// Whether this is of this process, and not what a child of fork has of its parent.
     pub(crate) fn is_ours(&self) -> bool {
-        self.process == std::process::id()
+        self.process == densite_disk::process::id()
     }
 
     /// A connection has opened the file.

@@ -1,0 +1,183 @@
+//! How a log is opened: made if it is not there, joined if others have it open, or only read.
+
+use super::{Log, Shared};
+use crate::ahead::Ahead;
+use crate::decisions::Decisions;
+use crate::files::{APPEND_LOCK, END, Files, LogDir, writer_name};
+use crate::format::LOG_FORMAT_VERSION;
+use crate::format::segment::SegmentHeader;
+use crate::format::slot::WriterSlot;
+use crate::group::Group;
+use crate::recover;
+use crate::sight::Sight;
+use crate::state::State;
+use crate::tail::{Tail, read_word};
+use crate::{Error, LogId, Options, Result};
+use densite_disk::{File, OpenMode};
+use parking_lot::{Condvar, Mutex};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+impl Log {
+    /// Opens the log in a directory, and makes it if there is none and [`Options::create`] says so. The first process to open it finds
+    /// its end, which reads what was appended since the end was last noted, and all of the last segment behind it.
+    ///
+    /// # Errors
+    /// `Missing`, `OtherLog`, `NewerFormat`; `Damaged` where bytes that were synced are gone; `Full`, `Io`.
+    pub fn open(dir: LogDir, options: Options) -> Result<Log> {
+        options.check()?;
+        let files = Files {
+            dir,
+            id: options.id,
+        };
+        let append_lock = files.locked(APPEND_LOCK)?;
+        files.clear_unfinished()?;
+        let state = prepare(&files, &options)?;
+        let end_file = files.dir.open(END, OpenMode::Create)?;
+        let (slot_no, slot_file, joined) = take_slot(&files)?;
+        // While another process has the log open the word is right: it published it, or found it.
+        let word = match read_word(end_file.as_ref(), &files)? {
+            Some(word) if joined => word,
+            _ => recover::end(&files)?,
+        };
+        let mut tail = Tail::new(files.clone(), options.clone(), end_file, word);
+        if joined {
+            tail.catch_up()?;
+        }
+        let state = match state {
+            Some(state) => state,
+            None => found(&files)?,
+        };
+        let stored = state.subscribers.values().copied().max().unwrap_or(0);
+        tail.raise(options.above.max(stored));
+        let decisions = Decisions::new(slot_file)?;
+        tail.publish(slot_no + 1)?;
+        // What a crash left of pruning. Others that have the log open do it themselves when they prune, and must not wait for it.
+        if !joined {
+            let pieces = crate::prune::Pieces::new(&files, &options, tail.word(), &|| true)?;
+            crate::prune::retire(
+                &files,
+                state.first_segment,
+                &options,
+                BTreeMap::new(),
+                pieces,
+            )?;
+        }
+        append_lock.unlock()?;
+        let sight = Sight::new(&files, tail.word())?;
+        Ok(Log {
+            shared: Arc::new(Shared {
+                files,
+                options,
+                pid: densite_disk::process::id(),
+                slot_no,
+                tail: Mutex::new(Some((tail, append_lock))),
+                group: Group::default(),
+                decisions: Some(decisions),
+                sight: Mutex::new(sight),
+                mark: None,
+                news: (Mutex::new(()), Condvar::new()),
+                txn_next: AtomicU64::new(densite_disk::random::random_u64()?),
+                ahead: Ahead::default(),
+            }),
+        })
+    }
+
+    /// Opens a log for reading only, which changes nothing in its directory and needs no permission to write there. Everything that changes the log is
+    /// an error then. Rows behind the end word, which a killed process may have left, are not seen before somebody opens the log for writing.
+    ///
+    /// # Errors
+    /// As [`Log::open`].
+    pub fn open_read_only(dir: LogDir, id: LogId) -> Result<Log> {
+        let files = Files { dir, id };
+        let mark = mark(&files)?;
+        recover::segments(&files)?;
+        let word = match crate::sight::settled_word(&files)? {
+            Some(word) => word,
+            None => recover::end_as_read(&files)?,
+        };
+        let sight = Sight::new(&files, word)?;
+        Ok(Log {
+            shared: Arc::new(Shared {
+                files,
+                options: Options::new(id),
+                pid: densite_disk::process::id(),
+                slot_no: u32::MAX,
+                tail: Mutex::new(None),
+                group: Group::default(),
+                decisions: None,
+                sight: Mutex::new(sight),
+                mark: mark.map(Mutex::new),
+                news: (Mutex::new(()), Condvar::new()),
+                txn_next: AtomicU64::new(0),
+                ahead: Ahead::default(),
+            }),
+        })
+    }
+}
+
+/// Makes a log where there is none. Answers the state, if there is one.
+fn prepare(files: &Files, options: &Options) -> Result<Option<State>> {
+    let state = files.load_state()?;
+    if state.is_some() || recover::has_segments(files)? {
+        return Ok(state);
+    }
+    if !options.create {
+        return Err(Error::Missing);
+    }
+    // One that was left behind would be believed.
+    crate::spare::remove(files, END)?;
+    files.make_segment(&SegmentHeader {
+        version: LOG_FORMAT_VERSION,
+        id: options.id,
+        number: 1,
+        first_seq: options.above + 1,
+        prev_end: 0,
+        prev_check: 0,
+        salt: densite_disk::random::random_u64()?,
+    })?;
+    // The state is written when the segment is known to be durable: a state without segments means that they were lost.
+    Ok(None)
+}
+
+/// The first state of a log that was just made.
+fn found(files: &Files) -> Result<State> {
+    let state = State::new(files.id, true);
+    files.store_state(&state)?;
+    Ok(state)
+}
+
+/// See [`Shared::mark`]. Taken before anything is read, so that all that is read is of this log or is found not to be.
+fn mark(files: &Files) -> Result<Option<(&'static str, Box<dyn File>)>> {
+    for name in [END, APPEND_LOCK] {
+        if let Some(file) = files.open(name, OpenMode::Read)? {
+            return Ok(Some((name, file)));
+        }
+    }
+    Ok(None)
+}
+
+/// Locks the first writer's slot that is free; its number, its file, and whether another is taken. The caller holds the append lock.
+fn take_slot(files: &Files) -> Result<(u32, Box<dyn File>, bool)> {
+    let (mut own, mut joined) = (None, false);
+    for no in 0.. {
+        let name = writer_name(no);
+        let file = match files.open(&name, OpenMode::Write)? {
+            Some(file) => file,
+            None if own.is_some() => break,
+            None => files.open_or_make(&name)?,
+        };
+        if !crate::files::take_slot_lock(file.as_ref())? {
+            joined = true;
+            continue;
+        }
+        // A power cut may have torn it, and everybody would try to read it again and again.
+        file.write_at(&WriterSlot::default().encode(), 0)?;
+        if own.is_none() {
+            own = Some((no, file));
+        }
+    }
+    let (no, file) = own.ok_or(Error::Limit("too many processes have the log open"))?;
+    Ok((no, file, joined))
+}

@@ -1,0 +1,94 @@
+//! A writer's accounting of space is that of the newest commit.
+
+use crate::error::{Damage, Error, Result};
+use crate::shared::{Shared, Writer};
+use crate::space::{self, Space};
+use crate::state::State;
+use densite_disk::File;
+
+impl Writer {
+    /// Makes sure that the accounting is that of `state`. Returns whether it had to be loaded.
+    ///
+    /// # Errors
+    /// I/O, damage.
+    pub(crate) fn account(
+        &mut self,
+        shared: &Shared,
+        file: &dyn File,
+        state: &State,
+    ) -> Result<bool> {
+        if self
+            .space
+            .as_ref()
+            .is_some_and(|(tip, _)| *tip == state.tip)
+        {
+            return Ok(false);
+        }
+        // The last fold may have been another process's.
+        self.chunk_sums.clear();
+        let mut space = load_space(shared, file, state)?;
+        // A commit that failed may be tried again: what it has written lies in units that are free for everybody else. They wait for its own number.
+        space.note_free(
+            state.tip.commit.max(self.last_attempt),
+            state.tail_off.min(file.len()?),
+        );
+        if let Some((tip, known)) = self.known_free.take()
+            && tip == state.tip
+        {
+            space.adopt(&known);
+        }
+        self.space = Some((state.tip, space));
+        Ok(true)
+    }
+}
+
+/// The accounting of the newest commit, from its root trailer and what came since.
+pub(crate) fn load_space(shared: &Shared, file: &dyn File, state: &State) -> Result<Space> {
+    let mut live = Vec::new();
+    for (i, (place, _)) in state.section.chunks.iter().enumerate() {
+        live.extend(space::load_chunk(file, shared.salt, *place, i as u32)?);
+    }
+    live.truncate(state.section.units as usize);
+    let mut space = Space::from_table(live);
+    for info in &state.dicts {
+        *space.dict_uses.entry(info.id).or_default() += info.uses as i64;
+    }
+    space.add_fixed();
+    for (place, _) in &state.section.chunks {
+        space.add(place.off, u64::from(place.len));
+    }
+    // The table grows with what is added: nothing may be that lies nowhere.
+    let end = file.len()?;
+    let beyond = |what: &str, page: Option<u32>, off: u64, len: u32| {
+        let problem = "it lies beyond the end of the file".to_owned();
+        let damage = Damage {
+            what: what.to_owned(),
+            offset: off,
+            page,
+            problem,
+        };
+        if off + u64::from(len) <= end {
+            Ok(())
+        } else {
+            Err(Error::Corrupt(damage))
+        }
+    };
+    for info in state.dicts.iter().skip(state.root_dicts) {
+        beyond("dictionary", None, info.place.off, info.place.len)?;
+        space.add(info.place.off, u64::from(info.place.len));
+    }
+    for (off, len) in &state.trailers {
+        space.add(*off, u64::from(*len));
+    }
+    for (page, entry) in &state.overlay {
+        if !state.root.node.is_none() {
+            let old =
+                crate::map::tree::lookup(shared.source(file), state.root, u64::from(*page) - 1)?;
+            space.sub_entry(&old, state.tip.commit);
+        }
+        beyond("frame", Some(*page), entry.off, entry.len)?;
+        space.add_entry(entry);
+    }
+    space.note_free(state.tip.commit, state.tail_off.min(end));
+    Ok(space)
+}

@@ -1,0 +1,156 @@
+//! A job whose result is wanted: the pool does it, or who waits for it.
+
+use super::{Pool, lock};
+use densite_disk::process;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+
+/// Where a task is in its life.
+enum Stage<T> {
+    /// Nobody has begun it.
+    Queued(Box<dyn FnOnce() -> T + Send>),
+    /// A thread is at it.
+    Running,
+    /// It is done, and this came out.
+    Done(T),
+    /// It panicked, or its result has been taken.
+    Over,
+}
+
+/// A task as its owner and the pool see it.
+struct TaskState<T> {
+    process: u32,
+    stage: Mutex<Stage<T>>,
+    done: Condvar,
+}
+
+impl<T> TaskState<T> {
+    /// Runs the job here unless someone has begun it already. Returns whether it ran here.
+    fn run(&self) -> bool {
+        let mut stage = lock(&self.stage);
+        if !matches!(*stage, Stage::Queued(_)) {
+            return false;
+        }
+        let Stage::Queued(job) = std::mem::replace(&mut *stage, Stage::Running) else {
+            return false;
+        };
+        drop(stage);
+        let end = match catch_unwind(AssertUnwindSafe(job)) {
+            Ok(value) => Stage::Done(value),
+            Err(_) => Stage::Over,
+        };
+        *lock(&self.stage) = end;
+        self.done.notify_all();
+        true
+    }
+}
+
+/// A job whose result is wanted. Dropping it cancels the job unless someone has begun it.
+pub struct Task<T> {
+    state: Arc<TaskState<T>>,
+}
+
+impl<T: Send + 'static> Task<T> {
+    /// Hands a job to the pool. Without a pool, or when its queue is full, the job runs here and now.
+    pub fn spawn(pool: &Option<Arc<Pool>>, job: impl FnOnce() -> T + Send + 'static) -> Task<T> {
+        let task = Task::lazy(job);
+        if !pool.as_ref().is_some_and(|pool| task.offer(pool)) {
+            task.state.run();
+        }
+        task
+    }
+
+    /// A job that nobody has been told of yet: it runs when offered to a pool or when first waited for.
+    pub fn lazy(job: impl FnOnce() -> T + Send + 'static) -> Task<T> {
+        Task {
+            state: Arc::new(TaskState {
+                process: process::id(),
+                stage: Mutex::new(Stage::Queued(Box::new(job))),
+                done: Condvar::new(),
+            }),
+        }
+    }
+
+    /// Offers the job to a pool; false when the pool's queue is full.
+    pub fn offer(&self, pool: &Pool) -> bool {
+        let state = Arc::clone(&self.state);
+        pool.submit(Box::new(move || {
+            state.run();
+        }))
+        .is_ok()
+    }
+}
+
+impl<T> Task<T> {
+    /// Whether the job has ended (or panicked). Never blocks for long; false in a child process of the one that made the task.
+    pub fn is_done(&self) -> bool {
+        self.state.process == process::id()
+            && matches!(*lock(&self.state.stage), Stage::Done(_) | Stage::Over)
+    }
+
+    /// Returns when the job has ended: runs it here if nobody has begun it, waits for the other thread if someone has.
+    /// False when it panicked, or when the thread that was to do it stayed behind in a parent process.
+    pub fn join(&self) -> bool {
+        if self.state.process != process::id() {
+            return false;
+        }
+        self.state.run();
+        let mut stage = lock(&self.state.stage);
+        while matches!(*stage, Stage::Running) {
+            stage = self
+                .state
+                .done
+                .wait(stage)
+                .unwrap_or_else(PoisonError::into_inner);
+        }
+        matches!(*stage, Stage::Done(_))
+    }
+
+    /// The result, as soon as it is there: see [`Task::join`]. `None` when the job panicked.
+    pub fn wait(self) -> Option<T> {
+        if !self.join() {
+            return None;
+        }
+        match std::mem::replace(&mut *lock(&self.state.stage), Stage::Over) {
+            Stage::Done(value) => Some(value),
+            _ => None,
+        }
+    }
+}
+
+impl<T> Drop for Task<T> {
+    fn drop(&mut self) {
+        if self.state.process != process::id() {
+            return;
+        }
+        let mut stage = lock(&self.state.stage);
+        if matches!(*stage, Stage::Queued(_)) {
+            let job = std::mem::replace(&mut *stage, Stage::Over);
+            drop(stage);
+            // What the job holds may do anything when dropped, so not under the lock.
+            drop(job);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_child_never_waits_for_a_task_of_its_parent() {
+        let state = Arc::new(TaskState {
+            process: 1,
+            stage: Mutex::new(Stage::<u8>::Running),
+            done: Condvar::new(),
+        });
+        // As after a fork: a thread of the parent holds the lock.
+        let held = lock(&state.stage);
+        let task = Task {
+            state: Arc::clone(&state),
+        };
+        assert!(!task.is_done() && !task.join());
+        assert_eq!(task.wait(), None);
+        drop(held);
+    }
+}
