@@ -333,11 +333,6 @@ impl Shared {
 
     pub(crate) fn visible(&self) -> Result<Visible> {
         self.is_ours()?;
-        self.look()
-    }
-
-    /// As [`Shared::visible`], for who knows that the process is the one that opened the log: asking for its number is a call of the system.
-    pub(crate) fn look(&self) -> Result<Visible> {
         let visible = self
             .sight
             .lock()

@@ -106,7 +106,7 @@ impl Reader {
                 }
                 Step::End => {
                     // Asked once for each record at most: the end is a read of another file.
-                    self.visible = self.shared.look()?;
+                    self.visible = self.shared.visible()?;
                     fresh = true;
                 }
             }
