@@ -178,8 +178,9 @@ impl HostFile {
     ///
     /// # Errors
     /// The code of the VFS.
-    pub fn read(&self, buf: &mut [u8], offset: i64) -> Result<(), Code> {
+    pub fn read(&self, buf: &mut [u8], offset: u64) -> Result<(), Code> {
         let amount = c_int::try_from(buf.len()).map_err(|_| Code::IOERR_READ)?;
+        let offset = i64::try_from(offset).map_err(|_| Code::IOERR_READ)?;
         Code(call!(
             self,
             xRead,
@@ -195,8 +196,9 @@ impl HostFile {
     ///
     /// # Errors
     /// The code of the VFS.
-    pub fn write(&self, buf: &[u8], offset: i64) -> Result<(), Code> {
+    pub fn write(&self, buf: &[u8], offset: u64) -> Result<(), Code> {
         let amount = c_int::try_from(buf.len()).map_err(|_| Code::IOERR_WRITE)?;
+        let offset = i64::try_from(offset).map_err(|_| Code::IOERR_WRITE)?;
         Code(call!(
             self,
             xWrite,
@@ -212,7 +214,8 @@ impl HostFile {
     ///
     /// # Errors
     /// The code of the VFS.
-    pub fn truncate(&self, len: i64) -> Result<(), Code> {
+    pub fn truncate(&self, len: u64) -> Result<(), Code> {
+        let len = i64::try_from(len).map_err(|_| Code::IOERR_TRUNCATE)?;
         Code(call!(self, xTruncate, Code::IOERR_TRUNCATE.0, len)).ok()
     }
 
@@ -234,10 +237,10 @@ impl HostFile {
     ///
     /// # Errors
     /// The code of the VFS.
-    pub fn file_size(&self) -> Result<i64, Code> {
-        let mut size = 0;
+    pub fn file_size(&self) -> Result<u64, Code> {
+        let mut size: i64 = 0;
         Code(call!(self, xFileSize, Code::IOERR_FSTAT.0, &raw mut size)).ok()?;
-        Ok(size)
+        u64::try_from(size).map_err(|_| Code::IOERR_FSTAT)
     }
 
     /// xLock, to a level `LOCK_...`.

@@ -25,10 +25,6 @@ struct Wal {
     seen: Arc<Seen>,
 }
 
-fn signed(n: u64) -> i64 {
-    i64::try_from(n).expect("small")
-}
-
 impl Above for Wal {
     fn host(&self) -> &HostFile {
         &self.host
@@ -41,7 +37,7 @@ impl Above for Wal {
         self.seen
             .bytes
             .fetch_add(buf.len() as u64, Ordering::Relaxed);
-        self.host.write(buf, signed(offset))
+        self.host.write(buf, offset)
     }
 }
 

@@ -30,10 +30,6 @@ struct Main {
     seen: Arc<Seen>,
 }
 
-fn signed(n: u64) -> i64 {
-    i64::try_from(n).expect("small")
-}
-
 impl Above for Main {
     fn host(&self) -> &HostFile {
         &self.host
@@ -42,7 +38,7 @@ impl Above for Main {
         let len = buf.len() as u64;
         let since = self.seen.since.fetch_add(len, Ordering::Relaxed) + len;
         self.seen.most.fetch_max(since, Ordering::Relaxed);
-        self.host.write(buf, signed(offset))
+        self.host.write(buf, offset)
     }
     fn sync(&mut self, flags: i32) -> Result<(), Code> {
         if self.seen.fails.swap(false, Ordering::Relaxed) {

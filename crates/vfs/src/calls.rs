@@ -23,10 +23,7 @@ impl VfsFile for MainFile {
         }
         match &self.state {
             State::Undecided => Ok(0),
-            State::Plain => {
-                let at = i64::try_from(offset).map_err(|_| Code::IOERR_READ)?;
-                self.host.read(buf, at).map(|()| buf.len())
-            }
+            State::Plain => self.host.read(buf, offset).map(|()| buf.len()),
             // SQLite looks at the header while it opens the file, before any lock. An error
             // there would be final; the file is judged again under SHARED (rule 7), and a
             // refusal is explained once the connection exists.
@@ -47,10 +44,7 @@ impl VfsFile for MainFile {
             return done;
         }
         match &self.state {
-            State::Plain => {
-                let at = i64::try_from(offset).map_err(|_| Code::IOERR_WRITE)?;
-                self.host.write(buf, at)
-            }
+            State::Plain => self.host.write(buf, offset),
             _ => Err(self.useless()),
         }
     }
@@ -77,8 +71,7 @@ impl VfsFile for MainFile {
         }
         match &self.state {
             State::Plain => {
-                let size = i64::try_from(len).map_err(|_| Code::IOERR_TRUNCATE)?;
-                self.host.truncate(size)?;
+                self.host.truncate(len)?;
                 self.plain_is_empty(len);
                 Ok(())
             }
@@ -121,7 +114,6 @@ impl VfsFile for MainFile {
             State::Undecided => Ok(0),
             State::Plain => {
                 let size = self.host.file_size()?;
-                let size = u64::try_from(size).map_err(|_| Code::IOERR_FSTAT)?;
                 self.plain_is_empty(size);
                 Ok(size)
             }

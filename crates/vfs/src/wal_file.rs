@@ -108,10 +108,6 @@ impl WalFile {
     }
 }
 
-fn signed(n: u64, otherwise: Code) -> Result<i64, Code> {
-    i64::try_from(n).map_err(|_| otherwise)
-}
-
 impl Above for WalFile {
     fn host(&self) -> &HostFile {
         &self.host
@@ -123,7 +119,7 @@ impl Above for WalFile {
     }
 
     fn write(&mut self, buf: &[u8], offset: u64) -> Done {
-        self.host.write(buf, signed(offset, Code::IOERR_WRITE)?)?;
+        self.host.write(buf, offset)?;
         self.watch(buf, offset);
         Ok(())
     }

@@ -19,10 +19,6 @@ pub(super) struct MainFile {
     pieces: Option<Pieces>,
 }
 
-fn signed(n: u64, otherwise: Code) -> Result<i64, Code> {
-    i64::try_from(n).map_err(|_| otherwise)
-}
-
 impl MainFile {
     pub(super) fn new(host: HostFile, in_pieces: bool) -> MainFile {
         MainFile {
@@ -44,7 +40,7 @@ impl Above for MainFile {
     }
 
     fn write(&mut self, buf: &[u8], offset: u64) -> Done {
-        self.host.write(buf, signed(offset, Code::IOERR_WRITE)?)?;
+        self.host.write(buf, offset)?;
         if let Some(pieces) = &mut self.pieces
             && pieces.wrote(buf.len())
         {

@@ -12,10 +12,6 @@ pub(super) struct WalFile {
     shared: Shared,
 }
 
-fn signed(n: u64, otherwise: Code) -> Result<i64, Code> {
-    i64::try_from(n).map_err(|_| otherwise)
-}
-
 impl WalFile {
     pub(super) fn new(host: HostFile, shared: Shared) -> WalFile {
         // A WAL that was open before may have had pages of another size.
@@ -30,7 +26,7 @@ impl WalFile {
     /// Writes what is gathered. It is kept when that fails.
     fn flush_these(&self, frames: &mut Frames) -> Done {
         if let Some((bytes, at)) = frames.pending() {
-            self.host.write(bytes, signed(at, Code::IOERR_WRITE)?)?;
+            self.host.write(bytes, at)?;
             self.shared.flood.rise(bytes.len());
             frames.clear();
         }
@@ -62,7 +58,7 @@ impl Above for WalFile {
             Read::FlushFirst => self.flush_these(&mut frames)?,
         }
         drop(frames);
-        self.host.read(buf, signed(offset, Code::IOERR_READ)?)?;
+        self.host.read(buf, offset)?;
         Ok(buf.len())
     }
 
@@ -83,7 +79,7 @@ impl Above for WalFile {
         if what == Write::Gathered {
             return Ok(());
         }
-        self.host.write(buf, signed(offset, Code::IOERR_WRITE)?)?;
+        self.host.write(buf, offset)?;
         if offset == 0 {
             frames.learn(buf);
         }
@@ -92,7 +88,7 @@ impl Above for WalFile {
 
     fn truncate(&mut self, len: u64) -> Done {
         self.flush()?;
-        self.host.truncate(signed(len, Code::IOERR_TRUNCATE)?)
+        self.host.truncate(len)
     }
 
     fn sync(&mut self, flags: i32) -> Done {
@@ -102,6 +98,6 @@ impl Above for WalFile {
 
     fn file_size(&mut self) -> Result<u64, Code> {
         self.flush()?;
-        u64::try_from(self.host.file_size()?).map_err(|_| Code::IOERR_FSTAT)
+        self.host.file_size()
     }
 }

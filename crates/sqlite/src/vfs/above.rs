@@ -6,10 +6,6 @@ use std::ffi::c_void;
 
 type Done = std::result::Result<(), Code>;
 
-fn signed(n: u64, otherwise: Code) -> std::result::Result<i64, Code> {
-    i64::try_from(n).map_err(|_| otherwise)
-}
-
 /// An open file over one of the host's: a [`VfsFile`] whose calls go to the host as they are, but for those that it has itself.
 ///
 /// Each method is the one of the same name of [`VfsFile`]; errors of those that stand here are the host's.
@@ -32,7 +28,7 @@ pub trait Above: Send + 'static {
     /// # Errors
     /// The host's.
     fn read(&mut self, buf: &mut [u8], offset: u64) -> std::result::Result<usize, Code> {
-        self.host().read(buf, signed(offset, Code::IOERR_READ)?)?;
+        self.host().read(buf, offset)?;
         Ok(buf.len())
     }
 
@@ -41,7 +37,7 @@ pub trait Above: Send + 'static {
     /// # Errors
     /// The host's.
     fn write(&mut self, buf: &[u8], offset: u64) -> Done {
-        self.host().write(buf, signed(offset, Code::IOERR_WRITE)?)
+        self.host().write(buf, offset)
     }
 
     /// Sets the length in bytes.
@@ -49,7 +45,7 @@ pub trait Above: Send + 'static {
     /// # Errors
     /// The host's.
     fn truncate(&mut self, len: u64) -> Done {
-        self.host().truncate(signed(len, Code::IOERR_TRUNCATE)?)
+        self.host().truncate(len)
     }
 
     /// Makes it durable.
@@ -65,7 +61,7 @@ pub trait Above: Send + 'static {
     /// # Errors
     /// The host's.
     fn file_size(&mut self) -> std::result::Result<u64, Code> {
-        u64::try_from(self.host().file_size()?).map_err(|_| Code::IOERR_FSTAT)
+        self.host().file_size()
     }
 
     /// Any other operation.

@@ -90,26 +90,22 @@ fn fail(switch: &AtomicBool, code: Code) -> Result<(), Code> {
     }
 }
 
-fn at(offset: u64) -> i64 {
-    i64::try_from(offset).expect("small")
-}
-
 impl Above for FlakyFile {
     fn host(&self) -> &HostFile {
         &self.host
     }
     fn read(&mut self, buf: &mut [u8], offset: u64) -> Result<usize, Code> {
         fail(&self.faults.reads, Code::IOERR_READ)?;
-        self.host.read(buf, at(offset)).map(|()| buf.len())
+        self.host.read(buf, offset).map(|()| buf.len())
     }
     fn write(&mut self, buf: &[u8], offset: u64) -> Result<(), Code> {
         self.faults.calls.fetch_add(1, Ordering::Relaxed);
         fail(&self.faults.writes, Code::FULL)?;
-        self.host.write(buf, at(offset))
+        self.host.write(buf, offset)
     }
     fn truncate(&mut self, len: u64) -> Result<(), Code> {
         fail(&self.faults.writes, Code::FULL)?;
-        self.host.truncate(at(len))
+        self.host.truncate(len)
     }
     fn sync(&mut self, flags: i32) -> Result<(), Code> {
         self.faults.calls.fetch_add(1, Ordering::Relaxed);
