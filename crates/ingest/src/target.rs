@@ -3,8 +3,7 @@
 use crate::affinity::{Affinity, Cell};
 use crate::collation::Collation;
 use crate::error::refused;
-pub(crate) use densite_sqlite::quoted;
-use densite_sqlite::{Code, Connection, Error, Result, Value, ValueRef};
+use densite_sqlite::{Code, Connection, Error, Result, Value, ValueRef, quoted};
 
 /// What a column gets that is given no value.
 #[derive(Debug, Clone, PartialEq)]

@@ -9,12 +9,12 @@ use crate::home::Home;
 use crate::policy::OnConflict;
 use crate::read::{Cursor, Reading};
 use crate::session::Session;
-use crate::target::{Target, quoted};
+use crate::target::Target;
 use arguments::Arguments;
 use densite_log::{Op, Table};
 use densite_sqlite::{
     Change, Code, Conflict, Connection, Error, Existence, Origin, Plan, Result, Value, ValueRef,
-    VirtualTable,
+    VirtualTable, quoted,
 };
 use std::sync::Arc;
 pub(crate) use turn::Turn;

@@ -3,9 +3,9 @@
 use crate::affinity::from_log;
 use crate::collation::Collation;
 use crate::policy::OnConflict;
-use crate::target::{Target, quoted};
+use crate::target::Target;
 use densite_log::{Op, Record, Table, Value};
-use densite_sqlite::{Connection, OwnedStatement, Result};
+use densite_sqlite::{Connection, OwnedStatement, Result, quoted};
 use std::sync::Arc;
 
 /// What is done with rows of one table and operation.

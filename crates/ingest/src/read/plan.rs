@@ -3,8 +3,7 @@
 use super::overlay::Bounds;
 use super::{Reading, applied};
 use crate::affinity::Affinity;
-use crate::target::quoted;
-use densite_sqlite::{Operator, Plan, ValueRef};
+use densite_sqlite::{Operator, Plan, ValueRef, quoted};
 
 /// In a plan's number: how many columns of the key are compared with `=`; then what the next one is compared with.
 pub(super) const EQUALS: i32 = 0xFF;

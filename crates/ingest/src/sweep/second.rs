@@ -2,8 +2,7 @@
 
 use super::Second;
 use crate::collation::Collation;
-use crate::target::quoted;
-use densite_sqlite::{Connection, Result};
+use densite_sqlite::{Connection, Result, quoted};
 
 impl Second {
     /// The first column of the first index of a table of main that does not begin with the key's first column; `None` if there is none, or none by a plain column. It decides how fast rows are applied, and
