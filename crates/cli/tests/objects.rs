@@ -43,6 +43,14 @@ fn every_sort(path: &str, page_size: u32, before: &str) {
     db.close().expect("close");
 }
 
+/// Such a database, plain and compressed.
+fn plain_and_stored(dir: &tempfile::TempDir) -> [String; 2] {
+    let (plain, stored) = (at(dir, "a.db"), at(dir, "a.den"));
+    every_sort(&plain, 4096, "");
+    densite(&["compress", &plain, &stored]).expect(0);
+    [plain, stored]
+}
+
 fn info(path: &str) -> Value {
     densite(&["info", path, "--json"]).expect(0).json()
 }
@@ -247,9 +255,7 @@ fn kinds_and_columns_are_those_of_the_schema() {
 #[test]
 fn encodings_are_told_by_column() {
     let dir = temp();
-    let (plain, stored) = (at(&dir, "a.db"), at(&dir, "a.den"));
-    every_sort(&plain, 4096, "");
-    densite(&["compress", &plain, &stored]).expect(0);
+    let [plain, stored] = plain_and_stored(&dir);
     let told = info(&stored);
     let t = object(&told, "t");
     let by_model = t["model_pages"].as_u64().expect("pages");
@@ -282,11 +288,7 @@ fn encodings_are_told_by_column() {
 #[test]
 fn a_wal_is_not_counted() {
     let dir = temp();
-    let path = at(&dir, "a.db");
-    every_sort(&path, 4096, "");
-    let stored = at(&dir, "a.den");
-    densite(&["compress", &path, &stored]).expect(0);
-    for db in [&path, &stored] {
+    for db in &plain_and_stored(&dir) {
         let mut other = Other::on(db);
         other.run("PRAGMA journal_mode=WAL");
         let before = info(db);
@@ -367,11 +369,7 @@ fn fields_of_an_object_are_documented() {
 #[test]
 fn who_reads_the_wal_is_told() {
     let dir = temp();
-    let path = at(&dir, "a.db");
-    every_sort(&path, 4096, "");
-    let stored = at(&dir, "a.den");
-    densite(&["compress", &path, &stored]).expect(0);
-    for db in [&path, &stored] {
+    for db in &plain_and_stored(&dir) {
         let mut writer = Other::on(db);
         writer.run("PRAGMA journal_mode=WAL; CREATE TABLE later(x)");
         assert_eq!(info(db)["wal_readers"], serde_json::json!([]), "{db}");
