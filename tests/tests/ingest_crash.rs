@@ -84,13 +84,7 @@ fn the_first_rows_of_a_database_survive() {
 }
 
 fn first_rows(site: &Site, journal: &'static str, synchronous: &str) {
-    let workload = Workload {
-        seed: 1,
-        journal,
-        fills: false,
-    };
-    let disk = workload.prepared(site).snapshot();
-    site.boot(&disk);
+    let disk = site.begin(journal);
     let con = site.process().connect().expect("opens");
     con.execute_batch(&format!(
         "PRAGMA synchronous = {synchronous}; PRAGMA wal_autocheckpoint = 0;

@@ -3,7 +3,7 @@
 
 use densite_disk::Op;
 use densite_disk::sim::{Fault, FaultKind, SimDisk};
-use densite_tests::ingest::{PATH, Process, Site, Under, Workload, first_row};
+use densite_tests::ingest::{PATH, Process, Site, Under, first_row};
 use rusqlite::Connection;
 use std::time::Duration;
 
@@ -21,13 +21,7 @@ struct Unsynced {
 }
 
 fn unsynced(site: &Site) -> Unsynced {
-    let workload = Workload {
-        seed: 1,
-        journal: "WAL",
-        fills: false,
-    };
-    let disk = workload.prepared(site).snapshot();
-    site.boot(&disk);
+    let disk = site.begin("WAL");
     let process = site.process();
     let con = process.ingest().expect("opens");
     let row = |n: i64| {
@@ -126,13 +120,7 @@ fn a_name_whose_sync_failed_is_written_anew() {
 
 fn named_anew(site: &Site, journal: &'static str, path: &str, failing: u64) {
     let what = format!("{journal}, {failing} syncs of {path} fail");
-    let workload = Workload {
-        seed: 1,
-        journal,
-        fills: false,
-    };
-    let disk = workload.prepared(site).snapshot();
-    site.boot(&disk);
+    let disk = site.begin(journal);
     let process = site.process();
     for _ in 0..failing {
         disk.fail(Fault::new(FaultKind::Io, Op::Sync).on_path(path));

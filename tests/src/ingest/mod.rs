@@ -61,12 +61,26 @@ const NEAR: u64 = 20;
 const TABLES: &str = "CREATE TABLE t(id INTEGER PRIMARY KEY, w INT, n INT, u INT UNIQUE, pad TEXT, CHECK (n % 10 <> 7)); CREATE INDEX by_n ON t(w, n);
     CREATE TABLE bare(w INT, n INT, pad TEXT); CREATE TABLE swept(k INT PRIMARY KEY, w INT, n INT, pad TEXT); CREATE INDEX by_pad ON swept(pad)";
 
-impl Workload {
-    /// A disk that has the database, durably, and no log.
+impl Site {
+    /// Starts the machine on a disk that has the database, durably, and no log.
     ///
     /// # Panics
     /// When SQLite cannot make it.
-    pub fn prepared(&self, site: &Site) -> SimDisk {
+    pub fn begin(&self, journal: &'static str) -> SimDisk {
+        let workload = Workload {
+            seed: 1,
+            journal,
+            fills: false,
+        };
+        let disk = workload.prepared(self).snapshot();
+        self.boot(&disk);
+        disk
+    }
+}
+
+impl Workload {
+    /// A disk that has the database, durably, and no log.
+    fn prepared(&self, site: &Site) -> SimDisk {
         let disk = SimDisk::new(self.seed);
         site.boot(&disk);
         let con = site.process().plain().expect("opens");
