@@ -8,7 +8,7 @@
 
 use crate::main_file::Done;
 use densite_sqlite::PerProcess;
-use densite_sqlite::{Above, Code, HostFile};
+use densite_sqlite::{Above, HostFile};
 use densite_store::Early;
 use parking_lot::Mutex;
 use std::collections::HashMap;
