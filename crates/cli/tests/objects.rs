@@ -255,7 +255,7 @@ fn kinds_and_columns_are_those_of_the_schema() {
 #[test]
 fn encodings_are_told_by_column() {
     let dir = temp();
-    let [plain, stored] = plain_and_stored(&dir);
+    let [_, stored] = plain_and_stored(&dir);
     let told = info(&stored);
     let t = object(&told, "t");
     let by_model = t["model_pages"].as_u64().expect("pages");
