@@ -117,7 +117,11 @@ def sets(data: Any, names: Optional[Sequence[str]], errors: Any, copy: bool = Fa
     if one is not None:
         return _from_array(one(), errors)
     if _has_columns(data):
-        return _from_columns([(str(name), data[name]) for name in data.keys()], errors, copy)  # noqa: SIM118: frames too
+        keys = list(data.keys())
+        if len(set(keys)) < len(keys):
+            # Of a frame: each would give all of its name.
+            raise errors.ProgrammingError(f"the data has a column twice: {', '.join(map(str, keys))}")
+        return _from_columns([(str(name), data[name]) for name in keys], errors, copy)
     fields = getattr(getattr(data, "dtype", None), "names", None)
     if fields:
         return _from_columns([(name, data[name]) for name in fields], errors, copy)

@@ -423,6 +423,8 @@ class BadInput(Files):
         self.refused("ProgrammingError", "row 1 has 'c', which the first row has not", [{"a": 1, "b": 1.0}, {"a": 2, "b": 1.0, "c": "x"}])
         self.refused("ProgrammingError", "the data has a column twice: a, A", {"a": [1], "A": [2]})
         self.refused("DataError", "column b has 1 rows, and those before it have 2", {"a": [1, 2], "b": [1.0]})
+        pandas = self.library("pandas")
+        self.refused("ProgrammingError", "the data has a column twice: a, a", pandas.DataFrame([[1, 2]], columns=["a", "a"]))
 
     def test_an_integer_beyond_64_bits(self):
         self.refused("DataError", f"column a, row 1: {2**63} does not fit", [(1, 0.5, None), (2**63, 0.5, None)])
@@ -448,8 +450,23 @@ class BadInput(Files):
         con = self.memory(self.TABLE, "INSERT INTO t VALUES (7, 0.5, 'old')")
         self.refused("IntegrityError", "row 2: UNIQUE constraint failed: t.a; a is 7", {"a": [9, 8, 7, 6], "b": [0.5] * 4}, con=con)
         table = "CREATE TABLE t(a, b CHECK (b < 10))"
-        self.refused("IntegrityError", "row 1: CHECK constraint failed: b < 10", [(1, 2), (3, 40)], table)
+        self.refused("IntegrityError", "row 1: CHECK constraint failed: b < 10; a is 3, b is 40$", [(1, 2), (3, 40)], table)
         self.refused("IntegrityError", "row 1: datatype mismatch", [(1,), ("x",)], "CREATE TABLE t(a INTEGER PRIMARY KEY)")
+        # Where SQLite names no column, the row is shown.
+        con = self.memory("CREATE TABLE t(a, b CONSTRAINT small CHECK (b < 10))", "CREATE UNIQUE INDEX i ON t(lower(a))")
+        self.refused("IntegrityError", "row 1: CHECK constraint failed: small; a is \"y\", b is 40$", [("x", 2), ("y", 40)], con=con)
+        self.refused("IntegrityError", "row 1: UNIQUE constraint failed: index 'i'; b is 3, a is \"X\"$", {"b": [2, 3], "a": ["x", "X"]}, con=con)
+        wide = f"CREATE TABLE t({', '.join(f'c{n}' for n in range(12))}, CHECK (c11 < 3))"
+        self.refused("IntegrityError", "row 0: CHECK constraint failed: c11 < 3; c0 is 9, .*, c9 is 9, ...$", [(9,) * 12], wide)
+        # One that was not given has no value.
+        self.refused("IntegrityError", "row 0: NOT NULL constraint failed: t.b; b is not given$", {"a": [1]})
+
+    def test_a_value_longer_than_the_connection_allows(self):
+        con = self.memory("CREATE TABLE t(a, b)")
+        if not hasattr(con, "setlimit"):
+            self.skipTest("setlimit came with Python 3.11")
+        con.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, 1000)
+        self.refused("DataError", "row 1: string or blob too big; a is 1, b is a blob of 2000 bytes$", [(0, b""), (1, bytes(2000))], con=con)
 
     def test_a_foreign_key_names_row_column_and_value(self):
         def tables(child, *more):
@@ -500,21 +517,62 @@ class BadInput(Files):
         con.execute("PRAGMA foreign_keys = 0")
         self.assertEqual(densite.insert(con, "t", rows(0)), last)
 
-    def test_names_and_factories_of_every_kind(self):
-        for factory in (bytes, bytearray):
-            con = self.memory("PRAGMA foreign_keys = ON", "CREATE TABLE p(id INTEGER PRIMARY KEY)", "CREATE TABLE t(a REFERENCES p, b UNIQUE)")
-            con.text_factory = factory
-            with self.assertRaisesRegex(sqlite3.IntegrityError, "row 0: FOREIGN KEY constraint failed; a is 7, which p has not as id"):
-                densite.insert(con, "t", [(7, 1)])
-            with self.assertRaisesRegex(sqlite3.IntegrityError, "row 1: UNIQUE constraint failed: t.b; b is 1"):
-                densite.insert(con, "t", {"B": [1, 1]})
-            self.assertEqual(self.rows(con), [])
+    def test_factories_cursors_and_converters_of_the_caller_s_see_nothing_of_ours(self):
+        def broken(value):
+            raise LookupError("a factory of the caller's")
+
+        class Cursor(sqlite3.Cursor):
+            execute = fetchall = broken
+
+        class Connection(sqlite3.Connection):
+            def cursor(self, *arguments):
+                return super().cursor(Cursor)
+
+        self.addCleanup(sqlite3.converters.pop, "OWN")
+        sqlite3.register_converter("own", broken)
+        for factory in (bytes, bytearray, memoryview, len, str.swapcase, lambda text: text.decode()[::-1], broken):
+            for encoding in ("UTF-8", "UTF-16le", "UTF-16be"):
+                con = densite.connect(":memory:", factory=Connection, detect_types=sqlite3.PARSE_DECLTYPES)
+                self.addCleanup(con.close)
+                run = sqlite3.Connection.cursor(con).execute
+                run(f"PRAGMA encoding = '{encoding}'")
+                run("PRAGMA foreign_keys = ON")
+                run('CREATE TABLE "Pä"(id own PRIMARY KEY)')
+                # Names that are each other's, turned around.
+                run('CREATE TABLE t(ab own REFERENCES "Pä", ba UNIQUE, "日" DEFAULT 5)')
+                con.commit()
+                con.text_factory, con.row_factory = factory, broken
+                with self.assertRaisesRegex(sqlite3.IntegrityError, "row 0: FOREIGN KEY constraint failed; ab is 7, which Pä has not as id"):
+                    densite.insert(con, "t", [(7, 1, 0)])
+                with self.assertRaisesRegex(sqlite3.IntegrityError, "row 1: UNIQUE constraint failed: t.ba; ba is 1"):
+                    densite.insert(con, "t", {"BA": [1, 1]})
+                with self.assertRaisesRegex(sqlite3.OperationalError, "no column x; its columns are ab, ba, 日"):
+                    densite.insert(con, "t", {"x": [1]})
+                with self.assertRaisesRegex(sqlite3.OperationalError, "there is one in the schema temp"):
+                    run("CREATE TEMP TABLE tt(a)")
+                    densite.insert(con, "tt", [(1,)])
+                self.assertEqual(densite.insert(con, "t", [(None, 2, 3)]), 1)
+                with self.assertRaisesRegex(sqlite3.ProgrammingError, "parameter 1 is of type object"):
+                    densite.query(con, "SELECT ?", (object(),))
+                with densite.query(con, "SELECT k.a + ? AS a, ba FROM keys k JOIN t ON ba = k.a", (1,), keys={"a": [2]}) as result:
+                    self.assertEqual(result.fetchall(), [(3, 2)])
+                con.text_factory = con.row_factory = None
+                self.assertEqual(run('SELECT ab, ba, "日" FROM t').fetchall(), [(None, 2, 3)])
+
+    def test_names_of_every_kind(self):
         # Only A to Z are the same as a to z: É and é are two columns, and the sign of kelvin (whose small letter is k) is none of these.
         con = self.memory("CREATE TABLE t(É, é, k)")
         densite.insert(con, "t", {"É": [1], "é": [2], "K": [3]})
         self.assertEqual(self.rows(con), [(1, 2, 3)])
         with self.assertRaisesRegex(sqlite3.OperationalError, "table t has no column \u212a"):
             densite.insert(con, "t", {"\u212a": [1]})
+        for name, words in ((None, "table is None; it is a name"), (b"t", "table is b't'; it is a name")):
+            with self.assertRaisesRegex(sqlite3.ProgrammingError, words):
+                densite.insert(con, name, [(1, 2, 3)])
+        with self.assertRaisesRegex(sqlite3.ProgrammingError, "schema is None; it is a name"):
+            densite.insert(con, "t", [(1, 2, 3)], schema=None)
+        with self.assertRaisesRegex(sqlite3.ProgrammingError, "on_conflict is None; use one of abort"):
+            densite.insert(con, "t", [(1, 2, 3)], None)
 
     def test_a_trigger_that_refuses(self):
         con = self.memory(self.TABLE, "CREATE TRIGGER g BEFORE INSERT ON t WHEN new.b > 9 BEGIN SELECT RAISE(ABORT, 'too much'); END")

@@ -242,6 +242,7 @@ class Query(Files):
             (self.KEYED, 5, sqlite3.ProgrammingError, "neither columns nor rows"),
             (self.KEYED, [], sqlite3.ProgrammingError, "keys has no columns; name them"),
             (self.KEYED, {}, sqlite3.ProgrammingError, "keys has no columns; name them"),
+            (self.KEYED, {"a": [1], "A": [1]}, sqlite3.ProgrammingError, "keys has a column twice: a, A"),
         ]
         for sql, keys, error, words in cases:
             with self.subTest(sql), self.assertRaisesRegex(error, words):

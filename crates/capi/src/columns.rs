@@ -209,7 +209,7 @@ pub unsafe extern "C" fn densite_columns_from_array(
 /// `densite_columns_sort`: sorts the rows, equal ones in their order; `was_sorted` (or null) learns whether they were already.
 ///
 /// # Safety
-/// `n` keys, and a place or null.
+/// `n` keys, or null, which is refused; and a place or null.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn densite_columns_sort(
     handle: i64,
@@ -218,6 +218,11 @@ pub unsafe extern "C" fn densite_columns_sort(
     was_sorted: *mut c_int,
 ) -> c_int {
     answer(|| {
+        let n = usize::try_from(n)
+            .map_err(|_| Failure::misuse(format!("there are {n} keys to sort by")))?;
+        if keys.is_null() && n > 0 {
+            return Err(Failure::misuse("keys is NULL"));
+        }
         let key = |i: usize| {
             // SAFETY: one of the caller's `n` keys.
             let key = unsafe { &*keys.add(i) };
@@ -230,7 +235,7 @@ pub unsafe extern "C" fn densite_columns_sort(
                 },
             }
         };
-        let keys: Vec<SortKey> = (0..usize::try_from(n).unwrap_or(0)).map(key).collect();
+        let keys: Vec<SortKey> = (0..n).map(key).collect();
         let was = sets::change(handle, |set| set.sort(&keys))?;
         if !was_sorted.is_null() {
             // SAFETY: a place.
