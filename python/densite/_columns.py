@@ -51,7 +51,7 @@ class Set:
     def sort(self, keys: Sequence[Tuple[int, int]]) -> None:
         """Sorts by columns and flags (1 descending, 2 without regard to case)."""
         if keys:
-            packed = (_native.SortKey * len(keys))(*keys)
+            packed = (_native.SortKey * len(keys))(*(_native.SortKey(column, flags) for column, flags in keys))
             _native.done(_native.library().densite_columns_sort(self.handle, packed, len(keys), None))
 
     def types(self, column: int) -> int:
@@ -409,7 +409,7 @@ def _any(name: str, values: Sequence[Any], errors: Any, first: int) -> Tuple[_na
     """A column of values of several types, or with NULLs."""
     tags = bytearray(len(values))
     payloads = array("q", bytes(8 * len(values)))
-    reals = memoryview(payloads).cast("B").cast("d") if values else []
+    reals: Any = memoryview(payloads).cast("B").cast("d") if values else []
     pieces: List[bytes] = []
     end = 0
     for row, given in enumerate(values):

@@ -785,6 +785,25 @@ class Transactions(Files):
             other.close()
             con.close()
 
+    def test_with_the_autocommit_attribute(self):
+        if sys.version_info < (3, 12):
+            # Without it the isolation level tells when a transaction begins.
+            return
+        for mode, open_then, stays in ((True, False, [(1,), (2,)]), (False, True, [])):
+            path = self.dir / f"{mode}.db"
+            con = densite.connect(path, autocommit=mode)
+            con.execute("CREATE TABLE t(a PRIMARY KEY)")
+            if not mode:
+                con.commit()
+            self.assertEqual(densite.insert(con, "t", [(1,), (2,)]), 2)
+            self.assertEqual(con.in_transaction, open_then)
+            with self.assertRaises(sqlite3.IntegrityError):
+                densite.insert(con, "t", [(3,), (1,)])
+            self.assertEqual((self.rows(con), con.in_transaction), ([(1,), (2,)], open_then))
+            con.rollback()
+            self.assertEqual(self.rows(con), stays)
+            con.close()
+
     def test_a_locked_database(self):
         path = self.dir / "l.db"
         con = densite.connect(path, timeout=0.05)
