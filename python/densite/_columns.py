@@ -58,6 +58,10 @@ class Set:
         """The types of a column's values, added up: 1 integer, 2 floating point, 4 text, 8 blob."""
         return _native.number(_native.library().densite_columns_types(self.handle, column))
 
+    def has_null(self, column: int) -> bool:
+        """Whether a value of a column is NULL, or NaN, which is stored as that."""
+        return _native.number(_native.library().densite_columns_has_null(self.handle, column)) != 0
+
     def progress(self, told: Union[_native.Listener, _native.Watch, None]) -> None:
         """Has a listener told of rows while statements read the set; it is kept as long. None for nothing."""
         call, context = (told.rows, told.context) if told else (_native.Rows(), None)

@@ -25,6 +25,8 @@ class _Key(NamedTuple):
     flags: int
     #: Which types its values may have (each a sum as :meth:`Set.types`) so that those equal in the table are equal in sorting, and keep their order.
     stable: Tuple[int, ...]
+    #: An INTEGER PRIMARY KEY: NULL becomes the next number, which depends on the rows before it.
+    is_rowid: bool = False
 
 
 class _Table(NamedTuple):
@@ -97,7 +99,7 @@ def _described(cursor: Any, schema: str, table: str, module: Any) -> _Table:
             flags = (1 if descending else 0) | (2 if collation.upper() == "NOCASE" else 0)
             key.append(_Key(name, flags, _stable(declared[name], bool(is_strict), collation)))
     elif alias:
-        key = [_Key(alias[0], 0, (11,))]
+        key = [_Key(alias[0], 0, (11,), is_rowid=True)]
     triggers = ask(
         cursor,
         f"SELECT 1 FROM {quoted(schema)}.sqlite_schema WHERE type = 'trigger' AND tbl_name = ? COLLATE NOCASE"
@@ -113,6 +115,17 @@ def _described(cursor: Any, schema: str, table: str, module: Any) -> _Table:
     # A trigger may add the parent.
     needs_all = bool(refers_to_itself or (parents and triggers)) and bool(ask(cursor, "PRAGMA foreign_keys")[0][0])
     return _Table(table, columns, key, rules <= 1 and not triggers and not refers_to_itself, bool(triggers), needs_all)
+
+
+def _is_followed(cursor: Any, schema: str, table: str) -> bool:
+    """Whether rows of other tables go, or change, with those of this one, by foreign keys: they may take further rows of this one with them."""
+    if not ask(cursor, "PRAGMA foreign_keys")[0][0]:
+        return False
+    followers = (
+        "SELECT 1 FROM pragma_table_list AS l JOIN pragma_foreign_key_list(l.name, l.schema) AS k WHERE l.schema = ? COLLATE NOCASE"
+        " AND k.\"table\" = ? COLLATE NOCASE AND k.on_delete NOT IN ('NO ACTION', 'RESTRICT') LIMIT 1"
+    )
+    return bool(ask(cursor, followers, schema, table))
 
 
 def insert(
@@ -149,8 +162,10 @@ def insert(
             of rows may close the connection or end its transaction.
 
     Rows are sorted by the table's primary key first (or its first unique index), where that cannot change the result: equal keys keep their order, and
-    with ``ignore`` or ``replace`` nothing is sorted for a table with triggers, several unique keys or a reference to itself, nor where keys that differ
-    may be equal in the table (numbers and text in a column, text in one of numbers, a collation of your own). An Arrow stream is read 4 million rows at a
+    with ``ignore`` or ``replace`` nothing is sorted for a table with triggers, several unique keys, a reference to itself or (``replace``) others with ON DELETE
+    to it, nor where keys that differ
+    may be equal in the table (numbers and text in a column, text in one of numbers, a collation of your own); nor by an INTEGER PRIMARY KEY with NULLs, which
+    become the next number. An Arrow stream is read 4 million rows at a
     time, an iterator 262,144; each such part is sorted by itself. All of it is one part where the table refers to itself, or has foreign keys and triggers,
     and foreign_keys is on: a row's parent may come later.
 
@@ -180,7 +195,7 @@ def insert(
         raise module.ProgrammingError(f"on_conflict is {on_conflict!r}; use one of {', '.join(_CONFLICTS)}")
     cursor = cursor_of(con, module)
     target = _described(cursor, schema, table, module)
-    sort = how in _ABORTING and not target.has_triggers or target.any_order
+    sort = how in _ABORTING and not target.has_triggers or target.any_order and not (how == "replace" and _is_followed(cursor, schema, table))
     own = not con.in_transaction
     begin = "BEGIN IMMEDIATE" if own and schema != "temp" else "BEGIN" if own else "SAVEPOINT densite_insert"
     begun, inserted, read = own, 0, 0
@@ -222,11 +237,13 @@ def _insert_part(
         return 0
     if sort:
         keys = []
-        for name, flags, stable in target.key:
-            place = places.get(folded(name))
-            if place is None or (how not in _ABORTING and not any(part.types(place) | allowed == allowed for allowed in stable)):
+        for key in target.key:
+            place = places.get(folded(key.name))
+            if place is None or (key.is_rowid and part.has_null(place)):
                 break
-            keys.append((place, flags))
+            if how not in _ABORTING and not any(part.types(place) | allowed == allowed for allowed in key.stable):
+                break
+            keys.append((place, key.flags))
         part.sort(keys)
     names = ", ".join(map(quoted, part.names))
     values = ", ".join(f"c{i}" for i in range(len(part.names)))

@@ -208,6 +208,59 @@ class Shapes(Files):
                 self.assertEqual(self.rows(con), [(1, "eins", None), (2, "zwei, und noch viel mehr", 0.5)])
 
 
+    def test_numpy_of_every_type_however_it_lies(self):
+        numpy = self.library("numpy")
+        con = self.memory("CREATE TABLE t(a)")
+        base = [1, 0, 1, 1, 0, 1]
+        for kind in ("i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8", "?", "S2", "U2", "O", "M8[s]", "m8[s]", "V3"):
+            for order in "<>":
+                dtype = numpy.dtype(kind).newbyteorder(order)
+                plain = numpy.zeros(6, dtype) if dtype.kind == "V" else numpy.array(base).astype(dtype)
+                fixed = plain.copy()
+                fixed.setflags(write=False)
+                lies = {
+                    "plain": plain,
+                    "read-only": fixed,
+                    "backwards": plain[::-1],
+                    "every other": plain[::2],
+                    "a column": numpy.array([plain, plain]).T[:, 1],
+                    "one for all": numpy.broadcast_to(plain[:1], 6),
+                }
+                if dtype.kind != "O":
+                    lies["at an odd address"] = numpy.frombuffer(b"x" + plain.tobytes(), dtype, offset=1)
+                for how, values in lies.items():
+                    wanted = {
+                        "M": lambda: [str(value).replace("T", " ") for value in values],
+                        "m": lambda: values.astype("i8").tolist(),
+                        "V": lambda: [value.tobytes() for value in values],
+                    }.get(dtype.kind, values.tolist)()
+                    with self.subTest(kind=kind, order=order, how=how):
+                        con.execute("DELETE FROM t")
+                        self.assertEqual(densite.insert(con, "t", {"a": values}), len(values))
+                        self.assertEqual([a for (a,) in self.rows(con, "SELECT a FROM t ORDER BY rowid")], wanted)
+
+    def test_tables_of_every_kind(self):
+        cases = [
+            ("CREATE TABLE t(a, b DEFAULT 'd', c DEFAULT (1 + 1))", {"a": [7]}, [(7, "d", 2)]),
+            ("CREATE TABLE t(a, b AS (a * 2), c AS (a + d) STORED, d)", [(7, 1)], [(7, 14, 8, 1)]),
+            ("CREATE TABLE t(a INTEGER PRIMARY KEY AUTOINCREMENT, b)", {"b": ["x", "y"]}, [(1, "x"), (2, "y")]),
+            ("CREATE TABLE t(a INTEGER PRIMARY KEY, b)", [(None, "x"), (9, "y"), (None, "z")], [(1, "x"), (9, "y"), (10, "z")]),
+            ("CREATE TABLE t(a TEXT PRIMARY KEY, b ANY) STRICT, WITHOUT ROWID", [("y", 1), ("x", b"2")], [("x", b"2"), ("y", 1)]),
+            ("CREATE TABLE t(a REAL, b BLOB) STRICT", [(1, b"x"), (decimal.Decimal("1.5"), b"")], [(1.0, b"x"), (1.5, b"")]),
+            ("CREATE VIRTUAL TABLE t USING fts5(a, b)", [("one", "two")], [("one", "two")]),
+            ("CREATE VIRTUAL TABLE t USING rtree(a, b, c)", [(2, 0.0, 1.0), (1, 3.0, 4.0)], [(1, 3.0, 4.0), (2, 0.0, 1.0)]),
+        ]
+        for table, data, wanted in cases:
+            with self.subTest(table):
+                con = self.memory(table)
+                self.assertEqual(densite.insert(con, "t", data), len(wanted))
+                self.assertEqual(sorted(self.rows(con), key=str), sorted(wanted, key=str))
+        con = self.memory("CREATE TABLE t(a, b AS (a * 2))", "CREATE VIEW v AS SELECT a FROM t")
+        for table, data, words in (("t", {"b": [1]}, "t has no column b; its columns are a"), ("v", [(1,)], "cannot modify v"), ("sqlite_schema", [(1,) * 5], "may not be modified")):
+            with self.subTest(words), self.assertRaisesRegex(sqlite3.OperationalError, words):
+                densite.insert(con, table, data)
+
+
 class Values(Files):
     def test_frames_of_pandas_as_they_come(self):
         pandas = self.library("pandas")
@@ -720,10 +773,39 @@ class Conflicts(Files):
         wanted = result(table, lambda con: con.executemany("INSERT OR REPLACE INTO t VALUES (?, ?)", rows))
         self.assertEqual(result(table, lambda con: densite.insert(con, "t", rows, "replace")), wanted)
 
+    def test_a_row_without_its_number_gets_the_next_one_as_in_sqlite(self):
+        seed = random.randrange(1 << 30)
+        choose = random.Random(seed)
+        nothing = (None, float("nan"))
+        for number in range(60):
+            table = f"CREATE TABLE t(a INTEGER PRIMARY KEY {choose.choice(('', 'AUTOINCREMENT'))}, b)"
+            how = choose.choice(("abort", "ignore", "replace"))
+            rows = [(choose.choice((*nothing, choose.randrange(1, 12))), n) for n in range(choose.randrange(1, 8))]
+            found = []
+            for insert in (lambda con: densite.insert(con, "t", rows, how), lambda con: con.executemany(f"INSERT OR {how} INTO t VALUES (?, ?)", rows)):
+                con = self.memory(table)
+                try:
+                    insert(con)
+                    con.commit()
+                except sqlite3.IntegrityError:
+                    con.rollback()
+                found.append(self.rows(con))
+            self.assertEqual(*found, f"{table} {how} {rows}, seed {seed}")
+
     def test_a_row_that_is_replaced_takes_those_with_it_that_sqlite_says(self):
         con = self.memory("PRAGMA foreign_keys = ON", "CREATE TABLE t(id INTEGER PRIMARY KEY, up REFERENCES t ON DELETE CASCADE)", "INSERT INTO t VALUES (1, NULL)")
         densite.insert(con, "t", [(2, 1), (1, None)], "replace")
         self.assertEqual(self.rows(con), [(1, None)])
+        # Also by way of another table.
+        con = self.memory(
+            "PRAGMA foreign_keys = ON",
+            "CREATE TABLE p(id INTEGER PRIMARY KEY, of REFERENCES t ON DELETE CASCADE)",
+            "CREATE TABLE t(id INTEGER PRIMARY KEY, up REFERENCES p ON DELETE CASCADE)",
+            "INSERT INTO t VALUES (1, NULL)",
+            "INSERT INTO p VALUES (5, 1)",
+        )
+        densite.insert(con, "t", [(2, 5), (1, None)], "replace")
+        self.assertEqual((self.rows(con), self.rows(con, "SELECT * FROM p")), ([(1, None)], []))
 
     def test_rows_go_in_sorted(self):
         con = self.memory("CREATE TABLE t(a TEXT COLLATE NOCASE, b, PRIMARY KEY (a, b DESC))")

@@ -137,6 +137,8 @@ static void columns(void) {
   CHECK(densite_columns_rows(set) == 4 && densite_columns_count(set) == 4);
   CHECK(densite_columns_types(set, 0) == DENSITE_HAS_INTEGER && densite_columns_types(set, 2) == DENSITE_HAS_TEXT);
   CHECK(densite_columns_types(set, 3) == (DENSITE_HAS_INTEGER | DENSITE_HAS_FLOAT | DENSITE_HAS_TEXT) && densite_columns_types(set, 4) == -1);
+  CHECK(densite_columns_has_null(set, 0) == 0 && densite_columns_has_null(set, 1) == 0 && densite_columns_has_null(set, 2) == 1);
+  CHECK(densite_columns_has_null(set, 3) == 1 && densite_columns_has_null(set, 4) == -1);
   char *said = NULL;
   CHECK(densite_columns_name(set, 2, &said) == DENSITE_OK && strcmp(said, "word") == 0);
   densite_free(said);
@@ -179,6 +181,11 @@ static void columns(void) {
   CHECK(densite_columns_release(set) == DENSITE_OK);
   CHECK(densite_columns_release(set) == DENSITE_MISUSE);
   CHECK(sqlite3_exec(db, "SELECT * FROM k", NULL, NULL, NULL) == 1);
+  double nan[2] = { 1, 0 };
+  nan[1] /= nan[1];
+  set = densite_columns_new();
+  add(set, "x", DENSITE_FLOAT64, 2, nan, NULL, NULL, 0);
+  CHECK(densite_columns_has_null(set, 0) == 1 && densite_columns_release(set) == DENSITE_OK);
   /* Values that cannot be stored are named. */
   uint64_t large[2] = { 1, UINT64_MAX };
   densite_column column = { sizeof column, DENSITE_UINT64, 2, large, 0, NULL, NULL, 0 };
@@ -243,6 +250,19 @@ static void query(void) {
   CHECK(stream.get_next(&stream, &array) == 0 && array.release == NULL);
   stream.release(&stream);
   CHECK(stream.release == NULL);
+  /* A stream that has failed goes on to fail; an end would look as if that were all. */
+  run("CREATE TABLE bad AS WITH n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 100000) SELECT i FROM n");
+  q = densite_query_new();
+  CHECK(number("SELECT densite_query(?, 'SELECT abs(iif(i = 90000, -9223372036854775807 - 1, i)) AS x FROM bad', 0) IS NULL", q) == 1);
+  CHECK(densite_query_stream(q, &stream) == DENSITE_OK && densite_query_release(q) == DENSITE_OK);
+  CHECK(stream.get_next(&stream, &array) == 0 && array.length == 65536);
+  array.release(&array);
+  for (int again = 0; again < 3; again++) {
+    CHECK(stream.get_next(&stream, &array) != 0 && strcmp(stream.get_last_error(&stream), densite_errmsg()) == 0);
+    CHECK(strstr(densite_errmsg(), "integer overflow") && densite_sqlite_errcode() == 1);
+  }
+  stream.release(&stream);
+  run("DROP TABLE bad"); /* nothing reads it any more */
 }
 
 /* A producer that counts: everything that it handed out must be released once, whatever becomes of it. */
