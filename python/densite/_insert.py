@@ -149,7 +149,7 @@ def insert(
               sequences of Python values; a structured array; a pandas frame without pyarrow. Of pandas' index only what has a name is a column;
             - an iterable of rows: tuples or lists with a value for each column of the table, in its order; or dicts.
 
-            Columns that are not given get their defaults. Integers, floating point (NaN becomes NULL), text, bytes, booleans (0 and 1), None.
+            999 columns at most; those that are not given get their defaults. Integers, floating point (NaN becomes NULL), text, bytes, booleans (0 and 1), None.
             Dates are stored as ``2024-02-29``, timestamps as ``2024-02-29 12:30:00`` with 3, 6 or 9 digits of a fraction that is not zero (Python's: 6),
             with ``+00:00`` (and in UTC) if they have a time zone, times as ``12:30:00``, durations as integers of their unit; decimals as text with all
             their digits, which a column of NUMERIC affinity turns into a number and one of TEXT affinity keeps. Dictionary-encoded columns are stored

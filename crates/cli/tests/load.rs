@@ -399,8 +399,7 @@ fn rows_are_sorted_by_the_key_unless_a_trigger_may_look() {
 fn rows_keep_their_order_where_it_says_which_number_or_which_row_stays() {
     let dir = temp();
     let db = at(&dir, "a.db");
-    let tables =
-        "CREATE TABLE numbered(a INTEGER PRIMARY KEY, b);
+    let tables = "CREATE TABLE numbered(a INTEGER PRIMARY KEY, b);
         CREATE TABLE last(a INTEGER PRIMARY KEY ON CONFLICT REPLACE, b UNIQUE ON CONFLICT REPLACE)";
     densite(&["sql", &db, tables]).expect(0);
     let load = |table: &str, lines: &str| {
