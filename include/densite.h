@@ -159,7 +159,7 @@ typedef struct densite_sort_key {
   int32_t flags;
 } densite_sort_key;
 
-/* Sorts the rows by keys; equal rows keep their order. Nothing is done for rows that are sorted. `was_sorted` (or NULL) learns whether they were. */
+/* Sorts the rows by `n` keys; equal rows keep their order. Nothing is done for rows that are sorted. `was_sorted` (or NULL) learns whether they were. */
 int densite_columns_sort(int64_t handle, const densite_sort_key *keys, int32_t n, int *was_sorted);
 
 int64_t densite_columns_rows(int64_t handle);
@@ -172,6 +172,10 @@ int densite_columns_name(int64_t handle, int32_t column, char **name);
 #define DENSITE_HAS_TEXT    4
 #define DENSITE_HAS_BLOB    8
 int64_t densite_columns_types(int64_t handle, int32_t column);
+
+/* 1 if a value of the column is NULL (or NaN, which is stored as NULL), 0 if none is; -1 for a failure. NULL for an INTEGER PRIMARY KEY becomes the next
+** number, which depends on the rows before it: rows with such keys mean something else once they are sorted. */
+int64_t densite_columns_has_null(int64_t handle, int32_t column);
 
 /* Which row a statement read last, counted from 0 as they were handed in, and its value in words: for messages about a statement that failed. */
 int64_t densite_columns_last_row(int64_t handle);

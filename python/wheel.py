@@ -35,16 +35,12 @@ def said(*command: str) -> str:
 
 
 def glibc(path: pathlib.Path) -> tuple[int, int]:
-    """The newest version of glibc that a file asks for; what is weak may be missing."""
+    """The newest version of glibc that a file asks for. What its dynamic linker looks for are the versions, whether of their symbols all are weak or not."""
     needed = set(re.findall(r"\(NEEDED\).*\[(.+)\]", said("readelf", "-dW", str(path))))
     if foreign := needed - PLATFORM_LIBRARIES:
         sys.exit(f"{path} needs {', '.join(sorted(foreign))}, which no manylinux promises")
-    newest = (2, 0)
-    for line in said("objdump", "-T", str(path)).splitlines():
-        found = re.search(r"\(?GLIBC_(\d+)\.(\d+)", line)
-        if found and " w " not in line:
-            newest = max(newest, (int(found[1]), int(found[2])))
-    return newest
+    wanted = re.findall(r"Name: GLIBC_(\d+)\.(\d+)", said("readelf", "-VW", str(path)))
+    return max((int(major), int(minor)) for major, minor in wanted)
 
 
 def main() -> None:

@@ -22,7 +22,7 @@ if [ "${1:-}" = python ]; then
 fi
 if [ "${1:-}" = wheel ]; then
   want python3 python3 has python3
-  want binutils "objdump, readelf and strip" has objdump
+  want binutils "readelf and strip" has readelf
 fi
 if [ "${1:-}" = test ]; then
   want build-essential "gcc" has gcc

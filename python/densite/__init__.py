@@ -15,13 +15,15 @@ Plain SQLite files are served as they are; new and empty files become Densite fi
 - :func:`compress`, :func:`decompress`, :func:`vacuum`, :func:`check`, :func:`info`: files.
 """
 
-from typing import TYPE_CHECKING, Any
-
 from ._attach import attach
 from ._connect import connect
 from ._library import __version__, library_path
 
+# As typing has it, which takes longer to import than all the rest and means nothing while a program runs.
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from ._files import check as check
     from ._files import compress as compress
     from ._files import decompress as decompress
@@ -80,7 +82,7 @@ _LATER = {
 }
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> "Any":
     module = _LATER.get(name)
     if module is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

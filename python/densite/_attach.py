@@ -11,16 +11,18 @@ Two copies of SQLite in one process know nothing of each other. So it is the dri
 from __future__ import annotations
 
 import ctypes
-import importlib
 import os
 import sys
-import threading
-from types import ModuleType
-from typing import Any, Optional
+from _thread import allocate_lock
 
 from ._library import library_path
 
-_lock = threading.Lock()
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import ModuleType
+    from typing import Any, Optional
+
+_lock = allocate_lock()
 #: Modules that are attached, by name.
 _attached: set[str] = set()
 
@@ -45,7 +47,9 @@ def attach(sqlite_module: Optional[ModuleType] = None) -> None:
         OSError: the shared library is missing.
     """
     if sqlite_module is None:
-        import sqlite3 as sqlite_module  # noqa: PLC0415: it may never be needed
+        import sqlite3  # noqa: PLC0415: it may never be needed
+
+        sqlite_module = sqlite3
     name = getattr(sqlite_module, "__name__", None)
     if not isinstance(name, str) or not callable(getattr(sqlite_module, "connect", getattr(sqlite_module, "Connection", None))):
         raise _not_supported(sqlite_module, f"{sqlite_module!r} is no module of a driver for SQLite; {_WORKS}")
@@ -66,6 +70,8 @@ def attach(sqlite_module: Optional[ModuleType] = None) -> None:
 
 def _c_module(module: ModuleType) -> Optional[ModuleType]:
     """The compiled module behind a driver: ``_sqlite3`` of ``sqlite3``, ``pysqlite3._sqlite3`` of ``pysqlite3``."""
+    import importlib  # noqa: PLC0415: it may never be needed
+
     name = module.__name__.partition(".")[0]
     for candidate in ("_sqlite3",) if name == "sqlite3" else (f"{name}._sqlite3",):
         try:

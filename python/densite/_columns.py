@@ -51,12 +51,16 @@ class Set:
     def sort(self, keys: Sequence[Tuple[int, int]]) -> None:
         """Sorts by columns and flags (1 descending, 2 without regard to case)."""
         if keys:
-            packed = (_native.SortKey * len(keys))(*keys)
+            packed = (_native.SortKey * len(keys))(*(_native.SortKey(column, flags) for column, flags in keys))
             _native.done(_native.library().densite_columns_sort(self.handle, packed, len(keys), None))
 
     def types(self, column: int) -> int:
         """The types of a column's values, added up: 1 integer, 2 floating point, 4 text, 8 blob."""
         return _native.number(_native.library().densite_columns_types(self.handle, column))
+
+    def has_null(self, column: int) -> bool:
+        """Whether a value of a column is NULL, or NaN, which is stored as that."""
+        return _native.number(_native.library().densite_columns_has_null(self.handle, column)) != 0
 
     def progress(self, told: Union[_native.Listener, _native.Watch, None]) -> None:
         """Has a listener told of rows while statements read the set; it is kept as long. None for nothing."""
@@ -117,7 +121,11 @@ def sets(data: Any, names: Optional[Sequence[str]], errors: Any, copy: bool = Fa
     if one is not None:
         return _from_array(one(), errors)
     if _has_columns(data):
-        return _from_columns([(str(name), data[name]) for name in data.keys()], errors, copy)  # noqa: SIM118: frames too
+        keys = list(data.keys())
+        if len(set(keys)) < len(keys):
+            # Of a frame: each would give all of its name.
+            raise errors.ProgrammingError(f"the data has a column twice: {', '.join(map(str, keys))}")
+        return _from_columns([(str(name), data[name]) for name in keys], errors, copy)
     fields = getattr(getattr(data, "dtype", None), "names", None)
     if fields:
         return _from_columns([(name, data[name]) for name in fields], errors, copy)
@@ -405,7 +413,7 @@ def _any(name: str, values: Sequence[Any], errors: Any, first: int) -> Tuple[_na
     """A column of values of several types, or with NULLs."""
     tags = bytearray(len(values))
     payloads = array("q", bytes(8 * len(values)))
-    reals = memoryview(payloads).cast("B").cast("d") if values else []
+    reals: Any = memoryview(payloads).cast("B").cast("d") if values else []
     pieces: List[bytes] = []
     end = 0
     for row, given in enumerate(values):

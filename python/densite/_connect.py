@@ -5,11 +5,14 @@ from __future__ import annotations
 import operator
 import os
 import sqlite3
-from typing import Any, Optional, Tuple, Union
 
 from ._attach import attach
 
-_Path = Union[str, bytes, "os.PathLike[str]", "os.PathLike[bytes]"]
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Optional, Tuple, Union
+
+    _Path = Union[str, bytes, "os.PathLike[str]", "os.PathLike[bytes]"]
 
 
 def connect(
@@ -40,7 +43,8 @@ def connect(
     """
     attach()
     name, uri = location(database, uri, level, threads, decoded_cache)
-    return sqlite3.connect(name, *args, uri=uri, **kwargs)
+    con: sqlite3.Connection = sqlite3.connect(name, *args, uri=uri, **kwargs)
+    return con
 
 
 def whole(name: str, value: Any) -> int:

@@ -7,9 +7,10 @@ import time
 from typing import Any, Dict, List, NamedTuple, Optional
 
 from ._aside import may_be_shared
-from ._log import alone, coded, failure, plain, with_log
 from ._columns import sets
-from ._insert import _described, _insert_part, cursor_of, module_of, quoted
+from ._driver import ask, cursor_of, module_of, text
+from ._insert import _described, _insert_part, quoted
+from ._log import alone, coded, failure, with_log
 
 #: How long one statement waits: Ctrl-C is seen between two.
 _SLICE_SECONDS = 0.25
@@ -56,20 +57,20 @@ class Ingest:
     def _make(self, is_own_name: bool, using: str) -> None:
         """Creates the virtual table, unless the connection has it already, as an earlier call made it."""
         sql = f"CREATE VIRTUAL TABLE temp.{quoted(self.name)} {using}"
-        found = self._cursor.execute("SELECT sql FROM temp.sqlite_schema WHERE type = 'table' AND name = ? COLLATE NOCASE", (self.name,)).fetchall()
-        hidden = self._cursor.execute("SELECT schema FROM pragma_table_list(?) WHERE schema <> 'temp'", (self.name,)).fetchall()
+        found = ask(self._cursor, f"SELECT {text('sql')} FROM temp.sqlite_schema WHERE type = 'table' AND name = ? COLLATE NOCASE", self.name)
+        hidden = ask(self._cursor, f"SELECT {text('schema')} FROM pragma_table_list(?) WHERE schema <> 'temp'", self.name)
         if is_own_name and hidden:
             # Whoever meant that table would read this one, and write into the log.
             raise failure(
                 self._module.OperationalError,
-                f"{plain(hidden[0][0])} has a table {self.name}, which temp.{self.name} would hide on this connection; give another name=",
+                f"{hidden[0][0]} has a table {self.name}, which temp.{self.name} would hide on this connection; give another name=",
             )
         if not found:
             with_log(self._cursor, lambda: self._cursor.execute(sql))
-        elif not plain(found[0][0]).endswith(using):
+        elif not found[0][0].endswith(using):
             raise failure(
                 self._module.OperationalError,
-                f"this connection has a table temp.{self.name} already, and it is another one: {plain(found[0][0])}; "
+                f"this connection has a table temp.{self.name} already, and it is another one: {found[0][0]}; "
                 "give another name=, or drop it",
             )
 
@@ -147,11 +148,10 @@ class Ingest:
         import json  # noqa: PLC0415: imported only where it is needed
 
         with coded(self._module):
-            found = self._cursor.execute(
-                'SELECT seq, "table", "row", error, at FROM main.densite_rejects WHERE "table" = ? COLLATE NOCASE AND seq > ? ORDER BY seq',
-                (self.table, after),
-            ).fetchall()
-        return [Reject(seq, plain(table), json.loads(row), plain(error), plain(at)) for seq, table, row, error, at in found]
+            columns = ", ".join(map(text, ("table", "row", "error", "at")))
+            sql = f'SELECT seq, {columns} FROM main.densite_rejects WHERE "table" = ? COLLATE NOCASE AND seq > ? ORDER BY seq'
+            found = ask(self._cursor, sql, self.table, after)
+        return [Reject(seq, table, json.loads(row), error, at) for seq, table, row, error, at in found]
 
     def close(self) -> None:
         """Drops the virtual table. What is in the log stays there and is applied; closing the connection does as much."""

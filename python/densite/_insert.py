@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import re
-import sys
-from functools import partial
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 
 from . import _aside, _native
-from ._attach import attach
 from ._columns import Set, sets
-from ._log import plain
+from ._driver import ask, cursor_of, module_of, text
 
 #: Told how many rows were read so far.
 Progress = Callable[[int], Any]
@@ -28,6 +25,8 @@ class _Key(NamedTuple):
     flags: int
     #: Which types its values may have (each a sum as :meth:`Set.types`) so that those equal in the table are equal in sorting, and keep their order.
     stable: Tuple[int, ...]
+    #: An INTEGER PRIMARY KEY: NULL becomes the next number, which depends on the rows before it.
+    is_rowid: bool = False
 
 
 class _Table(NamedTuple):
@@ -72,84 +71,37 @@ def folded(name: str) -> str:
     return name.lower() if name.isascii() else "".join(letter.lower() if letter.isascii() else letter for letter in name)
 
 
-#: What a driver's module has for us.
-_ERRORS = ("Error", "DatabaseError", "DataError", "IntegrityError", "InterfaceError", "InternalError", "NotSupportedError", "OperationalError", "ProgrammingError")
-
-
-def module_of(con: Any) -> Any:
-    """The driver's module: sqlite3, pysqlite3 or what a connection's class comes from."""
-    import sqlite3  # noqa: PLC0415
-
-    # First: the module of a class that is made from sqlite3's may have names like a driver's.
-    if isinstance(con, sqlite3.Connection):
-        return sqlite3
-    for kind in type(con).__mro__:
-        module = sys.modules.get(kind.__module__.partition(".")[0])
-        connection = getattr(module, "Connection", None)
-        if isinstance(connection, type) and isinstance(con, connection) and all(map(partial(_has_error, module), _ERRORS)):
-            return module
-    hint = "give its connection" if isinstance(con, sqlite3.Cursor) else "use one of sqlite3 or pysqlite3, from densite.connect or after densite.attach"
-    raise sqlite3.NotSupportedError(f"a connection of type {type(con).__module__}.{type(con).__qualname__} is none of a driver that densite knows; {hint}")
-
-
-def _has_error(module: Any, name: str) -> bool:
-    found = getattr(module, name, None)
-    return isinstance(found, type) and issubclass(found, Exception)
-
-
-def cursor_of(con: Any, module: Any) -> Any:
-    """A cursor with plain rows, on a connection that knows the library's functions."""
-    attach(module)
-    cursor = con.cursor()
-    cursor.row_factory = None
-    try:
-        cursor.execute("SELECT densite_host()").fetchall()
-    except module.Error as error:
-        if "belongs to process" in str(error):
-            raise module.ProgrammingError(str(error)) from None
-        if "no such function" not in str(error):
-            raise
-        raise module.NotSupportedError(
-            "this connection was opened before densite.attach(); open it by densite.connect, or call densite.attach() first"
-        ) from None
-    return cursor
-
-
-def _missing(ask: Callable[..., List[Any]], schema: str, table: str) -> str:
+def _missing(cursor: Any, schema: str, table: str) -> str:
     """What to say of a table that is not there: it may be in another schema, or the schema written into its name."""
-    text = f"no such table: {table if schema == 'main' else f'{schema}.{table}'}"
+    said = f"no such table: {table if schema == 'main' else f'{schema}.{table}'}"
     other, _, name = table.rpartition(".")
-    where = [found for (found,) in ask("SELECT schema FROM pragma_table_list WHERE name = ? COLLATE NOCASE", name) if found != schema]
+    where = [found for (found,) in ask(cursor, f"SELECT {text('schema')} FROM pragma_table_list WHERE name = ? COLLATE NOCASE", name) if found != schema]
     if other:
         where = [found for found in where if found.lower() == other.lower()] or where
-    return f'{text}; there is one in the schema {where[0]}: insert(con, "{name}", data, schema="{where[0]}")' if where else text
+    return f'{said}; there is one in the schema {where[0]}: insert(con, "{name}", data, schema="{where[0]}")' if where else said
 
 
 def _described(cursor: Any, schema: str, table: str, module: Any) -> _Table:
-    def ask(sql: str, *parameters: Any) -> List[Any]:
-        rows = cursor.execute(sql, parameters).fetchall()
-        return [tuple(map(plain, row)) for row in rows]
-
-    found = ask("SELECT name, type, pk, hidden FROM pragma_table_xinfo(?, ?)", table, schema)
+    found = ask(cursor, f"SELECT {text('name')}, {text('type')}, pk, hidden FROM pragma_table_xinfo(?, ?)", table, schema)
     if not found:
-        raise module.OperationalError(_missing(ask, schema, table))
+        raise module.OperationalError(_missing(cursor, schema, table))
     columns = [name for name, _, _, hidden in found if hidden == 0]
-    indexes = ask('SELECT name, "unique", origin, partial FROM pragma_index_list(?, ?)', table, schema)
+    indexes = ask(cursor, f'SELECT {text("name")}, "unique", {text("origin")}, partial FROM pragma_index_list(?, ?)', table, schema)
     unique = [name for name, is_unique, _, partial in indexes if is_unique and not partial]
     primary = [name for name, _, origin, _ in indexes if origin == "pk"]
     alias = [name for name, _, pk, _ in found if pk]
     declared = {name: kind or "" for name, kind, _, _ in found}
-    (is_strict,) = (ask("SELECT strict FROM pragma_table_list(?) WHERE schema = ? COLLATE NOCASE", table, schema) or [(0,)])[0]
+    (is_strict,) = (ask(cursor, "SELECT strict FROM pragma_table_list(?) WHERE schema = ? COLLATE NOCASE", table, schema) or [(0,)])[0]
     key: List[_Key] = []
     if primary or (unique and not alias):
-        for name, descending, collation in ask(
-            'SELECT name, "desc", coll FROM pragma_index_xinfo(?, ?) WHERE key AND cid >= 0 ORDER BY seqno', (primary or unique)[0], schema
-        ):
+        columns_of = f'SELECT {text("name")}, "desc", {text("coll")} FROM pragma_index_xinfo(?, ?) WHERE key AND cid >= 0 ORDER BY seqno'
+        for name, descending, collation in ask(cursor, columns_of, (primary or unique)[0], schema):
             flags = (1 if descending else 0) | (2 if collation.upper() == "NOCASE" else 0)
             key.append(_Key(name, flags, _stable(declared[name], bool(is_strict), collation)))
     elif alias:
-        key = [_Key(alias[0], 0, (11,))]
+        key = [_Key(alias[0], 0, (11,), is_rowid=True)]
     triggers = ask(
+        cursor,
         f"SELECT 1 FROM {quoted(schema)}.sqlite_schema WHERE type = 'trigger' AND tbl_name = ? COLLATE NOCASE"
         " UNION ALL SELECT 1 FROM temp.sqlite_schema WHERE type = 'trigger' AND tbl_name = ? COLLATE NOCASE LIMIT 1",
         table,
@@ -158,11 +110,22 @@ def _described(cursor: Any, schema: str, table: str, module: Any) -> _Table:
     # An INTEGER PRIMARY KEY is unique without an index.
     rules = len([name for name, is_unique, _, _ in indexes if is_unique]) + (1 if alias and not primary else 0)
     # A row that is replaced may take others of the table with it.
-    parents = [folded(parent) for (parent,) in ask('SELECT "table" FROM pragma_foreign_key_list(?, ?)', table, schema)]
+    parents = [folded(parent) for (parent,) in ask(cursor, f'SELECT {text("table")} FROM pragma_foreign_key_list(?, ?)', table, schema)]
     refers_to_itself = folded(table) in parents
     # A trigger may add the parent.
-    needs_all = bool(refers_to_itself or (parents and triggers)) and bool(ask("PRAGMA foreign_keys")[0][0])
+    needs_all = bool(refers_to_itself or (parents and triggers)) and bool(ask(cursor, "PRAGMA foreign_keys")[0][0])
     return _Table(table, columns, key, rules <= 1 and not triggers and not refers_to_itself, bool(triggers), needs_all)
+
+
+def _is_followed(cursor: Any, schema: str, table: str) -> bool:
+    """Whether rows of other tables go, or change, with those of this one, by foreign keys: they may take further rows of this one with them."""
+    if not ask(cursor, "PRAGMA foreign_keys")[0][0]:
+        return False
+    followers = (
+        "SELECT 1 FROM pragma_table_list AS l JOIN pragma_foreign_key_list(l.name, l.schema) AS k WHERE l.schema = ? COLLATE NOCASE"
+        " AND k.\"table\" = ? COLLATE NOCASE AND k.on_delete NOT IN ('NO ACTION', 'RESTRICT') LIMIT 1"
+    )
+    return bool(ask(cursor, followers, schema, table))
 
 
 def insert(
@@ -186,19 +149,23 @@ def insert(
               sequences of Python values; a structured array; a pandas frame without pyarrow. Of pandas' index only what has a name is a column;
             - an iterable of rows: tuples or lists with a value for each column of the table, in its order; or dicts.
 
-            Columns that are not given get their defaults. Integers, floating point (NaN becomes NULL), text, bytes, booleans (0 and 1), None.
+            999 columns at most; those that are not given get their defaults. Integers, floating point (NaN becomes NULL), text, bytes, booleans (0 and 1), None.
             Dates are stored as ``2024-02-29``, timestamps as ``2024-02-29 12:30:00`` with 3, 6 or 9 digits of a fraction that is not zero (Python's: 6),
             with ``+00:00`` (and in UTC) if they have a time zone, times as ``12:30:00``, durations as integers of their unit; decimals as text with all
             their digits, which a column of NUMERIC affinity turns into a number and one of TEXT affinity keeps. Dictionary-encoded columns are stored
             as their values.
         on_conflict: what a row does that breaks a UNIQUE, NOT NULL or CHECK constraint, as in SQLite: ``abort`` (an exception, and nothing is
-            inserted), ``ignore``, ``replace``, ``rollback`` (also rolls back the caller's transaction), ``fail`` (as ``abort`` here).
+            inserted), ``ignore``, ``replace``, ``rollback`` (also rolls back the caller's transaction), ``fail`` (as ``abort`` here). As in SQLite it goes
+            before an ON CONFLICT of the table's own.
         schema: the database of the table: main, temp or an attached one's name.
-        progress: called about every 65,536 rows with how many were read so far. What it raises stops the insert and is passed on.
+        progress: called about every 65,536 rows with how many were read so far. What it raises stops the insert and is passed on. Neither it nor an iterator
+            of rows may close the connection or end its transaction.
 
     Rows are sorted by the table's primary key first (or its first unique index), where that cannot change the result: equal keys keep their order, and
-    with ``ignore`` or ``replace`` nothing is sorted for a table with triggers, several unique keys or a reference to itself, nor where keys that differ
-    may be equal in the table (numbers and text in a column, text in one of numbers, a collation of your own). An Arrow stream is read 4 million rows at a
+    with ``ignore`` or ``replace`` nothing is sorted for a table with triggers, several unique keys, a reference to itself or (``replace``) others with ON DELETE
+    to it, nor where keys that differ
+    may be equal in the table (numbers and text in a column, text in one of numbers, a collation of your own); nor by an INTEGER PRIMARY KEY with NULLs, which
+    become the next number. An Arrow stream is read 4 million rows at a
     time, an iterator 262,144; each such part is sorted by itself. All of it is one part where the table refers to itself, or has foreign keys and triggers,
     and foreign_keys is on: a row's parent may come later.
 
@@ -210,7 +177,7 @@ def insert(
         how many rows were inserted.
 
     Raises:
-        sqlite3.IntegrityError: a constraint; the message names row (from 0), columns and values, but for tables with triggers (SQLite reads all rows
+        sqlite3.IntegrityError: a constraint; the message names row (from 0), columns and values (of CHECK the row's), but for tables with triggers (SQLite reads all rows
             before it writes the first) and foreign keys that are deferred to the commit.
         sqlite3.DataError: a value that SQLite cannot store: an integer beyond 64 bits, text that is not UTF-8, a list; names column, row and value. Columns that differ
             in length.
@@ -220,12 +187,15 @@ def insert(
         Whatever it is, no row was inserted.
     """
     module = module_of(con)
-    how = on_conflict.lower()
+    for what, name in (("table", table), ("schema", schema)):
+        if not isinstance(name, str):
+            raise module.ProgrammingError(f"{what} is {name!r}; it is a name, as text")
+    how = on_conflict.lower() if isinstance(on_conflict, str) else on_conflict
     if how not in _CONFLICTS:
         raise module.ProgrammingError(f"on_conflict is {on_conflict!r}; use one of {', '.join(_CONFLICTS)}")
     cursor = cursor_of(con, module)
     target = _described(cursor, schema, table, module)
-    sort = how in _ABORTING and not target.has_triggers or target.any_order
+    sort = how in _ABORTING and not target.has_triggers or target.any_order and not (how == "replace" and _is_followed(cursor, schema, table))
     own = not con.in_transaction
     begin = "BEGIN IMMEDIATE" if own and schema != "temp" else "BEGIN" if own else "SAVEPOINT densite_insert"
     begun, inserted, read = own, 0, 0
@@ -267,11 +237,13 @@ def _insert_part(
         return 0
     if sort:
         keys = []
-        for name, flags, stable in target.key:
-            place = places.get(folded(name))
-            if place is None or (how not in _ABORTING and not any(part.types(place) | allowed == allowed for allowed in stable)):
+        for key in target.key:
+            place = places.get(folded(key.name))
+            if place is None or (key.is_rowid and part.has_null(place)):
                 break
-            keys.append((place, flags))
+            if how not in _ABORTING and not any(part.types(place) | allowed == allowed for allowed in key.stable):
+                break
+            keys.append((place, key.flags))
         part.sort(keys)
     names = ", ".join(map(quoted, part.names))
     values = ", ".join(f"c{i}" for i in range(len(part.names)))
@@ -299,6 +271,8 @@ def _run(execute: Callable[[], Any], part: Set, tell: Optional[Progress]) -> Non
         raise
 
 
+#: How many columns of a row are shown where SQLite does not name one.
+_SHOWN = 10
 _NAMES = re.compile(r"(?:constraint failed: |column )(.+)$")
 
 
@@ -319,7 +293,12 @@ def _with_row(error: Exception, cursor: Any, schema: str, target: _Table, part: 
         if "datatype mismatch" in said:
             # Of an INTEGER PRIMARY KEY, which is what a row is found by and cannot be anything else.
             columns = [key.name for key in target.key[:1]]
-        values = [f"{name} is {part.last_value(places[folded(name)])}" for name in columns if folded(name) in places]
+        known = set(map(folded, target.columns))
+        values = [f"{name} is {part.last_value(places[folded(name)]) if folded(name) in places else 'not given'}" for name in columns if folded(name) in known]
+        if not values:
+            # A CHECK, an index on an expression, a row that is too long: whichever columns it is about, they are among these.
+            values = [f"{name} is {part.last_value(place)}" for place, name in enumerate(part.names[:_SHOWN])]
+            values += ["..."] * (len(part.names) > _SHOWN)
     told = type(error)(f"row {part.last_row()}: {said}{'; ' if values else ''}{', '.join(values)}")
     for attribute in ("sqlite_errorcode", "sqlite_errorname"):
         if hasattr(error, attribute):
@@ -331,14 +310,13 @@ def _orphan(cursor: Any, schema: str, target: _Table, part: Set, places: Any, mo
     """Has the columns' cursor stand on the first row that refers to a row that is not there; what it refers to, in words. Nothing is inserted yet."""
     part.progress(None)
     keys: Dict[int, List[Tuple[str, str, Optional[str]]]] = {}
-    for number, parent, child, referred in cursor.execute(
-        'SELECT id, "table", "from", "to" FROM pragma_foreign_key_list(?, ?) ORDER BY id DESC, seq', (target.name, schema)
-    ).fetchall():
-        keys.setdefault(number, []).append((plain(parent), plain(child), plain(referred)))
+    parts = f"SELECT id, {text('table')}, {text('from')}, {text('to')} FROM pragma_foreign_key_list(?, ?) ORDER BY id DESC, seq"
+    for number, parent, child, referred in ask(cursor, parts, target.name, schema):
+        keys.setdefault(number, []).append((parent, child, referred))
     for key in keys.values():
         parent = key[0][0]
-        primary = cursor.execute("SELECT name FROM pragma_table_info(?, ?) WHERE pk ORDER BY pk", (parent, schema)).fetchall()
-        pairs = [(child, referred or plain(primary[i][0])) for i, (_, child, referred) in enumerate(key) if referred or i < len(primary)]
+        primary = ask(cursor, f"SELECT {text('name')} FROM pragma_table_info(?, ?) WHERE pk ORDER BY pk", parent, schema)
+        pairs = [(child, referred or primary[i][0]) for i, (_, child, referred) in enumerate(key) if referred or i < len(primary)]
         if len(pairs) < len(key) or any(folded(child) not in places for child, _ in pairs):
             continue
         column = {child: f"k.c{places[folded(child)]}" for child, _ in pairs}

@@ -50,11 +50,6 @@ def alone(con: Any, module: Any, what: str) -> None:
         )
 
 
-def plain(value: Any) -> Any:
-    """Text, whatever the connection's text_factory makes of it."""
-    return value.decode() if isinstance(value, (bytes, bytearray)) else value
-
-
 def with_log(cursor: Any, make: Callable[[], _T]) -> _T:
     """Does what makes the database's log if there is none, and then with the right to write: of two that begin at once the later one waits its turn."""
     if cursor.execute("SELECT densite_log_last()").fetchall()[0][0] is not None:

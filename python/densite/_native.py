@@ -69,6 +69,7 @@ _FUNCTIONS = {
     "densite_columns_rows": (c_int64, (c_int64,)),
     "densite_columns_count": (c_int64, (c_int64,)),
     "densite_columns_types": (c_int64, (c_int64, c_int32)),
+    "densite_columns_has_null": (c_int64, (c_int64, c_int32)),
     "densite_columns_name": (c_int, (c_int64, c_int32, _P(c_void_p))),
     "densite_columns_last_row": (c_int64, (c_int64,)),
     "densite_columns_last_value": (c_int, (c_int64, c_int32, _P(c_void_p))),

@@ -11,7 +11,8 @@ from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tupl
 
 from . import _native
 from ._columns import Set, sets
-from ._insert import cursor_of, module_of, quoted
+from ._driver import cursor_of, module_of
+from ._insert import folded, quoted
 
 #: What may stand before a statement's first word.
 # A comment has one end, or a text that begins with many would be tried with each of them.
@@ -51,6 +52,8 @@ class Result:
                 kept = next(source)
                 if not kept.names:
                     raise self._module.ProgrammingError("keys has no columns; name them, also where there are no rows: columns=[...]")
+                if len(set(map(folded, kept.names))) < len(kept.names):
+                    raise self._module.ProgrammingError(f"keys has a column twice: {', '.join(kept.names)}")
                 kept.sort([(i, 0) for i in range(len(kept.names))])
                 self._sql = _with_keys(sql, kept)
             named = hasattr(parameters, "keys")
@@ -196,7 +199,7 @@ def _unbound(cursor: Any, values: List[Any], named: bool, module: Any) -> Option
     step = 2 if named else 1
     for i in range(step - 1, len(values), step):
         try:
-            cursor.execute("SELECT ?", (values[i],)).fetchall()
+            cursor.execute("SELECT ? IS NULL", (values[i],)).fetchall()
         except module.Error:
             which = f":{values[i - 1]}" if named else str(i + 1)
             return f"parameter {which} is of type {type(values[i]).__name__}, which is none that SQLite stores; convert it, to text for example"

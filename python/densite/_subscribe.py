@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 from typing import Any, Dict, Iterator, List, NamedTuple, Optional
 
-from ._log import alone, coded, failure, plain, with_log
-from ._insert import cursor_of, module_of
+from ._driver import ask, cursor_of, module_of, text
+from ._log import alone, coded, failure, with_log
 
 
 class Change(NamedTuple):
@@ -98,14 +98,12 @@ class Subscription:
 
         # The log is read from what is acknowledged on; numbers in between may be fewer rows, never more.
         limit = self._max_rows + self._read - self._acked
-        sql = 'SELECT seq, "table", op, key, "row" FROM densite_log(?, ?) WHERE seq > ? LIMIT ?'
+        sql = f"SELECT seq, {', '.join(map(text, ('table', 'op', 'key', 'row')))} FROM densite_log(?, ?) WHERE seq > ? LIMIT ?"
         with coded(self._module):
-            found = self._cursor.execute(sql, (self.name, limit, self._read, self._max_rows)).fetchall()
+            found = ask(self._cursor, sql, self.name, limit, self._read, self._max_rows)
         if not found:
             return None
-        rows = [
-            Change(seq, plain(table), plain(op), json.loads(key), None if row is None else json.loads(row)) for seq, table, op, key, row in found
-        ]
+        rows = [Change(seq, table, op, json.loads(key), None if row is None else json.loads(row)) for seq, table, op, key, row in found]
         self._read = rows[-1].seq
         return Batch(self._read, rows)
 

@@ -219,7 +219,7 @@ class Append(Ingest):
 
     def test_factories_of_the_connection_do_not_matter(self):
         con = self.opened(VOTE)
-        con.row_factory, con.text_factory = sqlite3.Row, bytes
+        con.row_factory, con.text_factory = sqlite3.Row, lambda text: text.decode()[::-1]
         log = densite.ingest(con, "vote")
         log = densite.ingest(con, "vote")
         log.append([(1, 1, "a"), (1, 1, "b")])

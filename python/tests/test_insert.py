@@ -208,6 +208,59 @@ class Shapes(Files):
                 self.assertEqual(self.rows(con), [(1, "eins", None), (2, "zwei, und noch viel mehr", 0.5)])
 
 
+    def test_numpy_of_every_type_however_it_lies(self):
+        numpy = self.library("numpy")
+        con = self.memory("CREATE TABLE t(a)")
+        base = [1, 0, 1, 1, 0, 1]
+        for kind in ("i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8", "?", "S2", "U2", "O", "M8[s]", "m8[s]", "V3"):
+            for order in "<>":
+                dtype = numpy.dtype(kind).newbyteorder(order)
+                plain = numpy.zeros(6, dtype) if dtype.kind == "V" else numpy.array(base).astype(dtype)
+                fixed = plain.copy()
+                fixed.setflags(write=False)
+                lies = {
+                    "plain": plain,
+                    "read-only": fixed,
+                    "backwards": plain[::-1],
+                    "every other": plain[::2],
+                    "a column": numpy.array([plain, plain]).T[:, 1],
+                    "one for all": numpy.broadcast_to(plain[:1], 6),
+                }
+                if dtype.kind != "O":
+                    lies["at an odd address"] = numpy.frombuffer(b"x" + plain.tobytes(), dtype, offset=1)
+                for how, values in lies.items():
+                    wanted = {
+                        "M": lambda: [str(value).replace("T", " ") for value in values],
+                        "m": lambda: values.astype("i8").tolist(),
+                        "V": lambda: [value.tobytes() for value in values],
+                    }.get(dtype.kind, values.tolist)()
+                    with self.subTest(kind=kind, order=order, how=how):
+                        con.execute("DELETE FROM t")
+                        self.assertEqual(densite.insert(con, "t", {"a": values}), len(values))
+                        self.assertEqual([a for (a,) in self.rows(con, "SELECT a FROM t ORDER BY rowid")], wanted)
+
+    def test_tables_of_every_kind(self):
+        cases = [
+            ("CREATE TABLE t(a, b DEFAULT 'd', c DEFAULT (1 + 1))", {"a": [7]}, [(7, "d", 2)]),
+            ("CREATE TABLE t(a, b AS (a * 2), c AS (a + d) STORED, d)", [(7, 1)], [(7, 14, 8, 1)]),
+            ("CREATE TABLE t(a INTEGER PRIMARY KEY AUTOINCREMENT, b)", {"b": ["x", "y"]}, [(1, "x"), (2, "y")]),
+            ("CREATE TABLE t(a INTEGER PRIMARY KEY, b)", [(None, "x"), (9, "y"), (None, "z")], [(1, "x"), (9, "y"), (10, "z")]),
+            ("CREATE TABLE t(a TEXT PRIMARY KEY, b ANY) STRICT, WITHOUT ROWID", [("y", 1), ("x", b"2")], [("x", b"2"), ("y", 1)]),
+            ("CREATE TABLE t(a REAL, b BLOB) STRICT", [(1, b"x"), (decimal.Decimal("1.5"), b"")], [(1.0, b"x"), (1.5, b"")]),
+            ("CREATE VIRTUAL TABLE t USING fts5(a, b)", [("one", "two")], [("one", "two")]),
+            ("CREATE VIRTUAL TABLE t USING rtree(a, b, c)", [(2, 0.0, 1.0), (1, 3.0, 4.0)], [(1, 3.0, 4.0), (2, 0.0, 1.0)]),
+        ]
+        for table, data, wanted in cases:
+            with self.subTest(table):
+                con = self.memory(table)
+                self.assertEqual(densite.insert(con, "t", data), len(wanted))
+                self.assertEqual(sorted(self.rows(con), key=str), sorted(wanted, key=str))
+        con = self.memory("CREATE TABLE t(a, b AS (a * 2))", "CREATE VIEW v AS SELECT a FROM t")
+        for table, data, words in (("t", {"b": [1]}, "t has no column b; its columns are a"), ("v", [(1,)], "cannot modify v"), ("sqlite_schema", [(1,) * 5], "may not be modified")):
+            with self.subTest(words), self.assertRaisesRegex(sqlite3.OperationalError, words):
+                densite.insert(con, table, data)
+
+
 class Values(Files):
     def test_frames_of_pandas_as_they_come(self):
         pandas = self.library("pandas")
@@ -423,6 +476,8 @@ class BadInput(Files):
         self.refused("ProgrammingError", "row 1 has 'c', which the first row has not", [{"a": 1, "b": 1.0}, {"a": 2, "b": 1.0, "c": "x"}])
         self.refused("ProgrammingError", "the data has a column twice: a, A", {"a": [1], "A": [2]})
         self.refused("DataError", "column b has 1 rows, and those before it have 2", {"a": [1, 2], "b": [1.0]})
+        pandas = self.library("pandas")
+        self.refused("ProgrammingError", "the data has a column twice: a, a", pandas.DataFrame([[1, 2]], columns=["a", "a"]))
 
     def test_an_integer_beyond_64_bits(self):
         self.refused("DataError", f"column a, row 1: {2**63} does not fit", [(1, 0.5, None), (2**63, 0.5, None)])
@@ -448,8 +503,23 @@ class BadInput(Files):
         con = self.memory(self.TABLE, "INSERT INTO t VALUES (7, 0.5, 'old')")
         self.refused("IntegrityError", "row 2: UNIQUE constraint failed: t.a; a is 7", {"a": [9, 8, 7, 6], "b": [0.5] * 4}, con=con)
         table = "CREATE TABLE t(a, b CHECK (b < 10))"
-        self.refused("IntegrityError", "row 1: CHECK constraint failed: b < 10", [(1, 2), (3, 40)], table)
+        self.refused("IntegrityError", "row 1: CHECK constraint failed: b < 10; a is 3, b is 40$", [(1, 2), (3, 40)], table)
         self.refused("IntegrityError", "row 1: datatype mismatch", [(1,), ("x",)], "CREATE TABLE t(a INTEGER PRIMARY KEY)")
+        # Where SQLite names no column, the row is shown.
+        con = self.memory("CREATE TABLE t(a, b CONSTRAINT small CHECK (b < 10))", "CREATE UNIQUE INDEX i ON t(lower(a))")
+        self.refused("IntegrityError", "row 1: CHECK constraint failed: small; a is \"y\", b is 40$", [("x", 2), ("y", 40)], con=con)
+        self.refused("IntegrityError", "row 1: UNIQUE constraint failed: index 'i'; b is 3, a is \"X\"$", {"b": [2, 3], "a": ["x", "X"]}, con=con)
+        wide = f"CREATE TABLE t({', '.join(f'c{n}' for n in range(12))}, CHECK (c11 < 3))"
+        self.refused("IntegrityError", "row 0: CHECK constraint failed: c11 < 3; c0 is 9, .*, c9 is 9, ...$", [(9,) * 12], wide)
+        # One that was not given has no value.
+        self.refused("IntegrityError", "row 0: NOT NULL constraint failed: t.b; b is not given$", {"a": [1]})
+
+    def test_a_value_longer_than_the_connection_allows(self):
+        con = self.memory("CREATE TABLE t(a, b)")
+        if not hasattr(con, "setlimit"):
+            self.skipTest("setlimit came with Python 3.11")
+        con.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, 1000)
+        self.refused("DataError", "row 1: string or blob too big; a is 1, b is a blob of 2000 bytes$", [(0, b""), (1, bytes(2000))], con=con)
 
     def test_a_foreign_key_names_row_column_and_value(self):
         def tables(child, *more):
@@ -500,21 +570,62 @@ class BadInput(Files):
         con.execute("PRAGMA foreign_keys = 0")
         self.assertEqual(densite.insert(con, "t", rows(0)), last)
 
-    def test_names_and_factories_of_every_kind(self):
-        for factory in (bytes, bytearray):
-            con = self.memory("PRAGMA foreign_keys = ON", "CREATE TABLE p(id INTEGER PRIMARY KEY)", "CREATE TABLE t(a REFERENCES p, b UNIQUE)")
-            con.text_factory = factory
-            with self.assertRaisesRegex(sqlite3.IntegrityError, "row 0: FOREIGN KEY constraint failed; a is 7, which p has not as id"):
-                densite.insert(con, "t", [(7, 1)])
-            with self.assertRaisesRegex(sqlite3.IntegrityError, "row 1: UNIQUE constraint failed: t.b; b is 1"):
-                densite.insert(con, "t", {"B": [1, 1]})
-            self.assertEqual(self.rows(con), [])
+    def test_factories_cursors_and_converters_of_the_caller_s_see_nothing_of_ours(self):
+        def broken(value):
+            raise LookupError("a factory of the caller's")
+
+        class Cursor(sqlite3.Cursor):
+            execute = fetchall = broken
+
+        class Connection(sqlite3.Connection):
+            def cursor(self, *arguments):
+                return super().cursor(Cursor)
+
+        self.addCleanup(sqlite3.converters.pop, "OWN")
+        sqlite3.register_converter("own", broken)
+        for factory in (bytes, bytearray, memoryview, len, str.swapcase, lambda text: text.decode()[::-1], broken):
+            for encoding in ("UTF-8", "UTF-16le", "UTF-16be"):
+                con = densite.connect(":memory:", factory=Connection, detect_types=sqlite3.PARSE_DECLTYPES)
+                self.addCleanup(con.close)
+                run = sqlite3.Connection.cursor(con).execute
+                run(f"PRAGMA encoding = '{encoding}'")
+                run("PRAGMA foreign_keys = ON")
+                run('CREATE TABLE "Pä"(id own PRIMARY KEY)')
+                # Names that are each other's, turned around.
+                run('CREATE TABLE t(ab own REFERENCES "Pä", ba UNIQUE, "日" DEFAULT 5)')
+                con.commit()
+                con.text_factory, con.row_factory = factory, broken
+                with self.assertRaisesRegex(sqlite3.IntegrityError, "row 0: FOREIGN KEY constraint failed; ab is 7, which Pä has not as id"):
+                    densite.insert(con, "t", [(7, 1, 0)])
+                with self.assertRaisesRegex(sqlite3.IntegrityError, "row 1: UNIQUE constraint failed: t.ba; ba is 1"):
+                    densite.insert(con, "t", {"BA": [1, 1]})
+                with self.assertRaisesRegex(sqlite3.OperationalError, "no column x; its columns are ab, ba, 日"):
+                    densite.insert(con, "t", {"x": [1]})
+                with self.assertRaisesRegex(sqlite3.OperationalError, "there is one in the schema temp"):
+                    run("CREATE TEMP TABLE tt(a)")
+                    densite.insert(con, "tt", [(1,)])
+                self.assertEqual(densite.insert(con, "t", [(None, 2, 3)]), 1)
+                with self.assertRaisesRegex(sqlite3.ProgrammingError, "parameter 1 is of type object"):
+                    densite.query(con, "SELECT ?", (object(),))
+                with densite.query(con, "SELECT k.a + ? AS a, ba FROM keys k JOIN t ON ba = k.a", (1,), keys={"a": [2]}) as result:
+                    self.assertEqual(result.fetchall(), [(3, 2)])
+                con.text_factory = con.row_factory = None
+                self.assertEqual(run('SELECT ab, ba, "日" FROM t').fetchall(), [(None, 2, 3)])
+
+    def test_names_of_every_kind(self):
         # Only A to Z are the same as a to z: É and é are two columns, and the sign of kelvin (whose small letter is k) is none of these.
         con = self.memory("CREATE TABLE t(É, é, k)")
         densite.insert(con, "t", {"É": [1], "é": [2], "K": [3]})
         self.assertEqual(self.rows(con), [(1, 2, 3)])
         with self.assertRaisesRegex(sqlite3.OperationalError, "table t has no column \u212a"):
             densite.insert(con, "t", {"\u212a": [1]})
+        for name, words in ((None, "table is None; it is a name"), (b"t", "table is b't'; it is a name")):
+            with self.assertRaisesRegex(sqlite3.ProgrammingError, words):
+                densite.insert(con, name, [(1, 2, 3)])
+        with self.assertRaisesRegex(sqlite3.ProgrammingError, "schema is None; it is a name"):
+            densite.insert(con, "t", [(1, 2, 3)], schema=None)
+        with self.assertRaisesRegex(sqlite3.ProgrammingError, "on_conflict is None; use one of abort"):
+            densite.insert(con, "t", [(1, 2, 3)], None)
 
     def test_a_trigger_that_refuses(self):
         con = self.memory(self.TABLE, "CREATE TRIGGER g BEFORE INSERT ON t WHEN new.b > 9 BEGIN SELECT RAISE(ABORT, 'too much'); END")
@@ -662,10 +773,39 @@ class Conflicts(Files):
         wanted = result(table, lambda con: con.executemany("INSERT OR REPLACE INTO t VALUES (?, ?)", rows))
         self.assertEqual(result(table, lambda con: densite.insert(con, "t", rows, "replace")), wanted)
 
+    def test_a_row_without_its_number_gets_the_next_one_as_in_sqlite(self):
+        seed = random.randrange(1 << 30)
+        choose = random.Random(seed)
+        nothing = (None, float("nan"))
+        for number in range(60):
+            table = f"CREATE TABLE t(a INTEGER PRIMARY KEY {choose.choice(('', 'AUTOINCREMENT'))}, b)"
+            how = choose.choice(("abort", "ignore", "replace"))
+            rows = [(choose.choice((*nothing, choose.randrange(1, 12))), n) for n in range(choose.randrange(1, 8))]
+            found = []
+            for insert in (lambda con: densite.insert(con, "t", rows, how), lambda con: con.executemany(f"INSERT OR {how} INTO t VALUES (?, ?)", rows)):
+                con = self.memory(table)
+                try:
+                    insert(con)
+                    con.commit()
+                except sqlite3.IntegrityError:
+                    con.rollback()
+                found.append(self.rows(con))
+            self.assertEqual(*found, f"{table} {how} {rows}, seed {seed}")
+
     def test_a_row_that_is_replaced_takes_those_with_it_that_sqlite_says(self):
         con = self.memory("PRAGMA foreign_keys = ON", "CREATE TABLE t(id INTEGER PRIMARY KEY, up REFERENCES t ON DELETE CASCADE)", "INSERT INTO t VALUES (1, NULL)")
         densite.insert(con, "t", [(2, 1), (1, None)], "replace")
         self.assertEqual(self.rows(con), [(1, None)])
+        # Also by way of another table.
+        con = self.memory(
+            "PRAGMA foreign_keys = ON",
+            "CREATE TABLE p(id INTEGER PRIMARY KEY, of REFERENCES t ON DELETE CASCADE)",
+            "CREATE TABLE t(id INTEGER PRIMARY KEY, up REFERENCES p ON DELETE CASCADE)",
+            "INSERT INTO t VALUES (1, NULL)",
+            "INSERT INTO p VALUES (5, 1)",
+        )
+        densite.insert(con, "t", [(2, 5), (1, None)], "replace")
+        self.assertEqual((self.rows(con), self.rows(con, "SELECT * FROM p")), ([(1, None)], []))
 
     def test_rows_go_in_sorted(self):
         con = self.memory("CREATE TABLE t(a TEXT COLLATE NOCASE, b, PRIMARY KEY (a, b DESC))")
@@ -725,6 +865,25 @@ class Transactions(Files):
             other = densite.connect(path)
             self.assertEqual(self.rows(other), [(1,), (2,)])
             other.close()
+            con.close()
+
+    def test_with_the_autocommit_attribute(self):
+        if sys.version_info < (3, 12):
+            # Without it the isolation level tells when a transaction begins.
+            return
+        for mode, open_then, stays in ((True, False, [(1,), (2,)]), (False, True, [])):
+            path = self.dir / f"{mode}.db"
+            con = densite.connect(path, autocommit=mode)
+            con.execute("CREATE TABLE t(a PRIMARY KEY)")
+            if not mode:
+                con.commit()
+            self.assertEqual(densite.insert(con, "t", [(1,), (2,)]), 2)
+            self.assertEqual(con.in_transaction, open_then)
+            with self.assertRaises(sqlite3.IntegrityError):
+                densite.insert(con, "t", [(3,), (1,)])
+            self.assertEqual((self.rows(con), con.in_transaction), ([(1,), (2,)], open_then))
+            con.rollback()
+            self.assertEqual(self.rows(con), stays)
             con.close()
 
     def test_a_locked_database(self):

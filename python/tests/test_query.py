@@ -52,6 +52,57 @@ class Query(Files):
         del rows
         con.execute("DROP TABLE t")  # nobody reads it any more
 
+    def test_keys_twice_and_without_a_value(self):
+        con = self.filled()
+        keys = {"a": [3, None, 1, 3, None, 1.0, "1"], "b": [7, 1, None, 7, None, 2, "2"]}
+        outer = "SELECT k.a, k.b, t.val FROM keys k LEFT JOIN t USING (a, b)"
+        # In the order of the keys, NULL first; a key that is there twice comes twice; numbers and their texts are what they are in any comparison.
+        wanted = [(None, None, None), (None, 1, None), (1, None, None), (1, 2, 25.5), (3, 7, 76.75), (3, 7, 76.75), ("1", "2", 25.5)]
+        self.assertEqual(densite.query(con, outer, keys=keys).fetchall(), wanted)
+        self.assertEqual(densite.query(con, self.KEYED, keys=keys).fetchall(), [row for row in wanted if row[2] is not None])
+
+    def test_the_connection_writes_while_a_stream_is_read(self):
+        pa = self.library("pyarrow")
+        con = self.filled(150_000)
+        for end in (con.commit, con.rollback):
+            reader = pa.RecordBatchReader.from_stream(densite.query(con, "SELECT a FROM t WHERE a >= 0"))
+            rows = reader.read_next_batch().num_rows
+            con.execute("INSERT INTO t VALUES (-1, ?, 0)", (rows + len(str(end)),))
+            densite.insert(con, "t", [(-2, rows + len(str(end)), None)])
+            with self.assertRaisesRegex(sqlite3.OperationalError, "locked"):
+                con.execute("DROP TABLE t")
+            end()
+            self.assertEqual(rows + sum(batch.num_rows for batch in reader), 150_000)
+        self.assertEqual(self.rows(con, "SELECT count(*) FROM t WHERE a < 0"), [(2,)])
+        # Half-way given up, it keeps nothing.
+        reader = pa.RecordBatchReader.from_stream(densite.query(con, "SELECT a FROM t"))
+        reader.read_next_batch()
+        reader.close()
+        del reader
+        con.execute("DROP TABLE t")
+
+    def test_a_connection_that_is_closed_meanwhile(self):
+        self.library("numpy")
+        con = self.filled(2000)
+        begun, compiled, whole = densite.query(con, "SELECT a FROM t"), densite.query(con, "SELECT a FROM t"), densite.query(con, "SELECT a FROM t")
+        rows = iter(begun)
+        next(rows)
+        con.close()
+        for read in (lambda: list(rows), compiled.fetchall):
+            with self.assertRaisesRegex(sqlite3.ProgrammingError, "closed"):
+                read()
+        self.assertEqual(len(whole.to_numpy()["a"]), 2000)
+
+    def test_a_stream_that_has_failed_goes_on_to_fail(self):
+        pa = self.library("pyarrow")
+        con = self.filled(150_000)
+        reader = pa.RecordBatchReader.from_stream(densite.query(con, "SELECT abs(iif(a = 900, -9223372036854775807 - 1, a)) AS x FROM t"))
+        self.assertEqual(reader.read_next_batch().num_rows, 65_536)
+        for _ in range(2):
+            with self.assertRaisesRegex(OSError, "integer overflow"):
+                reader.read_next_batch()
+        con.execute("DROP TABLE t")
+
     def test_keys_go_through_the_index(self):
         con = self.filled()
         numpy = self.library("numpy")
@@ -242,6 +293,7 @@ class Query(Files):
             (self.KEYED, 5, sqlite3.ProgrammingError, "neither columns nor rows"),
             (self.KEYED, [], sqlite3.ProgrammingError, "keys has no columns; name them"),
             (self.KEYED, {}, sqlite3.ProgrammingError, "keys has no columns; name them"),
+            (self.KEYED, {"a": [1], "A": [1]}, sqlite3.ProgrammingError, "keys has a column twice: a, A"),
         ]
         for sql, keys, error, words in cases:
             with self.subTest(sql), self.assertRaisesRegex(error, words):

@@ -313,6 +313,12 @@ impl Chunk {
         }
     }
 
+    /// Whether a value is NULL, or NaN, which is stored as that.
+    pub(crate) fn has_null(&self) -> bool {
+        let all_there = self.valid.is_none() && self.is_numbers() == Some(Numbers::Integers);
+        !all_there && (0..self.rows).any(|row| matches!(self.get(row), ValueRef::Null))
+    }
+
     /// Whether the row is not NULL by the bits of the column.
     pub(crate) fn is_valid(&self, row: usize) -> bool {
         self.valid.as_ref().is_none_or(|valid| valid.get(row))

@@ -190,6 +190,15 @@ impl Set {
         chunks.fold(0, |types, chunk| types | chunk.types())
     }
 
+    /// Whether a value of a column is NULL, or NaN, which is stored as that; no where there is no such column.
+    pub fn has_null(&self, column: usize) -> bool {
+        let mut chunks = self
+            .batches
+            .iter()
+            .filter_map(|(_, columns)| columns.get(column));
+        chunks.any(Chunk::has_null)
+    }
+
     /// How many rows.
     pub fn rows(&self) -> usize {
         self.rows

@@ -80,12 +80,14 @@ fn civil(days: i64) -> (i64, i64, i64) {
     (era * 400 + year + over, month, day)
 }
 
-/// Writes a time since midnight.
+/// Writes a time since midnight. One before that, which is none, has a sign.
 pub(crate) fn time(out: &mut String, since: i64, unit: Unit) {
-    let (seconds, fraction) = (
-        since.div_euclid(unit.per_second()),
-        since.rem_euclid(unit.per_second()),
-    );
+    if since < 0 {
+        out.push('-');
+    }
+    let per_second = unit.per_second().unsigned_abs();
+    let since = since.unsigned_abs();
+    let (seconds, fraction) = (since / per_second, since % per_second);
     let _ = write!(
         out,
         "{:02}:{:02}:{:02}",
@@ -215,6 +217,17 @@ mod tests {
             at(i64::MIN, Unit::Nano, false),
             "1677-09-21 00:12:43.145224192"
         );
+    }
+
+    #[test]
+    fn times_by_unit() {
+        let at = |n, unit| written(|out| time(out, n, unit));
+        assert_eq!(at(3723, Unit::Seconds), "01:02:03");
+        assert_eq!(at(86_399_999_999, Unit::Micro), "23:59:59.999999");
+        // None of a day's: nothing of the number is lost.
+        assert_eq!(at(-5, Unit::Nano), "-00:00:00.000000005");
+        assert_eq!(at(90_000_000, Unit::Milli), "25:00:00");
+        assert_eq!(at(i64::MIN, Unit::Seconds), "-2562047788015215:30:08");
     }
 
     #[test]

@@ -209,7 +209,7 @@ pub unsafe extern "C" fn densite_columns_from_array(
 /// `densite_columns_sort`: sorts the rows, equal ones in their order; `was_sorted` (or null) learns whether they were already.
 ///
 /// # Safety
-/// `n` keys, and a place or null.
+/// `n` keys, or null, which is refused; and a place or null.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn densite_columns_sort(
     handle: i64,
@@ -218,6 +218,11 @@ pub unsafe extern "C" fn densite_columns_sort(
     was_sorted: *mut c_int,
 ) -> c_int {
     answer(|| {
+        let n = usize::try_from(n)
+            .map_err(|_| Failure::misuse(format!("there are {n} keys to sort by")))?;
+        if keys.is_null() && n > 0 {
+            return Err(Failure::misuse("keys is NULL"));
+        }
         let key = |i: usize| {
             // SAFETY: one of the caller's `n` keys.
             let key = unsafe { &*keys.add(i) };
@@ -230,7 +235,7 @@ pub unsafe extern "C" fn densite_columns_sort(
                 },
             }
         };
-        let keys: Vec<SortKey> = (0..usize::try_from(n).unwrap_or(0)).map(key).collect();
+        let keys: Vec<SortKey> = (0..n).map(key).collect();
         let was = sets::change(handle, |set| set.sort(&keys))?;
         if !was_sorted.is_null() {
             // SAFETY: a place.
@@ -257,12 +262,25 @@ pub extern "C" fn densite_columns_count(handle: i64) -> i64 {
 pub extern "C" fn densite_columns_types(handle: i64, column: i32) -> i64 {
     number(|| {
         let set = sets::get(handle)?;
-        let column = usize::try_from(column)
-            .ok()
-            .filter(|column| *column < set.names().len())
-            .ok_or_else(|| Failure::misuse(format!("there is no column {column}")))?;
-        Ok(i64::from(set.types(column)))
+        Ok(i64::from(set.types(place_of(&set, column)?)))
     })
+}
+
+/// `densite_columns_has_null`: 1 if a column has a NULL, 0 if it has none; -1 for a failure.
+#[unsafe(no_mangle)]
+pub extern "C" fn densite_columns_has_null(handle: i64, column: i32) -> i64 {
+    number(|| {
+        let set = sets::get(handle)?;
+        Ok(i64::from(set.has_null(place_of(&set, column)?)))
+    })
+}
+
+/// A column of a set by the caller's number.
+fn place_of(set: &Set, column: i32) -> Result<usize> {
+    usize::try_from(column)
+        .ok()
+        .filter(|column| *column < set.names().len())
+        .ok_or_else(|| Failure::misuse(format!("there is no column {column}")))
 }
 
 /// `densite_columns_name`: a column's name, for `densite_free`.
@@ -277,10 +295,8 @@ pub unsafe extern "C" fn densite_columns_name(
 ) -> c_int {
     answer(|| {
         let set = sets::get(handle)?;
-        let name = usize::try_from(column)
-            .ok()
-            .and_then(|i| set.names().get(i));
-        let name = name.ok_or_else(|| Failure::misuse(format!("there is no column {column}")))?;
+        let place = place_of(&set, column)?;
+        let name = set.names().get(place).map_or("", String::as_str);
         // SAFETY: a place.
         unsafe { give(out, name) };
         Ok(())

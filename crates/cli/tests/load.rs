@@ -394,3 +394,30 @@ fn rows_are_sorted_by_the_key_unless_a_trigger_may_look() {
         ["5000,5000,12497500"]
     );
 }
+
+#[test]
+fn rows_keep_their_order_where_it_says_which_number_or_which_row_stays() {
+    let dir = temp();
+    let db = at(&dir, "a.db");
+    let tables = "CREATE TABLE numbered(a INTEGER PRIMARY KEY, b);
+        CREATE TABLE last(a INTEGER PRIMARY KEY ON CONFLICT REPLACE, b UNIQUE ON CONFLICT REPLACE)";
+    densite(&["sql", &db, tables]).expect(0);
+    let load = |table: &str, lines: &str| {
+        let file = write(&dir, "in.jsonl", lines.to_owned());
+        densite(&["load", &db, table, &file]).expect(0);
+    };
+    // Sorted, the row without a number would come first and take the 1.
+    load(
+        "numbered",
+        "{\"a\": 5, \"b\": \"x\"}\n{\"a\": 1, \"b\": \"y\"}\n{\"b\": \"z\"}\n{\"a\": null, \"b\": \"w\"}\n",
+    );
+    assert_eq!(
+        rows(&db, "SELECT a, b FROM numbered"),
+        ["1,y", "5,x", "6,z", "7,w"]
+    );
+    load(
+        "last",
+        "{\"a\": 2, \"b\": \"x\"}\n{\"a\": 1, \"b\": \"x\"}\n",
+    );
+    assert_eq!(rows(&db, "SELECT a, b FROM last"), ["1,x"]);
+}

@@ -130,9 +130,15 @@ static void columns(void) {
   densite_sort_key keys[2] = { { 0, 0 }, { 1, DENSITE_DESCENDING } };
   int was_sorted = 1;
   CHECK(densite_columns_sort(set, keys, 2, &was_sorted) == DENSITE_OK && !was_sorted);
+  CHECK(densite_columns_sort(set, NULL, 2, NULL) == DENSITE_MISUSE && strstr(densite_errmsg(), "keys is NULL"));
+  CHECK(densite_columns_sort(set, keys, -1, NULL) == DENSITE_MISUSE);
+  densite_sort_key none = { 4, 0 };
+  CHECK(densite_columns_sort(set, &none, 1, NULL) == DENSITE_MISUSE);
   CHECK(densite_columns_rows(set) == 4 && densite_columns_count(set) == 4);
   CHECK(densite_columns_types(set, 0) == DENSITE_HAS_INTEGER && densite_columns_types(set, 2) == DENSITE_HAS_TEXT);
   CHECK(densite_columns_types(set, 3) == (DENSITE_HAS_INTEGER | DENSITE_HAS_FLOAT | DENSITE_HAS_TEXT) && densite_columns_types(set, 4) == -1);
+  CHECK(densite_columns_has_null(set, 0) == 0 && densite_columns_has_null(set, 1) == 0 && densite_columns_has_null(set, 2) == 1);
+  CHECK(densite_columns_has_null(set, 3) == 1 && densite_columns_has_null(set, 4) == -1);
   char *said = NULL;
   CHECK(densite_columns_name(set, 2, &said) == DENSITE_OK && strcmp(said, "word") == 0);
   densite_free(said);
@@ -175,6 +181,11 @@ static void columns(void) {
   CHECK(densite_columns_release(set) == DENSITE_OK);
   CHECK(densite_columns_release(set) == DENSITE_MISUSE);
   CHECK(sqlite3_exec(db, "SELECT * FROM k", NULL, NULL, NULL) == 1);
+  double nan[2] = { 1, 0 };
+  nan[1] /= nan[1];
+  set = densite_columns_new();
+  add(set, "x", DENSITE_FLOAT64, 2, nan, NULL, NULL, 0);
+  CHECK(densite_columns_has_null(set, 0) == 1 && densite_columns_release(set) == DENSITE_OK);
   /* Values that cannot be stored are named. */
   uint64_t large[2] = { 1, UINT64_MAX };
   densite_column column = { sizeof column, DENSITE_UINT64, 2, large, 0, NULL, NULL, 0 };
@@ -182,6 +193,42 @@ static void columns(void) {
   CHECK(densite_columns_add(set, "u", &column) == DENSITE_ERROR && strcmp(densite_errkind(), "value") == 0);
   CHECK(strstr(densite_errmsg(), "column u, row 1: 18446744073709551615"));
   CHECK(densite_columns_release(set) == DENSITE_OK);
+}
+
+/* What the header does not allow is refused, and nothing is read through a pointer that is none. */
+static void misuse(void) {
+  int64_t one[1] = { 1 };
+  int64_t set = densite_columns_new();
+  densite_column column = { sizeof column, DENSITE_INT64, 1, one, 0, NULL, NULL, 0 };
+  CHECK(densite_columns_add(set, NULL, &column) == DENSITE_MISUSE && strstr(densite_errmsg(), "name is NULL"));
+  CHECK(densite_columns_add(set, "\xff", &column) == DENSITE_MISUSE && strstr(densite_errmsg(), "not UTF-8"));
+  CHECK(densite_columns_add(set, "a", NULL) == DENSITE_MISUSE);
+  CHECK(densite_columns_add(set + 1, "a", &column) == DENSITE_MISUSE);
+  densite_column bad = column;
+  bad.size = 8;
+  CHECK(densite_columns_add(set, "a", &bad) == DENSITE_MISUSE);
+  bad = column; bad.rows = -1;
+  CHECK(densite_columns_add(set, "a", &bad) == DENSITE_MISUSE);
+  bad = column; bad.values = NULL;
+  CHECK(densite_columns_add(set, "a", &bad) == DENSITE_MISUSE);
+  bad = column; bad.type = 99;
+  CHECK(densite_columns_add(set, "a", &bad) == DENSITE_MISUSE);
+  for (int type = DENSITE_TEXT; type <= DENSITE_ANY; type++) { /* neither offsets nor validity */
+    bad = column; bad.type = type;
+    CHECK(densite_columns_add(set, "a", &bad) == DENSITE_ERROR && strcmp(densite_errkind(), "value") == 0);
+  }
+  int64_t backwards[2] = { 3, 1 };
+  bad = column; bad.type = DENSITE_TEXT; bad.values = "abc"; bad.offsets = backwards; bad.values_bytes = 3;
+  CHECK(densite_columns_add(set, "a", &bad) == DENSITE_ERROR);
+  CHECK(densite_columns_count(set) == 0 && densite_columns_rows(set) == 0);
+  CHECK(densite_columns_read(set, 1) == -1 && densite_columns_read(-7, 1) == -1);
+  CHECK(densite_columns_name(set, 0, NULL) == DENSITE_MISUSE && densite_columns_name(set, -1, NULL) == DENSITE_MISUSE);
+  CHECK(densite_columns_last_value(set, -1, NULL) == DENSITE_OK && densite_columns_last_row(set) == 0);
+  CHECK(densite_columns_sort(set, NULL, 0, NULL) == DENSITE_OK);
+  CHECK(densite_columns_release(set) == DENSITE_OK && densite_columns_rows(set) == -1);
+  CHECK(densite_columns_from_stream(NULL) == -1 && densite_columns_from_array(NULL, NULL) == -1);
+  CHECK(densite_query_stream(0, NULL) == DENSITE_MISUSE && densite_query_release(-1) == DENSITE_MISUSE && densite_query_keep(-1, -1) == DENSITE_MISUSE);
+  densite_free(NULL);
 }
 
 static void query(void) {
@@ -203,6 +250,19 @@ static void query(void) {
   CHECK(stream.get_next(&stream, &array) == 0 && array.release == NULL);
   stream.release(&stream);
   CHECK(stream.release == NULL);
+  /* A stream that has failed goes on to fail; an end would look as if that were all. */
+  run("CREATE TABLE bad AS WITH n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 100000) SELECT i FROM n");
+  q = densite_query_new();
+  CHECK(number("SELECT densite_query(?, 'SELECT abs(iif(i = 90000, -9223372036854775807 - 1, i)) AS x FROM bad', 0) IS NULL", q) == 1);
+  CHECK(densite_query_stream(q, &stream) == DENSITE_OK && densite_query_release(q) == DENSITE_OK);
+  CHECK(stream.get_next(&stream, &array) == 0 && array.length == 65536);
+  array.release(&array);
+  for (int again = 0; again < 3; again++) {
+    CHECK(stream.get_next(&stream, &array) != 0 && strcmp(stream.get_last_error(&stream), densite_errmsg()) == 0);
+    CHECK(strstr(densite_errmsg(), "integer overflow") && densite_sqlite_errcode() == 1);
+  }
+  stream.release(&stream);
+  run("DROP TABLE bad"); /* nothing reads it any more */
 }
 
 /* A producer that counts: everything that it handed out must be released once, whatever becomes of it. */
@@ -348,6 +408,7 @@ int main(int argc, char **argv) {
   db = first;
   files(argv[1], argv[2]);
   columns();
+  misuse();
   query();
   producers();
   CHECK(sqlite3_close(db) == 0);

@@ -192,6 +192,8 @@ pub type OnFailure = fn(&Error);
 
 struct State {
     query: Query,
+    /// A stream that has failed goes on to fail: an end would look as if that were all.
+    failed: Option<Error>,
     last_error: CString,
     on_failure: OnFailure,
 }
@@ -199,21 +201,19 @@ struct State {
 impl State {
     /// Runs a method's body; its failure is kept for `get_last_error`.
     fn answer(&mut self, body: impl FnOnce(&mut Query) -> Result<()>) -> c_int {
-        let query = &mut self.query;
-        // After a panic the query is only asked again, and whatever it answers is checked.
-        let done = catch_unwind(AssertUnwindSafe(|| body(query))).unwrap_or_else(|payload| {
-            std::mem::forget(payload);
-            Err(Error::Source("densite: internal error".into()))
-        });
-        match done {
-            Ok(()) => 0,
-            Err(error) => {
-                (self.on_failure)(&error);
-                self.last_error =
-                    CString::new(error.to_string().replace('\0', "")).unwrap_or_default();
-                EIO
-            }
+        if self.failed.is_none() {
+            let query = &mut self.query;
+            // After a panic the query is not asked again.
+            let done = catch_unwind(AssertUnwindSafe(|| body(query))).unwrap_or_else(|payload| {
+                std::mem::forget(payload);
+                Err(Error::Source("densite: internal error".into()))
+            });
+            self.failed = done.err();
         }
+        let Some(error) = &self.failed else { return 0 };
+        (self.on_failure)(error);
+        self.last_error = CString::new(error.to_string().replace('\0', "")).unwrap_or_default();
+        EIO
     }
 }
 
@@ -221,6 +221,7 @@ impl State {
 pub fn stream_of(query: Query, on_failure: OnFailure) -> ArrowArrayStream {
     let state = State {
         query,
+        failed: None,
         last_error: CString::default(),
         on_failure,
     };

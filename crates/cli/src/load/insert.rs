@@ -234,7 +234,9 @@ impl Load<'_> {
             let part = |i: &usize| Part::of(row.values.get(*i).and_then(Option::as_ref));
             key.iter().map(part).collect()
         };
-        if !rows.is_sorted_by_key(key_of) {
+        // Nor one that a row does not have: of an INTEGER PRIMARY KEY the next number, which depends on the rows before it.
+        let is_made = |row: &Row| key_of(row).contains(&Part::Null);
+        if !rows.is_sorted_by_key(key_of) && !rows.iter().any(is_made) {
             rows.sort_by_cached_key(key_of);
             self.loaded.sorted = true;
         }

@@ -23,6 +23,8 @@ impl Part {
         let integer = |n: i64| Part::Number(ordered(n as f64), n);
         match value {
             None | Some(Value::Null) => Part::Null,
+            // SQLite stores NaN as NULL.
+            Some(Value::Real(x)) if x.is_nan() => Part::Null,
             Some(Value::Integer(n)) => integer(*n),
             Some(Value::Real(x)) => Part::Number(ordered(*x), 0),
             Some(Value::Text(text)) => match (text.parse::<i64>(), text.parse::<f64>()) {
@@ -57,5 +59,6 @@ mod tests {
         ];
         let parts: Vec<Part> = values.iter().map(|v| Part::of(Some(v))).collect();
         assert!(parts.is_sorted_by(|a, b| a < b), "{parts:?}");
+        assert_eq!(Part::of(Some(&Value::Real(f64::NAN))), Part::Null);
     }
 }

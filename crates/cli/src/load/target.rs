@@ -51,8 +51,9 @@ pub(crate) fn look(
         .map(|(name, pk, _)| (*pk, name.clone()))
         .collect();
     key.sort();
-    let triggers: i64 = db.query_row(
-        "SELECT count(*) FROM main.sqlite_schema WHERE type = 'trigger' AND tbl_name = ?1 COLLATE NOCASE",
+    // A trigger looks at each row; and where the table's own ON CONFLICT drops rows, order says which.
+    let order_matters: bool = db.query_row(
+        "SELECT count(*) > 0 FROM main.sqlite_schema WHERE tbl_name = ?1 COLLATE NOCASE AND (type = 'trigger' OR type = 'table' AND sql LIKE '%conflict%')",
         [table],
         |row| row.get(0),
     )?;
@@ -63,7 +64,7 @@ pub(crate) fn look(
             .map(|(name, ..)| name)
             .collect(),
         key: key.into_iter().map(|(_, name)| name).collect(),
-        may_sort: triggers == 0,
+        may_sort: !order_matters,
     })))
 }
 
