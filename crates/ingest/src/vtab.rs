@@ -3,13 +3,14 @@
 mod arguments;
 mod turn;
 
-use crate::affinity::{Cell, to_log};
+use crate::affinity::{Affinity, Cell, to_log};
 use crate::error::refused;
 use crate::home::Home;
 use crate::policy::OnConflict;
+use crate::position::OWN_TABLES;
 use crate::read::{Cursor, Reading};
 use crate::session::Session;
-use crate::target::{Target, quoted};
+use crate::target::{Column, Target, quoted};
 use arguments::Arguments;
 use densite_log::{Op, Table};
 use densite_sqlite::{
@@ -31,6 +32,8 @@ pub(crate) struct Ingest {
     updates: Option<Arc<Table>>,
     deletes: Option<Arc<Table>>,
     fail_when_full: bool,
+    /// The connection may not write to the database.
+    reads_only: bool,
     reading: Arc<Reading>,
 }
 
@@ -47,6 +50,24 @@ fn log_table(home: &Home, target: &Target, keys_only: bool, note: Vec<u8>) -> Re
     Table::new(target.name.clone(), names, keys, note).map_err(|e| home.failed(e))
 }
 
+/// The column's type, where a virtual table may have the same words and they mean the same: STRICT tables know ANY, and HIDDEN is no type here.
+fn declared(column: &Column) -> &str {
+    let words = &column.declared;
+    let is_plain = |c: char| c.is_alphanumeric() || matches!(c, ' ' | '_' | ',');
+    let (name, size) = words.split_once('(').unwrap_or((words, ")"));
+    let size = size.strip_suffix(')');
+    let is_known = name.chars().all(is_plain)
+        && size.is_some_and(|s| {
+            s.chars()
+                .all(|c| is_plain(c) || matches!(c, '+' | '-' | '.'))
+        })
+        && !words.to_ascii_uppercase().contains("HIDDEN");
+    match is_known && Affinity::of(words, false) == column.affinity {
+        true => words,
+        false => column.affinity.name(),
+    }
+}
+
 fn declaration(target: &Target) -> String {
     let columns: Vec<String> = target
         .columns
@@ -55,7 +76,7 @@ fn declaration(target: &Target) -> String {
             format!(
                 "{} {} COLLATE {}",
                 quoted(&c.name),
-                c.declared,
+                declared(c),
                 quoted(&c.collation)
             )
         })
@@ -77,6 +98,19 @@ fn read_schema(connection: &Connection) -> Result<()> {
         )),
         false => Ok(()),
     }
+}
+
+/// Tables that are not the application's: what they hold belongs to other pages of the database, or to the worker.
+fn refuse_foreign(table: &str) -> Result<()> {
+    let name = table.to_ascii_lowercase();
+    let owner = match name.as_str() {
+        _ if name.starts_with("sqlite_") => "SQLite",
+        name if OWN_TABLES.contains(&name) => "Densite",
+        _ => return Ok(()),
+    };
+    Err(refused(format!(
+        "{name} is {owner}'s own; ingest needs a table of the application"
+    )))
 }
 
 impl Ingest {
@@ -176,7 +210,8 @@ impl VirtualTable for Ingest {
         read_schema(connection)?;
         let target = Target::read(connection, &arguments.table)?;
         let target =
-            target.ok_or_else(|| refused(format!("there is no table {}", arguments.table)))?;
+            target.ok_or_else(|| refused(format!("there is no table {} in the main database; densite_ingest takes the name of one of its tables, without the schema", arguments.table)))?;
+        refuse_foreign(&target.name)?;
         let has_key = target.key.is_some();
         if !has_key && arguments.on_conflict != OnConflict::Abort {
             return Err(refused(format!(
@@ -224,6 +259,7 @@ impl VirtualTable for Ingest {
             updates,
             deletes,
             fail_when_full: arguments.fail_when_full,
+            reads_only: connection.is_readonly(c"main") == Some(true),
             reading,
         };
         Ok((table, declaration))
@@ -239,6 +275,15 @@ impl VirtualTable for Ingest {
     }
 
     fn update(&self, connection: &Connection, change: &Change<'_>) -> Result<i64> {
+        if self.reads_only {
+            return Err(Error::new(
+                Code::READONLY,
+                format!(
+                    "{}: the database is open for reading only, so nothing is written to its log",
+                    self.home.place().path
+                ),
+            ));
+        }
         match *change {
             Change::Insert {
                 row_id,
