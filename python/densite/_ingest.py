@@ -13,7 +13,7 @@ from ._insert import _described, _insert_part, cursor_of, module_of, quoted
 
 #: How long one statement waits: Ctrl-C is seen between two.
 _SLICE_SECONDS = 0.25
-_CONFLICT = re.compile(r"abort|ignore|replace|update\s*\([^']*\)", re.IGNORECASE)
+_CONFLICT = re.compile(r"abort|ignore|replace|update\s*\(.*\)", re.IGNORECASE | re.DOTALL)
 
 
 class Reject(NamedTuple):
@@ -50,7 +50,8 @@ class Ingest:
         with coded(self._module):
             self._cursor = cursor_of(con, self._module)
             alone(con, self._module, "a table is opened for ingest")
-            self._make(name is None, f"USING densite_ingest({quoted(table)}, on_conflict='{on_conflict.strip()}', on_full={on_full})")
+            policy = on_conflict.strip().replace("'", "''")
+            self._make(name is None, f"USING densite_ingest({quoted(table)}, on_conflict='{policy}', on_full={on_full})")
             self._target = _described(self._cursor, "temp", self.name, self._module)
 
     def _make(self, is_own_name: bool, using: str) -> None:
