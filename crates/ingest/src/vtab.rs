@@ -50,18 +50,36 @@ fn log_table(home: &Home, target: &Target, keys_only: bool, note: Vec<u8>) -> Re
     Table::new(target.name.clone(), names, keys, note).map_err(|e| home.failed(e))
 }
 
-/// The column's type, where a virtual table may have the same words and they mean the same: STRICT tables know ANY, and HIDDEN is no type here.
+/// The column's type, where a virtual table may have the same words and they mean the same: STRICT tables know ANY, HIDDEN is no type here, and what was in quotes may be anything.
 fn declared(column: &Column) -> &str {
-    let words = &column.declared;
-    let is_plain = |c: char| c.is_alphanumeric() || matches!(c, ' ' | '_' | ',');
-    let (name, size) = words.split_once('(').unwrap_or((words, ")"));
+    const MEANT: [&str; 12] = [
+        "HIDDEN",
+        "CONSTRAINT",
+        "NULL",
+        "NOT",
+        "PRIMARY",
+        "UNIQUE",
+        "CHECK",
+        "DEFAULT",
+        "COLLATE",
+        "REFERENCES",
+        "GENERATED",
+        "AS",
+    ];
+    let is_word = |word: &str| {
+        !word.starts_with(|c: char| c.is_ascii_digit())
+            && word.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+            && !MEANT.iter().any(|m| word.eq_ignore_ascii_case(m))
+    };
+    let words = column.declared.as_str();
+    let (name, size) = words.split_once('(').unwrap_or((words, "0)"));
+    let is_number = |n: &str| {
+        let n = n.trim();
+        !n.is_empty() && n.chars().all(|c| c.is_ascii_digit())
+    };
     let size = size.strip_suffix(')');
-    let is_known = name.chars().all(is_plain)
-        && size.is_some_and(|s| {
-            s.chars()
-                .all(|c| is_plain(c) || matches!(c, '+' | '-' | '.'))
-        })
-        && !words.to_ascii_uppercase().contains("HIDDEN");
+    let is_known = name.split_whitespace().all(is_word)
+        && size.is_some_and(|s| s.split(',').count() <= 2 && s.split(',').all(is_number));
     match is_known && Affinity::of(words, false) == column.affinity {
         true => words,
         false => column.affinity.name(),

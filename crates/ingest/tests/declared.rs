@@ -102,6 +102,10 @@ fn types_of_any_words() {
         "\"my type;x\"",
         "\"x)y\"",
         "[a \"b]",
+        "[a (b)]",
+        "\"PRIMARY KEY\"",
+        "\"INT NOT NULL\"",
+        "\"9\"",
         "VARCHAR(10, 2)",
         "'--'",
     ] {
