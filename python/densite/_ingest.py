@@ -14,7 +14,7 @@ from ._log import alone, coded, failure, with_log
 
 #: How long one statement waits: Ctrl-C is seen between two.
 _SLICE_SECONDS = 0.25
-_CONFLICT = re.compile(r"abort|ignore|replace|update\s*\([^']*\)", re.IGNORECASE)
+_CONFLICT = re.compile(r"abort|ignore|replace|update\s*\(.*\)", re.IGNORECASE | re.DOTALL)
 
 
 class Reject(NamedTuple):
@@ -51,7 +51,8 @@ class Ingest:
         with coded(self._module):
             self._cursor = cursor_of(con, self._module)
             alone(con, self._module, "a table is opened for ingest")
-            self._make(name is None, f"USING densite_ingest({quoted(table)}, on_conflict='{on_conflict.strip()}', on_full={on_full})")
+            policy = on_conflict.strip().replace("'", "''")
+            self._make(name is None, f"USING densite_ingest({quoted(table)}, on_conflict='{policy}', on_full={on_full})")
             self._target = _described(self._cursor, "temp", self.name, self._module)
 
     def _make(self, is_own_name: bool, using: str) -> None:

@@ -168,6 +168,7 @@ class Append(Ingest):
             ("replace", ["c", "d"], 0),
             ("update(x)", ["c", "b"], 0),
             ("Update (\"x\", y)", ["c", "d"], 0),
+            ("update([x], 'y')", ["c", "d"], 0),
         ]:
             con = self.opened("CREATE TABLE t(k INTEGER PRIMARY KEY, x, y)", name=f"{len(how)}.db")
             with densite.ingest(con, "t", on_conflict=how) as log:

@@ -90,6 +90,27 @@ fn the_shell_loads_it_and_works_with_it() {
     assert_eq!(said(&output.expect("it ran before")), "11\n");
 }
 
+/// What the guide of ingest tells a newcomer to type works in the shell, which begins without a busy_timeout, on both forms.
+#[test]
+fn the_shell_follows_the_guide_of_ingest() {
+    let guide = std::fs::read_to_string("../docs/guides/ingest.md").expect("the guide");
+    let blocks = guide.split("```sql\n").skip(1);
+    let statements: String = blocks.filter_map(|b| b.split("```").next()).collect();
+    let dir = folder();
+    let load = format!(".load {}", library().display());
+    for form in ["", "?vfs=densite"] {
+        let name = format!("app{}.db", form.len());
+        let path = dir.path().join(name).display().to_string();
+        let open = format!(".open file:{path}{form}");
+        let Some(output) = shell(&[":memory:", &load, &open, &statements]) else {
+            return;
+        };
+        let said = said(&output);
+        assert!(said.starts_with("wal\n5000\n2\n2\n2\n"), "{form}: {said}");
+        assert!(said.contains("|vote|insert|"), "{form}: {said}");
+    }
+}
+
 /// Without the extension the shell refuses the file, and says so.
 #[test]
 fn the_shell_alone_refuses_a_densite_file() {

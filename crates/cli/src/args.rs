@@ -209,7 +209,7 @@ pub(crate) struct LoadArgs {
     pub(crate) db: String,
     /// The table; made with the file's columns if there is none
     pub(crate) table: String,
-    /// The file
+    /// The file; - is stdin
     pub(crate) file: PathBuf,
     /// What the file is [default: by the end of its name]
     #[arg(long, value_enum)]

@@ -169,6 +169,14 @@ fn bad_csv_is_named_and_loads_nothing() {
             ],
         ),
         (b"", &["is empty"]),
+        (b"\xef\xbb\xbf", &["is empty"]),
+        // A file that ends in the middle, of a line and of a text in quotes.
+        (b"id,name\n1,a\n2", &["line 3", "has 1 fields"]),
+        (
+            b"id,name\n1,a\n2,\"b\n3,c\n4,d\n",
+            &["line 3", "in quotes that the file does not end"],
+        ),
+        (b"id,\"name\n1,a\n", &["line 1", "does not end"]),
     ] {
         let file = write(&dir, "in.csv", text);
         refused(densite(&["load", &db, "t", &file]), &db, words);
@@ -245,6 +253,11 @@ fn json_lines() {
         (
             "{\"id\":1,\"name\":\"a\"}\n{\"id\":2,\"name\":}\n",
             &["in.jsonl, line 2", "is not JSON"][..],
+        ),
+        // As a float it would be another number.
+        (
+            "{\"id\":1,\"name\":\"9999999999999999999\"}\n{\"id\":2,\"name\":[1,9223372036854775808]}\n",
+            &["line 2", "value 9223372036854775808", "larger integer"],
         ),
         (
             "{\"id\":1,\"name\":\"a\"}\n[1]\n",

@@ -30,6 +30,15 @@ fn directory(db: &Path) -> Result<PathBuf> {
     Ok(path.into())
 }
 
+/// That a log is not there although the database names one.
+fn lost(api: Api, db: &Path) -> Option<Error> {
+    let open = Through::Densite.connect(api, db, Access::Read, 0).ok()?;
+    open.query_i64("SELECT 1 FROM main.densite_applied")
+        .ok()??;
+    let dir = directory(db).ok()?;
+    Some(Error::from_log(&dir, &densite_log::Error::Missing))
+}
+
 impl Beside {
     /// `None` if there is no log beside the database.
     ///
@@ -53,10 +62,12 @@ impl Beside {
     /// Where there must be one.
     ///
     /// # Errors
-    /// [`Error::NoLog`] besides those of [`Beside::find`].
-    pub fn expect(db: &Path) -> Result<Beside> {
-        Beside::find(db)?.ok_or_else(|| Error::NoLog {
-            path: db.to_path_buf(),
+    /// [`Error::NoLog`] besides those of [`Beside::find`]; [`Error::Log`] where the database names one.
+    pub fn expect(api: Api, db: &Path) -> Result<Beside> {
+        Beside::find(db)?.ok_or_else(|| {
+            lost(api, db).unwrap_or_else(|| Error::NoLog {
+                path: db.to_path_buf(),
+            })
         })
     }
 
@@ -161,8 +172,10 @@ impl Figures {
 
 /// The figures of the log beside a database, or what keeps them from being told; `None` without a log.
 pub(crate) fn beside(api: Api, db: &Path) -> Option<std::result::Result<Figures, String>> {
-    let figures = Beside::find(db)
-        .transpose()?
-        .and_then(|beside| beside.figures(api));
+    let figures = match Beside::find(db) {
+        Ok(Some(beside)) => beside.figures(api),
+        Ok(None) => Err(lost(api, db)?),
+        Err(e) => Err(e),
+    };
     Some(figures.map_err(|e| e.to_string()))
 }

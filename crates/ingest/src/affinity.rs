@@ -71,6 +71,17 @@ impl Affinity {
         }
     }
 
+    /// A type that has it.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Affinity::Blob => "",
+            Affinity::Text => "TEXT",
+            Affinity::Numeric => "NUMERIC",
+            Affinity::Integer => "INTEGER",
+            Affinity::Real => "REAL",
+        }
+    }
+
     /// The value as a column of this affinity stores it.
     pub(crate) fn apply<'a>(
         self,

@@ -21,7 +21,11 @@ pub fn from_log(dir: &Path, error: log::Error) -> Error {
             dir.display()
         ),
         log::Error::Damaged { .. } => format!(
-            "{}: {error}; `densite log check` lists what is damaged",
+            "{}: {error}; `densite log check` lists what is damaged, and with --repair keeps what can be read",
+            dir.display()
+        ),
+        log::Error::OtherLog { .. } => format!(
+            "{}: {error}; bring the right one back, or give up what was not applied yet: move this one away, DROP TABLE densite_applied, and begin a new one",
             dir.display()
         ),
         error => format!("{}: {error}", dir.display()),

@@ -70,7 +70,8 @@ pub(crate) fn create(connection: &Connection, session: &Arc<Session>) -> Result<
                 Some(Some(Value::Integer(n))) if *n >= 0 => *n,
                 Some(Some(other)) => {
                     return Err(refused(format!(
-                        "densite_log: {other:?} is no number of rows"
+                        "densite_log: {} is no number of rows",
+                        other.as_ref().shown()
                     )));
                 }
             };

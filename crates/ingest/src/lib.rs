@@ -11,6 +11,7 @@
 mod affinity;
 mod apply;
 mod collation;
+mod default;
 mod doubts;
 mod durable;
 mod error;
@@ -19,6 +20,7 @@ mod functions;
 mod home;
 pub mod json;
 mod medium;
+mod names;
 mod naming;
 mod place;
 mod policy;

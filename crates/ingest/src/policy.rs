@@ -3,6 +3,7 @@
 //! The note of a table in the log: a byte, the version of the note, 1; then `abort`, `ignore`, `replace`, or `update` and, each after a zero byte, the columns.
 
 use crate::error::refused;
+use crate::names::{between_commas, unquoted};
 use densite_sqlite::Result;
 
 const VERSION: u8 = 1;
@@ -23,7 +24,8 @@ pub(crate) enum OnConflict {
 impl OnConflict {
     /// As it is written in `CREATE VIRTUAL TABLE`.
     pub(crate) fn parse(text: &str) -> Result<OnConflict> {
-        let bare = text.trim().trim_matches(['\'', '"']).trim();
+        let bare = unquoted(text);
+        let bare = bare.trim();
         let lower = bare.to_ascii_lowercase();
         match lower.as_str() {
             "abort" => return Ok(OnConflict::Abort),
@@ -36,11 +38,8 @@ impl OnConflict {
             .filter(|_| lower.starts_with("update"))
             .and_then(|rest| rest.trim().strip_prefix('('))
             .and_then(|rest| rest.strip_suffix(')'));
-        let columns: Vec<String> = inner
-            .unwrap_or_default()
-            .split(',')
-            .map(|c| c.trim().trim_matches(['"', '`']).to_owned())
-            .collect();
+        let columns = between_commas(inner.unwrap_or_default());
+        let columns: Vec<String> = columns.into_iter().map(unquoted).collect();
         if inner.is_none() || columns.iter().any(String::is_empty) {
             return Err(refused(format!(
                 "on_conflict={bare}: use abort, ignore, replace or 'update(column, …)'"
@@ -97,6 +96,7 @@ mod tests {
             "'replace'",
             "update(a)",
             "'update(a, \"b c\")'",
+            "'update(\"b, c\", [d)], \"it''s\")'",
         ] {
             let policy = OnConflict::parse(text).expect(text);
             assert_eq!(OnConflict::of_note(&policy.note()), Some(policy));

@@ -14,6 +14,9 @@ use crate::error::refused;
 use densite_log::{LogId, Seq};
 use densite_sqlite::{Connection, Error, Result, Value, ValueRef};
 
+/// Names of the tables.
+pub(crate) const OWN_TABLES: [&str; 3] = ["densite_applied", "densite_sweep", "densite_rejects"];
+
 const TABLES: &str = r#"
 CREATE TABLE IF NOT EXISTS main.densite_applied(id INTEGER PRIMARY KEY CHECK (id = 1), log BLOB NOT NULL, seq INTEGER NOT NULL, sweep INTEGER NOT NULL DEFAULT 0, sweep_last INTEGER NOT NULL DEFAULT 0, sweep_done INTEGER NOT NULL DEFAULT 0);
 CREATE TABLE IF NOT EXISTS main.densite_sweep(id INTEGER PRIMARY KEY, basis TEXT NOT NULL, places BLOB NOT NULL);

@@ -2,16 +2,9 @@
 
 use crate::affinity::{Affinity, Cell};
 use crate::collation::Collation;
+use crate::default::{Default, evaluated};
 use crate::error::refused;
 use densite_sqlite::{Code, Connection, Error, Result, Value, ValueRef, quoted};
-
-/// What a column gets that is given no value.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Default {
-    Constant(Value),
-    /// An expression that is evaluated for each row.
-    Expression(String),
-}
 
 /// A column that can be set: generated ones are none.
 #[derive(Debug, Clone)]
@@ -136,7 +129,7 @@ impl Target {
                 collation: connection.collation(c"main", &self.name, &name)?,
                 not_null: number(3) != 0,
                 default: match statement.column(4).as_str() {
-                    Some(sql) => default(connection, sql, affinity)?,
+                    Some(sql) => Default::read(connection, sql, affinity)?,
                     None => None,
                 },
                 name,
@@ -318,32 +311,4 @@ impl Target {
     fn mismatch(&self, column: &str, what: &str) -> Error {
         Error::new(Code::MISMATCH, format!("{}.{column} {what}", self.name))
     }
-}
-
-/// A default as the schema has it; a constant as the column holds it.
-fn default(connection: &Connection, sql: &str, affinity: Affinity) -> Result<Option<Default>> {
-    let constant = |value: Value| -> Result<Option<Default>> {
-        let cell = affinity.apply(value.as_ref(), connection)?;
-        Ok(Some(Default::Constant(cell.as_ref().to_owned())))
-    };
-    let sql = sql.trim();
-    if sql.eq_ignore_ascii_case("null") {
-        return Ok(None);
-    }
-    if let Some(text) = sql.strip_prefix('"').and_then(|t| t.strip_suffix('"')) {
-        return constant(Value::Text(text.replace("\"\"", "\"")));
-    }
-    let is_literal = sql
-        .starts_with(|c: char| matches!(c, '\'' | '+' | '-' | '.') || c.is_ascii_digit())
-        || sql.starts_with("x'")
-        || sql.starts_with("X'");
-    match is_literal {
-        true => constant(evaluated(connection, sql)?),
-        false => Ok(Some(Default::Expression(sql.to_owned()))),
-    }
-}
-
-fn evaluated(connection: &Connection, sql: &str) -> Result<Value> {
-    let row = connection.query_row(&format!("SELECT {sql}"), &[])?;
-    Ok(row.and_then(|mut r| r.pop()).unwrap_or(Value::Null))
 }

@@ -3,13 +3,14 @@
 mod arguments;
 mod turn;
 
-use crate::affinity::{Cell, to_log};
+use crate::affinity::{Affinity, Cell, to_log};
 use crate::error::refused;
 use crate::home::Home;
 use crate::policy::OnConflict;
+use crate::position::OWN_TABLES;
 use crate::read::{Cursor, Reading};
 use crate::session::Session;
-use crate::target::Target;
+use crate::target::{Column, Target};
 use arguments::Arguments;
 use densite_log::{Op, Table};
 use densite_sqlite::{
@@ -31,6 +32,8 @@ pub(crate) struct Ingest {
     updates: Option<Arc<Table>>,
     deletes: Option<Arc<Table>>,
     fail_when_full: bool,
+    /// The connection may not write to the database.
+    reads_only: bool,
     reading: Arc<Reading>,
 }
 
@@ -47,6 +50,42 @@ fn log_table(home: &Home, target: &Target, keys_only: bool, note: Vec<u8>) -> Re
     Table::new(target.name.clone(), names, keys, note).map_err(|e| home.failed(e))
 }
 
+/// The column's type, where a virtual table may have the same words and they mean the same: STRICT tables know ANY, HIDDEN is no type here, and what was in quotes may be anything.
+fn declared(column: &Column) -> &str {
+    const MEANT: [&str; 12] = [
+        "HIDDEN",
+        "CONSTRAINT",
+        "NULL",
+        "NOT",
+        "PRIMARY",
+        "UNIQUE",
+        "CHECK",
+        "DEFAULT",
+        "COLLATE",
+        "REFERENCES",
+        "GENERATED",
+        "AS",
+    ];
+    let is_word = |word: &str| {
+        !word.starts_with(|c: char| c.is_ascii_digit())
+            && word.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+            && !MEANT.iter().any(|m| word.eq_ignore_ascii_case(m))
+    };
+    let words = column.declared.as_str();
+    let (name, size) = words.split_once('(').unwrap_or((words, "0)"));
+    let is_number = |n: &str| {
+        let n = n.trim();
+        !n.is_empty() && n.chars().all(|c| c.is_ascii_digit())
+    };
+    let size = size.strip_suffix(')');
+    let is_known = name.split_whitespace().all(is_word)
+        && size.is_some_and(|s| s.split(',').count() <= 2 && s.split(',').all(is_number));
+    match is_known && Affinity::of(words, false) == column.affinity {
+        true => words,
+        false => column.affinity.name(),
+    }
+}
+
 fn declaration(target: &Target) -> String {
     let columns: Vec<String> = target
         .columns
@@ -55,7 +94,7 @@ fn declaration(target: &Target) -> String {
             format!(
                 "{} {} COLLATE {}",
                 quoted(&c.name),
-                c.declared,
+                declared(c),
                 quoted(&c.collation)
             )
         })
@@ -77,6 +116,19 @@ fn read_schema(connection: &Connection) -> Result<()> {
         )),
         false => Ok(()),
     }
+}
+
+/// Tables that are not the application's: what they hold belongs to other pages of the database, or to the worker.
+fn refuse_foreign(table: &str) -> Result<()> {
+    let name = table.to_ascii_lowercase();
+    let owner = match name.as_str() {
+        _ if name.starts_with("sqlite_") => "SQLite",
+        name if OWN_TABLES.contains(&name) => "Densite",
+        _ => return Ok(()),
+    };
+    Err(refused(format!(
+        "{name} is {owner}'s own; ingest needs a table of the application"
+    )))
 }
 
 impl Ingest {
@@ -176,7 +228,8 @@ impl VirtualTable for Ingest {
         read_schema(connection)?;
         let target = Target::read(connection, &arguments.table)?;
         let target =
-            target.ok_or_else(|| refused(format!("there is no table {}", arguments.table)))?;
+            target.ok_or_else(|| refused(format!("there is no table {} in the main database; densite_ingest takes the name of one of its tables, without the schema", arguments.table)))?;
+        refuse_foreign(&target.name)?;
         let has_key = target.key.is_some();
         if !has_key && arguments.on_conflict != OnConflict::Abort {
             return Err(refused(format!(
@@ -224,6 +277,7 @@ impl VirtualTable for Ingest {
             updates,
             deletes,
             fail_when_full: arguments.fail_when_full,
+            reads_only: connection.is_readonly(c"main") == Some(true),
             reading,
         };
         Ok((table, declaration))
@@ -239,6 +293,15 @@ impl VirtualTable for Ingest {
     }
 
     fn update(&self, connection: &Connection, change: &Change<'_>) -> Result<i64> {
+        if self.reads_only {
+            return Err(Error::new(
+                Code::READONLY,
+                format!(
+                    "{}: the database is open for reading only, so nothing is written to its log",
+                    self.home.place().path
+                ),
+            ));
+        }
         match *change {
             Change::Insert {
                 row_id,

@@ -55,6 +55,7 @@ impl Home {
         seq: Seq,
         until: Option<Instant>,
     ) -> Result<Seq> {
+        let since = Instant::now();
         loop {
             if holds_main(connection) {
                 return Err(Error::new(
@@ -62,7 +63,15 @@ impl Home {
                     "densite_wait: this connection has a transaction open on main, which the worker may have to wait for; end it first",
                 ));
             }
-            let position = Position::read(connection)?.map_or(Seq::MAX, |p| p.seq);
+            let position = match Position::read(connection) {
+                Ok(position) => position.map_or(Seq::MAX, |p| p.seq),
+                // In a rollback mode the worker itself locks readers out for a moment, whether or not this connection has a busy_timeout.
+                Err(e) if e.is_busy() => {
+                    let known = self.applying(connection)?.progress(Duration::ZERO, since).0;
+                    known.min(seq.saturating_sub(1))
+                }
+                Err(e) => return Err(e),
+            };
             if position >= seq {
                 return Ok(seq);
             }
@@ -70,10 +79,10 @@ impl Home {
                 return Ok(position);
             }
             let applying = self.applying(connection)?;
-            let (applied, trouble) = applying.look(seq, POLL);
+            let (applied, trouble) = applying.look(seq, POLL, since);
             if applied >= seq {
                 // The database went back: somebody restored it in place.
-                applying.progress(POLL);
+                applying.progress(POLL, since);
             }
             if let Some(error) = trouble.filter(|e| !e.is_busy()) {
                 return Err(Error::new(
@@ -108,6 +117,7 @@ impl Home {
         if asked.is_some_and(|t: Instant| t.elapsed() < LOOK_EVERY) && !full {
             return Ok(());
         }
+        let since = Instant::now();
         loop {
             let limit = self
                 .log()
@@ -119,7 +129,7 @@ impl Home {
             }
             let applying = self.applying(connection)?;
             // This connection is in the middle of a commit: what it read of the database would stay as it is.
-            let (applied, trouble) = applying.progress(Duration::ZERO);
+            let (applied, trouble) = applying.progress(Duration::ZERO, since);
             let bytes = self
                 .log()
                 .bytes_after(applied)
@@ -148,7 +158,9 @@ impl Home {
                     error.message
                 )));
             }
-            applying.progress(POLL);
+            // Asks nothing of the database, but whether somebody has interrupted the connection.
+            connection.query_i64("SELECT 1")?;
+            applying.progress(POLL, since);
         }
         *self.pressure().lock() = (Some(Instant::now()), false);
         Ok(())

@@ -5,9 +5,16 @@ use crate::args::LoadArgs;
 use csv::{ByteRecord, ErrorKind, Reader, ReaderBuilder};
 use rusqlite::types::Value;
 use std::fs::File;
+use std::io::{self, Read};
+
+/// Stands behind the file, in a line of its own: it is a record unless the file ends within quotes. No text has these bytes.
+const END: &[u8] = b"\xff\xfe\xfd\xfc";
+const BEHIND: &[u8] = b"\n\xff\xfe\xfd\xfc\n";
 
 pub(super) struct Csv {
-    reader: Reader<File>,
+    reader: Reader<io::Chain<File, &'static [u8]>>,
+    /// Bytes of the file, where that is one.
+    bytes: u64,
     columns: Vec<Column>,
     record: ByteRecord,
     null: Option<String>,
@@ -16,17 +23,25 @@ pub(super) struct Csv {
 impl Csv {
     pub(super) fn new(file: File, args: &LoadArgs, is_tsv: bool) -> Result<Csv, Bad> {
         let delimiter = args.delimiter.unwrap_or(if is_tsv { b'\t' } else { b',' });
+        let bytes = file.metadata().map_or(u64::MAX, |m| match m.is_file() {
+            true => m.len(),
+            false => u64::MAX,
+        });
         let mut reader = ReaderBuilder::new()
             .delimiter(delimiter)
             .has_headers(!args.no_header)
+            .flexible(true)
             .buffer_capacity(1 << 16)
-            .from_reader(file);
+            .from_reader(file.chain(BEHIND));
+        // Looked at and given back: has_headers(false) returns it as the first record too.
+        let first = reader.byte_headers().map_err(|e| bad(&e))?;
+        // A byte order mark alone has no record at all.
+        if first.is_empty() || is_end(first) {
+            return Err(Bad::file("has no header line; it is empty"));
+        }
+        whole(first)?;
         let names: Vec<String> = match args.no_header {
-            true => {
-                // Looked at and given back: has_headers(false) returns it as the first record too.
-                let first = reader.byte_headers().map_err(|e| bad(&e))?;
-                (1..=first.len()).map(|i| format!("c{i}")).collect()
-            }
+            true => (1..=first.len()).map(|i| format!("c{i}")).collect(),
             false => {
                 let first = reader.headers().map_err(|e| bad(&e))?;
                 let bom = |(i, name): (usize, &str)| match i {
@@ -36,15 +51,13 @@ impl Csv {
                 first.iter().enumerate().map(bom).collect()
             }
         };
-        if names.is_empty() {
-            return Err(Bad::file("has no header line; it is empty"));
-        }
         let column = |name| Column {
             name,
             declared: "TEXT",
         };
         Ok(Csv {
             reader,
+            bytes,
             columns: names.into_iter().map(column).collect(),
             record: ByteRecord::new(),
             null: args.null.clone(),
@@ -55,9 +68,6 @@ impl Csv {
 fn bad(e: &csv::Error) -> Bad {
     let line = e.position().map(csv::Position::line);
     let problem = match e.kind() {
-        ErrorKind::UnequalLengths {
-            expected_len, len, ..
-        } => format!("has {len} fields, the file's first line has {expected_len}"),
         ErrorKind::Utf8 { .. } => "is not UTF-8; convert the file first".to_owned(),
         ErrorKind::Io(e) => format!("cannot be read: {e}"),
         _ => e.to_string(),
@@ -66,6 +76,25 @@ fn bad(e: &csv::Error) -> Bad {
         at: line,
         is_last: matches!(e.kind(), ErrorKind::Io(_)),
         ..Bad::file(problem)
+    }
+}
+
+/// Whether it is the record behind the file.
+fn is_end(record: &ByteRecord) -> bool {
+    record.len() == 1 && record.get(0).is_some_and(|field| field == END)
+}
+
+/// That the file does not end within this record's last field.
+fn whole(record: &ByteRecord) -> Result<(), Bad> {
+    let last = record.len().checked_sub(1).and_then(|i| record.get(i));
+    match last.is_some_and(|field| field.windows(END.len()).any(|w| w == END)) {
+        false => Ok(()),
+        true => Err(Bad {
+            at: record.position().map(csv::Position::line),
+            ..Bad::file(
+                "begins a field in quotes that the file does not end; a part of the file is missing, or a quote is one too many",
+            )
+        }),
     }
 }
 
@@ -86,7 +115,18 @@ impl Source for Csv {
         {
             return Ok(None);
         }
+        if is_end(&self.record) {
+            return Ok(None);
+        }
+        whole(&self.record)?;
         let at = self.record.position().map_or(0, csv::Position::line);
+        let (fields, columns) = (self.record.len(), self.columns.len());
+        if fields != columns {
+            return Err(Bad::row(
+                at,
+                format!("has {fields} fields, the file's first line has {columns}"),
+            ));
+        }
         let mut values = Vec::with_capacity(self.columns.len());
         for (field, column) in self.record.iter().zip(&self.columns) {
             let text = std::str::from_utf8(field).map_err(|_| {
@@ -103,6 +143,6 @@ impl Source for Csv {
     }
 
     fn bytes_read(&self) -> u64 {
-        self.reader.position().byte()
+        self.reader.position().byte().min(self.bytes)
     }
 }

@@ -55,6 +55,47 @@ impl Jsonl {
     }
 }
 
+/// An integer that is none of SQLite's: as a float it would lose digits.
+fn too_large(line: &[u8]) -> Option<&str> {
+    const DIGITS: usize = 19;
+    let is_long = |run: &[u8]| run.len() >= DIGITS && run.iter().all(u8::is_ascii_digit);
+    // Nearly always it ends here.
+    if !line.split(|b| !b.is_ascii_digit()).any(is_long) {
+        return None;
+    }
+    let mut rest = line;
+    while let Some((first, behind)) = rest.split_first() {
+        rest = match first {
+            b'"' => behind_text(behind),
+            b'-' | b'0'..=b'9' => {
+                let is_of_it = |b: &u8| b.is_ascii_digit() || b"+-.eE".contains(b);
+                let end = rest.iter().position(|b| !is_of_it(b));
+                let (number, behind) = rest.split_at(end.unwrap_or(rest.len()));
+                let number = std::str::from_utf8(number).ok()?;
+                let is_integer = !number.contains(['.', 'e', 'E']);
+                if is_integer && number.len() >= DIGITS && number.parse::<i64>().is_err() {
+                    return Some(number);
+                }
+                behind
+            }
+            _ => behind,
+        };
+    }
+    None
+}
+
+/// What follows a text whose first quote is passed.
+fn behind_text(mut rest: &[u8]) -> &[u8] {
+    while let Some((first, behind)) = rest.split_first() {
+        rest = match first {
+            b'"' => return behind,
+            b'\\' => behind.get(1..).unwrap_or_default(),
+            _ => behind,
+        };
+    }
+    rest
+}
+
 fn value_of(json: Json) -> Value {
     match json {
         Json::Null => Value::Null,
@@ -98,6 +139,15 @@ impl Source for Jsonl {
                     .unwrap_or(&self.line),
                 _ => &self.line,
             };
+            if let Some(number) = too_large(line) {
+                return Err(Bad {
+                    value: Some(number.to_owned()),
+                    ..Bad::row(
+                        self.at,
+                        "is a larger integer than SQLite has; write it as a text",
+                    )
+                });
+            }
             return match serde_json::from_slice(line) {
                 Ok(Json::Object(object)) => Ok(Some(self.row(object))),
                 Ok(other) => {

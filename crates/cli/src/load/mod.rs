@@ -11,6 +11,8 @@ pub(crate) mod target;
 
 use crate::args::{FileFormat, LoadArgs};
 use rusqlite::types::Value;
+use std::fs::File;
+use std::os::fd::AsFd;
 use std::path::Path;
 
 /// A row as a file has it.
@@ -99,8 +101,14 @@ pub(crate) fn format_of(args: &LoadArgs) -> Option<FileFormat> {
 
 /// Opens the file.
 pub(crate) fn open(args: &LoadArgs, format: FileFormat) -> Result<Box<dyn Source>, Bad> {
-    let file =
-        std::fs::File::open(&args.file).map_err(|e| Bad::file(format!("cannot be opened: {e}")))?;
+    let file = match args.file == Path::new("-") {
+        true => std::io::stdin()
+            .as_fd()
+            .try_clone_to_owned()
+            .map(File::from),
+        false => File::open(&args.file),
+    };
+    let file = file.map_err(|e| Bad::file(format!("cannot be opened: {e}")))?;
     Ok(match format {
         FileFormat::Csv => Box::new(csv::Csv::new(file, args, is_tsv(&args.file))?),
         FileFormat::Jsonl => Box::new(jsonl::Jsonl::new(file)),

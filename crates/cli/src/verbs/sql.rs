@@ -286,6 +286,7 @@ pub(super) fn failure(db: &str, at: Option<(u64, &Piece)>, e: &rusqlite::Error) 
         Some(5 | 6) if message.ends_with("; end it first") => ("locked", 3, ""),
         Some(5 | 6) => ("locked", 3, "; another connection uses it, try again later"),
         Some(13) => ("no_space", 4, "; free some disk space and try again"),
+        Some(11) if message.contains("densite log check") => ("damaged", 5, ""),
         Some(11) => (
             "damaged",
             5,

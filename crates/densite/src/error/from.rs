@@ -66,7 +66,11 @@ impl Error {
             E::Full(_) => ("no_space", 4, "; free some disk space and try again"),
             E::InUse => ("locked", 3, ""),
             E::NewerFormat { .. } => ("newer_format", 1, ""),
-            E::Missing => ("no_log", 1, ""),
+            E::Missing => (
+                "no_log",
+                1,
+                ", though the database names one; put it back, or give up what was not applied yet with DROP TABLE densite_applied and begin a new one",
+            ),
             _ => ("log", 1, ""),
         };
         Error::Log {

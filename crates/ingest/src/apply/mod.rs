@@ -61,8 +61,8 @@ const RETRY: Duration = Duration::from_millis(50);
 struct State {
     /// At least up to here.
     applied: Seq,
-    /// Why nothing is applied at the moment; `None` while it goes on, or while another process leads.
-    trouble: Option<Error>,
+    /// Why nothing is applied at the moment, and since when that is known; `None` while it goes on, or while another process leads.
+    trouble: Option<(Instant, Error)>,
     /// That the worker panicked; `None` once it got through, or another process leads.
     broken: Option<Error>,
     leads: bool,
@@ -182,8 +182,8 @@ impl Applying {
         }
     }
 
-    /// Waits for news; answers how far rows are applied as far as this process knows, and what keeps its worker from it.
-    pub(crate) fn look(&self, than: Seq, time: Duration) -> (Seq, Option<Error>) {
+    /// Waits for news; answers how far rows are applied as far as this process knows, and what has kept its worker from it after `since`: what was in the way before may be gone.
+    pub(crate) fn look(&self, than: Seq, time: Duration, since: Instant) -> (Seq, Option<Error>) {
         let is_elsewhere = !time.is_zero() && {
             let state = self.state.lock();
             state.applied < than && !state.leads
@@ -198,7 +198,11 @@ impl Applying {
             }
             self.news.wait_for(&mut state, time);
         }
-        let trouble = state.trouble.clone().filter(|_| state.leads);
+        let told = state
+            .trouble
+            .as_ref()
+            .filter(|(at, _)| state.leads && *at >= since);
+        let trouble = told.map(|(_, error)| error.clone());
         (state.applied, state.broken.clone().or(trouble))
     }
 
@@ -246,7 +250,7 @@ impl Applying {
                 }
                 Err(e) => {
                     let error = from_log(&self.dir, e);
-                    self.tell(|s| s.trouble = Some(error));
+                    self.tell(|s| s.trouble = Some((Instant::now(), error)));
                     self.pause(TAKEOVER);
                 }
             }
@@ -265,9 +269,9 @@ impl Applying {
     }
 
     /// How far rows are applied, without asking the database; sees to it that this is known soon.
-    pub(crate) fn progress(&self, time: Duration) -> (Seq, Option<Error>) {
+    pub(crate) fn progress(&self, time: Duration, since: Instant) -> (Seq, Option<Error>) {
         self.asked.store(true, Ordering::Release);
-        self.look(Seq::MAX, time)
+        self.look(Seq::MAX, time, since)
     }
 
     /// Waits for rows after `seq`, or for somebody who waits although all is applied: the database may have gone back.
@@ -322,7 +326,7 @@ impl Applying {
                     self.wait_for_rows(seq, round.is_some().then_some(LINGER));
                 }
                 Ok(Did::Waits(error)) => {
-                    self.tell(|s| s.trouble = Some(error));
+                    self.tell(|s| s.trouble = Some((Instant::now(), error)));
                     self.unapplied.keep_up(&self.log);
                     self.pause(RETRY);
                 }
@@ -333,7 +337,7 @@ impl Applying {
                     if !error.is_busy() {
                         round = None;
                     }
-                    self.tell(|s| s.trouble = Some(error));
+                    self.tell(|s| s.trouble = Some((Instant::now(), error)));
                     self.unapplied.keep_up(&self.log);
                     self.pause(RETRY);
                 }

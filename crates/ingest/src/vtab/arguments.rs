@@ -1,6 +1,7 @@
 //! What is written in the parentheses of `USING densite_ingest(…)`.
 
 use crate::error::refused;
+use crate::names::unquoted;
 use crate::policy::OnConflict;
 use densite_sqlite::Result;
 
@@ -36,7 +37,7 @@ impl Arguments {
                         }
                     };
                 }
-                None if i == 0 => parsed.table = unquoted(argument),
+                _ if i == 0 => parsed.table = unquoted(argument),
                 _ => {
                     return Err(refused(format!(
                         "densite_ingest does not know {argument:?}; use densite_ingest(table, on_conflict=…, on_full=…)"
@@ -50,19 +51,5 @@ impl Arguments {
             )),
             false => Ok(parsed),
         }
-    }
-}
-
-fn unquoted(name: &str) -> String {
-    let name = name.trim();
-    let inner =
-        |open: char, close: char| name.strip_prefix(open).and_then(|n| n.strip_suffix(close));
-    match inner('"', '"') {
-        Some(inner) => inner.replace("\"\"", "\""),
-        None => inner('[', ']')
-            .or_else(|| inner('`', '`'))
-            .or_else(|| inner('\'', '\''))
-            .unwrap_or(name)
-            .to_owned(),
     }
 }

@@ -3,6 +3,7 @@
 use crate::args::{Common, DbArg, From, SubscribeArgs, UnsubscribeArgs};
 use crate::failure::{Failure, Outcome};
 use crate::out;
+use crate::sqlite;
 use crate::verbs::sql::{failure, open};
 use densite::log::Beside;
 use rusqlite::{Connection, Params};
@@ -50,7 +51,7 @@ pub(super) fn subscribe(common: Common, args: &SubscribeArgs) -> Outcome {
 }
 
 pub(super) fn unsubscribe(common: Common, args: &UnsubscribeArgs) -> Outcome {
-    Beside::expect(&args.db)?;
+    Beside::expect(sqlite::api()?, &args.db)?;
     call(&args.db, "SELECT densite_unsubscribe(?1)", [&args.name])?;
     let object = json!({
         "verb": "log unsubscribe",
@@ -65,7 +66,7 @@ pub(super) fn unsubscribe(common: Common, args: &UnsubscribeArgs) -> Outcome {
 }
 
 pub(super) fn prune(common: Common, args: &DbArg) -> Outcome {
-    Beside::expect(&args.db)?;
+    Beside::expect(sqlite::api()?, &args.db)?;
     let freed = call(&args.db, "SELECT densite_prune()", [])?.unwrap_or(0);
     let object = json!({
         "verb": "log prune",

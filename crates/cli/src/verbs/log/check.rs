@@ -4,13 +4,14 @@ use super::repair;
 use crate::args::{Common, LogCheckArgs};
 use crate::failure::Outcome;
 use crate::out;
+use crate::sqlite;
 use densite::log::Beside;
 use densite_log::{CheckReport, check};
 use serde_json::{Value, json};
 use std::fmt::Write;
 
 pub(super) fn run(common: Common, args: &LogCheckArgs) -> Outcome {
-    let beside = Beside::expect(&args.db)?;
+    let beside = Beside::expect(sqlite::api()?, &args.db)?;
     let report = check(beside.dir.clone(), beside.id).map_err(|e| beside.failed(&e))?;
     let problems = report.problems.iter();
     let problems =

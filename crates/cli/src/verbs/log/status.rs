@@ -7,7 +7,7 @@ use densite::log::{Beside, Figures};
 use serde_json::json;
 
 pub(super) fn run(common: Common, args: &DbArg) -> Outcome {
-    let beside = Beside::expect(&args.db)?;
+    let beside = Beside::expect(sqlite::api()?, &args.db)?;
     let figures = beside.figures(sqlite::api()?)?;
     let mut object = densite::json::log(&figures);
     object["verb"] = json!("log status");

@@ -2,6 +2,7 @@
 
 use crate::args::{Common, TailArgs};
 use crate::failure::{Failure, Outcome};
+use crate::sqlite;
 use densite::log::Beside;
 use densite_ingest::{Entry, entries};
 use densite_log::{Error, Log};
@@ -17,7 +18,7 @@ pub(super) fn run(common: Common, args: &TailArgs) -> Outcome {
         let text = "--json prints one object, and --follow never ends; leave one of them out";
         return Err(Failure::Other("usage", 2, text.to_owned(), json!({})));
     }
-    let beside = Beside::expect(&args.db)?;
+    let beside = Beside::expect(sqlite::api()?, &args.db)?;
     let log = beside.read()?;
     let failed = |e: Error| beside.failed(&e);
     let after = begin(&log, args).map_err(failed)?;

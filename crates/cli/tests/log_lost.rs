@@ -1,0 +1,84 @@
+//! A log that is missing, damaged or another one, as the command tells it.
+
+mod common;
+
+use common::{at, densite, temp};
+
+const MAKE: &str = "CREATE TABLE t(id INTEGER PRIMARY KEY)";
+const OPEN: &str = "CREATE VIRTUAL TABLE temp.t_in USING densite_ingest(t)";
+
+/// A database with a log of three rows, applied.
+fn made(dir: &tempfile::TempDir, name: &str) -> String {
+    let db = at(dir, name);
+    let rows = "INSERT INTO t_in VALUES (1), (2), (3); SELECT densite_wait()";
+    densite(&["sql", &db, &format!("{MAKE}; {OPEN}; {rows}")]).expect(0);
+    db
+}
+
+#[test]
+fn a_log_that_the_database_names_and_that_is_not_there_is_told() {
+    let dir = temp();
+    let db = made(&dir, "app.db");
+    std::fs::rename(format!("{db}-log"), at(&dir, "aside")).expect("moved");
+    let verbs: [&[&str]; 5] = [
+        &["log", "status", &db],
+        &["log", "tail", &db],
+        &["log", "check", &db],
+        &["log", "check", &db, "--repair", "--yes"],
+        &["log", "prune", &db],
+    ];
+    for verb in verbs {
+        densite(verb)
+            .expect(1)
+            .says("app.db-log: there is no log in the directory, though the database names one; put it back, or")
+            .says("DROP TABLE densite_applied");
+    }
+    let info = densite(&["info", &db, "--json"]).expect(0).json();
+    let problem = info["log"]["problem"].as_str().expect("a problem");
+    assert!(
+        problem.contains("the database names one; put it back"),
+        "{problem}"
+    );
+    // Without one it is another thing.
+    let none = at(&dir, "none.db");
+    densite(&["sql", &none, MAKE]).expect(0);
+    densite(&["log", "status", &none])
+        .expect(1)
+        .says("has no log");
+    assert!(densite(&["info", &none, "--json"]).expect(0).json()["log"].is_null());
+    // Both ways on.
+    std::fs::rename(at(&dir, "aside"), format!("{db}-log")).expect("moved");
+    densite(&[
+        "sql",
+        &db,
+        &format!("{OPEN}; INSERT INTO t_in VALUES (4); SELECT densite_wait()"),
+    ])
+    .expect(0);
+    std::fs::rename(format!("{db}-log"), at(&dir, "aside")).expect("moved");
+    let anew = format!(
+        "DROP TABLE densite_applied; {OPEN}; INSERT INTO t_in VALUES (5); SELECT densite_wait()"
+    );
+    densite(&["sql", &db, &anew]).expect(0);
+    let ran = densite(&["sql", &db, "SELECT count(*) FROM t", "--format", "csv"]).expect(0);
+    assert_eq!(ran.out, "count(*)\n5\n");
+}
+
+#[test]
+fn what_sql_says_of_a_log_names_the_way_on() {
+    let dir = temp();
+    let (db, other) = (made(&dir, "app.db"), made(&dir, "other.db"));
+    std::fs::rename(format!("{db}-log"), at(&dir, "aside")).expect("moved");
+    std::fs::rename(format!("{other}-log"), format!("{db}-log")).expect("moved");
+    densite(&["sql", &db, OPEN])
+        .expect(1)
+        .says("belongs to another database")
+        .says("bring the right one back, or");
+    std::fs::remove_dir_all(format!("{db}-log")).expect("removed");
+    std::fs::rename(at(&dir, "aside"), format!("{db}-log")).expect("moved");
+    std::fs::remove_file(format!("{db}-log/state")).expect("removed");
+    let ran = densite(&["sql", &db, OPEN])
+        .expect(5)
+        .says("state, offset 0")
+        .says("with --repair keeps what can be read");
+    assert!(!ran.err.contains("from a backup"), "{}", ran.err);
+}

@@ -1,0 +1,80 @@
+//! Names as SQL writes them: bare, or in one of its kinds of quotes.
+
+/// What stands in quotes from the first character to the last. A quote within is written twice.
+pub(crate) fn in_quotes(text: &str, quote: char) -> Option<String> {
+    let inner = text.strip_prefix(quote)?.strip_suffix(quote)?;
+    let mut out = String::with_capacity(inner.len());
+    let mut rest = inner.chars();
+    while let Some(c) = rest.next() {
+        if c == quote && rest.next() != Some(quote) {
+            return None;
+        }
+        out.push(c);
+    }
+    Some(out)
+}
+
+/// What stands in quotes or brackets; `None` for anything else.
+pub(crate) fn quoted_name(text: &str) -> Option<String> {
+    let in_brackets = || {
+        let inner = text.strip_prefix('[')?.strip_suffix(']')?;
+        (!inner.contains(']')).then(|| inner.to_owned())
+    };
+    let mut quotes = ['"', '`', '\''].into_iter();
+    quotes
+        .find_map(|quote| in_quotes(text, quote))
+        .or_else(in_brackets)
+}
+
+/// A name, in quotes or not.
+pub(crate) fn unquoted(text: &str) -> String {
+    let text = text.trim();
+    quoted_name(text).unwrap_or_else(|| text.to_owned())
+}
+
+/// What is between commas, but for those in quotes.
+pub(crate) fn between_commas(text: &str) -> Vec<&str> {
+    let (mut parts, mut from, mut open) = (Vec::new(), 0, None);
+    for (i, c) in text.char_indices() {
+        match (open, c) {
+            (Some(close), c) if c == close => open = None,
+            (Some(_), _) => {}
+            (None, '"' | '`' | '\'') => open = Some(c),
+            (None, '[') => open = Some(']'),
+            (None, ',') => {
+                parts.push(text.get(from..i).unwrap_or_default());
+                from = i + 1;
+            }
+            (None, _) => {}
+        }
+    }
+    parts.push(text.get(from..).unwrap_or_default());
+    parts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quotes_of_every_kind() {
+        for (text, name) in [
+            ("a", "a"),
+            (" a b ", "a b"),
+            ("\"a\"\"b\"", "a\"b"),
+            ("`a``b`", "a`b"),
+            ("'it''s'", "it's"),
+            ("[a \"b\"]", "a \"b\""),
+            ("\"", "\""),
+            ("\"a\" || \"b\"", "\"a\" || \"b\""),
+            ("[a] + [b]", "[a] + [b]"),
+            ("''", ""),
+        ] {
+            assert_eq!(unquoted(text), name, "{text}");
+        }
+        assert_eq!(
+            between_commas("a, \"b, \"\"c\", [d,e], `f,`, '',"),
+            ["a", " \"b, \"\"c\"", " [d,e]", " `f,`", " ''", ""]
+        );
+    }
+}

@@ -1,0 +1,114 @@
+//! Who waits for the worker: for how long, and what he is told.
+
+mod common;
+
+use common::{Db, Held, create, functions, one, refusal, wait};
+use std::time::{Duration, Instant};
+
+const TABLE: &str = "CREATE TABLE t(id INTEGER PRIMARY KEY, a)";
+
+/// Ctrl-C reaches a COMMIT that waits until less is unapplied, and then nothing of it is in the log.
+#[test]
+fn a_writer_that_waits_for_room_can_be_interrupted() {
+    let db = Db::new(TABLE);
+    let con = db.ingest("t", "");
+    con.execute_batch("INSERT INTO t_in VALUES (1, zeroblob(1000))")
+        .expect("the first");
+    wait(&con);
+    let held = Held::new(&db);
+    one::<i64>(&con, "SELECT densite_config('max_unapplied_bytes', 1)");
+    con.execute_batch("INSERT INTO t_in VALUES (2, zeroblob(1000))")
+        .expect("one too much may be there");
+    // The answer to how much there is may be 20 ms old.
+    std::thread::sleep(Duration::from_millis(50));
+    let handle = con.get_interrupt_handle();
+    let ended = std::sync::mpsc::channel::<()>();
+    let interrupting = std::thread::spawn(move || {
+        // Again and again: what is interrupted before it begins goes on.
+        while ended.1.recv_timeout(Duration::from_millis(100))
+            == Err(std::sync::mpsc::RecvTimeoutError::Timeout)
+        {
+            handle.interrupt();
+        }
+    });
+    let said = refusal(&con, "INSERT INTO t_in VALUES (3, 1)");
+    drop(ended.0);
+    interrupting.join().expect("ends");
+    assert!(said.contains("interrupted"), "{said}");
+    drop(held);
+    assert_eq!(wait(&con), 2);
+    assert_eq!(one::<i64>(&con, "SELECT count(*) FROM t"), 2);
+}
+
+/// As soon as what was in the way is gone.
+#[test]
+fn nobody_is_told_what_kept_the_worker_before_he_asked() {
+    let db = Db::new(TABLE);
+    let con = db.ingest("t", "");
+    con.create_collation("own", |a: &str, b: &str| a.cmp(b))
+        .expect("a collation of the application");
+    for n in 0..10 {
+        // The worker does not have it.
+        con.execute_batch("CREATE INDEX by_own ON t(a COLLATE own)")
+            .expect("an index");
+        con.execute_batch(&format!("INSERT INTO t_in VALUES ({n}, {n})"))
+            .expect("inserts");
+        let said = refusal(&con, "SELECT densite_wait()");
+        assert!(said.contains("no such collation"), "{said}");
+        con.execute_batch("DROP INDEX by_own").expect("drops");
+        assert_eq!(wait(&con), n + 1);
+    }
+}
+
+/// In a rollback mode whoever commits locks readers out, the worker too. That is no error for who waits for it.
+#[test]
+fn a_lock_is_waited_for_without_a_busy_timeout() {
+    let db = Db::new(TABLE);
+    db.open()
+        .execute_batch("PRAGMA journal_mode = DELETE")
+        .expect("a journal");
+    let con = db.ingest("t", "");
+    con.execute_batch("INSERT INTO t_in VALUES (1, 1)")
+        .expect("inserts");
+    con.busy_timeout(Duration::ZERO).expect("none");
+    let other = rusqlite::Connection::open(db.path()).expect("opens");
+    other
+        .busy_timeout(Duration::from_secs(10))
+        .expect("a timeout");
+    other.execute_batch("BEGIN EXCLUSIVE").expect("the lock");
+    let begun = Instant::now();
+    assert!(one::<i64>(&con, "SELECT densite_wait(1, 0.2)") <= 1);
+    assert!(begun.elapsed() < Duration::from_secs(10));
+    let releasing = std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_millis(200));
+        other.execute_batch("COMMIT").expect("gives it back");
+    });
+    assert_eq!(wait(&con), 1);
+    releasing.join().expect("ends");
+}
+
+/// What is opened for reading only reads through ingest, and writes nothing.
+#[test]
+fn a_connection_that_only_reads_writes_nothing() {
+    let db = Db::new(TABLE);
+    let con = db.ingest("t", "");
+    con.execute_batch("INSERT INTO t_in VALUES (1, 1)")
+        .expect("inserts");
+    let uri = format!("file:{}?mode=ro", db.path().display());
+    let reader = rusqlite::Connection::open(uri).expect("opens");
+    reader
+        .busy_timeout(Duration::from_secs(10))
+        .expect("a timeout");
+    functions(common::api(), &reader);
+    create(&reader, "t", "").expect("a table to read from");
+    assert_eq!(one::<i64>(&reader, "SELECT count(*) FROM t_in"), 1);
+    for sql in [
+        "INSERT INTO t_in VALUES (2, 2)",
+        "UPDATE t_in SET a = 2",
+        "DELETE FROM t_in",
+    ] {
+        let said = refusal(&reader, sql);
+        assert!(said.contains("for reading only"), "{sql}: {said}");
+    }
+    assert_eq!(one::<i64>(&con, "SELECT densite_log_last()"), 1);
+}
