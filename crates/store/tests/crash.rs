@@ -7,8 +7,8 @@
 #[path = "common/leaf.rs"]
 mod leaf;
 
-use densite_disk::sim::{Capture, SimDisk};
-use densite_disk::{OpenMode, SyncKind};
+use densite_disk::sim::{Capture, Fault, FaultKind, SimDisk};
+use densite_disk::{Op, OpenMode, SyncKind};
 use densite_store::{Handle, MergeBudget, MergeNext, Options, Tuning};
 use rand::rngs::SmallRng;
 use rand::{Rng, RngExt, SeedableRng};
@@ -172,13 +172,19 @@ impl Run {
             let process = self.rng.random_range(0..processes);
             let disk = self.disk.clone();
             let handle = handles[process].get_or_insert_with(|| open_in(&disk, process));
-            match self.rng.random_range(0..8) {
+            match self.rng.random_range(0..10) {
                 0 => handles[process] = None,
                 1 => {
                     handle.close_clean().expect("close");
                     handles[process] = None;
                 }
+                // It ends in the middle of a sync, which may have written a slot.
                 2 => {
+                    self.disk.fail(Fault::new(FaultKind::Io, Op::Sync));
+                    handle.sync(SyncKind::Data).expect_err("sync");
+                    handles[process] = None;
+                }
+                3 => {
                     handle.sync_seen(SyncKind::Data).expect("sync");
                     if !self.published.is_empty() {
                         self.synced
