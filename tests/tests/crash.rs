@@ -19,21 +19,28 @@ fn seeds() -> u64 {
         .unwrap_or(5)
 }
 
-fn through_densite(journal: Journal, synchronous: Synchronous, first: u64, seeds: u64) -> Tally {
+fn through_densite(
+    (journal, synchronous): (Journal, Synchronous),
+    first: u64,
+    seeds: u64,
+    plan: Plan,
+) -> Tally {
     let mut tally = Tally::default();
     for (half, uri) in ["threads=0", "threads=0&x_tuning=eager"]
         .into_iter()
         .enumerate()
     {
         let host = format!(
-            "crash-host-{}-{}-{half}-{first}",
+            "crash-host-{}-{}-{half}-{first}-{}",
             journal.name(),
-            synchronous.name()
+            synchronous.name(),
+            plan.restless
         );
         let name = CString::new(format!(
-            "crash-{}-{}-{half}-{first}",
+            "crash-{}-{}-{half}-{first}-{}",
             journal.name(),
-            synchronous.name()
+            synchronous.name(),
+            plan.restless
         ))
         .expect("no zero");
         let vfs = SimVfs::register(&host, SimDisk::new(1));
@@ -41,19 +48,13 @@ fn through_densite(journal: Journal, synchronous: Synchronous, first: u64, seeds
         densite_vfs::register(subject::api(), &name, Some(&below), false).expect("register");
         let stand = Stand::over(&vfs, name.to_str().expect("ascii")).with_uri(uri);
         let range = first + half as u64 * seeds..first + (half as u64 + 1) * seeds;
-        tally.add(campaign(
-            &stand,
-            journal,
-            synchronous,
-            range,
-            Plan::default(),
-        ));
+        tally.add(campaign(&stand, journal, synchronous, range, plan));
     }
     tally
 }
 
 fn kept(journal: Journal, synchronous: Synchronous) {
-    let tally = through_densite(journal, synchronous, 0, seeds());
+    let tally = through_densite((journal, synchronous), 0, seeds(), Plan::default());
     println!("{} {}: {tally}", journal.name(), synchronous.name());
     tally.assert_kept();
     assert!(tally.cases >= 800, "{tally}");
@@ -87,6 +88,32 @@ cuts! {
     wal_extra: Wal, Extra;
 }
 
+/// Journal mode, locking mode, page size and auto_vacuum change on the way.
+const RESTLESS: Plan = Plan {
+    cuts: 100,
+    snapshots: 5,
+    real_cuts: 3,
+    second_cuts: true,
+    restless: true,
+};
+
+#[test]
+fn settings_that_change_on_the_way() {
+    for pair in [
+        (Journal::Delete, Synchronous::Extra),
+        (Journal::Wal, Synchronous::Extra),
+        (Journal::Persist, Synchronous::Normal),
+    ] {
+        let tally = through_densite(pair, 0, seeds(), RESTLESS);
+        println!("{pair:?}: {tally}");
+        tally.assert_kept();
+        assert!(tally.cases >= 800, "{tally}");
+        if pair.1 == Synchronous::Extra {
+            assert_eq!(tally.lost_acknowledged, 0);
+        }
+    }
+}
+
 /// For `make crash`: new workloads, for `DENSITE_MINUTES`, from `DENSITE_SEED` on.
 #[test]
 #[ignore = "long"]
@@ -104,9 +131,11 @@ fn long_crash() {
     while std::time::Instant::now() < end {
         for journal in Journal::ALL {
             for synchronous in [Synchronous::Normal, Synchronous::Full, Synchronous::Extra] {
-                let tally = through_densite(journal, synchronous, seed, 1);
-                tally.assert_kept();
-                total.add(tally);
+                for plan in [Plan::default(), RESTLESS] {
+                    let tally = through_densite((journal, synchronous), seed, 1, plan);
+                    tally.assert_kept();
+                    total.add(tally);
+                }
             }
         }
         println!("DENSITE_SEED={seed} done; in all {total}");

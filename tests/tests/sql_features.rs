@@ -5,6 +5,8 @@
 
 #[path = "sql_features/access.rs"]
 mod access;
+#[path = "sql_features/copies.rs"]
+mod copies;
 #[path = "sql_features/files.rs"]
 mod files;
 #[path = "sql_features/large.rs"]

@@ -8,8 +8,8 @@
 
 use crate::chain;
 use crate::error::Result;
-use crate::format::tip::Tip;
-use crate::format::{DATA_OFF, slot};
+use crate::format::tip::{TIP_LEN, Tip};
+use crate::format::{DATA_OFF, TIP_OFF, slot};
 use crate::shared::Writer;
 use densite_disk::File;
 
@@ -38,7 +38,12 @@ pub(crate) fn write_again(file: &dyn File, salt: u64, tip: &Tip) -> Result<()> {
     let n = file.read_at(&mut preamble, 0)?;
     preamble.truncate(n);
     let durable = slot::oldest(&preamble).map_or(0, |slot| slot.tip.commit);
-    let mut at = *tip;
+    // Others may have published since the caller looked.
+    let published = preamble
+        .get(TIP_OFF as usize..)
+        .and_then(|block| Tip::decode(block.first_chunk::<TIP_LEN>()?, salt));
+    let newer = published.filter(|published| published.commit > tip.commit);
+    let mut at = newer.unwrap_or(*tip);
     while at.commit > durable {
         // What cannot be read any more was replaced since, and so lies before the newer slot, which is durable then.
         let Ok(trailer) = chain::read_trailer(file, salt, &at) else {

@@ -7,8 +7,8 @@
 #[path = "common/leaf.rs"]
 mod leaf;
 
-use densite_disk::sim::{Capture, SimDisk};
-use densite_disk::{OpenMode, SyncKind};
+use densite_disk::sim::{Capture, Fault, FaultKind, SimDisk};
+use densite_disk::{Op, OpenMode, SyncKind};
 use densite_store::{Handle, MergeBudget, MergeNext, Options, Tuning};
 use rand::rngs::SmallRng;
 use rand::{Rng, RngExt, SeedableRng};
@@ -44,8 +44,14 @@ fn options() -> Options {
 }
 
 fn open(disk: &SimDisk) -> Handle {
+    open_in(disk, 0)
+}
+
+/// In one of several processes: what they know of the file they do not share.
+fn open_in(disk: &SimDisk, process: usize) -> Handle {
     let file = disk.open(PATH, OpenMode::Create).expect("open");
-    Handle::open(Box::new(file), PATH, options()).unwrap_or_else(|e| panic!("open: {e}"))
+    let identity = format!("{PATH} in {process}");
+    Handle::open(Box::new(file), &identity, options()).unwrap_or_else(|e| panic!("open: {e}"))
 }
 
 impl Run {
@@ -156,6 +162,45 @@ impl Run {
     /// Writes and publishes; syncs as seldom as `synchronous=OFF` or as often as FULL.
     fn steps(&mut self, handle: &mut Handle, n: usize) {
         let sync_one_in = [1, 2, 5, 50][self.rng.random_range(0..4)];
+        self.steps_syncing(handle, n, sync_one_in);
+    }
+
+    /// The same in several processes by turns, of which any may be killed, close, or sync what others have published.
+    fn turns(&mut self, processes: usize, n: usize) {
+        let mut handles: Vec<Option<Handle>> = (0..processes).map(|_| None).collect();
+        for _ in 0..n {
+            let process = self.rng.random_range(0..processes);
+            let disk = self.disk.clone();
+            let handle = handles[process].get_or_insert_with(|| open_in(&disk, process));
+            match self.rng.random_range(0..10) {
+                0 => handles[process] = None,
+                1 => {
+                    handle.close_clean().expect("close");
+                    handles[process] = None;
+                }
+                // It ends in the middle of a sync, which may have written a slot.
+                2 => {
+                    self.disk.fail(Fault::new(FaultKind::Io, Op::Sync));
+                    handle.sync(SyncKind::Data).expect_err("sync");
+                    handles[process] = None;
+                }
+                3 => {
+                    handle.sync_seen(SyncKind::Data).expect("sync");
+                    if !self.published.is_empty() {
+                        self.synced
+                            .push((self.disk.changes(), self.published.len() - 1));
+                    }
+                }
+                _ => {
+                    let (steps, one_in) =
+                        (self.rng.random_range(1..4), self.rng.random_range(1..4));
+                    self.steps_syncing(handle, steps, one_in);
+                }
+            }
+        }
+    }
+
+    fn steps_syncing(&mut self, handle: &mut Handle, n: usize, sync_one_in: u32) {
         for _ in 0..n {
             if self.rng.random_range(0..3) == 0 {
                 self.give_back(handle);
@@ -212,16 +257,18 @@ impl Run {
     }
 }
 
-fn crash(seed: u64) -> usize {
+fn crash(seed: u64, processes: usize) -> usize {
     let disk = SimDisk::new(seed);
     let mut run = Run::new(seed, disk.clone(), Vec::new());
-    let mut handle = open(&disk);
+    drop(open(&disk));
     disk.sync_dir("/").expect("sync dir");
     for change in (1..2000).step_by(3) {
         disk.capture_at(change, Capture::Cut(seed ^ change));
     }
-    run.steps(&mut handle, 40);
-    drop(handle);
+    match processes {
+        1 => run.steps(&mut open(&disk), 40),
+        _ => run.turns(processes, 40),
+    }
     let captures = disk.take_captures();
     let mut cases = captures.len();
     for c in &captures {
@@ -258,6 +305,15 @@ fn crash(seed: u64) -> usize {
 
 #[test]
 fn power_cuts() {
+    campaign(1);
+}
+
+#[test]
+fn power_cuts_where_several_processes_write_by_turns() {
+    campaign(3);
+}
+
+fn campaign(processes: usize) {
     let one = std::env::var("DENSITE_SEED")
         .ok()
         .and_then(|s| s.parse().ok());
@@ -266,7 +322,7 @@ fn power_cuts() {
         .and_then(|s| s.parse().ok())
         .unwrap_or(25);
     let seeds: Vec<u64> = one.map_or_else(|| (0..n).collect(), |s| vec![s]);
-    let cases: usize = seeds.iter().map(|s| crash(*s)).sum();
+    let cases: usize = seeds.iter().map(|s| crash(*s, processes)).sum();
     assert!(one.is_some() || cases > 1000, "only {cases} cases");
     println!("{cases} power cuts");
 }

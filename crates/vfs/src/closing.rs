@@ -22,7 +22,7 @@ use densite_store::{Error, Handle};
 impl MainFile {
     /// xClose. Whatever fails on the way is logged; the file is closed all the same.
     pub(crate) fn close_file(&mut self) -> Done {
-        let _ = self.publish_or_discard();
+        self.give_up_unpublished();
         if let Some(neighbours) = self.neighbours.clone() {
             self.leave(&neighbours);
             self.tell_messages();

@@ -6,7 +6,9 @@ use crate::neighbours::Neighbours;
 use crate::wal_file;
 use densite_sqlite::{Code, ffi};
 use densite_store::{Error, Handle, Kind, probe};
-use std::ffi::c_void;
+use std::ffi::{OsStr, c_void};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// How every plain database begins.
@@ -96,14 +98,16 @@ impl MainFile {
             .host_vfs
             .map(densite_sqlite::HostVfs::name)
             .unwrap_or_default();
+        // As bytes: names that differ may look the same as text.
+        let path = self.name().map(|name| name.path());
         if !host.starts_with("unix") {
-            return format!("{host}:{}", self.path);
+            return format!("{host}:{path:?}");
         }
         // By the path, because an open descriptor of our own would drop SQLite's locks when
         // closed (rule 14). The path may meanwhile name another file; the host knows.
-        #[cfg(unix)]
-        if let Ok(found) = std::fs::metadata(&self.path) {
-            use std::os::unix::fs::MetadataExt;
+        if let Some(path) = path
+            && let Ok(found) = std::fs::metadata(OsStr::from_bytes(path.to_bytes()))
+        {
             let mut moved: std::ffi::c_int = 0;
             // SAFETY: this operation puts an int there.
             let rc = unsafe {

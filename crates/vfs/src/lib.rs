@@ -32,6 +32,7 @@ pub mod pause;
 mod pragma;
 mod private;
 mod settings;
+mod slice;
 mod sql;
 mod trim;
 mod vfs;

@@ -57,10 +57,7 @@ impl MainFile {
     /// xUnlock.
     pub(crate) fn give_lock(&mut self, level: i32) -> Done {
         if level < self.level {
-            // Unpublished writes here are those of a transaction that SQLite gave up in the
-            // middle; plain SQLite would have left them in the file, under a journal that
-            // is still hot. Either outcome is right, so a failure is no error of xUnlock.
-            let _ = self.publish_or_discard();
+            self.give_up_unpublished();
             if self.level == ffi::LOCK_EXCLUSIVE && self.checkpoint.take_last_close() {
                 // SQLite's own last close of a WAL database, under SQLite's own lock.
                 self.close_clean();

@@ -241,15 +241,36 @@ impl MainFile {
         done
     }
 
-    /// Makes all pending writes visible or, where that fails, forgets them. For the ends
-    /// of a lock: nothing unpublished may outlive the right to write.
+    /// Makes all pending writes visible or, where that fails, forgets them: nothing
+    /// unpublished may outlive the right to write.
     pub(crate) fn publish_or_discard(&mut self) -> Done {
         let done = self.publish();
-        if done.is_err()
-            && let State::Store(handle) = &mut self.state
-        {
-            handle.discard();
+        if done.is_err() {
+            self.forget_unpublished();
         }
         done
+    }
+
+    /// What SQLite wrote and never announced, when its lock or the file goes: a transaction
+    /// that it gave up in the middle. Plain SQLite would have left it in the file, under a
+    /// journal that is still hot, and so it is here. But where no such journal is, since it
+    /// was in memory or there was none, nothing would ever take it back: then it is forgotten.
+    pub(crate) fn give_up_unpublished(&mut self) {
+        if !matches!(&self.state, State::Store(handle) if handle.has_pending()) {
+            return;
+        }
+        if self.journal_may_be_hot() {
+            // Either outcome is right, so a failure is nobody's.
+            let _ = self.publish_or_discard();
+        } else {
+            self.forget_unpublished();
+        }
+    }
+
+    /// Forgets all pending writes.
+    fn forget_unpublished(&mut self) {
+        if let State::Store(handle) = &mut self.state {
+            handle.discard();
+        }
     }
 }

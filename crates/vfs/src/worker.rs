@@ -22,9 +22,9 @@
 
 use crate::gate;
 use crate::main_file::{MainFile, State};
-use crate::maintain::Rest;
 use crate::neighbours::Neighbours;
 use crate::settings::Settings;
+use crate::slice::Rest;
 use densite_sqlite::PerProcess;
 use densite_sqlite::{FileName, HostVfs, OwnedName, ffi};
 use parking_lot::{Condvar, Mutex};

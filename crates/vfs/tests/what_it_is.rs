@@ -196,3 +196,46 @@ fn versions_and_figures() {
         "empty"
     );
 }
+
+/// Names are bytes. One that is not UTF-8 is shown with a replacement character; a copy may really be called so, and has the same salt: what is
+/// known of the one must not be taken for what is known of the other.
+#[test]
+fn a_name_that_is_not_text_is_not_taken_for_another() {
+    use std::os::unix::ffi::OsStrExt;
+    let place = Place::new();
+    let odd = place
+        .path("")
+        .join(std::ffi::OsStr::from_bytes(b"a\xff.db"));
+    let shown = place.path("a\u{FFFD}.db");
+    let open = |path: &std::path::Path| {
+        rusqlite::Connection::open_with_flags_and_vfs(
+            path,
+            rusqlite::OpenFlags::default(),
+            "densite",
+        )
+        .expect("opens")
+    };
+    let db = open(&odd);
+    fill(&db, 300);
+    drop(db);
+    std::fs::copy(&odd, &shown).expect("copies");
+    let change = |db: &rusqlite::Connection, mark: &str| {
+        run(db, &format!("UPDATE t SET b = '{mark} ' || a"));
+    };
+    let count = |db: &rusqlite::Connection, mark: &str| {
+        int(
+            db,
+            &format!("SELECT count(*) FROM t WHERE b = '{mark} ' || a"),
+        )
+    };
+    // As another process would have: with the same numbers of commits.
+    change(&open(&shown), "second");
+    let first = open(&odd);
+    change(&first, "first");
+    // Read from the store, not from what the connection has cached.
+    assert_eq!(count(&open(&odd), "first"), 300);
+    let second = open(&shown);
+    assert_eq!(count(&second, "second"), 300);
+    assert_eq!(count(&first, "first"), 300);
+    assert_sound(&second);
+}

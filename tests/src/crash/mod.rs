@@ -17,6 +17,7 @@
 mod run;
 mod stand;
 mod state;
+mod trouble;
 mod verify;
 mod workload;
 
@@ -27,6 +28,7 @@ use rand::rngs::Xoshiro256PlusPlus;
 use rand::{RngExt, SeedableRng};
 
 pub use stand::Stand;
+pub use trouble::{Trouble, trouble};
 pub use workload::{Journal, Promise, SCHEMA, Step, Synchronous, Workload};
 
 use run::Ending;
@@ -44,6 +46,8 @@ pub struct Plan {
     pub real_cuts: usize,
     /// Whether to cut a second time during recovery, in one case of four.
     pub second_cuts: bool,
+    /// Whether settings change on the way ([`Workload::restless`]).
+    pub restless: bool,
 }
 
 impl Default for Plan {
@@ -53,6 +57,7 @@ impl Default for Plan {
             snapshots: 5,
             real_cuts: 3,
             second_cuts: true,
+            restless: false,
         }
     }
 }
@@ -121,7 +126,10 @@ pub fn campaign(
 ) -> Tally {
     let mut tally = Tally::default();
     for seed in seeds {
-        let workload = Workload::new(journal, synchronous, seed);
+        let workload = Workload {
+            restless: plan.restless,
+            ..Workload::new(journal, synchronous, seed)
+        };
         tally.add(crash(stand, &workload, plan));
     }
     tally

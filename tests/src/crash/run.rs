@@ -27,9 +27,45 @@ pub(super) struct Run {
     pub(super) captured: Vec<Captured>,
     /// The changes in words.
     pub(super) trace: Vec<String>,
+    /// What happened by which change, in words.
+    pub(super) notes: Vec<(u64, String)>,
 }
 
 impl Run {
+    /// One that begins in this state.
+    pub(super) fn from(first: usize) -> Run {
+        Run {
+            first,
+            ..Run::default()
+        }
+    }
+
+    /// The last changes before this one, and what happened meanwhile.
+    pub(super) fn story(&self, change: u64) -> String {
+        let number = |line: &str| line.split(':').next().and_then(|n| n.parse::<u64>().ok());
+        let changes = self
+            .trace
+            .iter()
+            .filter_map(|line| Some((number(line)?, line)));
+        let notes = self.notes.iter().map(|(at, note)| (*at, note));
+        let mut all: Vec<(u64, &String)> = changes.chain(notes).collect();
+        all.sort_by_key(|(at, _)| *at);
+        let before = all.partition_point(|(at, _)| *at <= change);
+        let lines = all
+            .get(before.saturating_sub(150)..before)
+            .unwrap_or_default();
+        let lines: Vec<&str> = lines.iter().map(|(_, line)| line.as_str()).collect();
+        lines.join("\n")
+    }
+
+    pub(super) fn begins(&mut self, changes: u64, state: usize) {
+        self.begun.push(Mark { changes, state });
+    }
+
+    pub(super) fn acknowledges(&mut self, changes: u64, state: usize) {
+        self.acknowledged.push(Mark { changes, state });
+    }
+
     /// The states that are possible when the power goes at this change: from the last one
     /// acknowledged before it to the last one begun.
     pub(super) fn possible(&self, change: u64) -> (usize, usize) {
@@ -89,10 +125,7 @@ pub(super) fn run(
     }
     disk.set_trace(true);
     stand.boot(&disk);
-    let mut run = Run {
-        first: usize::from(workload.prepared),
-        ..Run::default()
-    };
+    let mut run = Run::from(usize::from(workload.prepared));
     let ending = match steps(stand, workload, &disk, &mut run) {
         Ok(()) => Ending::Complete,
         Err(e) => Ending::Failed(e),
@@ -154,14 +187,10 @@ impl Driver<'_> {
 
     fn commit(&self, run: &mut Run, state: usize, statements: &[String]) -> Result<(), String> {
         let sql = format!("BEGIN; {}; COMMIT", statements.join(";"));
-        let mark = |disk: &SimDisk| Mark {
-            changes: disk.changes(),
-            state,
-        };
-        run.begun.push(mark(self.disk));
+        run.begins(self.disk.changes(), state);
         let done = self.db.execute_batch(&sql);
         done.map_err(|e| format!("transaction to state {state}: {e}"))?;
-        run.acknowledged.push(mark(self.disk));
+        run.acknowledges(self.disk.changes(), state);
         Ok(())
     }
 

@@ -96,6 +96,8 @@ pub struct Workload {
     pub transactions: u32,
     /// Start from a database that is durable and holds the schema, instead of from nothing.
     pub prepared: bool,
+    /// Journal mode, locking mode, page size and auto_vacuum change on the way.
+    pub restless: bool,
     /// Changes the disk after [`Workload::shape`] has.
     pub reshape: Option<fn(&SimDisk)>,
 }
@@ -116,6 +118,22 @@ pub enum Step {
     /// It ends.
     ReaderEnds,
 }
+
+/// What a restless connection does. In WAL mode SQLite leaves page sizes as they are.
+const CHANGES: &[&str] = &[
+    "PRAGMA journal_mode=DELETE",
+    "PRAGMA journal_mode=TRUNCATE",
+    "PRAGMA journal_mode=PERSIST",
+    "PRAGMA journal_mode=WAL",
+    "PRAGMA journal_mode=WAL",
+    "PRAGMA locking_mode=EXCLUSIVE; SELECT count(*) FROM done",
+    "PRAGMA locking_mode=NORMAL; SELECT count(*) FROM done",
+    "PRAGMA page_size=512; VACUUM",
+    "PRAGMA page_size=1024; PRAGMA auto_vacuum=1; VACUUM",
+    "PRAGMA page_size=4096; PRAGMA auto_vacuum=0; VACUUM",
+    "PRAGMA page_size=8192; PRAGMA auto_vacuum=2; VACUUM",
+    "PRAGMA journal_mode=DELETE; PRAGMA page_size=2048; VACUUM; PRAGMA journal_mode=WAL",
+];
 
 /// The tables. They are the first state that a database reaches; before, it is empty.
 pub const SCHEMA: &str = "
@@ -150,6 +168,7 @@ impl Workload {
             autocheckpoint_pages: pick(&mut rng, &[0, 10, 30, 1000]),
             transactions: rng.random_range(6..16),
             prepared: rng.random_ratio(3, 4),
+            restless: false,
             reshape: None,
         }
     }
@@ -163,6 +182,7 @@ impl Workload {
             // The journal's removal is durable only once its directory is synced.
             (J::Delete, S::Full) => Promise::Consistent,
             (_, S::Extra) => Promise::Durable,
+            (_, S::Full) if self.restless => Promise::Consistent,
             (J::Truncate | J::Persist | J::Wal, S::Full) => Promise::Durable,
         }
     }
@@ -176,7 +196,7 @@ impl Workload {
     /// (auto_vacuum) after a removal of the journal that is not durable, so it needs a file
     /// system with a journal of metadata.
     pub fn shape(&self, disk: &SimDisk) {
-        let rollback = self.journal != Journal::Wal;
+        let rollback = self.journal != Journal::Wal || self.restless;
         if rollback && self.synchronous == Synchronous::Normal {
             disk.set_write_order(WriteOrder::InFile);
         } else if self.seed % 2 == 1 {
@@ -217,7 +237,9 @@ impl Workload {
             id_next: 1,
             alive: Vec::new(),
         };
-        let readers = self.journal == Journal::Wal && !self.exclusive;
+        let readers = self.journal == Journal::Wal && !self.exclusive && !self.restless;
+        // Dice of its own: what is written is the same with and without.
+        let mut changes = Xoshiro256PlusPlus::seed_from_u64(self.seed ^ 0xc4a6_e5ee);
         let mut reading = false;
         let mut steps = Vec::new();
         for txn in 1..=self.transactions {
@@ -257,6 +279,9 @@ impl Workload {
                     reading = true;
                 }
                 _ => {}
+            }
+            if self.restless && changes.random_ratio(1, 2) {
+                steps.push(Step::Maintain(pick(&mut changes, CHANGES)));
             }
             let statements = writer.transaction(txn);
             steps.push(Step::Commit(statements));

@@ -42,7 +42,7 @@ fn rule_01_gaining_the_right_catches_up() {
 ///
 /// Writes that were not published when the right ends must not be there when it is gained again: SQLite gave that
 /// transaction up, and others have written since.
-/// Take out: `publish_or_discard` in `MainFile::give_lock`.
+/// Take out: `give_up_unpublished` in `MainFile::give_lock`.
 #[test]
 fn rule_01_nothing_unpublished_outlives_the_right() {
     let place = Place::new();

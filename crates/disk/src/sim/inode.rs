@@ -138,12 +138,16 @@ impl Inode {
         }
     }
 
-    /// A sync that failed and left nothing to retry: each pending change has reached the disk
-    /// or never will, although processes go on seeing it.
+    /// A sync that failed and left nothing to retry: each pending write has reached the disk
+    /// or never will, although processes go on seeing it. Lengths are metadata, as names are:
+    /// they are still to be made durable.
     pub(super) fn settle(&mut self, survival: &Survival, rng: &mut Xoshiro256PlusPlus) {
         let mut fates = survival.for_file(&self.pending, rng);
         for p in self.pending.iter_mut().filter(|p| p.fate == Fate::Open) {
-            p.fate = fates.draw(p, rng);
+            let fate = fates.draw(p, rng);
+            if !p.is_open_set_len() {
+                p.fate = fate;
+            }
         }
     }
 

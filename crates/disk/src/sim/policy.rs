@@ -14,8 +14,9 @@ pub enum EntryPolicy {
 /// What is left of unsynced changes after a sync that failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum FailedSync {
-    /// Each change has reached the disk, in full or in part, or never will; processes go on
+    /// Each write has reached the disk, in full or in part, or never will; processes go on
     /// seeing all of them and a later sync that succeeds does not bring them back. So Linux behaves.
+    /// Changes of the length stay pending: file systems retry their metadata, or stop altogether.
     #[default]
     Dropped,
     /// They stay in the cache, and the next sync that succeeds makes them durable.

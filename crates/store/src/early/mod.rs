@@ -363,4 +363,6 @@ impl Desk {
 }
 
 #[cfg(test)]
+mod stale;
+#[cfg(test)]
 mod tests;

@@ -1,12 +1,10 @@
 use super::*;
-use crate::codec::CodecId;
-use crate::format::record::{Kind, Record, raw_check};
-use crate::pending::Frame;
+use crate::format::record::raw_check;
 use crate::{CodecChoice, Handle, Options};
 use densite_disk::{OpenMode, RealFile};
 use std::time::{Duration, Instant};
 
-fn page(fill: u32) -> Vec<u8> {
+pub(super) fn page(fill: u32) -> Vec<u8> {
     (0..1024u32)
         .flat_map(|i| (i / 7 * fill).to_le_bytes())
         .collect()
@@ -56,7 +54,7 @@ fn rows(n: u32, record: impl Fn(u32) -> [u8; 7]) -> Vec<u8> {
 }
 
 /// A store of 200 pages whose commits use a thread.
-fn store(run_pages: u32) -> (tempfile::TempDir, Handle, Arc<Early>) {
+pub(super) fn store(run_pages: u32) -> (tempfile::TempDir, Handle, Arc<Early>) {
     let dir = tempfile::tempdir().expect("a directory");
     let file = RealFile::open(dir.path().join("x.db"), OpenMode::Create).expect("opens");
     let options = Options {
@@ -141,34 +139,6 @@ fn what_was_noted_is_encoded_and_used_and_what_changed_is_not() {
     assert!(report.problems.is_empty(), "{:?}", report.problems);
     early.forget();
     assert_eq!(early.ready(), 0);
-}
-
-/// Another process may have given the number of a dictionary whose commit was never made here.
-#[test]
-fn a_frame_of_another_dictionary_of_the_same_number_is_of_no_use() {
-    let (_dir, mut handle, _early) = store(1);
-    handle.write_at(&page(7), 0).expect("writes");
-    let set = handle.encode_settings().expect("settings");
-    let with = |bytes: &[u8]| {
-        let dict = Dictionary::new(5, CodecId::ZSTD_DICT, bytes.to_vec());
-        EncodeSettings {
-            dicts: Arc::new([(Family::OTHER, vec![Arc::new(dict)])].into()),
-            ..set.clone()
-        }
-    };
-    let frame = Frame {
-        record: Record {
-            model: 5,
-            ..Record::plain(Kind::Frame, 1, 1)
-        },
-        payload: Vec::new(),
-        seqs: vec![1],
-        family: Family::of(&page(7)),
-    };
-    let early = EarlyFrame::of(frame, &with(b"what one has learned"));
-    assert!(early.holds(&with(b"what one has learned")));
-    assert!(!early.holds(&with(b"what another has learned")));
-    assert!(!early.holds(&set));
 }
 
 /// What giving space back codes anew keeps every byte; what SQLite writes next need not.

@@ -1,0 +1,264 @@
+//! Calls of the disk fail while a workload runs, and then the power goes.
+//!
+//! A transaction whose COMMIT answers an error may be there or not; the application looks, on the same connection or a new one, and tries it again if it
+//! is not. What follows builds upon what was found. So after the cut
+//! - no transaction that was acknowledged is missing, however many calls failed before and after;
+//! - nor is one that was found there, once a later one was acknowledged.
+
+use densite_disk::Op;
+use densite_disk::sim::{Capture, Fault, FaultKind, OpSet, SimDisk};
+use rand::rngs::Xoshiro256PlusPlus;
+use rand::{RngExt, SeedableRng};
+use rusqlite::Connection;
+
+use super::Tally;
+use super::run::{Run, prepare};
+use super::stand::Stand;
+use super::state::{Digest, digest, states};
+use super::verify::{Found, verify};
+use super::workload::{Promise, SCHEMA, Step, Workload};
+
+/// What fails, and how.
+#[derive(Debug, Clone, Copy)]
+pub struct Trouble {
+    /// Only calls on paths that end so.
+    pub on_path: Option<&'static str>,
+    /// Calls that fail.
+    pub ops: &'static [Op],
+    /// A step in so many meets a failure.
+    pub one_in: u32,
+    /// Cuts of one workload.
+    pub cuts: u64,
+}
+
+/// Attempts at a transaction on a disk that fails now and then; the last ones on one that does not.
+const ATTEMPTS: u32 = 8;
+
+/// Runs a workload on a failing disk, and the power goes at some changes of it.
+pub fn trouble(stand: &Stand<'_>, workload: &Workload, trouble: Trouble) -> Tally {
+    let mut tally = Tally::default();
+    if let Err(e) = cases(stand, workload, trouble, &mut tally) {
+        tally.failures.push(format!("{workload}: {e}"));
+    }
+    tally
+}
+
+fn cases(
+    stand: &Stand<'_>,
+    workload: &Workload,
+    trouble: Trouble,
+    tally: &mut Tally,
+) -> Result<(), String> {
+    let states = states(workload).map_err(|e| format!("the model: {e}"))?;
+    let prepared = prepare(stand, workload)?;
+    // The first run only counts: the same dice, the same failures.
+    let whole = run(stand, workload, trouble, (&prepared, &states), &[])?;
+    let mut rng = Xoshiro256PlusPlus::seed_from_u64(workload.seed ^ 0x7201_b1e5);
+    let mut captures: Vec<(u64, Capture)> = (0..trouble.cuts)
+        .map(|_| (rng.random_range(1..=whole.changes), rng.random()))
+        .map(|(change, seed)| (change, Capture::Cut(seed)))
+        .collect();
+    captures.sort_unstable_by_key(|c| c.0);
+    captures.dedup_by_key(|c| c.0);
+    let run = run(stand, workload, trouble, (&prepared, &states), &captures)?;
+    for captured in &run.captured {
+        tally.cases += 1;
+        let (acknowledged, begun) = run.possible(captured.change);
+        let at_least = match workload.promise() {
+            Promise::Durable => acknowledged,
+            _ => usize::from(workload.prepared),
+        };
+        let mut what = format!("change {}, {:?}", captured.change, captured.how);
+        if std::env::var_os("DENSITE_STORY").is_some() {
+            what = format!("{what} after\n{}\n", run.story(captured.change));
+        }
+        let (found, _) = verify(stand, &captured.disk, &states, None);
+        match found {
+            Found::Broken(e) => tally.failures.push(format!("{workload}: {what}: {e}")),
+            Found::State(state) => {
+                tally.lost += u64::from(state < begun);
+                tally.lost_acknowledged += u64::from(state < acknowledged);
+                if !(at_least..=begun).contains(&state) {
+                    tally.failures.push(format!(
+                        "{workload}: {what}: state {state}, where {acknowledged} was acknowledged and {begun} begun"
+                    ));
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+struct Driver<'a> {
+    stand: &'a Stand<'a>,
+    workload: &'a Workload,
+    trouble: Trouble,
+    disk: SimDisk,
+    rng: Xoshiro256PlusPlus,
+    db: Option<Connection>,
+    states: &'a [Digest],
+}
+
+fn run(
+    stand: &Stand<'_>,
+    workload: &Workload,
+    trouble: Trouble,
+    (prepared, states): (&SimDisk, &[Digest]),
+    captures: &[(u64, Capture)],
+) -> Result<Run, String> {
+    let disk = prepared.snapshot();
+    for (change, how) in captures {
+        disk.capture_at(*change, *how);
+    }
+    disk.set_trace(true);
+    stand.boot(&disk);
+    let first = usize::from(workload.prepared);
+    let mut run = Run::from(first);
+    let mut driver = Driver {
+        stand,
+        workload,
+        trouble,
+        disk: disk.clone(),
+        rng: Xoshiro256PlusPlus::seed_from_u64(workload.seed ^ 0xdead_beef),
+        db: None,
+        states,
+    };
+    let mut state = first;
+    if state == 0 {
+        state += 1;
+        driver.commit(&mut run, state, SCHEMA)?;
+    }
+    for step in workload.script() {
+        match step {
+            Step::Commit(statements) => {
+                state += 1;
+                driver.commit(&mut run, state, &statements.join(";"))?;
+            }
+            Step::Rollback(statements) => {
+                driver.try_it(&format!("BEGIN; {}; ROLLBACK", statements.join(";")));
+            }
+            Step::Maintain(sql) => driver.try_it(sql),
+            Step::Reopen => driver.db = None,
+            Step::ReaderBegins | Step::ReaderEnds => {}
+        }
+    }
+    disk.clear_faults();
+    drop(driver.db.take());
+    run.changes = disk.changes();
+    run.captured = disk.take_captures();
+    run.trace = disk.take_trace();
+    Ok(run)
+}
+
+impl Driver<'_> {
+    /// Perhaps a call will fail.
+    fn arm(&mut self) {
+        self.disk.clear_faults();
+        if !self.rng.random_ratio(1, self.trouble.one_in) {
+            return;
+        }
+        let kind = match self.rng.random_bool(0.5) {
+            true => FaultKind::Io,
+            false => FaultKind::Full,
+        };
+        let op = self.trouble.ops[self.rng.random_range(0..self.trouble.ops.len())];
+        let after = self.rng.random_range(0..12);
+        let mut fault = Fault::new(kind, OpSet::of(&[op])).after(after);
+        if self.rng.random_ratio(1, 4) {
+            fault = fault.forever();
+        }
+        if self.rng.random_ratio(1, 4) {
+            fault = fault.with_prefix(self.rng.random_range(1..700));
+        }
+        if let Some(suffix) = self.trouble.on_path {
+            fault = fault.on_path(suffix);
+        }
+        self.disk.fail(fault);
+    }
+
+    fn connection(&mut self) -> rusqlite::Result<&Connection> {
+        if self.db.is_none() {
+            let db = self.stand.connect()?;
+            db.execute_batch(&self.workload.settings())?;
+            self.db = Some(db);
+        }
+        self.db.as_ref().ok_or(rusqlite::Error::InvalidQuery)
+    }
+
+    /// What changes no row; whether it is done does not matter.
+    fn try_it(&mut self, sql: &str) {
+        self.arm();
+        let done = self.connection().and_then(|db| db.execute_batch(sql));
+        if done.is_err() {
+            self.after_failure();
+        }
+    }
+
+    /// Rolls back, and now and then opens a new connection.
+    fn after_failure(&mut self) {
+        if let Some(db) = &self.db
+            && !db.is_autocommit()
+        {
+            let _ = db.execute_batch("ROLLBACK");
+        }
+        if self.rng.random_bool(0.5) {
+            self.disk.clear_faults();
+        }
+        if self.rng.random_bool(0.3) {
+            self.db = None;
+        }
+    }
+
+    /// Makes the database reach `state`.
+    fn commit(&mut self, run: &mut Run, state: usize, statements: &str) -> Result<(), String> {
+        let sql = format!("BEGIN; {statements}; COMMIT");
+        run.begins(self.disk.changes(), state);
+        for attempt in 0.. {
+            match attempt {
+                ATTEMPTS.. => self.disk.clear_faults(),
+                _ => self.arm(),
+            }
+            let done = self.connection().and_then(|db| db.execute_batch(&sql));
+            run.notes
+                .push((self.disk.changes(), format!("to state {state}: {done:?}")));
+            if done.is_ok() {
+                run.acknowledges(self.disk.changes(), state);
+                return Ok(());
+            }
+            self.after_failure();
+            let there = self.is_there(state, attempt)?;
+            let note = format!(
+                "state {state} is there: {there}, open: {}",
+                self.db.is_some()
+            );
+            run.notes.push((self.disk.changes(), note));
+            if there {
+                return Ok(());
+            }
+            if attempt > ATTEMPTS {
+                return Err(format!("to state {state}: {done:?} on a disk that is well"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a transaction that failed is there all the same.
+    fn is_there(&mut self, state: usize, attempt: u32) -> Result<bool, String> {
+        let mut answer = self.connection().and_then(digest);
+        if answer.is_err() {
+            self.disk.clear_faults();
+            self.db = None;
+            answer = self.connection().and_then(digest);
+        }
+        let now = answer.map_err(|e| format!("reading after a failure: {e}"))?;
+        let is = |n: usize| self.states.get(n) == Some(&now);
+        match (is(state), is(state - 1)) {
+            (true, _) => Ok(true),
+            (_, true) => Ok(false),
+            _ => Err(format!(
+                "attempt {attempt} at state {state} failed and left another one: {:?}",
+                self.states.iter().position(|s| *s == now)
+            )),
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! Calls that fail, and then power cuts, under real SQLite on the simulated disk: what was acknowledged is there, whatever failed on the way.
+//!
+//! `DENSITE_CRASH_SEEDS=n` runs n workloads for each pair of settings instead of a few; with `DENSITE_STORY` a failure tells what the disk was
+//! asked to do before.
+
+use densite_disk::Op;
+use densite_disk::sim::SimDisk;
+use densite_tests::crash::{Journal, Stand, Synchronous, Tally, Trouble, Workload, trouble};
+use densite_tests::procs::subject;
+use densite_tests::simvfs::SimVfs;
+use std::ffi::CString;
+
+fn seeds() -> u64 {
+    std::env::var("DENSITE_CRASH_SEEDS")
+        .ok()
+        .and_then(|s| s.parse().ok())
+        .unwrap_or(6)
+}
+
+const DATABASE: Option<&str> = Some("crash.db");
+const CALLS: &[Op] = &[Op::Read, Op::Write, Op::Truncate, Op::Len];
+const ALL: &[Op] = &[Op::Read, Op::Write, Op::Sync, Op::Truncate, Op::Len];
+
+/// Where the syncs of any file fail. After a failed sync of a WAL plain SQLite, too, may build upon frames that the disk has dropped.
+const ROLLBACK: &[Journal] = &[Journal::Delete, Journal::Truncate, Journal::Persist];
+
+fn failing(on_path: Option<&'static str>, ops: &'static [Op], one_in: u32) -> Trouble {
+    Trouble {
+        on_path,
+        ops,
+        one_in,
+        cuts: 60,
+    }
+}
+
+fn tally(stand: &Stand<'_>, what: Trouble, journals: &[Journal]) -> Tally {
+    let mut tally = Tally::default();
+    for journal in journals {
+        for seed in 0..seeds() {
+            // Settings that change on the way come to WAL mode, too.
+            for restless in [false, true] {
+                if restless && journals == ROLLBACK {
+                    continue;
+                }
+                let workload = Workload {
+                    restless,
+                    ..Workload::new(*journal, Synchronous::Extra, seed)
+                };
+                tally.add(trouble(stand, &workload, what));
+            }
+        }
+    }
+    tally
+}
+
+fn through_densite(name: &str, what: Trouble, journals: &[Journal]) {
+    let below = format!("trouble-{name}");
+    let vfs = SimVfs::register(&below, SimDisk::new(1));
+    let over = CString::new(format!("{below}-over")).expect("no zero");
+    let below = CString::new(below).expect("no zero");
+    densite_vfs::register(subject::api(), &over, Some(&below), false).expect("register");
+    for uri in ["threads=0", "threads=0&x_tuning=eager"] {
+        let stand = Stand::over(&vfs, over.to_str().expect("ascii")).with_uri(uri);
+        let tally = tally(&stand, what, journals);
+        println!("{name} {uri}: {tally}");
+        tally.assert_kept();
+        assert!(tally.cases > 900, "{tally}");
+        assert_eq!(tally.lost_acknowledged, 0);
+    }
+}
+
+#[test]
+fn syncs_of_the_database_fail() {
+    through_densite("syncs", failing(DATABASE, &[Op::Sync], 3), &Journal::ALL);
+}
+
+#[test]
+fn syncs_of_any_file_fail() {
+    through_densite("any-sync", failing(None, &[Op::Sync], 3), ROLLBACK);
+}
+
+#[test]
+fn calls_on_the_database_fail() {
+    through_densite("database", failing(DATABASE, ALL, 2), &Journal::ALL);
+}
+
+#[test]
+fn calls_on_any_file_fail() {
+    through_densite("calls", failing(None, CALLS, 2), &Journal::ALL);
+}
+
+/// The same on plain SQLite: what it does not keep is not asked of Densite.
+#[test]
+fn control() {
+    for (name, what, journals) in [
+        ("calls", failing(None, CALLS, 2), &Journal::ALL[..]),
+        ("any-sync", failing(None, &[Op::Sync], 3), ROLLBACK),
+    ] {
+        let vfs = SimVfs::register(&format!("trouble-plain-{name}"), SimDisk::new(1));
+        let tally = tally(&Stand::plain(&vfs), what, journals);
+        println!("plain {name}: {tally}");
+        tally.assert_kept();
+    }
+}
