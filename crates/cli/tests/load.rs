@@ -416,7 +416,7 @@ fn rows_keep_their_order_where_it_says_which_number_or_which_row_stays() {
         CREATE TABLE last(a INTEGER PRIMARY KEY ON CONFLICT REPLACE, b UNIQUE ON CONFLICT REPLACE)";
     densite(&["sql", &db, tables]).expect(0);
     let load = |table: &str, lines: &str| {
-        let file = write(&dir, "in.jsonl", lines.to_owned());
+        let file = write(&dir, "in.jsonl", lines);
         densite(&["load", &db, table, &file]).expect(0);
     };
     // Sorted, the row without a number would come first and take the 1.
