@@ -21,6 +21,7 @@ mod rows;
 mod sweeping;
 mod tidy;
 mod wal;
+mod whole;
 
 pub(crate) use batch::Unit;
 

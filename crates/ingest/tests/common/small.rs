@@ -18,6 +18,7 @@ pub(crate) const FEW: Sweeps = Sweeps {
 };
 
 /// As [`FEW`], but slower.
+#[allow(dead_code, reason = "each test file uses a part of it")]
 pub(crate) const ONE: Sweeps = Sweeps { at_once: 1, ..FEW };
 
 /// See the module.
