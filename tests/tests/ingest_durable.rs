@@ -133,13 +133,7 @@ fn no_process_prunes_after_a_sync_that_failed_in_another() {
         assert!(told.is_err(), "{what}: pruned {told:?}");
         // Its worker has had its time, too.
         std::thread::sleep(Duration::from_millis(1500));
-        let survivors = survivors(&all.disk);
-        drop((con, process));
-        all_is_there(&site, &survivors);
-        // What can be read now is what the disk has.
-        let process = site.process();
-        let con = process.ingest().expect("opens");
-        number(&con, "SELECT densite_prune()").expect("the machine was started anew");
+        assert_eq!(first_row(&all.disk), 1, "{what}: the log has all rows");
         drop((con, process));
     }
 }
