@@ -229,6 +229,7 @@ impl Applying {
     fn run(&self) {
         let mut watched = Instant::now();
         while !self.stops() {
+            self.log.settle();
             match self.log.try_lead() {
                 Ok(Some(_lead)) => {
                     self.tell(|s| s.leads = true);
@@ -275,6 +276,7 @@ impl Applying {
     fn wait_for_rows(&self, seq: Seq, at_most: Option<Duration>) {
         let until = at_most.map(|time| Instant::now() + time);
         while !self.stops() {
+            self.log.settle();
             match self.log.wait_after(seq, END_STEP) {
                 Ok(true) => return,
                 Ok(false) if self.asked.swap(false, Ordering::AcqRel) => return,
