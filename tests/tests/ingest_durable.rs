@@ -103,6 +103,35 @@ fn the_wal_is_synced_before_rows_are_pruned() {
     }
 }
 
+/// What one process was told of a sync no other is told, whether it has the database open already or opens it then: what it sees is what the system has, and not the disk.
+#[test]
+fn no_process_prunes_after_a_sync_that_failed_in_another() {
+    let cases = [("-wal", true), (PATH, true), (PATH, false)];
+    for (i, (path, is_open)) in cases.into_iter().enumerate() {
+        let what = format!("{path}, open before: {is_open}");
+        let site = Site::new(&format!("ingest-durable-doubts-{i}"), Under::Plain);
+        let all = unsynced(&site);
+        let other = || {
+            let process = site.process();
+            let con = process.ingest().expect("opens");
+            (con, process)
+        };
+        let before = is_open.then(other);
+        all.disk
+            .fail(Fault::new(FaultKind::Io, Op::Sync).on_path(path));
+        number(&all.con, "SELECT densite_prune()").expect_err("a sync fails");
+        all.disk.clear_faults();
+        drop((all.con, all.process));
+        let (con, process) = before.unwrap_or_else(other);
+        let told = number(&con, "SELECT densite_prune()");
+        assert!(told.is_err(), "{what}: pruned {told:?}");
+        // Its worker has had its time, too.
+        std::thread::sleep(Duration::from_millis(1500));
+        assert_eq!(first_row(&all.disk), 1, "{what}: the log has all rows");
+        drop((con, process));
+    }
+}
+
 /// Whoever names the log syncs nothing, and the first sync fails: what it was to write the disk never gets, though the next sync succeeds. No row is acknowledged before the name is on the disk.
 #[test]
 fn a_name_whose_sync_failed_is_written_anew() {

@@ -7,6 +7,7 @@
 use crate::error::refused;
 use crate::medium::{Medium, host, sync_beside, sync_parent};
 use crate::position::Position;
+use crate::recipe::Recipe;
 use densite_log::Seq;
 use densite_sqlite::{Checkpointed, Connection, Result, ffi};
 use std::time::{Duration, Instant};
@@ -60,6 +61,11 @@ pub(crate) fn sync(connection: &Connection, medium: &dyn Medium) -> Result<()> {
     let path = connection.filename(c"main").unwrap_or_default();
     // It has no locks that closing a descriptor would drop.
     sync_beside(medium, &path, "-wal")?;
-    connection.sync_file(c"main")?;
+    match connection.shares_cache(c"main") {
+        // One that is older than an error is told of it.
+        false => connection.sync_file(c"main")?,
+        // Another thread may be at that one.
+        true => Recipe::of(connection, &path).open()?.sync_file(c"main")?,
+    }
     sync_parent(medium, &path)
 }

@@ -80,8 +80,9 @@ pub(crate) fn create(connection: &Connection, session: &Arc<Session>) -> Result<
             let durable = home.doubts().heeds(durable)?;
             if home.doubts().are_there() {
                 return Err(refused(format!(
-                    "{}: a sync of the database failed in this process, so nobody knows what is on the disk, and nothing is pruned until this process has closed the database",
-                    home.place().path
+                    "{}: a sync of the database failed, so nobody knows what is on the disk, and nothing is pruned until the system is started anew, or {} is removed and the database closed by every process that was told",
+                    home.place().path,
+                    home.doubts().path().display()
                 )));
             }
             let pruned = home.log().prune(durable).map_err(|e| home.failed(e))?;

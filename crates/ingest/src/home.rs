@@ -81,7 +81,7 @@ impl Home {
             return made;
         };
         // Another connection may have been first, which this one cannot see: its statement has read the database already.
-        let other = Recipe::of(connection, &place).open();
+        let other = Recipe::of(connection, &place.path).open();
         match other.and_then(|other| Position::read(&other)) {
             Ok(Some(position)) => Home::find(connection, &place, position),
             _ => Err(error),
@@ -140,7 +140,7 @@ impl Home {
         let first = home.log.status().map_err(|e| home.failed(e))?.first;
         if first > position.seq.saturating_add(1) {
             // The worker may have applied and pruned since the position was read; then who reads now sees it.
-            let other = Recipe::of(connection, place).open();
+            let other = Recipe::of(connection, &place.path).open();
             let now = other.and_then(|other| Position::read(&other))?;
             let seq = now.filter(|now| now.id == position.id).map(|now| now.seq);
             home.reaches_back(place, first, seq.unwrap_or(position.seq))?;
@@ -180,6 +180,7 @@ impl Home {
             }
             Err(e) => return Err(from_log(&dir, e)),
         };
+        let doubts = Doubts::of(place.medium.as_ref(), &dir);
         let fresh = Arc::new(Home {
             log,
             id: position.id,
@@ -188,7 +189,7 @@ impl Home {
             worker: Mutex::new(None),
             unapplied: Arc::default(),
             naming: Naming::of(place.identity),
-            doubts: Doubts::default(),
+            doubts,
             pressure: Mutex::default(),
         });
         let mut homes = HOMES.get().lock();
@@ -226,7 +227,7 @@ impl Home {
         // Nothing that is called while this mutex is held waits for the worker.
         let mut worker = self.worker.lock();
         if worker.is_none() {
-            let recipe = Recipe::of(connection, &self.place);
+            let recipe = Recipe::of(connection, &self.place.path);
             *worker = Some(Worker::start(Applying::new(self, recipe))?);
         }
         let applying = worker.as_ref().map(|w| w.applying().clone());

@@ -35,6 +35,12 @@ pub trait Medium: Send + Sync {
     /// `NotFound` when the directory above it is missing, `Permission`, `Io`.
     fn create_dir(&self, path: &Path) -> Result<LogDir>;
 
+    /// Names the time since the system was started: what it could not write and forgot is forgotten until then. `None` where that cannot be told.
+    fn boot(&self) -> Option<String> {
+        let told = std::fs::read_to_string("/proc/sys/kernel/random/boot_id");
+        told.ok().filter(|boot| !boot.is_empty())
+    }
+
     /// How a log of this id is opened.
     fn options(&self, id: LogId) -> Options {
         Options::new(id)

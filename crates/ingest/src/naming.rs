@@ -67,7 +67,7 @@ impl Home {
             return Ok(());
         }
         let before = self.doubts().count();
-        if before > 0 || naming.is_doubtful {
+        if before > 0 || naming.is_doubtful || self.doubts().are_noted() {
             self.name_anew(connection).map_err(|e| {
                 let why = "a sync of the database failed, so what names its log is to be written anew, which cannot be done now";
                 Error::new(e.code, format!("{}: {why}: {}; try again", self.place().path, e.message))
@@ -94,7 +94,7 @@ impl Home {
 
     /// Writes Densite's tables anew, each of their pages, to other places or the same ones; and all that a WAL has to the database's file.
     fn name_anew(&self, connection: &Connection) -> Result<()> {
-        let own = Recipe::of(connection, self.place()).open()?;
+        let own = Recipe::of(connection, &self.place().path).open()?;
         own.busy_timeout(BUSY_MS)?;
         own.exec("PRAGMA main.synchronous = EXTRA; BEGIN IMMEDIATE")?;
         match Position::read(&own)? {

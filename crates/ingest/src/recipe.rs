@@ -1,6 +1,5 @@
 //! How another connection opens the same database in the same way.
 
-use crate::place::Place;
 use densite_sqlite::{Api, Connection, Error, Result, ffi};
 use std::ffi::{CStr, CString};
 use std::fmt::Write as _;
@@ -14,10 +13,10 @@ pub(crate) struct Recipe {
 }
 
 impl Recipe {
-    /// To the same file, through the same SQLite and VFS, with the same settings.
-    pub(crate) fn of(connection: &Connection, place: &Place) -> Recipe {
+    /// To the same file, which has this path, through the same SQLite and VFS, with the same settings.
+    pub(crate) fn of(connection: &Connection, path: &str) -> Recipe {
         let mut uri = String::from("file:");
-        encode(&place.path, &mut uri);
+        encode(path, &mut uri);
         // These say what the one connection may do, not what the database is.
         let own = ["mode", "cache", "vfs", "modeof"];
         let parameters = connection.uri_parameters(c"main");

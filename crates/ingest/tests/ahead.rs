@@ -73,9 +73,11 @@ fn begin() -> (MutexGuard<'static, ()>, Db, Connection) {
     static ONCE: OnceLock<()> = OnceLock::new();
     ONCE.get_or_init(|| {
         let write: hooked::Write = write;
+        let sync: hooked::Sync = sync;
         let hooks = Hooks {
-            sync,
+            sync: Some(sync),
             write: Some(write),
+            ..Hooks::default()
         };
         hooked::register(c"beside", hooks);
     });

@@ -2,6 +2,8 @@
 //! on what the table has gives what plain SQLite made of the same history, and readers see it.
 
 mod common;
+#[path = "common/hooked.rs"]
+mod hooked;
 #[path = "common/past/mod.rs"]
 mod past;
 #[path = "common/small.rs"]
@@ -25,7 +27,7 @@ fn whatever_happens_the_result_is_that_of_the_log_order() {
         Some((seed.parse().ok()?, count.parse().ok()?))
     });
     let (first, count): (u64, u64) = given.unwrap_or_else(|| (rand::random(), HISTORIES));
-    let (mut swept, mut looks) = (0, 0);
+    let (mut swept, mut looks, mut refused, mut pruned) = (0, 0, 0, 0);
     for seed in (0..count).map(|i| first.wrapping_add(i)) {
         println!("seed {seed}");
         let mut random = StdRng::seed_from_u64(seed);
@@ -36,7 +38,11 @@ fn whatever_happens_the_result_is_that_of_the_log_order() {
         world.end();
         swept += world.swept;
         looks += world.looks;
+        refused += world.refused;
+        pruned += world.pruned;
     }
-    println!("{looks} looks, {swept} in the middle of sweeps");
+    println!(
+        "{looks} looks, {swept} in the middle of sweeps; {refused} commits without room, {pruned} prunings"
+    );
     assert!(looks > 0);
 }

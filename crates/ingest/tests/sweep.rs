@@ -107,6 +107,7 @@ fn a_schema_that_changes_in_the_middle_leaves_the_order_of_the_log() {
         "DELETE FROM t WHERE rowid NOT IN (SELECT min(rowid) FROM t GROUP BY s); CREATE UNIQUE INDEX one ON t(s)",
         "CREATE TABLE seen(n, s); INSERT INTO seen VALUES (0, 0); CREATE TRIGGER look AFTER INSERT ON t BEGIN UPDATE seen SET n = (n * 3 + new.u) % 1000003; UPDATE t SET v = (SELECT n FROM seen) WHERE rowid = new.rowid; END",
         stop,
+        "CREATE TABLE c(p, q, FOREIGN KEY(p, q) REFERENCES t(u, s)); INSERT INTO c SELECT u, s FROM t",
         "ALTER TABLE t RENAME COLUMN v TO other",
         "ALTER TABLE t ADD COLUMN more DEFAULT 5",
         "DROP TABLE t; CREATE TABLE t(u, s, v, w, PRIMARY KEY(u, s)) WITHOUT ROWID; CREATE INDEX by_v ON t(v)",

@@ -5,6 +5,8 @@ mod common;
 mod flaky;
 #[path = "common/hooked.rs"]
 mod hooked;
+#[path = "common/small.rs"]
+mod small;
 
 use common::{Db, all, api, create, functions, wait};
 use densite_disk::{Dir, DirAbove, RealDir};
@@ -12,7 +14,7 @@ use densite_ingest::{Found, Medium};
 use densite_log::LogDir;
 use hooked::{Hooks, Sync};
 use rusqlite::{OpenFlags, ffi};
-use std::ffi::{CStr, c_int};
+use std::ffi::{CStr, c_char, c_int};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::Arc;
@@ -23,6 +25,8 @@ use std::time::{Duration, Instant};
 static SYNCS: AtomicU64 = AtomicU64::new(0);
 /// Syncs of main databases through the VFS `failing` that fail from now on; counted down.
 static FAILS: AtomicU64 = AtomicU64::new(0);
+/// Syncs of the directory, where a journal is removed, that fail from now on; counted down.
+static DIRECTORY_FAILS: AtomicU64 = AtomicU64::new(0);
 
 unsafe extern "C" fn counting(file: *mut ffi::sqlite3_file, flags: c_int) -> c_int {
     SYNCS.fetch_add(1, Ordering::SeqCst);
@@ -40,9 +44,33 @@ unsafe extern "C" fn failing(file: *mut ffi::sqlite3_file, flags: c_int) -> c_in
     }
 }
 
+/// Removes a file as the default VFS does; then its directory may not be synced.
+unsafe extern "C" fn deleting(
+    _vfs: *mut ffi::sqlite3_vfs,
+    name: *const c_char,
+    syncs_dir: c_int,
+) -> c_int {
+    // SAFETY: the default VFS, with what SQLite gave us for it.
+    let done = unsafe {
+        let host = ffi::sqlite3_vfs_find(std::ptr::null());
+        (*host).xDelete.expect("a method")(host, name, syncs_dir)
+    };
+    let one_less = |n: u64| n.checked_sub(1);
+    let fails = |n: &AtomicU64| n.fetch_update(Ordering::SeqCst, Ordering::SeqCst, one_less);
+    match done == ffi::SQLITE_OK && syncs_dir != 0 && fails(&DIRECTORY_FAILS).is_ok() {
+        true => ffi::SQLITE_IOERR_DIR_FSYNC,
+        false => done,
+    }
+}
+
 /// A VFS whose main databases are synced by `sync`.
 fn register(name: &'static CStr, sync: Sync) {
-    hooked::register(name, Hooks { sync, write: None });
+    let hooks = Hooks {
+        sync: Some(sync),
+        delete: Some(deleting),
+        ..Hooks::default()
+    };
+    hooked::register(name, hooks);
 }
 
 /// A database without a WAL, with one row that a worker applied, and nobody who has it open.
@@ -108,12 +136,16 @@ fn count(db: &Db) -> usize {
 fn once_a_sync_has_failed_nothing_is_pruned() {
     register(c"failing", failing);
     // With a rollback journal it is COMMIT that syncs, and is told.
-    for journal in ["WAL", "DELETE"] {
-        nothing_is_pruned(journal);
+    for (journal, fails) in [
+        ("WAL", &FAILS),
+        ("DELETE", &FAILS),
+        ("DELETE", &DIRECTORY_FAILS),
+    ] {
+        nothing_is_pruned(journal, fails);
     }
 }
 
-fn nothing_is_pruned(journal: &str) {
+fn nothing_is_pruned(journal: &str, fails: &AtomicU64) {
     let db = Db::new("CREATE TABLE t(id INTEGER PRIMARY KEY, v)");
     rusqlite::Connection::open(db.path())
         .expect("opens")
@@ -135,13 +167,13 @@ fn nothing_is_pruned(journal: &str) {
         std::thread::sleep(Duration::from_millis(10));
     }
     assert!(count(&db) <= 2, "it prunes while syncs are well");
-    FAILS.store(1, Ordering::SeqCst);
+    fails.store(1, Ordering::SeqCst);
     let many = segments(&db, &con, 10_000);
     let until = Instant::now() + Duration::from_secs(20);
-    while FAILS.load(Ordering::SeqCst) > 0 && Instant::now() < until {
+    while fails.load(Ordering::SeqCst) > 0 && Instant::now() < until {
         std::thread::sleep(Duration::from_millis(10));
     }
-    assert_eq!(FAILS.load(Ordering::SeqCst), 0, "somebody synced");
+    assert_eq!(fails.load(Ordering::SeqCst), 0, "somebody synced");
     let more = segments(&db, &con, 20_000);
     assert!(more > many);
     // Rows are applied as ever.
@@ -155,7 +187,21 @@ fn nothing_is_pruned(journal: &str) {
     assert!(told.contains("a sync of the database failed"), "{told}");
     assert_eq!(count(&db), more, "the log keeps them: {journal}");
     drop(con);
-    // Whoever opens the database again has looked what became of the disk.
+    // Nor does it when it is opened again: the system shows what it has, not what the disk has.
+    let con = open();
+    std::thread::sleep(Duration::from_millis(1500));
+    assert_eq!(count(&db), more, "the log keeps them: {journal}");
+    drop(con);
+    // Nor any other process; until somebody who has looked at the disk says that it may.
+    let con = small::connect(&db.path(), small::FEW, 1);
+    create(&con, "t", "").expect("the ingest table");
+    wait(&con);
+    con.query_row("SELECT densite_prune()", [], |_| Ok(()))
+        .expect_err("told by the other");
+    std::fs::remove_file(db.log_dir().join("doubts")).expect("it was noted");
+    con.query_row("SELECT densite_prune()", [], |_| Ok(()))
+        .expect("prunes");
+    drop(con);
     let con = open();
     let until = Instant::now() + Duration::from_secs(20);
     while count(&db) > 2 && Instant::now() < until {

@@ -131,14 +131,16 @@ impl Decisions {
         done
     }
 
-    /// Tries again to roll back what could not be.
-    pub(crate) fn retry(&self, files: &Files) {
+    /// Tries again to roll back what could not be; whether there was anything.
+    pub(crate) fn retry(&self, files: &Files) -> bool {
         let mut inner = self.inner.lock();
+        let is_any = !inner.unkept.is_empty();
         for id in inner.unkept.clone() {
             // One that is stored and not told is done: the next decision tells both.
             if inner.cancel(id, files).is_err() && inner.by_id.contains_key(&id) {
-                return;
+                break;
             }
         }
+        is_any
     }
 }

@@ -1,6 +1,7 @@
 //! A database connection.
 
 mod files;
+mod status;
 
 use crate::api::{Api, c_string};
 use crate::ffi::Db;

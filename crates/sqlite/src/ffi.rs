@@ -252,6 +252,10 @@ pub const LOCK_RESERVED: c_int = 2;
 pub const LOCK_PENDING: c_int = 3;
 pub const LOCK_EXCLUSIVE: c_int = 4;
 
+pub const DBSTATUS_CACHE_USED: c_int = 1;
+pub const DBSTATUS_DEFERRED_FKS: c_int = 10;
+pub const DBSTATUS_CACHE_USED_SHARED: c_int = 11;
+
 pub const SYNC_NORMAL: c_int = 0x02;
 pub const SYNC_FULL: c_int = 0x03;
 pub const SYNC_DATAONLY: c_int = 0x10;

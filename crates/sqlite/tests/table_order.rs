@@ -42,6 +42,7 @@ fn every_called_entry_is_the_function_of_its_name() {
         column_text = sqlite3_column_text,
         column_type = sqlite3_column_type,
         column_value = sqlite3_column_value,
+        db_status = sqlite3_db_status,
         declare_vtab = sqlite3_declare_vtab,
         errmsg = sqlite3_errmsg,
         extended_errcode = sqlite3_extended_errcode,

@@ -54,6 +54,8 @@ pub struct Process {
 struct SimMedium {
     disk: SimDisk,
     process: u64,
+    /// The life of the machine.
+    life: u64,
 }
 
 /// How the log is opened: small segments, so that there are many to prune.
@@ -79,6 +81,10 @@ impl Medium for SimMedium {
 
     fn create_dir(&self, path: &Path) -> Result<LogDir> {
         Ok(self.dir(path))
+    }
+
+    fn boot(&self) -> Option<String> {
+        Some(format!("life {:9}", self.life))
     }
 
     fn options(&self, id: LogId) -> Options {
@@ -157,6 +163,7 @@ impl Site {
         let medium = SimMedium {
             disk: life.host.disk(),
             process: NEXT.fetch_add(1, Ordering::Relaxed),
+            life: life.number,
         };
         Process {
             medium: Arc::new(medium),

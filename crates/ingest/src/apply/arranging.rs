@@ -87,8 +87,11 @@ impl Round {
         }
     }
 
-    /// Whether the order that was made still is one: the schema may have changed. Where it is that of the log it always is.
+    /// Whether the order that was made still is one: the schema may have changed. Where it is that of the log it always is, of whole transactions where those are judged.
     pub(super) fn stands(&mut self, sweeping: &mut Sweeping) -> Result<bool> {
+        if self.queue.whole && !sweeping.whole {
+            return Ok(false);
+        }
         if sweeping.schema == Some(self.schema) {
             return Ok(true);
         }
@@ -111,11 +114,16 @@ impl Round {
         done: u32,
     ) -> Result<()> {
         let was = old.definition.places.clone();
-        let is_left = |number: u32| was.get(number as usize).is_some_and(|p| *p >= done);
-        let part = old.part;
-        let mut is_one = true;
+        let is_left = |number: u32| was.get(number as usize).is_none_or(|p| *p >= done);
+        let mut part = old.part;
+        let whole = self.queue.whole;
+        if whole {
+            part.make_whole(&applying.log)
+                .map_err(|e| from_log(&applying.dir, e))?;
+        }
+        let mut is_one = !whole;
         for record in &part.records {
-            is_one &= self.arranger().fits(&part, record)?;
+            is_one = is_one && self.arranger().fits(&part, record)?;
         }
         let together = applying.medium.sweeps().together;
         let placed = match is_one {
@@ -129,7 +137,9 @@ impl Round {
         let placed = places(&part, &order, &was, done);
         let definition = Definition::new(basis, placed);
         let definition = definition.map_err(|e| from_log(&applying.dir, e))?;
-        self.sweeping = Some(Sweeping::new(definition, part));
+        let mut sweeping = Sweeping::new(definition, part);
+        sweeping.whole |= whole;
+        self.sweeping = Some(sweeping);
         Ok(())
     }
 }

@@ -21,6 +21,7 @@ mod rows;
 mod sweeping;
 mod tidy;
 mod wal;
+mod whole;
 
 pub(crate) use batch::Unit;
 
@@ -232,6 +233,7 @@ impl Applying {
     fn run(&self) {
         let mut watched = Instant::now();
         while !self.stops() {
+            self.log.settle();
             match self.log.try_lead() {
                 Ok(Some(_lead)) => {
                     self.tell(|s| s.leads = true);
@@ -278,6 +280,7 @@ impl Applying {
     fn wait_for_rows(&self, seq: Seq, at_most: Option<Duration>) {
         let until = at_most.map(|time| Instant::now() + time);
         while !self.stops() {
+            self.log.settle();
             match self.log.wait_after(seq, END_STEP) {
                 Ok(true) => return,
                 Ok(false) if self.asked.swap(false, Ordering::AcqRel) => return,

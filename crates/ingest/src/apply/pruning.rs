@@ -9,7 +9,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
 /// See the module. One at a time.
-#[derive(Default)]
 pub(super) struct Pruning {
     thread: Mutex<Option<JoinHandle<Result<Pruned>>>>,
     hurries: Arc<AtomicBool>,
@@ -20,7 +19,8 @@ impl Pruning {
     pub(super) fn new(doubts: &Doubts) -> Pruning {
         Pruning {
             doubts: doubts.clone(),
-            ..Pruning::default()
+            thread: Mutex::default(),
+            hurries: Arc::default(),
         }
     }
 

@@ -107,7 +107,7 @@ impl Round {
         // A single row may cost any time, and so may a transaction that has to be judged as a whole.
         let divisible = rows > self.queue.least();
         let queue = std::mem::take(&mut self.queue);
-        let work = Work::new(queue.records(), &of, queue.poison(), &units);
+        let work = Work::new(queue.records(), &of, queue.poison(), &units, queue.whole);
         let done = self.transaction(applying, &work, &units, named, next, divisible);
         self.queue = queue;
         match done {

@@ -4,6 +4,7 @@ use super::batch::Unit;
 use super::outcome::Failed;
 use super::plan::{Action, Plan};
 use super::reject::{is_of_the_row, reject};
+use super::whole::Whole;
 use densite_log::{Record, Seq, Value};
 use densite_sqlite::Connection;
 use std::collections::BTreeMap;
@@ -18,6 +19,8 @@ pub(super) struct Work<'a> {
     /// The plan of each record.
     pub(super) of: &'a [usize],
     pub(super) poison: &'a Poison,
+    /// The units are those of whole transactions of the log, and each of those is judged at its end.
+    whole: bool,
     values: Values<'a>,
 }
 
@@ -64,12 +67,14 @@ impl<'a> Work<'a> {
         of: &'a [usize],
         poison: &'a Poison,
         units: &[Unit],
+        whole: bool,
     ) -> Work<'a> {
         let values = Values::of(records, units);
         Work {
             records,
             of,
             poison,
+            whole,
             values,
         }
     }
@@ -83,22 +88,31 @@ impl<'a> Work<'a> {
         begun: Instant,
         limit: Option<Duration>,
     ) -> Result<(), Failed> {
+        let mut judge = self.whole.then(|| Whole::new(self.records));
         for (i, unit) in units.iter().enumerate() {
             if i > 0 && limit.is_some_and(|limit| begun.elapsed() > limit) {
                 return Err(Failed::Slow(i));
             }
-            self.unit(connection, plans, i, *unit)?;
+            let refused = match &mut judge {
+                Some(judge) => judge.turn(connection, (self, plans), units, i)?,
+                None => None,
+            };
+            self.unit(connection, plans, i, *unit, refused)?;
+        }
+        if let Some(judge) = &mut judge {
+            judge.turn(connection, (self, plans), units, units.len())?;
         }
         Ok(())
     }
 
-    /// Applies one row, or rejects it.
+    /// Applies one row, or rejects it: where it is `refused`, for that reason.
     fn unit(
         &self,
         connection: &Connection,
         plans: &mut [Plan],
         i: usize,
         unit: Unit,
+        refused: Option<&str>,
     ) -> Result<(), Failed> {
         let record = self.records.get(unit.record as usize);
         let plan = self
@@ -110,7 +124,7 @@ impl<'a> Work<'a> {
         };
         let row = unit.row as usize;
         let seq = record.first + u64::from(unit.row);
-        if let Some(reason) = self.poison.get(&seq) {
+        if let Some(reason) = refused.or(self.poison.get(&seq).map(String::as_str)) {
             return Ok(reject(connection, record, row, reason)?);
         }
         if let Action::Reject(reason) = &plan.action {

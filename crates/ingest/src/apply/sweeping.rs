@@ -20,6 +20,8 @@ pub(super) struct Sweeping {
     /// The plan of each record, in this version of the schema.
     pub(super) of: Vec<usize>,
     pub(super) schema: Option<i64>,
+    /// It is in the order of the log, and has all that is left of each of its transactions.
+    pub(super) whole: bool,
     poison: Poison,
 }
 
@@ -33,6 +35,7 @@ impl Sweeping {
             }
         }
         Sweeping {
+            whole: definition.basis.is_empty() && part.is_whole(),
             definition,
             part,
             order,
@@ -46,6 +49,31 @@ impl Sweeping {
     fn units(&self, from: usize, count: usize) -> Vec<Unit> {
         let some = self.order.iter().skip(from).take(count);
         some.filter_map(|number| self.part.unit(*number)).collect()
+    }
+
+    /// How many places behind the first `done` are those of whole transactions, of so many at most; of one at least.
+    fn whole_places(&self, done: usize, most: usize) -> usize {
+        let records = self.order.iter().skip(done);
+        let records =
+            records.map(|number| self.part.unit(*number).map(|unit| unit.record as usize));
+        let (mut before, mut whole) = (None, 0);
+        for (count, record) in records.enumerate() {
+            let Some(record) = record else { continue };
+            let since = self.part.records.get(before.unwrap_or(record)..record);
+            before = Some(record);
+            if since.is_some_and(|some| some.iter().any(|r| r.ends_transaction)) {
+                if count > most {
+                    return if whole > 0 { whole } else { count };
+                }
+                whole = count;
+            }
+        }
+        let all = self.order.len().saturating_sub(done);
+        if all <= most || whole == 0 {
+            all
+        } else {
+            whole
+        }
     }
 
     fn seq(&self, unit: Unit) -> Option<Seq> {
@@ -109,7 +137,16 @@ impl Round {
         let left = sweeping.order.len().saturating_sub(done);
         let most = self.pace.rows(self.tidy.is_beside());
         let most = most.min(applying.medium.sweeps().at_once);
-        let rows = left.min(most.max(1));
+        let whole = self.queue.whole;
+        let least = if whole {
+            sweeping.whole_places(done, 1)
+        } else {
+            1
+        };
+        let rows = match whole {
+            true => sweeping.whole_places(done, most),
+            false => left.min(most.max(1)),
+        };
         let next = match rows == left {
             true => Position::at(named.id, sweep.last),
             false => Position {
@@ -127,14 +164,23 @@ impl Round {
         if let Some(plan) = plan.filter(|_| !sweeping.definition.basis.is_empty()) {
             sort(&mut units, &sweeping.part.records, &plan.sort);
         }
+        if whole {
+            // Those of tables that no foreign key reaches are not judged, and come last.
+            let is_free = |unit: &Unit| {
+                let plan = sweeping.of.get(unit.record as usize);
+                plan.and_then(|p| self.plans.get(*p))
+                    .is_some_and(|p| p.independent)
+            };
+            units.sort_by_key(is_free);
+        }
         let work = Work::new(
             &sweeping.part.records,
             &sweeping.of,
             &sweeping.poison,
             &units,
+            whole,
         );
-        let first = units.first().and_then(|u| sweeping.seq(*u));
-        match self.transaction(applying, &work, &units, named, next, rows > 1) {
+        match self.transaction(applying, &work, &units, named, next, rows > least) {
             Ok(held) => {
                 let all = sweeping.order.len();
                 self.following
@@ -157,11 +203,12 @@ impl Round {
                     Ok(Some(Failed::Poison(seq, reason))) => {
                         sweeping.poison.insert(*seq, reason.clone());
                     }
-                    // A constraint that came meanwhile, and is judged at the end.
-                    Ok(Some(Failed::Commit(e))) if rows == 1 => {
-                        sweeping
-                            .poison
-                            .extend(first.map(|seq| (seq, e.message.clone())));
+                    // From now on, should the schema not have told.
+                    Ok(Some(Failed::Commit(_))) if !whole => self.queue.whole = true,
+                    Ok(Some(Failed::Commit(e))) if rows <= least => {
+                        let seqs = units.iter().filter_map(|u| sweeping.seq(*u));
+                        let poison: Poison = seqs.map(|seq| (seq, e.message.clone())).collect();
+                        sweeping.poison.extend(poison);
                     }
                     Ok(Some(Failed::Commit(_))) => self.pace.slow(rows),
                     _ => {}

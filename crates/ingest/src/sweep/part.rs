@@ -51,6 +51,30 @@ impl Part {
         Ok(part)
     }
 
+    /// Whether it ends where a transaction of the log ends.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.records.last().is_none_or(|r| r.ends_transaction)
+    }
+
+    /// Adds what is left of the transaction at its end.
+    ///
+    /// # Errors
+    /// The log's.
+    pub(crate) fn make_whole(&mut self, log: &Log) -> Result<()> {
+        if self.is_whole() {
+            return Ok(());
+        }
+        let rest = Part::read(log, self.last, |rest, _| {
+            rest.records.is_empty() || !rest.is_whole()
+        })?;
+        self.last = rest.last;
+        self.reached = rest.reached.max(self.reached);
+        self.rows += rest.rows;
+        self.bytes += rest.bytes;
+        self.records.extend(rest.records);
+        Ok(())
+    }
+
     /// Numbers that it has.
     pub(crate) fn numbers(&self) -> usize {
         usize::try_from(self.last - self.before).unwrap_or(usize::MAX)

@@ -8,10 +8,17 @@ pub(crate) type Sync = unsafe extern "C" fn(*mut ffi::sqlite3_file, c_int) -> c_
 pub(crate) type Write =
     unsafe extern "C" fn(*mut ffi::sqlite3_file, *const c_void, c_int, i64) -> c_int;
 
+pub(crate) type Delete = unsafe extern "C" fn(*mut ffi::sqlite3_vfs, *const c_char, c_int) -> c_int;
+
 /// What takes the place of the methods of main databases; `None` leaves the default VFS's.
+#[derive(Default)]
 pub(crate) struct Hooks {
-    pub(crate) sync: Sync,
+    pub(crate) sync: Option<Sync>,
     pub(crate) write: Option<Write>,
+    /// They take the place of those of WALs, too.
+    pub(crate) wal: bool,
+    /// Of any file.
+    pub(crate) delete: Option<Delete>,
 }
 
 static REAL: OnceLock<(Sync, Write)> = OnceLock::new();
@@ -32,12 +39,13 @@ unsafe extern "C" fn open(
     unsafe {
         let host = ffi::sqlite3_vfs_find(std::ptr::null());
         let done = (*host).xOpen.expect("a method")(host, name, file, flags, out);
-        if done == ffi::SQLITE_OK && flags & ffi::SQLITE_OPEN_MAIN_DB != 0 {
-            let hooks = &*(*vfs).pAppData.cast::<Hooks>();
+        let hooks = &*(*vfs).pAppData.cast::<Hooks>();
+        let is_wal = hooks.wal && flags & ffi::SQLITE_OPEN_WAL != 0;
+        if done == ffi::SQLITE_OK && (is_wal || flags & ffi::SQLITE_OPEN_MAIN_DB != 0) {
             let mut methods = *(*file).pMethods;
             let (sync, write) = (methods.xSync, methods.xWrite);
             REAL.get_or_init(|| (sync.expect("a method"), write.expect("a method")));
-            methods.xSync = Some(hooks.sync);
+            methods.xSync = hooks.sync.or(sync);
             methods.xWrite = hooks.write.or(write);
             (*file).pMethods = Box::leak(Box::new(methods));
         }
@@ -52,6 +60,7 @@ pub(crate) fn register(name: &'static CStr, hooks: Hooks) {
         let mut vfs = *ffi::sqlite3_vfs_find(std::ptr::null());
         vfs.zName = name.as_ptr();
         vfs.xOpen = Some(open);
+        vfs.xDelete = hooks.delete.or(vfs.xDelete);
         vfs.pAppData = Box::into_raw(Box::new(hooks)).cast();
         vfs.pNext = std::ptr::null_mut();
         let vfs = Box::leak(Box::new(vfs));

@@ -1,4 +1,5 @@
 //! The host's file system, with sweeps of few rows, so that a test has many.
+#![allow(dead_code, reason = "each test file uses a part of it")]
 
 use densite_disk::{RealDir, Result};
 use densite_ingest::{Found, Medium, Sweeps};

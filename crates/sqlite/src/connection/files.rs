@@ -109,7 +109,8 @@ impl Connection {
         name.keys().map(|key| (text(key), value(key))).collect()
     }
 
-    /// Makes everything durable that any connection has written to a schema's database file (xSync). Not what is in a WAL or a journal.
+    /// Makes everything durable that any connection has written to a schema's database file (xSync). Not what is in a WAL or a journal. Not where [`Connection::shares_cache`]: SQLite's locks of a shared
+    /// cache are passed by.
     ///
     /// # Errors
     /// The code of the VFS.

@@ -43,7 +43,7 @@ impl World {
     /// What readers see, where the table refuses nothing.
     pub(super) fn see(&self, when: &str) {
         for table in self.tables.iter().filter(|t| t.exact) {
-            let columns = table.kind.columns.join(", ");
+            let columns = table.names().join(", ");
             let of = |con: &Connection, name: &str| {
                 let mut rows = all(con, &format!("SELECT {columns} FROM {name}"));
                 rows.sort_unstable();
@@ -53,7 +53,15 @@ impl World {
             for (i, con) in self.con.iter().enumerate() {
                 let seen = of(con, &format!("{}_in", table.name));
                 same(&seen, &expected, || {
-                    format!("{}: {when}, reader {i}", self.what)
+                    let end: i64 = one(con, "SELECT densite_log_last()");
+                    let (seq, last, done, _) = crate::waiting::place(&self.plain);
+                    let there = self.changes.last_key_value().map(|(seq, _)| *seq);
+                    let schema = all(&self.plain, "SELECT sql FROM sqlite_schema");
+                    let waits: Vec<_> = self.changes.range(seq + 1..).collect();
+                    format!(
+                        "{}: {when}, reader {i}, whose log ends at {end} of {there:?}; at {seq}, sweep to {last}, {done} done; {schema:?}; {waits:?}",
+                        self.what
+                    )
                 });
             }
         }
@@ -95,20 +103,15 @@ impl World {
                 continue;
             }
             let con = &self.con[r.random_range(0..self.con.len())];
-            let kind = table.kind;
-            let row = (kind.row)(r);
-            let columns = kind.columns.join(", ");
-            let first = kind.columns[0];
+            let row = table.row(r);
+            let names = table.names();
+            let (columns, first) = (names.join(", "), names[0]);
             let condition = match r.random_range(0..5) {
                 0 => "1".to_owned(),
                 1 => format!("{first} >= {}", row[0]),
                 2 => format!("{first} = {}", row[0]),
                 3 => format!("{first} < {}", row[0]),
-                _ => {
-                    let key = kind.columns[..kind.keys].iter().zip(&row);
-                    let key: Vec<String> = key.map(|(c, v)| format!("{c} = {v}")).collect();
-                    key.join(" AND ")
-                }
+                _ => table.key(&row),
             };
             let of = |con: &Connection, name: &str| {
                 let sql = format!("SELECT {columns} FROM {name} WHERE {condition}");

@@ -4,16 +4,20 @@ mod changes;
 mod compare;
 mod kinds;
 mod looks;
+mod medium;
+mod schema;
+mod trouble;
 
 use crate::common::{Db, all, create, one};
-use crate::small::{self, FEW, ONE};
+use crate::small::{FEW, ONE};
 use compare::*;
 use densite_ingest::Sweeps;
 use kinds::*;
 use rand::RngExt;
 use rand::rngs::StdRng;
-use rusqlite::Connection;
+use rusqlite::{Connection, ErrorCode};
 use std::collections::BTreeMap;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 /// An ingest table.
@@ -22,6 +26,60 @@ struct Table {
     kind: &'static Kind,
     policy: &'static str,
     exact: bool,
+    /// Those that can be set, as they are now: the key's first.
+    columns: Vec<Column>,
+}
+
+/// A column of a table.
+#[derive(Clone, PartialEq)]
+struct Column {
+    name: String,
+    /// Its place in the kind's rows; none if it came later.
+    from: Option<usize>,
+}
+
+impl Column {
+    /// Those of a new table.
+    fn of(kind: &Kind) -> Vec<Column> {
+        let columns = kind.columns.iter().enumerate();
+        let column = |(i, name): (usize, &&str)| Column {
+            name: (*name).to_owned(),
+            from: Some(i),
+        };
+        columns.map(column).collect()
+    }
+}
+
+impl Table {
+    fn names(&self) -> Vec<&str> {
+        self.columns.iter().map(|c| c.name.as_str()).collect()
+    }
+
+    /// Values of a random row.
+    fn row(&self, r: &mut StdRng) -> Vec<String> {
+        let row = (self.kind.row)(r);
+        let value = |c: &Column| c.from.map_or_else(|| n(r, 9), |i| row[i].clone());
+        self.columns.iter().map(value).collect()
+    }
+
+    /// The condition that a row has this one's key.
+    fn key(&self, row: &[String]) -> String {
+        let key = self.columns.iter().zip(row).take(self.kind.keys);
+        let key: Vec<String> = key.map(|(c, v)| format!("{} = {v}", c.name)).collect();
+        key.join(" AND ")
+    }
+
+    /// The column that the policy `update` sets.
+    fn updated(&self) -> &str {
+        let first = self.kind.columns.iter().position(|c| *c == "v");
+        let found = self.columns.iter().find(|c| c.from == first);
+        found.map_or("v", |c| c.name.as_str())
+    }
+
+    /// What its ingest table is made with.
+    fn on_conflict(&self) -> String {
+        self.policy.replace("(v)", &format!("({})", self.updated()))
+    }
 }
 
 /// The model at a time: what is to become of the tables, and which rows are rejected.
@@ -41,12 +99,21 @@ pub(crate) struct World {
     /// What the log has, by number.
     changes: BTreeMap<i64, String>,
     model: Model,
-    backup: Option<(Connection, Model)>,
+    backup: Option<(Connection, Model, Vec<Vec<Column>>)>,
+    /// More than so many bytes may not wait.
+    limited: bool,
+    /// Who would write more is refused, and waits no time.
+    refuses: bool,
+    /// How far the subscriber that reads has read.
+    heard: i64,
     what: String,
     indexes: u32,
     /// Looks at the database, and those in the middle of a sweep.
     pub(crate) looks: u64,
     pub(crate) swept: u64,
+    /// COMMITs for which there was no room; and rows that were pruned.
+    pub(crate) refused: u64,
+    pub(crate) pruned: i64,
 }
 
 impl World {
@@ -69,6 +136,7 @@ impl World {
                     kind,
                     policy: policies[r.random_range(0..policies.len())],
                     exact: kind.exact,
+                    columns: Column::of(kind),
                 }
             })
             .collect();
@@ -122,13 +190,22 @@ impl World {
             model,
             backup: None,
             indexes: 0,
+            limited: false,
+            refuses: r.random(),
+            heard: 0,
             looks: 0,
             swept: 0,
+            refused: 0,
+            pruned: 0,
         };
         world.connect(2);
-        world.con[0]
-            .query_row("SELECT densite_subscribe('all', 'start')", [], |_| Ok(()))
-            .expect("subscribes");
+        // The one keeps what a backup needs, the other reads.
+        for name in ["all", "one"] {
+            let sql = format!("SELECT densite_subscribe('{name}', 'start')");
+            world.con[0]
+                .query_row(&sql, [], |_| Ok(()))
+                .expect("subscribes");
+        }
         world
     }
 
@@ -137,10 +214,11 @@ impl World {
         let old = std::mem::take(&mut self.con);
         for _ in 0..count {
             self.process += 1;
-            let con = small::connect(&self.db.path(), self.sweeps, self.process);
+            let con = medium::connect(&self.db.path(), self.sweeps, self.process);
+            let full = if self.refuses { "error" } else { "wait" };
             for table in &self.tables {
-                create(&con, table.name, &format!(", on_conflict={}", table.policy))
-                    .unwrap_or_else(|e| panic!("{}: {e}", self.what));
+                let options = format!(", on_conflict={}, on_full={full}", table.on_conflict());
+                create(&con, table.name, &options).unwrap_or_else(|e| panic!("{}: {e}", self.what));
             }
             self.con.push(con);
         }
@@ -148,12 +226,12 @@ impl World {
     }
 
     pub(crate) fn step(&mut self, r: &mut StdRng) {
-        match r.random_range(0..40) {
+        match r.random_range(0..48) {
             0..14 => self.write(r, 1, 12),
             14..20 => self.pile(r),
             20..26 => self.look(r, |_, _| {}),
             26..29 => self.look(r, World::change_plainly),
-            29..31 => self.look(r, World::change_schema),
+            29..31 => self.change_schema(r),
             31 => self.connect(2),
             32..34 => self.read(r),
             34 => self.back_up(),
@@ -167,6 +245,10 @@ impl World {
                 // Others write now and then only.
                 self.plain.execute_batch("VACUUM").ok();
             }
+            38..40 => self.be_full(r),
+            40 => self.limit(r.random_range(0..3) * 300),
+            41..44 => self.listen(r),
+            44 => self.prune(),
             _ => std::thread::sleep(Duration::from_millis(r.random_range(0..40))),
         }
     }
@@ -213,12 +295,13 @@ impl World {
                 con: copy(&self.model.con),
                 rejects: self.model.rejects.clone(),
             },
+            self.columns(),
         ));
     }
 
     /// An older state of the database, in place.
     fn restore(&mut self) {
-        let Some((from, model)) = self.backup.take() else {
+        let Some((from, model, columns)) = self.backup.take() else {
             return;
         };
         let until = Instant::now() + Duration::from_secs(20);
@@ -227,19 +310,30 @@ impl World {
         }
         self.model = model;
         // The schema may be another one, and what is refused with it.
-        for table in &mut self.tables {
+        let is_other = columns != self.columns();
+        for (table, columns) in self.tables.iter_mut().zip(columns) {
             table.exact &= table.kind.exact;
+            table.columns = columns;
+        }
+        if is_other {
+            self.connect(2);
         }
         self.lock();
         self.check("restored");
         self.plain.execute_batch("ROLLBACK").expect("gives it back");
     }
 
+    fn columns(&self) -> Vec<Vec<Column>> {
+        self.tables.iter().map(|t| t.columns.clone()).collect()
+    }
+
     /// Everything is applied.
     pub(crate) fn end(&mut self) {
+        let until = Instant::now() + Duration::from_secs(20);
         for con in &self.con {
-            if let Err(e) = con.query_row("SELECT densite_wait(NULL, 60)", [], |_| Ok(())) {
-                panic!("{}: {e}", self.what);
+            while let Err(e) = con.query_row("SELECT densite_wait(NULL, 60)", [], |_| Ok(())) {
+                // What the worker ran into while the disk was full it is about to try again.
+                assert!(Instant::now() < until, "{}: {e}", self.what);
             }
         }
         self.lock();

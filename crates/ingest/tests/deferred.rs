@@ -1,0 +1,267 @@
+//! Foreign keys that COMMIT judges: each transaction of the log as if it were committed alone, whatever it is applied together with, and also where the key comes in the middle of a sweep.
+
+mod common;
+#[path = "common/small.rs"]
+mod small;
+#[path = "common/waiting.rs"]
+mod waiting;
+
+use common::{Db, Held, all, create, wait};
+use densite_ingest::Sweeps;
+use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
+use rusqlite::Connection;
+
+use waiting::{caught, place};
+
+const SELF: &str =
+    "CREATE TABLE t(id INTEGER PRIMARY KEY, up REFERENCES t(id) DEFERRABLE INITIALLY DEFERRED, v)";
+const FREE: &str = "CREATE TABLE t(id INTEGER PRIMARY KEY, up, v); CREATE INDEX by_v ON t(v)";
+
+/// What a later transaction brings does not heal an earlier one, though both are applied together.
+#[test]
+fn a_later_transaction_heals_no_earlier_one() {
+    let db = Db::new(SELF);
+    let con = db.ingest("t", ", on_conflict=replace");
+    con.execute_batch("INSERT INTO t_in VALUES (1, NULL, 0), (2, 1, 0)")
+        .expect("inserts");
+    let held = Held::new(&db);
+    for sql in [
+        "INSERT INTO t_in VALUES (10, 11, 0)",
+        "INSERT INTO t_in VALUES (11, NULL, 0)",
+        "DELETE FROM t_in WHERE id = 1",
+        "INSERT INTO t_in VALUES (1, NULL, 5)",
+        "INSERT INTO t_in VALUES (12, 11, 0)",
+    ] {
+        con.execute_batch(sql).expect("logged");
+    }
+    drop(held);
+    wait(&con);
+    assert_eq!(
+        all(&con, "SELECT seq FROM densite_rejects"),
+        ["3", "5"],
+        "as if each were committed alone"
+    );
+    assert_eq!(
+        all(&con, "SELECT id, v FROM t"),
+        ["1|5", "2|0", "11|0", "12|0"]
+    );
+}
+
+/// The rows of `t` in another table of that name, but for what violates its key: SQLite counts violations, and those that were there before it may count as mended for others.
+const ANEW: &str = "INSERT INTO n SELECT * FROM t; UPDATE n SET up = NULL WHERE up NOT IN (SELECT id FROM n); DROP TABLE t; ALTER TABLE n RENAME TO t";
+
+/// Changes by transaction, each with its table.
+type Transactions = Vec<Vec<String>>;
+
+/// Random transactions of changes of `t`, whose rows refer to others of it, and of the tables beside it.
+fn transactions(r: &mut StdRng, count: usize, tables: &[&str]) -> Transactions {
+    let change = |r: &mut StdRng| {
+        let table = tables[r.random_range(0..tables.len())];
+        let id = r.random_range(0..60);
+        match r.random_range(0..6) {
+            0 => format!("DELETE FROM {table} WHERE id = {id}"),
+            1 => format!(
+                "REPLACE INTO {table} VALUES ({id}, NULL, {})",
+                r.random_range(0..9)
+            ),
+            _ => format!(
+                "REPLACE INTO {table} VALUES ({id}, {}, {})",
+                r.random_range(0..62),
+                r.random_range(0..9)
+            ),
+        }
+    };
+    (0..count)
+        .map(|_| {
+            let rows = r.random_range(1..12);
+            (0..rows).map(|_| change(r)).collect()
+        })
+        .collect()
+}
+
+/// Writes them to the log; answers those changes that it has, as each transaction has them.
+fn log(con: &Connection, transactions: Transactions) -> Transactions {
+    let mut logged = Vec::new();
+    for changes in transactions {
+        con.execute_batch("BEGIN").expect("begins");
+        let mut some = Vec::new();
+        for sql in changes {
+            let through = sql.replace("REPLACE INTO ", "INSERT INTO ");
+            let through = through.replace(" VALUES", "_in VALUES");
+            let through = through.replace(" WHERE", "_in WHERE");
+            con.execute_batch(&through)
+                .unwrap_or_else(|e| panic!("{through}: {e}"));
+            // What changes nothing that is there is not logged.
+            if con.changes() == 1 {
+                some.push(sql);
+            }
+        }
+        con.execute_batch("COMMIT").expect("commits");
+        logged.push(some);
+    }
+    logged
+}
+
+/// What plain SQLite makes of the transactions that are not applied yet, one after the other, what is left of one alone; and the rows that it refuses.
+fn one_by_one(from: &Connection, transactions: &Transactions) -> (Vec<String>, Vec<String>) {
+    let model = Connection::open_in_memory().expect("opens");
+    for sql in all(
+        from,
+        "SELECT sql FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'densite_%' ORDER BY rowid",
+    ) {
+        model.execute_batch(&sql).expect("a table");
+    }
+    model
+        .execute_batch("PRAGMA foreign_keys = OFF")
+        .expect("set");
+    for table in tables(&model) {
+        for row in all(
+            from,
+            &format!("SELECT id, quote(up), quote(v) FROM {table}"),
+        ) {
+            let row = row.replace('|', ", ");
+            model
+                .execute_batch(&format!("INSERT INTO {table} VALUES ({row})"))
+                .expect("a row");
+        }
+    }
+    model
+        .execute_batch("PRAGMA foreign_keys = ON")
+        .expect("set");
+    let (seq, last, done, places) = place(from);
+    let mut rejects = all(from, "SELECT seq FROM densite_rejects");
+    let mut number = 0;
+    for changes in transactions {
+        model.execute_batch("BEGIN").expect("begins");
+        let (mut all_of_it, mut refused) = (Vec::new(), Vec::new());
+        for sql in changes {
+            number += 1;
+            let at = usize::try_from(number - seq - 1).ok();
+            let is_swept = number <= last && at.is_some_and(|at| i64::from(places[at]) < done);
+            if number <= seq || is_swept {
+                continue;
+            }
+            all_of_it.push(number.to_string());
+            if model.execute_batch(sql).is_err() {
+                refused.push(number.to_string());
+            }
+        }
+        rejects.extend(match model.execute_batch("COMMIT") {
+            Ok(()) => refused,
+            Err(_) => {
+                model.execute_batch("ROLLBACK").expect("takes it back");
+                all_of_it
+            }
+        });
+    }
+    rejects.sort_unstable();
+    (rows(&model), rejects)
+}
+
+fn tables(con: &Connection) -> Vec<String> {
+    all(
+        con,
+        "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'densite_%' ORDER BY 1",
+    )
+}
+
+fn rows(con: &Connection) -> Vec<String> {
+    let of = |table: &String| {
+        let mut rows = all(con, &format!("SELECT '{table}', * FROM {table}"));
+        rows.sort_unstable();
+        rows
+    };
+    tables(con).iter().flat_map(of).collect()
+}
+
+fn rejects(con: &Connection) -> Vec<String> {
+    let mut found = all(con, "SELECT seq FROM densite_rejects");
+    found.sort_unstable();
+    found
+}
+
+/// Tables that no foreign key reaches are put in order, and still belong to their transactions.
+#[test]
+fn random_transactions_are_judged_as_if_each_were_alone() {
+    let seed: u64 = rand::random();
+    println!("seed {seed}");
+    let mut random = StdRng::seed_from_u64(seed);
+    for round in 0..12 {
+        let db = Db::new(&format!(
+            "{SELF}; CREATE TABLE w(id INTEGER PRIMARY KEY, up, v)"
+        ));
+        let con = db.ingest("t", ", on_conflict=replace");
+        create(&con, "w", ", on_conflict=replace").expect("w_in");
+        let plain = Connection::open(db.path()).expect("opens");
+        let held = Held::new(&db);
+        let logged = log(&con, transactions(&mut random, 60, &["t", "t", "w"]));
+        let (expected, refused) = one_by_one(&plain, &logged);
+        drop(held);
+        wait(&con);
+        assert_eq!(rows(&plain), expected, "seed {seed}, round {round}");
+        assert_eq!(rejects(&plain), refused, "seed {seed}, round {round}");
+    }
+}
+
+/// What is left of each transaction is judged as one, in the log's order; also of the one at the end of the sweep, which goes on behind it.
+#[test]
+fn a_key_that_comes_in_the_middle_of_a_sweep_judges_whole_transactions() {
+    let seed: u64 = rand::random();
+    println!("seed {seed}");
+    let mut random = StdRng::seed_from_u64(seed);
+    let mut seen = 0;
+    for round in 0..20 {
+        let db = Db::new(&format!(
+            "{FREE}; CREATE TABLE w(id INTEGER PRIMARY KEY, up, v)"
+        ));
+        let sweeps = Sweeps {
+            most: random.random_range(60..200),
+            ..small::ONE
+        };
+        let con = small::connect(&db.path(), sweeps, 0);
+        create(&con, "t", ", on_conflict=replace").expect("t_in");
+        create(&con, "w", ", on_conflict=replace").expect("w_in");
+        let plain = Connection::open(db.path()).expect("opens");
+        plain
+            .execute_batch("PRAGMA foreign_keys = OFF")
+            .expect("set");
+        let held = Held::new(&db);
+        let mut logged = log(&con, transactions(&mut random, 30, &["t"]));
+        logged.extend(log(&con, transactions(&mut random, 10, &["t", "w"])));
+        drop(held);
+        let count = logged.iter().map(Vec::len).sum();
+        if caught(&plain, count).is_none() {
+            plain.execute_batch("ROLLBACK").ok();
+            continue;
+        }
+        seen += 1;
+        let sql = match round % 4 {
+            // Another change before, which leaves the order of the log already.
+            0 => "CREATE TABLE seen(id INTEGER PRIMARY KEY, up, v); CREATE TRIGGER look AFTER INSERT ON seen BEGIN DELETE FROM t; END".to_owned(),
+            1 => format!("{}; INSERT INTO c SELECT id, id, 0 FROM t", SELF.replace("TABLE t", "TABLE c")),
+            2 => "CREATE TABLE \"c\"(id INTEGER PRIMARY KEY, up REFERENCES \"T\" dEfErRaBlE /* DEFERRED */ initially\n--\ndeferred, v); INSERT INTO c SELECT id, id, 0 FROM t".to_owned(),
+            _ => format!("{}; {ANEW}", SELF.replace("TABLE t", "TABLE n")),
+        };
+        plain.execute_batch(&sql).expect("changes");
+        if round % 4 == 0 {
+            plain.execute_batch("COMMIT").expect("commits");
+            if caught(&plain, count).is_none() {
+                plain.execute_batch("ROLLBACK").ok();
+                continue;
+            }
+            plain
+                .execute_batch(&format!(
+                    "DROP TRIGGER look; {}; {ANEW}",
+                    SELF.replace("TABLE t", "TABLE n")
+                ))
+                .expect("changes");
+        }
+        let (expected, refused) = one_by_one(&plain, &logged);
+        plain.execute_batch("COMMIT").expect("commits");
+        wait(&con);
+        assert_eq!(rows(&plain), expected, "seed {seed}, round {round}");
+        assert_eq!(rejects(&plain), refused, "seed {seed}, round {round}");
+    }
+    assert!(seen > 5, "seed {seed}: it was over too soon");
+}
