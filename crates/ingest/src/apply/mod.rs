@@ -18,8 +18,10 @@ mod reject;
 mod rest;
 mod round;
 mod rows;
+mod source;
 mod sweeping;
 mod tidy;
+mod values;
 mod wal;
 mod whole;
 

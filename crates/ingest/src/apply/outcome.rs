@@ -19,6 +19,8 @@ pub(super) enum Did {
 pub(super) enum Failed {
     /// It takes too long: so many rows were done in the time there is.
     Slow(usize),
+    /// A statement of many rows failed for one of them: again, one by one.
+    Together,
     /// Something changed between reading and the lock.
     Again,
     /// This row ended the whole transaction (RAISE(ROLLBACK)): again, without it.

@@ -1,11 +1,11 @@
 //! How rows of a table in the log become statements on the table as it is now.
 
-use crate::affinity::from_log;
+use super::source;
 use crate::collation::Collation;
 use crate::policy::OnConflict;
 use crate::target::Target;
-use densite_log::{Op, Record, Table, Value};
-use densite_sqlite::{Connection, OwnedStatement, Result, quoted};
+use densite_log::{Op, Record, Table};
+use densite_sqlite::{Connection, OwnedStatement, Result, ValueRef, quoted};
 use std::sync::Arc;
 
 /// What is done with rows of one table and operation.
@@ -16,10 +16,21 @@ pub(super) enum Action {
     Reject(String),
 }
 
+/// Of a statement that takes its rows from [`super::source`].
+pub(super) enum Together {
+    /// There is none: rows are run one by one.
+    No,
+    /// It has not been wanted yet.
+    Sql(String),
+    Statement(OwnedStatement),
+}
+
 pub(super) struct Plan {
     pub(super) table: Arc<Table>,
     pub(super) op: Op,
     pub(super) action: Action,
+    /// As the action, of many rows at once.
+    pub(super) together: Together,
     /// What is done to this table is seen by no other, and the other way round (rule 5).
     pub(super) independent: bool,
     /// How the columns of the key compare; none where rows may not be sorted.
@@ -35,6 +46,7 @@ impl Plan {
             table: table.clone(),
             op,
             action: Action::Reject(String::new()),
+            together: Together::No,
             independent: false,
             sort: Vec::new(),
             guarded: false,
@@ -52,15 +64,19 @@ impl Plan {
             Err(e) => return Err(e),
         };
         plan.guarded = target.has_triggers;
+        plan.independent = target.sortable;
         plan.action = match sql(table, op, &target) {
             Err(reason) => Action::Reject(reason),
-            Ok(sql) => match OwnedStatement::prepare(connection, &sql) {
-                Ok(statement) => Action::Run(statement),
+            Ok((sql, together)) => match OwnedStatement::prepare(connection, &sql) {
+                Ok(statement) => {
+                    let together = together.filter(|_| plan.independent);
+                    plan.together = together.map_or(Together::No, Together::Sql);
+                    Action::Run(statement)
+                }
                 Err(e) if is_of_the_schema(&e) => Action::Reject(e.message),
                 Err(e) => return Err(e),
             },
         };
-        plan.independent = target.sortable;
         if let (true, Some(key)) = (target.sortable, &target.key) {
             let names = key.columns.iter().filter_map(|c| target.columns.get(*c));
             let same = names.map(|c| c.name.as_str()).eq(table
@@ -81,17 +97,29 @@ impl Plan {
             && (Arc::ptr_eq(&self.table, &record.table) || self.table == record.table)
     }
 
+    /// The statement for many rows, if there is one.
+    pub(super) fn together(&mut self, connection: &Connection) -> Option<&mut OwnedStatement> {
+        if let Together::Sql(sql) = &self.together {
+            let statement = OwnedStatement::prepare(connection, sql);
+            self.together = statement.map_or(Together::No, Together::Statement);
+        }
+        match &mut self.together {
+            Together::Statement(statement) => Some(statement),
+            _ => None,
+        }
+    }
+
     /// Runs one row. Answers whether it found a row to change.
     pub(super) fn run<'v>(
         &mut self,
         connection: &Connection,
-        row: impl Iterator<Item = Value<'v>>,
+        row: impl Iterator<Item = ValueRef<'v>>,
     ) -> Result<bool> {
         let Action::Run(statement) = &mut self.action else {
             return Ok(true);
         };
         for (i, value) in row.enumerate() {
-            statement.bind(i + 1, from_log(value))?;
+            statement.bind(i + 1, value)?;
         }
         let done = statement.step();
         statement.reset();
@@ -125,8 +153,12 @@ fn is_of_the_schema(e: &densite_sqlite::Error) -> bool {
     e.code == densite_sqlite::Code::ERROR && !lacking.iter().any(|l| e.message.starts_with(l))
 }
 
-/// The statement; or why there is none.
-fn sql(table: &Table, op: Op, target: &Target) -> std::result::Result<String, String> {
+/// The statement for a row, and the one for many, if there may be one; or why there is none.
+fn sql(
+    table: &Table,
+    op: Op,
+    target: &Target,
+) -> std::result::Result<(String, Option<String>), String> {
     let name = format!("main.{}", quoted(&target.name));
     let mut places = Vec::new();
     for column in table.columns() {
@@ -173,7 +205,7 @@ fn sql(table: &Table, op: Op, target: &Target) -> std::result::Result<String, St
             })
             .collect();
         let key = terms.join(" AND ");
-        return Ok(match op {
+        let sql = match op {
             Op::Delete => format!("DELETE FROM {name} WHERE {key}"),
             _ if places.len() == key_columns => {
                 format!("UPDATE {name} SET {} WHERE {key}", equal(0, key_columns))
@@ -182,7 +214,8 @@ fn sql(table: &Table, op: Op, target: &Target) -> std::result::Result<String, St
                 "UPDATE OR ABORT {name} SET {} WHERE {key}",
                 equal(key_columns, places.len())
             ),
-        });
+        };
+        return Ok((sql, None));
     }
     let policy = OnConflict::of_note(table.note());
     let policy = policy.ok_or("a newer Densite wrote this row; use that one")?;
@@ -191,15 +224,22 @@ fn sql(table: &Table, op: Op, target: &Target) -> std::result::Result<String, St
         _ => "ABORT",
     };
     let columns: Vec<String> = places.iter().map(column).collect();
+    let columns = columns.join(", ");
     let values: Vec<String> = (1..=places.len()).map(|i| format!("?{i}")).collect();
     let mut sql = format!(
-        "INSERT OR {verb} INTO {name}({}) VALUES ({})",
-        columns.join(", "),
+        "INSERT OR {verb} INTO {name}({columns}) VALUES ({})",
         values.join(", ")
     );
+    // FAIL: what fails is rolled back as a whole by the worker, and a statement that could be undone by itself would keep a copy of each page.
+    let together = source::select(places.len())
+        .map(|rows| format!("INSERT OR FAIL INTO {name}({columns}) {rows}"));
     match policy {
-        OnConflict::Abort | OnConflict::Replace => {}
-        OnConflict::Ignore => sql.push_str(" ON CONFLICT DO NOTHING"),
+        OnConflict::Abort => return Ok((sql, together)),
+        OnConflict::Ignore => {
+            let end = " ON CONFLICT DO NOTHING";
+            return Ok((sql + end, together.map(|sql| sql + end)));
+        }
+        OnConflict::Replace => {}
         OnConflict::Update(set) => {
             let key = target
                 .key
@@ -221,5 +261,5 @@ fn sql(table: &Table, op: Op, target: &Target) -> std::result::Result<String, St
             ));
         }
     }
-    Ok(sql)
+    Ok((sql, None))
 }

@@ -10,7 +10,8 @@ use super::outcome::{Did, Failed};
 use super::pace::{HOLD_MAX, Pace};
 use super::plan::{Plan, place_of};
 use super::queue::Queue;
-use super::rows::Work;
+use super::rows::{Means, Work};
+use super::source::Source;
 use super::sweeping::Sweeping;
 use super::tidy::Tidy;
 use crate::position::Position;
@@ -38,6 +39,10 @@ pub(super) struct Round {
     /// Until when the write lock is left free.
     free_until: Instant,
     pub(super) tidy: Tidy,
+    /// Where statements for many rows find them.
+    source: Source,
+    /// Rows are applied one by one: such a statement failed, and rows have been rejected since in each transaction.
+    singly: bool,
     pub(super) connection: Connection,
 }
 
@@ -69,6 +74,8 @@ impl Round {
             pace: Pace::default(),
             free_until: Instant::now(),
             tidy: Tidy::new(applying.medium.wal_bytes()),
+            source: Source::of(&connection)?,
+            singly: false,
             connection,
         })
     }
@@ -166,6 +173,10 @@ impl Round {
                 self.pace.slow(done);
                 self.leave_free(HOLD_MAX);
             }
+            Failed::Together => {
+                self.singly = true;
+                self.leave_free(HOLD_MAX);
+            }
             Failed::Other(e) => return Err(e),
             about_rows => return Ok(Some(about_rows)),
         }
@@ -242,7 +253,12 @@ impl Round {
     ) -> std::result::Result<Duration, Failed> {
         let begun = self.begin(applying, named)?;
         let limit = divisible.then(|| self.pace.limit(units.len(), self.tidy.is_beside()));
-        work.apply(&self.connection, &mut self.plans, units, begun, limit)?;
+        let means = Means {
+            connection: &self.connection,
+            plans: &mut self.plans,
+            source: (!self.singly).then_some(&self.source),
+        };
+        let has_rejected = work.apply(means, units, begun, limit)?;
         if named.sweep.is_some() && next.sweep.is_none() {
             Definition::clear(&self.connection)?;
         }
@@ -251,6 +267,7 @@ impl Round {
         let held = begun.elapsed();
         self.pace
             .committed(units.len(), held.saturating_sub(inserted));
+        self.singly &= has_rejected;
         Ok(held)
     }
 

@@ -1,0 +1,136 @@
+//! Rows that are to be applied, as a table that SQLite reads: so one statement inserts many.
+//!
+//! A statement costs as much for the row that it runs for as finding the row's place in a small index. The table is there by itself on the worker's connection; a table that is the user's and has its name
+//! hides it, which is seen by how many rows were asked for.
+
+use super::values::Values;
+use densite_sqlite::{
+    Arguments, Connection, Existence, Origin, Plan, Result, TableCursor, ValueRef, VirtualTable,
+    create_module,
+};
+use parking_lot::Mutex;
+use std::ops::Range;
+use std::sync::Arc;
+
+const NAME: &str = "densite_rows_to_apply";
+/// Rows with more columns are applied one by one.
+const COLUMNS: usize = 64;
+
+fn names(columns: usize) -> String {
+    let names: Vec<String> = (0..columns).map(|i| format!("c{i}")).collect();
+    names.join(", ")
+}
+
+/// The SELECT of rows with so many columns, which may be followed by ON CONFLICT; `None` for too many.
+pub(super) fn select(columns: usize) -> Option<String> {
+    let names = (columns <= COLUMNS).then(|| names(columns))?;
+    // Without WHERE the ON would be taken for that of a join.
+    Some(format!("SELECT {names} FROM {NAME} WHERE true"))
+}
+
+#[derive(Default)]
+struct Lent {
+    values: Arc<Values>,
+    rows: Range<usize>,
+    /// All of them were read.
+    is_read: bool,
+}
+
+/// What the table of a connection has at the moment.
+#[derive(Clone, Default)]
+pub(super) struct Source(Arc<Mutex<Lent>>);
+
+impl Source {
+    /// Makes the table known to a connection.
+    ///
+    /// # Errors
+    /// SQLite's.
+    pub(super) fn of(connection: &Connection) -> Result<Source> {
+        let source = Source::default();
+        create_module::<Table>(connection, NAME, source.clone())?;
+        Ok(source)
+    }
+
+    /// Runs a statement that reads the table while it has these rows; answers whether it read all of them.
+    ///
+    /// # Errors
+    /// The statement's.
+    pub(super) fn lend(
+        &self,
+        values: &Arc<Values>,
+        rows: Range<usize>,
+        run: impl FnOnce() -> Result<()>,
+    ) -> Result<bool> {
+        *self.0.lock() = Lent {
+            values: values.clone(),
+            rows,
+            is_read: false,
+        };
+        let done = run();
+        let lent = std::mem::take(&mut *self.0.lock());
+        done.map(|()| lent.is_read)
+    }
+}
+
+struct Table(Source);
+
+/// It keeps what is lent as long as it reads.
+struct Cursor {
+    source: Source,
+    values: Arc<Values>,
+    rows: Range<usize>,
+}
+
+impl VirtualTable for Table {
+    type Shared = Source;
+    type Cursor = Cursor;
+    const EXISTENCE: Existence = Existence::ByItself;
+    const DIRECT_ONLY: bool = true;
+
+    fn connect(source: &Source, _: &Connection, _: &Origin) -> Result<(Table, String)> {
+        let declaration = format!("CREATE TABLE x({})", names(COLUMNS));
+        Ok((Table(source.clone()), declaration))
+    }
+
+    fn best_index(&self, _: &mut Plan<'_>) -> Result<bool> {
+        Ok(true)
+    }
+
+    fn open(&self) -> Result<Cursor> {
+        Ok(Cursor {
+            source: self.0.clone(),
+            values: Arc::default(),
+            rows: 0..0,
+        })
+    }
+}
+
+impl TableCursor for Cursor {
+    fn filter(&mut self, _: &Connection, _: i32, _: &str, _: Arguments<'_>) -> Result<()> {
+        let lent = self.source.0.lock();
+        self.values = lent.values.clone();
+        self.rows = lent.rows.clone();
+        Ok(())
+    }
+
+    fn next(&mut self) -> Result<()> {
+        self.rows.next();
+        if self.rows.is_empty() {
+            self.source.0.lock().is_read = true;
+        }
+        Ok(())
+    }
+
+    fn is_at_end(&self) -> bool {
+        self.rows.is_empty()
+    }
+
+    fn column(&mut self, column: usize) -> Result<ValueRef<'_>> {
+        let value = self.values.get(self.rows.start, column);
+        Ok(value.unwrap_or(ValueRef::Null))
+    }
+
+    fn row_id(&mut self) -> Result<i64> {
+        Ok(i64::try_from(self.rows.start).unwrap_or(i64::MAX))
+    }
+}
