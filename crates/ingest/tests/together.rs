@@ -106,3 +106,22 @@ fn a_table_of_the_same_name_is_not_read() {
     );
     assert_eq!(all(&con, "SELECT * FROM densite_rejects"), [""; 0]);
 }
+
+/// What is taken out of records beforehand has a bound, which a row may exceed by itself.
+#[test]
+fn long_values_among_short_ones_arrive() {
+    let db = Db::new("CREATE TABLE t(k INTEGER PRIMARY KEY, a)");
+    let con = db.ingest("t", "");
+    let held = Held::new(&db);
+    con.execute_batch("BEGIN").expect("begins");
+    let length = |k: i64| if k % 100 == 50 { 3_000_000 + k } else { k };
+    for k in 0..300 {
+        con.execute("INSERT INTO t_in VALUES (?1, zeroblob(?2))", [k, length(k)])
+            .expect("inserts");
+    }
+    con.execute_batch("COMMIT").expect("commits");
+    drop(held);
+    assert_eq!(wait(&con), 300);
+    let lengths: Vec<String> = (0..300).map(|k| format!("{k}|{}", length(k))).collect();
+    assert_eq!(all(&con, "SELECT k, length(a) FROM t ORDER BY k"), lengths);
+}

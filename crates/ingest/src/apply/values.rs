@@ -7,7 +7,7 @@ use std::ops::Range;
 
 /// No more values are taken out of their records.
 const VALUES: usize = 1 << 18;
-/// Nor more bytes of text and blobs.
+/// Nor more bytes of text and blobs: a row that has more of its own is read from its record.
 const BYTES: usize = 4 << 20;
 
 #[derive(Clone, Copy)]
@@ -18,6 +18,14 @@ enum Cell {
     /// From here to there in [`Values::bytes`].
     Text(u32, u32),
     Blob(u32, u32),
+}
+
+/// How many bytes of a value are kept beside its cell.
+fn length(value: Value<'_>) -> usize {
+    match value {
+        Value::Text(bytes) | Value::Blob(bytes) => bytes.len(),
+        Value::Null | Value::Int(_) | Value::Real(_) => 0,
+    }
 }
 
 /// See the module. Rows that are too many for it are not in it.
@@ -34,12 +42,13 @@ impl Values {
     pub(super) fn of(records: &[Record], units: &[Unit]) -> Values {
         let mut values = Values::default();
         for unit in units {
-            if values.cells.len() > VALUES || values.bytes.len() > BYTES {
-                break;
-            }
             let Some(record) = records.get(unit.record as usize) else {
                 break;
             };
+            let long: usize = record.rows.row(unit.row as usize).map(length).sum();
+            if values.cells.len() > VALUES || values.bytes.len() + long > BYTES {
+                break;
+            }
             for value in record.rows.row(unit.row as usize) {
                 let cell = match value {
                     Value::Null => Cell::Null,
