@@ -350,25 +350,6 @@ class Query(Files):
         self.assertEqual(rows, 3_000_000 - 65_536)
         self.assertLess(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before, 60_000, "KiB more, of a result of 170 MB")
 
-    def test_what_is_kept_of_a_long_result_outlives_the_rest(self):
-        pyarrow = self.library("pyarrow")
-        sql = """WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n LIMIT 400003)
-            SELECT i, i * 0.5, 'row ' || i, iif(i % 7, i, NULL), CAST(i AS BLOB) FROM n"""
-
-        def wanted(i):
-            return {"i": i, "i * 0.5": i * 0.5, "'row ' || i": f"row {i}", "iif(i % 7, i, NULL)": i if i % 7 else None, "CAST(i AS BLOB)": b"%d" % i}
-
-        for kept in ([0], [1], [2, 4], [6], [3, 6]):
-            batches = {}
-            for number, batch in enumerate(pyarrow.RecordBatchReader.from_stream(densite.query(self.memory(), sql))):
-                if number in kept:
-                    batches[number] = batch.slice(batch.num_rows - 1000)
-            del batch
-            self.assertEqual(list(batches), kept)
-            for number, batch in batches.items():
-                end = min((number + 1) * 65_536, 400_003)
-                self.assertEqual(batch.to_pylist(), [wanted(i) for i in range(end - 1000, end)])
-
     def test_keys_without_the_columns_used(self):
         con = self.memory("CREATE TABLE t(a, b)")
         with self.assertRaisesRegex(sqlite3.OperationalError, "no such column: k.b; keys has the columns a, x"):

@@ -5,7 +5,6 @@
 
 use crate::bits::BitsBuilder;
 use crate::query::Kind;
-use crate::run::{Pages, Run};
 use densite_sqlite::ValueRef;
 
 /// The values of a column, NULLs as zeros or empty.
@@ -13,11 +12,11 @@ use densite_sqlite::ValueRef;
 pub(crate) enum Values {
     /// Only NULL so far: so many.
     Unknown(usize),
-    Integers(Run<i64>),
-    Reals(Run<f64>),
+    Integers(Vec<i64>),
+    Reals(Vec<f64>),
     Strings {
         /// One more than values: each from its own to the next.
-        ends: Run<i32>,
+        ends: Vec<i32>,
         bytes: Vec<u8>,
         text: bool,
     },
@@ -33,9 +32,9 @@ pub(crate) struct Column {
     settled: bool,
 }
 
-fn strings(ends: Run<i32>, text: bool) -> Values {
+fn strings(rows: usize, text: bool) -> Values {
     Values::Strings {
-        ends,
+        ends: vec![0; rows + 1],
         bytes: Vec::new(),
         text,
     }
@@ -45,26 +44,10 @@ impl Values {
     fn of(kind: Kind, rows: usize) -> Values {
         match kind {
             Kind::Null => Values::Unknown(rows),
-            Kind::Integer => Values::Integers(vec![0; rows].into()),
-            Kind::Real => Values::Reals(vec![0.0; rows].into()),
-            Kind::Text => strings(vec![0; rows + 1].into(), true),
-            Kind::Blob => strings(vec![0; rows + 1].into(), false),
-        }
-    }
-
-    /// None yet, with room for so many.
-    fn with_room(kind: Kind, rows: usize, pages: &mut Pages) -> Values {
-        let ends = |pages: &mut Pages| {
-            let mut ends = pages.run(rows + 1);
-            ends.push(0);
-            ends
-        };
-        match kind {
-            Kind::Null => Values::Unknown(0),
-            Kind::Integer => Values::Integers(pages.run(rows)),
-            Kind::Real => Values::Reals(pages.run(rows)),
-            Kind::Text => strings(ends(pages), true),
-            Kind::Blob => strings(ends(pages), false),
+            Kind::Integer => Values::Integers(vec![0; rows]),
+            Kind::Real => Values::Reals(vec![0.0; rows]),
+            Kind::Text => strings(rows, true),
+            Kind::Blob => strings(rows, false),
         }
     }
 
@@ -89,36 +72,19 @@ impl Values {
 }
 
 impl Column {
-    fn of(values: Values, settled: bool) -> Column {
+    /// A column whose type its values tell, or one of a type that is settled; with room for so many numbers, or for where so many texts end.
+    pub(crate) fn new(kind: Option<Kind>, room: usize) -> Column {
+        let mut values = Values::of(kind.unwrap_or(Kind::Null), 0);
+        match &mut values {
+            Values::Unknown(_) => {}
+            Values::Integers(values) => values.reserve_exact(room),
+            Values::Reals(values) => values.reserve_exact(room),
+            Values::Strings { ends, .. } => ends.reserve_exact(room),
+        }
         Column {
             values,
             valid: None,
-            settled,
-        }
-    }
-
-    /// A column whose type its values tell.
-    pub(crate) fn unsettled() -> Column {
-        Column::of(Values::Unknown(0), false)
-    }
-
-    /// A column of a type.
-    pub(crate) fn new(kind: Kind) -> Column {
-        Column::of(Values::of(kind, 0), true)
-    }
-
-    /// The same, with room for so many values in pages.
-    pub(crate) fn with_room(kind: Kind, rows: usize, pages: &mut Pages) -> Column {
-        Column::of(Values::with_room(kind, rows, pages), true)
-    }
-
-    /// Leaves the pages that its values lie in.
-    pub(crate) fn leave_pages(&mut self) {
-        match &mut self.values {
-            Values::Unknown(_) => {}
-            Values::Integers(values) => values.leave_page(),
-            Values::Reals(values) => values.leave_page(),
-            Values::Strings { ends, .. } => ends.leave_page(),
+            settled: kind.is_some(),
         }
     }
 
@@ -137,7 +103,7 @@ impl Column {
 
     /// The values, where they are integers and none is NULL so far.
     #[inline]
-    pub(crate) fn integers(&mut self) -> Option<&mut Run<i64>> {
+    pub(crate) fn integers(&mut self) -> Option<&mut Vec<i64>> {
         match (&mut self.values, &self.valid) {
             (Values::Integers(values), None) => Some(values),
             _ => None,
@@ -146,7 +112,7 @@ impl Column {
 
     /// The values, where they are floating point and none is NULL so far.
     #[inline]
-    pub(crate) fn reals(&mut self) -> Option<&mut Run<f64>> {
+    pub(crate) fn reals(&mut self) -> Option<&mut Vec<f64>> {
         match (&mut self.values, &self.valid) {
             (Values::Reals(values), None) => Some(values),
             _ => None,
@@ -248,14 +214,13 @@ impl Column {
                         "floating point in a column with the integer {n}, which is not exact as that; use CAST to make it one type"
                     ));
                 }
-                let reals: Vec<f64> = values.iter().map(|n| *n as f64).collect();
-                Values::Reals(reals.into())
+                Values::Reals(values.into_iter().map(|n| n as f64).collect())
             }
             (Values::Integers(values), Kind::Text) => {
-                self.as_text(values.iter().copied().map(ValueRef::Integer))?
+                self.as_text(values.into_iter().map(ValueRef::Integer))?
             }
             (Values::Reals(values), Kind::Text) => {
-                self.as_text(values.iter().copied().map(ValueRef::Real))?
+                self.as_text(values.into_iter().map(ValueRef::Real))?
             }
             (Values::Strings { ends, bytes, .. }, Kind::Blob) => Values::Strings {
                 ends,
@@ -274,7 +239,7 @@ impl Column {
     }
 
     fn as_text<'a>(&self, values: impl Iterator<Item = ValueRef<'a>>) -> Result<Values, String> {
-        let (mut ends, mut bytes) = (Run::from(vec![0]), Vec::new());
+        let (mut ends, mut bytes) = (vec![0], Vec::new());
         for (row, value) in values.enumerate() {
             let there = self.valid.as_ref().is_none_or(|valid| valid.get(row));
             let text = if there { written(value) } else { String::new() };
@@ -288,7 +253,7 @@ impl Column {
     }
 }
 
-fn append(ends: &mut Run<i32>, bytes: &mut Vec<u8>, piece: &[u8]) -> Result<(), String> {
+fn append(ends: &mut Vec<i32>, bytes: &mut Vec<u8>, piece: &[u8]) -> Result<(), String> {
     let end = i32::try_from(bytes.len() + piece.len());
     let end = end.map_err(|_| "more than 2 GiB in one column of a batch".to_owned())?;
     bytes.extend_from_slice(piece);

@@ -7,7 +7,7 @@
 //!   function `densite_query(handle, sql, …)` compiles it on the connection that it runs on;
 //! - [`arrow`]: the structures of the Arrow C data interface.
 //!
-//! `unsafe` is in `memory` (slices of memory that somebody else keeps), in `run` (numbers in memory of ours) and in `arrow` (structures that cross the C boundary).
+//! `unsafe` is in `memory` (slices of memory that somebody else keeps) and in `arrow` (structures that cross the C boundary).
 
 #![warn(missing_docs)]
 
@@ -22,7 +22,6 @@ mod number;
 mod order;
 mod query;
 mod radix;
-mod run;
 mod set;
 mod sink;
 mod table;

@@ -5,7 +5,6 @@
 //! the connection.
 
 use crate::build::Column;
-use crate::run::Pages;
 use crate::set::sets;
 use crate::sink::{BATCH_ROWS, Filling, Registered};
 use crate::{Error, Result};
@@ -84,10 +83,6 @@ pub struct Query {
     /// The first batch, read for its types.
     first: Option<Batch>,
     rows: u64,
-    /// Whether the last batch ended because it had rows enough: then the next one is expected to.
-    was_full: bool,
-    /// What such batches lie in.
-    pages: Pages,
     /// Sets of columns that the statement reads.
     keeps: Vec<i64>,
 }
@@ -141,8 +136,6 @@ impl Query {
             kinds: None,
             first: None,
             rows: 0,
-            was_full: false,
-            pages: Pages::default(),
             keeps: Vec::new(),
         })
     }
@@ -245,19 +238,15 @@ impl Query {
     }
 
     fn read(&mut self) -> Result<Batch> {
-        let Some(statement) = &mut self.statement else {
-            return Ok(Batch {
-                rows: 0,
-                columns: self.names.iter().map(|_| Column::unsettled()).collect(),
-            });
-        };
         let columns: Vec<Column> = match &self.kinds {
-            None => self.names.iter().map(|_| Column::unsettled()).collect(),
-            Some(kinds) if self.was_full => kinds
+            Some(kinds) => kinds
                 .iter()
-                .map(|kind| Column::with_room(*kind, BATCH_ROWS, &mut self.pages))
+                .map(|kind| Column::new(Some(*kind), BATCH_ROWS))
                 .collect(),
-            Some(kinds) => kinds.iter().map(|kind| Column::new(*kind)).collect(),
+            None => self.names.iter().map(|_| Column::new(None, 0)).collect(),
+        };
+        let Some(statement) = &mut self.statement else {
+            return Ok(Batch { rows: 0, columns });
         };
         let mut filling = Filling::new(columns);
         let more = match &self.sink {
@@ -281,10 +270,6 @@ impl Query {
         }
         more?;
         self.rows += filling.rows as u64;
-        self.was_full = filling.rows == BATCH_ROWS;
-        if filling.rows < BATCH_ROWS / 4 {
-            filling.columns.iter_mut().for_each(Column::leave_pages);
-        }
         Ok(Batch {
             rows: filling.rows,
             columns: filling.columns,

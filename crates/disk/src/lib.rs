@@ -15,7 +15,7 @@
 mod above;
 mod error;
 mod file;
-#[allow(unsafe_code, reason = "memory of the system's, and advice about it")]
+#[allow(unsafe_code, reason = "advice to the system")]
 pub mod memory;
 #[allow(unsafe_code, reason = "a page of its own")]
 pub mod process;

@@ -2,7 +2,7 @@
 
 #![cfg(target_os = "linux")]
 
-use densite_disk::memory::{LargePage, prefer_large_pages};
+use densite_disk::memory::prefer_large_pages;
 
 /// What the system says of the memory that has this address.
 fn flags(address: usize) -> Vec<String> {
@@ -36,29 +36,4 @@ fn large_vectors_are_in_large_pages_and_keep_what_they_have() {
             assert!(flags(middle).contains(&"hg".to_owned()), "{len}");
         }
     }
-}
-
-#[test]
-fn a_large_page_is_aligned_and_zero_and_given_back() {
-    let is_known = std::path::Path::new("/sys/kernel/mm/transparent_hugepage/enabled").exists();
-    let mapped = || {
-        let maps = std::fs::read_to_string("/proc/self/statm").expect("there");
-        let pages = maps.split(' ').next().and_then(|n| n.parse::<usize>().ok());
-        pages.expect("a number") * 4096
-    };
-    let before = mapped();
-    for n in 0..1000 {
-        let page = LargePage::new().expect("there is memory");
-        let start = page.start().as_ptr();
-        assert_eq!(start as usize % LargePage::BYTES, 0);
-        // SAFETY: the page's own bytes.
-        let bytes = unsafe { std::slice::from_raw_parts_mut(start, LargePage::BYTES) };
-        if n < 3 {
-            assert!(bytes.iter().all(|b| *b == 0));
-            bytes.fill(7);
-            assert!(!is_known || flags(start as usize).contains(&"hg".to_owned()));
-        }
-    }
-    let grown = mapped().saturating_sub(before);
-    assert!(grown < 200 * LargePage::BYTES, "{grown} bytes are kept");
 }

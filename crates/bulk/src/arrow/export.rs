@@ -6,7 +6,6 @@
 use super::abi::{ArrowArray, ArrowArrayStream, ArrowSchema};
 use crate::build::{Column, Values};
 use crate::query::{Batch, Kind, Query};
-use crate::run::Run;
 use crate::{Error, Result};
 use std::ffi::{CString, c_char, c_int, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -26,9 +25,9 @@ struct Memory {
 
 enum Buffer {
     Bytes(Vec<u8>),
-    Ends(Run<i32>),
-    Integers(Run<i64>),
-    Reals(Run<f64>),
+    Ends(Vec<i32>),
+    Integers(Vec<i64>),
+    Reals(Vec<f64>),
 }
 
 impl Buffer {
