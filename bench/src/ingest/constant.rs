@@ -24,7 +24,7 @@ const LOG: f64 = 5.0 * 64.0;
 const LOAD: f64 = 0.8;
 /// Rows of a transaction; of a long run, which has so many more of them.
 const BATCH: u64 = 100;
-const SMALL_BATCH: u64 = 10;
+const SMALL_BATCH: u64 = 20;
 /// Seconds before sizes count: until there are spare segments.
 const WARM: f64 = 30.0;
 /// Seconds that they count.

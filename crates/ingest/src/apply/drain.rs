@@ -46,6 +46,11 @@ impl Drain {
             thread: Some(thread),
         })
     }
+
+    /// What the worker's connection tells of its WAL.
+    pub(super) fn flood(&self) -> &Flood {
+        &self.flood
+    }
 }
 
 fn run(flood: &Flood, dir: &LogDir, name: &str, ends: &AtomicBool, doubts: &Doubts) {

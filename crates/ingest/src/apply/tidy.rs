@@ -106,6 +106,9 @@ impl Tidy {
         if let Some(done) = was_ahead {
             self.size.was_ahead(done);
         }
+        if let Some(drain) = &self.drain {
+            self.size.reaches(drain.flood().reached());
+        }
         if self.size.is_due() || is_done && self.size.is_little(rows) {
             return Ok(true);
         }
@@ -209,6 +212,9 @@ impl Tidy {
             self.size.is(connection, done)?;
             if done.wal_frames == done.checkpointed {
                 self.stuck = false;
+                if let Some(drain) = &self.drain {
+                    drain.flood().forget();
+                }
                 self.size.restart(connection)?;
                 return Ok(true);
             }

@@ -1,12 +1,14 @@
 //! How large the WAL is, and how large it may become.
 //!
 //! A page that several batches change is written back once if there is no checkpoint between them. So the WAL may become as large as the database, within bounds. SQLite tells its length at a checkpoint
-//! only; in between it is taken to grow with rows as it did before.
+//! only; in between it is taken to grow with rows as it did before, and to be as long at least as the worker has written: what a row takes differs by far, for many rows may change one page.
 
 use densite_sqlite::{Checkpointed, Connection, Result, ffi};
 
 /// Frames for each row before anything is known.
 const FRAMES_PER_ROW: f64 = 4.0;
+/// Bytes before each page (fileformat2.html, section 4.1).
+const FRAME_HEADER: u64 = 24;
 /// Milliseconds that the end of others' reading is waited for.
 const RESTART_MS: i32 = 100;
 
@@ -27,6 +29,8 @@ pub(super) struct Wal {
     /// Of these, rows that were there when a checkpoint began beside the worker.
     rows_ahead: u64,
     per_row: f64,
+    /// Frames up to which the worker has written.
+    reached: u64,
 }
 
 impl Wal {
@@ -42,6 +46,7 @@ impl Wal {
             rows: 0,
             rows_ahead: 0,
             per_row: FRAMES_PER_ROW,
+            reached: 0,
         }
     }
 
@@ -50,8 +55,14 @@ impl Wal {
         self.rows += rows as u64;
     }
 
+    /// The worker has written up to here, in bytes; see [`densite_sqlite::Flood::reached`].
+    pub(super) fn reaches(&mut self, bytes: u64) {
+        self.reached = bytes / (self.page + FRAME_HEADER);
+    }
+
     fn now(&self) -> u64 {
-        self.kept + (self.rows as f64 * self.per_row) as u64
+        let taken = self.kept + (self.rows as f64 * self.per_row) as u64;
+        taken.max(self.reached)
     }
 
     /// Whether a checkpoint is to come.
@@ -113,6 +124,7 @@ impl Wal {
         };
         self.rows = 0;
         self.rows_ahead = 0;
+        self.reached = 0;
         Ok(())
     }
 
@@ -203,5 +215,11 @@ mod tests {
         wal.grew(10);
         wal.was_ahead(told(700, 700));
         assert_eq!(wal.now(), 720);
+        // A row took next to nothing, and the worker wrote more than that.
+        wal.per_row = 0.001;
+        wal.grew(1000);
+        assert!(!wal.is_due());
+        wal.reaches(1000 * (4096 + FRAME_HEADER));
+        assert!(wal.is_due());
     }
 }

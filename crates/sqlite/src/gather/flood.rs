@@ -1,6 +1,7 @@
-//! How much of a WAL was written since somebody last made it durable.
+//! How much of a WAL was written since somebody last made it durable, and how far it reaches.
 
 use parking_lot::{Condvar, Mutex};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 /// So many bytes are worth a sync: a disk takes about as long for them as for the sync itself.
@@ -12,6 +13,8 @@ const PIECE: u64 = 1 << 20;
 pub struct Flood {
     bytes: Mutex<u64>,
     rises: Condvar,
+    /// The end of what this connection wrote last, since the WAL began anew.
+    reach: AtomicU64,
 }
 
 impl Flood {
@@ -23,6 +26,25 @@ impl Flood {
         if before < PIECE && *sum >= PIECE {
             self.rises.notify_all();
         }
+    }
+
+    /// So many bytes were written, or will be with the frame that commits, from `offset` on. At the front there is the header: the WAL begins anew.
+    pub(super) fn reach(&self, offset: u64, bytes: usize) {
+        let end = offset.saturating_add(bytes as u64);
+        match offset {
+            0 => self.reach.store(end, Ordering::Release),
+            _ => _ = self.reach.fetch_max(end, Ordering::AcqRel),
+        }
+    }
+
+    /// How long the WAL was when this connection last wrote to it, in bytes, the frames of others before its own included. 0 if it has not since [`Flood::forget`].
+    pub fn reached(&self) -> u64 {
+        self.reach.load(Ordering::Acquire)
+    }
+
+    /// All of it is in the database's file: somebody else may begin it anew.
+    pub fn forget(&self) {
+        self.reach.store(0, Ordering::Release);
     }
 
     /// Ends the waiting of this moment.
@@ -42,5 +64,28 @@ impl Flood {
             *sum = 0;
         }
         is_worth
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_reaches_as_far_as_was_written_since_the_header() {
+        let flood = Flood::default();
+        flood.reach(32, 4120);
+        flood.reach(4152, 8240);
+        // Checksums of frames that were written before, mended at COMMIT.
+        flood.reach(32, 24);
+        assert_eq!(flood.reached(), 12_392);
+        flood.reach(0, 32);
+        assert_eq!(flood.reached(), 32);
+        flood.reach(4152, 4120);
+        flood.forget();
+        assert_eq!(flood.reached(), 0);
+        // Behind what others wrote.
+        flood.reach(41_232, 4120);
+        assert_eq!(flood.reached(), 45_352);
     }
 }

@@ -64,6 +64,7 @@ impl Above for WalFile {
 
     fn write(&mut self, buf: &[u8], offset: u64) -> Done {
         let mut frames = self.shared.lock();
+        self.shared.flood.reach(offset, buf.len());
         if offset > 0 && !frames.knows_pages() {
             // The WAL that was found goes on.
             let mut header = [0; WAL_HEADER];
