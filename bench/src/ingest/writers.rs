@@ -46,6 +46,9 @@ pub(crate) struct Write {
     /// Rows in a second, of all threads together; 0: as many as go
     #[arg(long, default_value_t = 0.0)]
     pub(super) pace: f64,
+    /// What the log keeps unapplied before writers wait (`max_unapplied_bytes`); 0: no limit
+    #[arg(long, default_value_t = 0)]
+    pub(super) unapplied: u64,
     /// Number of the first row of the first thread
     #[arg(long, default_value_t = FIRST)]
     pub(super) first: u64,
@@ -71,6 +74,7 @@ impl Write {
             batch: 400,
             seconds,
             pace: 0.0,
+            unapplied: 0,
             first: FIRST,
             reads: 0,
             bare: 0,
@@ -94,6 +98,7 @@ impl Write {
             ("batch", self.batch.to_string()),
             ("seconds", self.seconds.to_string()),
             ("pace", self.pace.to_string()),
+            ("unapplied", self.unapplied.to_string()),
             ("first", self.first.to_string()),
             ("reads", self.reads.to_string()),
             ("bare", self.bare.to_string()),
@@ -133,6 +138,12 @@ impl Write {
         let con = self.open()?;
         if self.is_ingest() {
             con.query_row("SELECT densite_wait()", [], |_| Ok(()))?;
+            // It is kept with the log: a job before this one may have had another.
+            con.query_row(
+                "SELECT densite_config('max_unapplied_bytes', ?1)",
+                [self.unapplied.cast_signed()],
+                |_| Ok(()),
+            )?;
         }
         Ok(con)
     }

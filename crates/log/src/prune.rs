@@ -20,10 +20,11 @@ use densite_disk::{ErrorKind, File, LockKind, OpenMode};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-/// Bytes of a file given back at once, and the time until the next piece if somebody appended meanwhile. A file system that tells the disk what it frees keeps writers waiting for a quarter to half
-/// a millisecond with a piece of this length, and with one of a mebibyte for longer.
-const STEP: u64 = 256 << 10;
-const PERIOD: Duration = Duration::from_millis(16);
+/// Bytes of a file given back at once, and the time until the next piece if somebody appended meanwhile. A file system that tells the disk what it frees keeps a writer waiting for half a
+/// millisecond to one with a piece of this length; with smaller ones for less, but then writers that append as fast as they can meet one more often than in one of a hundred appends
+/// ([`LEAD`] says how many there must be).
+const STEP: u64 = 1 << 20;
+const PERIOD: Duration = Duration::from_millis(64);
 /// As many times what is appended meanwhile is given back, however fast that is: so the directory's size is bounded.
 const LEAD: f64 = 1.5;
 
