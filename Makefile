@@ -16,7 +16,7 @@
 #   make pairwise-test its tests, with killed workers and a killed coordinator
 #   make examples      the example programs in C, Rust, Go, Java and Node, of the languages that are there: target/examples
 #   make sqlite-suite  SQLite's own tests with Densite as the default VFS
-#   make crash         crash and model tests, each for MINUTES=60, from SEED if given
+#   make crash         crash and model tests, and processes that are killed while the command works on their database, each for MINUTES=60, from SEED if given
 #   make fuzz          the decoders' fuzzer for MINUTES=60, from SEED if given
 #   make lint          format, clippy and documentation, all strict
 #   make ext           the loadable extension and the command: target/release/libdensite.so, target/release/densite
@@ -96,7 +96,9 @@ bench: need-build
 
 # The long runs are ignored tests, named long_crash..., long_model... and long_fuzz..., which read DENSITE_MINUTES and DENSITE_SEED.
 crash: need-build ext
+	@scripts/need.sh python
 	DENSITE_MINUTES='$(MINUTES)' DENSITE_SEED='$(SEED)' cargo test --release --workspace --locked -- --ignored --nocapture --skip long_fuzz long_
+	PYTHONPATH=python:tests PYTHONDONTWRITEBYTECODE=1 DENSITE_LIBRARY='$(CURDIR)/target/release/libdensite.so' python3 -m torture --command target/release/densite --dir target/torture --minutes '$(MINUTES)' $(if $(SEED),--seed '$(SEED)')
 
 fuzz: need-build
 	DENSITE_MINUTES='$(MINUTES)' DENSITE_SEED='$(SEED)' cargo test --release --config profile.release.overflow-checks=true -p densite-fuzz --locked -- --ignored --nocapture long_fuzz

@@ -24,7 +24,7 @@ class Reject(NamedTuple):
     seq: int
     #: The table.
     table: str
-    #: The row's columns. A blob is ``{"hex": "00FF"}``, an infinite number its name.
+    #: The row's columns. A blob is ``{"hex": "00FF"}``, text that is not UTF-8 ``{"text_hex": "61FF"}``, an infinite number its name.
     row: Dict[str, Any]
     #: What SQLite said.
     error: str

@@ -18,7 +18,7 @@ class Change(NamedTuple):
     table: str
     #: ``insert``, ``update`` or ``delete``.
     op: str
-    #: The columns of the primary key. Values as JSON has them: a blob is ``{"hex": "00FF"}``, an infinite number its name.
+    #: The columns of the primary key. Values as JSON has them: a blob is ``{"hex": "00FF"}``, text that is not UTF-8 ``{"text_hex": "61FF"}``, an infinite number its name.
     key: Dict[str, Any]
     #: All columns; None of a row that is deleted.
     row: Optional[Dict[str, Any]]

@@ -385,3 +385,39 @@ fn who_reads_the_wal_is_told() {
         assert_eq!(info(db)["wal_readers"], serde_json::json!([]), "{db}");
     }
 }
+
+/// What a checkpoint that was interrupted leaves, by a kill or a full disk, is no damage: the rest is in the WAL.
+#[test]
+fn a_file_that_is_whole_only_with_its_wal_is_not_called_damaged() {
+    let dir = temp();
+    let (open, whole, half) = (
+        at(&dir, "open.db"),
+        at(&dir, "whole.db"),
+        at(&dir, "half.db"),
+    );
+    let db = Connection::open(&open).expect("open");
+    db.execute_batch(
+        "PRAGMA page_size = 4096; PRAGMA journal_mode = WAL; PRAGMA wal_autocheckpoint = 0; CREATE TABLE t(x);
+         PRAGMA wal_checkpoint(TRUNCATE); INSERT INTO t VALUES (zeroblob(100000))",
+    )
+    .expect("fill");
+    for to in [&whole, &half] {
+        std::fs::copy(&open, to).expect("copied");
+        std::fs::copy(format!("{open}-wal"), format!("{to}-wal")).expect("copied");
+    }
+    let first = Connection::open(&whole).expect("open");
+    first
+        .execute_batch("PRAGMA wal_checkpoint(TRUNCATE)")
+        .expect("checkpoint");
+    drop(first);
+    // The first page comes first: it tells of pages that are not there yet.
+    let page = &std::fs::read(&whole).expect("read")[..4096];
+    let mut bytes = std::fs::read(&half).expect("read");
+    bytes[..4096].copy_from_slice(page);
+    std::fs::write(&half, bytes).expect("written");
+    let told = info(&half)["objects_problem"].to_string();
+    assert!(told.contains("together with the journal or WAL"), "{told}");
+    assert!(!told.contains("backup"), "{told}");
+    densite(&["check", &half]).expect(0);
+    assert!(info(&half)["objects_problem"].is_null());
+}

@@ -13,6 +13,7 @@ use crate::db::Through;
 use crate::error::{Error, Result, parent_of};
 use crate::form::{self, Form};
 use crate::freelist::{self, PageSet};
+use crate::log::left_behind;
 use crate::pages::Pages;
 use crate::paths::{self, Target};
 use crate::progress::Progress;
@@ -247,7 +248,12 @@ fn convert(
     }
     let destination_bytes = paths::len_or_zero(temp.path());
     match dst {
-        Some(dst) => temp.place(dst)?,
+        Some(dst) => {
+            temp.place(dst)?;
+            if let Some(word) = left_behind(api, &target.given, dst) {
+                progress.message(&word);
+            }
+        }
         None => replace::replace(api, &source, &target, temp, options.wait, progress)?,
     }
     drop(source);

@@ -167,6 +167,12 @@ pub(crate) fn info_within(api: Api, path: &Path, wait: Duration) -> Result<Info>
             .and_then(|schema| objects::objects(&mut bytes, &header, &schema));
         match found {
             Ok(objects) => info.objects = objects,
+            // A checkpoint that was interrupted leaves such a file. It is no damage, and nobody is to restore a backup for it.
+            Err(_) if info.needs_its_journal() => {
+                info.objects_problem = Some(
+                    "the file is a whole database only together with the journal or WAL beside it, which goes into it when the database is opened or closed; `densite check` tells whether it is damaged".into(),
+                );
+            }
             // The figures above hold all the same; what is wrong is for `check` to find out.
             Err(e) => info.objects_problem = Some(e.to_string()),
         }
@@ -186,6 +192,13 @@ pub(crate) fn info_within(api: Api, path: &Path, wait: Duration) -> Result<Info>
         }));
     }
     Ok(info)
+}
+
+impl Info {
+    /// Whether there is a journal or a WAL: then the file alone need not be a database.
+    pub(crate) fn needs_its_journal(&self) -> bool {
+        self.journal_bytes > 0 || self.wal_bytes > 0
+    }
 }
 
 /// Takes SHARED; it goes with the file.

@@ -128,6 +128,21 @@ impl Beside {
     }
 }
 
+/// What to say of a copy of this database: rows that were acknowledged and wait in its log are not in the copy. `None` if none wait, or that cannot be known.
+pub(crate) fn left_behind(api: Api, db: &Path, copy: &Path) -> Option<String> {
+    let beside = Beside::find(db).ok()??;
+    let applied = beside.applied(api).filter(|a| a.is_same)?;
+    let rows = beside.read().ok()?.last().ok()?.checked_sub(applied.seq)?;
+    (rows > 0).then(|| {
+        format!(
+            "{} lacks what waits in the log of {} and is not applied ({rows} {}): let it be applied (densite_wait) and copy again, if that is to be in it",
+            copy.display(),
+            db.display(),
+            if rows == 1 { "row" } else { "rows" },
+        )
+    })
+}
+
 /// What the database says.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Applied {

@@ -155,11 +155,16 @@ impl VacuumPlan {
             });
         }
         let Some(gain) = info.gain else {
-            return Err(Error::Damaged {
-                path: target.given,
-                what: info
-                    .objects_problem
-                    .unwrap_or_else(|| "its schema cannot be read".into()),
+            let needs_its_journal = info.needs_its_journal();
+            let (path, problem) = (target.given, info.objects_problem);
+            let what = problem.unwrap_or_else(|| "its schema cannot be read".into());
+            return Err(match needs_its_journal {
+                true => Error::Io {
+                    path,
+                    doing: "vacuum".into(),
+                    message: what,
+                },
+                false => Error::Damaged { path, what },
             });
         };
         Ok(VacuumPlan {

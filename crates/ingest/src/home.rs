@@ -6,7 +6,7 @@ use crate::error::{from_log, refused};
 use crate::medium::{Medium, host};
 use crate::naming::Naming;
 use crate::place::{Identity, Place};
-use crate::position::Position;
+use crate::position::{self, Position};
 use crate::read::Unapplied;
 use crate::recipe::Recipe;
 use densite_log::{self as log, Log, LogId, Seq};
@@ -91,8 +91,8 @@ impl Home {
     /// Makes the log of a database that names none, and names it.
     fn make(connection: &Connection, place: &Place) -> Result<Arc<Home>> {
         // The log first: what is left if the transaction is rolled back is an empty log, and the next one takes that.
-        let home = Home::found(place)?;
-        Position::create(connection, home.id)?;
+        let (home, begin) = Home::found(place, position::last_reject(connection)?)?;
+        begin.create(connection)?;
         match Position::read(connection)? {
             Some(position) if position.id == home.id => Ok(home),
             Some(position) => Home::find(connection, place, position),
@@ -103,8 +103,8 @@ impl Home {
         }
     }
 
-    /// A log for a database that has none.
-    fn found(place: &Place) -> Result<Arc<Home>> {
+    /// A log for a database that has none, and where it begins: above this number.
+    fn found(place: &Place, above: Seq) -> Result<(Arc<Home>, Position)> {
         let path = place.log_dir();
         let failed = |e| from_log(&path, e);
         let dir = place
@@ -118,8 +118,9 @@ impl Home {
                 Some(id) => id,
                 None => LogId::random().map_err(failed)?,
             };
-            match Home::get(place, Position::at(id, 0), true) {
-                Ok(home) if home.log.last().map_err(failed)? == 0 => return Ok(home),
+            let begin = Position::at(id, above);
+            match Home::get(place, begin, true) {
+                Ok(home) if home.is_unused(above).map_err(failed)? => return Ok((home, begin)),
                 Ok(_) => {
                     return Err(refused(format!(
                         "{}: there is a log with rows in it that the database {} does not name: it is that of a newer state of the database, or of another one; \
@@ -132,6 +133,16 @@ impl Home {
             }
         }
         Err(other.unwrap_or_else(|| refused(format!("{}: no log", path.display()))))
+    }
+
+    /// Whether the log has no row, nor had one with a number above this.
+    fn is_unused(&self, above: Seq) -> log::Result<bool> {
+        if self.log.last()? > above {
+            return Ok(false);
+        }
+        let first = self.log.status()?.first;
+        let mut rows = self.log.read_after(first.saturating_sub(1))?;
+        Ok(rows.next()?.is_none())
     }
 
     /// The one that is open, or opens it; for a database that is at this position.

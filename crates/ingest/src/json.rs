@@ -1,6 +1,6 @@
 //! A row as a JSON object, columns in their order.
 //!
-//! As `densite sql` writes values: a blob is `{"hex": "00FF"}`, an infinite number text; text that is not UTF-8 gets replacement characters.
+//! A blob is `{"hex": "00FF"}`, an infinite number text. Text that is not UTF-8 is `{"text_hex": "61FF"}`: a rejected row is nowhere else, and a follower may need the key as it is.
 
 use densite_sqlite::ValueRef;
 use serde::ser::{Serialize, SerializeMap, Serializer};
@@ -15,15 +15,20 @@ impl Serialize for Json<'_> {
             ValueRef::Real(x) if x.is_finite() => to.serialize_f64(x),
             ValueRef::Real(x) if x.is_nan() => to.serialize_unit(),
             ValueRef::Real(x) => to.serialize_str(if x > 0.0 { "Infinity" } else { "-Infinity" }),
-            ValueRef::Text(text) => to.serialize_str(&String::from_utf8_lossy(text)),
-            ValueRef::Blob(bytes) => {
-                let hex: String = bytes.iter().map(|b| format!("{b:02X}")).collect();
-                let mut map = to.serialize_map(Some(1))?;
-                map.serialize_entry("hex", &hex)?;
-                map.end()
-            }
+            ValueRef::Text(text) => match std::str::from_utf8(text) {
+                Ok(text) => to.serialize_str(text),
+                Err(_) => hex(to, "text_hex", text),
+            },
+            ValueRef::Blob(bytes) => hex(to, "hex", bytes),
         }
     }
+}
+
+fn hex<S: Serializer>(to: S, kind: &str, bytes: &[u8]) -> Result<S::Ok, S::Error> {
+    let digits: String = bytes.iter().map(|b| format!("{b:02X}")).collect();
+    let mut map = to.serialize_map(Some(1))?;
+    map.serialize_entry(kind, &digits)?;
+    map.end()
 }
 
 /// Columns and their values, in order.
@@ -50,9 +55,9 @@ mod tests {
             ("i", ValueRef::Real(f64::NEG_INFINITY)),
             ("d", ValueRef::Text(b"x\n\x01\\")),
             ("e", ValueRef::Blob(b"\x00\xff")),
+            ("f", ValueRef::Text(b"a\xffA")),
         ];
-        let expected =
-            r#"{"z\"":null,"b":-1,"c":1.0,"i":"-Infinity","d":"x\n\u0001\\","e":{"hex":"00FF"}}"#;
+        let expected = r#"{"z\"":null,"b":-1,"c":1.0,"i":"-Infinity","d":"x\n\u0001\\","e":{"hex":"00FF"},"f":{"text_hex":"61FF41"}}"#;
         assert_eq!(object(row.into_iter()), expected);
     }
 }

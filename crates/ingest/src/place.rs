@@ -21,7 +21,9 @@ pub(crate) struct Place {
 impl Place {
     /// Of this connection's main database, whose files are on `medium`.
     pub(crate) fn of(connection: &Connection, medium: &Arc<dyn Medium>) -> Result<Place> {
-        let path = connection.filename(c"main").unwrap_or_default();
+        let path = connection.filename(c"main").ok_or_else(|| {
+            refused("the name of the database's file is not UTF-8, so its log cannot be named after it; rename it")
+        })?;
         if path.is_empty() {
             return Err(refused(
                 "a database in memory or a temporary one has no log; open a database file",

@@ -106,7 +106,6 @@ impl Position {
         let mut update = connection.prepare(
             "UPDATE main.densite_applied SET seq = ?1, sweep = ?2, sweep_last = ?3, sweep_done = ?4",
         )?;
-        let number = |n: u64| Value::Integer(i64::try_from(n).unwrap_or(i64::MAX));
         let (id, last, done) = self.sweep.map_or((0, 0, 0), |s| (s.id, s.last, s.done));
         update.bind(1, &number(self.seq))?;
         update.bind(2, &Value::Integer(id))?;
@@ -117,15 +116,32 @@ impl Position {
     }
 
     /// Makes the tables and names the log, unless another connection was first: then that one's log counts. In the connection's transaction, if there is one.
-    pub(crate) fn create(connection: &Connection, id: LogId) -> Result<()> {
+    pub(crate) fn create(&self, connection: &Connection) -> Result<()> {
         connection.exec(TABLES)?;
         let mut insert = connection.prepare(
-            "INSERT OR IGNORE INTO main.densite_applied(id, log, seq) VALUES (1, ?1, 0)",
+            "INSERT OR IGNORE INTO main.densite_applied(id, log, seq) VALUES (1, ?1, ?2)",
         )?;
-        insert.bind(1, &Value::Blob(id.0.to_vec()))?;
+        insert.bind(1, &Value::Blob(self.id.0.to_vec()))?;
+        insert.bind(2, &number(self.seq))?;
         insert.step()?;
         Ok(())
     }
+}
+
+/// The last row among the rejects, 0 if there is none. Where a log was given up they are of that one, and the next log has its numbers above them: a reject is found by its number alone.
+pub(crate) fn last_reject(connection: &Connection) -> Result<Seq> {
+    let known =
+        "SELECT 1 FROM main.sqlite_schema WHERE type = 'table' AND name = 'densite_rejects'";
+    if connection.query_i64(known)?.is_none() {
+        return Ok(0);
+    }
+    let last = connection.query_i64("SELECT max(seq) FROM main.densite_rejects")?;
+    Ok(last.and_then(|n| u64::try_from(n).ok()).unwrap_or(0))
+}
+
+/// As SQLite has it.
+fn number(seq: Seq) -> Value {
+    Value::Integer(i64::try_from(seq).unwrap_or(i64::MAX))
 }
 
 /// Writes Densite's tables anew, whatever they have. In the connection's transaction.

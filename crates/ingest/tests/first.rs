@@ -81,3 +81,57 @@ fn within_a_transaction_nobody_waits() {
     create(&con, "t", "").expect_err("it is locked");
     assert!(begun.elapsed() < Duration::from_secs(2));
 }
+
+/// What the table refused stays among the rejects until somebody deletes it there, also when its log was given up and another one begins.
+#[test]
+fn a_later_log_overwrites_no_reject() {
+    let db = Db::new("CREATE TABLE t(id INTEGER PRIMARY KEY, v)");
+    let con = db.ingest("t", "");
+    con.execute_batch("INSERT INTO t_in VALUES (1, 'in'), (1, 'refused'), (2, 'in')")
+        .expect("inserts");
+    wait(&con);
+    drop(con);
+    // An empty log may be there already, which a transaction that was rolled back left.
+    for left in [false, true] {
+        open(&db.path())
+            .execute_batch("DROP TABLE densite_applied")
+            .expect("drops");
+        std::fs::remove_dir_all(db.log_dir()).expect("removes");
+        if left {
+            let con = open(&db.path());
+            con.execute_batch("BEGIN").expect("begins");
+            create(&con, "t", "").expect("the ingest table");
+            con.execute_batch("ROLLBACK").expect("rolls back");
+        }
+        let con = db.ingest("t", "");
+        con.execute_batch("INSERT INTO t_in VALUES (1, 'refused later'), (2, 'and so')")
+            .expect("inserts");
+        wait(&con);
+    }
+    let con = open(&db.path());
+    let rejects = "SELECT seq, json_extract(\"row\", '$.v') FROM densite_rejects ORDER BY seq";
+    let expected = [
+        "2|refused",
+        "3|refused later",
+        "4|and so",
+        "5|refused later",
+        "6|and so",
+    ];
+    assert_eq!(all(&con, rejects), expected);
+}
+
+/// Numbers of rejects say nothing of a log with rows that the database does not name.
+#[test]
+fn a_log_with_rows_is_not_taken_for_a_new_one_for_the_rejects_sake() {
+    let db = Db::new("CREATE TABLE t(id INTEGER PRIMARY KEY, v)");
+    let con = db.ingest("t", "");
+    con.execute_batch("INSERT INTO t_in VALUES (1, 'in'), (1, 'refused')")
+        .expect("inserts");
+    wait(&con);
+    con.execute_batch("DROP TABLE temp.t_in").expect("drops");
+    con.execute_batch("DROP TABLE densite_applied")
+        .expect("drops");
+    drop(con);
+    let said = create(&open(&db.path()), "t", "").expect_err("unknown");
+    assert!(said.to_string().contains("does not name"), "{said}");
+}

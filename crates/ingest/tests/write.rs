@@ -267,6 +267,23 @@ fn what_cannot_have_a_log_is_told_so() {
         .expect("a new one");
 }
 
+/// What such a name looks like in UTF-8 may be the name of another database.
+#[test]
+fn a_name_that_is_not_utf8_is_not_taken_for_another() {
+    use std::os::unix::ffi::OsStrExt;
+    let db = Db::new("CREATE TABLE t(id INTEGER PRIMARY KEY)");
+    let named = |name: &[u8]| db.path().with_file_name(std::ffi::OsStr::from_bytes(name));
+    let (odd, other) = (named(b"a\xff.db"), named("a\u{fffd}.db".as_bytes()));
+    for path in [&odd, &other] {
+        let con = open(path);
+        con.execute_batch("CREATE TABLE t(id INTEGER PRIMARY KEY)")
+            .expect("the schema");
+    }
+    let said = create(&open(&odd), "t", "").expect_err("no UTF-8");
+    assert!(said.to_string().contains("not UTF-8"), "{said}");
+    create(&open(&other), "t", "").expect("its own log");
+}
+
 #[test]
 fn nothing_waits_for_the_worker_that_holds_main_open() {
     let db = Db::new("CREATE TABLE t(id INTEGER PRIMARY KEY)");

@@ -7,6 +7,7 @@
 //! - [`HostVfs`], [`HostFile`]: files through a VFS of the host;
 //! - [`Vfs`], [`VfsFile`], [`Above`], [`register_vfs`]: a VFS of one's own;
 //! - [`gathering`]: a VFS that writes the frames of a WAL together;
+//! - [`gate`]: forks wait until our threads are outside of SQLite;
 //! - [`quoted()`]: names in SQL;
 //! - [`image`]: what is read of a database's bytes without SQLite;
 //! - [`create_function`], [`create_table_function`]: SQL functions;
@@ -25,6 +26,7 @@ mod error;
 pub mod ffi;
 mod filename;
 mod function;
+pub mod gate;
 mod gather;
 mod host;
 mod hostfile;

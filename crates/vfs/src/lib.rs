@@ -18,7 +18,6 @@ mod closing;
 mod codes;
 mod control;
 mod entry;
-mod gate;
 mod held;
 mod idle;
 mod judge;

@@ -14,19 +14,17 @@
 //! - **It uses SQLite only while the application does**: the last connection to close waits until the worker has closed its file (`idle`). So it
 //!   is not there when SQLite shuts down or is unloaded. A process that ends does not wait for it; what it leaves is what a kill leaves.
 //! - **It calls nothing of the application's**: what it has to say is told by the next connection that writes or closes.
-//! - **Forks** wait for the end of the slice (`gate`); a child has no worker until it writes itself.
+//! - **Forks** wait for the end of the slice ([`densite_sqlite::gate`]); a child has no worker until it writes itself.
 //!
 //! Left out, besides: `maintain=off`, files opened for reading only, `nolock` and `immutable`; with `locking_mode=EXCLUSIVE`
 //! (a WAL index on the heap included) SHARED is busy. In WAL mode a slice is done only while a connection of this process holds the shared memory: so the worker never
 //! makes this process look as if it used a WAL that it does not use, and never makes a WAL index. What lies in the WAL waits for its checkpoint.
 
-use crate::gate;
 use crate::main_file::{MainFile, State};
 use crate::neighbours::Neighbours;
 use crate::settings::Settings;
 use crate::slice::Rest;
-use densite_sqlite::PerProcess;
-use densite_sqlite::{FileName, HostVfs, OwnedName, ffi};
+use densite_sqlite::{FileName, HostVfs, OwnedName, PerProcess, ffi, gate};
 use parking_lot::{Condvar, Mutex};
 use std::ffi::{CStr, CString};
 use std::sync::atomic::Ordering;

@@ -7,7 +7,7 @@
 use super::Applying;
 use crate::doubts::Doubts;
 use crate::recipe::Recipe;
-use densite_sqlite::{Checkpointed, Code, Error, Result, ffi};
+use densite_sqlite::{Checkpointed, Code, Error, Result, ffi, gate};
 use std::thread::JoinHandle;
 
 /// One checkpoint at a time; its thread ends with this value.
@@ -20,9 +20,13 @@ impl Ahead {
     /// Begins one. Without a thread to be had there is none: it only saves time.
     pub(super) fn begin(&mut self, applying: &Applying) {
         let (recipe, doubts) = (applying.recipe.clone(), applying.pruning.doubts().clone());
+        let inside = gate::beside();
         self.thread = std::thread::Builder::new()
             .name("densite-checkpoint".into())
-            .spawn(move || run(&recipe, &doubts))
+            .spawn(move || {
+                let _inside = inside;
+                run(&recipe, &doubts)
+            })
             .ok();
     }
 

@@ -7,7 +7,7 @@ use super::Applying;
 use super::arranger::{Arranger, Found, limits};
 use crate::sweep::{Definition, Part};
 use densite_log::Seq;
-use densite_sqlite::Result;
+use densite_sqlite::{Result, gate};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -43,7 +43,9 @@ impl Following {
         };
         let (log, dir) = (applying.log.clone(), applying.dir.clone());
         let (recipe, ends) = (applying.recipe.clone(), self.ends.clone());
+        let inside = gate::beside();
         let find = move || {
+            let _inside = inside;
             let connection = recipe.open()?;
             let mut plans = Vec::new();
             let mut arranger = Arranger {

@@ -1,7 +1,7 @@
 //! Moving rows from the log into their tables: one worker per database, in whichever process leads.
 //!
 //! The thread belongs to [`Applying`], not to the [`Home`] that starts it: the home ends it when the last connection of the process goes.
-//! It has a connection of its own and holds no mutex while SQLite runs.
+//! It has a connection of its own and holds no mutex while SQLite runs. A fork waits until it is outside of SQLite ([`gate`]); outside it has no transaction open.
 
 mod ahead;
 mod arranger;
@@ -34,7 +34,7 @@ use crate::position::Position;
 use crate::read::Unapplied;
 use crate::recipe::Recipe;
 use densite_log::{self as log, Log, LogId, Seq};
-use densite_sqlite::{Code, Error, Result};
+use densite_sqlite::{Code, Error, Result, gate};
 use outcome::Did;
 use parking_lot::{Condvar, Mutex};
 use pruning::Pruning;
@@ -101,6 +101,8 @@ pub(crate) struct Worker {
 impl Worker {
     /// Starts it.
     pub(crate) fn start(applying: Applying) -> Result<Worker> {
+        // Where the system does not take the handlers a fork is what it is beside any thread that uses SQLite.
+        gate::guard_forks();
         let applying = Arc::new(applying);
         let body = applying.clone();
         let thread = std::thread::Builder::new()
@@ -263,6 +265,7 @@ impl Applying {
 
     /// Asks the database how far another process is: somebody here waits for it, or keeps rows of the log, and with them its segments.
     fn watch(&self) {
+        let _inside = gate::enter();
         let position = self.recipe.open().and_then(|c| Position::read(&c));
         if let Ok(Some(position)) = position
             && position.id == self.id
@@ -298,10 +301,21 @@ impl Applying {
         let mut round: Option<Round> = None;
         let (mut active, mut last) = (Instant::now(), 0);
         while !self.stops() {
+            let inside = gate::enter();
             let done = match &mut round {
                 Some(round) => round.run(self),
                 None => Round::open(self).and_then(|fresh| round.insert(fresh).run(self)),
             };
+            // Closed while it is inside.
+            let is_over = match &done {
+                Ok(Did::Nothing(_)) => active.elapsed() > LINGER,
+                Err(error) => !error.is_busy(),
+                _ => false,
+            };
+            if is_over {
+                round = None;
+            }
+            drop(inside);
             match done {
                 Ok(Did::Applied(seq)) => {
                     active = Instant::now();
@@ -324,9 +338,6 @@ impl Applying {
                         s.trouble = None;
                         s.broken = None;
                     });
-                    if round.is_some() && active.elapsed() > LINGER {
-                        round = None;
-                    }
                     // It only ends early if there is something new; an error shows in the next round.
                     self.wait_for_rows(seq, round.is_some().then_some(LINGER));
                 }
@@ -339,17 +350,15 @@ impl Applying {
                 Err(error) => {
                     // COMMIT syncs, too.
                     self.pruning.doubts().heed(&error);
-                    if !error.is_busy() {
-                        round = None;
-                    }
                     self.tell(|s| s.trouble = Some((Instant::now(), error)));
                     self.unapplied.keep_up(&self.log);
                     self.pause(RETRY);
                 }
             }
         }
-        if let Some(round) = &mut round {
-            self.finish(round, last);
+        let _inside = gate::enter();
+        if let Some(mut round) = round {
+            self.finish(&mut round, last);
         }
     }
 }

@@ -16,7 +16,7 @@ pub struct Checkpointed {
 
 impl Connection {
     /// The path of a schema's database file; empty for a temporary or in-memory one,
-    /// `None` when there is no such schema.
+    /// `None` when there is no such schema, or the path is not UTF-8.
     pub fn filename(&self, schema: &CStr) -> Option<String> {
         // SAFETY: an open connection and a terminated string.
         let name = unsafe { (self.api.raw().db_filename)(self.as_ptr(), schema.as_ptr()) };
@@ -24,11 +24,9 @@ impl Connection {
             return None;
         }
         // SAFETY: not null, so a terminated string that lives as long as the schema.
-        Some(
-            unsafe { CStr::from_ptr(name) }
-                .to_string_lossy()
-                .into_owned(),
-        )
+        let name = unsafe { CStr::from_ptr(name) };
+        // Written otherwise it would be another file's.
+        name.to_str().ok().map(str::to_owned)
     }
 
     /// Whether a schema's database is read-only; `None` when there is no such schema.

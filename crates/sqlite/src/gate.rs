@@ -1,8 +1,8 @@
-//! Forks and the background worker: a fork waits until the worker is outside of SQLite's VFS and of the store.
+//! Forks and threads of our own: a fork waits until all of them are outside of SQLite, of its VFS and of the store.
 //!
-//! A child of fork gets a copy of every mutex as it is, and of what SQLite's VFS remembers of its locks on a file. With the worker inside, the child
-//! would find mutexes that a thread holds which it does not have, and locks of this process that it does not hold either. A program
-//! that has no threads of its own may fork and open databases in the child; so it must be able to with the worker (rule 15).
+//! A child of fork gets a copy of every mutex as it is, and of what SQLite's VFS remembers of its locks on a file. With such a thread inside, the child
+//! would find mutexes that a thread holds which it does not have, and locks of this process that it does not hold either: it hangs, finds a database locked for ever, or reads without a lock. A program
+//! that has no threads of its own may fork and open databases in the child; so it must be able to with ours (rule 15).
 //!
 //! No lock is used here, for it would itself be copied.
 
@@ -10,8 +10,8 @@ use std::sync::Once;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-/// The worker is inside.
-static INSIDE: AtomicBool = AtomicBool::new(false);
+/// Threads of ours that are inside.
+static INSIDE: AtomicU32 = AtomicU32::new(0);
 /// Threads of this process that are forking.
 static FORKING: AtomicU32 = AtomicU32::new(0);
 static HANDLERS: Once = Once::new();
@@ -21,11 +21,11 @@ const FORK_WAIT: Duration = Duration::from_secs(5);
 /// The pause between two looks.
 const STEP: Duration = Duration::from_micros(200);
 
-/// The worker is inside; it is outside again when this is dropped.
-pub(crate) struct Inside(());
+/// A thread is inside; it is outside again when this is dropped.
+pub struct Inside(());
 
-/// Has forks wait from now on. Whether the system takes the handlers; without them there must be no worker.
-pub(crate) fn guard_forks() -> bool {
+/// Has forks wait from now on. Whether the system takes the handlers; without them a thread that can be done without must not be.
+pub fn guard_forks() -> bool {
     static GUARDED: AtomicBool = AtomicBool::new(false);
     HANDLERS.call_once(|| {
         // SAFETY: three functions that live as long as this library, which stays loaded (and the system forgets them with it).
@@ -35,21 +35,28 @@ pub(crate) fn guard_forks() -> bool {
     GUARDED.load(Ordering::Acquire)
 }
 
-/// Goes inside, as soon as nobody is forking.
-pub(crate) fn enter() -> Inside {
+/// Goes inside, as soon as nobody is forking. Not for who is inside already, or waits for one who is: a fork would wait for him, and he for the fork.
+pub fn enter() -> Inside {
     loop {
-        INSIDE.store(true, Ordering::SeqCst);
+        INSIDE.fetch_add(1, Ordering::SeqCst);
+        let inside = Inside(());
         if FORKING.load(Ordering::SeqCst) == 0 {
-            return Inside(());
+            return inside;
         }
-        INSIDE.store(false, Ordering::SeqCst);
+        drop(inside);
         std::thread::sleep(STEP);
     }
 }
 
+/// For a thread that one who is inside begins, and may wait for before he is outside: it waits for no fork.
+pub fn beside() -> Inside {
+    INSIDE.fetch_add(1, Ordering::SeqCst);
+    Inside(())
+}
+
 impl Drop for Inside {
     fn drop(&mut self) {
-        INSIDE.store(false, Ordering::SeqCst);
+        INSIDE.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
@@ -64,7 +71,7 @@ unsafe extern "C" {
 unsafe extern "C" fn before() {
     FORKING.fetch_add(1, Ordering::SeqCst);
     let until = Instant::now() + FORK_WAIT;
-    while INSIDE.load(Ordering::SeqCst) && Instant::now() < until {
+    while INSIDE.load(Ordering::SeqCst) > 0 && Instant::now() < until {
         std::thread::sleep(STEP);
     }
 }
@@ -74,8 +81,8 @@ unsafe extern "C" fn after() {
 }
 
 unsafe extern "C" fn in_child() {
-    // There is no worker here, and nobody else forks.
-    INSIDE.store(false, Ordering::SeqCst);
+    // There are no such threads here, and nobody else forks.
+    INSIDE.store(0, Ordering::SeqCst);
     FORKING.store(0, Ordering::SeqCst);
 }
 
@@ -84,8 +91,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_fork_waits_for_the_worker_and_the_worker_for_a_fork() {
+    fn a_fork_waits_for_all_who_are_inside_and_who_comes_waits_for_the_fork() {
         let inside = enter();
+        let beside = beside();
+        drop(inside);
         let forker = std::thread::spawn(|| {
             let begin = Instant::now();
             // SAFETY: what a fork calls, without the fork.
@@ -93,7 +102,7 @@ mod tests {
             begin.elapsed()
         });
         std::thread::sleep(Duration::from_millis(50));
-        drop(inside);
+        drop(beside);
         assert!(forker.join().expect("no panic") >= Duration::from_millis(40));
         let worker = std::thread::spawn(|| {
             let begin = Instant::now();

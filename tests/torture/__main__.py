@@ -1,0 +1,158 @@
+"""Several processes on one database with ingest, killed at random moments, while the command vacuums, converts, checks and copies it.
+
+    PYTHONPATH=python:tests DENSITE_LIBRARY=target/release/libdensite.so python3 -m torture --command target/release/densite --dir DIR [--minutes M] [--seed N]
+
+Each round has a seed, from which all choices of its parent and the rows of its writers follow; what the system makes of the processes is another matter, so a seed that failed is to be run several times. Where a
+round fails its folder stays: ledgers, what the command said (`commands`), what was refused (`errors.*`), the database. Part of `make crash`.
+"""
+
+import argparse
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+from .outside import Outside
+from .roles import ROLES
+from .verify import verify
+from .work import TABLES, WRITERS, connect, told
+
+
+class Round:
+    def __init__(self, options, seed):
+        self.seed, self.directory = seed, f"{options.dir}/{seed}"
+        self.random = r = random.Random(f"round {seed}")
+        shutil.rmtree(self.directory, ignore_errors=True)
+        os.makedirs(self.directory)
+        # Through SQLite's own VFS only where nobody makes a Densite file of it meanwhile.
+        self.plain = r.random() < 0.15
+        self.form = "plain" if self.plain or r.random() < 0.25 else "densite"
+        self.outside = Outside(options.command, self.directory, r, converts=not self.plain)
+        self.roles = ["write"] * r.choice([1, 2, 2, 3]) + ["read"] * r.choice([0, 1, 1]) + ["follow"] * r.choice([0, 1])
+        self.begun = dict.fromkeys(ROLES, 0)
+        self.living = {}
+        self.make_database()
+
+    def make_database(self):
+        r, con = self.random, connect(f"{self.directory}/db", plain=self.form == "plain")
+        self.mode = r.choice(["WAL", "WAL", "WAL", "WAL", "DELETE"])
+        con.execute(f"PRAGMA page_size = {r.choice([512, 1024, 4096, 4096, 16384])}")
+        con.execute(f"PRAGMA auto_vacuum = {r.choice([0, 0, 1, 2])}")
+        con.execute(f"PRAGMA journal_mode = {self.mode}")
+        con.executescript(TABLES)
+        con.close()
+
+    def begin(self, role):
+        number = self.begun[role]
+        if role == "write" and number == WRITERS:
+            return
+        self.begun[role] += 1
+        arguments = [sys.executable, "-m", "torture", "--child", role, str(number), str(self.seed), self.directory, str(int(self.plain))]
+        with open(f"{self.directory}/stderr.{role}{number}", "wb") as err:
+            process = subprocess.Popen(arguments, stderr=err, stdin=subprocess.DEVNULL, start_new_session=True)
+        self.living[process.pid] = (role, number, process)
+
+    def end(self, pid):
+        """Nobody ends by himself."""
+        role, number, process = self.living[pid]
+        process.kill()
+        status = process.wait()
+        del self.living[pid]
+        with open(f"{self.directory}/stderr.{role}{number}", encoding="utf-8") as err:
+            text = err.read()
+        assert status == -signal.SIGKILL and not text, f"{role} {number} ended with {status}: {text}"
+        return role
+
+    def ledgers(self):
+        return {writer: told(self.directory, writer) for writer in range(self.begun["write"])}
+
+    def step(self):
+        r = self.random
+        for pid in [pid for pid, (_, _, process) in self.living.items() if process.poll() is not None]:
+            self.end(pid)
+        what = r.random()
+        if what < 0.35:
+            time.sleep(r.random() * 0.8)
+        elif what < 0.6:
+            # A random one: it may write, apply, read within a transaction.
+            self.begin(self.end(r.choice(sorted(self.living))))
+        elif what < 0.64:
+            # All at once: what they leave is worked on by others first.
+            roles = [self.end(pid) for pid in list(self.living)]
+            for _ in range(r.choice([0, 1, 3])):
+                self.outside.something()
+            for role in roles:
+                self.begin(role)
+        elif what < 0.72:
+            # Conversions find the file closed, or nearly.
+            with open(f"{self.directory}/pause", "w", encoding="utf-8"):
+                pass
+            time.sleep(r.choice([0.05, 0.3, 1]))
+            for _ in range(r.choice([1, 2, 4])):
+                self.outside.something()
+            os.remove(f"{self.directory}/pause")
+        elif what < 0.78:
+            self.look_at_a_snapshot()
+        else:
+            self.outside.something()
+
+    def look_at_a_snapshot(self):
+        for pid in self.living:
+            os.kill(pid, signal.SIGSTOP)
+        time.sleep(0.02)
+        path, ledgers = self.outside.snapshot(), self.ledgers()
+        for pid in self.living:
+            os.kill(pid, signal.SIGCONT)
+        self.verify(path, ledgers)
+
+    def verify(self, path, ledgers):
+        counts = verify(path, self.seed, ledgers)
+        self.outside.command("check", path, ok=(0,))
+        self.outside.command("log", "check", path, ok=(0,))
+        return counts
+
+    def run(self):
+        print(f"seed {self.seed}: {self.form}, {self.mode}, {' '.join(self.roles)}", flush=True)
+        try:
+            for role in self.roles:
+                self.begin(role)
+            until = time.monotonic() + self.random.uniform(8, 25)
+            while time.monotonic() < until:
+                self.step()
+            for pid in list(self.living):
+                self.end(pid)
+            for _ in range(self.random.choice([0, 0, 1, 2])):
+                self.outside.something()
+            known, unknown = self.verify(f"{self.directory}/db", self.ledgers())
+        finally:
+            for _, _, process in self.living.values():
+                process.kill()
+                process.wait()
+        print(f"    {known} batches acknowledged, {unknown} begun, {self.begun['write']} writers", flush=True)
+        shutil.rmtree(self.directory)
+
+
+def main():
+    if sys.argv[1:2] == ["--child"]:
+        role, number, seed, directory, plain = sys.argv[2:]
+        return ROLES[role](directory, int(number), int(seed), plain == "1")
+    parser = argparse.ArgumentParser(prog="torture")
+    parser.add_argument("--command", required=True)
+    parser.add_argument("--dir", required=True)
+    parser.add_argument("--minutes", type=float, default=1)
+    parser.add_argument("--seed", type=int, default=None)
+    options = parser.parse_args()
+    seed = random.randrange(1 << 31) if options.seed is None else options.seed
+    until = time.monotonic() + options.minutes * 60
+    while True:
+        Round(options, seed).run()
+        seed += 1
+        if time.monotonic() > until:
+            return None
+
+
+if __name__ == "__main__":
+    sys.exit(main())
