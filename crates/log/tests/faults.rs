@@ -300,7 +300,7 @@ fn a_damaged_header_hides_nothing_else() {
         let problem = loop {
             match reader.next() {
                 Ok(Some(_)) => {}
-                other => break other.err().expect("damage"),
+                other => break other.expect_err("damage"),
             }
         };
         assert!(
