@@ -184,19 +184,6 @@ impl Log {
         }))
     }
 
-    /// Whether somebody has the right to apply, in this process or another one. Whoever asks for it in the very moment of this look is told that another has it.
-    ///
-    /// # Errors
-    /// `Io`, `Forked`.
-    pub fn is_led(&self) -> Result<bool> {
-        self.shared.is_ours()?;
-        let Some(file) = self.shared.files.open(APPLY_LOCK, OpenMode::Read)? else {
-            return Ok(false);
-        };
-        // Given up at once with the handle.
-        Ok(!file.try_lock(LockKind::Shared)?)
-    }
-
     /// Prepares the next segment's file, if no pruned one is there for it; answers whether it did. A thread does this by itself when a segment is half full, unless
     /// [`Options::background`] says no.
     ///
