@@ -69,6 +69,7 @@ fn status_tells_how_far_everybody_is() {
     ] {
         assert_eq!(status[field], value, "{field}: {status}");
     }
+    assert_eq!(status["applying"], false, "no process has it open");
     assert_eq!(status["automatically_purge"], true);
     assert_eq!(status["slowest"]["name"], "first");
     assert_eq!(status["subscribers"][0]["rows_behind"], 20);
@@ -76,6 +77,7 @@ fn status_tells_how_far_everybody_is() {
     for words in [
         "1 to 30",
         "5 rows",
+        "nobody now",
         "subscriber first",
         "at 10, 20 rows behind",
     ] {
@@ -85,7 +87,9 @@ fn status_tells_how_far_everybody_is() {
     assert_eq!(info["log"]["slowest"]["rows_behind"], 20);
     let text = densite(&["info", &db]).expect(0).out;
     assert!(
-        text.contains("slowest subscriber") && text.contains("first: 20 rows"),
+        text.contains("slowest subscriber")
+            && text.contains("first: 20 rows")
+            && text.contains("nobody now"),
         "{text}"
     );
     assert_eq!(

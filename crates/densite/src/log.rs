@@ -114,9 +114,9 @@ impl Beside {
                 .as_ref()
                 .map(|a| log.bytes_after(a.seq))
                 .transpose()?;
-            Ok((log.status()?, log.subscribers()?, unapplied))
+            Ok((log.status()?, log.subscribers()?, unapplied, log.is_led()?))
         };
-        let (status, subscribers, unapplied_bytes) = all().map_err(|e| self.failed(&e))?;
+        let (status, subscribers, unapplied_bytes, is_led) = all().map_err(|e| self.failed(&e))?;
         Ok(Figures {
             directory: self.path.clone(),
             id: self.id,
@@ -124,6 +124,7 @@ impl Beside {
             subscribers,
             applied,
             unapplied_bytes,
+            is_led,
         })
     }
 }
@@ -169,6 +170,8 @@ pub struct Figures {
     pub applied: Option<Applied>,
     /// Bytes of rows that are not applied.
     pub unapplied_bytes: Option<u64>,
+    /// A process has the worker that applies them. Any has that uses ingest and may write to the database.
+    pub is_led: bool,
 }
 
 impl Figures {
@@ -182,6 +185,11 @@ impl Figures {
     pub fn unapplied_rows(&self) -> Option<u64> {
         let applied = self.applied.as_ref()?;
         Some(self.status.last.saturating_sub(applied.seq))
+    }
+
+    /// Rows wait, and no process is there that would apply them.
+    pub fn is_left_alone(&self) -> bool {
+        !self.is_led && self.unapplied_rows().is_some_and(|rows| rows > 0)
     }
 }
 

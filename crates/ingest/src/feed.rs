@@ -5,7 +5,7 @@ use crate::error::refused;
 use crate::home::Home;
 use crate::json::object;
 use crate::session::Session;
-use densite_log::{Op, Record, Seq};
+use densite_log::{Op, Record, Seq, keep_whole_transactions};
 use densite_sqlite::{Connection, Result, Value, create_table_function};
 use std::sync::Arc;
 
@@ -105,22 +105,34 @@ fn read(home: &Home, name: &str, limit: usize) -> densite_log::Result<Vec<Vec<Va
     }
 }
 
+/// Rows behind a position. What cannot be read is told to who asks for rows there: whole transactions in front of it are there to be had.
 fn read_after(home: &Home, position: Seq, limit: usize) -> densite_log::Result<Vec<Vec<Value>>> {
-    let mut rows = Vec::new();
+    let (mut records, mut left) = (Vec::new(), limit);
     let mut reader = home.log().read_after(position)?;
-    while rows.len() < limit
-        && let Some(record) = reader.next()?
-    {
-        let left = limit - rows.len();
-        rows.extend(entries(&record).take(left).map(|entry| {
-            vec![
-                Value::Integer(entry.seq as i64),
-                Value::Text(entry.table),
-                Value::Text(entry.op.to_owned()),
-                Value::Text(entry.key),
-                entry.row.map_or(Value::Null, Value::Text),
-            ]
-        }));
+    while left > 0 {
+        match reader.next() {
+            Ok(Some(record)) => {
+                left = left.saturating_sub(record.rows.len() - record.skip);
+                records.push(record);
+            }
+            Ok(None) => break,
+            Err(e) => {
+                keep_whole_transactions(&mut records);
+                if records.is_empty() {
+                    return Err(e);
+                }
+                break;
+            }
+        }
     }
-    Ok(rows)
+    let rows = records.iter().flat_map(entries).take(limit).map(|entry| {
+        vec![
+            Value::Integer(entry.seq as i64),
+            Value::Text(entry.table),
+            Value::Text(entry.op.to_owned()),
+            Value::Text(entry.key),
+            entry.row.map_or(Value::Null, Value::Text),
+        ]
+    });
+    Ok(rows.collect())
 }

@@ -70,7 +70,7 @@ impl Home {
         if let Some(position) = Position::read(connection)? {
             return Home::find(connection, &place, position);
         }
-        if connection.is_readonly(c"main") == Some(true) {
+        if place.reads_only {
             return Err(refused(format!(
                 "{}: the database is open for reading only, and it has no log yet",
                 place.path
@@ -185,6 +185,13 @@ impl Home {
         options.above = position.end();
         let log = match Log::open(place.medium.dir(&dir), options) {
             Ok(log) => log,
+            // Who may write neither to the database nor to its log reads both.
+            Err(log::Error::Io(e))
+                if place.reads_only && e.kind == densite_disk::ErrorKind::Permission =>
+            {
+                Log::open_read_only(place.medium.dir(&dir), position.id)
+                    .map_err(|e| from_log(&dir, e))?
+            }
             // The directory itself is missing.
             Err(log::Error::Io(e)) if e.kind == densite_disk::ErrorKind::NotFound => {
                 return Err(from_log(&dir, log::Error::Missing));
@@ -230,13 +237,17 @@ impl Home {
         Ok(())
     }
 
-    /// The worker of this process, which is started if there is none. It applies if no other process does.
+    /// The worker of this process, which is started if there is none. It applies if no other process does, and only once a connection has asked that may write to the database.
     ///
     /// # Errors
     /// When the thread cannot start.
     pub(crate) fn applying(&self, connection: &Connection) -> Result<Arc<Applying>> {
-        // Nothing that is called while this mutex is held waits for the worker.
+        let may_write = connection.is_readonly(c"main") != Some(true);
+        // Nothing that is called while this mutex is held waits for a worker that applies.
         let mut worker = self.worker.lock();
+        if may_write {
+            worker.take_if(|w| w.applying().only_watches());
+        }
         if worker.is_none() {
             let recipe = Recipe::of(connection, &self.place.path);
             *worker = Some(Worker::start(Applying::new(self, recipe))?);

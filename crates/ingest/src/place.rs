@@ -16,6 +16,8 @@ pub(crate) struct Place {
     pub(crate) path: String,
     pub(crate) identity: Identity,
     pub(crate) medium: Arc<dyn Medium>,
+    /// The connection may not write to it.
+    pub(crate) reads_only: bool,
 }
 
 impl Place {
@@ -46,6 +48,7 @@ impl Place {
             identity: found.identity,
             path,
             medium: medium.clone(),
+            reads_only: connection.is_readonly(c"main") == Some(true),
         })
     }
 

@@ -10,6 +10,8 @@ pub(crate) struct Recipe {
     api: Api,
     vfs: Option<CString>,
     uri: String,
+    /// As the one connection may do no more.
+    reads_only: bool,
 }
 
 impl Recipe {
@@ -17,7 +19,7 @@ impl Recipe {
     pub(crate) fn of(connection: &Connection, path: &str) -> Recipe {
         let mut uri = String::from("file:");
         encode(path, &mut uri);
-        // These say what the one connection may do, not what the database is.
+        // These say what the one connection may do (which is asked below), not what the database is.
         let own = ["mode", "cache", "vfs", "modeof"];
         let parameters = connection.uri_parameters(c"main");
         let parameters = parameters
@@ -34,7 +36,13 @@ impl Recipe {
             api: connection.api(),
             vfs: vfs.and_then(|name| CString::new(name).ok()),
             uri,
+            reads_only: connection.is_readonly(c"main") == Some(true),
         }
+    }
+
+    /// Whether what it opens is for reading only.
+    pub(crate) fn reads_only(&self) -> bool {
+        self.reads_only
     }
 
     /// Opens it; to be used by one thread.
@@ -55,8 +63,11 @@ impl Recipe {
                 "this SQLite was built or configured without threads; ingest needs them",
             ));
         }
-        let flags =
-            ffi::OPEN_READWRITE | ffi::OPEN_URI | ffi::OPEN_NOMUTEX | ffi::OPEN_PRIVATECACHE;
+        let how = match self.reads_only {
+            true => ffi::OPEN_READONLY,
+            false => ffi::OPEN_READWRITE,
+        };
+        let flags = how | ffi::OPEN_URI | ffi::OPEN_NOMUTEX | ffi::OPEN_PRIVATECACHE;
         Connection::open(self.api, &self.uri, flags, vfs)
     }
 }

@@ -1,13 +1,14 @@
 //! The checkpoint beside the worker, watched where SQLite meets the disk.
 
 mod common;
-#[path = "common/flaky.rs"]
-mod flaky;
 #[path = "common/hooked.rs"]
 mod hooked;
+#[path = "common/medium.rs"]
+mod medium;
 
 use common::{Db, all, create, one};
 use hooked::Hooks;
+use medium::{Faults, Own};
 use rusqlite::{Connection, OpenFlags, ffi};
 use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
@@ -81,7 +82,6 @@ fn begin() -> (MutexGuard<'static, ()>, Db, Connection) {
         };
         hooked::register(c"beside", hooks);
     });
-    flaky::WAL_LEAST.store(WAL, Ordering::SeqCst);
     for number in [&WRITES, &FAILS, &SLOW] {
         number.store(0, Ordering::SeqCst);
     }
@@ -90,7 +90,11 @@ fn begin() -> (MutexGuard<'static, ()>, Db, Connection) {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE;
     let con = Connection::open_with_flags_and_vfs(db.path(), flags, c"beside").expect("opens");
     con.busy_timeout(Duration::from_secs(10)).expect("a time");
-    flaky::add(&con, &flaky::Faults::default());
+    let medium = Own {
+        wal: (WAL, 512 << 20),
+        ..Own::failing(&Faults::default())
+    };
+    medium.add(&con);
     create(&con, "t", ", on_conflict=replace").expect("the ingest table");
     (alone, db, con)
 }

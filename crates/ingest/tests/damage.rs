@@ -1,12 +1,53 @@
 //! A log that cannot be read for a while: nothing is skipped when it can again. A database that an open connection puts back to an older state, further than the log reaches.
 
 mod common;
-#[path = "common/flaky.rs"]
-mod flaky;
+#[path = "common/medium.rs"]
+mod medium;
 
 use common::{Db, Held, all, create, one, wait};
-use flaky::{Faults, connect};
+use medium::{Faults, failing};
 use std::os::unix::fs::FileExt;
+
+/// A wrong byte in the log's files, where these bytes are; it ends with this value.
+struct Damage {
+    file: std::fs::File,
+    at: u64,
+    right: u8,
+}
+
+impl Damage {
+    fn at(db: &Db, bytes: &[u8]) -> Damage {
+        let segments = std::fs::read_dir(db.log_dir()).expect("a folder");
+        let (path, at) = segments
+            .filter_map(|entry| {
+                let path = entry.expect("an entry").path();
+                let all = std::fs::read(&path).expect("a file");
+                let at = all.windows(bytes.len()).position(|w| w == bytes)?;
+                Some((path, at as u64))
+            })
+            .next()
+            .expect("the segment");
+        let file = std::fs::OpenOptions::new().write(true).open(path);
+        let file = file.expect("opens");
+        let right = bytes[0];
+        file.write_all_at(&[!right], at).expect("writes");
+        Damage { file, at, right }
+    }
+}
+
+impl Drop for Damage {
+    fn drop(&mut self) {
+        self.file
+            .write_all_at(&[self.right], self.at)
+            .expect("writes");
+    }
+}
+
+/// What the worker says of rows that it cannot read.
+fn trouble(con: &rusqlite::Connection) -> String {
+    let said = con.query_row("SELECT densite_wait()", [], |_| Ok(()));
+    said.expect_err("damaged").to_string()
+}
 
 #[test]
 fn a_read_that_failed_leaves_no_hole() {
@@ -17,39 +58,115 @@ fn a_read_that_failed_leaves_no_hole() {
         con.execute_batch(&format!("INSERT INTO t_in VALUES ({i}, 'row number {i}')"))
             .expect("inserts");
     }
-    // The last record gets a wrong byte, in the file.
-    let segments = std::fs::read_dir(db.log_dir()).expect("a folder");
-    let (path, at) = segments
-        .filter_map(|entry| {
-            let path = entry.expect("an entry").path();
-            let bytes = std::fs::read(&path).expect("a file");
-            let at = bytes.windows(12).position(|w| w == b"row number 3")?;
-            Some((path, at as u64))
-        })
-        .next()
-        .expect("the segment");
-    let file = std::fs::OpenOptions::new()
-        .write(true)
-        .open(path)
-        .expect("opens");
-    file.write_all_at(b"X", at).expect("writes");
+    let damage = Damage::at(&db, b"row number 3");
     let said = con
         .query_row("SELECT count(*) FROM t_in", [], |_| Ok(()))
         .expect_err("damaged")
         .to_string();
     assert!(said.contains("densite log check"), "{said}");
-    file.write_all_at(b"r", at).expect("writes");
+    drop(damage);
     assert_eq!(all(&con, "SELECT id FROM t_in"), ["1", "2", "3"]);
     drop(held);
     wait(&con);
     assert_eq!(all(&con, "SELECT id FROM t"), ["1", "2", "3"]);
 }
 
+/// All were acknowledged: those that can be read arrive, however few they are, and then it is told what is in the way. Whole transactions, of the log and of a batch with a deferred key.
+#[test]
+fn what_is_in_front_of_damage_is_applied() {
+    for schema in [
+        "CREATE TABLE t(id INTEGER PRIMARY KEY, v)",
+        "CREATE TABLE t(id INTEGER PRIMARY KEY, v, p REFERENCES t(id) DEFERRABLE INITIALLY DEFERRED)",
+    ] {
+        let db = Db::new(schema);
+        let con = db.ingest("t", "");
+        one::<i64>(&con, "SELECT densite_subscribe('reader', 'start')");
+        let held = Held::new(&db);
+        for i in 1..=5 {
+            con.execute_batch(&format!(
+                "INSERT INTO t_in(id, v) VALUES ({i}, 'row number {i}')"
+            ))
+            .expect("inserts");
+        }
+        // Two records of one transaction, of which the second is damaged.
+        con.execute_batch(
+            "BEGIN; INSERT INTO t_in(id, v) VALUES (6, 'row number 6'); UPDATE t_in SET v = 'another' WHERE id = 2; COMMIT;
+             INSERT INTO t_in(id, v) VALUES (7, 'row number 7')",
+        )
+        .expect("inserts");
+        // By a worker that has not read it before.
+        drop(con);
+        let damage = Damage::at(&db, b"another");
+        let con = db.ingest("t", "");
+        drop(held);
+        assert_eq!(one::<i64>(&con, "SELECT densite_wait(5)"), 5);
+        let said = trouble(&con);
+        assert!(said.contains("densite log check"), "{said}");
+        let applied = "SELECT group_concat(id), max(v) FROM t";
+        assert_eq!(all(&con, applied), ["1,2,3,4,5|row number 5"], "{schema}");
+        let read = "SELECT group_concat(seq) FROM densite_log('reader')";
+        assert_eq!(all(&con, read), ["1,2,3,4,5"]);
+        one::<i64>(&con, "SELECT densite_ack('reader', 5)");
+        con.query_row(read, [], |_| Ok(()))
+            .expect_err("nothing else can be read");
+        // Another worker has the same to say, and what comes is acknowledged.
+        drop(con);
+        let con = db.ingest("t", "");
+        con.execute_batch("INSERT INTO t_in(id, v) VALUES (8, 'row number 8')")
+            .expect("it is the log that acknowledges");
+        trouble(&con);
+        assert_eq!(all(&con, applied), ["1,2,3,4,5|row number 5"], "{schema}");
+        drop(damage);
+        assert_eq!(wait(&con), 9);
+        assert_eq!(
+            all(&con, "SELECT group_concat(id) FROM t"),
+            ["1,2,3,4,5,6,7,8"]
+        );
+        assert_eq!(all(&con, "SELECT v FROM t WHERE id = 2"), ["another"]);
+    }
+}
+
+/// The same where it is the head of a segment somewhere among those that wait: but who does not know where a segment ends does not know which of its rows were acknowledged.
+#[test]
+fn what_is_in_front_of_a_damaged_segment_is_applied() {
+    let db = Db::new("CREATE TABLE t(id INTEGER PRIMARY KEY, v)");
+    let con = failing(&db.path(), &Faults::default());
+    create(&con, "t", "").expect("the ingest table");
+    let held = Held::new(&db);
+    let segment = |n: u64| db.log_dir().join(format!("{n:012}.seg"));
+    let (mut rows, mut known) = (0, 0);
+    while !segment(8).exists() {
+        con.execute_batch(&format!(
+            "INSERT INTO t_in VALUES ({rows}, randomblob(900))"
+        ))
+        .expect("inserts");
+        rows += 1;
+        if !segment(4).exists() {
+            known = rows;
+        }
+    }
+    drop(con);
+    let bytes = std::fs::read(segment(5)).expect("the segment");
+    let damage = Damage::at(&db, &bytes[..64]);
+    let con = failing(&db.path(), &Faults::default());
+    create(&con, "t", "").expect("the ingest table");
+    drop(held);
+    assert_eq!(
+        one::<i64>(&con, &format!("SELECT densite_wait({known})")),
+        known
+    );
+    let said = trouble(&con);
+    assert!(said.contains("000000000005.seg"), "{said}");
+    assert_eq!(one::<i64>(&con, "SELECT count(*) FROM t"), known);
+    drop(damage);
+    assert_eq!(wait(&con), rows);
+}
+
 /// The backup API, or a restore in place, changes the database under the running worker: the rows between are not skipped without a word.
 #[test]
 fn a_database_that_goes_back_further_than_the_log_is_told() {
     let db = Db::new("CREATE TABLE t(id INTEGER PRIMARY KEY, v)");
-    let con = connect(&db.path(), &Faults::default());
+    let con = failing(&db.path(), &Faults::default());
     create(&con, "t", "").expect("the ingest table");
     let first = db.log_dir().join("000000000001.seg");
     let mut rows = 0;
@@ -83,7 +200,7 @@ fn a_database_that_goes_back_further_than_the_log_is_told() {
         .expect_err("rows are missing");
     assert_eq!(one::<i64>(&con, "SELECT count(*) FROM t"), 3);
     drop(con);
-    let con = connect(&db.path(), &Faults::default());
+    let con = failing(&db.path(), &Faults::default());
     let said = create(&con, "t", "").expect_err("refused").to_string();
     assert!(said.contains("restored from an older backup"), "{said}");
 }

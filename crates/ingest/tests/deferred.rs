@@ -1,8 +1,8 @@
 //! Foreign keys that COMMIT judges: each transaction of the log as if it were committed alone, whatever it is applied together with, and also where the key comes in the middle of a sweep.
 
 mod common;
-#[path = "common/small.rs"]
-mod small;
+#[path = "common/medium.rs"]
+mod medium;
 #[path = "common/waiting.rs"]
 mod waiting;
 
@@ -204,6 +204,61 @@ fn random_transactions_are_judged_as_if_each_were_alone() {
     }
 }
 
+/// A database whose log waits, and what that has; the last connection has the lock in the middle of a sweep, of so many rows at most. `None` where that was over too soon.
+fn in_the_middle(
+    random: &mut StdRng,
+    most: usize,
+) -> Option<(Db, Connection, Connection, Transactions)> {
+    let db = Db::new(&format!(
+        "{FREE}; CREATE TABLE w(id INTEGER PRIMARY KEY, up, v)"
+    ));
+    let sweeps = Sweeps {
+        most,
+        ..medium::ONE
+    };
+    let con = ingest(&db, sweeps, 0);
+    let plain = Connection::open(db.path()).expect("opens");
+    plain
+        .execute_batch("PRAGMA foreign_keys = OFF")
+        .expect("set");
+    let held = Held::new(&db);
+    let mut logged = log(&con, transactions(random, 30, &["t"]));
+    logged.extend(log(&con, transactions(random, 10, &["t", "w"])));
+    drop(held);
+    if !is_caught(&plain, &logged) {
+        return None;
+    }
+    Some((db, con, plain, logged))
+}
+
+fn ingest(db: &Db, sweeps: Sweeps, process: u64) -> Connection {
+    let con = medium::sweeping(&db.path(), sweeps, process);
+    create(&con, "t", ", on_conflict=replace").expect("t_in");
+    create(&con, "w", ", on_conflict=replace").expect("w_in");
+    con
+}
+
+/// Whether the lock was taken in the middle of a sweep.
+fn is_caught(plain: &Connection, logged: &Transactions) -> bool {
+    let is_caught = caught(plain, logged.iter().map(Vec::len).sum()).is_some();
+    if !is_caught {
+        plain.execute_batch("ROLLBACK").ok();
+    }
+    is_caught
+}
+
+/// As [`is_caught`], of a sweep that is in the order of the log by now.
+fn is_caught_in_log_order(plain: &Connection, logged: &Transactions) -> bool {
+    while is_caught(plain, logged) {
+        if all(plain, "SELECT basis FROM densite_sweep") == [""] {
+            return true;
+        }
+        plain.execute_batch("ROLLBACK").expect("gives it back");
+        std::thread::yield_now();
+    }
+    false
+}
+
 /// What is left of each transaction is judged as one, in the log's order; also of the one at the end of the sweep, which goes on behind it.
 #[test]
 fn a_key_that_comes_in_the_middle_of_a_sweep_judges_whole_transactions() {
@@ -212,29 +267,10 @@ fn a_key_that_comes_in_the_middle_of_a_sweep_judges_whole_transactions() {
     let mut random = StdRng::seed_from_u64(seed);
     let mut seen = 0;
     for round in 0..20 {
-        let db = Db::new(&format!(
-            "{FREE}; CREATE TABLE w(id INTEGER PRIMARY KEY, up, v)"
-        ));
-        let sweeps = Sweeps {
-            most: random.random_range(60..200),
-            ..small::ONE
-        };
-        let con = small::connect(&db.path(), sweeps, 0);
-        create(&con, "t", ", on_conflict=replace").expect("t_in");
-        create(&con, "w", ", on_conflict=replace").expect("w_in");
-        let plain = Connection::open(db.path()).expect("opens");
-        plain
-            .execute_batch("PRAGMA foreign_keys = OFF")
-            .expect("set");
-        let held = Held::new(&db);
-        let mut logged = log(&con, transactions(&mut random, 30, &["t"]));
-        logged.extend(log(&con, transactions(&mut random, 10, &["t", "w"])));
-        drop(held);
-        let count = logged.iter().map(Vec::len).sum();
-        if caught(&plain, count).is_none() {
-            plain.execute_batch("ROLLBACK").ok();
+        let most = random.random_range(60..200);
+        let Some((_db, con, plain, logged)) = in_the_middle(&mut random, most) else {
             continue;
-        }
+        };
         seen += 1;
         let sql = match round % 4 {
             // Another change before, which leaves the order of the log already.
@@ -246,8 +282,7 @@ fn a_key_that_comes_in_the_middle_of_a_sweep_judges_whole_transactions() {
         plain.execute_batch(&sql).expect("changes");
         if round % 4 == 0 {
             plain.execute_batch("COMMIT").expect("commits");
-            if caught(&plain, count).is_none() {
-                plain.execute_batch("ROLLBACK").ok();
+            if !is_caught_in_log_order(&plain, &logged) {
                 continue;
             }
             plain
@@ -264,4 +299,82 @@ fn a_key_that_comes_in_the_middle_of_a_sweep_judges_whole_transactions() {
         assert_eq!(rejects(&plain), refused, "seed {seed}, round {round}");
     }
     assert!(seen > 5, "seed {seed}: it was over too soon");
+}
+
+/// A sweep ends where a transaction goes on with rows of another table. When that one gets the key, the rows of the sweep may still be put in order, and go with their transactions all the same.
+#[test]
+fn a_key_of_another_table_keeps_transactions_together() {
+    let seed: u64 = rand::random();
+    println!("seed {seed}");
+    let mut random = StdRng::seed_from_u64(seed);
+    let mut seen = 0;
+    for round in 0..16 {
+        let Some((_db, con, plain, logged)) = in_the_middle(&mut random, 400) else {
+            continue;
+        };
+        if round % 2 == 0 {
+            // It is in the order of the log already, for another reason.
+            let look = "CREATE TABLE seen(id INTEGER PRIMARY KEY, up, v); CREATE TRIGGER look AFTER INSERT ON seen BEGIN DELETE FROM t; END; COMMIT";
+            plain.execute_batch(look).expect("changes");
+            if !is_caught_in_log_order(&plain, &logged) {
+                continue;
+            }
+        }
+        seen += 1;
+        plain
+            .execute_batch(&format!(
+                "DROP TABLE w; {}",
+                SELF.replace("TABLE t", "TABLE w")
+                    .replace("REFERENCES t", "REFERENCES w")
+            ))
+            .expect("the key comes");
+        let (expected, refused) = one_by_one(&plain, &logged);
+        plain.execute_batch("COMMIT").expect("commits");
+        wait(&con);
+        assert_eq!(rows(&plain), expected, "seed {seed}, round {round}");
+        assert_eq!(rejects(&plain), refused, "seed {seed}, round {round}");
+    }
+    assert!(seen > 3, "seed {seed}: it was over too soon");
+}
+
+/// Another process goes on with it in the same way; and when the key is gone its order still is one, though nothing is judged any more.
+#[test]
+fn a_sweep_of_whole_transactions_is_taken_over() {
+    let seed: u64 = rand::random();
+    println!("seed {seed}");
+    let mut random = StdRng::seed_from_u64(seed);
+    let mut seen = 0;
+    for round in 0..16 {
+        let most = random.random_range(60..200);
+        let Some((db, con, plain, logged)) = in_the_middle(&mut random, most) else {
+            continue;
+        };
+        plain
+            .execute_batch(&format!(
+                "{}; {ANEW}; COMMIT",
+                SELF.replace("TABLE t", "TABLE n")
+            ))
+            .expect("the key comes");
+        if !is_caught(&plain, &logged) {
+            continue;
+        }
+        seen += 1;
+        if round % 2 == 0 {
+            plain
+                .execute_batch(&format!(
+                    "{}; {ANEW}",
+                    FREE.replace("TABLE t", "TABLE n").replace("ON t", "ON n")
+                ))
+                .expect("the key goes");
+        }
+        // The lock is held: its worker ends without another row.
+        drop(con);
+        let con = ingest(&db, medium::ONE, 1);
+        let (expected, refused) = one_by_one(&plain, &logged);
+        plain.execute_batch("COMMIT").expect("commits");
+        wait(&con);
+        assert_eq!(rows(&plain), expected, "seed {seed}, round {round}");
+        assert_eq!(rejects(&plain), refused, "seed {seed}, round {round}");
+    }
+    assert!(seen > 3, "seed {seed}: it was over too soon");
 }

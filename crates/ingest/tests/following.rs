@@ -1,8 +1,8 @@
 //! The next sweep, which is read and put in order while the one before it is applied.
 
 mod common;
-#[path = "common/small.rs"]
-mod small;
+#[path = "common/medium.rs"]
+mod medium;
 #[path = "common/waiting.rs"]
 mod waiting;
 

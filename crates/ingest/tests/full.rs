@@ -1,22 +1,24 @@
 //! A disk that was full for a moment holds nobody up for longer.
 
 mod common;
-#[path = "common/hooked.rs"]
-mod hooked;
-#[path = "common/past/medium.rs"]
+#[path = "common/medium.rs"]
 mod medium;
-#[path = "common/small.rs"]
-mod small;
 
 use common::{Db, all, create, wait};
+use medium::{Faults, Own};
 use std::sync::atomic::Ordering;
 
 /// A rollback that could not be noted is noted once there is room, though its process writes nothing any more: what others wrote behind it is hidden until then.
 #[test]
 fn a_rollback_that_could_not_be_noted_is_tried_again() {
     let db = Db::new("CREATE TABLE t(id INTEGER PRIMARY KEY)");
+    let faults = Faults::default();
     let open = |process| {
-        let con = medium::connect(&db.path(), small::FEW, process);
+        let medium = Own {
+            process,
+            ..Own::failing(&faults)
+        };
+        let con = medium.connect(&db.path());
         create(&con, "t", "").expect("the ingest table");
         con
     };
@@ -29,14 +31,15 @@ fn a_rollback_that_could_not_be_noted_is_tried_again() {
     // SQLite asks the hook after xSync, where a table of temp was written.
     idle.execute_batch("BEGIN; CREATE TABLE temp.x(x); INSERT INTO t_in VALUES (4)")
         .expect("begins");
-    idle.commit_hook(Some(|| {
-        medium::LOG_IS_FULL.store(true, Ordering::SeqCst);
+    let full = faults.full.clone();
+    idle.commit_hook(Some(move || {
+        full.store(true, Ordering::SeqCst);
         true
     }))
     .expect("a hook");
     idle.execute_batch("COMMIT").expect_err("the hook says no");
     idle.commit_hook(None::<fn() -> bool>).expect("no hook");
-    medium::LOG_IS_FULL.store(false, Ordering::SeqCst);
+    faults.full.store(false, Ordering::SeqCst);
     other
         .execute_batch("INSERT INTO t_in VALUES (5)")
         .expect("there is room again");

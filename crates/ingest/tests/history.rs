@@ -4,10 +4,10 @@
 mod common;
 #[path = "common/hooked.rs"]
 mod hooked;
+#[path = "common/medium.rs"]
+mod medium;
 #[path = "common/past/mod.rs"]
 mod past;
-#[path = "common/small.rs"]
-mod small;
 #[path = "common/waiting.rs"]
 mod waiting;
 
@@ -35,14 +35,18 @@ fn whatever_happens_the_result_is_that_of_the_log_order() {
         for _ in 0..STEPS {
             world.step(&mut random);
         }
-        world.end();
+        world.end(&mut random);
         swept += world.swept;
         looks += world.looks;
         refused += world.refused;
         pruned += world.pruned;
     }
     println!(
-        "{looks} looks, {swept} in the middle of sweeps; {refused} commits without room, {pruned} prunings"
+        "{looks} looks, {swept} in the middle of sweeps; {refused} commits without room, {pruned} segments pruned"
     );
     assert!(looks > 0);
+    assert!(
+        pruned > 0,
+        "no history is so short that all of its log fits into one segment"
+    );
 }

@@ -2,11 +2,11 @@
 //! subscriber has not acknowledged is in the log.
 
 mod common;
-#[path = "common/flaky.rs"]
-mod flaky;
+#[path = "common/medium.rs"]
+mod medium;
 
 use common::{Db, all, one, wait};
-use flaky::{Faults, connect};
+use medium::{Faults, failing};
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -26,7 +26,7 @@ fn child() {
         .expect("a number")
         .parse()
         .expect("a number");
-    let con = connect(Path::new(&path), &Faults::default());
+    let con = failing(Path::new(&path), &Faults::default());
     if writer < 0 {
         return follow(&con);
     }
@@ -113,7 +113,7 @@ fn killed_writers_and_appliers_lose_and_double_nothing() {
             std::thread::sleep(Duration::from_millis(random(150)));
         }
     }
-    let con = connect(&db.path(), &Faults::default());
+    let con = failing(&db.path(), &Faults::default());
     common::create(&con, "t", "").expect("the ingest table");
     let last = wait(&con);
     assert!(

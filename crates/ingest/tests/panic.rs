@@ -1,11 +1,11 @@
 //! A panic in the worker: who waits is told, nothing is lost, and the worker begins anew.
 
 mod common;
-#[path = "common/flaky.rs"]
-mod flaky;
+#[path = "common/medium.rs"]
+mod medium;
 
 use common::{Db, all, create, one, wait};
-use flaky::{Faults, connect};
+use medium::{Faults, failing};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 fn a_panic_of_the_worker_is_told_and_it_begins_anew() {
     let db = Db::new("CREATE TABLE t(id INTEGER PRIMARY KEY)");
     let faults = Faults::default();
-    let con = connect(&db.path(), &faults);
+    let con = failing(&db.path(), &faults);
     create(&con, "t", "").expect("the ingest table");
     con.execute_batch("INSERT INTO t_in VALUES (1)")
         .expect("inserts");

@@ -1,13 +1,13 @@
 //! Pruning behind a batch (rule 4), with small segments, so that a batch fills many.
 
 mod common;
-#[path = "common/flaky.rs"]
-mod flaky;
+#[path = "common/medium.rs"]
+mod medium;
 
 use common::{Db, Held, create, one, wait};
 use densite_disk::RealDir;
 use densite_log::Log;
-use flaky::{Faults, connect};
+use medium::{Faults, failing};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -25,7 +25,7 @@ fn first(db: &Db) -> u64 {
 #[test]
 fn nothing_is_pruned_behind_a_batch_whose_checkpoint_is_incomplete() {
     let db = Db::new("CREATE TABLE t(id INTEGER PRIMARY KEY, v)");
-    let con = connect(&db.path(), &Faults::default());
+    let con = failing(&db.path(), &Faults::default());
     create(&con, "t", "").expect("the ingest table");
     con.execute_batch("INSERT INTO t_in VALUES (0, 0)")
         .expect("inserts");

@@ -1,11 +1,11 @@
 //! A subscriber that reads while the log is pruned behind it, also by somebody else who acknowledges under the same name.
 
 mod common;
-#[path = "common/flaky.rs"]
-mod flaky;
+#[path = "common/medium.rs"]
+mod medium;
 
 use common::{Db, create, one, wait};
-use flaky::{Faults, connect};
+use medium::{Faults, failing};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 fn numbers(con: &rusqlite::Connection, rows: i64) -> rusqlite::Result<Vec<i64>> {
@@ -19,7 +19,7 @@ fn numbers(con: &rusqlite::Connection, rows: i64) -> rusqlite::Result<Vec<i64>> 
 fn reading_and_pruning_at_once() {
     let db = Db::new("CREATE TABLE t(id INTEGER PRIMARY KEY, pad)");
     let faults = Faults::default();
-    let open = || connect(&db.path(), &faults);
+    let open = || failing(&db.path(), &faults);
     let con = open();
     create(&con, "t", "").expect("the ingest table");
     one::<i64>(&con, "SELECT densite_subscribe('s', 'start')");

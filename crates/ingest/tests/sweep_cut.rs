@@ -1,16 +1,16 @@
 //! Sweeps that are cut off: by a kill, a log that is shorter or damaged; and databases from before there were any.
 
 mod common;
-#[path = "common/small.rs"]
-mod small;
+#[path = "common/medium.rs"]
+mod medium;
 #[path = "common/waiting.rs"]
 mod waiting;
 
 use common::{Db, Held, all, create, one, wait};
 use densite_ingest::Sweeps;
+use medium::{FEW, ONE};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
-use small::{FEW, ONE};
 use std::time::{Duration, Instant};
 use waiting::{SHAPES, caught, one_by_one, place, rows, waiting};
 
@@ -20,7 +20,7 @@ fn child() {
     let Ok(path) = std::env::var("DENSITE_INGEST_SWEEPER") else {
         return;
     };
-    let con = small::connect(std::path::Path::new(&path), ONE, 0);
+    let con = medium::sweeping(std::path::Path::new(&path), ONE, 0);
     create(&con, "t", ", on_conflict=replace").expect("the ingest table");
     let rows = rows(&con, "t_in");
     println!("rows {}", rows.join(";"));
@@ -84,7 +84,7 @@ fn a_shorter_log_gives_no_number_twice() {
     let shorter: i64 = one(&con, "SELECT densite_log_last()");
     drop(con);
     copy(&db.log_dir(), &aside);
-    let con = small::connect(&db.path(), ONE, 0);
+    let con = medium::sweeping(&db.path(), ONE, 0);
     create(&con, "t", ", on_conflict=replace").expect("the ingest table");
     con.execute_batch("BEGIN").expect("begins");
     for n in 0..4000 {
@@ -112,7 +112,7 @@ fn a_shorter_log_gives_no_number_twice() {
     plain.execute_batch("ROLLBACK").expect("gives it back");
     std::fs::remove_dir_all(db.log_dir()).expect("goes");
     copy(&aside, &db.log_dir());
-    let con = small::connect(&db.path(), ONE, 0);
+    let con = medium::sweeping(&db.path(), ONE, 0);
     create(&con, "t", ", on_conflict=replace").expect("the ingest table");
     con.execute_batch("INSERT INTO t_in VALUES (-5, -5, -5)")
         .expect("inserts");
@@ -129,7 +129,7 @@ fn rows_in_front_of_damage_are_applied() {
         ..FEW
     };
     let db = Db::new(SHAPES[0].schema);
-    let con = small::connect(&db.path(), long, 0);
+    let con = medium::sweeping(&db.path(), long, 0);
     create(&con, "t", "").expect("the ingest table");
     let held = Held::new(&db);
     for from in (0..20_000).step_by(200) {
@@ -148,7 +148,7 @@ fn rows_in_front_of_damage_are_applied() {
     }
     std::fs::write(&segment, bytes).expect("writes");
     drop(held);
-    let con = small::connect(&db.path(), long, 0);
+    let con = medium::sweeping(&db.path(), long, 0);
     create(&con, "t", "").expect("the ingest table");
     let until = Instant::now() + Duration::from_secs(20);
     while place(&con).0 < 4096 {

@@ -1,12 +1,10 @@
 //! Rule 4, watched where SQLite meets the disk: the database's file is synced before rows are pruned that somebody else applied.
 
 mod common;
-#[path = "common/flaky.rs"]
-mod flaky;
 #[path = "common/hooked.rs"]
 mod hooked;
-#[path = "common/small.rs"]
-mod small;
+#[path = "common/medium.rs"]
+mod medium;
 
 use common::{Db, all, api, create, functions, wait};
 use densite_disk::{Dir, DirAbove, RealDir};
@@ -156,7 +154,7 @@ fn nothing_is_pruned(journal: &str, fails: &AtomicU64) {
         let con = rusqlite::Connection::open_with_flags_and_vfs(db.path(), flags, c"failing")
             .expect("opens");
         con.busy_timeout(Duration::from_secs(10)).expect("a time");
-        flaky::add(&con, &flaky::Faults::default());
+        medium::Own::failing(&medium::Faults::default()).add(&con);
         create(&con, "t", "").expect("the ingest table");
         con
     };
@@ -193,7 +191,7 @@ fn nothing_is_pruned(journal: &str, fails: &AtomicU64) {
     assert_eq!(count(&db), more, "the log keeps them: {journal}");
     drop(con);
     // Nor any other process; until somebody who has looked at the disk says that it may.
-    let con = small::connect(&db.path(), small::FEW, 1);
+    let con = medium::sweeping(&db.path(), medium::FEW, 1);
     create(&con, "t", "").expect("the ingest table");
     wait(&con);
     con.query_row("SELECT densite_prune()", [], |_| Ok(()))
@@ -215,8 +213,8 @@ fn nothing_is_pruned(journal: &str, fails: &AtomicU64) {
 #[test]
 fn what_only_the_drain_was_told_of_is_remembered() {
     let db = Db::new("CREATE TABLE t(id INTEGER PRIMARY KEY, v)");
-    let faults = flaky::Faults::default();
-    let con = flaky::connect(&db.path(), &faults);
+    let faults = medium::Faults::default();
+    let con = medium::failing(&db.path(), &faults);
     create(&con, "t", "").expect("the ingest table");
     faults.wal_syncs.store(1, Ordering::SeqCst);
     let mut rows = 0;

@@ -82,7 +82,7 @@ fn many_at_once_are_what_one_by_one_makes_of_them() {
     }
 }
 
-/// The table that the statement reads is there by its name alone.
+/// The table that the statement reads has a name, which one of the database may have.
 #[test]
 fn a_table_of_the_same_name_is_not_read() {
     let columns: Vec<String> = (0..64).map(|i| format!("c{i}")).collect();

@@ -1,8 +1,12 @@
 //! Who waits for the worker: for how long, and what he is told.
 
 mod common;
+#[path = "common/medium.rs"]
+mod medium;
 
 use common::{Db, Held, create, functions, one, refusal, wait};
+use medium::Faults;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 const TABLE: &str = "CREATE TABLE t(id INTEGER PRIMARY KEY, a)";
@@ -87,6 +91,21 @@ fn a_lock_is_waited_for_without_a_busy_timeout() {
     releasing.join().expect("ends");
 }
 
+/// A connection that may only read, with ingest.
+fn reader(db: &Db, faults: Option<&Faults>) -> rusqlite::Connection {
+    let uri = format!("file:{}?mode=ro", db.path().display());
+    let reader = rusqlite::Connection::open(uri).expect("opens");
+    reader
+        .busy_timeout(Duration::from_secs(10))
+        .expect("a timeout");
+    match faults {
+        None => functions(common::api(), &reader),
+        Some(faults) => medium::Own::failing(faults).add(&reader),
+    }
+    create(&reader, "t", "").expect("a table to read from");
+    reader
+}
+
 /// What is opened for reading only reads through ingest, and writes nothing.
 #[test]
 fn a_connection_that_only_reads_writes_nothing() {
@@ -94,13 +113,7 @@ fn a_connection_that_only_reads_writes_nothing() {
     let con = db.ingest("t", "");
     con.execute_batch("INSERT INTO t_in VALUES (1, 1)")
         .expect("inserts");
-    let uri = format!("file:{}?mode=ro", db.path().display());
-    let reader = rusqlite::Connection::open(uri).expect("opens");
-    reader
-        .busy_timeout(Duration::from_secs(10))
-        .expect("a timeout");
-    functions(common::api(), &reader);
-    create(&reader, "t", "").expect("a table to read from");
+    let reader = reader(&db, None);
     assert_eq!(one::<i64>(&reader, "SELECT count(*) FROM t_in"), 1);
     for sql in [
         "INSERT INTO t_in VALUES (2, 2)",
@@ -111,4 +124,66 @@ fn a_connection_that_only_reads_writes_nothing() {
         assert!(said.contains("for reading only"), "{sql}: {said}");
     }
     assert_eq!(one::<i64>(&con, "SELECT densite_log_last()"), 1);
+}
+
+/// Nor does its process by itself: rows that wait are read, and told of, and applied once somebody is there who may write.
+#[test]
+fn a_process_that_only_reads_applies_nothing() {
+    let db = Db::new(TABLE);
+    let con = db.ingest("t", "");
+    con.execute_batch("INSERT INTO t_in VALUES (1, 1)")
+        .expect("inserts");
+    wait(&con);
+    let held = Held::new(&db);
+    con.execute_batch("INSERT INTO t_in VALUES (2, 2)")
+        .expect("inserts");
+    // Its worker goes while it can apply nothing.
+    drop(con);
+    drop(held);
+    let plain = rusqlite::Connection::open(db.path()).expect("opens");
+    let alone = |reader: &rusqlite::Connection| {
+        assert_eq!(one::<i64>(reader, "SELECT count(*) FROM t_in"), 2);
+        let begun = Instant::now();
+        let said = refusal(reader, "SELECT densite_wait()");
+        assert!(said.contains("for reading only"), "{said}");
+        assert!(begun.elapsed() < Duration::from_secs(10));
+        assert_eq!(one::<i64>(reader, "SELECT densite_wait(1)"), 1);
+        assert_eq!(one::<i64>(&plain, "SELECT seq FROM densite_applied"), 1);
+    };
+    // Where nothing of the log may be written either it is only read.
+    let faults = Faults::default();
+    faults.forbids.store(true, Ordering::SeqCst);
+    alone(&reader(&db, Some(&faults)));
+    let reader = reader(&db, None);
+    alone(&reader);
+    // Of the same process.
+    let con = db.ingest("t", "");
+    assert_eq!(wait(&reader), 2);
+    assert_eq!(one::<i64>(&reader, "SELECT count(*) FROM t"), 2);
+    drop(con);
+    assert_eq!(one::<i64>(&reader, "SELECT count(*) FROM t_in"), 2);
+}
+
+/// Who only reads sees what another process applies, and waits for it.
+#[test]
+fn who_only_reads_waits_for_others() {
+    let db = Db::new(TABLE);
+    let con = db.ingest("t", "");
+    // On another medium: as if it were another process.
+    let reader = reader(&db, Some(&Faults::default()));
+    let held = Held::new(&db);
+    for n in 1..=3 {
+        con.execute_batch(&format!("INSERT INTO t_in VALUES ({n}, {n})"))
+            .expect("inserts");
+    }
+    assert_eq!(one::<i64>(&reader, "SELECT count(*) FROM t_in"), 3);
+    let releasing = std::thread::spawn(move || {
+        // Longer than it takes to find out that nobody applies.
+        std::thread::sleep(Duration::from_millis(1500));
+        drop(held);
+    });
+    assert_eq!(wait(&reader), 3);
+    releasing.join().expect("ends");
+    assert_eq!(one::<i64>(&reader, "SELECT count(*) FROM t"), 3);
+    assert_eq!(one::<i64>(&reader, "SELECT count(*) FROM t_in"), 3);
 }

@@ -1,8 +1,11 @@
 //! How large the WAL becomes.
 
 mod common;
+#[path = "common/medium.rs"]
+mod medium;
 
-use common::{Db, all, one, wait};
+use common::{Db, Held, all, create, one, wait};
+use medium::{ONE, Own};
 use std::time::{Duration, Instant};
 
 /// Rows of 4 KB that do not compress, in transactions of a thousand.
@@ -86,4 +89,52 @@ fn the_wal_is_flat_under_constant_load() {
         std::thread::sleep(Duration::from_millis(20));
     }
     assert!(wal(&db) <= 16 << 20, "{}", wal(&db));
+}
+
+/// What a row takes differs by far: many rows of few pages come first, then rows of several pages, in a transaction each.
+#[test]
+fn the_wal_is_as_long_as_it_is_whatever_rows_took_before() {
+    const LEAST: u64 = 1 << 20;
+    const MANY: i64 = 20_000;
+    const ROWS: i64 = 2000;
+    let db = Db::new(
+        "CREATE TABLE w(v); CREATE TABLE t(id INTEGER PRIMARY KEY, v, x); CREATE INDEX by_v ON t(v)",
+    );
+    let medium = Own {
+        wal: (LEAST, 512 << 20),
+        ..Own::sweeping(ONE, 0)
+    };
+    let con = medium.connect(&db.path());
+    create(&con, "w", "").expect("w_in");
+    create(&con, "t", "").expect("t_in");
+    let numbers = |from: i64, count: i64| {
+        let last = from + count - 1;
+        format!(
+            "WITH RECURSIVE n(i) AS (SELECT {from} UNION ALL SELECT i + 1 FROM n WHERE i < {last})"
+        )
+    };
+    let many = numbers(0, MANY);
+    con.execute_batch(&format!("{many} INSERT INTO w_in SELECT i FROM n"))
+        .expect("inserts");
+    wait(&con);
+    let held = Held::new(&db);
+    for from in (0..ROWS).step_by(100) {
+        let some = numbers(from, 100);
+        con.execute_batch(&format!(
+            "{some} INSERT INTO t_in SELECT i * 7919 % {ROWS}, i * 104729 % 1009, zeroblob(1000) FROM n"
+        ))
+        .expect("inserts");
+    }
+    drop(held);
+    let mut longest = 0;
+    loop {
+        let applied = one::<i64>(&con, "SELECT densite_wait(NULL, 0.01)");
+        longest = longest.max(wal(&db));
+        if applied == MANY + ROWS {
+            break;
+        }
+    }
+    assert_eq!(one::<i64>(&con, "SELECT count(*) FROM t"), ROWS);
+    assert!(longest > LEAST / 2, "{longest}: so many rows take more");
+    assert!(longest < 4 * LEAST, "{longest}");
 }

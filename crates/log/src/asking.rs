@@ -1,7 +1,7 @@
-//! Asking whoever applies, in whatever process, not to rest.
+//! Who applies, in whatever process: whether somebody does, and asking him not to rest.
 
 use crate::Result;
-use crate::files::WANTED_LOCK;
+use crate::files::{APPLY_LOCK, WANTED_LOCK};
 use crate::log::Log;
 use densite_disk::{File, LockKind, OpenMode};
 
@@ -33,5 +33,18 @@ impl Log {
         };
         // Given up at once with the handle.
         Ok(!file.try_lock(LockKind::Exclusive)?)
+    }
+
+    /// Whether somebody has the right to apply, in this process or another one. Whoever asks for it in the very moment of this look is told that another has it.
+    ///
+    /// # Errors
+    /// `Io`, `Forked`.
+    pub fn is_led(&self) -> Result<bool> {
+        self.shared.is_ours()?;
+        let Some(file) = self.shared.files.open(APPLY_LOCK, OpenMode::Read)? else {
+            return Ok(false);
+        };
+        // Given up at once with the handle.
+        Ok(!file.try_lock(LockKind::Shared)?)
     }
 }

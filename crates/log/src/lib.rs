@@ -46,7 +46,7 @@ pub use identity::id_in;
 pub use log::{Lead, Log, Status};
 pub use options::{LogId, Options, Seq};
 pub use prune::Pruned;
-pub use reader::{Reader, Record};
+pub use reader::{Reader, Record, keep_whole_transactions};
 pub use rows::{Rows, Value};
 pub use salvage::{Lost, Salvage, Salvaged};
 pub use state::Config;

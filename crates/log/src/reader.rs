@@ -40,6 +40,12 @@ impl Record {
     }
 }
 
+/// Leaves the whole transactions of records that follow each other: of what stands in front of something that cannot be read. The rest of a transaction that is cut there is never to be had.
+pub fn keep_whole_transactions(records: &mut Vec<Record>) {
+    let last = records.iter().rposition(|r| r.ends_transaction);
+    records.truncate(last.map_or(0, |last| last + 1));
+}
+
 /// A place in a segment, which is held against recycling.
 pub(crate) struct Place {
     number: u64,
@@ -145,12 +151,9 @@ impl Reader {
             let (mut low, mut high) = (first, self.visible.word.segment.max(first));
             while low < high {
                 let middle = low + (high - low).div_ceil(2);
-                let segment = self.shared.files.segment(middle, OpenMode::Read)?;
-                match segment {
-                    Some(s) if s.header.first_seq <= wanted => low = middle,
-                    Some(_) => high = middle - 1,
-                    None if self.shared.state()?.first_segment > middle => break,
-                    None => return Err(damaged(middle, 0, "the segment is missing")),
+                match self.first_told(middle, high)? {
+                    Some((number, first)) if first <= wanted => low = number,
+                    _ => high = middle - 1,
                 }
             }
             match self.shared.files.held(low)? {
@@ -169,6 +172,18 @@ impl Reader {
                 _ => {}
             }
         }
+    }
+
+    /// The first of these segments whose header can be read, and its first row. What is damaged or missing is met by whoever reads so far, and hides nothing in front of it or behind.
+    fn first_told(&self, from: u64, to: u64) -> Result<Option<(u64, Seq)>> {
+        for number in from..=to {
+            match self.shared.files.segment(number, OpenMode::Read) {
+                Ok(Some(segment)) => return Ok(Some((number, segment.header.first_seq))),
+                Ok(None) | Err(Error::Damaged { .. }) => {}
+                Err(e) => return Err(e),
+            }
+        }
+        Ok(None)
     }
 
     fn step(&mut self) -> Result<Step> {

@@ -270,3 +270,49 @@ fn what_is_missing_is_named() {
         Err(Error::OtherLog { .. })
     ));
 }
+
+/// Whoever begins to read looks for the segment that has his rows by the headers of others: one that is damaged hides neither what is in front of it nor what is behind.
+#[test]
+fn a_damaged_header_hides_nothing_else() {
+    let disk = SimDisk::new(1);
+    let log = open(&disk);
+    let mut model = BTreeMap::new();
+    let mut rng = SmallRng::seed_from_u64(4);
+    // The last row of each segment that is complete.
+    let mut ends = Vec::new();
+    while ends.len() < 9 {
+        let (txn, rows) = random_txn(&log, &tables(), &mut rng);
+        let first = log.append(txn).expect("append").first;
+        if log.status().expect("status").segments > ends.len() as u64 + 1 {
+            ends.push(first - 1);
+        }
+        add(&mut model, first, rows);
+    }
+    for broken in 2..=9_usize {
+        let disk = disk.snapshot();
+        let name = format!("{broken:012}.seg");
+        damaged(&disk, &name, 9);
+        let log = open(&disk);
+        // What a segment has is known once its end is, which the next header says: so nothing of the one before it.
+        let known = broken.checked_sub(3).map_or(0, |i| ends[i]);
+        let from = rng.random_range(0..=known);
+        let mut reader = log.read_after(from).expect("a reader");
+        let problem = loop {
+            match reader.next() {
+                Ok(Some(_)) => {}
+                other => break other.expect_err("damage"),
+            }
+        };
+        assert!(
+            matches!(&problem, Error::Damaged { segment, .. } if *segment == name),
+            "segment {broken}: {problem}"
+        );
+        assert_eq!(reader.position(), known, "segment {broken}, from {from}");
+        let behind = ends[broken - 1];
+        assert_eq!(
+            read_all(&log, behind).expect("behind it"),
+            model.clone().split_off(&(behind + 1)),
+            "segment {broken}"
+        );
+    }
+}

@@ -47,6 +47,9 @@ fn log_lines(log: &Result<Figures, String>) -> Vec<(&'static str, String)> {
     let mut lines = vec![("log", out::bytes(status.bytes + status.spare_bytes))];
     if let (Some(rows), Some(bytes)) = (figures.unapplied_rows(), figures.unapplied_bytes) {
         lines.push(("not applied yet", behind(rows, bytes)));
+        if figures.is_left_alone() {
+            lines.push(("applied by", NOBODY.to_owned()));
+        }
     }
     if let Some(rejects) = figures
         .applied
@@ -67,6 +70,10 @@ fn log_lines(log: &Result<Figures, String>) -> Vec<(&'static str, String)> {
     }
     lines
 }
+
+/// Who applies rows that wait.
+pub(super) const NOBODY: &str =
+    "nobody now: they wait for a process that uses ingest and may write to the database";
 
 fn mode(mode: JournalMode) -> &'static str {
     match mode {

@@ -56,6 +56,8 @@ const LINGER: Duration = Duration::from_millis(300);
 const AFTER_PANIC: Duration = Duration::from_millis(500);
 /// How long a worker that waits for rows does not see that it is to end.
 const END_STEP: Duration = Duration::from_millis(10);
+/// How long nobody may lead before who cannot do it himself says so: another process may be about to.
+const ALONE: Duration = Duration::from_secs(1);
 /// Pause after a failure.
 const RETRY: Duration = Duration::from_millis(50);
 
@@ -176,6 +178,11 @@ impl Applying {
         Err(from_log(&self.dir, error))
     }
 
+    /// The database may not be written to by this process, as far as is known: others apply, and this one looks how far they are.
+    pub(crate) fn only_watches(&self) -> bool {
+        self.recipe.reads_only()
+    }
+
     fn stops(&self) -> bool {
         self.stop.load(Ordering::Acquire)
     }
@@ -206,7 +213,7 @@ impl Applying {
         let told = state
             .trouble
             .as_ref()
-            .filter(|(at, _)| state.leads && *at >= since);
+            .filter(|(at, _)| (state.leads || self.only_watches()) && *at >= since);
         let trouble = told.map(|(_, error)| error.clone());
         (state.applied, state.broken.clone().or(trouble))
     }
@@ -235,10 +242,14 @@ impl Applying {
     }
 
     fn run(&self) {
-        let mut watched = Instant::now();
+        let (mut watched, mut alone) = (Instant::now(), None);
         while !self.stops() {
             self.log.settle();
-            match self.log.try_lead() {
+            let lead = match self.only_watches() {
+                true => self.look_who_leads(&mut alone).map(|()| None),
+                false => self.log.try_lead(),
+            };
+            match lead {
                 Ok(Some(_lead)) => {
                     self.tell(|s| s.leads = true);
                     self.lead();
@@ -261,6 +272,23 @@ impl Applying {
                 }
             }
         }
+    }
+
+    /// Whether somebody applies, since nobody does in this process. `alone`: since when nobody is known to.
+    fn look_who_leads(&self, alone: &mut Option<Instant>) -> log::Result<()> {
+        if self.log.is_led()? {
+            *alone = None;
+            self.tell(|s| s.trouble = None);
+            return Ok(());
+        }
+        if alone.get_or_insert_with(Instant::now).elapsed() >= ALONE {
+            let error = Error::new(
+                Code::READONLY,
+                "no process applies them: this one has opened the database for reading only; they wait in the log for one that uses ingest and may write",
+            );
+            self.tell(|s| s.trouble = Some((Instant::now(), error)));
+        }
+        Ok(())
     }
 
     /// Asks the database how far another process is: somebody here waits for it, or keeps rows of the log, and with them its segments.
@@ -296,12 +324,30 @@ impl Applying {
         }
     }
 
+    /// All is well, and applied up to here.
+    fn got_to(&self, seq: Seq) {
+        self.unapplied.applied(seq);
+        self.tell(|s| {
+            s.applied = s.applied.max(seq);
+            s.trouble = None;
+            s.broken = None;
+        });
+    }
+
+    /// Nothing is applied for the moment, and this is why: so it was when that was tried.
+    fn is_stopped_by(&self, error: Error, begun: Instant) {
+        self.tell(|s| s.trouble = Some((begun, error)));
+        self.unapplied.keep_up(&self.log);
+        self.pause(RETRY);
+    }
+
     /// Applies until the end of this worker.
     fn lead(&self) {
         let mut round: Option<Round> = None;
         let (mut active, mut last) = (Instant::now(), 0);
         while !self.stops() {
             let inside = gate::enter();
+            let begun = Instant::now();
             let done = match &mut round {
                 Some(round) => round.run(self),
                 None => Round::open(self).and_then(|fresh| round.insert(fresh).run(self)),
@@ -319,40 +365,24 @@ impl Applying {
             match done {
                 Ok(Did::Applied(seq)) => {
                     active = Instant::now();
-                    self.unapplied.applied(seq);
+                    self.got_to(seq);
                     self.unapplied.keep_up(&self.log);
-                    self.tell(|s| {
-                        s.applied = s.applied.max(seq);
-                        s.trouble = None;
-                        s.broken = None;
-                    });
                     if seq > last {
                         last = seq;
                         self.rest(seq);
                     }
                 }
                 Ok(Did::Nothing(seq)) => {
-                    self.unapplied.applied(seq);
-                    self.tell(|s| {
-                        s.applied = s.applied.max(seq);
-                        s.trouble = None;
-                        s.broken = None;
-                    });
+                    self.got_to(seq);
                     // It only ends early if there is something new; an error shows in the next round.
                     self.wait_for_rows(seq, round.is_some().then_some(LINGER));
                 }
-                Ok(Did::Waits(error)) => {
-                    self.tell(|s| s.trouble = Some((Instant::now(), error)));
-                    self.unapplied.keep_up(&self.log);
-                    self.pause(RETRY);
-                }
+                Ok(Did::Waits(error)) => self.is_stopped_by(error, begun),
                 Ok(Did::Unnamed) => self.pause(RETRY),
                 Err(error) => {
                     // COMMIT syncs, too.
                     self.pruning.doubts().heed(&error);
-                    self.tell(|s| s.trouble = Some((Instant::now(), error)));
-                    self.unapplied.keep_up(&self.log);
-                    self.pause(RETRY);
+                    self.is_stopped_by(error, begun);
                 }
             }
         }

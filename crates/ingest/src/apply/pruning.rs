@@ -29,30 +29,21 @@ impl Pruning {
         &self.doubts
     }
 
-    /// Begins to prune what is applied durably up to `position`; false if the thread is still at it.
-    ///
-    /// # Errors
-    /// The log's, of this time or of the last one.
-    pub(super) fn begin(&self, applying: &Applying, position: Seq) -> densite_sqlite::Result<bool> {
-        let failed = |e| crate::error::from_log(&applying.dir, e);
+    /// Begins to prune what is applied durably up to `position`; false if the thread is still at it. What fails is tried again with the next rows: these are applied whether or not
+    /// others can go, and `densite_prune()` tells why they cannot.
+    pub(super) fn begin(&self, applying: &Applying, position: Seq) -> bool {
         let mut thread = self.thread.lock();
         if thread.as_ref().is_some_and(|t| !t.is_finished()) {
-            return Ok(false);
-        }
-        // A panic was told by its hook, and nothing is lost by it: the next time does the same.
-        if let Some(Ok(ended)) = thread.take().map(JoinHandle::join) {
-            ended.map_err(failed)?;
+            return false;
         }
         let (log, hurries) = (applying.log.clone(), self.hurries.clone());
         let purge = move || log.purge_in_time(position, &|| !hurries.load(Ordering::Acquire));
         let builder = std::thread::Builder::new().name("densite-prune".into());
-        match builder.spawn(purge) {
-            Ok(begun) => *thread = Some(begun),
-            Err(_) => {
-                applying.log.purge(position).map_err(failed)?;
-            }
+        *thread = builder.spawn(purge).ok();
+        if thread.is_none() {
+            applying.log.purge(position).ok();
         }
-        Ok(true)
+        true
     }
 
     /// Ends it, without further pauses.

@@ -3,8 +3,8 @@
 use super::Applying;
 use super::rows::Poison;
 use crate::error::from_log;
-use densite_log::{Reader, Record, Seq};
-use densite_sqlite::Result;
+use densite_log::{Reader, Record, Seq, keep_whole_transactions};
+use densite_sqlite::{Error, Result};
 
 /// See the module.
 #[derive(Default)]
@@ -13,6 +13,8 @@ pub(super) struct Queue {
     /// In order. The first one's `skip` says how much of it is applied.
     records: Vec<Record>,
     rows: usize,
+    /// Why what follows cannot be read: told once nothing is queued.
+    trouble: Option<Error>,
     /// The last row before the queue.
     before: Seq,
     /// A constraint may be deferred to COMMIT: batches have whole transactions of the log, however long one takes.
@@ -26,12 +28,16 @@ fn rows(record: &Record) -> usize {
 
 impl Queue {
     /// Reads on behind `position`, until there are as many rows as are wanted or the log ends.
+    ///
+    /// # Errors
+    /// The log's, once all whole transactions in front of what cannot be read are applied.
     pub(super) fn fill(&mut self, applying: &Applying, position: Seq, wanted: usize) -> Result<()> {
         let failed = |e| from_log(&applying.dir, e);
         if self.reader.is_none() || position != self.before {
             // The first time, or the database went on or back without us.
             self.records.clear();
             self.rows = 0;
+            self.trouble = None;
             self.poison.clear();
             self.before = position;
             self.reader = Some(applying.log.read_after(position).map_err(failed)?);
@@ -40,16 +46,30 @@ impl Queue {
             return Ok(());
         };
         let has_end = |records: &[Record]| records.iter().any(|r| r.ends_transaction);
-        while self.rows < wanted || (self.whole && !has_end(&self.records)) {
-            match reader.next().map_err(failed)? {
-                Some(record) => {
+        while self.trouble.is_none()
+            && (self.rows < wanted || (self.whole && !has_end(&self.records)))
+        {
+            match reader.next() {
+                Ok(Some(record)) => {
                     self.rows += rows(&record);
                     self.records.push(record);
                 }
-                None => break,
+                Ok(None) => break,
+                Err(e) => {
+                    keep_whole_transactions(&mut self.records);
+                    self.rows = self.records.iter().map(rows).sum();
+                    self.trouble = Some(failed(e));
+                }
             }
         }
-        Ok(())
+        match self.trouble.take_if(|_| self.rows == 0) {
+            // It has read further than what was kept.
+            Some(error) => {
+                self.reader = None;
+                Err(error)
+            }
+            None => Ok(()),
+        }
     }
 
     pub(super) fn records(&self) -> &[Record] {

@@ -1,7 +1,7 @@
 //! Rows that are to be applied, as a table that SQLite reads: so one statement inserts many.
 //!
-//! A statement costs as much for the row that it runs for as finding the row's place in a small index. The table is there by itself on the worker's connection; a table that is the user's and has its name
-//! hides it, which is seen by how many rows were asked for.
+//! A statement costs as much for the row that it runs for as finding the row's place in a small index. The table is one of `temp`, which the worker's connection has for itself, and is asked for by that name:
+//! so no table of the database is taken for it, whatever that is called.
 
 use super::values::Values;
 use densite_sqlite::{
@@ -12,6 +12,7 @@ use parking_lot::Mutex;
 use std::ops::Range;
 use std::sync::Arc;
 
+/// Of the module, and of its table.
 const NAME: &str = "densite_rows_to_apply";
 /// Rows with more columns are applied one by one.
 const COLUMNS: usize = 64;
@@ -25,7 +26,7 @@ fn names(columns: usize) -> String {
 pub(super) fn select(columns: usize) -> Option<String> {
     let names = (columns <= COLUMNS).then(|| names(columns))?;
     // Without WHERE the ON would be taken for that of a join.
-    Some(format!("SELECT {names} FROM {NAME} WHERE true"))
+    Some(format!("SELECT {names} FROM temp.{NAME} WHERE true"))
 }
 
 #[derive(Default)]
@@ -41,13 +42,14 @@ struct Lent {
 pub(super) struct Source(Arc<Mutex<Lent>>);
 
 impl Source {
-    /// Makes the table known to a connection.
+    /// Makes the table in a connection's `temp`.
     ///
     /// # Errors
     /// SQLite's.
     pub(super) fn of(connection: &Connection) -> Result<Source> {
         let source = Source::default();
         create_module::<Table>(connection, NAME, source.clone())?;
+        connection.exec(&format!("CREATE VIRTUAL TABLE temp.{NAME} USING {NAME}"))?;
         Ok(source)
     }
 
@@ -84,7 +86,7 @@ struct Cursor {
 impl VirtualTable for Table {
     type Shared = Source;
     type Cursor = Cursor;
-    const EXISTENCE: Existence = Existence::ByItself;
+    const EXISTENCE: Existence = Existence::Created;
     const DIRECT_ONLY: bool = true;
 
     fn connect(source: &Source, _: &Connection, _: &Origin) -> Result<(Table, String)> {
@@ -132,5 +134,31 @@ impl TableCursor for Cursor {
 
     fn row_id(&mut self) -> Result<i64> {
         Ok(i64::try_from(self.rows.start).unwrap_or(i64::MAX))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use densite_sqlite::ffi;
+
+    /// Nor is what the worker writes to taken for it.
+    #[test]
+    fn a_table_of_the_database_may_have_its_name() {
+        let api = densite_linked::api().expect("the linked SQLite");
+        let flags = ffi::OPEN_READWRITE | ffi::OPEN_CREATE;
+        let con = Connection::open(api, ":memory:", flags, None).expect("opens");
+        con.exec(&format!(
+            "CREATE TABLE {NAME}(c0, x); INSERT INTO {NAME} VALUES (1, 1), (2, 2)"
+        ))
+        .expect("a table");
+        let source = Source::of(&con).expect("a source");
+        let insert = format!("INSERT INTO main.{NAME}(c0) {}", select(1).expect("one"));
+        let mut statement = con.prepare(&insert).expect("a statement");
+        let none: Arc<Values> = Arc::default();
+        let ran = source.lend(&none, 0..3, || statement.step().map(|_| ()));
+        assert_eq!(ran, Ok(true), "it read what it was lent");
+        let count = format!("SELECT count(*) FROM main.{NAME}");
+        assert_eq!(con.query_i64(&count), Ok(Some(5)));
     }
 }

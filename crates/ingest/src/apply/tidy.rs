@@ -240,7 +240,7 @@ impl Tidy {
         if applying.pruning.doubts().are_there() {
             return Ok(());
         }
-        if !applying.pruning.begin(applying, position)? {
+        if !applying.pruning.begin(applying, position) {
             // It will do later.
             self.position = Some(position);
         }

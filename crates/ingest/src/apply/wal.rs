@@ -1,7 +1,8 @@
 //! How large the WAL is, and how large it may become.
 //!
 //! A page that several batches change is written back once if there is no checkpoint between them. So the WAL may become as large as the database, within bounds. SQLite tells its length at a checkpoint
-//! only; in between it is taken to grow with rows as it did before, and to be as long at least as the worker has written: what a row takes differs by far, for many rows may change one page.
+//! only; in between the VFS below the worker's connection tells how far that has written. Where another build of this library has the name of that VFS there is none, and the WAL is taken to grow with
+//! rows as it did before: no more than a guess, for many rows may change one page, or one many pages.
 
 use densite_sqlite::{Checkpointed, Connection, Result, ffi};
 
@@ -29,7 +30,7 @@ pub(super) struct Wal {
     /// Of these, rows that were there when a checkpoint began beside the worker.
     rows_ahead: u64,
     per_row: f64,
-    /// Frames up to which the worker has written.
+    /// Frames up to which the worker has written; 0 where nobody tells.
     reached: u64,
 }
 
@@ -61,8 +62,10 @@ impl Wal {
     }
 
     fn now(&self) -> u64 {
-        let taken = self.kept + (self.rows as f64 * self.per_row) as u64;
-        taken.max(self.reached)
+        match self.reached {
+            0 => self.kept + (self.rows as f64 * self.per_row) as u64,
+            told => told,
+        }
     }
 
     /// Whether a checkpoint is to come.
@@ -215,11 +218,14 @@ mod tests {
         wal.grew(10);
         wal.was_ahead(told(700, 700));
         assert_eq!(wal.now(), 720);
-        // A row took next to nothing, and the worker wrote more than that.
+        // A row took next to nothing, or a lot: it is as long as the worker says.
         wal.per_row = 0.001;
         wal.grew(1000);
         assert!(!wal.is_due());
         wal.reaches(1000 * (4096 + FRAME_HEADER));
         assert!(wal.is_due());
+        wal.per_row = 1000.0;
+        wal.reaches(900 * (4096 + FRAME_HEADER));
+        assert!(!wal.is_due());
     }
 }

@@ -2,7 +2,7 @@
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
 use crate::common::{Db, all, create, one};
-use crate::small::{self, ONE};
+use crate::medium::{self, ONE};
 use rand::RngExt;
 use rand::rngs::StdRng;
 use rusqlite::Connection;
@@ -257,7 +257,7 @@ pub(crate) fn waiting(
     random: &mut StdRng,
 ) -> (Db, Connection, Connection, Vec<String>) {
     let db = Db::new(shape.schema);
-    let con = small::connect(&db.path(), ONE, 0);
+    let con = medium::sweeping(&db.path(), ONE, 0);
     create(&con, "t", ", on_conflict=replace").expect("the ingest table");
     let plain = Connection::open(db.path()).expect("opens");
     plain

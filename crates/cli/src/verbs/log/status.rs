@@ -53,6 +53,9 @@ fn text(beside: &Beside, figures: &Figures) -> String {
         let rows = out::thousands(figures.unapplied_rows().unwrap_or(0));
         let bytes = out::bytes(figures.unapplied_bytes.unwrap_or(0));
         row("not applied yet", format!("{rows} rows, {bytes}"));
+        if figures.is_left_alone() {
+            row("applied by", super::super::info::NOBODY.to_owned());
+        }
         row("rejects", out::thousands(applied.rejects));
     }
     let config = &status.config;

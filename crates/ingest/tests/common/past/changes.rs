@@ -102,7 +102,7 @@ impl World {
                 }
             }
             // Where a rollback after xSync cannot be noted, what follows it is hidden until it can.
-            let is_full = medium::LOG_IS_FULL.load(Ordering::SeqCst);
+            let is_full = self.medium.faults.full.load(Ordering::SeqCst);
             if is_undone && (is_full || r.random_bool(0.5)) {
                 con.execute_batch("ROLLBACK").expect("takes it back");
                 continue;
@@ -125,9 +125,7 @@ impl World {
             if let Err(e) = con.execute_batch("COMMIT") {
                 // There was no room, of the disk or in the log, or none that may be waited for: it has left nothing.
                 let may_be = match e.sqlite_error_code() {
-                    Some(ErrorCode::DiskFull) => {
-                        self.limited || medium::LOG_IS_FULL.load(Ordering::SeqCst)
-                    }
+                    Some(ErrorCode::DiskFull) => self.limited || is_full,
                     Some(ErrorCode::DatabaseBusy) => self.limited,
                     _ => false,
                 };

@@ -4,12 +4,12 @@ mod changes;
 mod compare;
 mod kinds;
 mod looks;
-mod medium;
 mod schema;
+mod tight;
 mod trouble;
 
 use crate::common::{Db, all, create, one};
-use crate::small::{FEW, ONE};
+use crate::medium::{FEW, ONE, Own};
 use compare::*;
 use densite_ingest::Sweeps;
 use kinds::*;
@@ -94,8 +94,7 @@ pub(crate) struct World {
     plain: Connection,
     tables: Vec<Table>,
     con: Vec<Connection>,
-    process: u64,
-    sweeps: Sweeps,
+    medium: Own,
     /// What the log has, by number.
     changes: BTreeMap<i64, String>,
     model: Model,
@@ -111,9 +110,9 @@ pub(crate) struct World {
     /// Looks at the database, and those in the middle of a sweep.
     pub(crate) looks: u64,
     pub(crate) swept: u64,
-    /// COMMITs for which there was no room; and rows that were pruned.
+    /// COMMITs for which there was no room; and segments that were pruned.
     pub(crate) refused: u64,
-    pub(crate) pruned: i64,
+    pub(crate) pruned: u64,
 }
 
 impl World {
@@ -184,8 +183,12 @@ impl World {
             plain,
             tables,
             con: Vec::new(),
-            process: 0,
-            sweeps,
+            medium: Own {
+                // So small that there are some to be pruned.
+                segments: Some((8 << 10, 1 << 10)),
+                wal: (256 << 10, 1 << 20),
+                ..Own::sweeping(sweeps, 0)
+            },
             changes: BTreeMap::new(),
             model,
             backup: None,
@@ -213,8 +216,8 @@ impl World {
     fn connect(&mut self, count: usize) {
         let old = std::mem::take(&mut self.con);
         for _ in 0..count {
-            self.process += 1;
-            let con = medium::connect(&self.db.path(), self.sweeps, self.process);
+            self.medium.process += 1;
+            let con = tight::connect(&self.db.path(), self.medium.clone());
             let full = if self.refuses { "error" } else { "wait" };
             for table in &self.tables {
                 let options = format!(", on_conflict={}, on_full={full}", table.on_conflict());
@@ -247,8 +250,8 @@ impl World {
             }
             38..40 => self.be_full(r),
             40 => self.limit(r.random_range(0..3) * 300),
-            41..44 => self.listen(r),
-            44 => self.prune(),
+            41..43 => self.listen(r),
+            43..45 => self.prune(r),
             _ => std::thread::sleep(Duration::from_millis(r.random_range(0..40))),
         }
     }
@@ -327,8 +330,20 @@ impl World {
         self.tables.iter().map(|t| t.columns.clone()).collect()
     }
 
-    /// Everything is applied.
-    pub(crate) fn end(&mut self) {
+    /// Everything is applied, then given back, and goes on.
+    pub(crate) fn end(&mut self, r: &mut StdRng) {
+        self.all_is_applied("the end");
+        // Who was there may still read what is to go.
+        self.connect(2);
+        self.backup = None;
+        self.empty_the_log();
+        self.write(r, 4, 12);
+        self.look(r, |_, _| {});
+        self.listen(r);
+        self.all_is_applied("behind the end");
+    }
+
+    fn all_is_applied(&mut self, when: &str) {
         let until = Instant::now() + Duration::from_secs(20);
         for con in &self.con {
             while let Err(e) = con.query_row("SELECT densite_wait(NULL, 60)", [], |_| Ok(())) {
@@ -338,10 +353,10 @@ impl World {
         }
         self.lock();
         same(&dump(&self.plain), &dump(&self.model.con), || {
-            format!("{}: the end", self.what)
+            format!("{}: {when}", self.what)
         });
-        self.check("the end");
-        self.see("the end");
+        self.check(when);
+        self.see(when);
         let (seq, last, done, _) = crate::waiting::place(&self.plain);
         assert_eq!((last, done), (0, 0), "{}: at {seq}", self.what);
         assert_eq!(

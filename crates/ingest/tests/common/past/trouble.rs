@@ -10,13 +10,14 @@ impl World {
             // The worker has its troubles, so nobody may wait for it.
             self.limit(0);
         }
-        medium::LOG_IS_FULL.store(which != 0, Ordering::SeqCst);
-        medium::DATABASE_IS_FULL.store(which != 1, Ordering::SeqCst);
+        let log = self.medium.faults.full.clone();
+        log.store(which != 0, Ordering::SeqCst);
+        tight::IS_FULL.store(which != 1, Ordering::SeqCst);
         self.write(r, 4, 12);
         std::thread::sleep(Duration::from_millis(r.random_range(0..60)));
         self.look(r, |_, _| {});
-        medium::LOG_IS_FULL.store(false, Ordering::SeqCst);
-        medium::DATABASE_IS_FULL.store(false, Ordering::SeqCst);
+        log.store(false, Ordering::SeqCst);
+        tight::IS_FULL.store(false, Ordering::SeqCst);
     }
 
     /// How many bytes may wait; 0 for any number.
@@ -29,58 +30,106 @@ impl World {
 
     /// Somebody reads the log, and says how far he has come.
     pub(super) fn listen(&mut self, r: &mut StdRng) {
-        let con = &self.con[r.random_range(0..self.con.len())];
         let most = r.random_range(1..60);
-        let heard = all(
-            con,
-            &format!("SELECT seq, op FROM densite_log('one', {most})"),
-        );
+        let there = self.hears("one", self.heard, most);
+        if there == 0 {
+            return;
+        }
+        let last = self.changes.range(self.heard + 1..);
+        let last = last.take(r.random_range(0..=there)).last();
+        self.heard = last.map_or(self.heard, |(seq, _)| *seq);
+        self.say("one", self.heard);
+    }
+
+    /// A subscriber at `from` finds what follows it in the log, whatever was pruned before it; answers how many rows it was given.
+    fn hears(&self, name: &str, from: i64, most: usize) -> usize {
+        let sql = format!("SELECT seq, op FROM densite_log('{name}', {most})");
         let op = |sql: &str| match sql.split(' ').next() {
             Some("DELETE") => "delete",
             Some("UPDATE") => "update",
             _ => "insert",
         };
-        let there = self.changes.range(self.heard + 1..).take(most);
+        let there = self.changes.range(from + 1..).take(most);
         let there: Vec<String> = there
             .map(|(seq, sql)| format!("{seq}|{}", op(sql)))
             .collect();
-        assert_eq!(
-            heard, there,
-            "{}: what is heard behind {}",
-            self.what, self.heard
-        );
-        if there.is_empty() {
-            return;
+        for con in &self.con {
+            assert_eq!(
+                all(con, &sql),
+                there,
+                "{}: what {name} hears behind {from}",
+                self.what
+            );
         }
-        let last = self.changes.range(self.heard + 1..);
-        let last = last.take(r.random_range(0..=there.len())).last();
-        self.heard = last.map_or(self.heard, |(seq, _)| *seq);
-        let ack = format!("SELECT densite_ack('one', {})", self.heard);
-        let done = con.query_row(&ack, [], |_| Ok(()));
+        there.len()
+    }
+
+    fn say(&self, name: &str, seq: i64) {
+        let ack = format!("SELECT densite_ack('{name}', {seq})");
+        let done = self.con[0].query_row(&ack, [], |_| Ok(()));
         done.unwrap_or_else(|e| panic!("{}: {ack}: {e}", self.what));
     }
 
-    /// What neither a backup nor anybody who reads needs may go.
-    pub(super) fn prune(&mut self) {
+    /// Number of the first segment of the log.
+    fn first_segment(&self) -> u64 {
+        let names = std::fs::read_dir(self.db.log_dir()).expect("a folder");
+        let names = names.map(|e| e.expect("an entry").file_name());
+        let number = |name: std::ffi::OsString| {
+            let name = name.to_string_lossy().into_owned();
+            name.strip_suffix(".seg")?.parse().ok()
+        };
+        names.filter_map(number).min().expect("a segment")
+    }
+
+    /// What neither a backup nor anybody who reads needs may go, and what they need stays. Often the one who reads has come as far as he can.
+    pub(super) fn prune(&mut self, r: &mut StdRng) {
+        if r.random_bool(0.7) {
+            let last = self.changes.last_key_value();
+            self.heard = last.map_or(0, |(seq, _)| *seq);
+            self.say("one", self.heard);
+        }
         let seq = "SELECT seq FROM densite_applied";
         let needed: i64 = match &self.backup {
             Some((backup, ..)) => one(backup, seq),
             None => one(&self.plain, seq),
         };
-        let ack = format!("SELECT densite_ack('all', {needed})");
-        let done = self.con[0].query_row(&ack, [], |_| Ok(()));
-        done.unwrap_or_else(|e| panic!("{}: {ack}: {e}", self.what));
-        let pruned =
-            self.con[0].query_row("SELECT densite_prune()", [], |row| row.get::<_, i64>(0));
-        match pruned {
-            Ok(bytes) => self.pruned += i64::from(bytes > 0),
+        self.say("all", needed);
+        let before = self.first_segment();
+        let done = self.con[0].query_row("SELECT densite_prune()", [], |_| Ok(()));
+        if let Err(e) = done {
             // Somebody else is at it.
-            Err(e) => assert_eq!(
+            assert_eq!(
                 e.sqlite_error_code(),
                 Some(ErrorCode::DatabaseBusy),
                 "{}: {e}",
                 self.what
-            ),
+            );
         }
+        self.pruned += self.first_segment() - before;
+        self.hears("all", needed, 1000);
+        self.hears("one", self.heard, 1000);
+    }
+
+    /// Where nobody needs anything but the last segment all others go.
+    pub(super) fn empty_the_log(&mut self) {
+        self.heard = one(&self.con[0], "SELECT densite_log_last()");
+        self.say("one", self.heard);
+        self.say("all", self.heard);
+        let count = |world: &World| {
+            let names = std::fs::read_dir(world.db.log_dir()).expect("a folder");
+            let names = names.map(|e| e.expect("an entry").file_name());
+            names
+                .filter(|n| n.to_string_lossy().ends_with(".seg"))
+                .count()
+        };
+        let before = self.first_segment();
+        let until = Instant::now() + Duration::from_secs(20);
+        while count(self) > 1 {
+            assert!(Instant::now() < until, "{}: it is not pruned", self.what);
+            self.con[0]
+                .query_row("SELECT densite_prune()", [], |_| Ok(()))
+                .ok();
+        }
+        self.pruned += self.first_segment() - before;
     }
 }

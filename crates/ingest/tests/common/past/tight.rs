@@ -1,0 +1,52 @@
+//! A database whose disk is full when a test wants it.
+
+use crate::hooked::{self, Hooks};
+use crate::medium::Own;
+use rusqlite::{OpenFlags, ffi};
+use std::ffi::{c_int, c_void};
+use std::path::Path;
+use std::sync::Once;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Neither the database nor its WAL may grow, where ingest writes them.
+pub(super) static IS_FULL: AtomicBool = AtomicBool::new(false);
+
+unsafe extern "C" fn write(
+    file: *mut ffi::sqlite3_file,
+    bytes: *const c_void,
+    len: c_int,
+    at: i64,
+) -> c_int {
+    // SAFETY: an open file, whose methods are the default VFS's but for this one and another; a place for a number.
+    unsafe {
+        if IS_FULL.load(Ordering::SeqCst) {
+            let mut size = 0;
+            let of_size = (*(*file).pMethods).xFileSize.expect("a method");
+            let told = of_size(file, &raw mut size);
+            if told != ffi::SQLITE_OK || at + i64::from(len) > size {
+                return ffi::SQLITE_FULL;
+            }
+        }
+        hooked::real().1(file, bytes, len, at)
+    }
+}
+
+/// A connection with ingest there, whose log is on this medium.
+pub(super) fn connect(path: &Path, medium: Own) -> rusqlite::Connection {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let write: hooked::Write = write;
+        let hooks = Hooks {
+            write: Some(write),
+            wal: true,
+            ..Hooks::default()
+        };
+        hooked::register(c"tight", hooks);
+    });
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE;
+    let con = rusqlite::Connection::open_with_flags_and_vfs(path, flags, c"tight").expect("opens");
+    con.busy_timeout(std::time::Duration::from_secs(10))
+        .expect("a timeout");
+    medium.add(&con);
+    con
+}
