@@ -106,9 +106,11 @@ impl Page {
         let unused = 8 * (ROWID_MAX - len) as u32;
         let tops = 0x8080_8080 >> unused;
         let (mut other, mut least) = (0, u32::MAX);
+        let body = body.get(1..)?;
         self.rowids.resize(self.starts.len(), 0);
         for (to, start) in self.rowids.iter_mut().zip(&self.starts) {
-            let four = body.get(usize::from(*start) + 1..)?.first_chunk()?;
+            let at = usize::from(*start);
+            let four = body.get(at..at + ROWID_MAX)?.first_chunk()?;
             let bytes = u32::from_be_bytes(*four) >> unused;
             other |= (bytes ^ (tops ^ 0x80)) & tops;
             let id = bytes & 0x7f

@@ -164,8 +164,7 @@ fn best_split(order: &[u16]) -> Option<Split> {
 fn longest_rising(order: &[u16], key: impl Fn(u16) -> u16) -> Vec<u16> {
     const NONE: u16 = u16::MAX;
     // Where the subsequences of each length that end lowest do: their keys, and their places.
-    let (mut keys, mut ends): (Vec<u16>, Vec<u16>) = (Vec::new(), Vec::new());
-    let mut previous: Vec<u16> = Vec::with_capacity(order.len());
+    let [mut keys, mut ends, mut previous] = [(); 3].map(|()| Vec::with_capacity(order.len()));
     let mut near = 0;
     for run in order.chunk_by(|a, b| key(*b) == key(*a).wrapping_add(1)) {
         let Some(first) = run.first().map(|cell| key(*cell)) else {
@@ -222,8 +221,10 @@ impl Split {
             from = base + 1;
         }
         places.extend(from..all as u16);
-        let cell_at = |place: &u16| order.get(usize::from(*place)).copied();
-        let mut rest: Vec<u16> = places.iter().map(cell_at).collect::<Option<_>>()?;
+        let mut rest = places.clone();
+        for place in &mut rest {
+            *place = *order.get(usize::from(*place))?;
+        }
         let mut cells = rest.clone();
         cells.sort_unstable();
         let mut number = vec![0u16; all];

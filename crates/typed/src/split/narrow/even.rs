@@ -52,18 +52,36 @@ fn are_alike(bytes: &[u8], starts: &[u16], payload_at: usize, columns: usize) ->
     if columns > COLUMNS_MAX {
         return None;
     }
-    // There is a page's header before every record: so the eight bytes that end where a record's header does are always there.
-    let header = |start: &u16| {
-        let end = usize::from(*start) + payload_at + columns + 1;
-        let eight = bytes.get(end.checked_sub(8)?..end)?.first_chunk()?;
-        Some(u64::from_le_bytes(*eight))
-    };
-    let first = header(starts.first()?)?;
+    let ends = Ends::of(bytes, payload_at + columns + 1)?;
+    let header = |start| ends.eight(start).map(u64::from_le_bytes);
+    let first = header(*starts.first()?)?;
     let mut other = 0;
     for start in starts {
-        other |= header(start)? ^ first;
+        other |= header(*start)? ^ first;
     }
     Some(other >> (8 * (COLUMNS_MAX - columns)) == 0)
+}
+
+/// Finds the eight bytes that end at some distance from the beginnings of cells. There is a page's header before every cell, so that there are as many.
+#[derive(Clone, Copy)]
+struct Ends<'a> {
+    bytes: &'a [u8],
+    back: u16,
+}
+
+impl<'a> Ends<'a> {
+    fn of(bytes: &'a [u8], end: usize) -> Option<Ends<'a>> {
+        let bytes = bytes.get(end.saturating_sub(8)..)?;
+        let back = 8usize.saturating_sub(end) as u16;
+        Some(Ends { bytes, back })
+    }
+
+    /// One look at where the bytes end, and none at where they begin.
+    #[inline(always)]
+    fn eight(self, start: u16) -> Option<[u8; 8]> {
+        let at = usize::from(start.wrapping_sub(self.back));
+        self.bytes.get(at..at + 8)?.first_chunk().copied()
+    }
 }
 
 impl Value {
@@ -79,10 +97,9 @@ impl Value {
             to.fill(self.constant);
             return Some(false);
         }
-        let end = payload_at + self.end;
+        let ends = Ends::of(bytes, payload_at + self.end)?;
         let read = |start: &u16| {
-            let eight = bytes.get((usize::from(*start) + end).checked_sub(8)?..)?;
-            Some(i64::from_be_bytes(*eight.first_chunk()?) << self.unused >> self.unused)
+            Some(i64::from_be_bytes(ends.eight(*start)?) << self.unused >> self.unused)
         };
         if self.least == 1 {
             // There is no shorter form, but for 0 and 1.
