@@ -26,7 +26,7 @@ use crate::bits::BitWriter;
 use crate::ints::{Habit, Params, Shape, Stats};
 use crate::mismatch;
 use crate::model::Model;
-use crate::page::{Kind, Page};
+use crate::page::{Kind, LastOrder, Page};
 use crate::scrub::may_scrub;
 use crate::split::{PageContext, Split, Stream, Tail};
 use std::cell::RefCell;
@@ -54,6 +54,7 @@ struct Encoder {
     differences: Vec<i64>,
     places: Vec<(usize, usize)>,
     bits: BitWriter,
+    order: LastOrder,
 }
 
 thread_local! {
@@ -286,6 +287,7 @@ impl Encoder {
             plans,
             differences,
             bits: w,
+            order,
             ..
         } = self;
         w.clear();
@@ -328,7 +330,7 @@ impl Encoder {
             w.put(u64::from(split.page.right), 32);
         }
         if !split.page.layout.is_canonical() {
-            split.page.layout.put(w);
+            split.page.layout.put_after(order, w);
         }
         for (stream, plan) in split.streams.iter().zip(plans.iter()) {
             let habit = model.habit_of(stream.number);

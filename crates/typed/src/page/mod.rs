@@ -39,6 +39,7 @@ mod varint;
 
 pub(crate) use even::Even;
 pub use layout::Layout;
+pub use order::LastOrder;
 pub use parse::local_len;
 pub use varint::{put_varint, varint, varint_len};
 

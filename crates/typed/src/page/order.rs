@@ -54,6 +54,35 @@ pub(super) struct Work {
     base_places: Vec<u16>,
 }
 
+/// The order that was written last, and its bits: SQLite leaves the pages of an index that is filled in order in the same one again and again.
+#[derive(Debug, Default)]
+pub struct LastOrder {
+    order: Vec<u16>,
+    bits: Vec<u8>,
+    len: usize,
+}
+
+impl LastOrder {
+    /// As [`put`].
+    pub(super) fn put(&mut self, order: &[u16], w: &mut BitWriter) {
+        if self.order != order {
+            let mut bits = BitWriter::default();
+            put(order, &mut bits);
+            self.len = bits.len();
+            self.bits.clear();
+            bits.finish(&mut self.bits);
+            self.order.clear();
+            self.order.extend_from_slice(order);
+        }
+        let mut left = self.len;
+        for byte in &self.bits {
+            let width = left.min(8);
+            w.put(u64::from(*byte), width as u32);
+            left -= width;
+        }
+    }
+}
+
 /// Writes an order of two cells or more.
 pub(super) fn put(order: &[u16], w: &mut BitWriter) {
     let mut splits: Vec<Split> = Vec::new();
@@ -581,6 +610,15 @@ mod tests {
         let bits = w.len();
         let mut bytes = Vec::new();
         w.finish(&mut bytes);
+        // The same bits come from whoever has written it before, or another one.
+        let mut last = LastOrder::default();
+        for other in [order, order, &[1, 0], order] {
+            let mut w = BitWriter::default();
+            last.put(other, &mut w);
+            let mut same = Vec::new();
+            w.finish(&mut same);
+            assert!(same == bytes || other != order);
+        }
         bytes.extend([0xff; PADDING]);
         let mut again = vec![7; 3];
         take(
