@@ -154,9 +154,9 @@ fn learn(stats: &[Stats], growth: u32) -> (Habit, usize) {
         } else {
             Some((width_of(high.wrapping_sub(low) as u64) + growth).min(64))
         };
-        // What grows grows away from zero.
+        // Pages come as they were written: where anchors mostly fell they will go on to fall.
         if let Some(width) = anchor_width
-            && low.unsigned_abs() > high.unsigned_abs()
+            && mostly_fall(&of)
             && let Some(least) = high.checked_sub_unsigned(mask(width))
         {
             low = least;
@@ -213,6 +213,14 @@ fn learn(stats: &[Stats], growth: u32) -> (Habit, usize) {
         }
     }
     best
+}
+
+/// Whether anchors fall from page to page, where they are not the same, and hardly ever rise. Where there is no order as many do as the other.
+fn mostly_fall(pages: &[Params]) -> bool {
+    let pairs = || pages.iter().zip(pages.iter().skip(1));
+    let falls = pairs().filter(|(a, b)| a.anchor > b.anchor).count();
+    let rises = pairs().filter(|(a, b)| a.anchor < b.anchor).count();
+    falls > 3 * (rises + 1)
 }
 
 fn frame_at(anchor: i64) -> Params {

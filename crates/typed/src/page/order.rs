@@ -612,7 +612,8 @@ mod tests {
         w.finish(&mut bytes);
         // The same bits come from whoever has written it before, or another one.
         let mut last = LastOrder::default();
-        for other in [order, order, &[1, 0], order] {
+        let turned: Vec<u16> = order.iter().rev().copied().collect();
+        for other in [order, order, &turned, order] {
             let mut w = BitWriter::default();
             last.put(other, &mut w);
             let mut same = Vec::new();
