@@ -26,7 +26,7 @@ use crate::bits::BitWriter;
 use crate::ints::{Habit, Params, Shape, Stats};
 use crate::mismatch;
 use crate::model::Model;
-use crate::page::{Kind, Page};
+use crate::page::{Kind, LastOrder, Page};
 use crate::scrub::may_scrub;
 use crate::split::{PageContext, Split, Stream, Tail};
 use std::cell::RefCell;
@@ -54,6 +54,7 @@ struct Encoder {
     differences: Vec<i64>,
     places: Vec<(usize, usize)>,
     bits: BitWriter,
+    order: LastOrder,
 }
 
 thread_local! {
@@ -128,7 +129,8 @@ pub fn scrub(page: &[u8], context: &PageContext, out: &mut Vec<u8>) {
 pub fn is_scrubbed(page: &[u8], context: &PageContext, decoded: &[u8]) -> bool {
     let run = |parsed: &mut Page| {
         let usable = page.len().saturating_sub(context.reserved);
-        parsed.parse(page, usable, context.number == 1)
+        let first = context.number == 1;
+        (parsed.parse_even(page, usable, first) || parsed.parse(page, usable, first))
             && may_scrub(context, page, parsed)
             && came_back(page, parsed, true, decoded)
     };
@@ -216,7 +218,7 @@ impl Encoder {
 
     /// Decides about each stream.
     fn plan(&mut self, model: &Model) {
-        let cells = self.split.page.cells.len();
+        let cells = self.split.page.count();
         self.plans.clear();
         self.differences.clear();
         self.places.clear();
@@ -234,7 +236,7 @@ impl Encoder {
             }
             let habit = model.habit_of(stream.number);
             if let Some(constant) = habit.constant_value()
-                && values.iter().all(|v| *v == constant)
+                && are_all(values, constant)
             {
                 self.plans.push(Plan {
                     params: habit.params,
@@ -285,12 +287,13 @@ impl Encoder {
             plans,
             differences,
             bits: w,
+            order,
             ..
         } = self;
         w.clear();
         let deviant = plans.iter().any(|p| !p.by_habit);
         let columns = split.columns != model.columns.len();
-        let cells = split.page.cells.len();
+        let cells = split.page.count();
         let flag = |w: &mut BitWriter, set: bool| w.put(u64::from(set), 1);
         w.put(kind_number(split.page.kind), 2);
         flag(w, !split.page.layout.is_canonical());
@@ -327,7 +330,7 @@ impl Encoder {
             w.put(u64::from(split.page.right), 32);
         }
         if !split.page.layout.is_canonical() {
-            split.page.layout.put(w);
+            split.page.layout.put_after(order, w);
         }
         for (stream, plan) in split.streams.iter().zip(plans.iter()) {
             let habit = model.habit_of(stream.number);
@@ -377,6 +380,11 @@ fn write_stream(
     Some(())
 }
 
+/// Whether all values are the same one: looks at all of them, many at once.
+fn are_all(values: &[i64], value: i64) -> bool {
+    values.iter().fold(0, |other, v| other | (v ^ value)) == 0
+}
+
 fn is_zero(bytes: &[u8]) -> bool {
     bytes.iter().fold(0, |all, byte| all | byte) == 0
 }
@@ -400,7 +408,8 @@ fn choose(habit: &Habit, values: &[i64], related: Option<bool>, from: usize) -> 
     let first_look = match habit.params.shape {
         Shape::Frame => Some(Stats::of_frame(values)),
         Shape::Delta => Some(Stats::of_steps(values)),
-        _ => None,
+        Shape::Runs => Some(Stats::of_runs(values)),
+        Shape::Curve => None,
     };
     if let Some(params) = first_look.as_ref().and_then(kept) {
         return by_habit(params);

@@ -119,19 +119,23 @@ impl Split {
 
     fn part(&mut self, bytes: &[u8], context: &PageContext, model: &Model) -> Option<()> {
         let usable = bytes.len().checked_sub(context.reserved)?;
-        if !self.page.parse(bytes, usable, context.number == 1) {
-            return None;
-        }
+        let first = context.number == 1;
+        let even = self.page.parse_even(bytes, usable, first);
         self.ints.clear();
         self.streams.clear();
         self.codes.clear();
         self.raw.clear();
-        if context.number == 1 {
+        if first {
             self.raw.extend_from_slice(bytes.get(..100)?);
         }
         self.raw.extend_from_slice(bytes.get(usable..)?);
-        if self.part_narrow(bytes, model).is_none() {
-            self.part_values(bytes, model)?;
+        if !even || self.part_even(bytes, model).is_none() {
+            if !self.page.parse(bytes, usable, first) {
+                return None;
+            }
+            if self.part_narrow(bytes, model).is_none() {
+                self.part_values(bytes, model)?;
+            }
         }
         self.residue = false;
         self.scrub = may_scrub(context, bytes, &self.page);

@@ -41,7 +41,7 @@ const FRAME_BYTES: usize = 192;
 /// Pages noted last, which may well change again.
 const YOUNGER: usize = 32;
 /// So many more make it worth waking a worker.
-const WORTH_WAKING: usize = 8;
+const WORTH_WAKING: usize = 32;
 /// Pages that a worker takes at a time,
 const STRETCH: usize = 16;
 /// and how often before others get their turn.

@@ -73,6 +73,8 @@ impl Before {
 pub(super) struct Cells {
     /// By cell.
     pub(super) sizes: Vec<u32>,
+    /// Values of whole records, see [`super::narrow`].
+    pub(super) bodies: Vec<u64>,
     rows: Rows,
     /// By cell, if any is opaque or cut.
     pub(super) coded: Vec<Coded>,
@@ -81,6 +83,8 @@ pub(super) struct Cells {
     cuts: Vec<Cut>,
     child: usize,
     pub(super) rowid: usize,
+    /// See [`super::streams::Read::range`].
+    pub(super) rowid_range: Option<(i64, i64)>,
     pub(super) cells: usize,
 }
 
@@ -107,7 +111,8 @@ impl Cells {
             self.child = source.read(PageStream::Child as usize, n)?.from;
         }
         if head.kind.is_table() {
-            self.rowid = source.read(PageStream::Rowid as usize, n)?.from;
+            let read = source.read(PageStream::Rowid as usize, n)?;
+            (self.rowid, self.rowid_range) = (read.from, read.range);
         }
         if !self.coded.is_empty() {
             self.read_long(head, source)?;

@@ -10,13 +10,21 @@ use super::streams::{Read, Source};
 use crate::class::Class;
 use crate::model::{COLUMN_STREAMS, ColumnStream, Model, PAGE_STREAMS};
 use crate::page::varint_len;
+use crate::record::NULL;
 
 /// Most columns: their types are one word.
 const COLUMNS_MAX: usize = 8;
 /// Most bytes of a record's values.
 const BODY_MAX: u32 = 16;
 /// Row ids below this take four bytes at most.
-const ROWID_END: u64 = 1 << 28;
+const ROWID_END: i64 = 1 << 28;
+
+/// The smallest value and the largest.
+fn ends(values: &[i64]) -> (i64, i64) {
+    let first = values.first().copied().unwrap_or(0);
+    let ends = |(least, most): (i64, i64), v: &i64| (least.min(*v), most.max(*v));
+    values.iter().fold((first, first), ends)
+}
 
 /// Whether a model's pages may be such: a first look, which reads nothing.
 fn may_be(head: &Head, model: &Model) -> bool {
@@ -47,23 +55,23 @@ impl Cells {
         let numbers = Numbers::new(head.small);
         let mut reads: [Option<Read>; COLUMNS_MAX] = [None; COLUMNS_MAX];
         let (mut number, mut len_max) = (PAGE_STREAMS, 0);
+        let mut alike = Some(Alike::default());
         for (c, to) in reads.iter_mut().enumerate().take(head.columns) {
             let column = source.model.column(c);
             let classes = source.read_classes(number + ColumnStream::Class as usize, self.cells)?;
             match Class::of(classes.constant?)? {
-                Class::Null => {}
+                Class::Null => alike = alike.and_then(|alike| alike.with((NULL as u8, 0))),
                 Class::Number if column.scale == 0 => {
                     let number = number + ColumnStream::Number as usize;
                     let read = source.read(number, self.cells)?;
-                    let (least, most) = read.range.unwrap_or_else(|| {
-                        let values = source.streams.values(read).unwrap_or_default();
-                        let ends =
-                            |(least, most): (i64, i64), v: &i64| (least.min(*v), most.max(*v));
-                        values.iter().fold((0, 0), ends)
-                    });
+                    let ends = || ends(source.streams.values(read).unwrap_or_default());
+                    let does =
+                        |range: &(i64, i64)| alike.is_none() || numbers.same(*range).is_some();
+                    let range = read.range.filter(does).unwrap_or_else(ends);
+                    alike = alike.and_then(|alike| alike.with(numbers.same(range)?));
                     // The farther from zero, the longer.
                     let len = |v| u32::from(numbers.stored(v).len);
-                    len_max += len(least).max(len(most));
+                    len_max += len(range.0).max(len(range.1));
                     *to = Some(read);
                 }
                 _ => return None,
@@ -87,20 +95,56 @@ impl Cells {
                 .get(self.rowid..self.rowid + self.cells)?,
             false => &[],
         };
-        if rowids.iter().any(|id| *id as u64 >= ROWID_END) {
+        let (least, most) = match self.rowid_range {
+            Some(range) if head.kind.is_table() => range,
+            _ => ends(rowids),
+        };
+        if least < 0 || most >= ROWID_END {
             return None;
         }
+        let len = |id: i64| varint_len(id as u64);
         let records = Records {
             columns,
             rowids,
+            rowid_len: (len(least) == len(most)).then_some(len(least)),
+            cells: self.cells,
             numbers,
             usable: head.usable,
         };
         self.sizes.clear();
-        match len_max {
-            0..8 => records.write::<false>(self.cells, out, &mut self.sizes),
-            _ => records.write::<true>(self.cells, out, &mut self.sizes),
+        if let Some(alike) = alike
+            && let Some(content) =
+                records.write_alike(alike, &mut self.bodies, out, &mut self.sizes)
+        {
+            return Some(content);
         }
+        self.sizes.clear();
+        match len_max {
+            0..8 => records.write::<false>(out, &mut self.sizes),
+            _ => records.write::<true>(out, &mut self.sizes),
+        }
+    }
+}
+
+/// What the records of a page have in common where the values of each column are of one type.
+#[derive(Clone, Copy, Default)]
+struct Alike {
+    /// Their types, the last the lowest byte.
+    types: u64,
+    columns: usize,
+    /// Bytes of each column's values, and of all.
+    lens: [u8; COLUMNS_MAX],
+    len: usize,
+}
+
+impl Alike {
+    /// With one column more.
+    fn with(mut self, (serial_type, len): (u8, u8)) -> Option<Alike> {
+        *self.lens.get_mut(self.columns)? = len;
+        self.types = self.types << 8 | u64::from(serial_type);
+        self.columns += 1;
+        self.len += usize::from(len);
+        Some(self)
     }
 }
 
@@ -110,22 +154,82 @@ struct Records<'a> {
     columns: &'a [Option<&'a [i64]>],
     /// Empty where there are none.
     rowids: &'a [i64],
+    /// Bytes that each of them takes, if it is the same for all.
+    rowid_len: Option<usize>,
+    cells: usize,
     numbers: Numbers,
     usable: usize,
 }
 
 impl Records<'_> {
-    /// Writes `cells` cells and their sizes; returns where the last one begins. Not `WIDE`: no record's values take more than seven bytes.
-    #[inline(always)]
-    fn write<const WIDE: bool>(
+    /// As [`Records::write`], of records that have so much in common, if what stands before the values and the values themselves are a word each, and
+    /// all row ids take the same number of bytes.
+    fn write_alike(
         &self,
-        cells: usize,
+        alike: Alike,
+        bodies: &mut Vec<u64>,
         out: &mut [u8],
         sizes: &mut Vec<u32>,
     ) -> Option<usize> {
+        let n = self.cells;
+        let header = self.columns.len() + 1;
+        let (rowid_len, rowid_at) = match self.rowids {
+            [] => (0, 0),
+            _ => (self.rowid_len?, 8 * header),
+        };
+        let front_len = 1 + rowid_len + header;
+        let size = front_len + alike.len;
+        if front_len > 8 || alike.len > 8 || size < 4 {
+            return None;
+        }
+        let content = self.usable.checked_sub(n * size)?;
+
+        bodies.clear();
+        bodies.resize(n, 0);
+        for (column, len) in self.columns.iter().zip(alike.lens) {
+            if let (Some(values), 1..) = (column, len) {
+                let bits = 8 * u32::from(len);
+                let mask = u64::MAX >> (64 - bits);
+                for (body, v) in bodies.iter_mut().zip(*values) {
+                    *body = *body << (bits & 63) | *v as u64 & mask;
+                }
+            }
+        }
+        // What is the same for all: the payload's length, room for a row id, the header.
+        let payload = (header + alike.len) as u64;
+        let front =
+            payload << (8 * (front_len - 1)) | (header as u64) << (8 * (header - 1)) | alike.types;
+        let tops = (0x80_8080u64 << 8 & !(u64::MAX << (8 * rowid_len))) << rowid_at;
+        let mut end = self.usable;
+        let mut put = |body: u64, front: u64| {
+            let front_end = end.checked_sub(alike.len)?;
+            *out.get_mut(..end)?.last_chunk_mut()? = body.to_be_bytes();
+            *out.get_mut(..front_end)?.last_chunk_mut()? = front.to_be_bytes();
+            end = front_end.checked_sub(front_len)?;
+            Some(())
+        };
+        if self.rowids.is_empty() {
+            for body in &*bodies {
+                put(*body, front)?;
+            }
+        } else {
+            for (body, id) in bodies.iter().zip(self.rowids) {
+                let id = *id as u64;
+                let groups =
+                    id & 0x7f | (id & 0x3f80) << 1 | (id & 0x1f_c000) << 2 | (id & 0xfe0_0000) << 3;
+                put(*body, front | tops | groups << rowid_at)?;
+            }
+        }
+        sizes.resize(n, size as u32);
+        Some(content)
+    }
+
+    /// Writes the cells and their sizes; returns where the last one begins. Not `WIDE`: no record's values take more than seven bytes.
+    #[inline(always)]
+    fn write<const WIDE: bool>(&self, out: &mut [u8], sizes: &mut Vec<u32>) -> Option<usize> {
         let header = self.columns.len() + 1;
         let mut end = self.usable;
-        for i in 0..cells {
+        for i in 0..self.cells {
             let (mut types, mut body, mut wide, mut bits) = (0u64, 0u64, 0u128, 0u32);
             for column in self.columns {
                 types <<= 8;

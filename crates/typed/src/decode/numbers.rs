@@ -147,6 +147,14 @@ impl Numbers {
         }
     }
 
+    /// Type and length of all integers of a range, if they are the same.
+    pub(super) fn same(self, (least, most): (i64, i64)) -> Option<(u8, u8)> {
+        let (low, high) = (self.stored(least), self.stored(most));
+        // Those between have no fewer bits than the one nearer to zero, and no more than the other.
+        let same = low.serial_type == high.serial_type && (least < 0) == (most < 0);
+        same.then_some((low.serial_type, low.len))
+    }
+
     /// A number that was times ten to the power of `scale`. `POWER` is that power, or 0 if the caller has no name for it.
     #[inline(always)]
     pub(super) fn unscaled<const POWER: i64>(self, v: i64, scale: u8) -> Stored {
@@ -228,6 +236,27 @@ mod tests {
             let len = usize::from(stored.len);
             prop_assert_eq!(&bytes[..len], &(v >> shift).to_be_bytes()[8 - len..]);
         }
+    }
+
+    #[test]
+    fn a_range_of_one_type_has_no_other() {
+        let powers = [0i64, 1, 2, 7, 8, 15, 16, 23, 24, 31, 32, 47, 48, 62].map(|bits| 1 << bits);
+        let near = powers.into_iter().flat_map(|p| [p - 2, p - 1, p, p + 1]);
+        let mut ends: Vec<i64> = near.flat_map(|v| [v, -v]).collect();
+        ends.sort_unstable();
+        let mut ranges = 0;
+        for n in [Numbers::new(true), Numbers::new(false)] {
+            for (i, least) in ends.iter().enumerate() {
+                for (count, most) in ends.iter().skip(i).enumerate() {
+                    if let Some(same) = n.same((*least, *most)) {
+                        let within = ends.iter().skip(i).take(count + 1).map(|v| n.stored(*v));
+                        assert!(within.into_iter().all(|s| (s.serial_type, s.len) == same));
+                        ranges += 1;
+                    }
+                }
+            }
+        }
+        assert!(ranges > 500, "{ranges}");
     }
 
     #[test]

@@ -107,20 +107,31 @@ impl Streams {
             *place = (from, to);
         }
         let plain = params.shape == Shape::Frame && other.is_none();
-        let most = params.anchor.checked_add_unsigned(mask(params.width));
         Some(Read {
             from,
             to,
             constant: (plain && params.width == 0).then_some(params.anchor),
-            range: most
-                .filter(|_| plain && zeros == 0)
-                .map(|most| (params.anchor, most)),
+            range: range(&params, n).filter(|_| other.is_none() && zeros == 0),
         })
     }
 
     #[inline]
     pub(super) fn values(&self, read: Read) -> Option<&[i64]> {
         self.ints.get(read.from..read.to)
+    }
+}
+
+/// What no value of a stream is smaller or larger than, where its parameters alone say so.
+fn range(params: &Params, n: usize) -> Option<(i64, i64)> {
+    let first = params.anchor;
+    match params.shape {
+        Shape::Frame => Some((first, first.checked_add_unsigned(mask(params.width))?)),
+        Shape::Delta if params.width == 0 => {
+            let whole = params.step.checked_mul(i64::try_from(n).ok()? - 1)?;
+            let last = first.checked_add(whole)?;
+            Some((first.min(last), first.max(last)))
+        }
+        _ => None,
     }
 }
 

@@ -10,12 +10,14 @@
 //! All arithmetic wraps, so that every sequence has a form.
 
 mod habit;
+mod runs;
 mod stats;
 
 pub use habit::Habit;
 pub use stats::Stats;
 
 use crate::bits::{BitReader, BitWriter, WIDE, mask, width_of};
+use runs::Runs;
 
 /// How differences are taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -178,18 +180,15 @@ impl Params {
                 }
             }
             Shape::Runs => {
-                let runs = || values.chunk_by(|a, b| a == b);
-                w.put(runs().count() as u64, width_of(values.len() as u64));
-                let mut before: Option<i64> = None;
-                let mut last_len = 0;
-                for run in runs() {
-                    let Some(&v) = run.first() else { continue };
-                    if let Some(b) = before {
-                        w.put(last_len - 1, self.len_width);
-                        w.put(v.wrapping_sub(b).wrapping_sub(self.step) as u64, width);
+                let runs = Runs::of(values);
+                w.put(runs.clone().count() as u64, width_of(values.len() as u64));
+                let mut last: Option<(i64, usize)> = None;
+                for (v, len) in runs {
+                    if let Some((before, len)) = last {
+                        w.put(len as u64 - 1, self.len_width);
+                        w.put(v.wrapping_sub(before).wrapping_sub(self.step) as u64, width);
                     }
-                    last_len = run.len() as u64;
-                    before = Some(v);
+                    last = Some((v, len));
                 }
             }
         }
@@ -227,7 +226,12 @@ impl Params {
         };
         let mut at = self.anchor;
         *first = at;
-        if self.width <= WIDE {
+        if self.width == 0 {
+            for v in rest {
+                at = at.wrapping_add(self.step);
+                *v = at;
+            }
+        } else if self.width <= WIDE {
             let mut run = r.run(rest.len(), self.width)?;
             for v in rest {
                 at = at.wrapping_add(self.step).wrapping_add(run.next() as i64);

@@ -1,5 +1,6 @@
 //! One look at a stream, from which the cost of every shape follows.
 
+use super::runs::Runs;
 use super::{Params, Shape};
 use crate::bits::width_of;
 
@@ -55,6 +56,9 @@ impl Stats {
     /// What the shapes `Frame` and `Delta` need to know of `values`; the rest is as if all were one value.
     #[inline]
     pub fn of_steps(values: &[i64]) -> Stats {
+        if let Some(regular) = Stats::of_regular(values) {
+            return regular;
+        }
         let mut s = Stats::of_frame(values);
         let Some(second) = values.get(1) else {
             return s;
@@ -67,6 +71,49 @@ impl Stats {
             high = high.max(d);
         }
         s.step = (low, high);
+        s
+    }
+
+    /// The same, if the values are two or more and each differs from the one before by as much: counters do, and many are.
+    #[inline]
+    fn of_regular(values: &[i64]) -> Option<Stats> {
+        let (&first, rest) = values.split_first()?;
+        let step = rest.first()?.wrapping_sub(first);
+        let pairs = values.iter().zip(rest);
+        let other = pairs.fold(0, |other, (a, b)| other | (b.wrapping_sub(*a) ^ step));
+        // If they do not wrap, the ends are the smallest and the largest.
+        let whole = i64::try_from(rest.len()).ok()?.checked_mul(step)?;
+        let last = first.checked_add(whole)?;
+        (other == 0).then(|| Stats {
+            n: values.len(),
+            min: first.min(last),
+            max: first.max(last),
+            step: (step, step),
+            first_step: step,
+            ..Stats::of_frame(&[first])
+        })
+    }
+
+    /// What the shapes `Frame` and `Runs` need to know of `values`; the rest is as if all were one value.
+    pub fn of_runs(values: &[i64]) -> Stats {
+        let mut s = Stats::of_frame(values.get(..1).unwrap_or_default());
+        s.n = values.len();
+        (s.runs, s.longest) = (0, 0);
+        let mut step = (i64::MAX, i64::MIN);
+        let mut before = None;
+        for (v, len) in Runs::of(values) {
+            s.runs += 1;
+            s.longest = s.longest.max(len);
+            if let Some(before) = before {
+                let d = v.wrapping_sub(before);
+                step = (step.0.min(d), step.1.max(d));
+                (s.min, s.max) = (s.min.min(v), s.max.max(v));
+            }
+            before = Some(v);
+        }
+        if s.runs > 1 {
+            s.run_step = step;
+        }
         s
     }
 

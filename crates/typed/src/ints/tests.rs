@@ -55,6 +55,14 @@ proptest! {
     }
 
     #[test]
+    fn a_first_look_sees_what_a_closer_one_does(values in values()) {
+        let s = Stats::of(&values);
+        let (frame, steps, runs) = (Stats::of_frame(&values), Stats::of_steps(&values), Stats::of_runs(&values));
+        prop_assert_eq!((s.frame(), s.delta(), s.by_runs()), (frame.frame(), steps.delta(), runs.by_runs()));
+        prop_assert_eq!((s.n, s.runs, s.frame()), (runs.n, runs.runs, runs.frame()));
+    }
+
+    #[test]
     fn a_habit_gives_the_values_back(values in values(), others in values(), own_widths: bool, local: bool, extra in 0u32..5) {
         let (s, o) = (Stats::of(&values), Stats::of(&others));
         for base in [o.frame(), o.delta(), o.by_runs()] {

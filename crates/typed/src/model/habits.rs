@@ -1,7 +1,7 @@
 //! Learning the habits of streams: of some candidates the one under which the sample pages take the fewest bits.
 
 use super::Outlook;
-use crate::bits::width_of;
+use crate::bits::{mask, width_of};
 use crate::ints::{Habit, Params, Shape, Stats};
 use crate::split::Split;
 
@@ -45,7 +45,7 @@ pub(super) fn learn_habits(splits: &[Split], valued: &[bool], outlook: Outlook) 
             && o.pages
                 .iter()
                 .zip(splits)
-                .all(|(place, split)| place.2 - place.1 == split.page.cells.len())
+                .all(|(place, split)| place.2 - place.1 == split.page.count())
     };
     // Tables grow, and twice the range costs a bit: what was learned from a few pages should do until it is learned again.
     let growth = match outlook {
@@ -148,12 +148,19 @@ fn learn(stats: &[Stats], growth: u32) -> (Habit, usize) {
             })
             .collect();
         let anchors = sorted(of.iter().map(|p| p.anchor));
-        let (low, high) = (at(&anchors, 0.0), at(&anchors, 1.0));
+        let (mut low, high) = (at(&anchors, 0.0), at(&anchors, 1.0));
         let anchor_width = if low == high {
             None
         } else {
             Some((width_of(high.wrapping_sub(low) as u64) + growth).min(64))
         };
+        // Pages come as they were written: where anchors mostly fell they will go on to fall.
+        if let Some(width) = anchor_width
+            && mostly_fall(&of)
+            && let Some(least) = high.checked_sub_unsigned(mask(width))
+        {
+            low = least;
+        }
         let steps = sorted(stats.iter().map(|s| match shape {
             Shape::Delta => s.step.0,
             Shape::Runs => s.run_step.0,
@@ -206,6 +213,14 @@ fn learn(stats: &[Stats], growth: u32) -> (Habit, usize) {
         }
     }
     best
+}
+
+/// Whether anchors fall from page to page, where they are not the same, and hardly ever rise. Where there is no order as many do as the other.
+fn mostly_fall(pages: &[Params]) -> bool {
+    let pairs = || pages.iter().zip(pages.iter().skip(1));
+    let falls = pairs().filter(|(a, b)| a.anchor > b.anchor).count();
+    let rises = pairs().filter(|(a, b)| a.anchor < b.anchor).count();
+    falls > 3 * (rises + 1)
 }
 
 fn frame_at(anchor: i64) -> Params {

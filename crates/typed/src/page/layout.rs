@@ -21,7 +21,7 @@
 
 use std::iter;
 
-use super::{BLOCK_MIN, USABLE_MAX, order, rice};
+use super::{BLOCK_MIN, LastOrder, USABLE_MAX, order, rice};
 use crate::bits::{BitReader, BitWriter, width_of};
 
 /// Most cells that a page has room for: a pointer of two bytes and four bytes each.
@@ -88,6 +88,11 @@ impl Layout {
 
     /// Writes it, in one bit if it is canonical.
     pub fn put(&self, w: &mut BitWriter) {
+        self.put_after(&mut LastOrder::default(), w);
+    }
+
+    /// The same, by whoever has written others.
+    pub fn put_after(&self, last: &mut LastOrder, w: &mut BitWriter) {
         w.put(u64::from(!self.is_canonical()), 1);
         if self.is_canonical() {
             return;
@@ -95,7 +100,7 @@ impl Layout {
         w.put(u64::from(!self.order.is_empty()), 1);
         w.put(u64::from(!self.items.is_empty()), 1);
         if !self.order.is_empty() {
-            order::put(&self.order, w);
+            last.put(&self.order, w);
         }
         if !self.items.is_empty() {
             self.put_items(w);

@@ -27,6 +27,7 @@
 //! So kind, rightmost child, cells and [`Layout`] say all that the page says. The other bytes (unallocated, fragments,
 //! freeblocks behind their first four bytes, and what fills a cell of fewer than four bytes) mean nothing to SQLite.
 
+mod even;
 mod layout;
 mod order;
 mod parse;
@@ -36,7 +37,9 @@ mod rice;
 mod tests;
 mod varint;
 
+pub(crate) use even::Even;
 pub use layout::Layout;
+pub use order::LastOrder;
 pub use parse::local_len;
 pub use varint::{put_varint, varint, varint_len};
 
@@ -147,6 +150,11 @@ pub struct Page {
     content_start: usize,
     /// Whether a cell may be filled up to four bytes.
     filled: bool,
+    /// What the cells have in common, which are then not listed, if that was looked for.
+    pub(crate) even: Option<Even>,
+    /// Of such cells: their first bytes' addresses, and the row ids in tables, in order of their keys.
+    pub(crate) starts: Vec<u16>,
+    pub(crate) rowids: Vec<i64>,
     work: parse::Work,
 }
 
@@ -167,17 +175,25 @@ impl Page {
             layout: Layout::default(),
             content_start: 0,
             filled: false,
+            even: None,
+            starts: Vec::new(),
+            rowids: Vec::new(),
             work: parse::Work::default(),
         }
     }
 
+    /// Number of cells.
+    pub fn count(&self) -> usize {
+        self.layout.cells
+    }
+
     /// Calls `f(start, end)` for every region whose bytes mean nothing, in order of their addresses. Regions may touch.
     pub fn unallocated(&self, mut f: impl FnMut(usize, usize)) {
-        let pointers_end = self.header_at + self.kind.header_len() + 2 * self.cells.len();
+        let pointers_end = self.header_at + self.kind.header_len() + 2 * self.count();
         if pointers_end < self.content_start {
             f(pointers_end, self.content_start);
         }
-        if self.layout.is_canonical() && !self.filled {
+        if self.layout.items.is_empty() && !self.filled {
             return;
         }
         let mut at = self.content_start;

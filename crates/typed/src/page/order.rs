@@ -54,6 +54,35 @@ pub(super) struct Work {
     base_places: Vec<u16>,
 }
 
+/// The order that was written last, and its bits: SQLite leaves the pages of an index that is filled in order in the same one again and again.
+#[derive(Debug, Default)]
+pub struct LastOrder {
+    order: Vec<u16>,
+    bits: Vec<u8>,
+    len: usize,
+}
+
+impl LastOrder {
+    /// As [`put`].
+    pub(super) fn put(&mut self, order: &[u16], w: &mut BitWriter) {
+        if self.order != order {
+            let mut bits = BitWriter::default();
+            put(order, &mut bits);
+            self.len = bits.len();
+            self.bits.clear();
+            bits.finish(&mut self.bits);
+            self.order.clear();
+            self.order.extend_from_slice(order);
+        }
+        let mut left = self.len;
+        for byte in &self.bits {
+            let width = left.min(8);
+            w.put(u64::from(*byte), width as u32);
+            left -= width;
+        }
+    }
+}
+
 /// Writes an order of two cells or more.
 pub(super) fn put(order: &[u16], w: &mut BitWriter) {
     let mut splits: Vec<Split> = Vec::new();
@@ -103,8 +132,15 @@ fn falls(pair: &[u16]) -> bool {
     matches!(pair, [a, b] if a > b)
 }
 
+/// How often a key is followed by a lower one.
+fn falling(order: &[u16]) -> usize {
+    let next = order.get(1..).unwrap_or_default();
+    let pairs = order.iter().zip(next);
+    pairs.map(|(a, b)| usize::from(a > b)).sum()
+}
+
 fn has_runs(order: &[u16]) -> bool {
-    let falling = order.windows(2).filter(|pair| falls(pair)).count();
+    let falling = falling(order);
     falling.min(order.len() - falling) * 3 < order.len()
 }
 
@@ -130,8 +166,7 @@ struct Split {
 
 /// The cheaper of two splits: the base is what lies in order from the usable end on, or the most that lies in order anywhere.
 fn best_split(order: &[u16]) -> Option<Split> {
-    let falling = order.windows(2).filter(|pair| falls(pair)).count();
-    let base_falls = falling * 2 > order.len();
+    let base_falls = falling(order) * 2 > order.len();
     let first = order
         .windows(2)
         .take_while(|pair| falls(pair) == base_falls);
@@ -153,47 +188,50 @@ fn best_split(order: &[u16]) -> Option<Split> {
     both.min_by_key(|split| split.bits + whole_bits(&split.rest))
 }
 
-/// Places, ascending, of a longest subsequence whose keys rise: patience sorting.
+/// Places, ascending, of a longest subsequence whose keys rise: patience sorting. No two have the same key, and those whose keys follow each other are
+/// taken together: no other key is between.
 fn longest_rising(order: &[u16], key: impl Fn(u16) -> u16) -> Vec<u16> {
-    /// Where a subsequence of some length ends best.
-    struct End {
-        key: u16,
-        place: u16,
-    }
-    let mut ends: Vec<End> = Vec::new();
-    let mut previous = Vec::with_capacity(order.len());
+    const NONE: u16 = u16::MAX;
+    // Where the subsequences of each length that end lowest do: their keys, and their places.
+    let [mut keys, mut ends, mut previous] = [(); 3].map(|()| Vec::with_capacity(order.len()));
     let mut near = 0;
-    for (place, &cell) in order.iter().enumerate() {
-        let key = key(cell);
-        // Behind the one before, where keys rise; searched for otherwise.
-        let is_below = |at: usize| ends.get(at).is_some_and(|end| end.key < key);
+    for run in order.chunk_by(|a, b| key(*b) == key(*a).wrapping_add(1)) {
+        let Some(first) = run.first().map(|cell| key(*cell)) else {
+            continue;
+        };
+        // Behind the run before, where keys rise; searched for otherwise.
+        let is_below = |at: usize| keys.get(at).is_some_and(|end| *end < first);
         let len = match near > 0 && is_below(near - 1) && !is_below(near) {
             true => near,
-            false => ends.partition_point(|end| end.key < key),
+            false => keys.partition_point(|end| *end < first),
         };
-        near = len + 1;
-        previous.push(
-            len.checked_sub(1)
-                .and_then(|at| ends.get(at))
-                .map(|end| end.place),
-        );
-        let end = End {
-            key,
-            place: place as u16,
-        };
-        match ends.get_mut(len) {
-            Some(old) => *old = end,
-            None => ends.push(end),
-        }
+        near = len + run.len();
+        let place = previous.len() as u16;
+        let before = len.checked_sub(1).and_then(|at| ends.get(at));
+        previous.push(before.copied().unwrap_or(NONE));
+        let places = place..place + run.len() as u16;
+        previous.extend(places.clone().take(run.len() - 1));
+        lay_over(&mut keys, len, first..=first + (run.len() - 1) as u16);
+        lay_over(&mut ends, len, places);
     }
     let mut places = Vec::with_capacity(ends.len());
-    let mut at = ends.last().map(|end| end.place);
+    let mut at = ends.last().copied();
     while let Some(place) = at {
         places.push(place);
-        at = previous.get(usize::from(place)).copied().flatten();
+        let before = previous.get(usize::from(place)).copied();
+        at = before.filter(|place| *place != NONE);
     }
     places.reverse();
     places
+}
+
+/// Puts numbers into a list from `at` on, which becomes longer where they do not fit.
+fn lay_over(list: &mut Vec<u16>, at: usize, mut numbers: impl Iterator<Item = u16>) {
+    let there = list.get_mut(at..).unwrap_or_default();
+    for (to, number) in there.iter_mut().zip(&mut numbers) {
+        *to = number;
+    }
+    list.extend(numbers);
 }
 
 impl Split {
@@ -204,23 +242,23 @@ impl Split {
         if count == 0 || base.is_empty() {
             return None;
         }
+        // The places between those of the base, the cells there, and their numbers among themselves.
         let mut places = Vec::with_capacity(count);
-        let mut rest = Vec::with_capacity(count);
-        let mut number = vec![0u16; all];
-        let mut bases = base.iter().peekable();
-        for (place, &cell) in order.iter().enumerate() {
-            if bases.next_if(|&&base| usize::from(base) == place).is_none() {
-                places.push(place as u16);
-                rest.push(cell);
-                *number.get_mut(usize::from(cell))? = 1;
-            }
+        let mut from = 0;
+        for &base in base {
+            places.extend(from..base);
+            from = base + 1;
         }
-        let mut cells = Vec::with_capacity(count);
-        for (cell, number) in number.iter_mut().enumerate() {
-            if *number == 1 {
-                *number = cells.len() as u16;
-                cells.push(cell as u16);
-            }
+        places.extend(from..all as u16);
+        let mut rest = places.clone();
+        for place in &mut rest {
+            *place = *order.get(usize::from(*place))?;
+        }
+        let mut cells = rest.clone();
+        cells.sort_unstable();
+        let mut number = vec![0u16; all];
+        for (cell, n) in cells.iter().zip(0..) {
+            *number.get_mut(usize::from(*cell))? = n;
         }
         for cell in &mut rest {
             *cell = *number.get(usize::from(*cell))?;
@@ -572,6 +610,16 @@ mod tests {
         let bits = w.len();
         let mut bytes = Vec::new();
         w.finish(&mut bytes);
+        // The same bits come from whoever has written it before, or another one.
+        let mut last = LastOrder::default();
+        let turned: Vec<u16> = order.iter().rev().copied().collect();
+        for other in [order, order, &turned, order] {
+            let mut w = BitWriter::default();
+            last.put(other, &mut w);
+            let mut same = Vec::new();
+            w.finish(&mut same);
+            assert!(same == bytes || other != order);
+        }
         bytes.extend([0xff; PADDING]);
         let mut again = vec![7; 3];
         take(

@@ -25,14 +25,15 @@ struct Block {
 
 /// How many bytes of a payload stay in the page: all up to `all_max`; of a longer one at least `part_min`.
 #[derive(Clone, Copy)]
-struct Rule {
-    all_max: usize,
+pub(super) struct Rule {
+    /// Most bytes of a payload all of which stays.
+    pub(super) all_max: usize,
     part_min: usize,
     overflow_page: usize,
 }
 
 impl Rule {
-    fn of(kind: Kind, usable: usize) -> Rule {
+    pub(super) fn of(kind: Kind, usable: usize) -> Rule {
         let share = |part: usize| (usable.saturating_sub(12) * part / 255).saturating_sub(23);
         Rule {
             all_max: match kind {
@@ -126,6 +127,14 @@ fn cell<const CHILD: bool, const TABLE: bool>(
     (start + size <= body.len()).then_some(cell)
 }
 
+/// What a b-tree header says of the cells and of what lies between them.
+pub(super) struct Head<'a> {
+    pub(super) first_block: usize,
+    pub(super) content_start: usize,
+    pub(super) fragments: usize,
+    pub(super) pointers: &'a [[u8; 2]],
+}
+
 /// How cells lie.
 struct Lie {
     /// Back to back, downwards from the usable end.
@@ -169,20 +178,31 @@ impl Page {
     /// Takes `page` apart, of which the first `usable` bytes are not reserved. `first` says that it is page 1, whose database
     /// header is not looked at. False if it is no well-formed b-tree page; then it holds no cells. Memory is reused.
     pub fn parse(&mut self, page: &[u8], usable: usize, first: bool) -> bool {
-        self.cells.clear();
-        self.layout.reset(0);
-        self.content_start = 0;
-        self.filled = false;
+        self.clear();
         if self.take_apart(page, usable, first).is_some() {
             return true;
         }
-        self.cells.clear();
-        self.layout.reset(0);
-        self.content_start = 0;
+        self.clear();
         false
     }
 
-    fn take_apart(&mut self, page: &[u8], usable: usize, first: bool) -> Option<()> {
+    /// Holds nothing from here on.
+    pub(super) fn clear(&mut self) {
+        self.cells.clear();
+        self.even = None;
+        self.layout.reset(0);
+        self.content_start = 0;
+        self.filled = false;
+    }
+
+    /// Reads the b-tree header: kind, rightmost child, content start and number of cells are the page's from here on. Gives the bytes that are not
+    /// reserved, too.
+    pub(super) fn take_head<'a>(
+        &mut self,
+        page: &'a [u8],
+        usable: usize,
+        first: bool,
+    ) -> Option<(&'a [u8], Head<'a>)> {
         let body = page.get(..usable)?;
         if !(USABLE_MIN..=USABLE_MAX).contains(&usable) {
             return None;
@@ -203,17 +223,30 @@ impl Page {
         };
         let pointers_at = header_at + self.kind.header_len();
         let pointers_end = pointers_at + 2 * cells;
-        let pointers = body.get(pointers_at..pointers_end)?;
+        let pointers = body.get(pointers_at..pointers_end)?.as_chunks().0;
         if content_start < pointers_end || content_start > usable {
             return None;
         }
         self.content_start = content_start;
         self.layout.reset(cells);
+        let head = Head {
+            first_block,
+            content_start,
+            fragments,
+            pointers,
+        };
+        Some((body, head))
+    }
+
+    fn take_apart(&mut self, page: &[u8], usable: usize, first: bool) -> Option<()> {
+        let (body, head) = self.take_head(page, usable, first)?;
+        let (cells, content_start) = (head.pointers.len(), head.content_start);
+        let (first_block, fragments) = (head.first_block, head.fragments);
 
         // Cells back to back, downwards from the usable end? Then nothing is left to account for but the content start.
         let rule = Rule::of(self.kind, usable);
         self.cells.reserve(cells);
-        let (pointers, to) = (pointers.as_chunks().0, &mut self.cells);
+        let (pointers, to) = (head.pointers, &mut self.cells);
         let lie = match self.kind {
             Kind::TableLeaf => take_cells::<false, true>(body, pointers, rule, to),
             Kind::IndexLeaf => take_cells::<false, false>(body, pointers, rule, to),

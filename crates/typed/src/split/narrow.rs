@@ -3,6 +3,8 @@
 //! Their records' headers are of one length, and mostly the same as that of the row before: then the types need not be looked at again, only
 //! the values be read. What comes out is what splitting value by value gives, and where that would not be so the page is left to it.
 
+mod even;
+
 use super::{Split, Stream, Tail, most_values};
 use crate::class::Class;
 use crate::model::{COLUMN_STREAMS, ColumnStream, Model, PAGE_STREAMS, PageStream};
@@ -128,33 +130,59 @@ fn types_at(page: &[u8], at: usize, columns: usize) -> Option<u64> {
 impl Split {
     /// Splits the cells of a page that was taken apart, if all of them are such records. `None`, with nothing changed that splitting them otherwise would look at, if not.
     pub(super) fn part_narrow(&mut self, bytes: &[u8], model: &Model) -> Option<()> {
-        let (kind, cells) = (self.page.kind, self.page.cells.as_slice());
-        let n = cells.len();
-        let first = cells.first().filter(|_| !kind.has_child())?.local_at as usize;
+        let cells = self.page.cells.as_slice();
+        let first = cells.first().filter(|_| !self.page.kind.has_child())?;
+        let mut shape = self.shape_of(bytes, first.local_at as usize, model)?;
+        let places = self.make_room(&shape);
+        let cells = self.page.cells.as_slice();
+        let small = read_values(bytes, cells, &mut shape, &places.values, &mut self.ints);
+        let Some(small) = small.filter(|small| !small.short || !small.long) else {
+            self.ints.truncate(places.start);
+            return None;
+        };
+        self.long = small.long;
+        let rowids = self.ints.get_mut(places.rowids..).unwrap_or_default();
+        if self.page.kind.is_table() {
+            let each = rowids.iter_mut().zip(&self.page.cells);
+            each.for_each(|(to, c)| *to = c.rowid);
+        }
+        self.put_streams(&shape, &places, model)
+    }
+
+    /// What the types of the first record, which begins at `first`, say; `None` if the page is not for us.
+    fn shape_of(&self, bytes: &[u8], first: usize, model: &Model) -> Option<Shape> {
         let columns = usize::from(*bytes.get(first)?).checked_sub(1)?;
-        let fits = (1..=COLUMNS_MAX).contains(&columns) && n * columns <= most_values(bytes.len());
+        let fits = (1..=COLUMNS_MAX).contains(&columns)
+            && self.page.count() * columns <= most_values(bytes.len());
         if !fits || (0..columns).any(|c| model.column(c).scale != 0) {
             return None;
         }
-        let mut shape = Shape::of(types_at(bytes, first, columns)?, columns)?;
+        Shape::of(types_at(bytes, first, columns)?, columns)
+    }
 
-        // What belongs to the cells as such, and of each column the classes and, if there are any, the values.
+    /// Makes room for what belongs to the cells as such, and of each column for the classes and, if there are any, the values.
+    fn make_room(&mut self, shape: &Shape) -> Places {
+        let n = self.page.count();
         let start = self.ints.len();
         let rowids = start + n;
-        let mut from = rowids + if kind.is_table() { n } else { 0 };
+        let mut end = rowids + if self.page.kind.is_table() { n } else { 0 };
         let mut values = [0; COLUMNS_MAX];
-        for (c, at) in values.iter_mut().enumerate().take(columns) {
-            *at = from + n;
-            from = *at + if shape.is_null(c) { 0 } else { n };
+        for (c, at) in values.iter_mut().enumerate().take(shape.columns) {
+            *at = end + n;
+            end = *at + if shape.is_null(c) { 0 } else { n };
         }
-        self.ints.resize(from, 0);
-        let small = read_values(bytes, cells, &mut shape, &values, &mut self.ints);
-        let Some(small) = small.filter(|small| !small.short || !small.long) else {
-            self.ints.truncate(start);
-            return None;
-        };
-        (self.columns, self.long) = (columns, small.long);
+        self.ints.resize(end, 0);
+        Places {
+            start,
+            rowids,
+            values,
+        }
+    }
 
+    /// Lists the streams, whose values and row ids are there.
+    fn put_streams(&mut self, shape: &Shape, places: &Places, model: &Model) -> Option<()> {
+        self.columns = shape.columns;
+        let (n, is_table) = (self.page.count(), self.page.kind.is_table());
         let Split { ints, streams, .. } = self;
         let mut put = |number: usize, from: usize| {
             streams.push(Stream {
@@ -164,14 +192,12 @@ impl Split {
                 tail: Tail::Nothing,
             });
         };
-        put(PageStream::Opaque as usize, start);
-        if kind.is_table() {
-            put(PageStream::Rowid as usize, rowids);
-            let to = ints.get_mut(rowids..rowids + n)?;
-            to.iter_mut().zip(cells).for_each(|(to, c)| *to = c.rowid);
+        put(PageStream::Opaque as usize, places.start);
+        if is_table {
+            put(PageStream::Rowid as usize, places.rowids);
         }
         let mut number = PAGE_STREAMS;
-        for (c, at) in values.iter().enumerate().take(columns) {
+        for (c, at) in places.values.iter().enumerate().take(shape.columns) {
             put(number + ColumnStream::Class as usize, at - n);
             if !shape.is_null(c) {
                 ints.get_mut(at - n..*at)?.fill(Class::Number as i64);
@@ -181,6 +207,15 @@ impl Split {
         }
         Some(())
     }
+}
+
+/// Where values lie in [`Split::ints`].
+struct Places {
+    /// The first of them.
+    start: usize,
+    rowids: usize,
+    /// Of each column.
+    values: [usize; COLUMNS_MAX],
 }
 
 /// Reads the values of all cells, those of a column to `ints` from its place in `places` on; `shape` is that of the first one.
@@ -220,6 +255,7 @@ fn read_values(
 mod tests {
     use super::*;
     use crate::split::PageContext;
+    use rand::{RngExt, SeedableRng, rngs::StdRng};
     use rusqlite::Connection;
 
     /// What splitting gives, as it goes on from there.
@@ -251,6 +287,9 @@ mod tests {
              INSERT INTO wide SELECT i, i * i * i * i, -i, 1 << (i % 63), NULL, i % 2, i % 1000 FROM n;
              CREATE TABLE one(a INTEGER PRIMARY KEY, b INTEGER);
              WITH n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 3000) INSERT INTO one SELECT i, i % 3 FROM n;
+             CREATE TABLE even(a INTEGER, b INTEGER, c REAL, d INTEGER, PRIMARY KEY (a, b));
+             WITH n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 9000)
+             INSERT INTO even SELECT 200 + i / 1000, -1000 - i % 1000, NULL, i / 4500 FROM n;
              CREATE TABLE mixed(a, b);
              WITH n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 3000)
              INSERT INTO mixed SELECT CASE WHEN i % 400 = 399 THEN NULL ELSE i END, CASE WHEN i % 900 = 899 THEN 'x' ELSE 0.5 * i END FROM n;",
@@ -261,34 +300,85 @@ mod tests {
         bytes.chunks(4096).map(<[u8]>::to_vec).collect()
     }
 
-    #[test]
-    fn pages_of_integers_are_split_as_any_other_page_is() {
+    /// Splits a page in each way that there is, which must all agree; says which could.
+    fn split(page: &[u8], number: u32) -> Option<(bool, bool)> {
         let model = Model::empty();
-        let (mut narrow, mut others) = (0, 0);
-        for (page, number) in pages().iter().zip(1..).skip(1) {
-            let context = PageContext {
-                number,
-                pages: 0,
-                reserved: 0,
-            };
-            let (mut fast, mut plain) = (Split::default(), Split::default());
-            if !fast.page.parse(page, page.len(), false) {
-                continue;
-            }
-            assert!(plain.page.parse(page, page.len(), false));
-            plain.part_values(page, &model).expect("a page");
-            if fast.part_narrow(page, &model).is_some() {
-                assert_eq!(outcome(&fast), outcome(&plain), "page {number}");
-                narrow += 1;
+        let context = PageContext {
+            number,
+            pages: 0,
+            reserved: 0,
+        };
+        let [mut even, mut narrow, mut plain, mut whole] =
+            std::array::from_fn(|_| Split::default());
+        let done = whole.split(page, &context, &model);
+        if !narrow.page.parse(page, page.len(), false) {
+            assert!(!done && !even.page.parse_even(page, page.len(), false));
+            return None;
+        }
+        assert!(plain.page.parse(page, page.len(), false));
+        let by_value = plain.part_values(page, &model).is_some();
+        assert_eq!(done, by_value, "page {number}");
+        let is_narrow = narrow.part_narrow(page, &model).is_some();
+        let is_even =
+            even.page.parse_even(page, page.len(), false) && even.part_even(page, &model).is_some();
+        for (is, split) in [(is_even, even), (is_narrow, narrow)] {
+            if is {
+                assert!(by_value);
+                assert_eq!(outcome(&split), outcome(&plain), "page {number}");
             } else {
-                assert!(fast.ints.is_empty() && fast.streams.is_empty());
-                others += 1;
+                assert!(split.ints.is_empty() && split.streams.is_empty());
             }
-            let mut whole = Split::default();
-            assert!(whole.split(page, &context, &model));
+        }
+        if done {
             assert_eq!(whole.ints, plain.ints, "page {number}");
         }
-        assert!(narrow >= 40 && others >= 5, "{narrow} and {others}");
+        Some((is_even, is_narrow))
+    }
+
+    #[test]
+    fn pages_of_integers_are_split_as_any_other_page_is() {
+        let (mut even, mut narrow, mut others) = (0, 0, 0);
+        for (page, number) in pages().iter().zip(1..).skip(1) {
+            match split(page, number) {
+                Some((true, _)) => even += 1,
+                Some((false, true)) => narrow += 1,
+                Some(_) => others += 1,
+                None => {}
+            }
+        }
+        assert!(
+            even >= 20 && narrow >= 20 && others >= 5,
+            "{even}, {narrow} and {others}"
+        );
+    }
+
+    #[test]
+    fn so_are_pages_that_sqlite_would_not_write() {
+        let mut rng = StdRng::seed_from_u64(7);
+        let (mut split_still, mut refused) = (0, 0);
+        for (page, number) in pages().iter().zip(1..).skip(1) {
+            for _ in 0..20 {
+                let mut page = page.clone();
+                let cells = usize::from(u16::from_be_bytes([page[3], page[4]]));
+                if cells == 0 || cells > 1000 {
+                    continue;
+                }
+                let pointer = 8 + 2 * rng.random_range(0..cells);
+                let start = usize::from(u16::from_be_bytes([page[pointer], page[pointer + 1]]));
+                let at = start + rng.random_range(0..12);
+                if let Some(byte) = page.get_mut(at) {
+                    *byte = [0, 1, 2, 8, 9, 0xff, *byte ^ 0x80][rng.random_range(0..7)];
+                }
+                match split(&page, number) {
+                    Some(_) => split_still += 1,
+                    None => refused += 1,
+                }
+            }
+        }
+        assert!(
+            split_still > 300 && refused > 100,
+            "{split_still} and {refused}"
+        );
     }
 
     #[test]
