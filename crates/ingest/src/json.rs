@@ -31,6 +31,38 @@ fn hex<S: Serializer>(to: S, kind: &str, bytes: &[u8]) -> Result<S::Ok, S::Error
     map.end()
 }
 
+/// So long may a row be as JSON: SQLite takes values and rows of 10⁹ bytes, and there are the columns' names, and what else a row of `densite_rejects` has.
+const MOST: usize = 998_000_000;
+/// A byte of text is no longer than this as JSON.
+const ESCAPED: usize = 6;
+
+/// Whether a row of these values can be one of `densite_rejects`, and be shown to a follower.
+pub(crate) fn fits<'a>(values: impl Iterator<Item = ValueRef<'a>> + Clone) -> bool {
+    let bytes = |value| match value {
+        ValueRef::Text(bytes) | ValueRef::Blob(bytes) => bytes.len(),
+        _ => 0,
+    };
+    // Nearly always, and told at once.
+    let short: usize = values.clone().map(bytes).sum();
+    short < MOST / ESCAPED || values.map(length).sum::<usize>() < MOST
+}
+
+/// At least as long as the value is as JSON.
+fn length(value: ValueRef<'_>) -> usize {
+    let escaped = |byte: &u8| match byte {
+        b'"' | b'\\' => 2,
+        0..0x20 => ESCAPED,
+        _ => 1,
+    };
+    match value {
+        ValueRef::Text(text) if std::str::from_utf8(text).is_ok() => {
+            text.iter().map(escaped).sum::<usize>() + 2
+        }
+        ValueRef::Text(bytes) | ValueRef::Blob(bytes) => 2 * bytes.len() + 16,
+        _ => 32,
+    }
+}
+
 /// Columns and their values, in order.
 pub fn object<'a>(pairs: impl Iterator<Item = (&'a str, ValueRef<'a>)>) -> String {
     let mut out = Vec::new();
@@ -59,5 +91,10 @@ mod tests {
         ];
         let expected = r#"{"z\"":null,"b":-1,"c":1.0,"i":"-Infinity","d":"x\n\u0001\\","e":{"hex":"00FF"},"f":{"text_hex":"61FF41"}}"#;
         assert_eq!(object(row.into_iter()), expected);
+        for (name, value) in row {
+            let whole = object(std::iter::once((name, value))).len();
+            // Names, and what is around them.
+            assert!(length(value) + 8 >= whole, "{value:?}");
+        }
     }
 }

@@ -6,6 +6,7 @@ mod turn;
 use crate::affinity::{Affinity, Cell, to_log};
 use crate::error::refused;
 use crate::home::Home;
+use crate::json;
 use crate::policy::OnConflict;
 use crate::position::OWN_TABLES;
 use crate::read::{Cursor, Reading};
@@ -146,6 +147,15 @@ impl Ingest {
     }
 
     fn push(&self, table: &Arc<Table>, op: Op, cells: &[Cell<'_>]) -> Result<()> {
+        if !json::fits(cells.iter().map(Cell::as_ref)) {
+            let table = &self.target.name;
+            return Err(Error::new(
+                Code::TOOBIG,
+                format!(
+                    "{table}: the row is too long for densite_rejects, where it would go if the table refused it (a blob counts twice); insert it into {table} itself"
+                ),
+            ));
+        }
         let values: Vec<densite_log::Value<'_>> =
             cells.iter().map(|c| to_log(c.as_ref())).collect();
         self.session

@@ -196,3 +196,21 @@ fn tables_that_cannot_be_ingested_into_are_refused() {
     let said = refusal(&con, "CREATE VIRTUAL TABLE main.x USING densite_ingest(t)");
     assert!(said.contains("temporary"), "{said}");
 }
+
+/// A row that the table refuses has to go somewhere: one that nothing could hold would keep all others behind it waiting for ever.
+#[test]
+fn a_row_that_the_rejects_cannot_hold_is_refused() {
+    let db = Db::new("CREATE TABLE t(id INTEGER PRIMARY KEY, b BLOB, u UNIQUE)");
+    let con = db.ingest("t", "");
+    for long in ["zeroblob(510000000)", "CAST(zeroblob(170000000) AS TEXT)"] {
+        let said = refusal(&con, &format!("INSERT INTO t_in VALUES (1, {long}, 1)"));
+        assert!(said.contains("too long for densite_rejects"), "{said}");
+    }
+    con.execute_batch(
+        "INSERT INTO t_in VALUES (2, zeroblob(1000000), 1), (3, zeroblob(1000000), 1)",
+    )
+    .expect("inserts");
+    wait(&con);
+    assert_eq!(all(&con, "SELECT id FROM t"), ["2"]);
+    assert_eq!(all(&con, "SELECT seq FROM densite_rejects"), ["2"]);
+}
