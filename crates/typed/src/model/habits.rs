@@ -246,3 +246,26 @@ fn at(sorted: &[i64], part: f64) -> i64 {
     let place = (last as f64 * part).round() as usize;
     sorted.get(place).copied().unwrap_or(0)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pages_to_come_keep_to_the_habit_wherever_the_numbers_go() {
+        for sign in [1, -1] {
+            // Every fifth page has higher numbers than those before, or lower ones.
+            let page = |n: i64| -> Vec<i64> {
+                let values = (0..300).map(|i| sign * 1400 * (n / 5 + i / 290));
+                values.collect()
+            };
+            let stats = |n: i64| Stats::of(&page(n));
+            let sample: Vec<Stats> = (0..48).map(stats).collect();
+            let (habit, _) = learn(&sample, 8);
+            for n in 0..2000 {
+                let kept = habit.params_for(&stats(n));
+                assert!(kept.is_some(), "page {n} of {sign}: {habit:?}");
+            }
+        }
+    }
+}

@@ -212,6 +212,41 @@ mod tests {
         );
     }
 
+    #[test]
+    fn what_lies_between_places_is_not_even() {
+        // Twelve cells of six bytes, all of them 5.
+        let mut page = vec![5; 512];
+        page[..8].copy_from_slice(&[10, 0, 0, 0, 12, 1, 0xb8, 0]);
+        let mut lay = |starts: [u16; 12]| {
+            for (start, to) in starts.iter().zip(page[8..32].chunks_mut(2)) {
+                to.copy_from_slice(&start.to_be_bytes());
+            }
+            is_even(&page, 0)
+        };
+        let mut starts = std::array::from_fn(|i| 506 - 6 * i as u16);
+        assert!(lay(starts));
+        starts.swap(3, 7);
+        assert!(lay(starts));
+        starts[3] -= 1;
+        assert!(!lay(starts), "between two places");
+        starts[3] = starts[4];
+        assert!(!lay(starts), "two in one place");
+    }
+
+    #[test]
+    fn a_row_id_that_is_longer_than_need_be_is_not_even() {
+        // Two cells of eight bytes, with row ids of two bytes.
+        let mut page = vec![1; 512];
+        page[..12].copy_from_slice(&[13, 0, 0, 0, 2, 1, 0xf0, 0, 1, 0xf8, 1, 0xf0]);
+        page[504..507].copy_from_slice(&[5, 0x81, 1]);
+        page[496..499].copy_from_slice(&[5, 0x81, 2]);
+        assert!(is_even(&page, 0));
+        page[497] = 0x80;
+        assert!(!is_even(&page, 0));
+        page[497..499].copy_from_slice(&[0x81, 0x81]);
+        assert!(!is_even(&page, 0));
+    }
+
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(3000))]
         #[test]
