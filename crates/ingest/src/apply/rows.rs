@@ -39,26 +39,25 @@ const LEAST: usize = 4;
 pub(super) struct Means<'a> {
     pub(super) connection: &'a Connection,
     pub(super) plans: &'a mut [Plan],
-    /// `None`: one row at a time.
+    /// `None`: one row at a time, each of them.
     pub(super) source: Option<&'a Source>,
 }
 
 impl<'a> Work<'a> {
-    /// Of these units.
+    /// Of these units, whose values are given.
     pub(super) fn new(
         records: &'a [Record],
         of: &'a [usize],
         poison: &'a Poison,
-        units: &[Unit],
+        values: Values,
         whole: bool,
     ) -> Work<'a> {
-        let values = Arc::new(Values::of(records, units));
         Work {
             records,
             of,
             poison,
             whole,
-            values,
+            values: Arc::new(values),
         }
     }
 
