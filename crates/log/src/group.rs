@@ -159,3 +159,96 @@ impl Drop for Taken {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::TxnId;
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::thread;
+
+    fn entry(id: u64) -> Arc<Entry> {
+        Entry::new(Arc::new(Txn::new(TxnId(id))), false)
+    }
+
+    /// Each transaction went to the place that its name says.
+    fn placed(mut taken: Taken) -> Taken {
+        let place = |e: &Arc<Entry>| {
+            let at = e.txn.id().0;
+            Appended {
+                first: at,
+                last: at,
+            }
+        };
+        let appended = taken.entries().iter().map(place).collect();
+        taken.note(Ok(appended));
+        taken
+    }
+
+    #[test]
+    fn each_is_told_its_own_and_one_leads_at_a_time() {
+        let (group, leaders, groups) = (Group::default(), AtomicUsize::new(0), AtomicUsize::new(0));
+        let lead = || {
+            assert_eq!(leaders.fetch_add(1, Ordering::SeqCst), 0);
+            // No more than three at once: some are left for the next leader.
+            let asked = AtomicUsize::new(0);
+            let taken = placed(group.take(|_, _| asked.fetch_add(1, Ordering::SeqCst) < 3));
+            groups.fetch_add(1, Ordering::SeqCst);
+            thread::yield_now();
+            assert_eq!(leaders.fetch_sub(1, Ordering::SeqCst), 1);
+            taken
+        };
+        thread::scope(|scope| {
+            for writer in 0..8 {
+                let (group, lead) = (&group, &lead);
+                scope.spawn(move || {
+                    for id in (1..=500).map(|n| n * 8 + writer) {
+                        let appended = group.run(&entry(id), lead).expect("it is appended");
+                        assert_eq!((appended.first, appended.last), (id, id));
+                    }
+                });
+            }
+        });
+        let queue = group.queue.lock();
+        assert!(!queue.leading && queue.waiting.is_empty());
+        assert!((4000 / 3..=4000).contains(&groups.load(Ordering::SeqCst)));
+    }
+
+    #[test]
+    fn when_a_leader_panics_the_next_one_leads() {
+        let group = Group::default();
+        let waits = |n: usize| {
+            while group.queue.lock().waiting.len() < n {
+                thread::yield_now();
+            }
+        };
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                let first = entry(1);
+                let lead = || -> Taken {
+                    waits(3);
+                    panic!("as a leader may");
+                };
+                assert!(catch_unwind(AssertUnwindSafe(|| group.run(&first, lead))).is_err());
+            });
+            waits(1);
+            for id in [2, 3] {
+                let group = &group;
+                scope.spawn(move || {
+                    let done = group.run(&entry(id), || placed(group.take(|_, _| true)));
+                    assert_eq!(done.expect("it is appended").first, id);
+                });
+            }
+        });
+        let queue = group.queue.lock();
+        assert!(!queue.leading && queue.waiting.is_empty());
+    }
+
+    #[test]
+    fn those_of_whom_nothing_was_noted_have_failed() {
+        let group = Group::default();
+        let done = group.run(&entry(1), || group.take(|_, _| true));
+        assert!(matches!(done, Err(Error::Abandoned)), "{done:?}");
+    }
+}
