@@ -40,6 +40,8 @@ pub(crate) struct Target {
     /// Rows may be applied in any order that keeps the order within a key (rule 5): no foreign key from or to it, no UNIQUE but the key, and no trigger in the whole schema, since one
     /// of another table may look at this one.
     pub(crate) sortable: bool,
+    /// What a row holds beside its key may be NULL where that is forbidden; nothing else that it holds can make the table refuse it.
+    pub(crate) takes_any: bool,
 }
 
 impl Target {
@@ -78,6 +80,7 @@ impl Target {
             strict,
             has_triggers: false,
             sortable: false,
+            takes_any: false,
         };
         let mut key = target.read_columns(connection, &table)?;
         key.sort_unstable();
@@ -103,6 +106,11 @@ impl Target {
             "SELECT 1 FROM main.sqlite_schema s, pragma_foreign_key_list(s.name, 'main') f WHERE s.type = 'table' AND f.\"table\" = ?1 COLLATE NOCASE",
         )?;
         target.has_triggers = own_triggers || (any_trigger && is_parent);
+        let computed = "SELECT 1 FROM pragma_table_xinfo(?1, 'main') WHERE hidden \
+             UNION ALL SELECT 1 FROM pragma_index_list(?1, 'main') l, pragma_index_xinfo(l.name, 'main') x WHERE l.partial OR x.cid = -2";
+        let has_check =
+            matches!(sql, Some(Value::Text(sql)) if sql.to_ascii_uppercase().contains("CHECK"));
+        target.takes_any = !strict && !has_check && !count(computed)?;
         target.sortable =
             target.key.is_some() && !any_trigger && !is_child && !is_parent && !unique;
         Ok(Some(target))

@@ -114,7 +114,7 @@ fn long_values_among_short_ones_arrive() {
     let con = db.ingest("t", "");
     let held = Held::new(&db);
     con.execute_batch("BEGIN").expect("begins");
-    let length = |k: i64| if k % 100 == 50 { 3_000_000 + k } else { k };
+    let length = |k: i64| if k % 100 == 50 { 9_000_000 + k } else { k };
     for k in 0..300 {
         con.execute("INSERT INTO t_in VALUES (?1, zeroblob(?2))", [k, length(k)])
             .expect("inserts");

@@ -5,7 +5,7 @@ mod opening;
 use crate::ahead::Ahead;
 use crate::decisions::Decisions;
 use crate::files::{APPLY_LOCK, Files, no_state};
-use crate::group::{Entry, Group};
+use crate::group::{Entry, Group, Taken};
 use crate::reader::Reader;
 use crate::sight::{Sight, Visible};
 use crate::state::{Config, State};
@@ -284,22 +284,19 @@ impl Shared {
     }
 
     /// Writes and syncs what waits, for everybody.
-    fn lead(&self, decisions: &Decisions) {
+    fn lead(&self, decisions: &Decisions) -> Taken {
         let mut held = self.tail.lock();
         let Some((tail, lock)) = &mut *held else {
-            return;
+            return self.group.take(|_, _| true);
         };
         let locked = lock.lock(LockKind::Exclusive).map_err(Error::from);
         let ready = locked.and_then(|()| tail.catch_up());
         // Taken only now, when it is our turn: more may have come while another process had its turn.
-        let taken = self.group.take(|bytes, more| tail.fits(bytes, more));
+        let mut taken = self.group.take(|bytes, more| tail.fits(bytes, more));
         let entries = taken.entries();
-        if entries.is_empty() {
-            lock.unlock().ok();
-            return;
-        }
         let txns: Vec<Arc<Txn>> = entries.iter().map(|e| e.txn.clone()).collect();
         let undecided = || entries.iter().filter(|e| e.undecided);
+        let is_any_decided = entries.iter().any(|e| !e.undecided);
         let outcome = ready.and_then(|()| {
             tail.write(&txns, |appended| {
                 let both = entries.iter().zip(appended).filter(|(e, _)| e.undecided);
@@ -308,24 +305,20 @@ impl Shared {
         });
         // Should this fail, the lock goes with its handle; nobody can be told of it here.
         lock.unlock().ok();
-        match outcome {
-            Ok(appended) => {
-                for (entry, appended) in entries.iter().zip(appended) {
-                    entry.finish(Ok(appended));
-                }
-                self.ask_for_spare(tail);
+        match &outcome {
+            Ok(_) => self.ask_for_spare(tail),
+            Err(_) if undecided().next().is_some() => {
+                decisions.retract(undecided().map(|e| e.txn.id()));
             }
-            Err(e) => {
-                if undecided().next().is_some() {
-                    decisions.retract(undecided().map(|e| e.txn.id()));
-                }
-                entries
-                    .iter()
-                    .for_each(|entry| entry.finish(Err(e.clone())));
-            }
+            Err(_) => {}
         }
         drop(held);
-        self.wake();
+        // What is undecided nobody may read yet.
+        if is_any_decided {
+            self.wake();
+        }
+        taken.note(outcome);
+        taken
     }
 
     fn ask_for_spare(&self, tail: &Tail) {

@@ -129,20 +129,53 @@ pub struct Txn {
     stored_max: u64,
 }
 
-thread_local! {
-    static COMPRESSOR: RefCell<Option<zstd::bulk::Compressor<'static>>> = const { RefCell::new(None) };
+/// So many batches of a table in a row that become no smaller tell what the next ones are like.
+const MISSES: u32 = 4;
+/// Then so many times the bytes of the last one are stored as they are before it is tried again.
+const PASSED: usize = 15;
+
+/// What a thread compresses with, and what it knows of the table that it wrote to last.
+#[derive(Default)]
+struct Packer {
+    compressor: Option<zstd::bulk::Compressor<'static>>,
+    /// Where that table is in memory. Another one in the same place costs a few batches at most.
+    table: usize,
+    misses: u32,
+    /// Bytes that are not tried.
+    pass: usize,
 }
 
-/// The payload compressed, if it becomes smaller by an eighth.
-fn compressed(raw: &[u8]) -> Option<Vec<u8>> {
-    COMPRESSOR.with_borrow_mut(|slot| {
-        let compressor = match slot {
+thread_local! {
+    static PACKER: RefCell<Packer> = RefCell::default();
+}
+
+impl Packer {
+    /// The payload compressed, if it becomes smaller by an eighth; it is not tried where it did not lately.
+    fn pack(&mut self, table: &Arc<Table>, raw: &[u8]) -> Option<Vec<u8>> {
+        let table = Arc::as_ptr(table).addr();
+        if std::mem::replace(&mut self.table, table) != table {
+            (self.misses, self.pass) = (0, 0);
+        }
+        if self.misses >= MISSES
+            && let Some(left) = self.pass.checked_sub(raw.len())
+        {
+            self.pass = left;
+            return None;
+        }
+        let compressor = match &mut self.compressor {
             Some(compressor) => compressor,
-            None => slot.insert(zstd::bulk::Compressor::new(1).ok()?),
+            slot => slot.insert(zstd::bulk::Compressor::new(1).ok()?),
         };
         let out = compressor.compress(raw).ok()?;
-        (out.len() < raw.len() - raw.len() / 8).then_some(out)
-    })
+        let is_smaller = out.len() < raw.len() - raw.len() / 8;
+        self.misses = if is_smaller {
+            0
+        } else {
+            self.misses.saturating_add(1)
+        };
+        self.pass = raw.len().saturating_mul(PASSED);
+        is_smaller.then_some(out)
+    }
 }
 
 impl Txn {
@@ -194,7 +227,10 @@ impl Txn {
         }
         let raw = batch.rows.encode();
         let raw_len = raw.len() as u32;
-        let smaller = batch.rows.is_textual().then(|| compressed(&raw)).flatten();
+        let smaller = match batch.rows.is_textual() {
+            true => PACKER.with_borrow_mut(|packer| packer.pack(&batch.table, &raw)),
+            false => None,
+        };
         let (codec, payload) = match smaller {
             Some(smaller) => (1, smaller),
             None => (0, raw),
@@ -255,4 +291,46 @@ pub(crate) fn decoded(codec: u8, stored: &[u8], raw_len: u32) -> Option<Vec<u8>>
         _ => return None,
     };
     (raw.len() == raw_len as usize).then_some(raw)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A batch with ten texts, as it is stored.
+    fn stored(packer: &mut Packer, table: &Arc<Table>, text: impl Fn(usize) -> Vec<u8>) -> bool {
+        let raw: Vec<u8> = (0..10).flat_map(text).collect();
+        packer.pack(table, &raw).is_some()
+    }
+
+    #[test]
+    fn what_becomes_no_smaller_is_tried_now_and_then() {
+        let table = |name: &str| Table::new(name, ["a"], 0, []).expect("a table");
+        let (one, other) = (table("one"), table("other"));
+        let mut packer = Packer::default();
+        let mut random = 1u64;
+        let mut noise = move || {
+            random = random.wrapping_mul(0x5851_F42D_4C95_7F2D).wrapping_add(1);
+            random.to_be_bytes().into_iter().take(4)
+        };
+        let noise: Vec<u8> = (0..1000).flat_map(|_| noise()).collect();
+        let noisy = |i: usize| noise.iter().skip(i * 100).take(100).copied().collect();
+        let alike = |_| b"the same again and again, ".to_vec();
+        for _ in 0..MISSES {
+            assert!(!stored(&mut packer, &one, noisy));
+        }
+        // It is not tried now, but before long.
+        let tries = (0..)
+            .take_while(|_| !stored(&mut packer, &one, alike))
+            .count();
+        assert!(tries > 1 && tries < 100, "{tries}");
+        assert!(stored(&mut packer, &one, alike));
+        for _ in 0..MISSES {
+            assert!(!stored(&mut packer, &one, noisy));
+        }
+        assert!(
+            stored(&mut packer, &other, alike),
+            "of another table nothing is known"
+        );
+    }
 }

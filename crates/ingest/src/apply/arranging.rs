@@ -131,7 +131,7 @@ impl Round {
             false => None,
         };
         let (basis, order) = placed.unwrap_or_else(|| {
-            let left = part.each().map(|(number, ..)| number);
+            let left = part.each().map(|(number, _)| number);
             (String::new(), left.filter(|n| is_left(*n)).collect())
         });
         let placed = places(&part, &order, &was, done);

@@ -35,6 +35,8 @@ pub(super) struct Plan {
     pub(super) independent: bool,
     /// How the columns of the key compare; none where rows may not be sorted.
     pub(super) sort: Vec<Collation>,
+    /// Where the next row has the same key, this one leaves nothing behind: nobody sees it, nor can the table refuse it, unless one of these columns of the log is NULL.
+    pub(super) replaced: Option<Vec<usize>>,
     /// Each row runs within a savepoint: a trigger may have done half of its work when it fails.
     pub(super) guarded: bool,
 }
@@ -49,6 +51,7 @@ impl Plan {
             together: Together::No,
             independent: false,
             sort: Vec::new(),
+            replaced: None,
             guarded: false,
         };
         let target = match Target::read(connection, table.name()) {
@@ -86,6 +89,11 @@ impl Plan {
                 .map(String::as_str));
             if same {
                 plan.sort = key.collations.clone();
+            }
+            let replaces =
+                op == Op::Insert && OnConflict::of_note(table.note()) == Some(OnConflict::Replace);
+            if same && replaces && target.takes_any {
+                plan.replaced = Some(never_null(table, &target));
             }
         }
         Ok(plan)
@@ -140,6 +148,19 @@ pub(super) fn place_of(
     let plan = Plan::new(connection, &record.table, record.op)?;
     plans.push(plan);
     Ok(plans.len() - 1)
+}
+
+/// Columns of the log that may not be NULL in the table.
+fn never_null(table: &Table, target: &Target) -> Vec<usize> {
+    let is_one = |name: &str| {
+        let column = target.column(name).and_then(|c| target.columns.get(c));
+        column.is_some_and(|c| c.not_null)
+    };
+    let columns = table.columns().iter().enumerate();
+    columns
+        .filter(|(_, name)| is_one(name))
+        .map(|(i, _)| i)
+        .collect()
 }
 
 /// Whether rows are to blame, or the schema: trying again helps nothing. A function or a collation that only the application knows is missing here, not there.

@@ -14,6 +14,7 @@ use super::rows::{Means, Work};
 use super::source::Source;
 use super::sweeping::Sweeping;
 use super::tidy::Tidy;
+use super::values::Values;
 use crate::position::Position;
 use crate::sweep::Definition;
 use densite_log::{Record, Seq};
@@ -114,7 +115,8 @@ impl Round {
         // A single row may cost any time, and so may a transaction that has to be judged as a whole.
         let divisible = rows > self.queue.least();
         let queue = std::mem::take(&mut self.queue);
-        let work = Work::new(queue.records(), &of, queue.poison(), &units, queue.whole);
+        let values = Values::of(queue.records(), &units);
+        let work = Work::new(queue.records(), &of, queue.poison(), values, queue.whole);
         let done = self.transaction(applying, &work, &units, named, next, divisible);
         self.queue = queue;
         match done {

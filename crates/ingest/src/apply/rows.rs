@@ -11,7 +11,7 @@ use super::values::Values;
 use super::whole::Whole;
 use crate::affinity::from_log;
 use densite_log::{Record, Seq};
-use densite_sqlite::Connection;
+use densite_sqlite::{Connection, ValueRef};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -39,26 +39,25 @@ const LEAST: usize = 4;
 pub(super) struct Means<'a> {
     pub(super) connection: &'a Connection,
     pub(super) plans: &'a mut [Plan],
-    /// `None`: one row at a time.
+    /// `None`: one row at a time, each of them.
     pub(super) source: Option<&'a Source>,
 }
 
 impl<'a> Work<'a> {
-    /// Of these units.
+    /// Of these units, whose values are given.
     pub(super) fn new(
         records: &'a [Record],
         of: &'a [usize],
         poison: &'a Poison,
-        units: &[Unit],
+        values: Values,
         whole: bool,
     ) -> Work<'a> {
-        let values = Arc::new(Values::of(records, units));
         Work {
             records,
             of,
             poison,
             whole,
-            values,
+            values: Arc::new(values),
         }
     }
 
@@ -74,7 +73,7 @@ impl<'a> Work<'a> {
         if self.whole {
             means.source = None;
         }
-        let (mut done, mut has_rejected) = (0, false);
+        let (mut done, mut passed, mut has_rejected) = (0, false, false);
         while let Some(unit) = units.get(done) {
             if done > 0 && limit.is_some_and(|limit| begun.elapsed() > limit) {
                 return Err(Failed::Slow(done));
@@ -83,9 +82,17 @@ impl<'a> Work<'a> {
                 Some(judge) => judge.turn(means.connection, (self, means.plans), units, done)?,
                 None => None,
             };
+            if self.is_replaced(&means, units, done) {
+                (done, passed) = (done + 1, true);
+                continue;
+            }
             let together = self.together(&mut means, units, done)?;
             if together == 0 {
                 has_rejected |= !self.unit(&mut means, done, *unit, refused)?;
+            }
+            if has_rejected && passed {
+                // It may be what would have stayed.
+                return Err(Failed::Together);
             }
             done += together.max(1);
         }
@@ -93,6 +100,25 @@ impl<'a> Work<'a> {
             judge.turn(means.connection, (self, means.plans), units, units.len())?;
         }
         Ok(has_rejected)
+    }
+
+    /// Whether the next row puts itself in the place of this one, of which nothing is left then.
+    fn is_replaced(&self, means: &Means<'_>, units: &[Unit], i: usize) -> bool {
+        let plan = |i: usize| self.of.get(units.get(i)?.record as usize);
+        let (Some(place), Some(_)) = (plan(i).filter(|p| plan(i + 1) == Some(p)), means.source)
+        else {
+            return false;
+        };
+        let plan = means.plans.get(*place);
+        let Some((plan, never_null)) = plan.and_then(|p| Some((p, p.replaced.as_ref()?))) else {
+            return false;
+        };
+        let has = |column| self.values.get(i, column).filter(|v| *v != ValueRef::Null);
+        let is_same =
+            |column| has(column).is_some_and(|v| self.values.get(i + 1, column) == Some(v));
+        self.poison.is_empty()
+            && (0..plan.sort.len()).all(is_same)
+            && never_null.iter().all(|column| has(*column).is_some())
     }
 
     /// Applies several rows from this one on by one statement; answers how many.

@@ -1,10 +1,11 @@
 //! The transactions of a sweep ([`crate::sweep`]), on the worker's side.
 
 use super::Applying;
-use super::batch::{Unit, sort};
+use super::batch::Unit;
 use super::outcome::{Did, Failed};
 use super::round::{Round, Tried};
 use super::rows::{Poison, Work};
+use super::values::Values;
 use crate::error::{from_log, refused};
 use crate::position::{Position, Sweep};
 use crate::sweep::{Definition, NOWHERE, Part};
@@ -15,8 +16,8 @@ use densite_sqlite::Result;
 pub(super) struct Sweeping {
     pub(super) definition: Definition,
     pub(super) part: Part,
-    /// Numbers, counted from the part's first, by their place.
-    order: Vec<u32>,
+    /// Where the rows are, by their place.
+    order: Vec<Unit>,
     /// The plan of each record, in this version of the schema.
     pub(super) of: Vec<usize>,
     pub(super) schema: Option<i64>,
@@ -28,10 +29,11 @@ pub(super) struct Sweeping {
 impl Sweeping {
     pub(super) fn new(definition: Definition, part: Part) -> Sweeping {
         let last = definition.places.iter().filter(|p| **p != NOWHERE).max();
-        let mut order = vec![NOWHERE; last.map_or(0, |last| *last as usize + 1)];
-        for (number, place) in (0..).zip(definition.places.iter()) {
-            if let Some(at) = order.get_mut(*place as usize) {
-                *at = number;
+        let mut order = vec![Unit::NONE; last.map_or(0, |last| *last as usize + 1)];
+        for (number, unit) in part.each() {
+            let place = definition.places.get(number as usize);
+            if let Some(at) = place.and_then(|p| order.get_mut(*p as usize)) {
+                *at = unit;
             }
         }
         Sweeping {
@@ -48,17 +50,17 @@ impl Sweeping {
     /// The rows with these places. One that the log lost is left out.
     fn units(&self, from: usize, count: usize) -> Vec<Unit> {
         let some = self.order.iter().skip(from).take(count);
-        some.filter_map(|number| self.part.unit(*number)).collect()
+        some.copied().filter(|unit| *unit != Unit::NONE).collect()
     }
 
     /// How many places behind the first `done` are those of whole transactions, of so many at most; of one at least.
     fn whole_places(&self, done: usize, most: usize) -> usize {
-        let records = self.order.iter().skip(done);
-        let records =
-            records.map(|number| self.part.unit(*number).map(|unit| unit.record as usize));
         let (mut before, mut whole) = (None, 0);
-        for (count, record) in records.enumerate() {
-            let Some(record) = record else { continue };
+        for (count, unit) in self.order.iter().skip(done).enumerate() {
+            if *unit == Unit::NONE {
+                continue;
+            }
+            let record = unit.record as usize;
             let since = self.part.records.get(before.unwrap_or(record)..record);
             before = Some(record);
             if since.is_some_and(|some| some.iter().any(|r| r.ends_transaction)) {
@@ -160,10 +162,6 @@ impl Round {
             },
         };
         let mut units = sweeping.units(done, rows);
-        let plan = sweeping.of.first().and_then(|p| self.plans.get(*p));
-        if let Some(plan) = plan.filter(|_| !sweeping.definition.basis.is_empty()) {
-            sort(&mut units, &sweeping.part.records, &plan.sort);
-        }
         if whole {
             // Those of tables that no foreign key reaches are not judged, and come last.
             let is_free = |unit: &Unit| {
@@ -173,11 +171,15 @@ impl Round {
             };
             units.sort_by_key(is_free);
         }
+        let plan = sweeping.of.first().and_then(|p| self.plans.get(*p));
+        let sorted = plan.filter(|_| !sweeping.definition.basis.is_empty());
+        let key = sorted.map_or(&[][..], |plan| &plan.sort);
+        let values = Values::sorted(&sweeping.part.records, &mut units, key);
         let work = Work::new(
             &sweeping.part.records,
             &sweeping.of,
             &sweeping.poison,
-            &units,
+            values,
             whole,
         );
         match self.transaction(applying, &work, &units, named, next, rows > least) {

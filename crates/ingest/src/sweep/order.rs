@@ -35,7 +35,11 @@ pub(crate) fn arranged(
     let mut alike: Vec<u64> = Vec::with_capacity(part.rows);
     let mut numbers: Vec<u32> = Vec::with_capacity(part.rows);
     let (mut ascending, mut before) = (0, 0);
-    for (number, record, row) in part.each().filter(|(number, ..)| wanted(*number)) {
+    for (number, unit) in part.each().filter(|(number, _)| wanted(*number)) {
+        let (Some(record), row) = (part.records.get(unit.record as usize), unit.row as usize)
+        else {
+            continue;
+        };
         let value = |column| {
             record
                 .rows

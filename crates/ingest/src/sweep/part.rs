@@ -90,25 +90,17 @@ impl Part {
         self.bytes + bytes(record)
     }
 
-    /// Where the row of a number is, counted from the part's first; `None` if there is no such row.
-    pub(crate) fn unit(&self, offset: u32) -> Option<Unit> {
-        let seq = self.before + 1 + u64::from(offset);
-        let record = self.records.partition_point(|r| r.last() < seq);
-        let found = self.records.get(record)?;
-        let row = usize::try_from(seq.checked_sub(found.first)?).ok()?;
-        (row >= found.skip).then_some(Unit {
-            record: u32::try_from(record).ok()?,
-            row: u32::try_from(row).ok()?,
-        })
-    }
-
-    /// All rows: their numbers, counted from the part's first, the record, and the row in it.
-    pub(crate) fn each(&self) -> impl Iterator<Item = (u32, &Record, usize)> {
+    /// All rows: their numbers, counted from the part's first, and where they are.
+    pub(crate) fn each(&self) -> impl Iterator<Item = (u32, Unit)> {
         let first = self.before + 1;
-        self.records.iter().flat_map(move |record| {
+        (0..).zip(&self.records).flat_map(move |(i, record)| {
             (record.skip..record.rows.len()).map(move |row| {
                 let seq = record.first + row as u64;
-                ((seq - first) as u32, record, row)
+                let unit = Unit {
+                    record: i,
+                    row: row as u32,
+                };
+                ((seq - first) as u32, unit)
             })
         })
     }
