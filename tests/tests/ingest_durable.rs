@@ -159,7 +159,8 @@ fn named_anew(site: &Site, journal: &'static str, path: &str, failing: u64) {
         let con = process.connect()?;
         con.execute_batch(
             "PRAGMA synchronous = OFF; PRAGMA wal_autocheckpoint = 0;
-             CREATE VIRTUAL TABLE temp.bare_in USING densite_ingest(bare)",
+             CREATE VIRTUAL TABLE temp.bare_in USING densite_ingest(bare);
+             CREATE INDEX IF NOT EXISTS own ON densite_rejects(\"table\", seq)",
         )?;
         let insert = || con.execute_batch("INSERT INTO bare_in VALUES (1, 2, 'x')");
         insert().or_else(|_| insert())?;
@@ -186,5 +187,7 @@ fn named_anew(site: &Site, journal: &'static str, path: &str, failing: u64) {
             .unwrap_or_else(|e| panic!("{what}: {e}"));
         number(&con, "SELECT densite_wait()").unwrap_or_else(|e| panic!("{what}: {e}"));
         assert_eq!(number(&con, "SELECT count(*) FROM bare"), Ok(1), "{what}");
+        let own = "SELECT count(*) FROM sqlite_schema WHERE name = 'own'";
+        assert_eq!(number(&con, own), Ok(1), "{what}");
     }
 }

@@ -148,19 +148,23 @@ fn number(seq: Seq) -> Value {
 ///
 /// An UPDATE that changes nothing writes nothing, so they are made anew.
 pub(crate) fn write_anew(connection: &Connection) -> Result<()> {
-    let names = ["densite_applied", "densite_sweep", "densite_rejects"];
-    for name in names {
+    // What an application has for its own use, an index on the rejects perhaps, goes with its table.
+    let others = connection.query_string(&format!(
+        "SELECT group_concat(sql, '; ') FROM main.sqlite_schema WHERE type IN ('index', 'trigger') AND sql IS NOT NULL AND tbl_name IN ('{}')",
+        OWN_TABLES.join("', '")
+    ))?;
+    for name in OWN_TABLES {
         connection.exec(&format!(
             "CREATE TEMP TABLE densite_copy_{name} AS SELECT * FROM main.{name}; DROP TABLE main.{name}"
         ))?;
     }
     connection.exec(TABLES)?;
-    for name in names {
+    for name in OWN_TABLES {
         connection.exec(&format!(
             "INSERT INTO main.{name} SELECT * FROM temp.densite_copy_{name}; DROP TABLE temp.densite_copy_{name}"
         ))?;
     }
-    Ok(())
+    connection.exec(&others.unwrap_or_default())
 }
 
 /// Before the first release `densite_applied` had fewer columns.
