@@ -96,6 +96,7 @@ fn unapplied_rows_and_votes_are_measured() {
     assert!(ours(&figures, "not applied, median") > 0.0);
     let figures = take("ingest-memory", dir.path());
     assert!(ours(&figures, "resident memory, MiB; ") > 0.0);
+    assert!(ours(&figures, "while they are applied") > 0.0);
     let figures = take("ingest-votes", dir.path());
     assert!(ours(&figures, "votes only: operations/s") > 0.0);
     let svg =

@@ -1,6 +1,6 @@
 //! Many rows that are not applied yet: what reading through them costs, in time and in memory.
 //!
-//! Another connection holds the write lock, so that the worker cannot begin.
+//! Another connection holds the write lock, so that the worker cannot begin; of memory there is a second figure, for the time in which it then applies them.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -137,6 +137,13 @@ pub(super) fn memory(place: &Place<'_>) -> Result<Vec<Figure>> {
             of("peak_mib"),
             Some(MEMORY),
         ),
+        Figure::new(
+            "largest resident memory while they are applied and read, MiB",
+            Compare::Ours,
+            of("before_mib"),
+            of("applying_mib"),
+            None,
+        ),
         first_lookup(of("first_s")),
     ])
 }
@@ -195,6 +202,18 @@ pub(super) fn run(job: &Unapplied) -> Result<BTreeMap<String, f64>> {
     tell("resident_mib", status("VmRSS:")?);
     tell("peak_mib", status("VmHWM:")?);
     holder.execute_batch("ROLLBACK")?;
+    if job.there == 0 {
+        let last: i64 = con.query_row("SELECT densite_log_last()", [], |row| row.get(0))?;
+        let reached = || {
+            con.query_row("SELECT densite_wait(?1, 0.05)", [last], |row| {
+                row.get::<_, i64>(0)
+            })
+        };
+        while reached()? < last {
+            turn(&mut through, FIRST, job.rows, 1)?;
+        }
+        tell("applying_mib", status("VmHWM:")?);
+    }
     Ok(figures.into_iter().filter(|(_, v)| v.is_finite()).collect())
 }
 
