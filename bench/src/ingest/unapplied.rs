@@ -142,7 +142,7 @@ pub(super) fn memory(place: &Place<'_>) -> Result<Vec<Figure>> {
             Compare::Ours,
             of("before_mib"),
             of("applying_mib"),
-            None,
+            Some(MEMORY),
         ),
         first_lookup(of("first_s")),
     ])
