@@ -259,6 +259,15 @@ fn is_caught_in_log_order(plain: &Connection, logged: &Transactions) -> bool {
     false
 }
 
+/// Lets the worker go on, which has to come to what one transaction after the other comes to.
+fn ends_as_one_by_one(con: &Connection, plain: &Connection, logged: &Transactions, what: &str) {
+    let (expected, refused) = one_by_one(plain, logged);
+    plain.execute_batch("COMMIT").expect("commits");
+    wait(con);
+    assert_eq!(rows(plain), expected, "{what}");
+    assert_eq!(rejects(plain), refused, "{what}");
+}
+
 /// What is left of each transaction is judged as one, in the log's order; also of the one at the end of the sweep, which goes on behind it.
 #[test]
 fn a_key_that_comes_in_the_middle_of_a_sweep_judges_whole_transactions() {
@@ -292,11 +301,12 @@ fn a_key_that_comes_in_the_middle_of_a_sweep_judges_whole_transactions() {
                 ))
                 .expect("changes");
         }
-        let (expected, refused) = one_by_one(&plain, &logged);
-        plain.execute_batch("COMMIT").expect("commits");
-        wait(&con);
-        assert_eq!(rows(&plain), expected, "seed {seed}, round {round}");
-        assert_eq!(rejects(&plain), refused, "seed {seed}, round {round}");
+        ends_as_one_by_one(
+            &con,
+            &plain,
+            &logged,
+            &format!("seed {seed}, round {round}"),
+        );
     }
     assert!(seen > 5, "seed {seed}: it was over too soon");
 }
@@ -328,11 +338,12 @@ fn a_key_of_another_table_keeps_transactions_together() {
                     .replace("REFERENCES t", "REFERENCES w")
             ))
             .expect("the key comes");
-        let (expected, refused) = one_by_one(&plain, &logged);
-        plain.execute_batch("COMMIT").expect("commits");
-        wait(&con);
-        assert_eq!(rows(&plain), expected, "seed {seed}, round {round}");
-        assert_eq!(rejects(&plain), refused, "seed {seed}, round {round}");
+        ends_as_one_by_one(
+            &con,
+            &plain,
+            &logged,
+            &format!("seed {seed}, round {round}"),
+        );
     }
     assert!(seen > 3, "seed {seed}: it was over too soon");
 }
@@ -370,11 +381,12 @@ fn a_sweep_of_whole_transactions_is_taken_over() {
         // The lock is held: its worker ends without another row.
         drop(con);
         let con = ingest(&db, medium::ONE, 1);
-        let (expected, refused) = one_by_one(&plain, &logged);
-        plain.execute_batch("COMMIT").expect("commits");
-        wait(&con);
-        assert_eq!(rows(&plain), expected, "seed {seed}, round {round}");
-        assert_eq!(rejects(&plain), refused, "seed {seed}, round {round}");
+        ends_as_one_by_one(
+            &con,
+            &plain,
+            &logged,
+            &format!("seed {seed}, round {round}"),
+        );
     }
     assert!(seen > 3, "seed {seed}: it was over too soon");
 }
