@@ -1,10 +1,21 @@
-//! Memory in large pages.
+//! Memory in large pages, and memory that goes back to the system.
 //!
 //! Who looks at places far apart waits for the page table as often as for the memory itself; a page of 2 MiB has one entry where small ones have 512.
 
 /// The system's large page, in bytes.
-#[cfg(target_os = "linux")]
 const LARGE: usize = 2 << 20;
+
+/// What is smaller may lie in an allocator's heap, whose holes stay the process's: the greatest threshold of glibc's malloc, which rises to it by itself.
+const APART: usize = 32 << 20;
+
+/// Room for so many values in a piece of memory of its own, in large pages if it may be. Only what is written of it is resident, and all of it goes back to the system when it is
+/// dropped. Growing or shrinking it may lose that.
+pub fn apart<T>(values: usize) -> Vec<T> {
+    let least = (APART + LARGE) / size_of::<T>().max(1);
+    let mut memory = Vec::with_capacity(values.max(least));
+    prefer_large_pages(&mut memory);
+    memory
+}
 
 /// Asks the system to put what will be written into this memory into large pages, as far as they lie wholly in it. To be asked before the first write: what is
 /// there stays where it is. A wish: nothing but time and the rounding to pages depends on it, so errors are not told.

@@ -1,27 +1,38 @@
-//! Memory that was asked to be in large pages.
+//! Memory that was asked to be in large pages, and memory apart.
 
 #![cfg(target_os = "linux")]
 
-use densite_disk::memory::prefer_large_pages;
+use densite_disk::memory::{apart, prefer_large_pages};
 
-/// What the system says of the memory that has this address.
-fn flags(address: usize) -> Vec<String> {
+/// What the system says of the memory that has this address: lines of names and values; nothing if there is none.
+fn known(address: usize) -> Vec<(String, String)> {
     let maps = std::fs::read_to_string("/proc/self/smaps").expect("there");
-    let mut within = false;
+    let (mut within, mut known) = (false, Vec::new());
     for line in maps.lines() {
         let range = line.split(' ').next().and_then(|r| r.split_once('-'));
         let bounds =
             range.map(|(a, b)| (usize::from_str_radix(a, 16), usize::from_str_radix(b, 16)));
         if let Some((Ok(from), Ok(to))) = bounds {
             within = (from..to).contains(&address);
-        } else if let Some(flags) = line.strip_prefix("VmFlags:").filter(|_| within) {
-            return flags.split_whitespace().map(str::to_owned).collect();
+        } else if let Some((name, value)) = line.split_once(':').filter(|_| within) {
+            known.push((name.to_owned(), value.trim().to_owned()));
         }
     }
-    panic!("no memory at {address:x}");
+    known
 }
 
+fn value(address: usize, name: &str) -> Option<String> {
+    let mut known = known(address).into_iter();
+    known.find_map(|(n, value)| (n == name).then_some(value))
+}
+
+// One after the other: what one has given back the other one would take.
 #[test]
+fn memory() {
+    large_vectors_are_in_large_pages_and_keep_what_they_have();
+    memory_apart_takes_what_is_written_and_is_gone_when_dropped();
+}
+
 fn large_vectors_are_in_large_pages_and_keep_what_they_have() {
     let is_known = std::path::Path::new("/sys/kernel/mm/transparent_hugepage/enabled").exists();
     for len in [0usize, 1, 4 << 10, 2 << 20, 9 << 20] {
@@ -33,7 +44,24 @@ fn large_vectors_are_in_large_pages_and_keep_what_they_have() {
         assert!(memory.iter().enumerate().all(|(i, b)| *b == i as u8));
         if is_known && len > 4 << 20 {
             let middle = memory.as_ptr() as usize + len / 2;
-            assert!(flags(middle).contains(&"hg".to_owned()), "{len}");
+            let flags = value(middle, "VmFlags").expect("is there");
+            assert!(flags.split(' ').any(|flag| flag == "hg"), "{len}: {flags}");
         }
+    }
+}
+
+fn memory_apart_takes_what_is_written_and_is_gone_when_dropped() {
+    for kept in [true, false] {
+        // What lay in a heap before is there to be taken.
+        let mut before: Vec<Vec<u8>> = (0..20).map(|_| vec![1; 3 << 20]).collect();
+        before.truncate(if kept { 10 } else { 0 });
+        let mut memory: Vec<u8> = apart(3 << 20);
+        memory.resize(3 << 20, 7);
+        let address = memory.as_ptr() as usize + (1 << 20);
+        let resident = value(address, "Rss").expect("is there");
+        let resident: u64 = resident.trim_end_matches(" kB").parse().expect("KiB");
+        assert!((3 << 10..=6 << 10).contains(&resident), "{resident}");
+        drop(memory);
+        assert_eq!(value(address, "Rss"), None);
     }
 }

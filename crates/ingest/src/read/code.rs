@@ -134,15 +134,30 @@ impl Code {
 
     /// The integer that a column of a key of so many columns is, or that it is equal to, where the words say it.
     pub(crate) fn integer(self, columns: usize, place: usize) -> Option<i64> {
-        // What is not a number, far away or a fraction has another first word.
-        let first = self.hi.wrapping_sub(NUMBER << 62 | 1 << 61) as i64;
-        let near = 2 * -FAR..2 * FAR;
-        let first = (near.contains(&first) && first & 1 == 0).then_some(first >> 1)?;
+        let first = || {
+            if self.hi >> 62 != NUMBER {
+                return None;
+            }
+            let n = self.hi & ((1 << 62) - 1);
+            let rough = match n >> 60 {
+                1 | 2 => n & 1,
+                _ => self.lo >> 1 & 1,
+            };
+            let far = |n: u64| n << 3 | self.lo >> 2 & 7;
+            (rough == 0).then_some(match n >> 60 {
+                0 => i64::MIN.wrapping_add(far(n) as i64),
+                1 | 2 => (n as i64 - (1 << 61)) >> 1,
+                _ => FAR.wrapping_add(far(n - (3 << 60)) as i64),
+            })
+        };
         match (columns, place) {
-            (_, 0) => Some(first),
+            (_, 0) => first(),
             (2, 1) if self.is_exact() => {
                 let second = self.lo.wrapping_sub(NUMBER << 62 | 1 << 61) as i64;
-                near.contains(&second).then_some(second >> 1)
+                let near = 2 * -FAR..2 * FAR;
+                first()
+                    .filter(|_| near.contains(&second))
+                    .map(|_| second >> 1)
             }
             _ => None,
         }

@@ -3,7 +3,8 @@
 //! Twelve bits for each row and seven of them set for each key: of a hundred keys that are not there, one or so is said to be (a test counts).
 
 use super::code::Code;
-use densite_disk::memory::prefer_large_pages;
+use super::packed::APART_FROM;
+use densite_disk::memory::apart;
 
 /// Words of a line.
 const WORDS: usize = 8;
@@ -32,8 +33,10 @@ impl Filter {
     /// For so many rows.
     pub(crate) fn new(rows: usize) -> Filter {
         let count = (rows * BITS_EACH).div_ceil(WORDS * 64);
-        let mut lines = Vec::with_capacity(count);
-        prefer_large_pages(&mut lines);
+        let mut lines = match rows >= APART_FROM {
+            true => apart(count),
+            false => Vec::with_capacity(count),
+        };
         lines.resize(count, Line::default());
         Filter(lines)
     }

@@ -30,7 +30,7 @@ impl Gather {
             seq: record.first + row as u64,
             kind: 0,
         }));
-        let kind = self.values.add(record);
+        let kind = (self.values).add(record, self.items.get(from..).unwrap_or_default());
         if kind != 0 {
             let added = self.items.iter_mut().skip(from);
             added.for_each(|item| item.kind = kind);
@@ -45,7 +45,7 @@ impl Gather {
     /// The run of all that was taken.
     pub(crate) fn run(self, key: &[Collation]) -> Run {
         let (kinds, mut items) = (self.values.finish(), self.items);
-        let mut sorted = Sorted::new(items.len(), 0);
+        let mut sorted = Sorted::new(items.len());
         match narrow(&items) {
             Some(order) => {
                 let rows = order.iter().map(|word| *word as u32 as usize);

@@ -7,12 +7,17 @@
 //! A key of two small integers takes 5 to 7 bytes, a number 3 or 4, a kind mostly none.
 
 use super::code::Code;
-use densite_disk::memory::prefer_large_pages;
+use densite_disk::memory::apart;
 use densite_log::Seq;
 
 /// Rows of a block.
 pub(crate) const BLOCK: usize = 128;
 const COLUMNS: usize = 4;
+const WORD: usize = 8;
+/// Bytes of a row at most: code, number and kind.
+const ROW_MAX: usize = 16 + 8 + 4;
+/// So many rows lie in memory of their own.
+pub(crate) const APART_FROM: usize = 32 << 10;
 /// Blocks between those that a search asks first.
 const SPARSE: usize = 64;
 /// What a search asks of such blocks, and then of the rows of one: each of so many first. None of these waits for what another one says, so their lines of memory come together.
@@ -104,17 +109,13 @@ fn width_of(v: u64) -> u8 {
 }
 
 impl Packed {
-    /// For rows whose blocks take so many bytes together, or a little more.
-    pub(crate) fn of_bytes(bytes: usize) -> Packed {
+    /// For so many rows.
+    pub(crate) fn for_rows(rows: usize) -> Packed {
         let mut packed = Packed::default();
-        packed.bytes.reserve(bytes + bytes / 16);
-        prefer_large_pages(&mut packed.bytes);
+        if rows >= APART_FROM {
+            packed.bytes = apart(rows.div_ceil(BLOCK) * BLOCK * ROW_MAX + WORD);
+        }
         packed
-    }
-
-    /// Bytes of its blocks.
-    pub(crate) fn bytes(&self) -> usize {
-        self.bytes.len()
     }
 
     /// Adds a row behind the others.
@@ -130,8 +131,10 @@ impl Packed {
         self.seal();
         self.open = Vec::new();
         // A value is taken out of eight bytes, whatever its width.
-        self.bytes.extend_from_slice(&[0; 8]);
-        self.bytes.shrink_to_fit();
+        self.bytes.extend_from_slice(&[0; WORD]);
+        if self.rows < APART_FROM {
+            self.bytes.shrink_to_fit();
+        }
         self.heads.shrink_to_fit();
         self.first.shrink_to_fit();
         self.sparse.shrink_to_fit();

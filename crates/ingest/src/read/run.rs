@@ -6,9 +6,9 @@
 use super::code::Code;
 use super::filter::{Filter, Probe};
 use super::packed::{Item, Packed};
-use super::values::{Kind, merged, value};
+use super::values::{Found, Kind, merged};
 use crate::collation::Collation;
-use densite_log::{Op, Rows, Seq, Table};
+use densite_log::{Op, Seq, Table};
 use densite_sqlite::ValueRef;
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -34,8 +34,8 @@ pub(crate) struct Run {
 /// A row with its values.
 pub(crate) struct Row<'a> {
     kind: &'a Kind,
-    rows: &'a Rows,
-    row: usize,
+    found: Found<'a>,
+    code: Code,
 }
 
 impl<'a> Row<'a> {
@@ -49,7 +49,8 @@ impl<'a> Row<'a> {
 
     /// A value, by its place in the log's order of columns; the key's come first.
     pub(crate) fn value(&self, column: usize) -> ValueRef<'a> {
-        value(self.rows, self.row, column)
+        let key_columns = self.kind.table.key_columns();
+        self.found.value(column, self.code, key_columns)
     }
 
     pub(crate) fn compare(
@@ -73,10 +74,10 @@ pub(super) struct Sorted {
 }
 
 impl Sorted {
-    /// For so many rows, which take about so many bytes.
-    pub(super) fn new(rows: usize, bytes: usize) -> Sorted {
+    /// For so many rows.
+    pub(super) fn new(rows: usize) -> Sorted {
         Sorted {
-            items: Packed::of_bytes(bytes),
+            items: Packed::for_rows(rows),
             filter: (rows >= FILTER_FROM).then(|| Filter::new(rows)),
         }
     }
@@ -113,8 +114,11 @@ pub(super) fn compare(a: (&[Kind], Item), b: (&[Kind], Item), key: &[Collation])
 
 fn row(kinds: &[Kind], item: Item) -> Option<Row<'_>> {
     let kind = kinds.get(item.kind as usize)?;
-    let (rows, row) = kind.find(item.seq)?;
-    Some(Row { kind, rows, row })
+    Some(Row {
+        kind,
+        found: kind.find(item.seq)?,
+        code: item.code,
+    })
 }
 
 impl Run {
@@ -182,10 +186,7 @@ impl Run {
     /// This run and the one after it in the log.
     fn merged(&self, newer: &Run, key: &[Collation]) -> Run {
         let (kinds, places) = merged(&self.kinds, &newer.kinds);
-        let mut sorted = Sorted::new(
-            self.len() + newer.len(),
-            self.items.bytes() + newer.items.bytes(),
-        );
+        let mut sorted = Sorted::new(self.len() + newer.len());
         let (mut a, mut b) = (self.items.iter(), newer.items.iter());
         let (mut x, mut y) = (a.next(), b.next());
         loop {
@@ -212,7 +213,7 @@ impl Run {
     /// Without the rows up to this one.
     fn after(&self, seq: Seq) -> Run {
         let kept = || self.items.iter().filter(|item| item.seq > seq);
-        let mut sorted = Sorted::new(kept().count(), 0);
+        let mut sorted = Sorted::new(kept().count());
         kept().for_each(|item| sorted.push(item));
         let kinds = self.kinds.iter().map(|kind| kind.after(seq)).collect();
         sorted.run(kinds, seq + 1, self.last)

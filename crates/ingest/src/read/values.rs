@@ -1,7 +1,10 @@
 //! Values of unapplied rows, as the log packs them, found by the row's number.
 //!
-//! Batches of some size are kept as they were read. What came in small ones is packed anew, so that a row costs the same whatever the batches were.
+//! Batches of some size are kept as they were read. What came in small ones is packed anew, so that a row costs the same whatever the batches were. Of either the columns of the key that
+//! the rows' codes say ([`Code::integer`]) are left out: a row of integers is not kept twice.
 
+use super::code::Code;
+use super::packed::Item;
 use crate::affinity::from_log;
 use densite_log::{Batch, Op, Record, Rows, Seq, Table};
 use densite_sqlite::ValueRef;
@@ -23,6 +26,42 @@ struct Chunk {
     rows: Rows,
     /// Rows that belong to an earlier one.
     skip: usize,
+    /// So many of the key's columns are not in `rows`.
+    said: usize,
+}
+
+/// Where a row's values are.
+#[derive(Clone, Copy)]
+pub(crate) struct Found<'a> {
+    rows: &'a Rows,
+    row: usize,
+    said: usize,
+}
+
+impl<'a> Found<'a> {
+    /// A value, by its place in the log's order of columns; the row's code and the number of the key's columns are given.
+    pub(crate) fn value(self, column: usize, code: Code, key_columns: usize) -> ValueRef<'a> {
+        match column.checked_sub(self.said) {
+            Some(column) => value(self.rows, self.row, column),
+            None => {
+                let said = code.integer(key_columns, column);
+                said.map_or(ValueRef::Null, ValueRef::Integer)
+            }
+        }
+    }
+}
+
+/// How many of a record's columns, from the first on, the codes of its rows say.
+fn said(record: &Record, items: &[Item]) -> usize {
+    let columns = record.table.key_columns();
+    let rows = (record.skip..record.rows.len()).zip(items);
+    rows.fold(columns, |said, (row, item)| {
+        let is_said = |column: &usize| {
+            let value = value(&record.rows, row, *column).as_i64();
+            value.is_some() && item.code.integer(columns, *column) == value
+        };
+        (0..said).take_while(is_said).count()
+    })
 }
 
 impl Chunk {
@@ -39,7 +78,19 @@ impl Chunk {
             },
             rows,
             skip: 0,
+            said: 0,
         })
+    }
+
+    /// Without the columns that codes say; as it is where that is little, so that it can be joined with others.
+    fn without_said(mut self, said: usize) -> Chunk {
+        if said > 0
+            && self.rows.len() >= KEEP_ROWS
+            && let Some(rows) = self.rows.without_first(said)
+        {
+            (self.rows, self.said) = (rows, said);
+        }
+        self
     }
 
     fn find(&self, seq: Seq) -> Option<usize> {
@@ -59,7 +110,8 @@ impl Chunk {
 
     /// This one and the one behind it, if they are small enough to be one.
     fn joined(&self, next: &Chunk, table: &Arc<Table>, op: Op) -> Option<Chunk> {
-        let fits = self.rows.len() + next.rows.len() <= PACK_ROWS
+        let fits = self.said + next.said == 0
+            && self.rows.len() + next.rows.len() <= PACK_ROWS
             && self.rows.bytes() + next.rows.bytes() <= PACK_BYTES
             && next.last - self.first <= u64::from(u32::MAX);
         if !fits {
@@ -81,6 +133,8 @@ impl Chunk {
 struct Packer {
     batch: Option<Batch>,
     seqs: Vec<Seq>,
+    /// What codes say of all its rows; nothing is known without.
+    said: Option<usize>,
 }
 
 impl Packer {
@@ -99,7 +153,9 @@ impl Packer {
 
     fn finish(&mut self) -> Option<Chunk> {
         let rows = self.batch.take()?.rows()?;
-        Chunk::new(&std::mem::take(&mut self.seqs), rows)
+        let said = self.said.take().unwrap_or(0);
+        let chunk = Chunk::new(&std::mem::take(&mut self.seqs), rows)?;
+        Some(chunk.without_said(said))
     }
 }
 
@@ -132,17 +188,21 @@ impl Kind {
     }
 
     /// Where a row's values are.
-    pub(crate) fn find(&self, seq: Seq) -> Option<(&Rows, usize)> {
+    pub(crate) fn find(&self, seq: Seq) -> Option<Found<'_>> {
         let place = self.firsts.partition_point(|first| *first <= seq);
         let chunk = self.chunks.get(place.checked_sub(1)?)?;
-        let row = chunk.find(seq)?;
-        Some((&chunk.rows, row))
+        Some(Found {
+            rows: &chunk.rows,
+            row: chunk.find(seq)?,
+            said: chunk.said,
+        })
     }
 
-    /// How many pieces its values are in.
+    /// How many pieces its values are in, and their bytes.
     #[cfg(test)]
-    pub(crate) fn chunks(&self) -> usize {
-        self.chunks.len()
+    pub(crate) fn chunks(&self) -> (usize, usize) {
+        let bytes = self.chunks.iter().map(|chunk| chunk.rows.bytes());
+        (self.chunks.len(), bytes.sum())
     }
 
     /// The rows of this one, and of another that follows in the log.
@@ -215,8 +275,9 @@ pub(crate) struct Gathered {
 }
 
 impl Gathered {
-    /// Takes a record; answers the place of its kind.
-    pub(crate) fn add(&mut self, record: Record) -> u32 {
+    /// Takes a record, of whose rows these are the items; answers the place of its kind.
+    pub(crate) fn add(&mut self, record: Record, items: &[Item]) -> u32 {
+        let said = said(&record, items);
         let known = self
             .kinds
             .iter()
@@ -240,6 +301,7 @@ impl Gathered {
             offsets: Box::default(),
             skip: record.skip,
             rows: record.rows,
+            said: 0,
         };
         let keep = is_odd || !chunk.is_small();
         if keep || is_far {
@@ -248,9 +310,10 @@ impl Gathered {
                 .for_each(|c| kind.push(Arc::new(c)));
         }
         if keep {
-            kind.push(Arc::new(chunk));
+            kind.push(Arc::new(chunk.without_said(said)));
             return place as u32;
         }
+        open.said = Some(open.said.map_or(said, |so_far| so_far.min(said)));
         for row in chunk.skip..chunk.rows.len() {
             let seq = chunk.first + row as u64;
             open.add(&record.table, record.op, seq, &chunk.rows, row);

@@ -42,6 +42,21 @@ impl Rows {
         })
     }
 
+    /// The same rows without their first `columns` columns, in memory of their own; `None` if they have fewer.
+    pub fn without_first(&self, columns: usize) -> Option<Rows> {
+        let left = u16::try_from(self.columns().checked_sub(columns)?).ok()?;
+        let mut take = Counted::new(&self.payload);
+        take.rest.u16()?;
+        for _ in 0..columns {
+            Column::decode(&mut take, self.count)?;
+        }
+        let rest = take.rest.0;
+        let mut payload = Vec::with_capacity(2 + rest.len());
+        payload.extend_from_slice(&left.to_le_bytes());
+        payload.extend_from_slice(rest);
+        Rows::decode(payload, self.count)
+    }
+
     /// Number of rows.
     pub fn len(&self) -> usize {
         self.count

@@ -85,6 +85,14 @@ proptest! {
         }
         prop_assert_eq!(got.get(keep, 0), None);
         prop_assert_eq!(got.row(keep).count(), 0);
+        for left_out in 0..=got.columns() {
+            let rest = got.without_first(left_out).expect("as many columns");
+            for (i, row) in rows[..keep].iter().enumerate() {
+                let values: Vec<Owned> = rest.row(i).map(Owned::of).collect();
+                prop_assert_eq!(&values, &row[left_out..]);
+            }
+        }
+        prop_assert!(got.without_first(got.columns() + 1).is_none());
     }
 
     #[test]

@@ -122,6 +122,13 @@ fn usual_keys_are_exact() {
     assert!(!code(&one, &[Value::from("fourteen bytes")]).is_exact());
     assert!(code(&two, &[Value::Integer(-7), Value::Integer(1 << 58)]).is_exact());
     assert!(code(&two, &[Value::from("tenant"), Value::from("DE")]).is_exact());
+    for n in [i64::MAX, i64::MIN + 8, FAR, FAR + 5, -FAR - 1, -FAR - 6] {
+        for key in [&one[..], &two[..]] {
+            let code = code(key, &[Value::Integer(n), Value::Null]);
+            assert_eq!(code.integer(key.len(), 0), Some(n));
+            assert_eq!(code.integer(key.len(), 1), None);
+        }
+    }
     for n in [0, 1, -1, 1 << 40, FAR - 1, -FAR] {
         let (n, other) = (Value::Integer(n), n / 2 - 7);
         let both = code(&two, &[n.clone(), Value::Integer(other)]);
