@@ -1,7 +1,7 @@
 //! The next sweep: a thread with a connection of its own reads it and puts it in order, while the last quarter of this one is applied.
 //!
 //! It only saves time: nothing of it is written before it begins, and then the schema is looked at as ever ([`super::arranging`]). What cannot be had in this way, and why, the worker
-//! finds by itself.
+//! finds by itself. And it takes memory, that of a second sweep: where this process has many rows in memory for its readers, the worker does without.
 
 use super::Applying;
 use super::arranger::{Arranger, Found, limits};
@@ -11,6 +11,9 @@ use densite_sqlite::{Result, gate};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
+
+/// Rows that readers have in memory at most, some 100 MiB of them, beside two sweeps.
+const READ_MAX: usize = 4 << 20;
 
 /// The thread ends with this value.
 #[derive(Default)]
@@ -38,6 +41,9 @@ impl Following {
         self.end();
         self.before = Some(last);
         self.ends = Arc::default();
+        if applying.unapplied.has_more_than(READ_MAX) {
+            return Ok(());
+        }
         let Some(sweeps) = limits(applying, last)? else {
             return Ok(());
         };

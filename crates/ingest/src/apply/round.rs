@@ -24,6 +24,11 @@ use std::time::{Duration, Instant};
 /// A lock of others is waited for in steps, so that the worker can be ended.
 pub(super) const BUSY_MS: i32 = 100;
 
+/// SQLite's pages in memory: a transaction of a sweep changes some 60 MiB of them.
+const CACHE_KIB: u32 = 96 << 10;
+/// Those of a transaction in the log's order may be more. Up to here they stay in memory until it commits; what is written before may have to be written again.
+const CHANGED_KIB: u32 = 256 << 10;
+
 /// The worker's connection, and what it has read of the log.
 pub(super) struct Round {
     // Statements go before their connection.
@@ -62,9 +67,9 @@ impl Round {
     pub(super) fn open(applying: &Applying) -> Result<Round> {
         let connection = applying.recipe.open_to_write()?;
         connection.busy_timeout(BUSY_MS)?;
-        connection.exec(
-            "PRAGMA foreign_keys = ON; PRAGMA wal_autocheckpoint = 0; PRAGMA cache_size = -262144",
-        )?;
+        connection.exec(&format!(
+            "PRAGMA foreign_keys = ON; PRAGMA wal_autocheckpoint = 0; PRAGMA cache_size = -{CACHE_KIB}"
+        ))?;
         Ok(Round {
             plans: Vec::new(),
             schema: -1,
@@ -217,6 +222,9 @@ impl Round {
             .unwrap_or(0);
         if schema != self.schema {
             self.plans.clear();
+            // Not before something was read: it is kept as a number of pages, of the size that is known.
+            self.connection
+                .exec(&format!("PRAGMA main.cache_spill = -{CHANGED_KIB}"))?;
             let deferred =
                 "SELECT 1 FROM main.sqlite_schema WHERE type = 'table' AND sql LIKE '%DEFERRED%'";
             self.queue.whole = self.connection.query_i64(deferred)?.is_some();

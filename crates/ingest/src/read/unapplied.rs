@@ -20,6 +20,8 @@ use std::time::{Duration, Instant};
 const RUN_ROWS: usize = 256 << 10;
 /// An index that is not used is dropped.
 const IDLE: Duration = Duration::from_secs(10);
+/// What an index is waited for that is asked how long it is.
+const SHORT: Duration = Duration::from_millis(10);
 
 /// The names of the key's columns and how they compare.
 pub(crate) type Key = (Vec<String>, Vec<Collation>);
@@ -217,6 +219,17 @@ impl Unapplied {
             let index = index.0.try_lock();
             index.is_none_or(|i| i.reader.is_some() || !i.runs.is_empty())
         })
+    }
+
+    /// Whether more rows than these are kept.
+    pub(crate) fn has_more_than(&self, rows: usize) -> bool {
+        let kept = |index: &Arc<Index>| {
+            // Who takes longer reads many.
+            let index = index.0.try_lock_for(SHORT)?;
+            Some(index.runs.iter().map(|run| run.len()).sum::<usize>())
+        };
+        let left = |left: usize, index: &Arc<Index>| left.checked_sub(kept(index)?);
+        self.all().iter().try_fold(rows, left).is_none()
     }
 
     /// Reads on for those that are read now and then, so that the next read finds little to do. An error is the next reader's to be told.
