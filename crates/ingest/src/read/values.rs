@@ -6,7 +6,7 @@
 use super::code::Code;
 use super::packed::Item;
 use crate::affinity::from_log;
-use densite_log::{Batch, Op, Record, Rows, Seq, Table};
+use densite_log::{Batch, Op, Record, Rows, Seq, Table, Value};
 use densite_sqlite::ValueRef;
 use std::sync::Arc;
 
@@ -54,14 +54,14 @@ impl<'a> Found<'a> {
 /// How many of a record's columns, from the first on, the codes of its rows say.
 fn said(record: &Record, items: &[Item]) -> usize {
     let columns = record.table.key_columns();
-    let rows = (record.skip..record.rows.len()).zip(items);
-    rows.fold(columns, |said, (row, item)| {
-        let is_said = |column: &usize| {
-            let value = value(&record.rows, row, *column).as_i64();
-            value.is_some() && item.code.integer(columns, *column) == value
-        };
-        (0..said).take_while(is_said).count()
-    })
+    let is_said = |column: &usize| {
+        let mut rows = (record.skip..record.rows.len()).zip(items);
+        rows.all(|(row, item)| {
+            let said = item.code.integer(columns, *column);
+            said.is_some_and(|n| record.rows.get(row, *column) == Some(Value::Int(n)))
+        })
+    };
+    (0..columns).take_while(is_said).count()
 }
 
 impl Chunk {
@@ -140,7 +140,7 @@ struct Packer {
 impl Packer {
     fn add(&mut self, table: &Arc<Table>, op: Op, seq: Seq, rows: &Rows, row: usize) {
         let batch = self.batch.get_or_insert_with(|| Batch::new(table, op));
-        let values: Vec<densite_log::Value<'_>> = rows.row(row).collect();
+        let values: Vec<Value<'_>> = rows.row(row).collect();
         if batch.push(&values).is_ok() {
             self.seqs.push(seq);
         }
