@@ -6,7 +6,8 @@
 //! Only which rows a transaction has matters for that, and not their order in it. So rows are not sorted but put into buckets: a bucket is a stripe and, of the other column, one of many equal shares, whose bounds
 //! a sample of the rows tells; rows of a bucket stay in the order of the log. All rows of a key are in one bucket, that of the first of them: so they, too, stay in the order of the log.
 //!
-//! Beside the rows themselves that takes 12 bytes for each at most, and 4 in the end: the next part is put in order while this one is applied.
+//! The next part is put in order while this one is applied, so little memory is taken beside the rows: 4 bytes for each row, for its bucket and then its place, and 8 for each one of some stripes at a time, to find
+//! those of one key.
 
 use super::{Kept, NOWHERE, Part, Places, Sweeps, key};
 use crate::affinity::from_log;
@@ -14,6 +15,7 @@ use crate::collation::Collation;
 use crate::read::Code;
 use densite_log::Record;
 use densite_sqlite::ValueRef;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// The first column of another index, by its name, and how it compares.
@@ -50,8 +52,6 @@ pub(crate) fn arranged(
     let mut places = all_nowhere(part);
     let of = Arc::get_mut(&mut places)?;
     let (mut rows, mut ascending, mut before) = (0, 0, 0);
-    // The upper bits of what tells keys apart, and the row: rows of a key follow each other when these are sorted.
-    let mut alike: Vec<u64> = Vec::with_capacity(part.rows);
     for record in &part.records {
         let column = order.column_of_second(record);
         for row in record.skip..record.rows.len() {
@@ -67,13 +67,14 @@ pub(crate) fn arranged(
             ascending += usize::from(code >= before);
             before = code;
             *bucket = buckets.of(code, || order.code_of_second(record, row, column));
-            alike.push(key::hash(&record.rows, row, key) >> BITS << BITS | u64::from(number));
         }
     }
     if ascending > rows / 4 * 3 {
         return None;
     }
-    put_together(alike, of);
+    for some in buckets.some_stripes() {
+        put_together(part, key, of, &some);
+    }
     place(of, kept, buckets.len());
     Some(places)
 }
@@ -96,8 +97,20 @@ fn all_nowhere(part: &Part) -> Places {
     (0..part.numbers()).map(|_| NOWHERE).collect()
 }
 
-/// Rows of one key get the bucket of its first row: they stay in the order of the log then.
-fn put_together(mut alike: Vec<u64>, of: &mut [u32]) {
+/// Of the rows in some buckets those of one key get the bucket of the first of them.
+fn put_together(part: &Part, key: &[Collation], of: &mut [u32], some: &Range<u32>) {
+    let count = of.iter().filter(|bucket| some.contains(bucket)).count();
+    // The upper bits of what tells keys apart, and the row: rows of a key follow each other when these are sorted.
+    let mut alike: Vec<u64> = Vec::with_capacity(count);
+    for record in &part.records {
+        for row in record.skip..record.rows.len() {
+            let number = part.number(record, row);
+            let bucket = of.get(number as usize);
+            if bucket.is_some_and(|bucket| some.contains(bucket)) {
+                alike.push(key::hash(&record.rows, row, key) >> BITS << BITS | u64::from(number));
+            }
+        }
+    }
     alike.sort_unstable();
     let row = |tagged: u64| (tagged & ((1 << BITS) - 1)) as usize;
     let mut first = None;
@@ -223,6 +236,14 @@ struct Buckets {
 impl Buckets {
     fn len(&self) -> usize {
         (self.stripes.len() + 1) * (self.shares.len() + 1)
+    }
+
+    /// Those of a quarter of the stripes or of one, and so on: all rows of a key are in one stripe. None without shares: then they are in one bucket.
+    fn some_stripes(&self) -> impl Iterator<Item = Range<u32>> {
+        let (stripes, shares) = (self.stripes.len() + 1, self.shares.len() + 1);
+        let some = stripes.div_ceil(4) * shares;
+        let begins = (0..self.len()).step_by(some).filter(move |_| shares > 1);
+        begins.map(move |begin| begin as u32..(begin + some) as u32)
     }
 
     fn of(&self, key: u64, second: impl FnOnce() -> u64) -> u32 {
