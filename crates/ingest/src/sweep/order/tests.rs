@@ -179,7 +179,14 @@ fn transactions_share_pages() {
             sorted.sort_by_key(|i| {
                 let stripe = ranks[0][*i] / stripe;
                 let second = ranks[1][*i] as i64;
-                (stripe, if stripe % 2 == 0 { second } else { -second })
+                (
+                    stripe,
+                    if stripe.is_multiple_of(2) {
+                        second
+                    } else {
+                        -second
+                    },
+                )
             });
             let cost = |order: &[usize]| {
                 let keys = pages(order, together, &ranks[0], 20);
