@@ -4,7 +4,7 @@ use super::Applying;
 use super::batch::has_all_keys;
 use super::plan::{Action, Plan, place_of};
 use crate::error::from_log;
-use crate::sweep::{Definition, Part, Second, Sweeps, arranged, places};
+use crate::sweep::{Definition, Kept, Part, Places, Second, Sweeps, arranged};
 use densite_log::{Log, Record, Seq};
 use densite_sqlite::{Connection, Result};
 use std::path::Path;
@@ -12,8 +12,8 @@ use std::path::Path;
 /// Of the bytes that may wait, one in so many may be put in order together: writers that wait for room wait for the end of it.
 const OF_UNAPPLIED: u64 = 4;
 
-/// The wanted rows in order, and what the order is based on.
-type Arranged = Option<(String, Vec<u32>)>;
+/// An order, and what it is based on.
+type Arranged = Option<(String, Places)>;
 
 /// What waits behind a position.
 pub(super) enum Found {
@@ -85,14 +85,14 @@ impl Arranger<'_> {
             return Ok(Found::AsItIs(last));
         };
         let placed = match part.rows >= sweeps.least && goes_on() {
-            true => self.arranged(&part, |_| true, sweeps.together)?,
+            true => self.arranged(&part, Kept::default(), sweeps.together)?,
             false => None,
         };
-        let Some((basis, order)) = placed else {
+        let Some((basis, places)) = placed else {
             // What is there is applied as ever, and what is behind it looked at then.
             return Ok(Found::AsItIs(part.last.max(before + 1)));
         };
-        let definition = Definition::new(basis, places(&part, &order, &[], 0)).map_err(failed)?;
+        let definition = Definition::new(basis, places).map_err(failed)?;
         Ok(Found::Sweep(definition, part))
     }
 
@@ -110,11 +110,11 @@ impl Arranger<'_> {
         }))
     }
 
-    /// The wanted rows of a part in order, and what that order is based on; `None` where there is no better one than the log's.
+    /// An order of the rows of a part behind what is kept, and what it is based on; `None` where there is no better one than the log's.
     pub(super) fn arranged(
         &mut self,
         part: &Part,
-        wanted: impl Fn(u32) -> bool,
+        kept: Kept<'_>,
         together: usize,
     ) -> Result<Arranged> {
         let Some(first) = part.records.first() else {
@@ -126,7 +126,7 @@ impl Arranger<'_> {
         };
         let (table, key) = (&plan.table, &plan.sort);
         let second = Second::of(self.connection, table.name(), table.columns().first())?;
-        let order = arranged(part, wanted, key, second.as_ref(), together);
-        Ok(order.map(|order| (basis, order)))
+        let places = arranged(part, kept, key, second.as_ref(), together);
+        Ok(places.map(|places| (basis, places)))
     }
 }

@@ -7,7 +7,7 @@ use super::round::Round;
 use super::sweeping::Sweeping;
 use crate::error::from_log;
 use crate::position::{Position, Sweep};
-use crate::sweep::{Definition, places};
+use crate::sweep::{Definition, Kept, as_logged};
 use densite_sqlite::Result;
 
 impl Round {
@@ -114,7 +114,7 @@ impl Round {
         done: u32,
     ) -> Result<()> {
         let was = old.definition.places.clone();
-        let is_left = |number: u32| was.get(number as usize).is_none_or(|p| *p >= done);
+        let kept = Kept { places: &was, done };
         let mut part = old.part;
         let whole = self.queue.whole;
         if whole {
@@ -127,15 +127,11 @@ impl Round {
         }
         let together = applying.medium.sweeps().together;
         let placed = match is_one {
-            true => self.arranger().arranged(&part, is_left, together)?,
+            true => self.arranger().arranged(&part, kept, together)?,
             false => None,
         };
-        let (basis, order) = placed.unwrap_or_else(|| {
-            let left = part.each().map(|(number, _)| number);
-            (String::new(), left.filter(|n| is_left(*n)).collect())
-        });
-        let placed = places(&part, &order, &was, done);
-        let definition = Definition::new(basis, placed);
+        let (basis, places) = placed.unwrap_or_else(|| (String::new(), as_logged(&part, kept)));
+        let definition = Definition::new(basis, places);
         let definition = definition.map_err(|e| from_log(&applying.dir, e))?;
         let mut sweeping = Sweeping::new(definition, part);
         sweeping.whole |= whole;

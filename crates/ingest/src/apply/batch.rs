@@ -14,14 +14,6 @@ pub(crate) struct Unit {
     pub(crate) row: u32,
 }
 
-impl Unit {
-    /// No row.
-    pub(crate) const NONE: Unit = Unit {
-        record: u32::MAX,
-        row: u32::MAX,
-    };
-}
-
 /// The units of these records in an order whose result is that of the log's order: rows of tables that depend on each other stay as they are; those of each
 /// independent table are sorted by key, and stay in order within a key. A table with a row whose key is NULL, or of which the log has several descriptions of the key (the schema
 /// changed in between), keeps the order of the log. `of` names the plan of each record.

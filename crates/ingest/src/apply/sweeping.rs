@@ -8,7 +8,7 @@ use super::rows::{Poison, Work};
 use super::values::Values;
 use crate::error::{from_log, refused};
 use crate::position::{Position, Sweep};
-use crate::sweep::{Definition, NOWHERE, Part};
+use crate::sweep::{Definition, Lookup, NOWHERE, Part};
 use densite_log::Seq;
 use densite_sqlite::Result;
 
@@ -16,8 +16,9 @@ use densite_sqlite::Result;
 pub(super) struct Sweeping {
     pub(super) definition: Definition,
     pub(super) part: Part,
-    /// Where the rows are, by their place.
-    order: Vec<Unit>,
+    /// The numbers of its rows, counted from the part's first, by their place; [`NOWHERE`] where there is none.
+    order: Vec<u32>,
+    lookup: Lookup,
     /// The plan of each record, in this version of the schema.
     pub(super) of: Vec<usize>,
     pub(super) schema: Option<i64>,
@@ -29,16 +30,17 @@ pub(super) struct Sweeping {
 impl Sweeping {
     pub(super) fn new(definition: Definition, part: Part) -> Sweeping {
         let last = definition.places.iter().filter(|p| **p != NOWHERE).max();
-        let mut order = vec![Unit::NONE; last.map_or(0, |last| *last as usize + 1)];
-        for (number, unit) in part.each() {
+        let mut order = vec![NOWHERE; last.map_or(0, |last| *last as usize + 1)];
+        for number in part.each() {
             let place = definition.places.get(number as usize);
             if let Some(at) = place.and_then(|p| order.get_mut(*p as usize)) {
-                *at = unit;
+                *at = number;
             }
         }
         Sweeping {
             whole: definition.basis.is_empty() && part.is_whole(),
             definition,
+            lookup: Lookup::of(&part),
             part,
             order,
             of: Vec::new(),
@@ -47,19 +49,21 @@ impl Sweeping {
         }
     }
 
-    /// The rows with these places. One that the log lost is left out.
+    /// The rows with these places, in the order of the log: those that are applied in another one are sorted by their keys anyway. One that the log lost is left out.
     fn units(&self, from: usize, count: usize) -> Vec<Unit> {
         let some = self.order.iter().skip(from).take(count);
-        some.copied().filter(|unit| *unit != Unit::NONE).collect()
+        let mut numbers: Vec<u32> = some.copied().filter(|n| *n != NOWHERE).collect();
+        numbers.sort_unstable();
+        self.lookup.units(&self.part, numbers.into_iter()).collect()
     }
 
     /// How many places behind the first `done` are those of whole transactions, of so many at most; of one at least.
     fn whole_places(&self, done: usize, most: usize) -> usize {
         let (mut before, mut whole) = (None, 0);
-        for (count, unit) in self.order.iter().skip(done).enumerate() {
-            if *unit == Unit::NONE {
-                continue;
-            }
+        let left = self.order.get(done..).unwrap_or_default().iter();
+        let left = left.copied().enumerate().filter(|(_, n)| *n != NOWHERE);
+        let units = self.lookup.units(&self.part, left.clone().map(|(_, n)| n));
+        for ((count, _), unit) in left.zip(units) {
             let record = unit.record as usize;
             let since = self.part.records.get(before.unwrap_or(record)..record);
             before = Some(record);

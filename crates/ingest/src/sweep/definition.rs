@@ -40,10 +40,12 @@ impl Definition {
         Definition::clear(connection)?;
         let mut insert = connection
             .prepare("INSERT INTO main.densite_sweep(id, basis, places) VALUES (?1, ?2, ?3)")?;
-        let bytes: Vec<u8> = self.places.iter().flat_map(|p| p.to_le_bytes()).collect();
         insert.bind(1, &Value::Integer(self.id))?;
         insert.bind(2, &Value::from(self.basis.as_str()))?;
+        // It is gone when SQLite, which has its own, makes the row of it.
+        let bytes: Vec<u8> = self.places.iter().flat_map(|p| p.to_le_bytes()).collect();
         insert.bind_ref(3, ValueRef::Blob(&bytes))?;
+        drop(bytes);
         insert.step()?;
         Ok(())
     }

@@ -10,6 +10,7 @@
 
 mod definition;
 mod key;
+mod lookup;
 mod order;
 mod part;
 mod second;
@@ -17,7 +18,8 @@ mod second;
 mod tests;
 
 pub(crate) use definition::Definition;
-pub(crate) use order::{Second, arranged, places};
+pub(crate) use lookup::Lookup;
+pub(crate) use order::{Second, arranged, as_logged};
 pub(crate) use part::Part;
 
 use densite_log::Seq;
@@ -60,6 +62,21 @@ pub(crate) type Places = Arc<[u32]>;
 
 /// No row has this number.
 pub(crate) const NOWHERE: u32 = u32::MAX;
+
+/// Places that rows of a part keep when it gets another order: those before `done`.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Kept<'a> {
+    pub(crate) places: &'a [u32],
+    pub(crate) done: u32,
+}
+
+impl Kept<'_> {
+    /// That of a number of the part.
+    fn place(self, number: u32) -> Option<u32> {
+        let place = self.places.get(number as usize).copied();
+        place.filter(|place| *place < self.done)
+    }
+}
 
 /// Which rows of a part of the log the base has.
 #[derive(Debug, Clone)]

@@ -1,6 +1,5 @@
 //! The rows of a part of the log, in memory.
 
-use crate::apply::Unit;
 use densite_log::{Log, Record, Result, Seq};
 
 /// What a record takes beside its values, and each of its columns.
@@ -90,18 +89,16 @@ impl Part {
         self.bytes + bytes(record)
     }
 
-    /// All rows: their numbers, counted from the part's first, and where they are.
-    pub(crate) fn each(&self) -> impl Iterator<Item = (u32, Unit)> {
-        let first = self.before + 1;
-        (0..).zip(&self.records).flat_map(move |(i, record)| {
-            (record.skip..record.rows.len()).map(move |row| {
-                let seq = record.first + row as u64;
-                let unit = Unit {
-                    record: i,
-                    row: row as u32,
-                };
-                ((seq - first) as u32, unit)
-            })
+    /// The number of a row of it, counted from its first.
+    pub(super) fn number(&self, record: &Record, row: usize) -> u32 {
+        (record.first + row as u64 - self.before - 1) as u32
+    }
+
+    /// Those of all its rows, ascending.
+    pub(crate) fn each(&self) -> impl Iterator<Item = u32> {
+        self.records.iter().flat_map(|record| {
+            let rows = record.skip..record.rows.len();
+            rows.map(|row| self.number(record, row))
         })
     }
 }

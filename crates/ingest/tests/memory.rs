@@ -1,0 +1,88 @@
+//! What the worker takes of memory, beside SQLite's: bytes that this program has allocated, the only test in it.
+
+mod common;
+#[path = "common/medium.rs"]
+mod medium;
+
+use common::{Db, create, one, wait};
+use densite_ingest::Sweeps;
+use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
+use rusqlite::Connection;
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+struct Counting;
+
+#[global_allocator]
+static COUNTING: Counting = Counting;
+
+/// Bytes that are allocated, and the most of them since it was set.
+static NOW: AtomicUsize = AtomicUsize::new(0);
+static MOST: AtomicUsize = AtomicUsize::new(0);
+
+// SAFETY: the system's allocator does it all, and counting allocates nothing.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        let now = NOW.fetch_add(layout.size(), Ordering::SeqCst) + layout.size();
+        MOST.fetch_max(now, Ordering::SeqCst);
+        // SAFETY: as the caller vouches.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
+        NOW.fetch_sub(layout.size(), Ordering::SeqCst);
+        // SAFETY: as the caller vouches.
+        unsafe { System.dealloc(at, layout) }
+    }
+}
+
+/// Rows of a sweep. One is applied while the next one is put in order.
+const ROWS: usize = 200_000;
+
+/// Of a row of 16 bytes: these, twice, and its number and its place while it is applied; its bucket and a part of what finds rows of its key, while it is put in order.
+const BYTES: usize = 2 * 16 + 8 + 7;
+
+/// The log's buffers, a transaction's values, and the rest.
+const BESIDE: usize = 3 << 20;
+
+#[test]
+fn a_sweep_and_the_next_one_take_few_bytes_a_row() {
+    let mut random = StdRng::seed_from_u64(1);
+    let schema = "CREATE TABLE t(u INTEGER NOT NULL, s INTEGER NOT NULL, PRIMARY KEY(u, s)) WITHOUT ROWID; CREATE INDEX by_s ON t(s)";
+    let db = Db::new(schema);
+    let sweeps = Sweeps {
+        least: ROWS / 2,
+        most: ROWS,
+        bytes: 1 << 30,
+        together: 5000,
+        at_once: 5000,
+    };
+    let con = medium::sweeping(&db.path(), sweeps, 0);
+    create(&con, "t", "").expect("the ingest table");
+    let before = NOW.load(Ordering::SeqCst);
+    MOST.store(before, Ordering::SeqCst);
+    let plain = Connection::open(db.path()).expect("opens");
+    plain.execute_batch("BEGIN IMMEDIATE").expect("the lock");
+    let mut insert = con
+        .prepare("INSERT INTO t_in VALUES (?1, ?2)")
+        .expect("compiles");
+    for i in 0..2 * ROWS {
+        if i % 5000 == 0 {
+            con.execute_batch("BEGIN").expect("begins");
+        }
+        let row: [i64; 2] = random.random();
+        insert.execute(row).expect("inserts");
+        if i % 5000 == 4999 {
+            con.execute_batch("COMMIT").expect("commits");
+        }
+    }
+    plain.execute_batch("ROLLBACK").expect("gives it back");
+    wait(&con);
+    let most = MOST.load(Ordering::SeqCst) - before;
+    let count = one::<i64>(&plain, "SELECT count(*) FROM t");
+    assert_eq!(count, 2 * ROWS as i64);
+    println!("{most} bytes, {} a row of a sweep", most / ROWS);
+    assert!(most > ROWS * 24, "there was no sweep: {most} bytes");
+    assert!(most < ROWS * BYTES + BESIDE, "{most} bytes");
+}
