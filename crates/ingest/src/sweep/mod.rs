@@ -49,7 +49,7 @@ impl Default for Sweeps {
     fn default() -> Sweeps {
         Sweeps {
             least: 512 << 10,
-            most: 3 << 20,
+            most: Sweeps::MOST,
             bytes: 128 << 20,
             together: 64 << 10,
             at_once: usize::MAX,

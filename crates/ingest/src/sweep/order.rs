@@ -28,7 +28,7 @@ pub(crate) struct Second {
 /// Bits of a number in a part.
 const BITS: u32 = Sweeps::MOST.ilog2();
 
-/// Buckets, about: of three million rows a bucket has 200, and a transaction with a thousand of them has whole buckets mostly.
+/// Buckets, about: of four million rows a bucket has 250, and a transaction with a thousand of them has whole buckets mostly.
 const BUCKETS: usize = 1 << 14;
 
 /// Rows that tell where buckets begin.
