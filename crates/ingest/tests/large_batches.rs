@@ -93,7 +93,9 @@ fn rows_of_large_batches_are_read_as_the_table_has_them() {
             drop(held);
             wait(&con);
             for (ending, before) in endings.iter().zip(before) {
-                assert_eq!(before, rows("t", ending), "{what}: {ending}");
+                let after = rows("t", ending);
+                let differ: Vec<_> = before.iter().zip(&after).filter(|(b, a)| a != b).collect();
+                assert_eq!(before, after, "{what}: {ending}: {differ:?}");
             }
         }
     }

@@ -407,6 +407,31 @@ fn a_row_that_is_only_in_the_log_has_the_values_that_were_written() {
     );
 }
 
+/// Which is a real in columns of integers, too.
+#[test]
+fn a_real_that_is_equal_to_the_least_integer_stays_one() {
+    let db = Db::new("CREATE TABLE t(a INTEGER, b INTEGER, v, PRIMARY KEY(a, b))");
+    let con = db.ingest("t", "");
+    let least = "-9223372036854775807 - 1";
+    let held = Held::new(&db);
+    con.execute_batch(&format!(
+        "INSERT INTO t_in VALUES (-9223372036854775808.0, 1, 'a'), ({least}, 2, 'b'), (3, -9223372036854775808.0, 'c')"
+    ))
+    .expect("inserts");
+    let rows = |table: &str, what: &str| {
+        let sql = format!("SELECT typeof(a), a, typeof(b), b, v FROM {table} WHERE {what}");
+        all(&con, &sql)
+    };
+    let queries = ["a", "1 = b AND a", "2 = b AND a", "3 = a AND b"];
+    let queries = queries.map(|column| format!("{column} = {least}"));
+    let before = queries.each_ref().map(|what| rows("t_in", what));
+    drop(held);
+    wait(&con);
+    assert_eq!(before, queries.each_ref().map(|what| rows("t", what)));
+    assert_eq!(before, queries.each_ref().map(|what| rows("t_in", what)));
+    assert_eq!(before[1], ["real|-9.223372036854776e18|integer|1|a"]);
+}
+
 /// A row of the log is given without a look at the table where that cannot say anything else; each policy says when it can, and for which columns.
 #[test]
 fn a_row_of_the_log_is_what_it_will_be_in_the_table() {

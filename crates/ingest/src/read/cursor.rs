@@ -259,7 +259,7 @@ impl Cursor {
         })
     }
 
-    /// A column's place in the key, and whether equal numbers of it are the same: such columns have no real that is an integer.
+    /// A column's place in the key, and whether equal numbers of it are the same: such columns have no real that is an integer, but for one that is equal to the least integer.
     fn place_in_key(&self, column: usize) -> Option<(usize, bool)> {
         let target = &self.reading.target;
         let mut columns = target.key.as_ref()?.columns.iter();
@@ -273,7 +273,7 @@ impl Cursor {
         let (place, is_integer) = self.place_in_key(column)?;
         let value = self.equal.get(place)?.as_ref();
         let is_same = match value {
-            ValueRef::Integer(_) => is_integer,
+            ValueRef::Integer(n) => is_integer && n != i64::MIN,
             ValueRef::Text(_) => self.reading.key.1.get(place) == Some(&Collation::Binary),
             _ => false,
         };
