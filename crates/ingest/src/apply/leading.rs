@@ -5,6 +5,7 @@
 //! nothing is lost by taking turns.
 
 use super::outcome::Did;
+use super::pruning::Again;
 use super::round::Round;
 use super::{Applying, RETRY};
 use densite_log::Seq;
@@ -34,11 +35,18 @@ impl Applying {
         self.pause(RETRY);
     }
 
+    /// Whether there is nothing else to do: all up to `seq` is applied, and no rows follow.
+    fn has_only_to_prune(&self, seq: Seq) -> bool {
+        self.pruning.again() == Again::Now && self.log.last().is_ok_and(|last| last <= seq)
+    }
+
     /// Applies until the end of this worker, or until it has failed for so long that others have a turn.
     pub(super) fn lead(&self) {
         let mut round: Option<Round> = None;
         let (mut active, mut last) = (Instant::now(), 0);
         let mut fails_since: Option<Instant> = None;
+        // All is applied, up to here.
+        let mut idle: Option<Seq> = None;
         while !self.stops() {
             let inside = gate::enter();
             let begun = Instant::now();
@@ -46,10 +54,15 @@ impl Applying {
                 Some(round) => round.run(self),
                 None => Round::open(self).and_then(|fresh| round.insert(fresh).run(self)),
             };
+            // Nobody waits for pruning: what is in its way, a lock too, is not met again and again.
+            let rests = match &done {
+                Err(_) => idle.filter(|seq| self.has_only_to_prune(*seq)),
+                Ok(_) => None,
+            };
             // Closed while it is inside.
             let is_over = match &done {
                 Ok(Did::Nothing(_)) => active.elapsed() > LINGER,
-                Err(error) => !error.is_busy(),
+                Err(error) => !error.is_busy() || rests.is_some(),
                 _ => false,
             };
             if is_over {
@@ -61,6 +74,7 @@ impl Applying {
             }
             match done {
                 Ok(Did::Applied(seq)) => {
+                    idle = None;
                     active = Instant::now();
                     self.got_to(seq);
                     self.unapplied.keep_up(&self.log);
@@ -70,6 +84,7 @@ impl Applying {
                     }
                 }
                 Ok(Did::Nothing(seq)) => {
+                    idle = Some(seq);
                     self.got_to(seq);
                     // It only ends early if there is something new; an error shows in the next round.
                     self.wait_for_rows(seq, round.is_some().then_some(LINGER));
@@ -79,6 +94,11 @@ impl Applying {
                 Err(error) => {
                     // COMMIT syncs, too.
                     self.pruning.doubts().heed(&error);
+                    if let Some(seq) = rests {
+                        self.pruning.put_off();
+                        self.wait_for_rows(seq, None);
+                        continue;
+                    }
                     let is_in_vain =
                         !error.is_busy() && fails_since.get_or_insert(begun).elapsed() >= IN_VAIN;
                     self.is_stopped_by(error, begun);

@@ -37,7 +37,7 @@ use crate::recipe::Recipe;
 use densite_log::{self as log, Log, LogId, Seq};
 use densite_sqlite::{Code, Error, Result, gate};
 use parking_lot::{Condvar, Mutex};
-use pruning::Pruning;
+use pruning::{Again, Pruning};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -315,7 +315,7 @@ impl Applying {
         self.look(Seq::MAX, time, since)
     }
 
-    /// Waits for rows after `seq`, or for somebody who waits although all is applied: the database may have gone back.
+    /// Waits for rows after `seq`, for somebody who waits although all is applied (the database may have gone back), or until pruning is to be tried again.
     fn wait_for_rows(&self, seq: Seq, at_most: Option<Duration>) {
         let until = at_most.map(|time| Instant::now() + time);
         while !self.stops() {
@@ -323,6 +323,7 @@ impl Applying {
             match self.log.wait_after(seq, END_STEP) {
                 Ok(true) => return,
                 Ok(false) if self.asked.swap(false, Ordering::AcqRel) => return,
+                Ok(false) if self.pruning.again() == Again::Now => return,
                 Ok(false) if until.is_some_and(|until| Instant::now() >= until) => return,
                 Ok(false) => {}
                 Err(_) => return self.pause(RETRY),
