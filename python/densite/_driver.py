@@ -4,8 +4,9 @@ cursors the caller has set there, they see what SQLite says."""
 from __future__ import annotations
 
 import sys
+from contextlib import contextmanager, suppress
 from functools import partial
-from typing import Any, List, Tuple
+from typing import Any, Iterator, List, Tuple
 
 from ._attach import attach
 
@@ -37,12 +38,11 @@ def _has_error(module: Any, name: str) -> bool:
 def cursor_of(con: Any, module: Any) -> Any:
     """A cursor with plain rows, on a connection that knows the library's functions."""
     attach(module)
-    # Not by a method of a class that is made from the driver's: its cursors may do something else.
-    cursor = module.Connection.cursor(con)
-    cursor.row_factory = None
+    cursor = plain_cursor(con, module)
     try:
         cursor.execute("SELECT densite_host()").fetchall()
     except module.Error as error:
+        cursor.close()
         if "belongs to process" in str(error):
             raise module.ProgrammingError(str(error)) from None
         if "no such function" not in str(error):
@@ -51,6 +51,26 @@ def cursor_of(con: Any, module: Any) -> Any:
             "this connection was opened before densite.attach(); open it by densite.connect, or call densite.attach() first"
         ) from None
     return cursor
+
+
+def plain_cursor(con: Any, module: Any) -> Any:
+    """As :func:`cursor_of`, on a connection that was looked at before."""
+    # Not by a method of a class that is made from the driver's: its cursors may do something else.
+    cursor = module.Connection.cursor(con)
+    cursor.row_factory = None
+    return cursor
+
+
+@contextmanager
+def closed_after(cursor: Any, module: Any) -> Iterator[Any]:
+    """A cursor for a ``with`` statement. CPython 3.11 keeps the statement that has failed in a cursor, however long that is kept (by an object of ours, or by the traceback of an
+    exception), and SQLite keeps a connection that is closed open for it: its locks, and our worker."""
+    try:
+        yield cursor
+    finally:
+        # The connection may be closed already.
+        with suppress(module.ProgrammingError):
+            cursor.close()
 
 
 def text(column: str) -> str:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 import time
-from typing import Any, Dict, List, NamedTuple, Optional
+from typing import Any, ContextManager, Dict, List, NamedTuple, Optional
 
 from ._aside import may_be_shared
 from ._columns import sets
-from ._driver import ask, cursor_of, module_of, text
+from ._driver import ask, closed_after, cursor_of, module_of, plain_cursor, text
 from ._insert import _described, _insert_part, quoted
 from ._log import alone, coded, failure, with_log
 
@@ -48,18 +48,17 @@ class Ingest:
             )
         if on_full not in ("wait", "error"):
             raise failure(self._module.ProgrammingError, f"on_full is {on_full!r}; use 'wait' or 'error'")
-        with coded(self._module):
-            self._cursor = cursor_of(con, self._module)
+        with coded(self._module), closed_after(cursor_of(con, self._module), self._module) as cursor:
             alone(con, self._module, "a table is opened for ingest")
             policy = on_conflict.strip().replace("'", "''")
-            self._make(name is None, f"USING densite_ingest({quoted(table)}, on_conflict='{policy}', on_full={on_full})")
-            self._target = _described(self._cursor, "temp", self.name, self._module)
+            self._make(cursor, name is None, f"USING densite_ingest({quoted(table)}, on_conflict='{policy}', on_full={on_full})")
+            self._target = _described(cursor, "temp", self.name, self._module)
 
-    def _make(self, is_own_name: bool, using: str) -> None:
+    def _make(self, cursor: Any, is_own_name: bool, using: str) -> None:
         """Creates the virtual table, unless the connection has it already, as an earlier call made it."""
         sql = f"CREATE VIRTUAL TABLE temp.{quoted(self.name)} {using}"
-        found = ask(self._cursor, f"SELECT {text('sql')} FROM temp.sqlite_schema WHERE type = 'table' AND name = ? COLLATE NOCASE", self.name)
-        hidden = ask(self._cursor, f"SELECT {text('schema')} FROM pragma_table_list(?) WHERE schema <> 'temp'", self.name)
+        found = ask(cursor, f"SELECT {text('sql')} FROM temp.sqlite_schema WHERE type = 'table' AND name = ? COLLATE NOCASE", self.name)
+        hidden = ask(cursor, f"SELECT {text('schema')} FROM pragma_table_list(?) WHERE schema <> 'temp'", self.name)
         if is_own_name and hidden:
             # Whoever meant that table would read this one, and write into the log.
             raise failure(
@@ -67,7 +66,7 @@ class Ingest:
                 f"{hidden[0][0]} has a table {self.name}, which temp.{self.name} would hide on this connection; give another name=",
             )
         if not found:
-            with_log(self._cursor, lambda: self._cursor.execute(sql))
+            with_log(cursor, lambda: cursor.execute(sql))
         elif not found[0][0].endswith(using):
             raise failure(
                 self._module.OperationalError,
@@ -92,19 +91,19 @@ class Ingest:
             sqlite3.OperationalError: no such column; no space (``code`` 4), or too much is unapplied and ``on_full="error"``; the log cannot be used.
             Each has ``code``, the command's exit code. Whatever it is, none of the rows is in the log.
         """
-        with coded(self._module):
+        with coded(self._module), self._a_cursor() as cursor:
             alone(self._con, self._module, "rows are appended")
-            self._cursor.execute("BEGIN")
+            cursor.execute("BEGIN")
             try:
                 read = 0
                 shared = may_be_shared(self._con, self._module)
                 for part in sets(data, self._target.columns, self._module):
-                    _insert_part(self._cursor, "temp", self._target, part, "abort", False, read, None, shared, self._module)
+                    _insert_part(cursor, "temp", self._target, part, "abort", False, read, None, shared, self._module)
                     read += part.rows
-                self._cursor.execute("COMMIT")
+                cursor.execute("COMMIT")
             except BaseException:
                 if self._con.in_transaction:
-                    self._cursor.execute("ROLLBACK")
+                    cursor.execute("ROLLBACK")
                 raise
             return int(self._ask("SELECT densite_last_seq()") or 0)
 
@@ -148,19 +147,23 @@ class Ingest:
         """
         import json  # noqa: PLC0415: imported only where it is needed
 
-        with coded(self._module):
+        with coded(self._module), self._a_cursor() as cursor:
             columns = ", ".join(map(text, ("table", "row", "error", "at")))
             sql = f'SELECT seq, {columns} FROM main.densite_rejects WHERE "table" = ? COLLATE NOCASE AND seq > ? ORDER BY seq'
-            found = ask(self._cursor, sql, self.table, after)
+            found = ask(cursor, sql, self.table, after)
         return [Reject(seq, table, json.loads(row), error, at) for seq, table, row, error, at in found]
 
     def close(self) -> None:
         """Drops the virtual table. What is in the log stays there and is applied; closing the connection does as much."""
-        with coded(self._module):
-            self._cursor.execute(f"DROP TABLE IF EXISTS temp.{quoted(self.name)}")
+        with coded(self._module), self._a_cursor() as cursor:
+            cursor.execute(f"DROP TABLE IF EXISTS temp.{quoted(self.name)}")
+
+    def _a_cursor(self) -> ContextManager[Any]:
+        return closed_after(plain_cursor(self._con, self._module), self._module)
 
     def _ask(self, sql: str, *parameters: Any) -> Any:
-        return self._cursor.execute(sql, parameters).fetchall()[0][0]
+        with self._a_cursor() as cursor:
+            return cursor.execute(sql, parameters).fetchall()[0][0]
 
     def __enter__(self) -> Ingest:
         return self

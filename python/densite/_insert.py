@@ -7,7 +7,7 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 
 from . import _aside, _native
 from ._columns import Set, sets
-from ._driver import ask, cursor_of, module_of, text
+from ._driver import ask, closed_after, cursor_of, module_of, text
 
 #: Told how many rows were read so far.
 Progress = Callable[[int], Any]
@@ -193,32 +193,30 @@ def insert(
     how = on_conflict.lower() if isinstance(on_conflict, str) else on_conflict
     if how not in _CONFLICTS:
         raise module.ProgrammingError(f"on_conflict is {on_conflict!r}; use one of {', '.join(_CONFLICTS)}")
-    cursor = cursor_of(con, module)
-    target = _described(cursor, schema, table, module)
-    sort = how in _ABORTING and not target.has_triggers or target.any_order and not (how == "replace" and _is_followed(cursor, schema, table))
-    own = not con.in_transaction
-    begin = "BEGIN IMMEDIATE" if own and schema != "temp" else "BEGIN" if own else "SAVEPOINT densite_insert"
-    begun, inserted, read = own, 0, 0
-    try:
-        # Within, for Ctrl-C may come between it and whatever follows.
-        cursor.execute(begin)
-        begun = True
-        shared = _aside.may_be_shared(con, module)
-        for part in sets(data, target.columns, module, whole=target.needs_all):
-            inserted += _insert_part(cursor, schema, target, part, how, sort, read, progress, shared, module)
-            read += part.rows
-        cursor.execute("COMMIT" if own else "RELEASE densite_insert")
-    except BaseException:
-        # A conflict may have ended the transaction already.
-        if begun and con.in_transaction:
-            if own:
-                cursor.execute("ROLLBACK")
-            else:
-                cursor.execute("ROLLBACK TO densite_insert")
-                cursor.execute("RELEASE densite_insert")
-        raise
-    finally:
-        cursor.close()
+    with closed_after(cursor_of(con, module), module) as cursor:
+        target = _described(cursor, schema, table, module)
+        sort = how in _ABORTING and not target.has_triggers or target.any_order and not (how == "replace" and _is_followed(cursor, schema, table))
+        own = not con.in_transaction
+        begin = "BEGIN IMMEDIATE" if own and schema != "temp" else "BEGIN" if own else "SAVEPOINT densite_insert"
+        begun, inserted, read = own, 0, 0
+        try:
+            # Within, for Ctrl-C may come between it and whatever follows.
+            cursor.execute(begin)
+            begun = True
+            shared = _aside.may_be_shared(con, module)
+            for part in sets(data, target.columns, module, whole=target.needs_all):
+                inserted += _insert_part(cursor, schema, target, part, how, sort, read, progress, shared, module)
+                read += part.rows
+            cursor.execute("COMMIT" if own else "RELEASE densite_insert")
+        except BaseException:
+            # A conflict may have ended the transaction already.
+            if begun and con.in_transaction:
+                if own:
+                    cursor.execute("ROLLBACK")
+                else:
+                    cursor.execute("ROLLBACK TO densite_insert")
+                    cursor.execute("RELEASE densite_insert")
+            raise
     return inserted
 
 

@@ -67,6 +67,7 @@ class Result:
             if kept is not None:
                 kept.release()
             self.close()
+            self._cursor.close()
             raise
 
     def _compile(self, values: List[Any], named: bool, kept: Optional[Set]) -> None:

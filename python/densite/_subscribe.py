@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
-from typing import Any, Dict, Iterator, List, NamedTuple, Optional
+from typing import Any, ContextManager, Dict, Iterator, List, NamedTuple, Optional
 
-from ._driver import ask, cursor_of, module_of, text
+from ._driver import ask, closed_after, cursor_of, module_of, plain_cursor, text
 from ._log import alone, coded, failure, with_log
 
 
@@ -47,11 +47,10 @@ class Subscription:
             raise failure(self._module.ProgrammingError, f"max_rows is {max_rows} and poll {poll}; each must be more than 0")
         self.name = name
         self._max_rows, self._timeout, self._poll = max_rows, timeout, poll
-        with coded(self._module):
-            self._cursor = cursor_of(con, self._module)
+        with coded(self._module), closed_after(cursor_of(con, self._module), self._module) as cursor:
             alone(con, self._module, "a subscriber is added")
             try:
-                self._acked = with_log(self._cursor, lambda: int(self._ask("SELECT densite_subscribe(?, ?)", name, start)))
+                self._acked = with_log(cursor, lambda: int(self._ask("SELECT densite_subscribe(?, ?)", name, start)))
             except self._module.OperationalError as error:
                 if "already" not in str(error):
                     raise
@@ -99,8 +98,8 @@ class Subscription:
         # The log is read from what is acknowledged on; numbers in between may be fewer rows, never more.
         limit = self._max_rows + self._read - self._acked
         sql = f"SELECT seq, {', '.join(map(text, ('table', 'op', 'key', 'row')))} FROM densite_log(?, ?) WHERE seq > ? LIMIT ?"
-        with coded(self._module):
-            found = ask(self._cursor, sql, self.name, limit, self._read, self._max_rows)
+        with coded(self._module), self._a_cursor() as cursor:
+            found = ask(cursor, sql, self.name, limit, self._read, self._max_rows)
         if not found:
             return None
         rows = [Change(seq, table, op, json.loads(key), None if row is None else json.loads(row)) for seq, table, op, key, row in found]
@@ -137,8 +136,12 @@ class Subscription:
         if not self._open:
             raise failure(self._module.ProgrammingError, f"the subscription {self.name} is closed; call densite.subscribe again")
 
+    def _a_cursor(self) -> ContextManager[Any]:
+        return closed_after(plain_cursor(self._con, self._module), self._module)
+
     def _ask(self, sql: str, *parameters: Any) -> Any:
-        return self._cursor.execute(sql, parameters).fetchall()[0][0]
+        with self._a_cursor() as cursor:
+            return cursor.execute(sql, parameters).fetchall()[0][0]
 
     def __enter__(self) -> Subscription:
         return self

@@ -185,3 +185,33 @@ fn a_lock_is_waited_for_as_long_as_asked() {
     let wrong = densite(&["vacuum", &a, "--yes", "--timeout", "-1"]);
     assert_eq!(wrong.code, 2, "{wrong:?}");
 }
+
+/// A reader of an old state keeps a checkpoint from its end: pages that were changed again since stay in the WAL, others are in the file, and the first page tells of some that are not there. That is no
+/// damage, and once the reader has gone nothing is in the way.
+#[test]
+fn a_file_that_is_whole_only_with_its_wal() {
+    let dir = temp();
+    let db = at(&dir, "a.db");
+    let mut writer = Other::on(&db);
+    writer.run(
+        "PRAGMA page_size = 4096; PRAGMA journal_mode = WAL; PRAGMA wal_autocheckpoint = 0; PRAGMA user_version = 1; PRAGMA wal_checkpoint(TRUNCATE);
+         CREATE TABLE t(id INTEGER PRIMARY KEY, x);
+         WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 500) INSERT INTO t SELECT i, zeroblob(500) FROM n",
+    );
+    let mut reader = Other::on(&db);
+    reader.run("BEGIN; SELECT count(*) FROM t");
+    // As long as they were, so that the first page stays as it is.
+    writer.run("UPDATE t SET x = randomblob(500); PRAGMA wal_checkpoint");
+    let vacuum = ["vacuum", &db, "--yes", "--json", "--timeout", "0.3"];
+    let ran = densite(&vacuum)
+        .expect(1)
+        .says("together with the journal or WAL");
+    assert_eq!(ran.json()["error"]["kind"], "io", "{ran:?}");
+    densite(&["check", &db]).expect(0);
+    reader.run("COMMIT");
+    drop((reader, writer));
+    densite(&vacuum).expect(0);
+    let sql = "SELECT count(*) AS n, sum(length(x)) AS bytes FROM t";
+    let rows = densite(&["sql", &db, sql, "--format", "csv"]).expect(0);
+    assert_eq!(rows.out, "n,bytes\n500,250000\n");
+}

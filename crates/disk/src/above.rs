@@ -89,6 +89,10 @@ pub trait DirAbove: Send {
     fn open(&self, name: &str, mode: OpenMode) -> Result<Box<dyn File>> {
         self.below().open(name, mode)
     }
+    /// See [`Dir::remove`].
+    fn remove(&self, name: &str) -> Result<()> {
+        self.below().remove(name)
+    }
     /// See [`Dir::rename`].
     fn rename(&self, from: &str, to: &str) -> Result<()> {
         self.below().rename(from, to)
@@ -107,7 +111,7 @@ impl<D: DirAbove> Dir for D {
         self.below().exists(name)
     }
     fn remove(&self, name: &str) -> Result<()> {
-        self.below().remove(name)
+        DirAbove::remove(self, name)
     }
     fn rename(&self, from: &str, to: &str) -> Result<()> {
         DirAbove::rename(self, from, to)

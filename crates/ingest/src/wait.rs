@@ -47,6 +47,17 @@ fn holds_main(connection: &Connection) -> bool {
     connection.txn_state(Some(c"main")) != TxnState::None
 }
 
+/// Rows are applied to the file that has the database's name. A connection whose file has it no more would wait for what it can never see.
+fn still_has_its_name(connection: &Connection) -> Result<()> {
+    match connection.has_moved(c"main") {
+        false => Ok(()),
+        true => Err(Error::new(
+            Code::READONLY_DBMOVED,
+            "the database's file was replaced, moved or removed, and this connection has the old one open; what was acknowledged is in the log: open the database anew",
+        )),
+    }
+}
+
 impl Home {
     /// Waits until all rows up to `seq` are applied or rejected, as far as this connection would see them, and answers `seq`; or, when the time is over, how far they are, which is less.
     pub(crate) fn wait_applied(
@@ -78,6 +89,7 @@ impl Home {
             if until.is_some_and(|until| Instant::now() >= until) {
                 return Ok(position);
             }
+            still_has_its_name(connection)?;
             let applying = self.applying(connection)?;
             let (applied, trouble) = applying.look(seq, POLL, since);
             if applied >= seq {
@@ -158,6 +170,7 @@ impl Home {
                     error.message
                 )));
             }
+            still_has_its_name(connection)?;
             // Asks nothing of the database, but whether somebody has interrupted the connection.
             connection.query_i64("SELECT 1")?;
             applying.progress(POLL, since);

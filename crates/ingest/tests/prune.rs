@@ -9,6 +9,7 @@ use densite_disk::RealDir;
 use densite_log::Log;
 use medium::{Faults, failing};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 /// Number of the first row in the log.
@@ -60,4 +61,114 @@ fn nothing_is_pruned_behind_a_batch_whose_checkpoint_is_incomplete() {
     }
     assert!(first(&db) > 2, "pruned once it is there");
     assert_eq!(one::<i64>(&con, "SELECT count(*) FROM t_in"), 4002);
+}
+
+/// A database whose rows, in many segments, are applied once this is gone, and no more come.
+struct Filled {
+    db: Db,
+    faults: Faults,
+    con: rusqlite::Connection,
+    held: Option<Held>,
+}
+
+impl Filled {
+    fn new() -> Filled {
+        let db = Db::new("CREATE TABLE t(id INTEGER PRIMARY KEY, v)");
+        let faults = Faults::default();
+        let con = failing(&db.path(), &faults);
+        create(&con, "t", "").expect("the ingest table");
+        let held = Some(Held::new(&db));
+        for i in 0..10 {
+            con.execute_batch(&format!(
+                "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 100) INSERT INTO t_in SELECT {i} * 200 + i, randomblob(500) FROM n"
+            ))
+            .expect("inserts");
+        }
+        let filled = Filled {
+            db,
+            faults,
+            con,
+            held,
+        };
+        assert!(filled.segments() > 5);
+        filled
+    }
+
+    fn apply(&mut self) {
+        self.held = None;
+        wait(&self.con);
+    }
+
+    fn segments(&self) -> usize {
+        let names = std::fs::read_dir(self.db.log_dir()).expect("a log");
+        let names = names.map(|n| n.expect("a name").file_name());
+        names
+            .filter(|n| n.to_string_lossy().ends_with(".seg"))
+            .count()
+    }
+
+    fn failed(&self) -> u64 {
+        self.faults.failed.load(Ordering::SeqCst)
+    }
+
+    fn is_pruned(&self) {
+        until("it is tried again", || self.segments() == 1);
+    }
+}
+
+/// Waits until this is so.
+fn until(what: &str, is_so: impl Fn() -> bool) {
+    let end = Instant::now() + Duration::from_secs(30);
+    while !is_so() {
+        assert!(Instant::now() < end, "{what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn files_that_could_not_be_given_back_are_tried_again_though_no_rows_come() {
+    let mut filled = Filled::new();
+    filled.faults.keeps.store(true, Ordering::SeqCst);
+    filled.apply();
+    let all = filled.segments() as u64;
+    until("it is tried", || filled.failed() >= all - 1);
+    until("and again", || filled.failed() >= 2 * (all - 1));
+    filled.faults.keeps.store(false, Ordering::SeqCst);
+    filled.is_pruned();
+}
+
+#[test]
+fn on_a_disk_that_was_full_it_is_tried_again_though_no_rows_come() {
+    let mut filled = Filled::new();
+    filled.faults.full.store(true, Ordering::SeqCst);
+    filled.apply();
+    until("it is tried", || filled.failed() > 0);
+    filled.faults.full.store(false, Ordering::SeqCst);
+    filled.is_pruned();
+}
+
+/// A reader of the database's old state, so that no checkpoint completes, and one of the log.
+#[test]
+fn what_a_reader_kept_goes_after_him_though_no_rows_come() {
+    let mut filled = Filled::new();
+    let reader = rusqlite::Connection::open(filled.db.path()).expect("opens");
+    reader
+        .execute_batch("BEGIN; SELECT * FROM t")
+        .expect("reads");
+    filled.apply();
+    // Longer than the worker keeps its connection.
+    std::thread::sleep(Duration::from_millis(700));
+    let log = {
+        let dir = Arc::new(RealDir::new(filled.db.log_dir()));
+        let id = densite_log::id_in(dir.clone()).expect("reads");
+        Log::open_read_only(dir, id.expect("a log")).expect("opens")
+    };
+    let mut rows = log.read_after(0).expect("a reader");
+    rows.next().expect("reads").expect("a row");
+    assert!(filled.segments() > 5);
+    reader.execute_batch("COMMIT").expect("ends");
+    std::thread::sleep(Duration::from_millis(2500));
+    assert!(filled.segments() > 5, "the other one is there");
+    drop(rows);
+    filled.is_pruned();
 }

@@ -26,6 +26,7 @@ mod options;
 mod prune;
 mod reader;
 mod recover;
+mod retire;
 mod rows;
 mod salvage;
 mod scan;

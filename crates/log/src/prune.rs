@@ -6,27 +6,17 @@
 //! The state names the first segment that stays, durably, before any file is touched. So whatever becomes of the files in a
 //! power cut, what a subscriber acknowledged is durable before rows go for it, and a segment is never missing between others.
 //!
-//! Invariant: whoever renames or cuts the file of a pruned segment holds its lock exclusively, and has seen under the lock that the name is still that file's.
-//! Two processes may be at it at once: what one keeps as a spare is soon a segment again, with rows that were acknowledged.
+//! A header tells where the rows of the segment before it end. One that is damaged keeps nothing but its own segment and that one from going, and these only until all that is up to a
+//! later header may go. Until then it is told. The log never begins with a segment whose header is damaged.
 
-use crate::files::{END, Files, STATE_LOCK, no_state, segment_name};
+use crate::files::{Files, STATE_LOCK, damaged, no_state, segment_name};
 use crate::format::DATA_OFF;
-use crate::format::word::EndWord;
-use crate::log::Log;
-use crate::spare::remove;
-use crate::tail::read_word;
-use crate::{Options, Result, Seq};
-use densite_disk::{ErrorKind, File, LockKind, OpenMode};
+use crate::log::{Log, Shared};
+use crate::retire::{Pieces, finish, retire};
+use crate::{Error, Result, Seq};
+use densite_disk::{File, LockKind, OpenMode};
 use std::collections::BTreeMap;
-use std::time::{Duration, Instant};
-
-/// Bytes of a file given back at once, and the time until the next piece if somebody appended meanwhile. A file system that tells the disk what it frees keeps a writer waiting for half a
-/// millisecond to one with a piece of this length; with smaller ones for less, but then writers that append as fast as they can meet one more often than in one of a hundred appends
-/// ([`LEAD`] says how many there must be).
-const STEP: u64 = 1 << 20;
-const PERIOD: Duration = Duration::from_millis(64);
-/// As many times what is appended meanwhile is given back, however fast that is: so the directory's size is bounded.
-const LEAD: f64 = 1.5;
+use std::ops::Range;
 
 /// What pruning did.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -35,6 +25,8 @@ pub struct Pruned {
     pub segments: u64,
     /// Bytes of their files.
     pub bytes: u64,
+    /// More would have gone, but a reader was there.
+    pub is_held: bool,
 }
 
 impl Log {
@@ -42,7 +34,7 @@ impl Log {
     /// and synced since (rule 4).
     ///
     /// # Errors
-    /// `Full`, `Io`, `Damaged`. What was acknowledged or not stays true.
+    /// `Full`, `Io`; `Damaged`, also where a damaged header keeps something from going: what else could go has gone. What was acknowledged or not stays true.
     pub fn prune(&self, durable: Seq) -> Result<Pruned> {
         self.prune_with(durable, &|| true)
     }
@@ -57,48 +49,58 @@ impl Log {
         let slowest = state.slowest().unwrap_or(Seq::MAX);
         let passed = durable.min(slowest).min(visible.last);
         let tail = visible.word.segment;
-        if !files.is_passed(state.first_segment, tail, passed)? {
-            return Ok(Pruned::default());
-        }
-        let mut sizes = Vec::new();
-        for number in state.first_segment..tail {
-            let file = files.open(&segment_name(number), OpenMode::Read)?;
-            sizes.push(file.map_or(Ok(0), |f| f.len())?);
-        }
-        let mut kept: u64 = sizes.iter().sum::<u64>() + (visible.word.off - DATA_OFF);
-        let (mut pruned, mut held) = (Pruned::default(), BTreeMap::new());
-        for (number, bytes) in (state.first_segment..tail).zip(sizes) {
-            let is_passed = files.is_passed(number, tail, passed)?;
-            if !is_passed || kept - bytes < state.config.retain_bytes {
-                break;
-            }
-            // A reader holds the segment it is at. It needs all that follow too, so this is where pruning ends.
-            let file = files.open(&segment_name(number), OpenMode::Write)?;
-            if let Some(file) = file {
-                if !file.try_lock(LockKind::Exclusive)? {
+        let cuts = files.cuts(state.first_segment, tail, passed)?;
+        let mut pruned = Pruned::default();
+        let mut held = BTreeMap::new();
+        if !cuts.at.is_empty() {
+            let sizes = files.sizes(state.first_segment..tail)?;
+            let mut kept: u64 = sizes.values().sum::<u64>() + (visible.word.off - DATA_OFF);
+            for (cut, first_seq) in cuts.at {
+                let part = state.first_segment..cut;
+                let bytes: u64 = sizes.range(part.clone()).map(|(_, len)| len).sum();
+                if kept - bytes < state.config.retain_bytes {
                     break;
                 }
-                held.insert(number, file);
+                // A reader holds the segment it is at. It needs all that follow too, so this is where pruning ends.
+                let Some(files) = files.locked_against_readers(part)? else {
+                    pruned.is_held = true;
+                    break;
+                };
+                held.extend(files);
+                kept -= bytes;
+                pruned.segments += cut - state.first_segment;
+                pruned.bytes += bytes;
+                state.first_segment = cut;
+                state.cancelled.retain(|(_, last)| *last >= first_seq);
             }
-            kept -= bytes;
-            pruned.segments += 1;
-            pruned.bytes += bytes;
-            state.first_segment = number + 1;
-            let first_seq = files.first_seq(number + 1)?;
-            state.cancelled.retain(|(_, last)| *last >= first_seq);
         }
-        if pruned.segments == 0 {
-            return Ok(pruned);
+        if pruned.segments > 0 {
+            files.store_state(&state)?;
+            // Subscribers need not wait while files are removed.
+            drop(lock);
+            let pieces = Pieces::new(files, &shared.options, visible.word, has_time)?;
+            retire(files, state.first_segment, &shared.options, held, pieces)?;
+        } else {
+            drop(lock);
+            self.finish_earlier(state.first_segment, has_time)?;
         }
-        files.store_state(&state)?;
-        // Subscribers need not wait while files are removed.
-        drop(lock);
-        let pieces = Pieces::new(files, &shared.options, visible.word, has_time)?;
-        retire(files, state.first_segment, &shared.options, held, pieces)?;
-        Ok(pruned)
+        match cuts.damage {
+            Some(damage) => Err(damage),
+            None => Ok(pruned),
+        }
     }
 
-    /// [`Log::prune`], if `automatically_purge` is on. For whoever runs after writes: it looks at two small files if there is nothing to do.
+    /// Files of segments that were pruned and that whoever did it could not remove, or did not live to: there may be some without anything that could be pruned now.
+    fn finish_earlier(&self, first_segment: u64, has_time: &dyn Fn() -> bool) -> Result<()> {
+        let Shared { files, options, .. } = &*self.shared;
+        if files.has_pruned(first_segment)? {
+            let word = self.shared.visible()?.word;
+            finish(files, first_segment, options, word, has_time)?;
+        }
+        Ok(())
+    }
+
+    /// [`Log::prune`], if `automatically_purge` is on. For whoever runs after writes: it looks at two small files and at the directory if there is nothing to do.
     ///
     /// # Errors
     /// As [`Log::prune`].
@@ -118,158 +120,60 @@ impl Log {
     }
 }
 
+/// Where the log could begin.
+struct Cuts {
+    /// Segments, ascending, and the first row of each: all rows before them are passed.
+    at: Vec<(u64, Seq)>,
+    /// Behind the last one nobody knows where rows end.
+    damage: Option<Error>,
+}
+
 impl Files {
-    fn first_seq(&self, number: u64) -> Result<Seq> {
-        let segment = self.segment(number, OpenMode::Read)?;
-        let segment =
-            segment.ok_or_else(|| crate::files::damaged(number, 0, "the segment is missing"))?;
-        Ok(segment.header.first_seq)
-    }
-
-    /// Whether a segment is not the last one and all its rows are up to `passed`.
-    fn is_passed(&self, number: u64, tail: u64, passed: Seq) -> Result<bool> {
-        Ok(number < tail && self.first_seq(number + 1)? <= passed.saturating_add(1))
-    }
-
-    /// The file of a pruned segment, locked; `None` if it is gone, or a reader or another who prunes has it.
-    fn locked_if_free(&self, name: &str) -> Result<Option<Box<dyn File>>> {
-        let Some(file) = self.open(name, OpenMode::Write)? else {
-            return Ok(None);
+    fn cuts(&self, first_segment: u64, tail: u64, passed: Seq) -> Result<Cuts> {
+        let mut cuts = Cuts {
+            at: Vec::new(),
+            damage: None,
         };
-        let ours = file.try_lock(LockKind::Exclusive)? && self.is_named(name, file.as_ref())?;
-        Ok(ours.then_some(file))
-    }
-}
-
-/// Keeps the files of pruned segments for use again, or removes them. `held`: those that the caller has locked, by number. What others hold is left to them.
-pub(crate) fn retire(
-    files: &Files,
-    first_segment: u64,
-    options: &Options,
-    mut held: BTreeMap<u64, Box<dyn File>>,
-    mut pieces: Pieces<'_>,
-) -> Result<()> {
-    let pruned = files
-        .numbers(0)?
-        .into_iter()
-        .take_while(|n| *n < first_segment);
-    for number in pruned {
-        let name = segment_name(number);
-        let file = match held.remove(&number) {
-            Some(file) => file,
-            None => match files.locked_if_free(&name)? {
-                Some(file) => file,
-                None => continue,
-            },
-        };
-        // A little short of a segment it is as good: it grows.
-        let fits = (options.segment_bytes / 2..=options.segment_bytes).contains(&file.len()?);
-        if fits && files.spares()?.len() < options.spares_max {
-            match files
-                .dir
-                .rename(&name, &format!("{}{number:016x}", crate::files::SPARE))
-            {
-                Err(e) if e.kind != ErrorKind::NotFound => return Err(e.into()),
-                _ => {}
+        for number in first_segment + 1..=tail {
+            match self.segment(number, OpenMode::Read) {
+                Ok(Some(segment)) if segment.header.first_seq <= passed.saturating_add(1) => {
+                    cuts.at.push((number, segment.header.first_seq));
+                    // Whatever it was, it goes.
+                    cuts.damage = None;
+                }
+                Ok(Some(_)) => break,
+                Ok(None) => cuts.damage = Some(damaged(number, 0, "the segment is missing")),
+                Err(damage @ Error::Damaged { .. }) => cuts.damage = Some(damage),
+                Err(e) => return Err(e),
             }
-        } else {
-            pieces.shrink(file.as_ref())?;
-            remove(files, &name)?;
         }
-    }
-    Ok(())
-}
-
-/// Gives back files' room little by little: while the file system frees 64 MiB at once, writes to other files wait for it.
-pub(crate) struct Pieces<'a> {
-    files: &'a Files,
-    options: &'a Options,
-    end_file: Box<dyn File>,
-    /// Where the log ended, in bytes of all segments there ever were, and when.
-    seen: (u64, Instant),
-    has_time: &'a dyn Fn() -> bool,
-}
-
-impl<'a> Pieces<'a> {
-    /// For who has seen the log end there.
-    pub(crate) fn new(
-        files: &'a Files,
-        options: &'a Options,
-        word: EndWord,
-        has_time: &'a dyn Fn() -> bool,
-    ) -> Result<Pieces<'a>> {
-        Ok(Pieces {
-            files,
-            options,
-            end_file: files.dir.open(END, OpenMode::Read)?,
-            seen: (end(word, options), Instant::now()),
-            has_time,
-        })
+        Ok(cuts)
     }
 
-    fn shrink(&mut self, file: &dyn File) -> Result<()> {
-        let mut len = file.len()?;
-        while len > STEP {
-            len -= STEP;
-            let begun = Instant::now();
-            file.set_len(len)?;
-            self.rest(begun.elapsed())?;
+    /// Bytes of segments' files.
+    fn sizes(&self, of: Range<u64>) -> Result<BTreeMap<u64, u64>> {
+        let mut sizes = BTreeMap::new();
+        for number in of {
+            let file = self.open(&segment_name(number), OpenMode::Read)?;
+            sizes.insert(number, file.map_or(Ok(0), |f| f.len())?);
         }
-        Ok(())
+        Ok(sizes)
     }
 
-    /// After a piece that took so long.
-    fn rest(&mut self, piece: Duration) -> Result<()> {
-        let word = read_word(self.end_file.as_ref(), self.files)?;
-        let before = self.seen;
-        // One that is just being written counts as nothing appended.
-        let end = word.map_or(before.0, |word| end(word, self.options));
-        self.seen = (end, Instant::now());
-        if self.options.background && (self.has_time)() {
-            let appended = end.saturating_sub(before.0);
-            let period = period(appended, before.1.elapsed());
-            std::thread::sleep(period.saturating_sub(piece));
-        }
-        Ok(())
-    }
-}
-
-fn end(word: EndWord, options: &Options) -> u64 {
-    word.segment * options.segment_bytes + word.off
-}
-
-/// From one piece to the next, when so many bytes were appended in so long a time: nobody is disturbed if none were, and the writers do not get ahead.
-fn period(appended: u64, time: Duration) -> Duration {
-    if appended == 0 {
-        return Duration::ZERO;
-    }
-    let period = time.as_secs_f64() * STEP as f64 / (LEAD * appended as f64);
-    Duration::from_secs_f64(period.min(PERIOD.as_secs_f64()))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Writers of any speed.
-    #[test]
-    fn more_is_given_back_than_is_appended() {
-        for rate in [1e3, 1e6, 20e6, 100e6, 400e6] {
-            let (mut last, mut time, mut appended) = (PERIOD, Duration::ZERO, 0.0);
-            for _ in 0..100 {
-                let more = rate * last.as_secs_f64();
-                last = period(more as u64, last);
-                time += last;
-                appended += rate * last.as_secs_f64();
+    /// The files of segments, so that no reader comes to them; `None` if one is at one of them.
+    fn locked_against_readers(
+        &self,
+        of: Range<u64>,
+    ) -> Result<Option<BTreeMap<u64, Box<dyn File>>>> {
+        let mut held = BTreeMap::new();
+        for number in of {
+            if let Some(file) = self.open(&segment_name(number), OpenMode::Write)? {
+                if !file.try_lock(LockKind::Exclusive)? {
+                    return Ok(None);
+                }
+                held.insert(number, file);
             }
-            let given = 100.0 * STEP as f64;
-            assert!(
-                given > 0.99 * LEAD * appended,
-                "{rate}: {given} and {appended}"
-            );
-            let is_slow = LEAD * rate * PERIOD.as_secs_f64() < STEP as f64;
-            assert_eq!(time == 100 * PERIOD, is_slow, "{rate}: {time:?}");
         }
-        assert_eq!(period(0, PERIOD), Duration::ZERO, "nobody is disturbed");
+        Ok(Some(held))
     }
 }

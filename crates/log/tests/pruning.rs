@@ -375,3 +375,57 @@ fn names_and_acknowledgements_are_judged() {
     assert!(all[0].bytes_behind > 6 << 10 && all[1].bytes_behind == 0);
     assert_eq!(open(&disk).subscribers().expect("list"), all);
 }
+
+/// What a damaged header says is needed for nothing but where the segment before it ends: all else goes as ever, and what cannot be told yet is said.
+#[test]
+fn a_damaged_header_keeps_what_nobody_can_tell_of_and_no_more() {
+    let disk = SimDisk::new(3);
+    let log = open(&disk);
+    // The last row of each segment but the last one.
+    let mut ends = vec![0];
+    while ends.len() < 6 {
+        let txn = random_txn(&log, &tables(), &mut SmallRng::seed_from_u64(7)).0;
+        let first = log.append(txn).expect("append").first;
+        if log.status().expect("status").segments > ends.len() as u64 {
+            ends.push(first - 1);
+        }
+    }
+    let last = log.status().expect("status").last;
+    let first = |log: &Log| log.status().expect("status").first;
+    for broken in 2..=6_usize {
+        let disk = disk.snapshot();
+        let log = open(&disk);
+        let path = format!("{}/{broken:012}.seg", common::DIR);
+        let mut bytes = disk.contents(&path).expect("there");
+        bytes[9] ^= 0x10;
+        disk.place(&path, &bytes);
+        let is_named = |done: densite_log::Result<Pruned>| {
+            let name = format!("{broken:012}.seg");
+            let told = done.expect_err("it cannot be told");
+            assert!(
+                matches!(&told, Error::Damaged { segment, .. } if *segment == name),
+                "{told}"
+            );
+        };
+        // All in front of it is passed; of the segment before it nobody knows.
+        is_named(log.prune(ends[broken - 1]));
+        assert_eq!(first(&log), ends[broken - 2] + 1, "segment {broken}");
+        if broken == 6 {
+            is_named(log.prune(last));
+            continue;
+        }
+        is_named(log.prune(ends[broken] - 1));
+        // Nobody needs the damaged one. But no log begins with it, however much is to be retained.
+        for retain in (0..log.status().expect("status").bytes).rev().step_by(512) {
+            log.set_config(|c| c.retain_bytes = retain).expect("set");
+            log.prune(ends[broken]).expect("prunes");
+            assert_ne!(first(&log), ends[broken - 1] + 1);
+        }
+        log.set_config(|c| c.retain_bytes = 0).expect("set");
+        log.prune(ends[broken]).expect("prunes");
+        assert_eq!(first(&log), ends[broken] + 1, "segment {broken}");
+        log.prune(last).expect("prunes");
+        assert_eq!(log.status().expect("status").segments, 1);
+        assert!(read_all(&open(&disk), ends[5]).is_ok());
+    }
+}

@@ -9,6 +9,7 @@ mod arranging;
 mod batch;
 mod drain;
 mod following;
+mod leading;
 mod outcome;
 mod pace;
 mod plan;
@@ -35,10 +36,8 @@ use crate::read::Unapplied;
 use crate::recipe::Recipe;
 use densite_log::{self as log, Log, LogId, Seq};
 use densite_sqlite::{Code, Error, Result, gate};
-use outcome::Did;
 use parking_lot::{Condvar, Mutex};
-use pruning::Pruning;
-use round::Round;
+use pruning::{Again, Pruning};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -50,10 +49,10 @@ use std::time::{Duration, Instant};
 const WATCH: Duration = Duration::from_secs(1);
 /// How often a process that does not lead looks whether it may.
 const TAKEOVER: Duration = Duration::from_millis(100);
-/// How long an idle worker keeps its connection: after that nobody is kept from EXCLUSIVE or another journal mode.
-const LINGER: Duration = Duration::from_millis(300);
 /// Pause after a panic: long enough for another process to take over.
 const AFTER_PANIC: Duration = Duration::from_millis(500);
+/// How long the right to apply is left to others by who could not use it: they look more often than that.
+const VACANT: Duration = Duration::from_millis(250);
 /// How long a worker that waits for rows does not see that it is to end.
 const END_STEP: Duration = Duration::from_millis(10);
 /// How long nobody may lead before who cannot do it himself says so: another process may be about to.
@@ -210,10 +209,7 @@ impl Applying {
             }
             self.news.wait_for(&mut state, time);
         }
-        let told = state
-            .trouble
-            .as_ref()
-            .filter(|(at, _)| (state.leads || self.only_watches()) && *at >= since);
+        let told = state.trouble.as_ref().filter(|(at, _)| *at >= since);
         let trouble = told.map(|(_, error)| error.clone());
         (state.applied, state.broken.clone().or(trouble))
     }
@@ -250,13 +246,21 @@ impl Applying {
                 false => self.log.try_lead(),
             };
             match lead {
-                Ok(Some(_lead)) => {
+                Ok(Some(lead)) => {
                     self.tell(|s| s.leads = true);
                     self.lead();
                     self.tell(|s| s.leads = false);
+                    drop(lead);
+                    self.pause(VACANT);
                 }
                 Ok(None) => {
-                    self.tell(|s| s.broken = None);
+                    // Another process has it; what this one met is over.
+                    self.tell(|s| {
+                        s.broken = None;
+                        if !self.only_watches() {
+                            s.trouble = None;
+                        }
+                    });
                     let is_due = watched.elapsed() >= WATCH && self.unapplied.is_kept();
                     if is_due || self.asked.swap(false, Ordering::AcqRel) {
                         watched = Instant::now();
@@ -267,7 +271,9 @@ impl Applying {
                 }
                 Err(e) => {
                     let error = from_log(&self.dir, e);
-                    self.tell(|s| s.trouble = Some((Instant::now(), error)));
+                    if !self.log.is_led().unwrap_or(false) {
+                        self.tell(|s| s.trouble = Some((Instant::now(), error)));
+                    }
                     self.pause(TAKEOVER);
                 }
             }
@@ -309,7 +315,7 @@ impl Applying {
         self.look(Seq::MAX, time, since)
     }
 
-    /// Waits for rows after `seq`, or for somebody who waits although all is applied: the database may have gone back.
+    /// Waits for rows after `seq`, for somebody who waits although all is applied (the database may have gone back), or until pruning is to be tried again.
     fn wait_for_rows(&self, seq: Seq, at_most: Option<Duration>) {
         let until = at_most.map(|time| Instant::now() + time);
         while !self.stops() {
@@ -317,78 +323,11 @@ impl Applying {
             match self.log.wait_after(seq, END_STEP) {
                 Ok(true) => return,
                 Ok(false) if self.asked.swap(false, Ordering::AcqRel) => return,
+                Ok(false) if self.pruning.again() == Again::Now => return,
                 Ok(false) if until.is_some_and(|until| Instant::now() >= until) => return,
                 Ok(false) => {}
                 Err(_) => return self.pause(RETRY),
             }
-        }
-    }
-
-    /// All is well, and applied up to here.
-    fn got_to(&self, seq: Seq) {
-        self.unapplied.applied(seq);
-        self.tell(|s| {
-            s.applied = s.applied.max(seq);
-            s.trouble = None;
-            s.broken = None;
-        });
-    }
-
-    /// Nothing is applied for the moment, and this is why: so it was when that was tried.
-    fn is_stopped_by(&self, error: Error, begun: Instant) {
-        self.tell(|s| s.trouble = Some((begun, error)));
-        self.unapplied.keep_up(&self.log);
-        self.pause(RETRY);
-    }
-
-    /// Applies until the end of this worker.
-    fn lead(&self) {
-        let mut round: Option<Round> = None;
-        let (mut active, mut last) = (Instant::now(), 0);
-        while !self.stops() {
-            let inside = gate::enter();
-            let begun = Instant::now();
-            let done = match &mut round {
-                Some(round) => round.run(self),
-                None => Round::open(self).and_then(|fresh| round.insert(fresh).run(self)),
-            };
-            // Closed while it is inside.
-            let is_over = match &done {
-                Ok(Did::Nothing(_)) => active.elapsed() > LINGER,
-                Err(error) => !error.is_busy(),
-                _ => false,
-            };
-            if is_over {
-                round = None;
-            }
-            drop(inside);
-            match done {
-                Ok(Did::Applied(seq)) => {
-                    active = Instant::now();
-                    self.got_to(seq);
-                    self.unapplied.keep_up(&self.log);
-                    if seq > last {
-                        last = seq;
-                        self.rest(seq);
-                    }
-                }
-                Ok(Did::Nothing(seq)) => {
-                    self.got_to(seq);
-                    // It only ends early if there is something new; an error shows in the next round.
-                    self.wait_for_rows(seq, round.is_some().then_some(LINGER));
-                }
-                Ok(Did::Waits(error)) => self.is_stopped_by(error, begun),
-                Ok(Did::Unnamed) => self.pause(RETRY),
-                Err(error) => {
-                    // COMMIT syncs, too.
-                    self.pruning.doubts().heed(&error);
-                    self.is_stopped_by(error, begun);
-                }
-            }
-        }
-        let _inside = gate::enter();
-        if let Some(mut round) = round {
-            self.finish(&mut round, last);
         }
     }
 }

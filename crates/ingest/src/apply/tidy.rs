@@ -2,11 +2,13 @@
 //!
 //! Rows up to a position are pruned only when the position was committed before a checkpoint that completed, and the database's file was synced after that: whoever did the checkpoint
 //! may run `synchronous=OFF`. In rollback mode the worker's own commit syncs the file and the directory (`synchronous=EXTRA`), but the position may be that of an earlier worker,
-//! or of a backup that was copied into place: both are synced before each pruning whatever the mode. Once a sync has failed nothing is pruned any more ([`super::pruning`]).
+//! or of a backup that was copied into place: both are synced before each pruning whatever the mode. Once a sync has failed nothing is pruned any more ([`super::pruning`]; what else was in the way is tried again,
+//! also when nothing is to be applied).
 
 use super::Applying;
 use super::ahead::Ahead;
 use super::drain::Drain;
+use super::pruning::Again;
 use super::wal::Wal;
 use densite_log::Seq;
 use densite_sqlite::{Code, Connection, Error, Result, ffi};
@@ -85,6 +87,7 @@ impl Tidy {
         rows: usize,
     ) -> Result<()> {
         self.position = Some(position);
+        applying.pruning.forget();
         self.active = Some(Instant::now());
         self.size.grew(rows);
         if self.wal == Some(true) && !self.is_time_to_checkpoint(applying, rows)? {
@@ -148,22 +151,44 @@ impl Tidy {
         applying: &Applying,
         position: Seq,
     ) -> Result<()> {
-        if self.position.is_none() && self.pruned.is_none() {
-            // Just opened: what an earlier worker applied may not be pruned yet.
+        let again = applying.pruning.again();
+        if self.position.is_none() && (self.pruned.is_none() || again == Again::Now) {
+            // Just opened, or not done with: what was applied before may not be pruned yet.
             self.position = Some(position);
             self.set_synchronous(connection)?;
         }
-        let is_idle = self.is_idle();
         // Where rows keep coming it would grow again at once.
-        let is_to_be_cut = is_idle && self.wal == Some(true) && self.size.is_long();
-        let is_due = self.position.is_some() && self.is_time();
-        if (is_due || is_to_be_cut) && self.checkpoint(connection, applying)? {
-            if is_to_be_cut {
-                self.size.cut(connection)?;
-            }
-            self.prune(connection, applying)?;
+        let is_to_be_cut = self.is_idle() && self.wal == Some(true) && self.size.is_long();
+        let is_due = match again {
+            Again::Nothing => self.position.is_some() && self.is_time() || is_to_be_cut,
+            Again::Later => false,
+            Again::Now => true,
+        };
+        if !is_due {
+            return Ok(());
         }
-        Ok(())
+        let done = self.tidy_up(connection, applying, is_to_be_cut);
+        if !matches!(done, Ok(true)) {
+            applying.pruning.put_off();
+        }
+        done.map(drop)
+    }
+
+    /// Whether it was possible: all is in the database's file then, and what is applied is being pruned.
+    fn tidy_up(
+        &mut self,
+        connection: &Connection,
+        applying: &Applying,
+        is_to_be_cut: bool,
+    ) -> Result<bool> {
+        if !self.checkpoint(connection, applying)? {
+            return Ok(false);
+        }
+        if is_to_be_cut {
+            self.size.cut(connection)?;
+        }
+        self.prune(connection, applying)?;
+        Ok(true)
     }
 
     /// Before rows are applied. Why nothing may be applied now: the WAL is as large as it may become, and somebody reads an old state in it. The log holds the same rows in a hundredth of the room.
@@ -238,11 +263,13 @@ impl Tidy {
         let synced = crate::durable::sync(connection, applying.medium.as_ref());
         applying.pruning.doubts().heeds(synced)?;
         if applying.pruning.doubts().are_there() {
+            applying.pruning.forget();
             return Ok(());
         }
         if !applying.pruning.begin(applying, position) {
             // It will do later.
             self.position = Some(position);
+            applying.pruning.put_off();
         }
         Ok(())
     }

@@ -32,8 +32,12 @@ pub(crate) struct Faults {
     pub(crate) panics: Arc<AtomicU64>,
     /// So many syncs of a WAL beside the worker fail.
     pub(crate) wal_syncs: Arc<AtomicU64>,
-    /// No file may grow.
+    /// No file may grow or be made.
     pub(crate) full: Arc<AtomicBool>,
+    /// No file of a segment may be removed or renamed.
+    pub(crate) keeps: Arc<AtomicBool>,
+    /// How many calls of pruning these two have made fail.
+    pub(crate) failed: Arc<AtomicU64>,
     /// Nothing may be written.
     pub(crate) forbids: Arc<AtomicBool>,
 }
@@ -161,9 +165,26 @@ fn strikes(left: &AtomicU64) -> bool {
 }
 
 impl Faults {
+    fn fails(&self) {
+        if is_thread("densite-prune") {
+            self.failed.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+
+    fn gives_back(&self, name: &str, op: Op) -> Result<()> {
+        if name.ends_with(".seg") && self.keeps.load(Ordering::SeqCst) {
+            self.fails();
+            return Err(Error::new(ErrorKind::Io, op));
+        }
+        Ok(())
+    }
+
     fn grows(&self, op: Op) -> Result<()> {
         match self.full.load(Ordering::SeqCst) {
-            true => Err(Error::new(ErrorKind::Full, op)),
+            true => {
+                self.fails();
+                Err(Error::new(ErrorKind::Full, op))
+            }
             false => Ok(()),
         }
     }
@@ -188,6 +209,16 @@ impl DirAbove for OwnDir {
         }
         let file = self.0.open(name, mode)?;
         Ok(Box::new(OwnFile(file, self.1.clone())))
+    }
+
+    fn remove(&self, name: &str) -> Result<()> {
+        self.1.gives_back(name, Op::Remove)?;
+        self.0.remove(name)
+    }
+
+    fn rename(&self, from: &str, to: &str) -> Result<()> {
+        self.1.gives_back(from, Op::Rename)?;
+        self.0.rename(from, to)
     }
 }
 

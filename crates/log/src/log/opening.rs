@@ -9,13 +9,13 @@ use crate::format::segment::SegmentHeader;
 use crate::format::slot::WriterSlot;
 use crate::group::Group;
 use crate::recover;
+use crate::retire;
 use crate::sight::Sight;
 use crate::state::State;
 use crate::tail::{Tail, read_word};
 use crate::{Error, LogId, Options, Result};
 use densite_disk::{File, OpenMode};
 use parking_lot::{Condvar, Mutex};
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
@@ -53,16 +53,10 @@ impl Log {
         tail.raise(options.above.max(stored));
         let decisions = Decisions::new(slot_file)?;
         tail.publish(slot_no + 1)?;
-        // What a crash left of pruning. Others that have the log open do it themselves when they prune, and must not wait for it.
-        if !joined {
-            let pieces = crate::prune::Pieces::new(&files, &options, tail.word(), &|| true)?;
-            crate::prune::retire(
-                &files,
-                state.first_segment,
-                &options,
-                BTreeMap::new(),
-                pieces,
-            )?;
+        // What a crash left of pruning. Others that have the log open do it themselves when they prune, and must not wait for it; nor need anybody who appends, if it cannot be done now.
+        if !joined && files.has_pruned(state.first_segment)? {
+            let word = tail.word();
+            retire::finish(&files, state.first_segment, &options, word, &|| true).ok();
         }
         append_lock.unlock()?;
         let sight = Sight::new(&files, tail.word())?;

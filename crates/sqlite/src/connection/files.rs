@@ -55,6 +55,17 @@ impl Connection {
         })
     }
 
+    /// Whether a schema's file has not its name any more: it was moved, removed or replaced. False where the VFS cannot tell.
+    pub fn has_moved(&self, schema: &CStr) -> bool {
+        let mut moved: std::ffi::c_int = 0;
+        // SAFETY: this operation puts an int there.
+        let rc = unsafe {
+            let place = (&raw mut moved).cast::<c_void>();
+            self.file_control(Some(schema), ffi::FCNTL_HAS_MOVED, place)
+        };
+        rc == Code::OK && moved != 0
+    }
+
     /// The name of the VFS behind a schema's file.
     pub fn vfs_name(&self, schema: Option<&CStr>) -> Option<String> {
         let mut name: *mut std::ffi::c_char = std::ptr::null_mut();

@@ -1,0 +1,83 @@
+//! The right to apply goes to one that can.
+
+mod common;
+#[path = "common/hooked.rs"]
+mod hooked;
+#[path = "common/medium.rs"]
+mod medium;
+
+use common::{Db, all, create, one, wait};
+use hooked::Hooks;
+use medium::Own;
+use rusqlite::{OpenFlags, ffi};
+use std::ffi::{c_int, c_void};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// Whoever writes through the VFS `limited` has used up what he may.
+static USED_UP: AtomicBool = AtomicBool::new(false);
+
+unsafe extern "C" fn limited(
+    file: *mut ffi::sqlite3_file,
+    data: *const c_void,
+    len: c_int,
+    offset: i64,
+) -> c_int {
+    if USED_UP.load(Ordering::SeqCst) {
+        return ffi::SQLITE_FULL;
+    }
+    // SAFETY: a file of the VFS that this was taken from, and what SQLite gave us for it.
+    unsafe { hooked::real().1(file, data, len, offset) }
+}
+
+/// A quota is one process's own: the other one applies the rows of both, and who could not is not told of troubles that are over.
+#[test]
+fn who_cannot_apply_leaves_it_to_one_that_can() {
+    let hooks = Hooks {
+        write: Some(limited),
+        wal: true,
+        ..Hooks::default()
+    };
+    hooked::register(c"limited", hooks);
+    let db = Db::new("CREATE TABLE t(id INTEGER PRIMARY KEY)");
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE;
+    let poor = rusqlite::Connection::open_with_flags_and_vfs(db.path(), flags, c"limited");
+    let poor = poor.expect("opens");
+    poor.busy_timeout(Duration::from_secs(10)).expect("a time");
+    let own = |process| Own {
+        process,
+        ..Own::default()
+    };
+    own(1).add(&poor);
+    create(&poor, "t", "").expect("the ingest table");
+    poor.execute_batch("INSERT INTO t_in VALUES (1)")
+        .expect("inserts");
+    wait(&poor);
+    USED_UP.store(true, Ordering::SeqCst);
+    poor.execute_batch("INSERT INTO t_in VALUES (2)")
+        .expect("it is the log that acknowledges");
+    // Nobody else is there.
+    let told = poor.query_row("SELECT densite_wait()", [], |_| Ok(()));
+    let told = told.expect_err("it cannot").to_string();
+    assert!(told.contains("full"), "{told}");
+    let rich = own(2).connect(&db.path());
+    create(&rich, "t", "").expect("the ingest table");
+    let reached: i64 = one(&rich, "SELECT densite_wait(NULL, 20)");
+    assert_eq!(reached, 2);
+    poor.execute_batch("INSERT INTO t_in VALUES (3)")
+        .expect("inserts");
+    assert_eq!(wait(&poor), 3);
+    assert_eq!(all(&rich, "SELECT id FROM t"), ["1", "2", "3"]);
+    // It takes it on again when nobody else is there, and can when its time has come.
+    drop(rich);
+    poor.execute_batch("INSERT INTO t_in VALUES (4)")
+        .expect("inserts");
+    let told = poor.query_row("SELECT densite_wait()", [], |_| Ok(()));
+    told.expect_err("it cannot");
+    USED_UP.store(false, Ordering::SeqCst);
+    let reached = || poor.query_row("SELECT densite_wait(NULL, 20)", [], |row| row.get(0));
+    // What was tried before may be told of once more.
+    let reached: i64 = reached().or_else(|_| reached()).expect("it can");
+    assert_eq!(reached, 4);
+    assert_eq!(all(&poor, "SELECT id FROM t"), ["1", "2", "3", "4"]);
+}

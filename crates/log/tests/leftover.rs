@@ -1,0 +1,92 @@
+//! Files of pruned segments that could not be given back at once.
+
+mod common;
+
+use common::{DIR, dir, options, random_txn, read_all, tables};
+use densite_disk::Op as Call;
+use densite_disk::sim::{Fault, FaultKind, SimDisk};
+use densite_log::{Log, Options, Seq};
+use rand::SeedableRng;
+use rand::rngs::SmallRng;
+
+/// Without spares: every file of a pruned segment is removed.
+fn open(disk: &SimDisk) -> Log {
+    let options = Options {
+        spares_max: 0,
+        ..options()
+    };
+    Log::open(dir(disk), options).expect("opens")
+}
+
+/// Rows that fill some segments; the last one's number.
+fn fill(log: &Log) -> Seq {
+    let (mut rng, tables) = (SmallRng::seed_from_u64(2), tables());
+    let mut last = 0;
+    while log.status().expect("status").segments < 6 {
+        let txn = random_txn(log, &tables, &mut rng).0;
+        last = log.append(txn).expect("append").last;
+    }
+    last
+}
+
+fn segments(disk: &SimDisk) -> Vec<String> {
+    let of = |path: String| {
+        path.strip_prefix(DIR)?
+            .strip_suffix(".seg")
+            .map(str::to_owned)
+    };
+    disk.paths().into_iter().filter_map(of).collect()
+}
+
+fn fails(disk: &SimDisk, call: Call, path: &str) {
+    disk.fail(Fault::new(FaultKind::Io, call).on_path(path).forever());
+}
+
+#[test]
+fn a_file_that_cannot_be_removed_keeps_no_others_and_goes_when_it_can() {
+    let disk = SimDisk::new(1);
+    let log = open(&disk);
+    let last = fill(&log);
+    fails(&disk, Call::Remove, "000000000002.seg");
+    log.prune(last).expect_err("one stays");
+    let left = ["/000000000002", "/000000000006"];
+    assert_eq!(segments(&disk), left);
+    log.prune(last).expect_err("it still does");
+    assert_eq!(segments(&disk), left);
+    // Nobody who wants to write is kept from it by that.
+    drop(log);
+    let log = open(&disk);
+    assert_eq!(segments(&disk), left);
+    disk.clear_faults();
+    // There is nothing else to prune.
+    assert_eq!(log.prune(last).expect("prunes").segments, 0);
+    assert_eq!(segments(&disk), ["/000000000006"]);
+}
+
+/// The state has to be durable before a file goes, whoever stored it: its process may have failed at that, or ended in between.
+#[test]
+fn nothing_is_removed_before_the_state_is_durable() {
+    for (seed, reopens) in (0..40).flat_map(|seed| [(seed, false), (seed, true)]) {
+        let disk = SimDisk::new(seed);
+        let mut log = open(&disk);
+        let last = fill(&log);
+        fails(&disk, Call::Sync, DIR);
+        log.prune(last).expect_err("the state is not durable");
+        disk.clear_faults();
+        assert_eq!(segments(&disk).len(), 6);
+        if reopens {
+            drop(log);
+            log = open(&disk);
+        } else {
+            log.prune(last).expect("prunes");
+        }
+        assert_eq!(segments(&disk), ["/000000000006"]);
+        let survivor = open(&disk.power_cut(seed));
+        let rows = read_all(&survivor, last);
+        assert!(
+            rows.is_ok_and(|rows| rows.is_empty()),
+            "DENSITE_SEED={seed}"
+        );
+        drop(log);
+    }
+}
