@@ -172,3 +172,17 @@ fn what_a_reader_kept_goes_after_him_though_no_rows_come() {
     drop(rows);
     filled.is_pruned();
 }
+
+#[test]
+fn what_a_subscriber_acknowledges_goes_though_no_rows_come() {
+    let mut filled = Filled::new();
+    let subscribe = "SELECT densite_subscribe('mirror', 'start')";
+    filled.con.execute_batch(subscribe).expect("subscribes");
+    filled.apply();
+    // Longer than the worker takes to look for the first time.
+    std::thread::sleep(Duration::from_millis(1500));
+    assert!(filled.segments() > 5, "nothing is acknowledged");
+    let acknowledge = "SELECT densite_ack('mirror', densite_log_last())";
+    filled.con.execute_batch(acknowledge).expect("acknowledges");
+    filled.is_pruned();
+}

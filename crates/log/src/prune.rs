@@ -25,7 +25,7 @@ pub struct Pruned {
     pub segments: u64,
     /// Bytes of their files.
     pub bytes: u64,
-    /// More would have gone, but a reader was there.
+    /// More would have gone, but a reader was there, or a subscriber has not acknowledged it.
     pub is_held: bool,
 }
 
@@ -74,6 +74,7 @@ impl Log {
                 state.cancelled.retain(|(_, last)| *last >= first_seq);
             }
         }
+        pruned.is_held |= slowest < durable.min(visible.last) && state.first_segment < tail;
         if pruned.segments > 0 {
             files.store_state(&state)?;
             // Subscribers need not wait while files are removed.

@@ -1,6 +1,6 @@
 //! Segments are given back piece by piece, with pauses, for the writers' sake. That takes seconds, so a thread of its own does it while rows are applied.
 //!
-//! What could not be given back, because a call failed or somebody read, is tried again by itself, though no rows come: after a second, after two more, and so on. It is a new attempt from the
+//! What could not be given back, because a call failed, or somebody read or had not acknowledged it, is tried again by itself, though no rows come: after a second, after two more, and so on. It is a new attempt from the
 //! beginning, with a look at what the database holds durably by then: meanwhile it may have gone back to a backup.
 
 use super::Applying;
