@@ -7,11 +7,11 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use densite_disk::sync::Mutex;
 use densite_disk::{File, SyncKind};
 use densite_store::{Error, Handle, Options, Readahead};
 use densite_tests::model::folder;
 use densite_tests::procs::Subject;
-use parking_lot::Mutex;
 use rand::rngs::SmallRng;
 use rand::{Rng, RngExt, SeedableRng};
 use xxhash_rust::xxh3::Xxh3;

@@ -8,10 +8,10 @@ use crate::build::Column;
 use crate::set::sets;
 use crate::sink::{BATCH_ROWS, Filling, Registered};
 use crate::{Error, Result};
+use densite_disk::sync::Mutex;
 use densite_sqlite::{
     Code, Connection, Detached, PerProcess, Row, Value, ValueRef, create_function, ffi,
 };
-use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};

@@ -13,11 +13,11 @@
 //! when a value does not fit, and when it is closed, which is before the statement answers that it is done.
 
 use crate::build::Column;
+use densite_disk::sync::Mutex;
 use densite_sqlite::{
     Arguments, Code, Connection, Error, Existence, Operator, Origin, Plan, Result, Row,
     TableCursor, ValueRef, VirtualTable, create_module, quoted,
 };
-use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};

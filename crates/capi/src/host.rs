@@ -1,8 +1,8 @@
 //! The SQLite libraries that have loaded us, by number.
 
 use crate::failure::{Failure, Result};
+use densite_disk::sync::Mutex;
 use densite_sqlite::{Api, Code, Connection, Error, Value, create_function, ffi};
-use parking_lot::Mutex;
 use std::ffi::{c_char, c_int, c_void};
 
 /// In the order in which they loaded us; the first is number 1. None is ever unloaded.

@@ -22,6 +22,7 @@ pub mod process;
 pub mod random;
 mod real;
 pub mod sim;
+pub mod sync;
 
 pub use above::{DirAbove, FileAbove};
 pub use error::{Error, ErrorKind, Op, Result};

@@ -10,8 +10,8 @@ use crate::medium::sync_beside;
 use crate::place::Identity;
 use crate::position::{self, Position};
 use crate::recipe::Recipe;
+use densite_disk::sync::Mutex;
 use densite_sqlite::{Connection, Error, PerProcess, Result, ffi};
-use parking_lot::Mutex;
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 

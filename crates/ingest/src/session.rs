@@ -13,10 +13,10 @@ use crate::error::refused;
 use crate::home::Home;
 use crate::medium::Medium;
 use crate::vtab::Turn;
+use densite_disk::sync::Mutex;
 use densite_log::{Appended, Batch, Op, Seq, Table, Txn, Value};
 use densite_sqlite::{Code, Connection, Error, Result};
 use own::{OwnRuns, Reads};
-use parking_lot::Mutex;
 use std::sync::Arc;
 
 /// Rows of a batch: one record in the log. More begin another.

@@ -61,7 +61,10 @@ fn forking_process() {
                 .expect("inserts");
         }
         con.execute_batch("COMMIT").expect("commits");
-        // Somewhere in the worker's transactions.
+        // Somewhere in the worker's transactions, or while it waits for rows.
+        if child % 3 == 2 {
+            wait(&con);
+        }
         std::thread::sleep(Duration::from_millis(7 * child.unsigned_abs()));
         in_child(|| works(&path, child));
     }

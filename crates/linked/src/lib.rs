@@ -3,8 +3,8 @@
 //! Densite calls SQLite through the table of its functions, which SQLite hands to an extension's entry point. A linked SQLite hands it to a
 //! function given to `sqlite3_auto_extension`, when a connection opens.
 
+use densite_disk::sync::Mutex;
 use densite_sqlite::{Api, EntryPoint, Error};
-use parking_lot::Mutex;
 use rusqlite::auto_extension::RawAutoExtension;
 use rusqlite::ffi;
 use std::ptr::{null, null_mut};

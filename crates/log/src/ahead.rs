@@ -1,7 +1,7 @@
 //! The thread that prepares the next segment's file while the present one fills.
 
 use crate::files::Files;
-use parking_lot::Mutex;
+use densite_disk::sync::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;

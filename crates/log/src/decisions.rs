@@ -9,7 +9,7 @@ use crate::files::Files;
 use crate::format::slot::WriterSlot;
 use crate::txn::{Appended, TxnId};
 use densite_disk::File;
-use parking_lot::Mutex;
+use densite_disk::sync::Mutex;
 use std::collections::{BTreeMap, HashMap};
 
 struct Inner {

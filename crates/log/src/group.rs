@@ -4,7 +4,7 @@
 
 use crate::txn::{Appended, Txn};
 use crate::{Error, Result};
-use parking_lot::{Condvar, Mutex};
+use densite_disk::sync::{Condvar, Mutex};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -44,7 +44,7 @@ impl Entry {
         loop {
             match turn.take() {
                 Some(turn) => return turn,
-                None => self.told.wait(&mut turn),
+                None => turn = self.told.wait(turn),
             }
         }
     }

@@ -12,8 +12,8 @@ use crate::state::{Config, State};
 use crate::tail::Tail;
 use crate::txn::{Appended, Txn, TxnId};
 use crate::{Error, Options, Result, Seq};
+use densite_disk::sync::{Condvar, Mutex};
 use densite_disk::{File, LockKind, OpenMode};
-use parking_lot::{Condvar, Mutex};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -157,7 +157,7 @@ impl Log {
             if left.is_zero() {
                 return Ok(false);
             }
-            news.wait_for(&mut held, POLL.min(left));
+            held = news.wait_for(held, POLL.min(left));
         }
     }
 

@@ -7,7 +7,7 @@ use crate::api::Api;
 use crate::ffi::{self, IoMethods};
 use crate::filename::OwnedName;
 use crate::host::HostVfs;
-use parking_lot::Mutex;
+use densite_disk::sync::Mutex;
 use std::ffi::{c_char, c_int, c_void};
 use std::sync::Arc;
 

@@ -2,11 +2,11 @@
 
 mod common;
 
+use densite_disk::sync::{Mutex, MutexGuard};
 use densite_sqlite::{
     Arguments, Change, Code, Conflict, Connection, Error, Existence, Operator, Origin, Plan,
     Result, TableCursor, Value, ValueRef, VirtualTable, create_module, ffi,
 };
-use parking_lot::{Mutex, MutexGuard};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

@@ -9,8 +9,8 @@ use crate::handle::Handle;
 use crate::merge::SyncFailed;
 use crate::publish::Besides;
 use crate::shared::{Shared, Writer};
+use densite_disk::sync::MutexGuard;
 use densite_disk::{File, SyncKind};
-use parking_lot::MutexGuard;
 
 impl Handle {
     /// Publishes, then makes everything published durable.

@@ -23,7 +23,7 @@ use crate::recover::{self, Found};
 use crate::space::{Reuse, Space};
 use crate::state::State;
 use densite_disk::File;
-use parking_lot::{Mutex, RwLock};
+use densite_disk::sync::{Mutex, RwLock};
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
 use std::time::Duration;

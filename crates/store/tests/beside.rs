@@ -4,9 +4,9 @@ mod common;
 
 use common::{Interrupted, Moment};
 use densite_disk::sim::{SimDisk, SimFile};
+use densite_disk::sync::Mutex;
 use densite_disk::{File, OpenMode, SyncKind};
 use densite_store::{Handle, MergeBudget, Options, Tuning};
-use parking_lot::Mutex;
 use rand::rngs::SmallRng;
 use rand::{Rng, RngExt, SeedableRng};
 use std::sync::Arc;

@@ -4,9 +4,9 @@ mod common;
 
 use common::{Interrupted, Moment};
 use densite_disk::sim::{Capture, Fault, FaultKind, MetadataOrder, SimDisk};
+use densite_disk::sync::Mutex;
 use densite_disk::{File, Op, OpenMode, SyncKind};
 use densite_store::{Error, Handle, MergeBudget, MergeNext, Options, Tuning};
-use parking_lot::Mutex;
 use rand::rngs::SmallRng;
 use rand::{Rng, RngExt, SeedableRng};
 use std::sync::Arc;

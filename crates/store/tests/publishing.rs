@@ -4,9 +4,9 @@ mod common;
 
 use common::{Interrupted, Moment};
 use densite_disk::sim::{Fault, FaultKind, SimDisk, SimFile};
+use densite_disk::sync::Mutex;
 use densite_disk::{Op, OpenMode};
 use densite_store::{Error, Handle, Options, Tuning};
-use parking_lot::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 

@@ -27,9 +27,9 @@
 //! address of the name, which lies in the memory of that connection's own name.
 
 use crate::main_file::{Done, MainFile, State};
+use densite_disk::sync::Mutex;
 use densite_sqlite::{Code, FileName, ffi};
 use densite_store::Handle;
-use parking_lot::Mutex;
 use std::cell::RefCell;
 use std::ffi::CStr;
 use std::sync::Arc;

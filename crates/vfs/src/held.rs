@@ -7,9 +7,9 @@
 //! A database in WAL mode is shown as one with a rollback journal: whoever holds it has brought its WAL in.
 
 use crate::vfs::host_vfs;
+use densite_disk::sync::Mutex;
 use densite_sqlite::PerProcess;
 use densite_sqlite::{Api, Code, Error, FileName, HostVfs, Opened, Result, Vfs, VfsFile, ffi};
-use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::ffi::{CStr, CString, c_void};
 use std::sync::Arc;

@@ -5,8 +5,8 @@
 //! only as long as the application does.
 
 use crate::maintain::DEAD_LIMIT;
+use densite_disk::sync::{Condvar, Mutex};
 use densite_sqlite::Code;
-use parking_lot::{Condvar, Mutex};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
@@ -75,7 +75,7 @@ impl Idle {
         doing.connections = doing.connections.saturating_sub(1);
         self.changed.notify_all();
         while doing.connections == 0 && doing.session {
-            self.changed.wait(&mut doing);
+            doing = self.changed.wait(doing);
         }
     }
 
@@ -126,10 +126,8 @@ impl Session<'_> {
     pub(crate) fn pause(&self, time: Duration) -> bool {
         let until = Instant::now() + time;
         let mut doing = self.0.doing.lock();
-        while doing.connections > 0 {
-            if self.0.changed.wait_until(&mut doing, until).timed_out() {
-                break;
-            }
+        while doing.connections > 0 && Instant::now() < until {
+            doing = self.0.changed.wait_until(doing, until);
         }
         doing.connections > 0
     }

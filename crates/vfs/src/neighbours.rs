@@ -6,9 +6,9 @@
 //! explain is another process, and is waited for during a bounded time.
 
 use crate::idle::Idle;
+use densite_disk::sync::{Condvar, Mutex};
 use densite_sqlite::PerProcess;
 use densite_sqlite::ffi;
-use parking_lot::{Condvar, Mutex};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Weak};
@@ -100,10 +100,9 @@ impl Neighbours {
 
     /// Tries a lock again that was busy, once, after a connection of this process, or its worker, has let go of locks of its own.
     pub(crate) fn after_closing<T>(&self, attempt: &mut impl FnMut() -> Option<T>) -> Option<T> {
-        let mut closing = self.closing.lock();
+        let closing = self.closing.lock();
         if *closing {
-            let _ = self.closed.wait_for(&mut closing, OWN_WAIT);
-            drop(closing);
+            drop(self.closed.wait_for(closing, OWN_WAIT));
             return attempt();
         }
         None

@@ -9,7 +9,7 @@
 
 #[cfg(any(debug_assertions, feature = "pause"))]
 mod armed {
-    use parking_lot::Mutex;
+    use densite_disk::sync::Mutex;
     use std::path::Path;
     use std::sync::Arc;
     use std::sync::atomic::{AtomicU8, Ordering};

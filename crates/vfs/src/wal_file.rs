@@ -7,10 +7,10 @@
 //! behind it; or frames come together, from `densite_sqlite::gathering`. What does not come like that is not noted.
 
 use crate::main_file::Done;
+use densite_disk::sync::Mutex;
 use densite_sqlite::PerProcess;
 use densite_sqlite::{Above, HostFile};
 use densite_store::Early;
-use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
 

@@ -24,8 +24,8 @@ use crate::main_file::{MainFile, State};
 use crate::neighbours::Neighbours;
 use crate::settings::Settings;
 use crate::slice::Rest;
+use densite_disk::sync::{Condvar, Mutex};
 use densite_sqlite::{FileName, HostVfs, OwnedName, PerProcess, ffi, gate};
-use parking_lot::{Condvar, Mutex};
 use std::ffi::{CStr, CString};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
@@ -197,14 +197,14 @@ impl Keeper {
                 Some((at, i)) if at <= now => return Some(list.files.swap_remove(i)),
                 Some((at, _)) => {
                     patience = at + PATIENCE;
-                    self.more.wait_until(&mut list, at);
+                    list = self.more.wait_until(list, at);
                 }
                 None if now >= patience => {
                     list.running = false;
                     return None;
                 }
                 None => {
-                    self.more.wait_until(&mut list, patience);
+                    list = self.more.wait_until(list, patience);
                 }
             }
         }

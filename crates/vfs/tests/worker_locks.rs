@@ -5,8 +5,8 @@
 mod common;
 
 use common::{Place, assert_sound, figure, int, run, text};
+use densite_disk::sync::{Mutex, MutexGuard};
 use densite_vfs::pause;
-use parking_lot::{Mutex, MutexGuard};
 use rusqlite::Connection;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};

@@ -3,7 +3,7 @@
 use super::ledger::{Ledger, Row, Told, Txn};
 use super::site::Process;
 use densite_disk::sim::SimDisk;
-use parking_lot::RwLock;
+use densite_disk::sync::RwLock;
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 use rusqlite::Connection;

@@ -18,8 +18,8 @@ pub use verify::{At, verify};
 
 use actors::{Stage, keeper, subscriber, writer};
 use densite_disk::sim::{Capture, EntryPolicy, Extension, SimDisk, WriteOrder};
+use densite_disk::sync::RwLock;
 use densite_log::Log;
-use parking_lot::RwLock;
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 use std::sync::Arc;

@@ -5,10 +5,10 @@
 use crate::procs::subject;
 use crate::simvfs::SimVfs;
 use densite_disk::sim::SimDisk;
+use densite_disk::sync::Mutex;
 use densite_disk::{File, OpenMode, Result};
 use densite_ingest::{Found, Medium, Sweeps};
 use densite_log::{LogDir, LogId, Options};
-use parking_lot::Mutex;
 use rusqlite::{Connection, OpenFlags};
 use std::ffi::CString;
 use std::path::Path;

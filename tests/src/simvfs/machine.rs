@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, AtomicU64, AtomicUsize, Ordering};
 
 use densite_disk::sim::SimDisk;
-use parking_lot::Mutex;
+use densite_disk::sync::Mutex;
 use rusqlite::ffi;
 
 use super::locks::Locks;

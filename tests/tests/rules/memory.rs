@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use densite_disk::sync::Mutex;
 use densite_disk::{File, Result, SyncKind};
-use parking_lot::Mutex;
 
 type Hook = Box<dyn FnMut(u64, usize) + Send>;
 

@@ -40,7 +40,7 @@ mod world;
 
 use std::sync::Arc;
 
-use parking_lot::Mutex;
+use crate::sync::Mutex;
 
 pub use counters::Counters;
 pub use fault::{Fault, FaultKind, OpSet, Times};

@@ -34,9 +34,9 @@ use crate::medium::Medium;
 use crate::position::Position;
 use crate::read::Unapplied;
 use crate::recipe::Recipe;
+use densite_disk::sync::{Condvar, Mutex};
 use densite_log::{self as log, Log, LogId, Seq};
 use densite_sqlite::{Code, Error, Result, gate};
-use parking_lot::{Condvar, Mutex};
 use pruning::{Again, Pruning};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
@@ -187,9 +187,9 @@ impl Applying {
     }
 
     fn pause(&self, time: Duration) {
-        let mut state = self.state.lock();
+        let state = self.state.lock();
         if !self.stops() {
-            self.news.wait_for(&mut state, time);
+            drop(self.news.wait_for(state, time));
         }
     }
 
@@ -207,7 +207,7 @@ impl Applying {
                 state.wanted = true;
                 self.hurry.notify_all();
             }
-            self.news.wait_for(&mut state, time);
+            state = self.news.wait_for(state, time);
         }
         let told = state.trouble.as_ref().filter(|(at, _)| *at >= since);
         let trouble = told.map(|(_, error)| error.clone());

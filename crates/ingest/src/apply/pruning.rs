@@ -5,8 +5,8 @@
 
 use super::Applying;
 use crate::doubts::Doubts;
+use densite_disk::sync::Mutex;
 use densite_log::{Pruned, Result, Seq};
-use parking_lot::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;

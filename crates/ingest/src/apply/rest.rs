@@ -30,7 +30,7 @@ impl Applying {
             if std::mem::take(&mut state.wanted) || self.stops() || left.is_zero() {
                 return;
             }
-            self.hurry.wait_for(&mut state, left.min(LOOK));
+            drop(self.hurry.wait_for(state, left.min(LOOK)));
         }
     }
 

@@ -4,11 +4,11 @@
 //! so no table of the database is taken for it, whatever that is called.
 
 use super::values::Values;
+use densite_disk::sync::Mutex;
 use densite_sqlite::{
     Arguments, Connection, Existence, Origin, Plan, Result, TableCursor, ValueRef, VirtualTable,
     create_module,
 };
-use parking_lot::Mutex;
 use std::ops::Range;
 use std::sync::Arc;
 

@@ -29,9 +29,9 @@ use crate::home::Home;
 use crate::session::Session;
 use crate::target::{Key, Target};
 use applied::Applied;
+use densite_disk::sync::Mutex;
 use densite_sqlite::{Connection, OwnedStatement, Result, Value, ValueRef, quoted};
 use fold::Folder;
-use parking_lot::Mutex;
 use std::sync::Arc;
 use unapplied::{Index, Snapshot};
 

@@ -4,8 +4,8 @@
 //! may be out of date. So the constructor gives up with SQLITE_SCHEMA, for which SQLite ends the statement's transaction and begins the statement anew, and waits at the beginning of its next try, when it
 //! holds no lock.
 
+use densite_disk::sync::Mutex;
 use densite_sqlite::{Code, Connection, Error, Result};
-use parking_lot::Mutex;
 use std::time::{Duration, Instant};
 
 /// How long the first wait is. Each following one is a quarter of the time since the first try.

@@ -14,8 +14,8 @@ use crate::sight::Sight;
 use crate::state::State;
 use crate::tail::{Tail, read_word};
 use crate::{Error, LogId, Options, Result};
+use densite_disk::sync::{Condvar, Mutex};
 use densite_disk::{File, OpenMode};
-use parking_lot::{Condvar, Mutex};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 

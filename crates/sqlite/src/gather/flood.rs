@@ -1,6 +1,6 @@
 //! How much of a WAL was written since somebody last made it durable, and how far it reaches.
 
-use parking_lot::{Condvar, Mutex};
+use densite_disk::sync::{Condvar, Mutex};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -57,7 +57,7 @@ impl Flood {
     pub fn wait(&self, at_most: Duration) -> bool {
         let mut sum = self.bytes.lock();
         if *sum < PIECE {
-            self.rises.wait_for(&mut sum, at_most);
+            sum = self.rises.wait_for(sum, at_most);
         }
         let is_worth = *sum >= PIECE;
         if is_worth {

@@ -25,7 +25,7 @@ use crate::codec::learn::Lesson;
 use crate::pending::{EncodeSettings, Frame, Job, encode_batch};
 use crate::pool::Pool;
 use crate::sparse::may_join;
-use parking_lot::Mutex;
+use densite_disk::sync::Mutex;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use untaught::Untaught;

@@ -1,7 +1,7 @@
 //! A file in memory.
 
+use densite_disk::sync::Mutex;
 use densite_disk::{Error, ErrorKind, File, Op, Result, SyncKind};
-use parking_lot::Mutex;
 use std::sync::Arc;
 
 /// No file in memory grows beyond this many bytes: it is "full" then.

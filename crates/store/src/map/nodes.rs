@@ -6,7 +6,7 @@ use crate::codec;
 use crate::error::{Damage, Error, Result};
 use crate::format::record::{Kind, RECORD_LEN, Record, raw_check};
 use densite_disk::File;
-use parking_lot::Mutex;
+use densite_disk::sync::Mutex;
 use std::collections::HashMap;
 use std::sync::Arc;
 
