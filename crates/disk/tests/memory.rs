@@ -60,7 +60,8 @@ fn memory_apart_takes_what_is_written_and_is_gone_when_dropped() {
         let address = memory.as_ptr() as usize + (1 << 20);
         let resident = value(address, "Rss").expect("is there");
         let resident: u64 = resident.trim_end_matches(" kB").parse().expect("KiB");
-        assert!((3 << 10..=6 << 10).contains(&resident), "{resident}");
+        // The advice cuts it where the first large page begins.
+        assert!((1..=6 << 10).contains(&resident), "{resident}");
         drop(memory);
         assert_eq!(value(address, "Rss"), None);
     }
