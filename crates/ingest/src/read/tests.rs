@@ -242,6 +242,19 @@ fn runs_do_what_a_sorted_list_does() {
     }
 }
 
+/// A transaction of one batch.
+fn record(first: Seq, batch: &Batch) -> Record {
+    Record {
+        first,
+        skip: 0,
+        txn: TxnId(0),
+        ends_transaction: true,
+        table: batch.table().clone(),
+        op: batch.op(),
+        rows: batch.rows().expect("rows"),
+    }
+}
+
 /// Rows that come one by one take little more room than in large batches, and are found.
 #[test]
 fn small_batches_are_packed_together() {
@@ -256,16 +269,7 @@ fn small_batches_are_packed_together() {
             .push(&row.each_ref().map(logged))
             .expect("two columns");
         let mut gather = Gather::default();
-        let record = Record {
-            first: seq,
-            skip: 0,
-            txn: TxnId(0),
-            ends_transaction: true,
-            table: table.clone(),
-            op: Op::Insert,
-            rows: batch.rows().expect("rows"),
-        };
-        gather.add(record, &key);
+        gather.add(record(seq, &batch), &key);
         push(&mut runs, gather.run(&key), &key);
     }
     let chunks: usize = runs
@@ -310,16 +314,7 @@ fn integers_of_a_key_are_kept_once() {
                     .push(&row.map(densite_log::Value::Int))
                     .expect("three columns");
             }
-            let record = Record {
-                first,
-                skip: 0,
-                txn: TxnId(0),
-                ends_transaction: true,
-                table: table.clone(),
-                op: Op::Insert,
-                rows: batch.rows().expect("rows"),
-            };
-            gather.add(record, &key);
+            gather.add(record(first, &batch), &key);
         }
         let run = gather.run(&key);
         let (chunks, kept) = run.kinds[0].chunks();
