@@ -6,10 +6,10 @@
 //!
 //! A panic while a lock is held leaves it as if there had been none: what must not be left half done is guarded by its owner.
 
-use std::sync::{PoisonError, TryLockError};
+use std::sync::{PoisonError, RwLockReadGuard, RwLockWriteGuard, TryLockError};
 use std::time::{Duration, Instant};
 
-pub use std::sync::{MutexGuard, RwLockReadGuard, RwLockWriteGuard};
+pub use std::sync::MutexGuard;
 
 /// Between two looks at a lock that is waited for so long and no longer.
 const STEP: Duration = Duration::from_millis(1);
