@@ -223,7 +223,7 @@ impl Dir for RealDir {
     }
 
     fn sync(&self) -> Result<()> {
-        let dir = fs::File::open(&self.path).map_err(failed(Op::Sync))?;
+        let dir = fs::File::open(&self.path).map_err(failed(Op::Open))?;
         match dir.sync_all() {
             // Some file systems have no fsync for directories; their entries need none.
             Err(e) if e.raw_os_error() == Some(EINVAL) => Ok(()),

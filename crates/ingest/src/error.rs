@@ -8,7 +8,7 @@ use std::path::Path;
 pub fn from_log(dir: &Path, error: log::Error) -> Error {
     let code = match &error {
         log::Error::Full(_) => Code::FULL,
-        log::Error::Io(_) => Code::IOERR,
+        log::Error::Io(e) => e.op.into(),
         log::Error::SyncFailed(_) => Code::IOERR_FSYNC,
         log::Error::Damaged { .. } => Code::CORRUPT,
         log::Error::TooLarge { .. } => Code::TOOBIG,

@@ -3,7 +3,7 @@
 use crate::sweep::Sweeps;
 use densite_disk::{ErrorKind, Op, OpenMode, RealDir, Result, SyncKind};
 use densite_log::{LogDir, LogId, Options};
-use densite_sqlite::{Code, Error};
+use densite_sqlite::Error;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::Arc;
@@ -98,7 +98,7 @@ pub(crate) fn sync_beside(
         Err(e) if e.kind == ErrorKind::NotFound => Ok(()),
         opened => opened.and_then(|file| file.sync(SyncKind::Full)),
     };
-    synced.map_err(|e| Error::new(Code::IOERR_FSYNC, format!("{path}{ending}: {e}")))
+    synced.map_err(|e| Error::new(e.op.into(), format!("{path}{ending}: {e}")))
 }
 
 /// Makes durable what was created, renamed and removed beside a database's file.
@@ -107,5 +107,5 @@ pub(crate) fn sync_parent(medium: &dyn Medium, path: &str) -> densite_sqlite::Re
         return Ok(());
     };
     let synced = medium.dir(parent).sync();
-    synced.map_err(|e| Error::new(Code::IOERR_FSYNC, format!("{}: {e}", parent.display())))
+    synced.map_err(|e| Error::new(e.op.into(), format!("{}: {e}", parent.display())))
 }

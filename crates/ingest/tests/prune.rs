@@ -65,10 +65,11 @@ fn nothing_is_pruned_behind_a_batch_whose_checkpoint_is_incomplete() {
 
 /// A database whose rows, in many segments, are applied once this is gone, and no more come.
 struct Filled {
-    db: Db,
     faults: Faults,
     con: rusqlite::Connection,
     held: Option<Held>,
+    /// Goes last: it removes what the others have open.
+    db: Db,
 }
 
 impl Filled {
@@ -85,10 +86,10 @@ impl Filled {
             .expect("inserts");
         }
         let filled = Filled {
-            db,
             faults,
             con,
             held,
+            db,
         };
         assert!(filled.segments() > 5);
         filled

@@ -209,6 +209,24 @@ fn nothing_is_pruned(journal: &str, fails: &AtomicU64) {
     drop(con);
 }
 
+/// Who cannot open what is to be synced has not been told of a sync that failed.
+#[test]
+fn a_folder_that_is_away_for_a_while_is_no_sync_that_failed() {
+    let db = Db::new("CREATE TABLE t(id INTEGER PRIMARY KEY, v)");
+    let con = db.ingest("t", "");
+    segments(&db, &con, 0);
+    wait(&con);
+    let here = db.path().parent().expect("a folder").to_owned();
+    let away = here.with_extension("away");
+    std::fs::rename(&here, &away).expect("renamed");
+    let told = con.query_row("SELECT densite_prune()", [], |_| Ok(()));
+    std::fs::rename(&away, &here).expect("renamed");
+    let told = told.expect_err("there is no such folder").to_string();
+    assert!(told.contains("no such file"), "{told}");
+    con.query_row("SELECT densite_prune()", [], |_| Ok(()))
+        .expect("prunes");
+}
+
 /// The WAL is synced by a thread beside the worker, too: what that is told of nobody else may be.
 #[test]
 fn what_only_the_drain_was_told_of_is_remembered() {

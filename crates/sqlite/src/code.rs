@@ -1,5 +1,6 @@
 //! SQLite's result codes.
 
+use densite_disk::Op;
 use std::fmt;
 
 /// A result code of SQLite, plain or extended.
@@ -91,6 +92,22 @@ impl Code {
     /// The code of a result without a value.
     pub fn of(result: Result<(), Code>) -> Code {
         result.err().unwrap_or(Code::OK)
+    }
+}
+
+/// What SQLite's own VFSs answer where this call has failed.
+impl From<Op> for Code {
+    fn from(op: Op) -> Code {
+        match op {
+            Op::Open => Code::CANTOPEN,
+            Op::Read => Code::IOERR_READ,
+            Op::Write => Code::IOERR_WRITE,
+            Op::Truncate => Code::IOERR_TRUNCATE,
+            Op::Sync => Code::IOERR_FSYNC,
+            Op::Len => Code::IOERR_FSTAT,
+            Op::Lock => Code::IOERR_LOCK,
+            Op::Remove | Op::Rename | Op::List => Code::IOERR,
+        }
     }
 }
 

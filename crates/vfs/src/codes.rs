@@ -1,6 +1,5 @@
 //! One table from the store's errors to SQLite's codes.
 
-use densite_disk::Op;
 use densite_sqlite::Code;
 use densite_store::Error;
 
@@ -19,16 +18,7 @@ pub(crate) fn code_of(error: &Error) -> Code {
             match host {
                 // SQLite takes this one for the end of the file.
                 Some(code) if code != Code::IOERR_SHORT_READ => code,
-                _ => match disk.op {
-                    Op::Read => Code::IOERR_READ,
-                    Op::Write => Code::IOERR_WRITE,
-                    Op::Truncate => Code::IOERR_TRUNCATE,
-                    Op::Sync => Code::IOERR_FSYNC,
-                    Op::Len => Code::IOERR_FSTAT,
-                    Op::Open => Code::CANTOPEN,
-                    Op::Remove | Op::Rename | Op::List => Code::IOERR,
-                    Op::Lock => Code::IOERR_LOCK,
-                },
+                _ => disk.op.into(),
             }
         }
         Error::Poisoned => Code::IOERR,
@@ -45,6 +35,7 @@ pub(crate) fn code_of(error: &Error) -> Code {
 mod tests {
     use super::*;
     use densite_disk as disk;
+    use disk::Op;
 
     fn io(op: Op, code: Option<i32>) -> Code {
         code_of(&Error::Io(disk::Error {

@@ -90,7 +90,6 @@ struct Model {
 
 /// See the module.
 pub(crate) struct World {
-    db: Db,
     plain: Connection,
     tables: Vec<Table>,
     con: Vec<Connection>,
@@ -113,6 +112,8 @@ pub(crate) struct World {
     /// COMMITs for which there was no room; and segments that were pruned.
     pub(crate) refused: u64,
     pub(crate) pruned: u64,
+    /// Goes last: it removes what the others have open.
+    db: Db,
 }
 
 impl World {
