@@ -3,7 +3,7 @@
 use crate::error::refused;
 use crate::medium::Medium;
 use densite_disk::ErrorKind;
-use densite_sqlite::{Code, Connection, Error, Result};
+use densite_sqlite::{Connection, Error, Result};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -35,7 +35,7 @@ impl Place {
             let text = format!("{path}: the database's file cannot be found: {e}");
             match e.kind {
                 ErrorKind::NotFound | ErrorKind::Permission => refused(text),
-                _ => Error::new(Code::IOERR, text),
+                _ => Error::new(e.op.into(), text),
             }
         })?;
         if found.names > 1 {

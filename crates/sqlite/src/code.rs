@@ -106,7 +106,8 @@ impl From<Op> for Code {
             Op::Sync => Code::IOERR_FSYNC,
             Op::Len => Code::IOERR_FSTAT,
             Op::Lock => Code::IOERR_LOCK,
-            Op::Remove | Op::Rename | Op::List => Code::IOERR,
+            Op::Remove | Op::Rename => Code::IOERR_DELETE,
+            Op::List => Code::IOERR_ACCESS,
         }
     }
 }
