@@ -16,7 +16,7 @@
 #   make pairwise-test its tests, with killed workers and a killed coordinator
 #   make examples      the example programs in C, Rust, Go, Java and Node, of the languages that are there: target/examples
 #   make sqlite-suite  SQLite's own tests with Densite as the default VFS
-#   make crash         crash and model tests, and processes that are killed while the command works on their database, each for MINUTES=60, from SEED if given
+#   make crash         crash and model tests, processes that are killed while the command works on their database, and power cuts of the real programs, each for MINUTES=60, from SEED if given
 #   make fuzz          the decoders' fuzzer for MINUTES=60, from SEED if given
 #   make lint          format, clippy and documentation, all strict
 #   make ext           the loadable extension and the command: target/release/libdensite.so, target/release/densite
@@ -95,10 +95,12 @@ bench: need-build
 	$(if $(filter-out bulk,$(ONLY))$(DB),,bench/python/run.sh target/release/libdensite.so target/bench-python --dir target --save bench $(if $(QUICK),--rows 100000 --keys 10000 --rounds 3) $(if $(ROUNDS),--rounds '$(ROUNDS)') && $(BENCH) report)
 
 # The long runs are ignored tests, named long_crash..., long_model... and long_fuzz..., which read DENSITE_MINUTES and DENSITE_SEED.
+crash: FROM_HERE := PYTHONPATH=python:tests PYTHONDONTWRITEBYTECODE=1 DENSITE_LIBRARY='$(CURDIR)/target/release/libdensite.so'
 crash: need-build ext
-	@scripts/need.sh python
+	@scripts/need.sh crash
 	DENSITE_MINUTES='$(MINUTES)' DENSITE_SEED='$(SEED)' cargo test --release --workspace --locked -- --ignored --nocapture --skip long_fuzz long_
-	PYTHONPATH=python:tests PYTHONDONTWRITEBYTECODE=1 DENSITE_LIBRARY='$(CURDIR)/target/release/libdensite.so' python3 -m torture --command target/release/densite --dir target/torture --minutes '$(MINUTES)' $(if $(SEED),--seed '$(SEED)')
+	$(FROM_HERE) python3 -m torture --command target/release/densite --dir target/torture --minutes '$(MINUTES)' $(if $(SEED),--seed '$(SEED)')
+	$(FROM_HERE) python3 -m powercut --command target/release/densite --dir target/powercut --minutes '$(MINUTES)' $(if $(SEED),--seed '$(SEED)')
 
 fuzz: need-build
 	DENSITE_MINUTES='$(MINUTES)' DENSITE_SEED='$(SEED)' cargo test --release --config profile.release.overflow-checks=true -p densite-fuzz --locked -- --ignored --nocapture long_fuzz

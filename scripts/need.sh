@@ -1,5 +1,5 @@
 #!/bin/sh
-# need.sh build|python|wheel|test|examples
+# need.sh build|python|crash|wheel|test|examples
 #
 # Says what this machine lacks for the given work and the one command that installs it. Prints nothing and succeeds when all is there.
 set -u
@@ -19,6 +19,10 @@ want build-essential "a C compiler (cc)" has cc
 want git git has git
 if [ "${1:-}" = python ]; then
   want python3 python3 has python3
+fi
+if [ "${1:-}" = crash ]; then
+  want python3 python3 has python3
+  want strace strace has strace
 fi
 if [ "${1:-}" = wheel ]; then
   want python3 python3 has python3

@@ -1,0 +1,87 @@
+"""What the databases have, and what is done to them: transactions that follow from a seed and their number."""
+
+import hashlib
+import random
+import sqlite3
+
+import densite
+
+SCHEMA = """
+CREATE TABLE t(id INTEGER PRIMARY KEY, n INT, w INT, pad TEXT);
+CREATE INDEX t_w ON t(w);
+"""
+#: What is read of them, in one order.
+ALL = "SELECT id, n, w, pad FROM t ORDER BY id"
+
+
+def connect(path):
+    densite.attach()
+    return sqlite3.connect(f"file:{path}?vfs=densite", uri=True, isolation_level=None, timeout=20)
+
+
+def transaction(seed, n, into="t"):
+    """Its statements. Through an ingest table rows are changed by key."""
+    r = random.Random(f"{seed} {n}")
+    rows = r.choice([1, 1, 3, 20, 20, 300 if r.random() < 0.3 else 5])
+    statements = []
+    for i in range(rows):
+        pad = r.choice(["a", "bc", "xyzä"]) * r.choice([1, 5, 40, 40, 400 if rows < 30 else 2])
+        key = r.randrange(1 << 40) if r.random() < 0.5 else n * 1000 + i
+        statements.append((f"INSERT OR REPLACE INTO {into} VALUES (?, ?, ?, ?)", (key, n, r.randrange(1000), pad)))
+    for _ in range(r.choice([0, 0, 2, 10])):
+        old = r.randrange(max(1, n - 12), n + 1) * 1000 + r.randrange(20)
+        statements.append(r.choice([(f"DELETE FROM {into} WHERE id = ?", (old,)), (f"UPDATE {into} SET w = -w - 1 WHERE id = ?", (old,))]))
+    return statements
+
+
+def run(con, seed, n, into="t", in_bulk=False):
+    """`in_bulk`: rows go in by densite.insert."""
+    statements = transaction(seed, n, into)
+    con.execute("BEGIN")
+    if in_bulk:
+        rows = [values for statement, values in statements if statement.startswith("INSERT")]
+        densite.insert(con, into, rows, on_conflict="replace")
+        statements = statements[len(rows) :]
+    for statement, values in statements:
+        con.execute(statement, values)
+    con.execute("COMMIT")
+
+
+def inserted(seed, n):
+    """The rows of a transaction that only inserts, with keys of its own."""
+    r = random.Random(f"rows {seed} {n}")
+    return [(1 << 50 | n << 20 | i, n, i, "row" * r.randrange(200)) for i in range(r.choice([1, 1, 4, 50]))]
+
+
+def summary(con):
+    """Of all that is in the table; after each transaction another."""
+    sha = hashlib.sha256()
+    for row in con.execute(ALL):
+        sha.update(repr(row).encode())
+    return sha.hexdigest()
+
+
+def plain(seed, last):
+    """Plain SQLite after so many transactions."""
+    con = sqlite3.connect(":memory:", isolation_level=None)
+    con.executescript(SCHEMA)
+    for n in range(1, last + 1):
+        run(con, seed, n)
+    return con
+
+
+def summaries(seed, first, last):
+    """After the first so many transactions, then after each of those that follow."""
+    con = plain(seed, first)
+    found = [summary(con)]
+    for n in range(first + 1, last + 1):
+        run(con, seed, n)
+        found.append(summary(con))
+    return found
+
+
+def loaded(seed, first, rows):
+    """After the first so many transactions, and with these rows."""
+    con = plain(seed, first)
+    con.executemany("INSERT INTO t VALUES (?, ?, ?, ?)", rows)
+    return summary(con)
