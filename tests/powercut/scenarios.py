@@ -34,11 +34,12 @@ def begin(folder, seed, r, form=None, mode=None):
         if n == checkpointed:
             con.execute("PRAGMA wal_checkpoint")
     is_killed = r.random() < 0.5
-    if not is_killed:
-        con.close()
-    os.rename(making, folder) if not is_killed else shutil.copytree(making, folder)
+    if is_killed:
+        shutil.copytree(making, folder)
     con.close()
-    shutil.rmtree(making, ignore_errors=True)
+    if not is_killed:
+        shutil.copytree(making, folder)
+    shutil.rmtree(making)
     return f"{form}, {mode}{', killed' if is_killed else ''}"
 
 
