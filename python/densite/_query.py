@@ -137,7 +137,7 @@ class Result:
 
     @contextmanager
     def _ended_by_failure(self) -> Iterator[None]:
-        """Whatever fails within ends the result: who keeps it, or the exception, keeps nothing of the connection's open by that."""
+        """Whatever fails within, or leaves a loop, ends the result: who keeps it, or the exception, keeps nothing of the connection's open by that."""
         try:
             yield
         except BaseException:
@@ -174,14 +174,8 @@ class Result:
 
     def _each(self, rows: Any) -> Iterator[Tuple[Any, ...]]:
         """Rows, by a frame that keeps `self`: nobody else does in `for row in densite.query(...)`, and its end closes the cursor."""
-        try:
+        with self._ended_by_failure():
             yield from rows
-        except GeneratorExit:
-            # Left early, and perhaps gone on with.
-            raise
-        except BaseException:
-            self._end()
-            raise
         self._release()
 
     def _release(self) -> None:
@@ -205,10 +199,13 @@ class Result:
         if self._process != os.getpid():
             # The statement is its parent's.
             return
-        if self._rows is not None:
-            self._cursor.close()
-            self._rows = None
-        self._release()
+        begun, self._rows = self._rows is not None, None
+        try:
+            if begun:
+                self._cursor.close()
+        finally:
+            # The connection may be closed already.
+            self._release()
 
     def __enter__(self) -> Result:
         return self

@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import sqlite3
 import unittest
 
 import densite
@@ -152,7 +153,22 @@ class Close(Files):
                 getattr(result, read)()
             self.assertEqual(self.left(), [], read)
 
-    def test_a_loop_that_was_left_goes_on(self):
+    def test_after_a_result_outlived_its_connection(self):
+        def closed(result):
+            with self.assertRaises(sqlite3.ProgrammingError):
+                result.close()
+
+        for end in closed, lambda result: None:
+            con = densite.connect(self.dir / "a.db")
+            con.execute("CREATE TABLE IF NOT EXISTS t(id INTEGER PRIMARY KEY, v NOT NULL)")
+            result = self.query("SELECT id FROM t JOIN keys USING (id)", keys=[(i,) for i in range(1, 6)], columns=["id"])(con)
+            self.assertEqual(result.fetchone(), (1,))
+            con.close()
+            end(result)
+            del result
+            self.assertEqual(self.left(), [])
+
+    def test_after_a_loop_was_left(self):
         con = densite.connect(self.dir / "a.db")
         self.addCleanup(con.close)
         con.execute("CREATE TABLE t(id INTEGER PRIMARY KEY, v NOT NULL)")
@@ -160,7 +176,10 @@ class Close(Files):
         for (first,) in result:
             break
         self.assertEqual(first, 1)
-        self.assertEqual(list(result), [(2,), (3,), (4,), (5,)])
+        with self.assertRaisesRegex(con.ProgrammingError, "run the query again"):
+            next(iter(result))
+        con.close()
+        self.assertEqual(self.left(), [])
 
 
 if __name__ == "__main__":

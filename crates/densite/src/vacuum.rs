@@ -277,7 +277,8 @@ impl VacuumPlan {
 fn whole(api: Api, through: Through, target: &Target) -> Result<Info> {
     let look = || {
         let info = info::info_within(api, &target.given, STEP)?;
-        let is_whole = info.objects_problem.is_none() || source::is_settled(&target.path)?;
+        let is_settled = || source::is_settled(&target.path).unwrap_or(false);
+        let is_whole = info.objects_problem.is_none() || is_settled();
         Ok((info, is_whole))
     };
     let (info, is_whole) = look()?;
