@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import os
 import re
+from contextlib import contextmanager, suppress
 from ctypes import c_void_p
 from functools import lru_cache
 from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple
@@ -66,8 +67,7 @@ class Result:
         except BaseException:
             if kept is not None:
                 kept.release()
-            self.close()
-            self._cursor.close()
+            self._end()
             raise
 
     def _compile(self, values: List[Any], named: bool, kept: Optional[Set]) -> None:
@@ -96,8 +96,7 @@ class Result:
         code = _native.library().densite_query_stream(self._query, place)
         if code == 0:
             # From here on the stream owns the statement.
-            _native.library().densite_query_release(self._query)
-            self._query = 0
+            self._release()
         _native.done(code, self._module)
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
@@ -136,37 +135,77 @@ class Result:
             self._rows = self._cursor.execute(self._sql, self._parameters)
         return self._rows
 
+    @contextmanager
+    def _ended_by_failure(self) -> Iterator[None]:
+        """Whatever fails within, or leaves a loop, ends the result: who keeps it, or the exception, keeps nothing of the connection's open by that."""
+        try:
+            yield
+        except BaseException:
+            self._end()
+            raise
+
     def fetchall(self) -> List[Tuple[Any, ...]]:
         """All rows, as sqlite3 gives them."""
-        return list(self._read().fetchall())
+        with self._ended_by_failure():
+            rows = list(self._read().fetchall())
+        self._release()
+        return rows
 
     def fetchmany(self, size: int = 1000) -> List[Tuple[Any, ...]]:
         """The next rows, as sqlite3 gives them; an empty list at the end."""
-        return list(self._read().fetchmany(size))
+        with self._ended_by_failure():
+            rows = list(self._read().fetchmany(size))
+        if not rows and size:
+            self._release()
+        return rows
 
     def fetchone(self) -> Optional[Tuple[Any, ...]]:
         """The next row, or None."""
-        row = self._read().fetchone()
-        return None if row is None else tuple(row)
+        with self._ended_by_failure():
+            row = self._read().fetchone()
+        if row is None:
+            self._release()
+            return None
+        return tuple(row)
 
     def __iter__(self) -> Iterator[Tuple[Any, ...]]:
-        return self._each(self._read())
+        with self._ended_by_failure():
+            return self._each(self._read())
 
     def _each(self, rows: Any) -> Iterator[Tuple[Any, ...]]:
         """Rows, by a frame that keeps `self`: nobody else does in `for row in densite.query(...)`, and its end closes the cursor."""
-        yield from rows
+        with self._ended_by_failure():
+            yield from rows
+        self._release()
+
+    def _release(self) -> None:
+        """Lets go of the statement that a stream would read, and of keys: rows that were read to their end need them no more."""
+        if self._query:
+            _native.library().densite_query_release(self._query)
+            self._query = 0
+
+    def _end(self) -> None:
+        """After a failure. As :func:`closed_after`, the cursor holds nothing either."""
+        if self._process != os.getpid():
+            return
+        self._rows = None
+        self._release()
+        # The connection may be closed already, or this be another thread than its own.
+        with suppress(self._module.ProgrammingError):
+            self._cursor.close()
 
     def close(self) -> None:
         """Ends reading. A stream that was handed out lives on until its consumer is done."""
         if self._process != os.getpid():
             # The statement is its parent's.
             return
-        if self._rows is not None:
-            self._cursor.close()
-            self._rows = None
-        if self._query:
-            _native.library().densite_query_release(self._query)
-            self._query = 0
+        begun, self._rows = self._rows is not None, None
+        try:
+            if begun:
+                self._cursor.close()
+        finally:
+            # The connection may be closed already.
+            self._release()
 
     def __enter__(self) -> Result:
         return self

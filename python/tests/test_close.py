@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import sqlite3
 import unittest
 
 import densite
@@ -72,6 +73,113 @@ class Close(Files):
         self.failed(same, lambda con: densite.insert(con, "missing", [(1, 2)]))
         self.failed(same, lambda con: densite.insert(con, "t", [(1, None)]))
         self.failed(same, lambda con: densite.query(con, "SELECT x FROM t"))
+
+    #: Fails at the first row, or at the third.
+    FIRST = "SELECT abs(-9223372036854775808) FROM t"
+    THIRD = "SELECT abs(CASE id WHEN 3 THEN -9223372036854775808 ELSE id END) FROM t"
+
+    def query(self, sql, **given):
+        def made(con):
+            con.executemany("REPLACE INTO t VALUES (?, 0)", [(i,) for i in range(1, 6)])
+            con.commit()
+            return densite.query(con, sql, **given)
+
+        return made
+
+    def test_after_reading_a_result_failed(self):
+        def one_by_one(result):
+            while result.fetchone():
+                pass
+
+        def some(result):
+            while result.fetchmany(2):
+                pass
+
+        for sql in self.FIRST, self.THIRD:
+            for read in list, one_by_one, some, lambda result: result.fetchall():
+                self.failed(self.query(sql), read)
+            self.failed(self.query(f"{sql} JOIN keys USING (id)", keys=[(i,) for i in range(1, 6)], columns=["id"]), list)
+            try:
+                import numpy  # noqa: F401, PLC0415
+            except ImportError:
+                continue
+            self.failed(self.query(sql), lambda result: result.to_numpy())
+            self.failed(lambda con: (con, self.query(sql)(con)), lambda both: densite.insert(both[0], "t", both[1]))
+
+    def test_a_result_that_failed_is_over(self):
+        con = densite.connect(self.dir / "a.db")
+        self.addCleanup(con.close)
+        con.execute("CREATE TABLE t(id INTEGER PRIMARY KEY, v NOT NULL)")
+        result = self.query(self.THIRD)(con)
+        with self.assertRaisesRegex(con.Error, "overflow"):
+            result.fetchall()
+        with self.assertRaisesRegex(con.ProgrammingError, "run the query again"):
+            result.fetchone()
+        # Nor does it hold a transaction.
+        con.execute("PRAGMA journal_mode = DELETE")
+        con.execute("DROP TABLE t")
+
+    def test_after_a_result_was_read(self):
+        def whole(result):
+            self.assertEqual(len(list(result)), 5)
+            self.assertIsNone(result.fetchone())
+
+        def one_by_one(result):
+            self.assertEqual(len([row for row in iter(result.fetchone, None)]), 5)
+
+        def some(result):
+            self.assertEqual([len(rows) for rows in iter(lambda: result.fetchmany(2), [])], [2, 2, 1])
+
+        def all_of_it(result):
+            self.assertEqual(len(result.fetchall()), 5)
+            self.assertEqual(result.fetchall(), [])
+
+        for read in whole, one_by_one, some, all_of_it:
+            con = densite.connect(self.dir / "a.db")
+            con.execute("CREATE TABLE IF NOT EXISTS t(id INTEGER PRIMARY KEY, v NOT NULL)")
+            result = self.query("SELECT * FROM t JOIN keys USING (id)", keys=[(i,) for i in range(1, 6)], columns=["id"])(con)
+            read(result)
+            con.close()
+            self.assertEqual(self.left(), [], read)
+            del result
+
+    def test_after_a_fetch_from_a_closed_connection_failed(self):
+        for read in "fetchall", "fetchone", "__iter__":
+            con = densite.connect(self.dir / "a.db")
+            con.execute("CREATE TABLE IF NOT EXISTS t(id INTEGER PRIMARY KEY, v NOT NULL)")
+            result = self.query("SELECT id FROM t")(con)
+            con.close()
+            with self.assertRaises(con.ProgrammingError):
+                getattr(result, read)()
+            self.assertEqual(self.left(), [], read)
+
+    def test_after_a_result_outlived_its_connection(self):
+        def closed(result):
+            with self.assertRaises(sqlite3.ProgrammingError):
+                result.close()
+
+        for end in closed, lambda result: None:
+            con = densite.connect(self.dir / "a.db")
+            con.execute("CREATE TABLE IF NOT EXISTS t(id INTEGER PRIMARY KEY, v NOT NULL)")
+            result = self.query("SELECT id FROM t JOIN keys USING (id)", keys=[(i,) for i in range(1, 6)], columns=["id"])(con)
+            self.assertEqual(result.fetchone(), (1,))
+            con.close()
+            end(result)
+            del result
+            self.assertEqual(self.left(), [])
+
+    def test_after_a_loop_was_left(self):
+        con = densite.connect(self.dir / "a.db")
+        self.addCleanup(con.close)
+        con.execute("CREATE TABLE t(id INTEGER PRIMARY KEY, v NOT NULL)")
+        result = self.query("SELECT id FROM t")(con)
+        for (first,) in result:
+            break
+        self.assertEqual(first, 1)
+        with self.assertRaisesRegex(con.ProgrammingError, "run the query again"):
+            next(iter(result))
+        con.close()
+        self.assertEqual(self.left(), [])
 
 
 if __name__ == "__main__":

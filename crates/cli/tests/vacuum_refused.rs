@@ -187,31 +187,91 @@ fn a_lock_is_waited_for_as_long_as_asked() {
 }
 
 /// A reader of an old state keeps a checkpoint from its end: pages that were changed again since stay in the WAL, others are in the file, and the first page tells of some that are not there. That is no
-/// damage, and once the reader has gone nothing is in the way.
+/// damage but a database in use, and once the reader has gone nothing is in the way.
 #[test]
 fn a_file_that_is_whole_only_with_its_wal() {
+    for compressed in [false, true] {
+        let dir = temp();
+        let db = at(&dir, "a.db");
+        plain(&db, 4096, 300);
+        if compressed {
+            densite(&["compress", &db]).expect(0);
+        }
+        let mut writer = Other::on(&db);
+        writer.run(
+            "PRAGMA journal_mode = WAL; PRAGMA wal_autocheckpoint = 0; PRAGMA user_version = 1; PRAGMA wal_checkpoint(TRUNCATE);
+             CREATE TABLE u(id INTEGER PRIMARY KEY, x);
+             WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 500) INSERT INTO u SELECT i, zeroblob(500) FROM n",
+        );
+        let mut reader = Other::on(&db);
+        reader.run("BEGIN; SELECT count(*) FROM u");
+        // As long as they were, so that the first page stays as it is.
+        writer.run("UPDATE u SET x = randomblob(500); PRAGMA wal_checkpoint");
+        let told = densite(&["info", &db, "--json"]).expect(0).json();
+        let problem = told["objects_problem"].to_string();
+        assert!(problem.contains("together with the journal"), "{told}");
+        let vacuum = ["vacuum", &db, "--yes", "--json", "--timeout", "0.3"];
+        let plan = ["vacuum", &db, "--dry-run", "--json", "--timeout", "0"];
+        let compress = ["compress", &db, "--json"];
+        let decompress = ["decompress", &db, "--json"];
+        let convert = if compressed { &decompress } else { &compress };
+        for command in [&vacuum[..], &plan, convert] {
+            let ran = densite(command).expect(3).says("a.db is locked by");
+            let error = ran.json()["error"].clone();
+            assert_eq!(error["kind"], "locked", "{ran:?}");
+            let by = error["by"].as_array().expect("an array");
+            assert!(by.iter().any(|h| h["pid"] == reader.pid()), "{by:?}");
+        }
+        densite(&["check", &db]).expect(0);
+        reader.run("COMMIT");
+        drop((reader, writer));
+        densite(&vacuum).expect(0);
+        let sql = "SELECT count(*) AS n, sum(length(x)) AS bytes FROM u";
+        let rows = densite(&["sql", &db, sql, "--format", "csv"]).expect(0);
+        assert_eq!(rows.out, "n,bytes\n500,250000\n");
+    }
+}
+
+/// What waits in a WAL is waited for as a lock is: as soon as the reader is gone it goes into the file.
+#[test]
+fn a_reader_that_keeps_the_wal_is_waited_for() {
     let dir = temp();
     let db = at(&dir, "a.db");
     let mut writer = Other::on(&db);
     writer.run(
-        "PRAGMA page_size = 4096; PRAGMA journal_mode = WAL; PRAGMA wal_autocheckpoint = 0; PRAGMA user_version = 1; PRAGMA wal_checkpoint(TRUNCATE);
-         CREATE TABLE t(id INTEGER PRIMARY KEY, x);
-         WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 500) INSERT INTO t SELECT i, zeroblob(500) FROM n",
+        "PRAGMA journal_mode = WAL; PRAGMA wal_autocheckpoint = 0; PRAGMA user_version = 1; PRAGMA wal_checkpoint(TRUNCATE);
+         CREATE TABLE u(id INTEGER PRIMARY KEY, x);
+         WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 500) INSERT INTO u SELECT i, zeroblob(500) FROM n",
     );
     let mut reader = Other::on(&db);
-    reader.run("BEGIN; SELECT count(*) FROM t");
-    // As long as they were, so that the first page stays as it is.
-    writer.run("UPDATE t SET x = randomblob(500); PRAGMA wal_checkpoint");
-    let vacuum = ["vacuum", &db, "--yes", "--json", "--timeout", "0.3"];
-    let ran = densite(&vacuum)
-        .expect(1)
-        .says("together with the journal or WAL");
-    assert_eq!(ran.json()["error"]["kind"], "io", "{ran:?}");
-    densite(&["check", &db]).expect(0);
-    reader.run("COMMIT");
-    drop((reader, writer));
-    densite(&vacuum).expect(0);
-    let sql = "SELECT count(*) AS n, sum(length(x)) AS bytes FROM t";
-    let rows = densite(&["sql", &db, sql, "--format", "csv"]).expect(0);
-    assert_eq!(rows.out, "n,bytes\n500,250000\n");
+    reader.run("BEGIN; SELECT count(*) FROM u");
+    writer.run("UPDATE u SET x = randomblob(500); PRAGMA wal_checkpoint");
+    std::thread::scope(|scope| {
+        let vacuum = scope.spawn(|| densite(&["vacuum", &db, "--yes", "--timeout", "30"]));
+        std::thread::sleep(std::time::Duration::from_millis(500));
+        drop((reader, writer));
+        vacuum.join().expect("no panic").expect(0);
+    });
+}
+
+/// A journal that is kept and means nothing (PERSIST) excuses no damage.
+#[test]
+fn damage_beside_a_cold_journal_is_damage() {
+    let dir = temp();
+    let db = at(&dir, "a.db");
+    plain(&db, 4096, 300);
+    densite(&[
+        "sql",
+        &db,
+        "PRAGMA journal_mode=PERSIST; UPDATE t SET score=1",
+    ])
+    .expect(0);
+    assert_eq!(names(dir.path()), ["a.db", "a.db-journal"]);
+    let mut bytes = fs::read(&db).expect("read");
+    bytes[100..4096].fill(0xa5);
+    fs::write(&db, bytes).expect("write");
+    let told = densite(&["info", &db, "--json"]).expect(0).json();
+    let problem = told["objects_problem"].to_string();
+    assert!(problem.contains("damaged"), "{told}");
+    refused(&dir, &db, 5, "damaged", "is damaged");
 }

@@ -9,6 +9,7 @@ use crate::holders::{Holder, holders, wal_readers};
 use crate::objects::{self, Bytes, Objects};
 use crate::paths::{self, Target, beside, len_or_zero};
 use crate::schema;
+use crate::source::is_settled;
 use densite_disk::File;
 use densite_sqlite::{Api, Code, HostFile, ffi};
 use std::os::unix::fs::MetadataExt;
@@ -168,7 +169,7 @@ pub(crate) fn info_within(api: Api, path: &Path, wait: Duration) -> Result<Info>
         match found {
             Ok(objects) => info.objects = objects,
             // A checkpoint that was interrupted leaves such a file. It is no damage, and nobody is to restore a backup for it.
-            Err(_) if info.needs_its_journal() => {
+            Err(_) if !is_settled(&target.path).unwrap_or(false) => {
                 info.objects_problem = Some(
                     "the file is a whole database only together with the journal or WAL beside it, which goes into it when the database is opened or closed; `densite check` tells whether it is damaged".into(),
                 );
@@ -192,13 +193,6 @@ pub(crate) fn info_within(api: Api, path: &Path, wait: Duration) -> Result<Info>
         }));
     }
     Ok(info)
-}
-
-impl Info {
-    /// Whether there is a journal or a WAL: then the file alone need not be a database.
-    pub(crate) fn needs_its_journal(&self) -> bool {
-        self.journal_bytes > 0 || self.wal_bytes > 0
-    }
 }
 
 /// Takes SHARED; it goes with the file.

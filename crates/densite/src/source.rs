@@ -27,8 +27,8 @@ use densite_sqlite::{Api, Code, Connection, HostFile, ffi};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-pub(crate) use recovered::open_reading;
-use recovered::{is_settled, not_a_database, read_state, recover};
+pub(crate) use recovered::{is_settled, open_reading};
+use recovered::{not_a_database, read_state, recover};
 pub(crate) use state::State;
 
 /// Between two tries for a lock: longer than others take to see that the file is not open now.

@@ -13,6 +13,7 @@ use crate::db::Through;
 use crate::error::{Error, Result, parent_of};
 use crate::form::{self, Form};
 use crate::gain::{self, Gain};
+use crate::holders::holders;
 use crate::info::{self, Info};
 use crate::paths::{self, Target};
 use crate::progress::Progress;
@@ -146,7 +147,7 @@ impl VacuumPlan {
         }
         let info = patiently(api, options.wait, PAUSE_MS, || {
             drop(source::open_reading(api, through, &target, STEP)?);
-            info::info_within(api, path, STEP)
+            whole(api, through, &target)
         })?;
         if info.form == Form::Empty {
             return Err(Error::NotADatabase {
@@ -155,16 +156,10 @@ impl VacuumPlan {
             });
         }
         let Some(gain) = info.gain else {
-            let needs_its_journal = info.needs_its_journal();
-            let (path, problem) = (target.given, info.objects_problem);
-            let what = problem.unwrap_or_else(|| "its schema cannot be read".into());
-            return Err(match needs_its_journal {
-                true => Error::Io {
-                    path,
-                    doing: "vacuum".into(),
-                    message: what,
-                },
-                false => Error::Damaged { path, what },
+            let problem = info.objects_problem;
+            return Err(Error::Damaged {
+                path: target.given,
+                what: problem.unwrap_or_else(|| "its schema cannot be read".into()),
             });
         };
         Ok(VacuumPlan {
@@ -275,6 +270,29 @@ impl VacuumPlan {
             rows: new.proven.rows,
             elapsed: self.looked + started.elapsed(),
         })
+    }
+}
+
+/// The figures of a whole database. A file need not be one without its WAL, as long as somebody keeps that from going into it: who could have it alone brings it in, and who cannot is told by whom it is held.
+fn whole(api: Api, through: Through, target: &Target) -> Result<Info> {
+    let look = || {
+        let info = info::info_within(api, &target.given, STEP)?;
+        let is_settled = || source::is_settled(&target.path).unwrap_or(false);
+        let is_whole = info.objects_problem.is_none() || is_settled();
+        Ok((info, is_whole))
+    };
+    let (info, is_whole) = look()?;
+    if is_whole {
+        return Ok(info);
+    }
+    drop(Source::alone(api, through, target, STEP)?);
+    match look()? {
+        (info, true) => Ok(info),
+        // Others came meanwhile.
+        (_, false) => Err(Error::Locked {
+            path: target.given.clone(),
+            by: holders(&target.path),
+        }),
     }
 }
 

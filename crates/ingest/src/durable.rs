@@ -6,6 +6,7 @@
 
 use crate::error::refused;
 use crate::medium::{Medium, host, sync_beside, sync_parent};
+use crate::place::still_has_its_name;
 use crate::position::Position;
 use crate::recipe::Recipe;
 use densite_log::Seq;
@@ -42,6 +43,8 @@ pub(crate) fn position_on(connection: &Connection, medium: &dyn Medium) -> Resul
         }
     }
     sync(connection, medium)?;
+    // Of the file that has the name now it says nothing.
+    still_has_its_name(connection)?;
     Ok(position.seq)
 }
 

@@ -20,6 +20,20 @@ pub(crate) struct Place {
     pub(crate) reads_only: bool,
 }
 
+/// The log is that of a path, and rows are applied to the file that has it. A connection whose file has it no more is told so wherever it would acknowledge rows that nobody applies, give up rows that
+/// only the log has, or wait for what it can never see.
+///
+/// One `stat`. What happens to the file later is not known now: SQLite, too, looks before it writes.
+pub(crate) fn still_has_its_name(connection: &Connection) -> Result<()> {
+    match connection.has_moved(c"main") {
+        false => Ok(()),
+        true => Err(Error::new(
+            Code::READONLY_DBMOVED,
+            "the database's file was replaced, moved or removed, and this connection has the old one open; what was acknowledged is in the log: open the database anew",
+        )),
+    }
+}
+
 impl Place {
     /// Of this connection's main database, whose files are on `medium`.
     pub(crate) fn of(connection: &Connection, medium: &Arc<dyn Medium>) -> Result<Place> {
@@ -31,6 +45,8 @@ impl Place {
                 "a database in memory or a temporary one has no log; open a database file",
             ));
         }
+        // What is found there would be another file.
+        still_has_its_name(connection)?;
         let found = medium.find(&path).map_err(|e| {
             let text = format!("{path}: the database's file cannot be found: {e}");
             match e.kind {

@@ -12,6 +12,7 @@ pub(crate) use own::OWN;
 use crate::error::refused;
 use crate::home::Home;
 use crate::medium::Medium;
+use crate::place::still_has_its_name;
 use crate::vtab::Turn;
 use densite_disk::sync::Mutex;
 use densite_log::{Appended, Batch, Op, Seq, Table, Txn, Value};
@@ -170,6 +171,7 @@ impl Session {
             inner.cancel();
             return Ok(());
         }
+        still_has_its_name(connection)?;
         if inner.prepared.as_ref().is_some_and(|p| !p.stale) {
             return Ok(());
         }

@@ -4,6 +4,7 @@
 
 use crate::error::refused;
 use crate::home::Home;
+use crate::place::still_has_its_name;
 use crate::position::Position;
 use densite_log::Seq;
 use densite_sqlite::{Code, Connection, Error, Result, TxnState, ValueRef};
@@ -45,17 +46,6 @@ pub(crate) fn asked(arguments: &[ValueRef<'_>]) -> Result<(Option<Seq>, Option<I
 
 fn holds_main(connection: &Connection) -> bool {
     connection.txn_state(Some(c"main")) != TxnState::None
-}
-
-/// Rows are applied to the file that has the database's name. A connection whose file has it no more would wait for what it can never see.
-fn still_has_its_name(connection: &Connection) -> Result<()> {
-    match connection.has_moved(c"main") {
-        false => Ok(()),
-        true => Err(Error::new(
-            Code::READONLY_DBMOVED,
-            "the database's file was replaced, moved or removed, and this connection has the old one open; what was acknowledged is in the log: open the database anew",
-        )),
-    }
 }
 
 impl Home {

@@ -70,7 +70,7 @@ pub(super) fn read_state(db: &Connection, target: &Target) -> Result<()> {
 }
 
 /// Whether nothing waits beside the file to be brought into it. A journal whose first byte is zero is cold.
-pub(super) fn is_settled(db: &Path) -> Result<bool> {
+pub(crate) fn is_settled(db: &Path) -> Result<bool> {
     if len_or_zero(&beside(db, "-wal")) > 0 {
         return Ok(false);
     }

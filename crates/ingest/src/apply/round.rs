@@ -15,6 +15,7 @@ use super::source::Source;
 use super::sweeping::Sweeping;
 use super::tidy::Tidy;
 use super::values::Values;
+use crate::place::still_has_its_name;
 use crate::position::Position;
 use crate::sweep::Definition;
 use densite_log::{Record, Seq};
@@ -87,7 +88,11 @@ impl Round {
     }
 
     /// Applies some rows.
+    ///
+    /// # Errors
+    /// SQLite's, the log's; when the connection's file is not the one of the database's name any more: the next round opens that one.
     pub(super) fn run(&mut self, applying: &Applying) -> Result<Did> {
+        still_has_its_name(&self.connection)?;
         let Some(named) = Position::read(&self.connection)? else {
             return Ok(Did::Unnamed);
         };

@@ -10,6 +10,7 @@ use super::ahead::Ahead;
 use super::drain::Drain;
 use super::pruning::Again;
 use super::wal::Wal;
+use crate::place::still_has_its_name;
 use densite_log::Seq;
 use densite_sqlite::{Code, Connection, Error, Result, ffi};
 use std::time::{Duration, Instant};
@@ -262,6 +263,8 @@ impl Tidy {
         self.pruned = Some(Instant::now());
         let synced = crate::durable::sync(connection, applying.medium.as_ref());
         applying.pruning.doubts().heeds(synced)?;
+        // Else what has the name now may lack those rows.
+        still_has_its_name(connection)?;
         if applying.pruning.doubts().are_there() {
             applying.pruning.forget();
             return Ok(());
