@@ -140,16 +140,34 @@ class Load(Scenario):
 
     def __init__(self, *given):
         super().__init__(*given)
-        rows = [(1 << 50 | self.random.randrange(1 << 48), i, -i, "loaded" * self.random.randrange(20)) for i in range(self.random.choice([3, 500, 5000]))]
+        self.rows = [(1 << 50 | self.random.randrange(1 << 48), i, -i, "loaded" * self.random.randrange(20)) for i in range(self.random.choice([3, 500, 5000]))]
         with open(f"{self.folder}/rows.csv", "w", encoding="utf-8", newline="") as file:
-            csv.writer(file).writerows([("id", "n", "w", "pad"), *rows])
-        self.expected = [self.expected[0], loaded(self.seed, FIRST, rows)]
+            csv.writer(file).writerows([("id", "n", "w", "pad"), *self.rows])
+        self.expected = [self.expected[0], loaded(self.seed, FIRST, self.rows)]
 
     def arguments(self):
         return [self.command, "load", self.path, "t", f"{self.folder}/rows.csv"]
 
     def done(self, told, is_over):
         return int(is_over), 1
+
+
+class LoadAnew(Load):
+    """The same into a database that the command makes."""
+
+    def arguments(self):
+        self.path = f"{self.folder}/new.db"
+        return super().arguments()
+
+    def verify(self, folder, told, is_over):
+        there = 0
+        if os.path.exists(f"{folder}/new.db"):
+            con = connect(f"{folder}/new.db")
+            if con.execute("SELECT 1 FROM sqlite_schema").fetchall():
+                there = con.execute("SELECT count(*) FROM t").fetchone()[0]
+            con.close()
+        assert there in (0, len(self.rows)), f"{there} of {len(self.rows)} rows"
+        assert there or not is_over, "nothing is there"
 
 
 class Session(Scenario):
@@ -197,4 +215,4 @@ class VacuumOfLog(Ingest):
     program = "ingest-and-vacuum"
 
 
-SCENARIOS = [Vacuum, Compress, Decompress, Copy, Load, Sql, Sql, Ingest, Ingest, Together, VacuumOfLog]
+SCENARIOS = [Vacuum, Compress, Decompress, Copy, Load, LoadAnew, Sql, Sql, Ingest, Ingest, Together, VacuumOfLog]

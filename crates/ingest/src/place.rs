@@ -3,7 +3,7 @@
 use crate::error::refused;
 use crate::medium::Medium;
 use densite_disk::ErrorKind;
-use densite_sqlite::{Connection, Error, Result};
+use densite_sqlite::{Code, Connection, Error, Result};
 use std::path::PathBuf;
 use std::sync::Arc;
 

@@ -28,6 +28,9 @@ pub(crate) fn run(common: Common, args: &LoadArgs) -> Outcome {
     let mut source = open_file(args, format).map_err(|bad| input(args, "line", bad))?;
     sqlite::api()?;
     let db = open(&args.db)?;
+    // Who is told that rows are loaded may throw the file away: without a WAL FULL leaves a journal that a power cut may bring back.
+    db.pragma_update(None, "synchronous", "EXTRA")
+        .map_err(|e| failure(&args.db, None, &e))?;
     let mut bar = Bar::interruptible(common)?;
     let bytes = std::fs::metadata(&args.file).map_or(0, |m| m.len());
     bar.phase("load", bytes);
