@@ -14,6 +14,7 @@
 
 mod above;
 mod error;
+mod fields;
 mod file;
 #[allow(unsafe_code, reason = "advice to the system")]
 pub mod memory;
@@ -26,5 +27,6 @@ pub mod sync;
 
 pub use above::{DirAbove, FileAbove};
 pub use error::{Error, ErrorKind, Op, Result};
+pub use fields::Fields;
 pub use file::{Dir, File, LockKind, OpenMode, SyncKind};
 pub use real::{RealDir, RealFile, copy_owner_and_mode, exchange};

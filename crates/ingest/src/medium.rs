@@ -55,6 +55,12 @@ pub trait Medium: Send + Sync {
     fn wal_bytes(&self) -> (u64, u64) {
         (16 << 20, 512 << 20)
     }
+
+    /// SQLite's pages that the worker keeps in memory, in KiB: a transaction of a sweep changes some 60 MiB of them. One in the log's order may change more, and up to the second of these what it has
+    /// changed stays in memory until it commits: what is written before may have to be written again.
+    fn cache_kib(&self) -> (u32, u32) {
+        (96 << 10, 256 << 10)
+    }
 }
 
 /// The host's file system.

@@ -9,7 +9,7 @@ mod medium;
 use common::{Db, all, create, one};
 use hooked::Hooks;
 use medium::{Faults, Own};
-use rusqlite::{Connection, OpenFlags, ffi};
+use rusqlite::{Connection, ffi};
 use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock};
@@ -87,14 +87,11 @@ fn begin() -> (MutexGuard<'static, ()>, Db, Connection) {
     }
     FAILS_EVER.store(false, Ordering::SeqCst);
     let db = Db::new("CREATE TABLE t(id INTEGER PRIMARY KEY, v)");
-    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE;
-    let con = Connection::open_with_flags_and_vfs(db.path(), flags, c"beside").expect("opens");
-    con.busy_timeout(Duration::from_secs(10)).expect("a time");
     let medium = Own {
         wal: (WAL, 512 << 20),
         ..Own::failing(&Faults::default())
     };
-    medium.add(&con);
+    let con = medium.connect_through(&db.path(), c"beside");
     create(&con, "t", ", on_conflict=replace").expect("the ingest table");
     (alone, db, con)
 }
@@ -115,18 +112,6 @@ fn round(con: &Connection) {
     }
 }
 
-fn wal(db: &Db) -> u64 {
-    std::fs::metadata(db.path().with_extension("db-wal")).map_or(0, |m| m.len())
-}
-
-fn segments(db: &Db) -> usize {
-    let names = std::fs::read_dir(db.log_dir()).expect("a log");
-    let names = names.map(|n| n.expect("a name").file_name());
-    names
-        .filter(|n| n.to_string_lossy().ends_with(".seg"))
-        .count()
-}
-
 /// Rounds, until something is so.
 fn rounds(con: &Connection, mut until: impl FnMut() -> bool) {
     let end = Instant::now() + Duration::from_secs(30);
@@ -143,7 +128,7 @@ fn the_wal_is_bounded_while_it_is_checkpointed_beside() {
     let (mut largest, mut count) = (0, 0);
     rounds(&con, || {
         count += 1;
-        largest = largest.max(wal(&db));
+        largest = largest.max(db.wal_len());
         WRITES.load(Ordering::SeqCst) > 1000 && count > 150
     });
     assert!(largest < 2 * WAL + (1 << 20), "{largest}");
@@ -157,24 +142,24 @@ fn a_sync_that_failed_beside_is_remembered() {
     let (_alone, db, con) = begin();
     rounds(&con, || WRITES.load(Ordering::SeqCst) > 0);
     let until = Instant::now() + Duration::from_secs(20);
-    while segments(&db) > 2 && Instant::now() < until {
+    while db.segments() > 2 && Instant::now() < until {
         std::thread::sleep(Duration::from_millis(10));
     }
-    assert!(segments(&db) <= 2, "it prunes while syncs are well");
+    assert!(db.segments() <= 2, "it prunes while syncs are well");
     FAILS_EVER.store(true, Ordering::SeqCst);
     FAILS.store(1, Ordering::SeqCst);
     rounds(&con, || FAILS.load(Ordering::SeqCst) == 0);
     // One that had begun before may still be at it.
     std::thread::sleep(Duration::from_millis(500));
     round(&con);
-    let many = segments(&db);
+    let many = db.segments();
     assert!(many > 3, "{many}");
     round(&con);
     std::thread::sleep(Duration::from_millis(2500));
     assert!(
-        segments(&db) >= many,
+        db.segments() >= many,
         "{} of {many}: the log keeps them",
-        segments(&db)
+        db.segments()
     );
     assert_eq!(one::<i64>(&con, "SELECT count(*) FROM t"), 240);
 }

@@ -2,20 +2,10 @@
 
 mod common;
 
-use common::{Db, Held, all, create, one, refusal, wait};
-use densite_ingest::Home;
-use densite_sqlite::Connection;
+use common::{Db, Held, all, create, home, one, refusal, wait};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
-use std::sync::Arc;
 use std::time::{Duration, Instant};
-
-fn home(con: &rusqlite::Connection) -> Arc<Home> {
-    // SAFETY: an open connection of that library.
-    let lent =
-        unsafe { Connection::borrow(common::api(), con.handle().cast()) }.expect("a connection");
-    Home::of(&lent).expect("a log").expect("a log")
-}
 
 /// Rule 5: a second UNIQUE, triggers and self-references make order matter; collations decide what one key is.
 #[test]
@@ -245,7 +235,7 @@ fn nothing_is_pruned_that_a_checkpoint_has_not_passed() {
     assert!(status.first > 1, "{status:?}");
     assert!(status.segments <= 2, "{status:?}");
     // The WAL is bounded by the worker's checkpoints.
-    let wal = std::fs::metadata(db.path().with_extension("db-wal")).map_or(0, |m| m.len());
+    let wal = db.wal_len();
     assert!(wal < 200 << 20, "{wal}");
 }
 

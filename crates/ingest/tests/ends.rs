@@ -2,20 +2,11 @@
 
 mod common;
 
-use common::{Db, all, one, wait};
-use densite_ingest::Home;
+use common::{Db, all, home, one, wait};
 use densite_log::{Log, Options};
-use densite_sqlite::Connection;
 use std::sync::Arc;
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
-
-fn home(con: &rusqlite::Connection) -> Arc<Home> {
-    // SAFETY: an open connection of that library.
-    let lent =
-        unsafe { Connection::borrow(common::api(), con.handle().cast()) }.expect("a connection");
-    Home::of(&lent).expect("a log").expect("a log")
-}
 
 /// What `wait` answers, or a panic after twenty seconds.
 fn wait_soon(con: rusqlite::Connection) -> (i64, rusqlite::Connection) {

@@ -6,10 +6,13 @@ mod medium;
 #[path = "common/waiting.rs"]
 mod waiting;
 
-use common::{all, wait};
+use common::{Db, Held, all, create, one, wait};
+use densite_ingest::Sweeps;
+use medium::{FEW, Faults, Own};
 use rand::SeedableRng;
 use rand::rngs::StdRng;
 use rusqlite::Connection;
+use std::sync::atomic::Ordering;
 use waiting::{SHAPES, caught, one_by_one, place, rows, waiting};
 
 /// Takes the lock in the last quarter of a sweep that others will follow; false if there is none any more.
@@ -39,10 +42,12 @@ fn a_schema_that_changes_before_it_begins_leaves_the_order_of_the_log() {
     ] {
         // On a busy machine it may be over before it is looked at.
         let in_time = |_| {
-            let waiting = waiting(&SHAPES[0], 1200, &mut random);
-            let plain = &waiting.2;
+            let (db, con, plain, changes) = waiting(&SHAPES[0], 1200, &mut random);
             plain.execute_batch("ROLLBACK").expect("gives it back");
-            near_the_end(plain, waiting.3.len()).then_some(waiting)
+            if !near_the_end(&plain, changes.len()) {
+                return None;
+            }
+            Some((db, con, plain, changes))
         };
         let Some((_db, con, plain, changes)) = (0..20).find_map(in_time) else {
             panic!("seed {seed}: it was over too soon");
@@ -59,4 +64,37 @@ fn a_schema_that_changes_before_it_begins_leaves_the_order_of_the_log() {
         found.sort_unstable();
         assert_eq!(found, rejects, "{what}");
     }
+}
+
+/// Reads of sweeps beforehand while rows are applied that a reader of the same process has in memory, where those may be so many.
+fn read_beforehand(read_max: usize) -> u64 {
+    const ROWS: i64 = 1200;
+    let faults = Faults::default();
+    let medium = Own {
+        sweeps: Sweeps { read_max, ..FEW },
+        faults: faults.clone(),
+        ..Own::default()
+    };
+    let db = Db::new("CREATE TABLE t(id INTEGER PRIMARY KEY, v)");
+    let con = medium.connect(&db.path());
+    create(&con, "t", "").expect("the ingest table");
+    let held = Held::new(&db);
+    for from in (0..ROWS).step_by(100) {
+        con.execute_batch(&format!(
+            "WITH RECURSIVE n(i) AS (SELECT {from} UNION ALL SELECT i + 1 FROM n WHERE i < {from} + 99) INSERT INTO t_in SELECT i * 7919 % {ROWS}, i FROM n"
+        ))
+        .expect("inserts");
+    }
+    assert_eq!(one::<i64>(&con, "SELECT count(*) FROM t_in"), ROWS);
+    drop(held);
+    wait(&con);
+    assert_eq!(one::<i64>(&con, "SELECT count(*) FROM t"), ROWS);
+    faults.beforehand.load(Ordering::SeqCst)
+}
+
+/// It takes the memory of a second sweep.
+#[test]
+fn it_is_not_read_while_readers_have_many_rows_in_memory() {
+    assert!(read_beforehand(usize::MAX) > 0);
+    assert_eq!(read_beforehand(50), 0);
 }

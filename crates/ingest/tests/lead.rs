@@ -7,12 +7,11 @@ mod hooked;
 mod medium;
 
 use common::{Db, all, create, one, wait};
-use hooked::Hooks;
+use hooked::{Files, Hooks};
 use medium::Own;
-use rusqlite::{OpenFlags, ffi};
+use rusqlite::ffi;
 use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 /// Whoever writes through the VFS `limited` has used up what he may.
 static USED_UP: AtomicBool = AtomicBool::new(false);
@@ -35,20 +34,16 @@ unsafe extern "C" fn limited(
 fn who_cannot_apply_leaves_it_to_one_that_can() {
     let hooks = Hooks {
         write: Some(limited),
-        wal: true,
+        files: Files::Both,
         ..Hooks::default()
     };
     hooked::register(c"limited", hooks);
     let db = Db::new("CREATE TABLE t(id INTEGER PRIMARY KEY)");
-    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE;
-    let poor = rusqlite::Connection::open_with_flags_and_vfs(db.path(), flags, c"limited");
-    let poor = poor.expect("opens");
-    poor.busy_timeout(Duration::from_secs(10)).expect("a time");
     let own = |process| Own {
         process,
         ..Own::default()
     };
-    own(1).add(&poor);
+    let poor = own(1).connect_through(&db.path(), c"limited");
     create(&poor, "t", "").expect("the ingest table");
     poor.execute_batch("INSERT INTO t_in VALUES (1)")
         .expect("inserts");

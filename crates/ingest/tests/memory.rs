@@ -57,6 +57,7 @@ fn a_sweep_and_the_next_one_take_few_bytes_a_row() {
         bytes: 1 << 30,
         together: 5000,
         at_once: 5000,
+        ..Sweeps::default()
     };
     let con = medium::sweeping(&db.path(), sweeps, 0);
     create(&con, "t", "").expect("the ingest table");

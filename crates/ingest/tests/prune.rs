@@ -91,7 +91,7 @@ impl Filled {
             held,
             db,
         };
-        assert!(filled.segments() > 5);
+        assert!(filled.db.segments() > 5);
         filled
     }
 
@@ -100,20 +100,12 @@ impl Filled {
         wait(&self.con);
     }
 
-    fn segments(&self) -> usize {
-        let names = std::fs::read_dir(self.db.log_dir()).expect("a log");
-        let names = names.map(|n| n.expect("a name").file_name());
-        names
-            .filter(|n| n.to_string_lossy().ends_with(".seg"))
-            .count()
-    }
-
     fn failed(&self) -> u64 {
         self.faults.failed.load(Ordering::SeqCst)
     }
 
     fn is_pruned(&self) {
-        until("it is tried again", || self.segments() == 1);
+        until("it is tried again", || self.db.segments() == 1);
     }
 }
 
@@ -131,7 +123,7 @@ fn files_that_could_not_be_given_back_are_tried_again_though_no_rows_come() {
     let mut filled = Filled::new();
     filled.faults.keeps.store(true, Ordering::SeqCst);
     filled.apply();
-    let all = filled.segments() as u64;
+    let all = filled.db.segments() as u64;
     until("it is tried", || filled.failed() >= all - 1);
     until("and again", || filled.failed() >= 2 * (all - 1));
     filled.faults.keeps.store(false, Ordering::SeqCst);
@@ -166,10 +158,10 @@ fn what_a_reader_kept_goes_after_him_though_no_rows_come() {
     };
     let mut rows = log.read_after(0).expect("a reader");
     rows.next().expect("reads").expect("a row");
-    assert!(filled.segments() > 5);
+    assert!(filled.db.segments() > 5);
     reader.execute_batch("COMMIT").expect("ends");
     std::thread::sleep(Duration::from_millis(2500));
-    assert!(filled.segments() > 5, "the other one is there");
+    assert!(filled.db.segments() > 5, "the other one is there");
     drop(rows);
     filled.is_pruned();
 }
@@ -182,7 +174,7 @@ fn what_a_subscriber_acknowledges_goes_though_no_rows_come() {
     filled.apply();
     // Longer than the worker takes to look for the first time.
     std::thread::sleep(Duration::from_millis(1500));
-    assert!(filled.segments() > 5, "nothing is acknowledged");
+    assert!(filled.db.segments() > 5, "nothing is acknowledged");
     let acknowledge = "SELECT densite_ack('mirror', densite_log_last())";
     filled.con.execute_batch(acknowledge).expect("acknowledges");
     filled.is_pruned();

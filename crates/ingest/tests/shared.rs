@@ -4,7 +4,7 @@ mod common;
 #[path = "common/leader.rs"]
 mod leader;
 
-use common::{Db, all, one, wait};
+use common::{Db, all, home, one, wait};
 use leader::Leader;
 use std::time::{Duration, Instant};
 
@@ -31,15 +31,7 @@ fn a_process_that_does_not_apply_keeps_no_rows_for_ever() {
         .expect("inserts");
     }
     wait(&con);
-    let home = {
-        // SAFETY: an open connection of that library.
-        let lent =
-            unsafe { densite_sqlite::Connection::borrow(common::api(), con.handle().cast()) }
-                .expect("a connection");
-        densite_ingest::Home::of(&lent)
-            .expect("a log")
-            .expect("a log")
-    };
+    let home = home(&con);
     let until = Instant::now() + Duration::from_secs(20);
     let mut i = 0;
     while home.log().status().expect("a status").segments > 1 && Instant::now() < until {

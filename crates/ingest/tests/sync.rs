@@ -118,15 +118,7 @@ fn segments(db: &Db, con: &rusqlite::Connection, from: i64) -> usize {
         ))
         .expect("inserts");
     }
-    count(db)
-}
-
-fn count(db: &Db) -> usize {
-    let names = std::fs::read_dir(db.log_dir()).expect("a log");
-    let names = names.map(|n| n.expect("a name").file_name());
-    names
-        .filter(|n| n.to_string_lossy().ends_with(".seg"))
-        .count()
+    db.segments()
 }
 
 /// The system may have dropped what it could not write, and the next sync then succeeds: nobody knows what is on the disk.
@@ -161,10 +153,10 @@ fn nothing_is_pruned(journal: &str, fails: &AtomicU64) {
     let con = open();
     assert!(segments(&db, &con, 0) > 3);
     let until = Instant::now() + Duration::from_secs(20);
-    while count(&db) > 2 && Instant::now() < until {
+    while db.segments() > 2 && Instant::now() < until {
         std::thread::sleep(Duration::from_millis(10));
     }
-    assert!(count(&db) <= 2, "it prunes while syncs are well");
+    assert!(db.segments() <= 2, "it prunes while syncs are well");
     fails.store(1, Ordering::SeqCst);
     let many = segments(&db, &con, 10_000);
     let until = Instant::now() + Duration::from_secs(20);
@@ -183,12 +175,12 @@ fn nothing_is_pruned(journal: &str, fails: &AtomicU64) {
     let told = con.query_row("SELECT densite_prune()", [], |_| Ok(()));
     let told = told.expect_err("nor when it is asked for").to_string();
     assert!(told.contains("a sync of the database failed"), "{told}");
-    assert_eq!(count(&db), more, "the log keeps them: {journal}");
+    assert_eq!(db.segments(), more, "the log keeps them: {journal}");
     drop(con);
     // Nor does it when it is opened again: the system shows what it has, not what the disk has.
     let con = open();
     std::thread::sleep(Duration::from_millis(1500));
-    assert_eq!(count(&db), more, "the log keeps them: {journal}");
+    assert_eq!(db.segments(), more, "the log keeps them: {journal}");
     drop(con);
     // Nor any other process; until somebody who has looked at the disk says that it may.
     let con = medium::sweeping(&db.path(), medium::FEW, 1);
@@ -202,10 +194,10 @@ fn nothing_is_pruned(journal: &str, fails: &AtomicU64) {
     drop(con);
     let con = open();
     let until = Instant::now() + Duration::from_secs(20);
-    while count(&db) > 2 && Instant::now() < until {
+    while db.segments() > 2 && Instant::now() < until {
         std::thread::sleep(Duration::from_millis(10));
     }
-    assert!(count(&db) <= 2);
+    assert!(db.segments() <= 2);
     drop(con);
 }
 
@@ -247,7 +239,7 @@ fn what_only_the_drain_was_told_of_is_remembered() {
     let many = segments(&db, &con, rows);
     wait(&con);
     std::thread::sleep(Duration::from_millis(2500));
-    assert_eq!(count(&db), many, "the log keeps them");
+    assert_eq!(db.segments(), many, "the log keeps them");
 }
 
 /// Counts syncs of the directory that the database is in.

@@ -18,10 +18,6 @@ fn fill(con: &rusqlite::Connection, from: i64, thousands: i64) {
     }
 }
 
-fn wal(db: &Db) -> u64 {
-    std::fs::metadata(db.path().with_extension("db-wal")).map_or(0, |m| m.len())
-}
-
 /// A reader that stays keeps the WAL from being used again: then rows stay in the log, where they can be read, until it goes.
 #[test]
 fn a_reader_that_stays_does_not_make_the_wal_grow_for_ever() {
@@ -42,11 +38,11 @@ fn a_reader_that_stays_does_not_make_the_wal_grow_for_ever() {
         }
     }
     assert!(said.contains("reading an old state"), "{said}");
-    let stopped = wal(&db);
+    let stopped = db.wal_len();
     fill(&con, rows, 20);
     rows += 20_000;
     std::thread::sleep(Duration::from_millis(300));
-    assert_eq!(wal(&db), stopped, "nothing is applied");
+    assert_eq!(db.wal_len(), stopped, "nothing is applied");
     let applied = one::<i64>(&con, "SELECT count(*) FROM t");
     assert!(applied < rows, "{applied}");
     assert_eq!(one::<i64>(&con, "SELECT count(*) FROM t_in"), rows);
@@ -73,7 +69,7 @@ fn the_wal_is_flat_under_constant_load() {
     for round in 0..40 {
         // The same keys: the database stays as large as it is.
         fill(&con, 0, 2);
-        largest = largest.max(wal(&db));
+        largest = largest.max(db.wal_len());
         if round == 19 {
             wait(&con);
             early = largest;
@@ -85,10 +81,10 @@ fn the_wal_is_flat_under_constant_load() {
     assert!(early < bound && largest < bound, "{early}, {largest}");
     // And at rest its room is given back.
     let until = Instant::now() + Duration::from_secs(5);
-    while wal(&db) > 16 << 20 && Instant::now() < until {
+    while db.wal_len() > 16 << 20 && Instant::now() < until {
         std::thread::sleep(Duration::from_millis(20));
     }
-    assert!(wal(&db) <= 16 << 20, "{}", wal(&db));
+    assert!(db.wal_len() <= 16 << 20, "{}", db.wal_len());
 }
 
 /// What a row takes differs by far: many rows of few pages come first, then rows of several pages, in a transaction each.
@@ -129,7 +125,7 @@ fn the_wal_is_as_long_as_it_is_whatever_rows_took_before() {
     let mut longest = 0;
     loop {
         let applied = one::<i64>(&con, "SELECT densite_wait(NULL, 0.01)");
-        longest = longest.max(wal(&db));
+        longest = longest.max(db.wal_len());
         if applied == MANY + ROWS {
             break;
         }

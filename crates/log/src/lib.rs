@@ -12,7 +12,6 @@
 
 mod ahead;
 mod asking;
-mod bytes;
 mod check;
 mod decisions;
 mod error;

@@ -17,11 +17,10 @@
 //!
 //! It is never changed in place: a new file is written, synced and renamed, the directory synced, all under the state lock.
 
-use crate::bytes::Take;
 use crate::files::{Files, STATE, STATE_LOCK, STATE_NEW, no_state};
 use crate::format::LOG_FORMAT_VERSION;
 use crate::{Error, LogId, Result, Seq};
-use densite_disk::{ErrorKind, OpenMode, SyncKind};
+use densite_disk::{ErrorKind, Fields, OpenMode, SyncKind};
 use std::collections::BTreeMap;
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -105,10 +104,10 @@ impl State {
         let (body, sum) = bytes
             .split_at_checked(bytes.len().wrapping_sub(8))
             .ok_or(None)?;
-        if body.len() < FIXED_LEN || Take(sum).u64() != Some(xxh3_64(body)) {
+        if body.len() < FIXED_LEN || Fields::new(sum).u64() != Some(xxh3_64(body)) {
             return Err(None);
         }
-        let mut take = Take(body);
+        let mut take = Fields::new(body);
         let magic: Option<[u8; 16]> = take.array();
         let version = take.u32().ok_or(None)?;
         if magic.as_ref() != Some(MAGIC) {
@@ -120,7 +119,7 @@ impl State {
         State::take(&mut take).ok_or(None)
     }
 
-    fn take(take: &mut Take<'_>) -> Option<State> {
+    fn take(take: &mut Fields<'_>) -> Option<State> {
         let flags = take.u32()?;
         let mut state = State::new(LogId(take.array()?), flags & PURGE != 0);
         state.first_segment = take.u64()?;
@@ -135,7 +134,7 @@ impl State {
         for _ in 0..cancelled {
             state.cancelled.push((take.u64()?, take.u64()?));
         }
-        take.0.is_empty().then_some(state)
+        take.rest().is_empty().then_some(state)
     }
 
     /// Notes that these rows were rolled back.

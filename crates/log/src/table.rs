@@ -1,7 +1,7 @@
 //! What a batch's rows are rows of.
 
-use crate::bytes::Take;
 use crate::{Error, Result};
+use densite_disk::Fields;
 use std::sync::Arc;
 
 /// A table as a batch saw it. It is written to each segment once, before the first batch that names it.
@@ -75,11 +75,11 @@ impl Table {
     }
 
     pub(crate) fn decode(bytes: &[u8]) -> Option<Arc<Table>> {
-        let mut take = Take(bytes);
+        let mut take = Fields::new(bytes);
         let name = take_text(&mut take)?;
         let (key_columns, n) = (take.u16()?, take.u16()?);
         let columns: Option<Vec<String>> = (0..n).map(|_| take_text(&mut take)).collect();
-        Table::new(name, columns?, usize::from(key_columns), take.0).ok()
+        Table::new(name, columns?, usize::from(key_columns), take.rest()).ok()
     }
 }
 
@@ -88,7 +88,7 @@ fn put_text(text: &str, out: &mut Vec<u8>) {
     out.extend_from_slice(text.as_bytes());
 }
 
-fn take_text(take: &mut Take<'_>) -> Option<String> {
+fn take_text(take: &mut Fields<'_>) -> Option<String> {
     let len = take.u16()?;
     String::from_utf8(take.bytes(usize::from(len))?.to_vec()).ok()
 }

@@ -320,7 +320,6 @@ pub const DETERMINISTIC: c_int = 0x0000_0800;
 pub const DIRECTONLY: c_int = 0x0008_0000;
 pub const INNOCUOUS: c_int = 0x0020_0000;
 
-pub const INDEX_SCAN_UNIQUE: c_int = 1;
 pub const VTAB_CONSTRAINT_SUPPORT: c_int = 1;
 pub const VTAB_INNOCUOUS: c_int = 2;
 pub const VTAB_DIRECTONLY: c_int = 3;

@@ -43,9 +43,10 @@ impl Above for Wal {
 
 /// A database that is written through the gathering VFS, over one that watches.
 struct Site {
-    dir: tempfile::TempDir,
     seen: Arc<Seen>,
     con: Connection,
+    /// Goes last: it removes what the connection has open.
+    dir: tempfile::TempDir,
 }
 
 const SCHEMA: &str = "CREATE TABLE t(id INTEGER PRIMARY KEY, v BLOB); CREATE INDEX v ON t(v)";
@@ -71,7 +72,7 @@ impl Site {
         con.exec("PRAGMA page_size = 4096; PRAGMA journal_mode = WAL; PRAGMA wal_autocheckpoint = 0; PRAGMA synchronous = NORMAL")
             .expect("a WAL");
         con.exec(SCHEMA).expect("the schema");
-        Site { dir, seen, con }
+        Site { seen, con, dir }
     }
 
     fn path(&self) -> std::path::PathBuf {

@@ -69,7 +69,6 @@ impl VirtualTable for Store {
                 plan.ask(place, true);
                 plan.choose(1, "by key");
                 plan.cost(1.0, 1);
-                plan.is_unique();
                 return Ok(true);
             }
         }

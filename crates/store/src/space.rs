@@ -12,13 +12,13 @@
 //! Chunks of the table are stored at each fold (payload: 1024 u32, codec zstd where smaller). They do not count
 //! themselves nor trailers nor the preamble: who loads them adds those, whose places stand in the root trailer.
 
-use crate::bytes::{Fields, Put};
+use crate::bytes::Put;
 use crate::codec::{self, CodecId};
 use crate::error::{Damage, Error, Result};
 use crate::format::record::{Kind, Record};
 use crate::format::{DATA_OFF, LOCK_UNIT, UNIT_LEN};
 use crate::map::{Entry, NodeRef};
-use densite_disk::File;
+use densite_disk::{Fields, File};
 use std::collections::HashMap;
 
 mod age;

@@ -99,6 +99,7 @@ impl Medium for SimMedium {
             bytes: 1 << 20,
             together: 4,
             at_once: 2,
+            ..Sweeps::default()
         }
     }
 

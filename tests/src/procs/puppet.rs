@@ -192,8 +192,9 @@ fn reached(file: &Path) -> PathBuf {
 /// The parent's side: one puppet.
 pub struct Puppet {
     child: Child,
-    dir: tempfile::TempDir,
     pauses: u32,
+    /// Goes last: it removes what the child may have open.
+    dir: tempfile::TempDir,
 }
 
 /// A point at which a puppet was told to stop.
@@ -211,8 +212,8 @@ impl Puppet {
         let dir = tempfile::tempdir().expect("directory");
         Puppet {
             child: Child::start(program, &["puppet"], &[]),
-            dir,
             pauses: 0,
+            dir,
         }
     }
 

@@ -69,10 +69,11 @@ pub(crate) enum Op {
 }
 
 pub(crate) struct Made {
-    pub(crate) dir: tempfile::TempDir,
     pub(crate) db: Connection,
     pub(crate) age: Age,
     next: u32,
+    /// Goes last: it removes what the connection has open.
+    pub(crate) dir: tempfile::TempDir,
 }
 
 impl Made {
@@ -119,10 +120,10 @@ impl Made {
             }
         }
         let mut made = Made {
-            dir,
             db,
             age,
             next: 0,
+            dir,
         };
         if age != Age::Old {
             made.sql("CREATE TABLE embeddings_queue_config(id INTEGER PRIMARY KEY, config_json_str TEXT)");

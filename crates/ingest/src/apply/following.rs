@@ -12,9 +12,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
-/// Rows that readers have in memory at most, some 100 MiB of them, beside two sweeps.
-const READ_MAX: usize = 4 << 20;
-
 /// The thread ends with this value.
 #[derive(Default)]
 pub(super) struct Following {
@@ -41,7 +38,8 @@ impl Following {
         self.end();
         self.before = Some(last);
         self.ends = Arc::default();
-        if applying.unapplied.has_more_than(READ_MAX) {
+        let read_max = applying.medium.sweeps().read_max;
+        if applying.unapplied.has_more_than(read_max) {
             return Ok(());
         }
         let Some(sweeps) = limits(applying, last)? else {

@@ -25,11 +25,6 @@ use std::time::{Duration, Instant};
 /// A lock of others is waited for in steps, so that the worker can be ended.
 pub(super) const BUSY_MS: i32 = 100;
 
-/// SQLite's pages in memory: a transaction of a sweep changes some 60 MiB of them.
-const CACHE_KIB: u32 = 96 << 10;
-/// Those of a transaction in the log's order may be more. Up to here they stay in memory until it commits; what is written before may have to be written again.
-const CHANGED_KIB: u32 = 256 << 10;
-
 /// The worker's connection, and what it has read of the log.
 pub(super) struct Round {
     // Statements go before their connection.
@@ -68,8 +63,9 @@ impl Round {
     pub(super) fn open(applying: &Applying) -> Result<Round> {
         let connection = applying.recipe.open_to_write()?;
         connection.busy_timeout(BUSY_MS)?;
+        let (cache, _) = applying.medium.cache_kib();
         connection.exec(&format!(
-            "PRAGMA foreign_keys = ON; PRAGMA wal_autocheckpoint = 0; PRAGMA cache_size = -{CACHE_KIB}"
+            "PRAGMA foreign_keys = ON; PRAGMA wal_autocheckpoint = 0; PRAGMA cache_size = -{cache}"
         ))?;
         Ok(Round {
             plans: Vec::new(),
@@ -99,7 +95,7 @@ impl Round {
         applying.is_of(named)?;
         let position = named.seq;
         applying.tell(|s| s.applied = s.applied.max(position));
-        self.look_at_schema()?;
+        self.look_at_schema(applying)?;
         if let Some(did) = self.sweep(applying, named)? {
             return Ok(did);
         }
@@ -220,7 +216,7 @@ impl Round {
         place_of(&self.connection, &mut self.plans, record)
     }
 
-    fn look_at_schema(&mut self) -> Result<()> {
+    fn look_at_schema(&mut self, applying: &Applying) -> Result<()> {
         let schema = self
             .connection
             .query_i64("PRAGMA main.schema_version")?
@@ -228,8 +224,9 @@ impl Round {
         if schema != self.schema {
             self.plans.clear();
             // Not before something was read: it is kept as a number of pages, of the size that is known.
+            let (_, changed) = applying.medium.cache_kib();
             self.connection
-                .exec(&format!("PRAGMA main.cache_spill = -{CHANGED_KIB}"))?;
+                .exec(&format!("PRAGMA main.cache_spill = -{changed}"))?;
             let deferred =
                 "SELECT 1 FROM main.sqlite_schema WHERE type = 'table' AND sql LIKE '%DEFERRED%'";
             self.queue.whole = self.connection.query_i64(deferred)?.is_some();

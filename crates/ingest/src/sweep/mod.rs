@@ -38,6 +38,8 @@ pub struct Sweeps {
     pub together: usize,
     /// Rows that a transaction may apply, however fast they are.
     pub at_once: usize,
+    /// Rows that readers of this process have in memory at most, some 100 MiB of them, beside two sweeps: while there are more, the next one is not read beforehand.
+    pub read_max: usize,
 }
 
 impl Sweeps {
@@ -53,6 +55,7 @@ impl Default for Sweeps {
             bytes: 128 << 20,
             together: 64 << 10,
             at_once: usize::MAX,
+            read_max: 4 << 20,
         }
     }
 }

@@ -1,4 +1,5 @@
-//! The default VFS under another name, whose main databases are watched where SQLite meets the disk.
+//! The default VFS under another name, whose main databases and WALs are watched where SQLite meets the disk.
+#![allow(dead_code, reason = "each test file uses a part of it")]
 
 use rusqlite::ffi;
 use std::ffi::{CStr, c_char, c_int, c_void};
@@ -7,24 +8,34 @@ use std::sync::OnceLock;
 pub(crate) type Sync = unsafe extern "C" fn(*mut ffi::sqlite3_file, c_int) -> c_int;
 pub(crate) type Write =
     unsafe extern "C" fn(*mut ffi::sqlite3_file, *const c_void, c_int, i64) -> c_int;
-
+pub(crate) type Read =
+    unsafe extern "C" fn(*mut ffi::sqlite3_file, *mut c_void, c_int, i64) -> c_int;
 pub(crate) type Delete = unsafe extern "C" fn(*mut ffi::sqlite3_vfs, *const c_char, c_int) -> c_int;
 
-/// What takes the place of the methods of main databases; `None` leaves the default VFS's.
+/// Whose methods they take the place of.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Files {
+    #[default]
+    Main,
+    Wal,
+    Both,
+}
+
+/// What takes the place of the methods of main databases, or of WALs; `None` leaves the default VFS's.
 #[derive(Default)]
 pub(crate) struct Hooks {
     pub(crate) sync: Option<Sync>,
     pub(crate) write: Option<Write>,
-    /// They take the place of those of WALs, too.
-    pub(crate) wal: bool,
+    pub(crate) read: Option<Read>,
+    pub(crate) files: Files,
     /// Of any file.
     pub(crate) delete: Option<Delete>,
 }
 
-static REAL: OnceLock<(Sync, Write)> = OnceLock::new();
+static REAL: OnceLock<(Sync, Write, Read)> = OnceLock::new();
 
 /// The default VFS's own methods, once a database was opened.
-pub(crate) fn real() -> (Sync, Write) {
+pub(crate) fn real() -> (Sync, Write, Read) {
     *REAL.get().expect("opened before")
 }
 
@@ -40,13 +51,19 @@ unsafe extern "C" fn open(
         let host = ffi::sqlite3_vfs_find(std::ptr::null());
         let done = (*host).xOpen.expect("a method")(host, name, file, flags, out);
         let hooks = &*(*vfs).pAppData.cast::<Hooks>();
-        let is_wal = hooks.wal && flags & ffi::SQLITE_OPEN_WAL != 0;
-        if done == ffi::SQLITE_OK && (is_wal || flags & ffi::SQLITE_OPEN_MAIN_DB != 0) {
+        let wanted = match hooks.files {
+            Files::Main => ffi::SQLITE_OPEN_MAIN_DB,
+            Files::Wal => ffi::SQLITE_OPEN_WAL,
+            Files::Both => ffi::SQLITE_OPEN_MAIN_DB | ffi::SQLITE_OPEN_WAL,
+        };
+        if done == ffi::SQLITE_OK && flags & wanted != 0 {
             let mut methods = *(*file).pMethods;
-            let (sync, write) = (methods.xSync, methods.xWrite);
-            REAL.get_or_init(|| (sync.expect("a method"), write.expect("a method")));
+            let (sync, write, read) = (methods.xSync, methods.xWrite, methods.xRead);
+            let there = "a method";
+            REAL.get_or_init(|| (sync.expect(there), write.expect(there), read.expect(there)));
             methods.xSync = hooks.sync.or(sync);
             methods.xWrite = hooks.write.or(write);
+            methods.xRead = hooks.read.or(read);
             (*file).pMethods = Box::leak(Box::new(methods));
         }
         done

@@ -8,6 +8,8 @@ use densite_disk::{
 use densite_ingest::{Found, Medium, Sweeps};
 use densite_log::{LogDir, LogId, Options};
 use densite_sqlite::Connection;
+use rusqlite::OpenFlags;
+use std::ffi::CStr;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::Arc;
@@ -20,12 +22,13 @@ pub(crate) const FEW: Sweeps = Sweeps {
     bytes: 1 << 20,
     together: 20,
     at_once: 2,
+    read_max: 1 << 20,
 };
 
 /// As [`FEW`], but slower.
 pub(crate) const ONE: Sweeps = Sweeps { at_once: 1, ..FEW };
 
-/// What goes wrong with the log's files, and with a WAL where it is made durable beside SQLite; copies share it.
+/// What goes wrong with the log's files, and with a WAL where it is made durable beside SQLite, and what was seen there; copies share it.
 #[derive(Clone, Default)]
 pub(crate) struct Faults {
     /// So many reads of the worker from now on panic.
@@ -40,6 +43,8 @@ pub(crate) struct Faults {
     pub(crate) failed: Arc<AtomicU64>,
     /// Nothing may be written.
     pub(crate) forbids: Arc<AtomicBool>,
+    /// Reads of a sweep beforehand, while the one before it is applied.
+    pub(crate) beforehand: Arc<AtomicU64>,
 }
 
 /// See the module. By default it differs from the host's file system in nothing but what it counts as the same process.
@@ -51,6 +56,8 @@ pub(crate) struct Own {
     pub(crate) segments: Option<(u64, u64)>,
     /// Bytes of a WAL that are to be checkpointed, in a small database and in a large one.
     pub(crate) wal: (u64, u64),
+    /// KiB of a database that the worker keeps in memory, and of what it changed.
+    pub(crate) cache: (u32, u32),
     pub(crate) faults: Faults,
 }
 
@@ -61,6 +68,7 @@ impl Default for Own {
             sweeps: Sweeps::default(),
             segments: None,
             wal: (16 << 20, 512 << 20),
+            cache: (96 << 10, 256 << 10),
             faults: Faults::default(),
         }
     }
@@ -88,6 +96,16 @@ impl Own {
     /// A connection with ingest there.
     pub(crate) fn connect(self, path: &Path) -> rusqlite::Connection {
         let con = rusqlite::Connection::open(path).expect("opens");
+        con.busy_timeout(std::time::Duration::from_secs(10))
+            .expect("a timeout");
+        self.add(&con);
+        con
+    }
+
+    /// The same through a VFS of this name.
+    pub(crate) fn connect_through(self, path: &Path, vfs: &CStr) -> rusqlite::Connection {
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE;
+        let con = rusqlite::Connection::open_with_flags_and_vfs(path, flags, vfs).expect("opens");
         con.busy_timeout(std::time::Duration::from_secs(10))
             .expect("a timeout");
         self.add(&con);
@@ -150,6 +168,10 @@ impl Medium for Own {
 
     fn wal_bytes(&self) -> (u64, u64) {
         self.wal
+    }
+
+    fn cache_kib(&self) -> (u32, u32) {
+        self.cache
     }
 }
 
@@ -230,6 +252,9 @@ impl FileAbove for OwnFile {
     fn read_at(&self, buf: &mut [u8], offset: u64) -> Result<usize> {
         if is_thread("densite-apply") && strikes(&self.1.panics) {
             panic!("a read that panics");
+        }
+        if is_thread("densite-arrange") {
+            self.1.beforehand.fetch_add(1, Ordering::SeqCst);
         }
         self.0.read_at(buf, offset)
     }

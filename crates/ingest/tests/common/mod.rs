@@ -1,8 +1,10 @@
 //! A database file with ingest, through the SQLite that the tests link.
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
+use densite_ingest::Home;
 use densite_sqlite::{Api, Connection};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// The linked library's table.
 pub(crate) fn api() -> Api {
@@ -49,6 +51,20 @@ impl Db {
         self.dir.path().join("app.db-log")
     }
 
+    /// How many segments the log has.
+    pub(crate) fn segments(&self) -> usize {
+        let names = std::fs::read_dir(self.log_dir()).expect("a log");
+        let names = names.map(|n| n.expect("a name").file_name());
+        names
+            .filter(|n| n.to_string_lossy().ends_with(".seg"))
+            .count()
+    }
+
+    /// Bytes of the WAL.
+    pub(crate) fn wal_len(&self) -> u64 {
+        std::fs::metadata(self.path().with_extension("db-wal")).map_or(0, |m| m.len())
+    }
+
     /// A connection with ingest.
     pub(crate) fn open(&self) -> rusqlite::Connection {
         open(&self.path())
@@ -88,6 +104,13 @@ pub(crate) fn functions(api: Api, con: &rusqlite::Connection) {
     // SAFETY: an open connection of that library.
     let lent = unsafe { Connection::borrow(api, con.handle().cast()) }.expect("a connection");
     densite_ingest::create_functions(&lent).expect("functions");
+}
+
+/// The log of a connection's database.
+pub(crate) fn home(con: &rusqlite::Connection) -> Arc<Home> {
+    // SAFETY: an open connection of that library.
+    let lent = unsafe { Connection::borrow(api(), con.handle().cast()) }.expect("a connection");
+    Home::of(&lent).expect("a log").expect("a log")
 }
 
 /// One value.

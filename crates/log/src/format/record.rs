@@ -27,7 +27,7 @@
 
 use super::MAX_SEQ;
 use crate::Seq;
-use crate::bytes::Take;
+use densite_disk::Fields;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 /// Length in bytes.
@@ -110,7 +110,7 @@ impl RecordHeader {
 
     /// The header at `offset` of a segment with this salt; whether its payload and predecessor fit is not looked at.
     pub(crate) fn decode(bytes: &[u8], salt: u64, offset: u64) -> Option<RecordHeader> {
-        let mut take = Take(bytes);
+        let mut take = Fields::new(bytes);
         if take.bytes(4)? != MAGIC {
             return None;
         }

@@ -20,8 +20,8 @@
 //! lies behind `prev_end` does not belong to the log: no failed sync and no torn tail can bring it back.
 
 use super::{LOG_FORMAT_VERSION, MAX_SEQ};
-use crate::bytes::Take;
 use crate::{LogId, Seq};
+use densite_disk::Fields;
 use xxhash_rust::xxh3::xxh3_64;
 
 /// Length in bytes.
@@ -76,12 +76,12 @@ impl SegmentHeader {
     /// The check of the encoded header, which the first record names as its predecessor's.
     pub(crate) fn check(&self) -> u64 {
         let bytes = self.encode();
-        let mut tail = Take(bytes.get(HEADER_LEN - 8..).unwrap_or_default());
+        let mut tail = Fields::new(bytes.get(HEADER_LEN - 8..).unwrap_or_default());
         tail.u64().unwrap_or_default()
     }
 
     pub(crate) fn decode(bytes: &[u8]) -> Result<SegmentHeader, NoHeader> {
-        let mut take = Take(bytes);
+        let mut take = Fields::new(bytes);
         let header = (|| {
             let magic: [u8; 16] = take.array()?;
             let (version, _) = (take.u32()?, take.u32()?);

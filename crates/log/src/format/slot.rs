@@ -15,7 +15,7 @@
 //! of one that is gone and has something undecided, the state file tells what was rolled back, not `cancels`.
 
 use crate::Seq;
-use crate::bytes::Take;
+use densite_disk::Fields;
 use xxhash_rust::xxh3::xxh3_64;
 
 /// Length in bytes.
@@ -43,7 +43,7 @@ impl WriterSlot {
     }
 
     pub(crate) fn decode(bytes: &[u8]) -> Option<WriterSlot> {
-        let mut take = Take(bytes);
+        let mut take = Fields::new(bytes);
         let slot = WriterSlot {
             nonce: take.u64()?,
             undecided: take.u64()?,

@@ -16,8 +16,8 @@
 //! never synced on a writer's path, so after a power cut it may be an older one, or torn.
 
 use super::MAX_SEQ;
-use crate::bytes::Take;
 use crate::{LogId, Seq};
+use densite_disk::Fields;
 use xxhash_rust::xxh3::xxh3_64;
 
 /// Length in bytes.
@@ -64,7 +64,7 @@ impl EndWord {
 
     /// The word of the log with this id.
     pub(crate) fn decode(bytes: &[u8], id: LogId) -> Option<EndWord> {
-        let mut take = Take(bytes);
+        let mut take = Fields::new(bytes);
         let word = EndWord {
             id: LogId(take.array()?),
             segment: take.u64()?,

@@ -1,7 +1,7 @@
 //! Decoded rows: every length is checked once, then any value is at hand.
 
 use super::{Form, NULLABLE, Value};
-use crate::bytes::Take;
+use densite_disk::Fields;
 use std::ops::Range;
 
 /// Where a column's parts lie in the payload.
@@ -35,7 +35,7 @@ impl Rows {
         for _ in 0..n {
             columns.push(Column::decode(&mut take, count)?);
         }
-        take.rest.0.is_empty().then_some(Rows {
+        take.rest.rest().is_empty().then_some(Rows {
             payload,
             count,
             columns,
@@ -50,7 +50,7 @@ impl Rows {
         for _ in 0..columns {
             Column::decode(&mut take, self.count)?;
         }
-        let rest = take.rest.0;
+        let rest = take.rest.rest();
         let mut payload = Vec::with_capacity(2 + rest.len());
         payload.extend_from_slice(&left.to_le_bytes());
         payload.extend_from_slice(rest);
@@ -95,19 +95,19 @@ impl Rows {
 /// Takes from the front and knows where it is.
 struct Counted<'a> {
     len: usize,
-    rest: Take<'a>,
+    rest: Fields<'a>,
 }
 
 impl<'a> Counted<'a> {
     fn new(bytes: &'a [u8]) -> Counted<'a> {
         Counted {
             len: bytes.len(),
-            rest: Take(bytes),
+            rest: Fields::new(bytes),
         }
     }
 
     fn range(&mut self, len: usize) -> Option<Range<usize>> {
-        let from = self.len - self.rest.0.len();
+        let from = self.len - self.rest.rest().len();
         self.rest.bytes(len)?;
         Some(from..from + len)
     }
@@ -119,7 +119,7 @@ impl<'a> Counted<'a> {
             return None;
         }
         let lens = self.rest.bytes(count.checked_mul(width)?)?;
-        let mut at = (self.len - self.rest.0.len()) as u64;
+        let mut at = (self.len - self.rest.rest().len()) as u64;
         let mut ends = Vec::with_capacity(count + 1);
         let from = at;
         ends.push(at as u32);

@@ -2,7 +2,7 @@
 
 use crate::Code;
 use crate::api::Api;
-use crate::ffi::{self, IndexInfo};
+use crate::ffi::IndexInfo;
 use std::ffi::{CStr, c_int};
 
 /// A comparison. What is not listed here is not told.
@@ -142,11 +142,6 @@ impl<'a> Plan<'a> {
     pub fn cost(&mut self, cost: f64, rows: i64) {
         self.info.estimatedCost = cost;
         self.info.estimatedRows = rows;
-    }
-
-    /// The scan answers one row at most.
-    pub fn is_unique(&mut self) {
-        self.info.idxFlags |= ffi::INDEX_SCAN_UNIQUE;
     }
 
     pub(super) fn outcome(possible: bool) -> Code {

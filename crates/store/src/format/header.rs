@@ -11,7 +11,8 @@
 //!
 //! A header of zeros in a file no longer than the preamble is a file whose creation was cut short: it is empty.
 
-use crate::bytes::{Fields, Put};
+use crate::bytes::Put;
+use densite_disk::Fields;
 use xxhash_rust::xxh3::xxh3_64;
 
 /// What every stored file begins with. The line end shows damage by text transfers.

@@ -22,7 +22,8 @@
 //! page has a few hundred bytes and there is a header to each.
 
 use super::{MAX_COMMIT, MAX_DICT};
-use crate::bytes::{Fields, Put};
+use crate::bytes::Put;
+use densite_disk::Fields;
 use twox_hash::XxHash3_64;
 use xxhash_rust::xxh3::Xxh3;
 

@@ -18,7 +18,8 @@
 //! So the trailer named by the newest valid slot is *proven*: if it cannot be read, the file is damaged (rule 10).
 
 use super::tip::Tip;
-use crate::bytes::{Fields, Put};
+use crate::bytes::Put;
+use densite_disk::Fields;
 use xxhash_rust::xxh3::xxh3_64;
 
 const MAGIC: &[u8; 4] = b"DSLT";

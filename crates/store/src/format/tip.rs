@@ -14,7 +14,8 @@
 //! Invariant: a sync that follows makes trailer and tip durable together; so no acknowledged commit lies beyond a valid tip.
 //! After a power cut the tip may be ahead of what survived; recovery therefore verifies, and ends where the chain ends.
 
-use crate::bytes::{Fields, Put};
+use crate::bytes::Put;
+use densite_disk::Fields;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 /// Length of the tip in bytes.

@@ -29,9 +29,10 @@
 
 use super::tip::Tip;
 use super::{DATA_OFF, MAX_COMMIT, MAX_DICT, MAX_OFF, MAX_PAGE};
-use crate::bytes::{Fields, Put};
+use crate::bytes::Put;
 use crate::map::{Entry, NodeRef, Root};
 use crate::space::CHUNK_UNITS;
+use densite_disk::Fields;
 
 /// Flag: the root section is there.
 const ROOT: u32 = 1;
@@ -151,7 +152,7 @@ impl Trailer {
                 level: f.u32()?,
             };
             let (next_dict, units, n) = (f.u32()?, f.u64()?, f.u32()? as usize);
-            if map.level > 3 || f.remaining() < n.checked_mul(24)? {
+            if map.level > 3 || f.rest().len() < n.checked_mul(24)? {
                 return None;
             }
             let chunks = (0..n)
@@ -171,7 +172,7 @@ impl Trailer {
             .checked_mul(16)?
             .checked_add(n_dicts.checked_mul(34)?)?
             .checked_add(n_deltas.checked_mul(32)?)?;
-        if f.remaining() != want.checked_add(16)? {
+        if f.rest().len() != want.checked_add(16)? {
             return None;
         }
         let pieces = (0..n_pieces)

@@ -14,8 +14,9 @@
 //!     27     1  reserved   0
 //! ```
 
-use crate::bytes::{Fields, Put};
+use crate::bytes::Put;
 use crate::format::{MAX_OFF, record::MAX_PAYLOAD, record::RECORD_LEN};
+use densite_disk::Fields;
 
 /// Where the newest version of one page is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -5,7 +5,7 @@
 //! The payload of an inner node is 256 references of 20 bytes. Both are stored with codec zstd where that is smaller.
 
 use super::entry::{Entry, NodeRef};
-use crate::bytes::Fields;
+use densite_disk::Fields;
 
 /// Pages of one leaf.
 pub(crate) const LEAF_FANOUT: usize = 512;

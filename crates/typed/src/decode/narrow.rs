@@ -10,10 +10,8 @@ use super::streams::{Read, Source};
 use crate::class::Class;
 use crate::model::{COLUMN_STREAMS, ColumnStream, Model, PAGE_STREAMS};
 use crate::page::varint_len;
-use crate::record::NULL;
+use crate::record::{NARROW_COLUMNS_MAX, NULL};
 
-/// Most columns: their types are one word.
-const COLUMNS_MAX: usize = 8;
 /// Most bytes of a record's values.
 const BODY_MAX: u32 = 16;
 /// Row ids below this take four bytes at most.
@@ -29,7 +27,7 @@ fn ends(values: &[i64]) -> (i64, i64) {
 /// Whether a model's pages may be such: a first look, which reads nothing.
 fn may_be(head: &Head, model: &Model) -> bool {
     let mut number = PAGE_STREAMS;
-    let fits = (1..=COLUMNS_MAX).contains(&head.columns);
+    let fits = (1..=NARROW_COLUMNS_MAX).contains(&head.columns);
     fits && !head.kind.has_child()
         && (0..head.columns).all(|c| {
             let class = model.constant(number);
@@ -53,7 +51,7 @@ impl Cells {
             return None;
         }
         let numbers = Numbers::new(head.small);
-        let mut reads: [Option<Read>; COLUMNS_MAX] = [None; COLUMNS_MAX];
+        let mut reads: [Option<Read>; NARROW_COLUMNS_MAX] = [None; NARROW_COLUMNS_MAX];
         let (mut number, mut len_max) = (PAGE_STREAMS, 0);
         let mut alike = Some(Alike::default());
         for (c, to) in reads.iter_mut().enumerate().take(head.columns) {
@@ -81,7 +79,7 @@ impl Cells {
         if len_max > BODY_MAX {
             return None;
         }
-        let mut columns: [Option<&[i64]>; COLUMNS_MAX] = [None; COLUMNS_MAX];
+        let mut columns: [Option<&[i64]>; NARROW_COLUMNS_MAX] = [None; NARROW_COLUMNS_MAX];
         for (to, read) in columns.iter_mut().zip(reads) {
             if let Some(read) = read {
                 *to = Some(source.streams.values(read)?);
@@ -133,7 +131,7 @@ struct Alike {
     types: u64,
     columns: usize,
     /// Bytes of each column's values, and of all.
-    lens: [u8; COLUMNS_MAX],
+    lens: [u8; NARROW_COLUMNS_MAX],
     len: usize,
 }
 

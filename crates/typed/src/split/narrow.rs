@@ -8,10 +8,7 @@ mod even;
 use super::{Split, Stream, Tail, most_values};
 use crate::class::Class;
 use crate::model::{COLUMN_STREAMS, ColumnStream, Model, PAGE_STREAMS, PageStream};
-use crate::record::{BODY_LEN, Small};
-
-/// Most columns: their types are one word.
-const COLUMNS_MAX: usize = 8;
+use crate::record::{BODY_LEN, NARROW_COLUMNS_MAX, Small};
 
 /// How a value that is not NULL is read: the eight bytes that end where it does, without those before it.
 #[derive(Clone, Copy, Default)]
@@ -39,7 +36,7 @@ struct Shape {
     /// The columns that are NULL.
     nulls: u32,
     /// The others, `count` of them.
-    values: [Value; COLUMNS_MAX],
+    values: [Value; NARROW_COLUMNS_MAX],
     count: usize,
     /// Bytes of the record.
     end: usize,
@@ -54,7 +51,7 @@ impl Shape {
             types,
             columns,
             nulls: 0,
-            values: [Value::default(); COLUMNS_MAX],
+            values: [Value::default(); NARROW_COLUMNS_MAX],
             count: 0,
             end: columns + 1,
             short: false,
@@ -152,7 +149,7 @@ impl Split {
     /// What the types of the first record, which begins at `first`, say; `None` if the page is not for us.
     fn shape_of(&self, bytes: &[u8], first: usize, model: &Model) -> Option<Shape> {
         let columns = usize::from(*bytes.get(first)?).checked_sub(1)?;
-        let fits = (1..=COLUMNS_MAX).contains(&columns)
+        let fits = (1..=NARROW_COLUMNS_MAX).contains(&columns)
             && self.page.count() * columns <= most_values(bytes.len());
         if !fits || (0..columns).any(|c| model.column(c).scale != 0) {
             return None;
@@ -166,7 +163,7 @@ impl Split {
         let start = self.ints.len();
         let rowids = start + n;
         let mut end = rowids + if self.page.kind.is_table() { n } else { 0 };
-        let mut values = [0; COLUMNS_MAX];
+        let mut values = [0; NARROW_COLUMNS_MAX];
         for (c, at) in values.iter_mut().enumerate().take(shape.columns) {
             *at = end + n;
             end = *at + if shape.is_null(c) { 0 } else { n };
@@ -215,7 +212,7 @@ struct Places {
     start: usize,
     rowids: usize,
     /// Of each column.
-    values: [usize; COLUMNS_MAX],
+    values: [usize; NARROW_COLUMNS_MAX],
 }
 
 /// Reads the values of all cells, those of a column to `ints` from its place in `places` on; `shape` is that of the first one.
@@ -223,7 +220,7 @@ fn read_values(
     page: &[u8],
     cells: &[crate::page::Cell],
     shape: &mut Shape,
-    places: &[usize; COLUMNS_MAX],
+    places: &[usize; NARROW_COLUMNS_MAX],
     ints: &mut [i64],
 ) -> Option<Small> {
     let (mut small, mut shortest) = (Small::default(), true);

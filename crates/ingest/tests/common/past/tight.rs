@@ -1,8 +1,8 @@
 //! A database whose disk is full when a test wants it.
 
-use crate::hooked::{self, Hooks};
+use crate::hooked::{self, Files, Hooks};
 use crate::medium::Own;
-use rusqlite::{OpenFlags, ffi};
+use rusqlite::ffi;
 use std::ffi::{c_int, c_void};
 use std::path::Path;
 use std::sync::Once;
@@ -38,15 +38,10 @@ pub(super) fn connect(path: &Path, medium: Own) -> rusqlite::Connection {
         let write: hooked::Write = write;
         let hooks = Hooks {
             write: Some(write),
-            wal: true,
+            files: Files::Both,
             ..Hooks::default()
         };
         hooked::register(c"tight", hooks);
     });
-    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE;
-    let con = rusqlite::Connection::open_with_flags_and_vfs(path, flags, c"tight").expect("opens");
-    con.busy_timeout(std::time::Duration::from_secs(10))
-        .expect("a timeout");
-    medium.add(&con);
-    con
+    medium.connect_through(path, c"tight")
 }

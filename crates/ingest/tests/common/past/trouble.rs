@@ -115,16 +115,9 @@ impl World {
         self.heard = one(&self.con[0], "SELECT densite_log_last()");
         self.say("one", self.heard);
         self.say("all", self.heard);
-        let count = |world: &World| {
-            let names = std::fs::read_dir(world.db.log_dir()).expect("a folder");
-            let names = names.map(|e| e.expect("an entry").file_name());
-            names
-                .filter(|n| n.to_string_lossy().ends_with(".seg"))
-                .count()
-        };
         let before = self.first_segment();
         let until = Instant::now() + Duration::from_secs(20);
-        while count(self) > 1 {
+        while self.db.segments() > 1 {
             assert!(Instant::now() < until, "{}: it is not pruned", self.what);
             self.con[0]
                 .query_row("SELECT densite_prune()", [], |_| Ok(()))
