@@ -43,9 +43,10 @@ impl Above for Wal {
 
 /// A database that is written through the gathering VFS, over one that watches.
 struct Site {
-    dir: tempfile::TempDir,
     seen: Arc<Seen>,
     con: Connection,
+    /// Goes last: the connection has files in it open.
+    dir: tempfile::TempDir,
 }
 
 const SCHEMA: &str = "CREATE TABLE t(id INTEGER PRIMARY KEY, v BLOB); CREATE INDEX v ON t(v)";

@@ -69,10 +69,11 @@ pub(crate) enum Op {
 }
 
 pub(crate) struct Made {
-    pub(crate) dir: tempfile::TempDir,
     pub(crate) db: Connection,
     pub(crate) age: Age,
     next: u32,
+    /// Goes last: the other has a file in it open.
+    pub(crate) dir: tempfile::TempDir,
 }
 
 impl Made {
