@@ -39,7 +39,6 @@ fn a_schema_that_changes_before_it_begins_leaves_the_order_of_the_log() {
     ] {
         // On a busy machine it may be over before it is looked at.
         let in_time = |_| {
-            // One by one: what is open is closed before the folder goes.
             let (db, con, plain, changes) = waiting(&SHAPES[0], 1200, &mut random);
             plain.execute_batch("ROLLBACK").expect("gives it back");
             if !near_the_end(&plain, changes.len()) {

@@ -122,7 +122,6 @@ fn a_schema_that_changes_in_the_middle_leaves_the_order_of_the_log() {
     for sql in sooner {
         // On a busy machine it may be over before it is looked at.
         let in_the_middle = |_| {
-            // One by one: what is open is closed before the folder goes.
             let (db, con, plain, changes) = waiting(&SHAPES[0], 500, &mut random);
             plain.execute_batch("ROLLBACK").expect("gives it back");
             caught(&plain, changes.len())?;

@@ -45,7 +45,7 @@ impl Above for Wal {
 struct Site {
     seen: Arc<Seen>,
     con: Connection,
-    /// Goes last: the connection has files in it open.
+    /// Goes last: it removes what the connection has open.
     dir: tempfile::TempDir,
 }
 
@@ -72,7 +72,7 @@ impl Site {
         con.exec("PRAGMA page_size = 4096; PRAGMA journal_mode = WAL; PRAGMA wal_autocheckpoint = 0; PRAGMA synchronous = NORMAL")
             .expect("a WAL");
         con.exec(SCHEMA).expect("the schema");
-        Site { dir, seen, con }
+        Site { seen, con, dir }
     }
 
     fn path(&self) -> std::path::PathBuf {

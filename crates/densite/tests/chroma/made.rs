@@ -72,7 +72,7 @@ pub(crate) struct Made {
     pub(crate) db: Connection,
     pub(crate) age: Age,
     next: u32,
-    /// Goes last: the other has a file in it open.
+    /// Goes last: it removes what the connection has open.
     pub(crate) dir: tempfile::TempDir,
 }
 
@@ -120,10 +120,10 @@ impl Made {
             }
         }
         let mut made = Made {
-            dir,
             db,
             age,
             next: 0,
+            dir,
         };
         if age != Age::Old {
             made.sql("CREATE TABLE embeddings_queue_config(id INTEGER PRIMARY KEY, config_json_str TEXT)");
