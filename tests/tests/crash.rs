@@ -118,7 +118,7 @@ fn settings_that_change_on_the_way() {
 #[test]
 fn a_creation_that_was_torn() {
     let pair = (Journal::Delete, Synchronous::Extra);
-    through_densite(pair, 1014, 1, Plan::default()).assert_kept();
+    through_densite(pair, 1014, 1, RESTLESS).assert_kept();
 }
 
 /// For `make crash`: new workloads, for `DENSITE_MINUTES`, from `DENSITE_SEED` on.
