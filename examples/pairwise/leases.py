@@ -56,8 +56,8 @@ INSERT INTO worker(name, first, last) VALUES (:worker, :now, :now) ON CONFLICT (
 def take(con: sqlite3.Connection, worker: str, seconds: float) -> "Lease | Nothing":
     """Hands out a batch to `worker` for so many seconds. What is there of its results already is not handed out again."""
     while True:
-        now = clock.now()
         con.execute("BEGIN IMMEDIATE")
+        now = clock.now()  # a lease begins when it is had, however long others were at the file
         con.execute(_SEEN, {"worker": worker, "now": now})
         con.execute("UPDATE work SET started = ? WHERE started IS NULL", (now,))
         found = con.execute(_TAKE, {"worker": worker, "now": now, "expires": now + seconds}).fetchall()
@@ -91,8 +91,8 @@ def renew(con: sqlite3.Connection, lease: Tuple[int, int], worker: str, seconds:
         None, or a sentence that says why the lease is no longer one.
     """
     batch, tries = lease
-    now = clock.now()
     con.execute("BEGIN IMMEDIATE")
+    now = clock.now()
     renewed = con.execute(
         "UPDATE batch SET expires = ? WHERE id = ? AND tries = ? AND worker = ? AND done IS NULL", (now + seconds, batch, tries, worker)
     ).rowcount

@@ -114,6 +114,13 @@ fn settings_that_change_on_the_way() {
     }
 }
 
+/// Of the first write to a file, which makes the store, a power cut left one slot and noise where the header is to come: it is a file without data, and its journal is rolled back.
+#[test]
+fn a_creation_that_was_torn() {
+    let pair = (Journal::Delete, Synchronous::Extra);
+    through_densite(pair, 1014, 1, RESTLESS).assert_kept();
+}
+
 /// For `make crash`: new workloads, for `DENSITE_MINUTES`, from `DENSITE_SEED` on.
 #[test]
 #[ignore = "long"]

@@ -3,6 +3,7 @@
 //! Linux lists record locks in `/proc/locks`, with process, device and inode. Reading that list opens no
 //! descriptor on the database, so it cannot drop a lock of this process (closing any descriptor would).
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::ops::RangeInclusive;
 use std::os::unix::fs::MetadataExt;
@@ -28,18 +29,13 @@ impl fmt::Display for Holder {
     }
 }
 
-/// How often the list is read: entries may be missing of one that changes while it is read.
-const TRIES: usize = 4;
+/// How often the list is read at most. The system counts entries to know where to go on, or to begin: one that changes while it is read may lack some that are there all the time, and tell others twice.
+const TRIES: usize = 16;
 /// Who reads for longer is told of as a reader.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(50);
 
 /// The other processes that hold locks on the database or its shared memory; empty when that cannot be known.
 pub(crate) fn holders(db: &Path) -> Vec<Holder> {
-    let mut tries = (0..TRIES).map(|_| listed(db));
-    tries.find(|found| !found.is_empty()).unwrap_or_default()
-}
-
-fn listed(db: &Path) -> Vec<Holder> {
     others(
         &[db.to_path_buf(), crate::paths::beside(db, "-shm")],
         0..=u64::MAX,
@@ -63,24 +59,33 @@ pub(crate) fn wal_readers(db: &Path) -> Vec<Holder> {
 
 /// The other processes that hold locks on some bytes of these files.
 fn others(paths: &[PathBuf], bytes: RangeInclusive<u64>) -> Vec<Holder> {
-    let Ok(list) = std::fs::read_to_string("/proc/locks") else {
-        return Vec::new();
-    };
     let metas = paths.iter().filter_map(|path| std::fs::metadata(path).ok());
     let files: Vec<(u64, u64)> = metas.map(|meta| (meta.dev(), meta.ino())).collect();
     let me = std::process::id();
-    let mut pids: Vec<u32> = parse(&list, &files, &bytes)
-        .into_iter()
-        .filter(|pid| *pid != me)
-        .collect();
-    pids.sort_unstable();
-    pids.dedup();
+    let mut pids = listed(&files, &bytes);
+    pids.remove(&me);
     pids.into_iter()
         .map(|pid| Holder {
             pid,
             name: name_of(pid),
         })
         .collect()
+}
+
+/// The processes that hold locks on some bytes of these files: as often as it takes until nothing changes in between.
+fn listed(files: &[(u64, u64)], bytes: &RangeInclusive<u64>) -> BTreeSet<u32> {
+    let (mut pids, mut before) = (BTreeSet::new(), None);
+    for _ in 0..TRIES {
+        let Ok(list) = std::fs::read_to_string("/proc/locks") else {
+            break;
+        };
+        pids.extend(parse(&list, files, bytes));
+        if before.as_ref() == Some(&list) {
+            break;
+        }
+        before = Some(list);
+    }
+    pids
 }
 
 /// The other processes that have a file open, with a lock or without, as far as this one may know; `file` is its device and inode.
@@ -174,6 +179,7 @@ fn minor_of(dev: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::atomic::{AtomicBool, Ordering};
 
     #[test]
     fn another_process_is_seen_by_the_file_it_has_open() {
@@ -194,6 +200,36 @@ mod tests {
         other.kill().expect("kill");
         other.wait().expect("wait");
         assert_eq!(pids, [other.id()]);
+    }
+
+    /// Also while other locks come and go.
+    #[test]
+    fn no_holder_is_missed() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let file = |name: String| std::fs::File::create(dir.path().join(name)).expect("made");
+        let held = file("held".into());
+        held.lock().expect("locked");
+        let meta = held.metadata().expect("metadata");
+        let ended = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            for thread in 0..3 {
+                let files: Vec<_> = (0..60).map(|n| file(format!("{thread}-{n}"))).collect();
+                let ended = &ended;
+                scope.spawn(move || {
+                    while !ended.load(Ordering::Relaxed) {
+                        files.iter().for_each(|f| f.lock().expect("locked"));
+                        files.iter().for_each(|f| f.unlock().expect("unlocked"));
+                    }
+                });
+            }
+            let missed = (0..1000).filter(|_| {
+                let pids = listed(&[(meta.dev(), meta.ino())], &(0..=u64::MAX));
+                pids != BTreeSet::from([std::process::id()])
+            });
+            let missed = missed.count();
+            ended.store(true, Ordering::Relaxed);
+            assert_eq!(missed, 0);
+        });
     }
 
     #[test]

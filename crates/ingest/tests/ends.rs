@@ -5,8 +5,8 @@ mod common;
 use common::{Db, all, home, one, wait};
 use densite_log::{Log, Options};
 use std::sync::Arc;
-use std::sync::mpsc::channel;
-use std::time::{Duration, Instant};
+use std::sync::mpsc::{Sender, channel};
+use std::time::Duration;
 
 /// What `wait` answers, or a panic after twenty seconds.
 fn wait_soon(con: rusqlite::Connection) -> (i64, rusqlite::Connection) {
@@ -83,50 +83,74 @@ fn numbers_without_rows_are_passed() {
     assert_eq!(wait_soon(con).0, 51);
 }
 
-/// A connection whose commit is in its hook for a while: its rows are in the log, and undecided.
-fn undecided(db: &Db, time: Duration) -> std::thread::JoinHandle<()> {
-    let mut other = db.ingest("t", "");
-    let (send, receive) = channel();
-    let thread = std::thread::spawn(move || {
-        other
-            .commit_hook(Some(move || {
-                send.send(()).ok();
-                std::thread::sleep(time);
-                false
-            }))
-            .expect("a hook");
-        other
-            .execute_batch("INSERT INTO t_in VALUES (100)")
-            .expect("inserts");
-    });
-    receive.recv().expect("the hook");
-    thread
+/// A connection whose commit is in its hook: its rows are in the log, and undecided until this is told.
+struct Undecided {
+    tell: Sender<()>,
+    thread: std::thread::JoinHandle<()>,
+}
+
+impl Undecided {
+    fn new(db: &Db) -> Undecided {
+        let mut other = db.ingest("t", "");
+        let (tell, told) = channel::<()>();
+        let (send, receive) = channel();
+        let thread = std::thread::spawn(move || {
+            other
+                .commit_hook(Some(move || {
+                    send.send(()).ok();
+                    if told.recv().is_ok() {
+                        // Somebody waits for it by then.
+                        std::thread::sleep(Duration::from_millis(300));
+                    }
+                    false
+                }))
+                .expect("a hook");
+            other
+                .execute_batch("INSERT INTO t_in VALUES (100)")
+                .expect("inserts");
+        });
+        receive.recv().expect("the hook");
+        Undecided { tell, thread }
+    }
+
+    /// It is, in a while.
+    fn is_decided_soon(&self) {
+        self.tell.send(()).expect("the hook");
+    }
+
+    fn ends(self) {
+        drop(self.tell);
+        self.thread.join().expect("no panic");
+    }
 }
 
 #[test]
 fn own_rows_are_there_although_others_are_not_decided() {
     let db = Db::new("CREATE TABLE t(id INTEGER PRIMARY KEY)");
     let con = db.ingest("t", "");
-    let thread = undecided(&db, Duration::from_millis(600));
+    let other = Undecided::new(&db);
     con.execute_batch("INSERT INTO t_in VALUES (1)")
         .expect("inserts");
+    other.is_decided_soon();
     assert_eq!(all(&con, "SELECT id FROM t_in WHERE id = 1"), ["1"]);
-    thread.join().expect("no panic");
-    let thread = undecided(&db, Duration::from_millis(600));
+    other.ends();
+    let other = Undecided::new(&db);
     con.execute_batch("INSERT INTO t_in VALUES (2)")
         .expect("inserts");
+    other.is_decided_soon();
     assert_eq!(
         one::<i64>(&con, "SELECT densite_wait(densite_last_seq())"),
         4
     );
     assert_eq!(all(&con, "SELECT id FROM t"), ["1", "2", "100"]);
-    thread.join().expect("no panic");
-    let thread = undecided(&db, Duration::from_millis(600));
+    other.ends();
+    let other = Undecided::new(&db);
     con.execute_batch("INSERT INTO t_in VALUES (3)")
         .expect("inserts");
+    other.is_decided_soon();
     // Without a number as well.
     assert_eq!(one::<i64>(&con, "SELECT densite_wait()"), 6);
-    thread.join().expect("no panic");
+    other.ends();
 }
 
 /// It does not wait for ever, and does not answer without the row either.
@@ -134,10 +158,9 @@ fn own_rows_are_there_although_others_are_not_decided() {
 fn own_rows_that_cannot_be_read_are_an_error() {
     let db = Db::new("CREATE TABLE t(id INTEGER PRIMARY KEY)");
     let con = db.ingest("t", "");
-    let thread = undecided(&db, Duration::from_secs(6));
+    let other = Undecided::new(&db);
     con.execute_batch("INSERT INTO t_in VALUES (1)")
         .expect("inserts");
-    let begun = Instant::now();
     for sql in ["SELECT id FROM t_in WHERE id = 1", "SELECT densite_wait()"] {
         let said = con
             .query_row(sql, [], |_| Ok(()))
@@ -145,8 +168,7 @@ fn own_rows_that_cannot_be_read_are_an_error() {
             .to_string();
         assert!(said.contains("not decided"), "{sql}: {said}");
     }
-    assert!(begun.elapsed() < Duration::from_secs(6));
-    thread.join().expect("no panic");
+    other.ends();
     assert_eq!(all(&con, "SELECT id FROM t_in WHERE id = 1"), ["1"]);
 }
 

@@ -57,12 +57,17 @@ fn somebody_who_stays_is_waited_for_in_time() {
         other.execute_batch("BEGIN IMMEDIATE").expect("the lock");
         let con = open(&db.path());
         con.busy_timeout(Duration::from_millis(ms)).expect("a time");
-        let begun = Instant::now();
-        let refused = create(&con, "t", "").expect_err("it is locked");
-        let took = begun.elapsed();
-        assert_eq!(refused.sqlite_error_code(), Some(ErrorCode::DatabaseBusy));
-        assert!(took >= Duration::from_millis(least), "{ms}: {took:?}");
-        assert!(took < Duration::from_millis(most), "{ms}: {took:?}");
+        let took = || {
+            let begun = Instant::now();
+            let refused = create(&con, "t", "").expect_err("it is locked");
+            let took = begun.elapsed();
+            assert_eq!(refused.sqlite_error_code(), Some(ErrorCode::DatabaseBusy));
+            assert!(took >= Duration::from_millis(least), "{ms}: {took:?}");
+            took
+        };
+        // The machine may have other things to do now and then.
+        let in_time = |_| took() < Duration::from_millis(most);
+        assert!((0..10).any(in_time), "{ms}: it took longer each time");
         other.execute_batch("ROLLBACK").expect("it goes");
         create(&con, "t", "").expect("nobody is in the way");
     }
@@ -77,9 +82,12 @@ fn within_a_transaction_nobody_waits() {
     let con = open(&db.path());
     con.execute_batch("BEGIN").expect("begins");
     all(&con, "SELECT * FROM t");
-    let begun = Instant::now();
-    create(&con, "t", "").expect_err("it is locked");
-    assert!(begun.elapsed() < Duration::from_secs(2));
+    let in_time = |_| {
+        let begun = Instant::now();
+        create(&con, "t", "").expect_err("it is locked");
+        begun.elapsed() < Duration::from_secs(2)
+    };
+    assert!((0..3).any(in_time), "it waited each time");
 }
 
 /// What the table refused stays among the rejects until somebody deletes it there, also when its log was given up and another one begins.

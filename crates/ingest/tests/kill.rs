@@ -10,6 +10,7 @@ use medium::{Faults, failing};
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
 
 const SCHEMA: &str = "CREATE TABLE t(id INTEGER PRIMARY KEY, writer INT, n INT, u INT UNIQUE, CHECK (n % 50 != 7)); CREATE INDEX by_writer ON t(writer, n)";
@@ -60,29 +61,53 @@ fn follow(con: &rusqlite::Connection) {
     }
 }
 
-fn spawn(db: &Db, writer: i64) -> Child {
-    Command::new(std::env::current_exe().expect("this program"))
+/// A child, and the thread that hears what it says.
+struct Heard {
+    child: Child,
+    acknowledged: Receiver<i64>,
+}
+
+fn spawn(db: &Db, writer: i64) -> Heard {
+    let mut child = Command::new(std::env::current_exe().expect("this program"))
         .args(["--exact", "child", "--nocapture"])
         .env("DENSITE_INGEST_CHILD", db.path())
         .env("DENSITE_INGEST_WRITER", writer.to_string())
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
         .spawn()
-        .expect("starts")
+        .expect("starts");
+    let lines = BufReader::new(child.stdout.take().expect("a pipe")).lines();
+    let (tell, acknowledged) = channel();
+    std::thread::spawn(move || {
+        for line in lines.map_while(Result::ok) {
+            let number = line.split("acknowledged ").nth(1);
+            if let Some(number) = number.and_then(|n| n.trim().parse().ok()) {
+                tell.send(number).ok();
+            }
+        }
+    });
+    Heard {
+        child,
+        acknowledged,
+    }
 }
 
-/// The last transaction that it said was acknowledged.
-fn acknowledged(child: &mut Child) -> i64 {
-    let out = child.stdout.take().expect("a pipe");
-    let lines = BufReader::new(out).lines().map_while(Result::ok);
-    let last = lines
-        .filter_map(|l| {
-            l.split("acknowledged ")
-                .nth(1)
-                .and_then(|n| n.trim().parse().ok())
-        })
-        .last();
-    last.unwrap_or(-1)
+impl Heard {
+    /// Waits until it has said something, or has ended: a subscriber does before the first writer has made the log.
+    fn begins(&self) -> i64 {
+        match self.acknowledged.recv_timeout(Duration::from_secs(120)) {
+            Ok(number) => number,
+            Err(RecvTimeoutError::Disconnected) => -1,
+            Err(RecvTimeoutError::Timeout) => panic!("it never begins"),
+        }
+    }
+
+    /// Kills it: the last transaction that it said was acknowledged.
+    fn killed(&mut self, first: i64) -> i64 {
+        self.child.kill().expect("kills");
+        self.child.wait().expect("is gone");
+        self.acknowledged.iter().last().unwrap_or(first)
+    }
 }
 
 #[test]
@@ -100,15 +125,14 @@ fn killed_writers_and_appliers_lose_and_double_nothing() {
     let (mut done, mut followed) = (Vec::new(), 0);
     for round in 0..5 {
         let writers = [round * 2, round * 2 + 1, -1];
-        let mut children: Vec<(i64, Child)> = writers.map(|w| (w, spawn(&db, w))).into();
-        std::thread::sleep(Duration::from_millis(400 + random(500)));
+        let children = writers.map(|w| (w, spawn(&db, w)));
+        let children = children.map(|(writer, child)| (writer, child.begins(), child));
+        std::thread::sleep(Duration::from_millis(200 + random(500)));
         // One after the other: the second may be the one that applies, or take over.
-        for (writer, child) in &mut children {
-            child.kill().expect("kills");
-            child.wait().expect("is gone");
-            match *writer {
-                -1 => followed = followed.max(acknowledged(child)),
-                writer => done.push((writer, acknowledged(child))),
+        for (writer, first, mut child) in children {
+            match (writer, child.killed(first)) {
+                (-1, last) => followed = followed.max(last),
+                acknowledged => done.push(acknowledged),
             }
             std::thread::sleep(Duration::from_millis(random(150)));
         }

@@ -38,9 +38,10 @@ fn killed_processes_leave_what_the_next_one_goes_on_with() {
     // Without a connection that ingests nobody applies.
     drop(con);
     plain.execute_batch("ROLLBACK").expect("gives it back");
-    let (mut in_the_middle, mut rounds) = (0, 0);
+    let (mut in_the_middle, mut rounds, mut most) = (0, 0, 60);
     while place(&plain).0 < changes.len() as i64 && rounds < 500 {
         rounds += 1;
+        let before = place(&plain);
         let mut child = std::process::Command::new(std::env::current_exe().expect("this program"))
             .args(["--exact", "child", "--nocapture"])
             .env("DENSITE_INGEST_SWEEPER", db.path())
@@ -48,7 +49,7 @@ fn killed_processes_leave_what_the_next_one_goes_on_with() {
             .stderr(std::process::Stdio::null())
             .spawn()
             .expect("starts");
-        std::thread::sleep(Duration::from_millis(random.random_range(8..60)));
+        std::thread::sleep(Duration::from_millis(random.random_range(8..most)));
         child.kill().expect("kills");
         let told = child.wait_with_output().expect("is gone").stdout;
         let told = String::from_utf8_lossy(&told).into_owned();
@@ -58,6 +59,8 @@ fn killed_processes_leave_what_the_next_one_goes_on_with() {
             assert_eq!(read, end.join(";"), "seed {seed}");
         }
         in_the_middle += u32::from(place(&plain).2 > 0);
+        // On a slow machine it was killed before it began.
+        most += if place(&plain) == before { 10 } else { 0 };
     }
     println!("{rounds} rounds, {in_the_middle} in the middle of a sweep");
     assert!(in_the_middle > 2, "{in_the_middle} of {rounds}");

@@ -15,6 +15,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -121,6 +122,8 @@ struct Told {
 struct Worker {
     id: i64,
     child: Child,
+    /// What it said so far: batches that were acknowledged, and whether it leads.
+    said: Arc<(AtomicU64, AtomicBool)>,
     listener: JoinHandle<Told>,
 }
 
@@ -133,6 +136,8 @@ fn start(path: &Path, id: i64) -> Worker {
         .spawn()
         .expect("runs");
     let out = BufReader::new(child.stdout.take().expect("a pipe"));
+    let said = Arc::<(AtomicU64, AtomicBool)>::default();
+    let saying = Arc::clone(&said);
     let listener = std::thread::spawn(move || {
         let mut told = Told {
             begun: -1,
@@ -149,9 +154,13 @@ fn start(path: &Path, id: i64) -> Worker {
                 (Some("begin"), Some(n), ..) => told.begun = n,
                 (Some("ack"), Some(n), Some(first), Some(last)) => {
                     told.acknowledged.insert(n, (first as Seq, last as Seq));
+                    saying.0.fetch_add(1, Ordering::Relaxed);
                 }
                 (Some("cancelled"), Some(n), ..) => told.cancelled.push(n),
-                (Some("lead"), ..) => told.led = true,
+                (Some("lead"), ..) => {
+                    told.led = true;
+                    saying.1.store(true, Ordering::Relaxed);
+                }
                 _ => {}
             }
         }
@@ -160,7 +169,25 @@ fn start(path: &Path, id: i64) -> Worker {
     Worker {
         id,
         child,
+        said,
         listener,
+    }
+}
+
+/// Batches of a round that must have been acknowledged before its end.
+const ENOUGH: u64 = 21;
+
+/// Waits until they have done something: on a slow machine they were killed before they began. `led`: somebody has; `acknowledged`: so many batches of those that were killed.
+fn await_work(workers: &[Worker], led: bool, acknowledged: usize) {
+    let until = Instant::now() + Duration::from_secs(120);
+    let is_done = || {
+        let said = |w: &Worker| w.said.0.load(Ordering::Relaxed);
+        let all = acknowledged as u64 + workers.iter().map(said).sum::<u64>();
+        all >= ENOUGH && (led || workers.iter().any(|w| w.said.1.load(Ordering::Relaxed)))
+    };
+    while !is_done() {
+        assert!(Instant::now() < until, "they do nothing");
+        std::thread::sleep(Duration::from_millis(1));
     }
 }
 
@@ -244,6 +271,11 @@ fn kill_rounds(seed: u64, rounds: u64) {
             workers.push(start(&path, next));
             next += 1;
         }
+        await_work(
+            &workers,
+            led,
+            told.values().map(|t: &Told| t.acknowledged.len()).sum(),
+        );
         std::thread::sleep(Duration::from_millis(rng.random_range(5..120)));
         // Those that are left are killed as nearly at once as can be: nobody is there to take over.
         for worker in &mut workers {
@@ -270,7 +302,10 @@ fn kill_rounds(seed: u64, rounds: u64) {
         let report = densite_log::check(Arc::new(RealDir::new(&path)), common::ID).expect("check");
         assert_eq!(report.problems, [], "seed {seed}");
     }
-    assert!(acknowledged as u64 > 20 * rounds, "only {acknowledged}");
+    assert!(
+        acknowledged as u64 >= ENOUGH * rounds,
+        "only {acknowledged}"
+    );
     let log = open(&path);
     // The log may end with rows that were rolled back, or with some that come to light only now that it is opened anew: those of a group that was under way.
     read_on(&log, &mut after, &mut read);

@@ -68,9 +68,14 @@ pub(crate) fn read_slot(file: &dyn File) -> Result<Option<(usize, Slot)>> {
 }
 
 /// Creation writes slots, syncs, and writes the header last. So a file no longer than the preamble without a header holds no data.
+///
+/// Where the header is missing a power cut may have left anything, for the sync may not have come; but then a slot that is whole says whose file it is.
 fn is_unborn(file: &dyn File, pre: &[u8]) -> Result<bool> {
-    let header_missing = pre.iter().take(64).all(|b| *b == 0);
-    let only_born = slot::choose(pre).is_none_or(|(_, s)| s.tip.commit == 0);
+    let header_missing = matches!(Header::decode(pre), Err(HeaderFault::Foreign));
+    let only_born = match slot::choose(pre) {
+        Some((_, s)) => s.tip.commit == 0,
+        None => pre.iter().take(64).all(|b| *b == 0),
+    };
     Ok(pre.is_empty() || (header_missing && only_born && file.len()? <= DATA_OFF))
 }
 

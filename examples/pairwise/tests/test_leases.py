@@ -1,11 +1,13 @@
 """Work going out: every pair once, lost leases again, and no look at the pairs to find them."""
 
+import concurrent.futures
 import subprocess
 import sys
+import threading
 import time
 import unittest.mock
 
-from .. import leases, schema
+from .. import clock, leases, schema
 from ..progress import progress
 from ..results import deliver
 from .support import SOON, Case
@@ -15,7 +17,25 @@ def lease_of(got):
     return (got.batch, got.tries)
 
 
+class Time:
+    """The time of the file's clock: it goes on when the test says so, however slow the machine is."""
+
+    def __init__(self):
+        self.seconds, self.hours = time.monotonic(), 0
+
+    def monotonic(self):
+        return self.seconds
+
+    def time(self):
+        return time.time() + 3600 * self.hours
+
+
 class Leases(Case):
+    def time(self):
+        patch = unittest.mock.patch.object(clock, "time", Time())
+        self.addCleanup(patch.stop)
+        return patch.start()
+
     def all_of(self, con, worker="w", seconds=60.0):
         found = []
         while isinstance(got := leases.take(con, worker, seconds), leases.Lease):
@@ -44,11 +64,13 @@ class Leases(Case):
     def test_a_lease_that_ran_out_is_handed_out_again_and_not_before(self):
         self.make(4, length=8, batch_pairs=100)
         con = self.connection()
+        now = self.time()
         first = leases.take(con, "lost", 0.3)
-        began = time.monotonic()
+        began = now.seconds
         while not isinstance(again := leases.take(con, "other", 60), leases.Lease):
-            time.sleep(again.wait)
-        self.assertGreaterEqual(time.monotonic() - began, 0.25)
+            now.seconds += again.wait + 0.01
+        self.assertGreaterEqual(now.seconds - began, 0.3)
+        self.assertLess(now.seconds - began, 0.5)
         self.assertEqual((again.batch, again.pairs), (first.batch, first.pairs))
         self.assertNotEqual(again.name, first.name)
         self.assertIn("other has the batch now", leases.why_not(con, lease_of(first), "lost"))
@@ -56,15 +78,15 @@ class Leases(Case):
     def test_the_clock_may_be_set(self):
         self.make(4, length=8, batch_pairs=100)
         con = self.connection()
-        for hours in (-2, 2):
-            with unittest.mock.patch("time.time", lambda real=time.time(), hours=hours: real + 3600 * hours):
-                got = leases.take(con, "lost", 0.5)
-                self.assertIsInstance(leases.take(con, "other", 0.5), leases.Nothing)
-                time.sleep(0.55)
-                again = leases.take(con, "other", 0.1)
-                self.assertEqual(again.batch, got.batch)
-                time.sleep(0.15)
-                self.assertGreaterEqual(progress(con, self.path).workers[0].silent_seconds, 0.1)
+        now = self.time()
+        for now.hours in (-2, 2):
+            got = leases.take(con, "lost", 0.5)
+            self.assertIsInstance(leases.take(con, "other", 0.5), leases.Nothing)
+            now.seconds += 0.55
+            again = leases.take(con, "other", 0.1)
+            self.assertEqual(again.batch, got.batch)
+            now.seconds += 0.15
+            self.assertGreaterEqual(progress(con, self.path).workers[0].silent_seconds, 0.1)
 
     def test_the_clock_may_be_set_back_while_no_coordinator_runs(self):
         self.make(4, length=8, batch_pairs=100)
@@ -93,11 +115,41 @@ con.close()
     def test_a_lease_that_is_renewed_does_not_run_out(self):
         self.make(4, length=8, batch_pairs=100)
         con = self.connection()
+        now = self.time()
         got = leases.take(con, "slow", 0.4)
         for _ in range(4):
-            time.sleep(0.2)
+            now.seconds += 0.2
             self.assertIsNone(leases.renew(con, lease_of(got), "slow", 0.4))
             self.assertIsInstance(leases.take(con, "other", 60), leases.Nothing)
+
+    def test_a_lease_begins_when_it_is_had(self):
+        # Whoever waits until others have done with the file has all of its time all the same.
+        self.make(4, length=8, batch_pairs=100)
+        con, other = self.connection(), self.connection()
+        now = self.time()
+        other.execute("BEGIN IMMEDIATE")
+        begun = threading.Event()
+
+        def statement(sql):
+            if sql.startswith("BEGIN"):
+                begun.set()
+
+        con.set_trace_callback(statement)
+
+        def give_back():
+            begun.wait(SOON)
+            now.seconds += 100
+            other.execute("ROLLBACK")
+
+        for ask in (lambda: leases.take(con, "w", 60), lambda: leases.renew(con, lease_of(got), "w", 60)):
+            with concurrent.futures.ThreadPoolExecutor() as threads:
+                giving = threads.submit(give_back)
+                got = ask() or got
+                giving.result()
+            self.assertIsInstance(leases.take(other, "other", 60), leases.Nothing)
+            begun.clear()
+            other.execute("BEGIN IMMEDIATE")
+        other.execute("ROLLBACK")
 
     def test_a_lease_is_known_to_the_next_who_opens_the_file(self):
         self.make(4, length=8, batch_pairs=100)

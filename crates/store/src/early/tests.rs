@@ -227,13 +227,15 @@ fn empty_store() -> (tempfile::TempDir, Handle, Arc<Early>) {
 fn a_bulk_load_of_which_nothing_is_learned_is_left_to_the_checkpoint() {
     const PAGES: u32 = 600;
     let (_dir, mut handle, early) = empty_store();
-    let until = Instant::now() + Duration::from_secs(60);
+    let patience = || Instant::now() + Duration::from_secs(60);
     for n in 3..PAGES {
+        let until = patience();
         while !early.desk.lock().pages.contains_key(&n) {
             early.note(n, &noise(n));
             assert!(Instant::now() < until, "page {n} is not noted");
         }
     }
+    let until = patience();
     while early.desk.lock().running || early.desk.lock().pages.len() > 200 {
         assert!(Instant::now() < until, "they stay");
         std::thread::sleep(Duration::from_millis(1));
@@ -254,8 +256,9 @@ fn a_bulk_load_of_which_nothing_is_learned_is_left_to_the_checkpoint() {
 fn a_bulk_load_is_learned_from_and_encoded_while_it_goes_on() {
     const PAGES: u32 = 4000;
     let (dir, mut handle, early) = empty_store();
-    let until = Instant::now() + Duration::from_secs(60);
+    let patience = || Instant::now() + Duration::from_secs(60);
     for n in 3..PAGES {
+        let until = patience();
         // Who is faster than the pool does without; here nobody is.
         while !early.desk.lock().pages.contains_key(&n) {
             early.note(n, &leaf(n));
@@ -264,6 +267,7 @@ fn a_bulk_load_is_learned_from_and_encoded_while_it_goes_on() {
         let desk = early.desk.lock();
         assert!(desk.bytes <= BUDGET_BYTES && desk.kept <= desk.bytes);
     }
+    let until = patience();
     for again in 0.. {
         early.note(PAGES, &leaf(PAGES + again));
         if early.ready() >= PAGES as usize - 100 {
