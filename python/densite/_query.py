@@ -8,6 +8,7 @@ import re
 from contextlib import contextmanager, suppress
 from ctypes import c_void_p
 from functools import lru_cache
+from threading import get_ident
 from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple
 
 from . import _native
@@ -40,7 +41,7 @@ class Result:
         self._module = module_of(con)
         if not isinstance(sql, str):
             raise self._module.ProgrammingError(f"sql is of type {type(sql).__name__}; it is the text of a statement")
-        self._process = os.getpid()
+        self._process, self._thread = os.getpid(), get_ident()
         self._query = 0
         self._rows: Optional[Any] = None
         self._cursor = cursor_of(con, self._module)
@@ -137,11 +138,12 @@ class Result:
 
     @contextmanager
     def _ended_by_failure(self) -> Iterator[None]:
-        """Whatever fails within, or leaves a loop, ends the result: who keeps it, or the exception, keeps nothing of the connection's open by that."""
+        """Whatever fails within, or leaves a loop, ends the result: who keeps it, or the exception, keeps nothing of the connection's open by that. Not what the driver refuses because of the thread that asks."""
         try:
             yield
-        except BaseException:
-            self._end()
+        except BaseException as error:
+            if not isinstance(error, self._module.ProgrammingError) or self._thread == get_ident():
+                self._end()
             raise
 
     def fetchall(self) -> List[Tuple[Any, ...]]:

@@ -4,6 +4,7 @@ import os
 import pathlib
 import sqlite3
 import unittest
+from concurrent.futures import ThreadPoolExecutor
 
 import densite
 from support import Files
@@ -118,6 +119,16 @@ class Close(Files):
         # Nor does it hold a transaction.
         con.execute("PRAGMA journal_mode = DELETE")
         con.execute("DROP TABLE t")
+
+    def test_a_thread_that_may_not_read_ends_nothing(self):
+        con = densite.connect(self.dir / "a.db")
+        self.addCleanup(con.close)
+        con.execute("CREATE TABLE t(id INTEGER PRIMARY KEY, v NOT NULL)")
+        result = self.query("SELECT id FROM t")(con)
+        self.assertEqual(result.fetchone(), (1,))
+        with ThreadPoolExecutor() as other, self.assertRaisesRegex(con.ProgrammingError, "thread"):
+            other.submit(result.fetchone).result()
+        self.assertEqual(result.fetchall(), [(2,), (3,), (4,), (5,)])
 
     def test_after_a_result_was_read(self):
         def whole(result):
