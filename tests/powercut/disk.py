@@ -78,108 +78,134 @@ class File:
                 begin = end
 
 
+class Folder:
+    """Entries by name: what is durable, what was changed since, and what there is now."""
+
+    def __init__(self):
+        self.durable, self.pending, self.now = {}, [], {}
+
+    @staticmethod
+    def enter(names, entries):
+        for name, entry in entries:
+            if entry is None:
+                names.pop(name, None)
+            else:
+                names[name] = entry
+
+    def change(self, event, *entries):
+        """Entries that change together."""
+        self.pending.append((event, entries))
+        self.enter(self.now, entries)
+
+
 class Disk:
     """The disk under a folder. `deaf`: of files and folders whose path it says yes to, syncs do nothing."""
 
     def __init__(self, root, deaf=lambda path: False):
-        self.root, self.deaf = os.path.realpath(root), deaf
-        self.files, self.numbers = {}, 0
-        #: By path: a file, or "folder".
-        self.names, self.changes = {}, []
+        self.place, self.deaf = os.path.realpath(root), deaf
+        #: By number; the first time a file is met by its name.
+        self.known = {}
         self.told = b""
-        for above, folders, files in os.walk(self.root):
-            for name in folders:
-                self.names[f"{above}/{name}"] = "folder"
-            for name in files:
-                self.names[f"{above}/{name}"] = File(Bytes.read(f"{above}/{name}"))
-        self.now = dict(self.names)
+        self.root = self.load(self.place)
 
-    def file(self, event):
-        """By its number, whatever it is called now; the first time by its name."""
-        return self.files.get(event.file) or self.files.setdefault(event.file, self.now[event.path])
+    def load(self, path):
+        folder = Folder()
+        for entry in os.scandir(path):
+            folder.durable[entry.name] = self.load(entry.path) if entry.is_dir() else File(Bytes.read(entry.path))
+        folder.now = dict(folder.durable)
+        return folder
+
+    def above(self, path):
+        """The folder that a path is in, and its name there."""
+        folder = self.root
+        *above, name = path[len(self.place) + 1 :].split("/")
+        for part in above:
+            folder = folder.now[part]
+        return folder, name
+
+    def at(self, path):
+        if path == self.place:
+            return self.root
+        folder, name = self.above(path)
+        return folder.now.get(name)
+
+    def found(self, event):
+        """What an event is about, whatever it is called now."""
+        if event.file not in self.known:
+            self.known[event.file] = self.at(event.path)
+        return self.known[event.file]
 
     def follow(self, event):
         """What happens next."""
         if event.what == "told":
             self.told += event.data
-        elif event.what in ("write", "cut", "grow"):
-            self.file(event).pending.append(event)
-        elif event.what in ("create", "open"):
-            if event.what == "create" and event.path not in self.now:
-                self.change(event, [(event.path, File(Bytes()))])
-            if isinstance(self.now.get(event.path), File):
-                self.file(event)
+            return
+        if event.what in ("write", "cut", "grow"):
+            self.found(event).pending.append(event)
+            return
+        folder, name = self.above(event.path)
+        if event.what in ("create", "open"):
+            if event.what == "create" and name not in folder.now:
+                folder.change(event, (name, File(Bytes())))
+            self.found(event)
         elif event.what == "mkdir":
-            self.change(event, [(event.path, "folder")])
+            folder.change(event, (name, Folder()))
         elif event.what == "unlink":
-            self.change(event, [(event.path, None)])
-        elif event.what == "link":
-            self.change(event, [(event.to, self.file(event))])
-        elif event.what == "rename":
-            self.rename(event)
+            folder.change(event, (name, None))
         elif event.what == "sync" and not self.deaf(event.path):
             self.sync(event)
-
-    def rename(self, event):
-        entry = self.now[event.path]
-        assert entry != "folder" and os.path.dirname(event.path) == os.path.dirname(event.to), event
-        self.change(event, [(event.path, None), (event.to, entry)])
-
-    def change(self, event, entries):
-        """Entries of one folder that change together."""
-        self.changes.append((event, entries))
-        self.enter(self.now, entries)
-
-    @staticmethod
-    def enter(names, entries):
-        for path, entry in entries:
-            if entry is None:
-                names.pop(path, None)
-            else:
-                names[path] = entry
+        elif event.what in ("link", "rename", "exchange"):
+            other, to = self.above(event.to)
+            assert other is folder, event
+            left = {"link": self.found(event), "rename": None, "exchange": folder.now.get(to)}[event.what]
+            folder.change(event, (name, left), (to, folder.now[name]))
 
     def sync(self, sync):
         def is_done(event):
             return event.ended < sync.begun
 
-        if sync.path == self.root or self.now.get(sync.path) == "folder":
-            done = [c for c in self.changes if os.path.dirname(c[0].path) == sync.path and is_done(c[0])]
-            for change in done:
-                self.enter(self.names, change[1])
-            self.changes = [c for c in self.changes if c not in done]
+        found = self.found(sync)
+        if isinstance(found, Folder):
+            for event, entries in found.pending:
+                if is_done(event):
+                    found.enter(found.durable, entries)
+            found.pending = [(event, entries) for event, entries in found.pending if not is_done(event)]
             return
-        file = self.file(sync)
-        for event in [e for e in file.pending if is_done(e)]:
-            File.apply(file.durable, event)
-        file.pending = [e for e in file.pending if not is_done(e)]
+        for event in found.pending:
+            if is_done(event):
+                File.apply(found.durable, event)
+        found.pending = [event for event in found.pending if not is_done(event)]
 
     def after_a_cut(self, r):
         """What may be there: contents by path, relative to the folder, None for folders."""
-        names = dict(self.names)
-        for _, entries in self.of_names(r):
-            self.enter(names, entries)
         contents, kept = {}, {}
         ways = r.choice(["nothing", "everything", "each", "each"])
-        for path in sorted(names):
-            entry = names[path]
-            above = os.path.dirname(path)
-            if above != self.root and names.get(above) != "folder":
-                continue
-            if entry == "folder":
-                contents[path[len(self.root) + 1 :]] = None
-                continue
-            if id(entry) not in kept:
-                kept[id(entry)] = self.of_file(entry, r, ways)
-            contents[path[len(self.root) + 1 :]] = kept[id(entry)]
+
+        def look(folder, path):
+            for name, entry in sorted(self.of_folder(folder, r).items()):
+                if isinstance(entry, Folder):
+                    contents[path + name] = None
+                    look(entry, f"{path}{name}/")
+                else:
+                    # It may have several names.
+                    if id(entry) not in kept:
+                        kept[id(entry)] = self.of_file(entry, r, ways)
+                    contents[path + name] = kept[id(entry)]
+
+        look(self.root, "")
         return contents
 
-    def of_names(self, r):
-        way, changes = r.choice(["nothing", "everything", "first", "any"]), self.changes
+    @staticmethod
+    def of_folder(folder, r):
+        names, way, changes = dict(folder.durable), r.choice(["nothing", "everything", "first", "any"]), folder.pending
         if way == "nothing":
-            return []
+            return names
         if way == "first":
-            return changes[: r.randrange(len(changes) + 1)]
-        return [c for c in changes if way == "everything" or r.random() < 0.5]
+            changes = changes[: r.randrange(len(changes) + 1)]
+        for _, entries in changes:
+            if way != "any" or r.random() < 0.5:
+                folder.enter(names, entries)
+        return names
 
     @staticmethod
     def of_file(file, r, ways):

@@ -7,6 +7,7 @@ import csv
 import os
 import shutil
 import sqlite3
+import subprocess
 import sys
 
 from .content import SCHEMA, connect, inserted, loaded, run, summaries, summary
@@ -49,6 +50,8 @@ class Scenario:
     form = mode = None
     #: Whether rows may wait in a log.
     has_log = False
+    #: Whether rows may not fit: those that they change are lost.
+    may_reject = False
 
     def __init__(self, command, folder, seed, r):
         self.command, self.folder, self.seed, self.random = command, folder, seed, r
@@ -85,13 +88,12 @@ class Scenario:
             con.close()
 
 
-    @staticmethod
-    def apply(con):
+    def apply(self, con):
         """All that waits in the log."""
         con.execute("CREATE VIRTUAL TABLE temp.t_in USING densite_ingest(t, on_conflict=replace)")
         con.execute("SELECT densite_wait(NULL, 60)").fetchall()
         rejects = con.execute("SELECT * FROM densite_rejects").fetchall()
-        assert not rejects, rejects
+        assert self.may_reject or not rejects, rejects
 
 
 class Command(Scenario):
@@ -209,10 +211,54 @@ class Together(Ingest):
             assert mine == sorted(mine, reverse=True), f"thread {thread} has gaps: {mine}"
 
 
+class Repair(Scenario):
+    """A damaged log is repaired: whenever that is cut short it can be done again, and keeps the same rows."""
+
+    has_log = may_reject = True
+
+    def __init__(self, *given):
+        super().__init__(*given)
+        con, other, aside = connect(self.path), connect(self.path), self.folder + ".aside"
+        con.execute("CREATE VIRTUAL TABLE temp.t_in USING densite_ingest(t, on_conflict=replace)")
+        other.execute("BEGIN IMMEDIATE")
+        for n in range(FIRST + 1, FIRST + MORE + 1):
+            run(con, self.seed, n, "t_in")
+        # Nothing of it is applied.
+        shutil.copytree(self.folder, aside)
+        for each in (other, con):
+            each.close()
+        shutil.rmtree(self.folder)
+        os.rename(aside, self.folder)
+        segment = f"{self.path}-log/000000000001.seg"
+        with open(segment, "r+b") as file:
+            content = file.read().rstrip(b"\0")
+            file.seek(self.random.randrange(4096, len(content)))
+            file.write(b"damage")
+        shutil.copytree(self.folder, aside)
+        self.repair(aside)
+        self.expected = [self.look(f"{aside}/app.db")]
+        shutil.rmtree(aside)
+
+    def arguments(self):
+        return [self.command, "log", "check", self.path, "--repair", "--yes"]
+
+    def repair(self, folder):
+        ran = subprocess.run([self.command, "log", "check", f"{folder}/app.db", "--repair", "--yes"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
+        assert ran.returncode == 0, ran
+
+    def done(self, told, is_over):
+        return 0, 0
+
+    def verify(self, folder, told, is_over):
+        if not is_over:
+            self.repair(folder)
+        super().verify(folder, told, is_over)
+
+
 class VacuumOfLog(Ingest):
     """The command vacuums while rows wait in the log and are applied."""
 
     program = "ingest-and-vacuum"
 
 
-SCENARIOS = [Vacuum, Compress, Decompress, Copy, Load, LoadAnew, Sql, Sql, Ingest, Ingest, Together, VacuumOfLog]
+SCENARIOS = [Vacuum, Compress, Decompress, Copy, Load, LoadAnew, Sql, Sql, Ingest, Ingest, Together, VacuumOfLog, Repair]

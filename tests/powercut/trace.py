@@ -144,11 +144,26 @@ class Reader:
     def do_renameat2(self, given, _result, *when):
         found = re.match(rb"(\w+), " + STRING + rb", (\w+), " + STRING, given)
         path, to = self.path(found[1], found[2]), self.path(found[3], found[4])
-        if self.is_ours(path):
-            assert b"EXCHANGE" not in given, given
-            self.names[to] = file = self.number(path)
-            del self.names[path]
-            self.add("rename", *when, path=path, to=to, file=file)
+        if not self.is_ours(path):
+            return
+        file = self.number(path)
+        if b"EXCHANGE" in given:
+            other = self.number(to)
+            self.moved(path, "\0")
+            self.moved(to, path)
+            self.moved("\0", to)
+            self.names[path], self.names[to] = other, file
+        else:
+            self.moved(path, to)
+        self.add("exchange" if b"EXCHANGE" in given else "rename", *when, path=path, to=to, file=file)
+
+    def moved(self, path, to):
+        """What is known by names: a file's or folder's own, and those in it."""
+        for name in [name for name in self.names if name == path or name.startswith(path + "/")]:
+            self.names[to + name[len(path) :]] = self.names.pop(name)
+        for place in self.open.values():
+            if place[0].startswith(path + "/"):
+                place[0] = to + place[0][len(path) :]
 
     do_renameat = do_renameat2
 
