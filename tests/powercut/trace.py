@@ -3,6 +3,7 @@
 The calls of all threads are brought into one order. A write counts as under way from its beginning, for the disk may have some of it then; a sync has done its work at its end, for what had ended before it began.
 """
 
+import itertools
 import os
 import re
 import subprocess
@@ -60,7 +61,8 @@ class Reader:
         #: By descriptor: path, file, place.
         self.open = {1: ["<stdout>", 0, 0]}
         #: By path.
-        self.names, self.events = {}, []
+        self.names, self.numbers = {}, itertools.count(1)
+        self.events = []
 
     def read(self, lines):
         begun = {}
@@ -98,7 +100,9 @@ class Reader:
         return path == self.root or path.startswith(self.root + "/")
 
     def number(self, path):
-        return self.names.setdefault(path, len(self.names) + len(self.events) + 1)
+        if path not in self.names:
+            self.names[path] = next(self.numbers)
+        return self.names[path]
 
     def ours(self, fd):
         """Of an open file in the folder: path and number, as an event has them."""

@@ -186,6 +186,21 @@ fn a_lock_is_waited_for_as_long_as_asked() {
     assert_eq!(wrong.code, 2, "{wrong:?}");
 }
 
+/// A file of which a part is only in its WAL, because of the second of these connections.
+fn half_checkpointed(db: &str) -> (Other, Other) {
+    let mut writer = Other::on(db);
+    writer.run(
+        "PRAGMA journal_mode = WAL; PRAGMA wal_autocheckpoint = 0; PRAGMA user_version = 1; PRAGMA wal_checkpoint(TRUNCATE);
+         CREATE TABLE u(id INTEGER PRIMARY KEY, x);
+         WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 500) INSERT INTO u SELECT i, zeroblob(500) FROM n",
+    );
+    let mut reader = Other::on(db);
+    reader.run("BEGIN; SELECT count(*) FROM u");
+    // As long as they were, so that the first page stays as it is.
+    writer.run("UPDATE u SET x = randomblob(500); PRAGMA wal_checkpoint");
+    (writer, reader)
+}
+
 /// A reader of an old state keeps a checkpoint from its end: pages that were changed again since stay in the WAL, others are in the file, and the first page tells of some that are not there. That is no
 /// damage but a database in use, and once the reader has gone nothing is in the way.
 #[test]
@@ -197,16 +212,7 @@ fn a_file_that_is_whole_only_with_its_wal() {
         if compressed {
             densite(&["compress", &db]).expect(0);
         }
-        let mut writer = Other::on(&db);
-        writer.run(
-            "PRAGMA journal_mode = WAL; PRAGMA wal_autocheckpoint = 0; PRAGMA user_version = 1; PRAGMA wal_checkpoint(TRUNCATE);
-             CREATE TABLE u(id INTEGER PRIMARY KEY, x);
-             WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 500) INSERT INTO u SELECT i, zeroblob(500) FROM n",
-        );
-        let mut reader = Other::on(&db);
-        reader.run("BEGIN; SELECT count(*) FROM u");
-        // As long as they were, so that the first page stays as it is.
-        writer.run("UPDATE u SET x = randomblob(500); PRAGMA wal_checkpoint");
+        let (writer, mut reader) = half_checkpointed(&db);
         let told = densite(&["info", &db, "--json"]).expect(0).json();
         let problem = told["objects_problem"].to_string();
         assert!(problem.contains("together with the journal"), "{told}");
@@ -237,15 +243,7 @@ fn a_file_that_is_whole_only_with_its_wal() {
 fn a_reader_that_keeps_the_wal_is_waited_for() {
     let dir = temp();
     let db = at(&dir, "a.db");
-    let mut writer = Other::on(&db);
-    writer.run(
-        "PRAGMA journal_mode = WAL; PRAGMA wal_autocheckpoint = 0; PRAGMA user_version = 1; PRAGMA wal_checkpoint(TRUNCATE);
-         CREATE TABLE u(id INTEGER PRIMARY KEY, x);
-         WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 500) INSERT INTO u SELECT i, zeroblob(500) FROM n",
-    );
-    let mut reader = Other::on(&db);
-    reader.run("BEGIN; SELECT count(*) FROM u");
-    writer.run("UPDATE u SET x = randomblob(500); PRAGMA wal_checkpoint");
+    let (writer, reader) = half_checkpointed(&db);
     std::thread::scope(|scope| {
         let vacuum = scope.spawn(|| densite(&["vacuum", &db, "--yes", "--timeout", "30"]));
         std::thread::sleep(std::time::Duration::from_millis(500));
