@@ -33,8 +33,8 @@ def moments(events, r):
 def play(options, seed):
     """A round; how many states were looked at."""
     r, folder = random.Random(f"round {seed}"), f"{options.dir}/{seed}"
-    for old in (folder, folder + ".making", folder + ".state"):
-        shutil.rmtree(old, ignore_errors=True)
+    for ending in ("", ".making", ".aside", ".state", ".state.as-it-was"):
+        shutil.rmtree(folder + ending, ignore_errors=True)
     which = r.choice(SCENARIOS)
     scenario = which(os.path.abspath(options.command), folder, seed, r)
     print(f"seed {seed}: {which.__name__}, {scenario.what}", end="", flush=True)
@@ -53,8 +53,8 @@ def play(options, seed):
             shutil.copytree(state, state + ".as-it-was")
             try:
                 scenario.verify(state, disk.told, moment == len(events))
-            except BaseException as e:
-                e.add_note(f"seed {seed}, before call {moment} of {len(events)} ({events[moment:moment + 1]}); the disk is in {state}.as-it-was")
+            except BaseException:
+                print(f"\nseed {seed}, before call {moment} of {len(events)} ({events[moment:moment + 1]}); the disk is in {state}.as-it-was", flush=True)
                 raise
             shutil.rmtree(state)
             shutil.rmtree(state + ".as-it-was")

@@ -67,6 +67,10 @@ class File:
             to.cut(event.at)
         elif event.what == "grow":
             to.size = max(to.size, event.at)
+        elif event.what == "hole":
+            # It makes no file longer.
+            if event.at < to.size:
+                to.write(event.at, event.data[: to.size - event.at])
         elif keeps is None:
             to.write(event.at, event.data)
         else:
@@ -140,7 +144,7 @@ class Disk:
         if event.what == "told":
             self.told += event.data
             return
-        if event.what in ("write", "cut", "grow"):
+        if event.what in ("write", "cut", "grow", "hole"):
             self.found(event).pending.append(event)
             return
         folder, name = self.above(event.path)

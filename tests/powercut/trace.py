@@ -248,7 +248,7 @@ class Reader:
             return
         at, many = int(at), int(many)
         if b"PUNCH_HOLE" in mode:
-            self.add("write", *when, at=at, data=bytes(many), **file)
+            self.add("hole", *when, at=at, data=bytes(many), **file)
         elif b"KEEP_SIZE" not in mode:
             assert mode == b"0", given
             self.add("grow", *when, at=at + many, **file)
