@@ -9,7 +9,7 @@
 //!     32     8  checksum   xxh3-64 of the 32 bytes above
 //! ```
 //!
-//! A header of zeros in a file no longer than the preamble is a file whose creation was cut short: it is empty.
+//! A file no longer than the preamble that lacks the magic may be one whose creation was cut short, and is empty then (`recover.rs`).
 
 use crate::bytes::Put;
 use densite_disk::Fields;
