@@ -4,11 +4,16 @@
 //! valid. What follows them was never acknowledged, with one exception, which is damage: see [`Walk::synced_later`].
 //! Records behind the word are written again and synced before they count: a process that was killed may have left them in the
 //! system's cache only, even behind a failed sync.
+//!
+//! What does not count is gone for good: the header of the first record behind the end is made zero, durably, before anything else is written there. No other record follows what is
+//! written then, for transactions of another opening have other numbers ([`crate::format::record`]).
 
 use crate::files::{END, Files, damaged, no_state, segment_name};
 use crate::format::DATA_OFF;
+use crate::format::record::RECORD_LEN;
 use crate::format::word::EndWord;
 use crate::scan::{Look, Walk};
+use crate::spare::blank;
 use crate::tail::read_word;
 use crate::{Error, Result};
 use densite_disk::{File, OpenMode, SyncKind};
@@ -130,7 +135,10 @@ fn find(files: &Files, mode: OpenMode) -> Result<EndWord> {
         return Err(damaged(tail, walk.at(), problem));
     }
     if mode != OpenMode::Read {
-        write_again(walk.file(), known.off, end.off).map_err(|e| name_failure(e, tail))?;
+        let file = walk.file();
+        write_again(file, known.off, end.off)
+            .and_then(|()| blank(file, end.off, end.off + RECORD_LEN as u64))
+            .map_err(|e| name_failure(e, tail))?;
     }
     Ok(end)
 }

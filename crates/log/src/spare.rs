@@ -31,6 +31,29 @@ pub(crate) fn write_zeros(file: &dyn File, from: u64, to: u64) -> densite_disk::
     Ok(())
 }
 
+/// Writes zeros over what the file has of a part, durably; nothing if they are there already.
+///
+/// For the end of what counts, before anything else is written there: the first bytes of all records are the same, so over what is left of an old one a new one that a power cut tears
+/// could make it whole again.
+pub(crate) fn blank(file: &dyn File, from: u64, to: u64) -> densite_disk::Result<()> {
+    let to = to.min(file.len()?);
+    let mut piece = [0; PIECE];
+    let mut at = from;
+    while at < to {
+        let want = usize::try_from(to - at).unwrap_or(PIECE).min(PIECE);
+        let got = file.read_at(piece.get_mut(..want).unwrap_or_default(), at)?;
+        if got == 0 {
+            break;
+        }
+        if piece.iter().take(got).any(|byte| *byte != 0) {
+            write_zeros(file, at, to)?;
+            return file.sync(SyncKind::Data);
+        }
+        at += got as u64;
+    }
+    Ok(())
+}
+
 /// Removes a file if it is there.
 pub(crate) fn remove(files: &Files, name: &str) -> Result<()> {
     match files.dir.remove(name) {

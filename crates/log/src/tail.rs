@@ -20,9 +20,6 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use xxhash_rust::xxh3::xxh3_64;
 
-/// Zeros, as many as a record has bytes at least.
-const BLANK: [u8; 8] = [0; 8];
-
 /// What one process knows of the end of the log.
 pub(crate) struct Tail {
     files: Files,
@@ -238,14 +235,10 @@ impl Tail {
             Ok(())
         });
         if let Err(e) = written {
-            // A part of the group that is whole must not turn up after all. Records begin with the first.
+            // A part of the group that is whole must not turn up after all.
             let gone = file.len().and_then(|len| {
                 self.len = len;
-                if len > at {
-                    file.write_at(&BLANK, at)?;
-                    file.sync(SyncKind::Data)?;
-                }
-                Ok(())
+                crate::spare::blank(file, at, end)
             });
             if gone.is_err() {
                 self.seal();

@@ -184,7 +184,10 @@ fn find_in(file: &dyn File, pre: &[u8]) -> Result<Found> {
         else {
             break;
         };
-        if tip.commit > limit {
+        // The tip names one attempt. What a writer that was stopped left in its place is whole as well, if its pieces came to the disk and those of the one that has its number did not.
+        let is_another =
+            claimed.is_some_and(|claimed| claimed.commit == tip.commit && claimed != tip);
+        if tip.commit > limit || is_another {
             break;
         }
         state.apply(tip, &trailer);

@@ -1,0 +1,121 @@
+//! What was given up at the end of the log stays away, whatever a later power cut leaves of what was written over it.
+//!
+//! The first eight bytes of two records are the same. So where a record begins eight bytes before the end of a sector, an old one of which a power cut took the first sector only would be whole again
+//! if the next power cut left of a new one in its place just that sector.
+
+mod common;
+
+use common::{DIR, ID, Row, dir, open, read_all, tables};
+use densite_disk::Op as Call;
+use densite_disk::sim::{Fault, FaultKind, SimDisk};
+use densite_log::{Batch, Log, Op, Seq, Txn, Value, check};
+use std::collections::BTreeMap;
+
+const SECTOR: usize = 512;
+
+fn append(log: &Log, id: i64, bytes: usize) -> densite_log::Result<Seq> {
+    let mut batch = Batch::new(&tables()[0], Op::Insert);
+    let payload = vec![id as u8; bytes];
+    batch
+        .push(&[Value::Int(id), Value::Blob(&payload)])
+        .expect("push");
+    let mut txn = Txn::new(log.new_txn());
+    txn.push(&batch).expect("push");
+    Ok(log.append(txn)?.last)
+}
+
+fn segment() -> String {
+    format!("{DIR}/000000000001.seg")
+}
+
+/// Where the log ends, by its end word.
+fn end(disk: &SimDisk) -> usize {
+    let word = disk.contents(&format!("{DIR}/end")).expect("a word");
+    u64::from_le_bytes(word[24..32].try_into().expect("eight bytes")) as usize
+}
+
+/// A log that ends eight bytes before the end of a sector, just opened: what it appends first is a table's record.
+fn begun() -> (SimDisk, Log) {
+    let disk = SimDisk::new(1);
+    let log = open(&disk);
+    for id in 0..60 {
+        append(&log, id, 8 * (id as usize % 9)).expect("append");
+        if end(&disk) % SECTOR == SECTOR - 8 {
+            drop(log);
+            let log = open(&disk);
+            return (disk, log);
+        }
+    }
+    panic!("no record of these lengths ends there");
+}
+
+/// A disk that has the files of this one, and of the segment the sectors that `is_kept` says from another.
+fn mixed(disk: &SimDisk, other: &SimDisk, is_kept: impl Fn(usize) -> bool) -> SimDisk {
+    let mixed = SimDisk::new(1);
+    for path in disk.paths() {
+        let mut bytes = disk.contents(&path).expect("it is there");
+        if path == segment() {
+            let from = other.contents(&path).expect("it is there");
+            bytes.resize(bytes.len().max(from.len()), 0);
+            for (n, sector) in from.chunks(SECTOR).enumerate() {
+                if is_kept(n) {
+                    bytes[n * SECTOR..][..sector.len()].copy_from_slice(sector);
+                }
+            }
+        }
+        mixed.place(&path, &bytes);
+    }
+    mixed
+}
+
+fn rows(disk: &SimDisk) -> BTreeMap<Seq, Row> {
+    let log = open(disk);
+    let rows = read_all(&log, 0).expect("reads");
+    let report = check(dir(disk), ID).expect("check");
+    assert_eq!(
+        (report.problems.len(), report.unconfirmed_bytes),
+        (0, 0),
+        "{report:?}"
+    );
+    rows
+}
+
+#[test]
+fn what_recovery_has_cut_does_not_come_back() {
+    let (disk, log) = begun();
+    let first = end(&disk) / SECTOR;
+    let before = disk.snapshot();
+    append(&log, 1000, 300).expect("append");
+    // All of it came to the disk but its first sector.
+    let torn = mixed(&before, &disk.snapshot(), |n| n != first);
+    let there = rows(&torn);
+    assert_eq!(
+        there.keys().last().copied(),
+        log.last().ok().map(|last| last - 1)
+    );
+    let opened = torn.snapshot();
+    append(&open(&torn), 2000, 300).expect("append");
+    // Of the next one nothing but its first sector.
+    let again = mixed(&opened, &torn.snapshot(), |n| n == first);
+    assert_eq!(rows(&again), there);
+}
+
+#[test]
+fn a_failed_append_does_not_come_back() {
+    let (disk, log) = begun();
+    let first = end(&disk) / SECTOR;
+    let there = read_all(&log, 0).expect("reads");
+    // All of it is written before the call fails.
+    disk.fail(
+        Fault::new(FaultKind::Io, Call::Write)
+            .on_path(".seg")
+            .with_prefix(1 << 20),
+    );
+    append(&log, 1000, 300).expect_err("a write failed");
+    disk.clear_faults();
+    let failed = disk.snapshot();
+    assert_eq!(rows(&failed), there);
+    append(&log, 2000, 300).expect("append");
+    let again = mixed(&failed, &disk.snapshot(), |n| n == first);
+    assert_eq!(rows(&again), there);
+}
