@@ -26,6 +26,19 @@ pub(crate) fn quoted_name(text: &str) -> Option<String> {
         .or_else(in_brackets)
 }
 
+/// Whether these are the same names in the same order, however each is spelled.
+pub(crate) fn are_same<'a>(
+    mut some: impl Iterator<Item = &'a String>,
+    mut others: impl Iterator<Item = &'a String>,
+) -> bool {
+    loop {
+        match (some.next(), others.next()) {
+            (Some(a), Some(b)) if a.eq_ignore_ascii_case(b) => {}
+            (a, b) => return a.is_none() && b.is_none(),
+        }
+    }
+}
+
 /// A name, in quotes or not.
 pub(crate) fn unquoted(text: &str) -> String {
     let text = text.trim();

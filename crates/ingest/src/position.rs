@@ -23,6 +23,11 @@ CREATE TABLE IF NOT EXISTS main.densite_sweep(id INTEGER PRIMARY KEY, basis TEXT
 CREATE TABLE IF NOT EXISTS main.densite_rejects(seq INTEGER PRIMARY KEY, "table" TEXT NOT NULL, "row" TEXT NOT NULL, error TEXT NOT NULL, at TEXT NOT NULL);
 "#;
 
+/// Makes those that are not there; in the connection's transaction, if there is one.
+pub(crate) fn make_tables(connection: &Connection) -> Result<()> {
+    connection.exec(TABLES)
+}
+
 /// The log that a database names, and how far it is applied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Position {
@@ -117,7 +122,7 @@ impl Position {
 
     /// Makes the tables and names the log, unless another connection was first: then that one's log counts. In the connection's transaction, if there is one.
     pub(crate) fn create(&self, connection: &Connection) -> Result<()> {
-        connection.exec(TABLES)?;
+        make_tables(connection)?;
         let mut insert = connection.prepare(
             "INSERT OR IGNORE INTO main.densite_applied(id, log, seq) VALUES (1, ?1, ?2)",
         )?;

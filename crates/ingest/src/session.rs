@@ -163,6 +163,12 @@ impl Session {
         Ok(())
     }
 
+    /// Whether the end of the present transaction is waited for: rows are to be logged then, or reads to see more.
+    pub(crate) fn is_in_transaction(&self) -> bool {
+        let inner = self.inner.lock();
+        inner.rows > 0 || inner.reads.is_joined()
+    }
+
     /// xSync: everything durable, and not yet visible.
     pub(crate) fn sync(&self, connection: &Connection) -> Result<()> {
         let mut inner = self.inner.lock();
@@ -270,7 +276,7 @@ fn refuse_mixed(connection: &Connection) -> Result<()> {
     match connection.written_schema()? {
         None => Ok(()),
         Some(name) => Err(refused(format!(
-            "this transaction writes to tables of {name} and to the log: the two cannot be committed as one. Commit them one after the other"
+            "this transaction writes to tables of {name}, or has it open for that since BEGIN IMMEDIATE, and to the log: the two cannot be committed as one. Commit them one after the other"
         ))),
     }
 }

@@ -37,6 +37,8 @@ pub(crate) struct Target {
     pub(crate) strict: bool,
     /// A trigger may run when its rows change: one of its own, or one of a table that follows by a foreign key.
     pub(crate) has_triggers: bool,
+    /// Its declaration may have ON CONFLICT clauses.
+    pub(crate) has_conflict_clauses: bool,
     /// Rows may be applied in any order that keeps the order within a key (rule 5): no foreign key from or to it, no UNIQUE but the key, and no trigger in the whole schema, since one
     /// of another table may look at this one.
     pub(crate) sortable: bool,
@@ -79,6 +81,7 @@ impl Target {
             key: None,
             strict,
             has_triggers: false,
+            has_conflict_clauses: false,
             sortable: false,
             takes_any: false,
         };
@@ -108,9 +111,9 @@ impl Target {
         target.has_triggers = own_triggers || (any_trigger && is_parent);
         let computed = "SELECT 1 FROM pragma_table_xinfo(?1, 'main') WHERE hidden \
              UNION ALL SELECT 1 FROM pragma_index_list(?1, 'main') l, pragma_index_xinfo(l.name, 'main') x WHERE l.partial OR x.cid = -2";
-        let has_check =
-            matches!(sql, Some(Value::Text(sql)) if sql.to_ascii_uppercase().contains("CHECK"));
-        target.takes_any = !strict && !has_check && !count(computed)?;
+        let says = |word: &str| matches!(sql, Some(Value::Text(sql)) if sql.to_ascii_uppercase().contains(word));
+        target.has_conflict_clauses = says("CONFLICT");
+        target.takes_any = !strict && !says("CHECK") && !count(computed)?;
         target.sortable =
             target.key.is_some() && !any_trigger && !is_child && !is_parent && !unique;
         Ok(Some(target))
@@ -175,10 +178,15 @@ impl Target {
             let encoding = connection
                 .query_string("PRAGMA main.encoding")?
                 .unwrap_or_default();
-            for collation in &mut collations {
-                if !statement.step()? {
-                    break;
-                }
+            let mut collations = collations.iter_mut();
+            // Behind the key's columns come those that the index has beside them.
+            while statement.step()? && statement.column(5).as_i64() == Some(1) {
+                let Some(collation) = collations.next() else {
+                    return Err(refused(format!(
+                        "{}: the primary key names a column more than once, which the log cannot; name each once",
+                        self.name
+                    )));
+                };
                 let name = statement.column(4).as_str().unwrap_or("BINARY").to_owned();
                 let known = Collation::of(&name).ok_or_else(|| {
                     refused(format!(

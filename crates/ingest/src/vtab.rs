@@ -191,14 +191,22 @@ impl Ingest {
     fn update(
         &self,
         connection: &Connection,
-        row_id: ValueRef<'_>,
+        (row_id, new_row_id): (ValueRef<'_>, ValueRef<'_>),
         columns: &[ValueRef<'_>],
+        conflict: Conflict,
     ) -> Result<()> {
         let table = self.updates.as_ref().ok_or_else(|| self.needs_key())?;
+        if matches!(conflict, Conflict::Ignore | Conflict::Replace) {
+            return Err(refused(
+                "an UPDATE through densite_ingest can have neither OR IGNORE nor OR REPLACE; what the table refuses goes to densite_rejects",
+            ));
+        }
         let old = self.reading.key_of(&self.target, row_id)?;
         let cells = self.cells(connection, columns, false)?;
         let new = cells.iter().take(old.len()).map(|c| c.as_ref().to_owned());
-        if !new.eq(old.iter().cloned()) {
+        // SQLite asks for the row id twice, and then has two numbers for one key.
+        let is_moved = self.reading.key_of(&self.target, new_row_id)? != old;
+        if is_moved || !new.eq(old.iter().cloned()) {
             return Err(refused(format!(
                 "an UPDATE through densite_ingest cannot change the primary key of {}; delete the row and insert another",
                 self.target.name
@@ -294,8 +302,7 @@ impl VirtualTable for Ingest {
     }
 
     fn best_index(&self, plan: &mut Plan<'_>) -> Result<bool> {
-        self.reading.plan(plan);
-        Ok(true)
+        self.reading.plan(plan).map(|()| true)
     }
 
     fn open(&self) -> Result<Cursor> {
@@ -326,9 +333,25 @@ impl VirtualTable for Ingest {
                 self.insert(connection, columns, conflict)
             }
             Change::Update {
-                row_id, columns, ..
-            } => self.update(connection, row_id, columns).map(|()| 0),
+                row_id,
+                new_row_id,
+                columns,
+                conflict,
+            } => self
+                .update(connection, (row_id, new_row_id), columns, conflict)
+                .map(|()| 0),
             Change::Delete { row_id } => self.delete(row_id).map(|()| 0),
+        }
+    }
+
+    fn destroy(&self) -> Result<()> {
+        // SQLite tells a table that is gone of no COMMIT and no ROLLBACK. Nor does it pass on what is said here, but for the code.
+        match self.session.is_in_transaction() {
+            false => Ok(()),
+            true => Err(Error::new(
+                Code::LOCKED,
+                "a densite_ingest table cannot be dropped within a transaction that has used one; end it first",
+            )),
         }
     }
 

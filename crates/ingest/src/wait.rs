@@ -17,6 +17,9 @@ const UNDECIDED: Duration = Duration::from_secs(2);
 /// How long the answer about unapplied bytes is good for.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
+/// After so long without any row applied it is asked whether the connection itself is in the way.
+const STUCK: Duration = Duration::from_secs(2);
+
 /// The longest time that may be asked for, a year: more is a mistake.
 const LONGEST: f64 = 366.0 * 86400.0;
 
@@ -48,6 +51,48 @@ fn holds_main(connection: &Connection) -> bool {
     connection.txn_state(Some(c"main")) != TxnState::None
 }
 
+/// Somebody who waits for the worker.
+struct Wait {
+    since: Instant,
+    /// How far rows were applied, and since when they are.
+    applied: Option<(Seq, Instant)>,
+}
+
+impl Wait {
+    fn begin() -> Wait {
+        Wait {
+            since: Instant::now(),
+            applied: None,
+        }
+    }
+
+    /// Rows are applied up to here. A connection that keeps its locks when a transaction ends may be why they are no further, and nobody would ever know.
+    ///
+    /// # Errors
+    /// When that may be so.
+    fn look(&mut self, connection: &Connection, applied: Seq) -> Result<()> {
+        let since = match self.applied {
+            Some((known, since)) if known == applied => since,
+            _ => {
+                let now = Instant::now();
+                self.applied = Some((applied, now));
+                now
+            }
+        };
+        if since.elapsed() < STUCK {
+            return Ok(());
+        }
+        let mode = connection.query_string("PRAGMA main.locking_mode")?;
+        match mode.as_deref() {
+            Some("exclusive") => Err(Error::new(
+                Code::BUSY,
+                "this connection keeps its locks (PRAGMA locking_mode = EXCLUSIVE), which the worker has to wait for; set it to NORMAL and read a table",
+            )),
+            _ => Ok(()),
+        }
+    }
+}
+
 impl Home {
     /// Waits until all rows up to `seq` are applied or rejected, as far as this connection would see them, and answers `seq`; or, when the time is over, how far they are, which is less.
     pub(crate) fn wait_applied(
@@ -56,7 +101,8 @@ impl Home {
         seq: Seq,
         until: Option<Instant>,
     ) -> Result<Seq> {
-        let since = Instant::now();
+        let mut wait = Wait::begin();
+        let since = wait.since;
         loop {
             if holds_main(connection) {
                 return Err(Error::new(
@@ -79,6 +125,7 @@ impl Home {
             if until.is_some_and(|until| Instant::now() >= until) {
                 return Ok(position);
             }
+            wait.look(connection, position)?;
             still_has_its_name(connection)?;
             let applying = self.applying(connection)?;
             let (applied, trouble) = applying.look(seq, POLL, since);
@@ -119,7 +166,8 @@ impl Home {
         if asked.is_some_and(|t: Instant| t.elapsed() < LOOK_EVERY) && !full {
             return Ok(());
         }
-        let since = Instant::now();
+        let mut wait = Wait::begin();
+        let since = wait.since;
         loop {
             let limit = self
                 .log()
@@ -163,6 +211,7 @@ impl Home {
             still_has_its_name(connection)?;
             // Asks nothing of the database, but whether somebody has interrupted the connection.
             connection.query_i64("SELECT 1")?;
+            wait.look(connection, applied)?;
             applying.progress(POLL, since);
         }
         *self.pressure().lock() = (Some(Instant::now()), false);

@@ -425,3 +425,18 @@ fn a_database_that_names_another_log_gets_no_rows_of_this_one() {
     }
     assert_eq!(all(&plain, "SELECT id FROM t"), ["1", "2"]);
 }
+
+/// Who drops the table of rejects has done with those that there were.
+#[test]
+fn the_table_of_rejects_comes_again() {
+    let db = Db::new("CREATE TABLE t(id INTEGER PRIMARY KEY, v)");
+    let con = db.ingest("t", "");
+    con.execute_batch("INSERT INTO t_in VALUES (1, 1), (1, 2)")
+        .expect("inserts");
+    wait(&con);
+    con.execute_batch("DROP TABLE densite_rejects; INSERT INTO t_in VALUES (1, 3), (2, 4), (2, 5)")
+        .expect("inserts");
+    wait(&con);
+    assert_eq!(all(&con, "SELECT seq FROM densite_rejects"), ["3", "5"]);
+    assert_eq!(all(&con, "SELECT * FROM t"), ["1|1", "2|4"]);
+}

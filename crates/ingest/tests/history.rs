@@ -1,4 +1,4 @@
-//! Random histories: rows come, are read, change the table from elsewhere and meet changes of the schema while sweeps are on their way, are taken over, restored and rolled back. At every look the log's order
+//! Random histories of tables with random schemas: rows come, are read, change the table from elsewhere and meet changes of the schema while sweeps are on their way, are taken over, restored and rolled back. At every look the log's order
 //! on what the table has gives what plain SQLite made of the same history, and readers see it.
 
 mod common;

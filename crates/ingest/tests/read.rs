@@ -621,3 +621,45 @@ fn an_update_of_a_row_that_is_gone_makes_none() {
     wait(&con);
     assert_eq!(one::<i64>(&con, "SELECT count(*) FROM densite_rejects"), 1);
 }
+
+/// A statement that reads the ingest table and writes to the table itself reads what was there before it, and ends.
+#[test]
+fn a_statement_that_writes_to_the_table_meets_no_row_of_its_own() {
+    for (schema, more) in [
+        ("CREATE TABLE t(k INTEGER PRIMARY KEY, v)", "k * 10 + 6"),
+        ("CREATE TABLE t(k TEXT PRIMARY KEY, v)", "k || 'x'"),
+        (
+            "CREATE TABLE t(k TEXT COLLATE NOCASE, v, PRIMARY KEY(k DESC)) WITHOUT ROWID",
+            "k || 'x'",
+        ),
+        (
+            "CREATE TABLE t(k INTEGER, v, PRIMARY KEY(v, k))",
+            "k * 10 + 6",
+        ),
+        ("CREATE TABLE t(k, v)", "k"),
+    ] {
+        for condition in ["1", "v = 1", "v > 0 ORDER BY v"] {
+            let db = Db::new(&format!(
+                "{schema}; INSERT INTO t VALUES (1, 1), (2, 1), (3, 1)"
+            ));
+            let con = db.ingest("t", "");
+            // What does not end finds the database full.
+            con.execute_batch("PRAGMA max_page_count = 200; INSERT INTO t_in VALUES (4, 1)")
+                .expect("inserts");
+            wait(&con);
+            let insert = format!("INSERT INTO main.t SELECT {more}, v FROM t_in WHERE {condition}");
+            con.execute_batch(&insert)
+                .unwrap_or_else(|e| panic!("{schema}: {insert}: {e}"));
+            assert_eq!(one::<i64>(&con, "SELECT count(*) FROM t"), 8, "{schema}");
+            con.execute_batch("BEGIN IMMEDIATE; DELETE FROM t WHERE k = '1'")
+                .expect("deletes");
+            let columns = "quote(k), quote(v)";
+            let mut seen = all(&con, &format!("SELECT {columns} FROM t_in"));
+            let mut there = all(&con, &format!("SELECT {columns} FROM t"));
+            seen.sort_unstable();
+            there.sort_unstable();
+            assert_eq!(seen, there, "{schema}");
+            con.execute_batch("ROLLBACK").expect("takes it back");
+        }
+    }
+}

@@ -64,6 +64,57 @@ fn nobody_is_told_what_kept_the_worker_before_he_asked() {
     }
 }
 
+/// Rows of a table whose schema has a function of the application's are not wrong because the worker does not have it.
+#[test]
+fn a_function_that_only_the_application_has_stops_the_worker() {
+    use rusqlite::ffi;
+    unsafe extern "C" fn own(
+        context: *mut ffi::sqlite3_context,
+        _: std::ffi::c_int,
+        _: *mut *mut ffi::sqlite3_value,
+    ) {
+        // SAFETY: the context of this call.
+        unsafe { ffi::sqlite3_result_int(context, 1) };
+    }
+    for schema in [
+        "CREATE TABLE t(id INTEGER PRIMARY KEY, a); CREATE INDEX x ON t(own(a))",
+        "CREATE TABLE t(id INTEGER PRIMARY KEY, a); CREATE INDEX x ON t(a) WHERE own(a) = 1",
+        "CREATE TABLE t(id INTEGER PRIMARY KEY, a CHECK (own(a)))",
+        "CREATE TABLE t(id INTEGER PRIMARY KEY, a, g AS (own(a)) STORED)",
+        "CREATE TABLE t(id INTEGER PRIMARY KEY, a); CREATE TRIGGER x AFTER INSERT ON t BEGIN SELECT own(new.a); END",
+    ] {
+        let db = Db::new("");
+        let con = db.open();
+        let how = ffi::SQLITE_UTF8 | ffi::SQLITE_DETERMINISTIC;
+        // SAFETY: an open connection, a name that ends, a function without data.
+        let made = unsafe {
+            ffi::sqlite3_create_function_v2(
+                con.handle(),
+                c"own".as_ptr(),
+                1,
+                how,
+                std::ptr::null_mut(),
+                Some(own),
+                None,
+                None,
+                None,
+            )
+        };
+        assert_eq!(made, ffi::SQLITE_OK);
+        con.execute_batch(schema).expect(schema);
+        create(&con, "t", "").expect("the ingest table");
+        con.execute_batch("INSERT INTO t_in VALUES (1, 1)")
+            .expect("inserts");
+        let said = refusal(&con, "SELECT densite_wait()");
+        assert!(said.contains("function"), "{schema}: {said}");
+        con.execute_batch("DROP TABLE t; CREATE TABLE t(id INTEGER PRIMARY KEY, a)")
+            .expect("a table without it");
+        assert_eq!(wait(&con), 1);
+        let rows = con.query_row("SELECT count(*) FROM t", [], |row| row.get(0));
+        assert_eq!(rows, Ok(1), "{schema}");
+    }
+}
+
 /// In a rollback mode whoever commits locks readers out, the worker too. That is no error for who waits for it.
 #[test]
 fn a_lock_is_waited_for_without_a_busy_timeout() {
@@ -186,4 +237,31 @@ fn who_only_reads_waits_for_others() {
     releasing.join().expect("ends");
     assert_eq!(one::<i64>(&reader, "SELECT count(*) FROM t"), 3);
     assert_eq!(one::<i64>(&reader, "SELECT count(*) FROM t_in"), 3);
+}
+
+/// A connection that keeps its locks keeps the worker out, and nothing tells so but its own mode.
+#[test]
+fn a_connection_that_keeps_its_locks_does_not_wait_for_ever() {
+    let db = Db::new("PRAGMA journal_mode = DELETE; CREATE TABLE t(id INTEGER PRIMARY KEY)");
+    let con = db.ingest("t", "");
+    let read = |mode: &str| {
+        con.execute_batch(&format!("PRAGMA locking_mode = {mode}"))
+            .expect("a mode");
+        one::<i64>(&con, "SELECT count(*) FROM t")
+    };
+    read("EXCLUSIVE");
+    con.execute_batch("INSERT INTO t_in VALUES (1)")
+        .expect("inserts");
+    let said = con.query_row("SELECT densite_wait()", [], |_| Ok(()));
+    let said = said.expect_err("an error").to_string();
+    assert!(said.contains("keeps its locks"), "{said}");
+    one::<i64>(
+        &con,
+        "SELECT length(densite_config('max_unapplied_bytes', 1))",
+    );
+    let said = refusal(&con, "INSERT INTO t_in VALUES (2)");
+    assert!(said.contains("keeps its locks"), "{said}");
+    read("NORMAL");
+    one::<i64>(&con, "SELECT densite_wait()");
+    assert_eq!(read("NORMAL"), 1);
 }

@@ -356,3 +356,59 @@ fn another_connection_may_have_changed_the_schema() {
     third.execute_batch("COMMIT").expect("commits");
     assert_eq!(one::<i64>(&third, "SELECT count(*) FROM t_in"), 3);
 }
+
+/// SQLite forgets to tell a table that is dropped how the transaction ends: its rows would be neither logged nor taken back.
+#[test]
+fn a_table_that_has_rows_to_be_committed_is_not_dropped() {
+    let db = Db::new("CREATE TABLE t(id INTEGER PRIMARY KEY, v)");
+    let con = db.ingest("t", "");
+    for (begin, end, rows) in [
+        ("BEGIN; INSERT INTO t_in VALUES (1, 1)", "COMMIT", 1),
+        ("BEGIN; INSERT INTO t_in VALUES (2, 1)", "ROLLBACK", 1),
+        (
+            "BEGIN; CREATE VIRTUAL TABLE temp.u_in USING densite_ingest(t); INSERT INTO u_in VALUES (3, 1)",
+            "COMMIT",
+            2,
+        ),
+        ("BEGIN; SELECT * FROM t_in", "COMMIT", 2),
+    ] {
+        con.execute_batch(begin).expect(begin);
+        let dropped = if begin.contains("u_in") {
+            "u_in"
+        } else {
+            "t_in"
+        };
+        let said = refusal(&con, &format!("DROP TABLE temp.{dropped}"));
+        assert!(said.contains("locked"), "{said}");
+        con.execute_batch(end).expect(end);
+        wait(&con);
+        assert_eq!(one::<i64>(&con, "SELECT count(*) FROM t"), rows, "{begin}");
+    }
+    con.execute_batch("DROP TABLE t_in; DROP TABLE u_in")
+        .expect("goes");
+    create(&con, "t", "").expect("comes again");
+    con.execute_batch("BEGIN; DROP TABLE t_in; ROLLBACK; INSERT INTO t_in VALUES (4, 1)")
+        .expect("it is there");
+    wait(&con);
+    assert_eq!(all(&con, "SELECT id FROM t"), ["1", "3", "4"]);
+}
+
+/// What an UPDATE cannot do here it says.
+#[test]
+fn an_update_with_a_conflict_clause_is_refused() {
+    let db = Db::new(
+        "CREATE TABLE t(id INTEGER PRIMARY KEY, v UNIQUE); INSERT INTO t VALUES (1, 1), (2, 2)",
+    );
+    let con = db.ingest("t", "");
+    for clause in ["IGNORE", "REPLACE"] {
+        let said = refusal(
+            &con,
+            &format!("UPDATE OR {clause} t_in SET v = 1 WHERE id = 2"),
+        );
+        assert!(said.contains("neither OR IGNORE nor OR REPLACE"), "{said}");
+    }
+    con.execute_batch("UPDATE OR ABORT t_in SET v = 3 WHERE id = 2")
+        .expect("an update");
+    wait(&con);
+    assert_eq!(all(&con, "SELECT v FROM t"), ["1", "3"]);
+}

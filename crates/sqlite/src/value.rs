@@ -15,6 +15,8 @@ pub enum Value {
     Real(f64),
     /// Text.
     Text(String),
+    /// Text that is not UTF-8: SQLite takes any.
+    RawText(Vec<u8>),
     /// Bytes.
     Blob(Vec<u8>),
 }
@@ -42,6 +44,7 @@ impl Value {
             Value::Integer(n) => ValueRef::Integer(*n),
             Value::Real(x) => ValueRef::Real(*x),
             Value::Text(text) => ValueRef::Text(text.as_bytes()),
+            Value::RawText(bytes) => ValueRef::Text(bytes),
             Value::Blob(bytes) => ValueRef::Blob(bytes),
         }
     }
@@ -93,13 +96,16 @@ impl<'a> ValueRef<'a> {
         }
     }
 
-    /// A copy; text that is not valid UTF-8 gets replacement characters.
+    /// A copy, which is the same byte for byte.
     pub fn to_owned(self) -> Value {
         match self {
             ValueRef::Null => Value::Null,
             ValueRef::Integer(n) => Value::Integer(n),
             ValueRef::Real(x) => Value::Real(x),
-            ValueRef::Text(bytes) => Value::Text(String::from_utf8_lossy(bytes).into_owned()),
+            ValueRef::Text(bytes) => match std::str::from_utf8(bytes) {
+                Ok(text) => Value::Text(text.to_owned()),
+                Err(_) => Value::RawText(bytes.to_vec()),
+            },
             ValueRef::Blob(bytes) => Value::Blob(bytes.to_vec()),
         }
     }

@@ -2,8 +2,9 @@
 
 use super::source;
 use crate::collation::Collation;
+use crate::names::are_same;
 use crate::policy::OnConflict;
-use crate::target::Target;
+use crate::target::{Key, Target};
 use densite_log::{Op, Record, Table};
 use densite_sqlite::{Connection, OwnedStatement, Result, ValueRef, quoted};
 use std::sync::Arc;
@@ -39,6 +40,8 @@ pub(super) struct Plan {
     pub(super) replaced: Option<Vec<usize>>,
     /// Each row runs within a savepoint: a trigger may have done half of its work when it fails.
     pub(super) guarded: bool,
+    /// Tells whether there is a row with a key, where an UPDATE that changes none need not mean that there is none: a trigger may pass it over.
+    exists: Option<String>,
 }
 
 impl Plan {
@@ -53,6 +56,7 @@ impl Plan {
             sort: Vec::new(),
             replaced: None,
             guarded: false,
+            exists: None,
         };
         let target = match Target::read(connection, table.name()) {
             Ok(Some(target)) => target,
@@ -68,6 +72,9 @@ impl Plan {
         };
         plan.guarded = target.has_triggers;
         plan.independent = target.sortable;
+        plan.exists = (op == Op::Update && plan.guarded)
+            .then(|| exists(table, &target))
+            .flatten();
         plan.action = match sql(table, op, &target) {
             Err(reason) => Action::Reject(reason),
             Ok((sql, together)) => match OwnedStatement::prepare(connection, &sql) {
@@ -82,11 +89,8 @@ impl Plan {
         };
         if let (true, Some(key)) = (target.sortable, &target.key) {
             let names = key.columns.iter().filter_map(|c| target.columns.get(*c));
-            let same = names.map(|c| c.name.as_str()).eq(table
-                .columns()
-                .iter()
-                .take(table.key_columns())
-                .map(String::as_str));
+            let logged = table.columns().iter().take(table.key_columns());
+            let same = are_same(names.map(|c| &c.name), logged);
             if same {
                 plan.sort = key.collations.clone();
             }
@@ -117,6 +121,22 @@ impl Plan {
         }
     }
 
+    /// Whether a trigger has passed over an update of this row, of which the key comes first: the row is there.
+    pub(super) fn is_passed_over<'v>(
+        &self,
+        connection: &Connection,
+        row: impl Iterator<Item = ValueRef<'v>>,
+    ) -> Result<bool> {
+        let Some(sql) = &self.exists else {
+            return Ok(false);
+        };
+        let mut statement = connection.prepare(sql)?;
+        for (i, value) in row.take(self.table.key_columns()).enumerate() {
+            statement.bind_ref(i + 1, value)?;
+        }
+        statement.step()
+    }
+
     /// Runs one row. Answers whether it found a row to change.
     pub(super) fn run<'v>(
         &mut self,
@@ -134,6 +154,30 @@ impl Plan {
         done?;
         Ok(self.op != Op::Update || connection.changes() > 0)
     }
+}
+
+/// The query for a row with a key.
+fn exists(table: &Table, target: &Target) -> Option<String> {
+    let (key, name) = (target.key.as_ref()?, quoted(&target.name));
+    let terms = key_terms(target, key);
+    (table.key_columns() == key.columns.len())
+        .then(|| format!("SELECT 1 FROM main.{name} WHERE {terms}"))
+}
+
+/// That a row has the key which the first values say. What one key is its index says, whose collations need not be those of the columns.
+fn key_terms(target: &Target, key: &Key) -> String {
+    let columns = key.columns.iter().filter_map(|c| target.columns.get(*c));
+    let terms = columns.zip(&key.collations).enumerate();
+    let terms: Vec<String> = terms
+        .map(|(i, (column, how))| {
+            let equal = format!("{} = ?{}", quoted(&column.name), i + 1);
+            match key.is_row_id {
+                true => equal,
+                false => format!("{equal} COLLATE {}", how.name()),
+            }
+        })
+        .collect();
+    terms.join(" AND ")
 }
 
 /// Which of the plans a record has; it is made if there is none.
@@ -167,6 +211,8 @@ fn never_null(table: &Table, target: &Target) -> Vec<usize> {
 fn is_of_the_schema(e: &densite_sqlite::Error) -> bool {
     let lacking = [
         "no such function",
+        // In an index, a CHECK or a generated column.
+        "unknown function",
         "no such collation",
         "no such module",
         "unsafe use",
@@ -181,6 +227,11 @@ fn sql(
     target: &Target,
 ) -> std::result::Result<(String, Option<String>), String> {
     let name = format!("main.{}", quoted(&target.name));
+    // ABORT is what SQLite does anyway, but for the clauses of the declaration. Where it is written, SQLite has it count for what triggers do as well, whatever those say themselves.
+    let or_abort = match target.has_conflict_clauses {
+        true => " OR ABORT",
+        false => "",
+    };
     let mut places = Vec::new();
     for column in table.columns() {
         let place = target.column(column);
@@ -217,22 +268,14 @@ fn sql(
                     target.name
                 )
             })?;
-        // What one key is its index says, whose collations need not be those of the columns.
-        let terms = key.columns.iter().zip(&key.collations).enumerate();
-        let terms: Vec<String> = terms
-            .map(|(i, (place, how))| match key.is_row_id {
-                true => format!("{} = ?{}", column(place), i + 1),
-                false => format!("{} = ?{} COLLATE {}", column(place), i + 1, how.name()),
-            })
-            .collect();
-        let key = terms.join(" AND ");
+        let key = key_terms(target, key);
         let sql = match op {
             Op::Delete => format!("DELETE FROM {name} WHERE {key}"),
             _ if places.len() == key_columns => {
                 format!("UPDATE {name} SET {} WHERE {key}", equal(0, key_columns))
             }
             _ => format!(
-                "UPDATE OR ABORT {name} SET {} WHERE {key}",
+                "UPDATE{or_abort} {name} SET {} WHERE {key}",
                 equal(key_columns, places.len())
             ),
         };
@@ -241,14 +284,14 @@ fn sql(
     let policy = OnConflict::of_note(table.note());
     let policy = policy.ok_or("a newer Densite wrote this row; use that one")?;
     let verb = match policy {
-        OnConflict::Replace => "REPLACE",
-        _ => "ABORT",
+        OnConflict::Replace => " OR REPLACE",
+        _ => or_abort,
     };
     let columns: Vec<String> = places.iter().map(column).collect();
     let columns = columns.join(", ");
     let values: Vec<String> = (1..=places.len()).map(|i| format!("?{i}")).collect();
     let mut sql = format!(
-        "INSERT OR {verb} INTO {name}({columns}) VALUES ({})",
+        "INSERT{verb} INTO {name}({columns}) VALUES ({})",
         values.join(", ")
     );
     // FAIL: what fails is rolled back as a whole by the worker, and a statement that could be undone by itself would keep a copy of each page.

@@ -2,6 +2,7 @@
 
 use crate::affinity::from_log;
 use crate::json;
+use crate::position::make_tables;
 use densite_log::Record;
 use densite_sqlite::{Code, Connection, Error, Result, Value};
 
@@ -20,9 +21,15 @@ pub(super) fn reject(
     row: usize,
     reason: &str,
 ) -> Result<()> {
-    let mut insert = connection.prepare(
-        "INSERT OR REPLACE INTO main.densite_rejects(seq, \"table\", \"row\", error, at) VALUES (?1, ?2, ?3, ?4, strftime('%Y-%m-%dT%H:%M:%fZ', 'now'))",
-    )?;
+    let sql = "INSERT OR REPLACE INTO main.densite_rejects(seq, \"table\", \"row\", error, at) VALUES (?1, ?2, ?3, ?4, strftime('%Y-%m-%dT%H:%M:%fZ', 'now'))";
+    let mut insert = match connection.prepare(sql) {
+        // Somebody has done with the rejects that there were.
+        Err(e) if e.message.starts_with("no such table") => {
+            make_tables(connection)?;
+            connection.prepare(sql)?
+        }
+        prepared => prepared?,
+    };
     let columns = record.table.columns().iter().map(String::as_str);
     let object = json::object(columns.zip(record.rows.row(row).map(from_log)));
     insert.bind(

@@ -209,7 +209,19 @@ impl<'a> Work<'a> {
         }
         match done {
             Ok(true) => return Ok(true),
-            Ok(false) => reject("there is no row with this key to update")?,
+            Ok(false) => {
+                let is_passed_over = match self.values.row(i) {
+                    Some(values) => plan.is_passed_over(connection, values),
+                    None => {
+                        let values = record.rows.row(row).map(from_log);
+                        plan.is_passed_over(connection, values)
+                    }
+                };
+                if is_passed_over? {
+                    return Ok(true);
+                }
+                reject("there is no row with this key to update")?;
+            }
             Err(e) => reject(&e.message)?,
         }
         Ok(false)

@@ -5,11 +5,13 @@ use super::applied::Applied;
 use super::code::Code;
 use super::overlay::{Bounds, Overlay};
 use super::packed::Item;
-use super::plan::{GUARD, ORDERED, POINT};
+use super::plan::{APART, GUARD, ORDERED, POINT};
 use super::run::Run;
 use crate::affinity::Affinity;
 use crate::collation::Collation;
-use densite_sqlite::{Arguments, Connection, OwnedStatement, Result, TableCursor, Value, ValueRef};
+use densite_sqlite::{
+    Arguments, Connection, OwnedStatement, Result, TableCursor, TxnState, Value, ValueRef,
+};
 use std::cmp::Ordering;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -132,9 +134,14 @@ impl Cursor {
         } else {
             // Only in the key's order can the two be merged.
             let ordered = if self.overlay.is_empty() { 0 } else { ORDERED };
-            let mut base = self.bound(connection, number | ordered, &bounds)?;
+            let apart = match connection.txn_state(Some(c"main")) {
+                TxnState::Write => APART,
+                _ => 0,
+            };
+            let number = number | ordered | apart;
+            let mut base = self.bound(connection, number, &bounds)?;
             self.has_base = base.step()?;
-            self.base = Some((number | ordered, base));
+            self.base = Some((number, base));
         }
         self.settle()
     }
@@ -327,9 +334,7 @@ impl Cursor {
         let (Some(key), Some((_, base))) = (reading.target.key.as_ref(), &self.base) else {
             return Ordering::Greater;
         };
-        if self.is_loose() {
-            return Ordering::Less;
-        }
+        let is_loose = self.is_loose();
         let column = |i: usize| {
             let column = key.columns.get(i);
             column.map_or(ValueRef::Null, |c| {
@@ -340,7 +345,11 @@ impl Cursor {
         let code = code.unwrap_or_else(|| Code::of(&key.collations, column));
         let side = self.overlay.compare(&key.collations, column, code);
         self.base_code = Some(code);
-        side
+        match side {
+            // NULL is in no conflict with NULL.
+            Ordering::Equal if is_loose => Ordering::Less,
+            side => side,
+        }
     }
 
     fn base_row(&self) -> Vec<Value> {

@@ -40,8 +40,9 @@ struct State {
     snapshot: Option<Snapshot>,
     /// Statements that no cursor uses at the moment, by the plan's number.
     idle: Vec<(i32, OwnedStatement)>,
-    /// Keys of rows that were handed out; the row id is the place.
+    /// Keys of rows that were handed out; the row id is the place, behind those that are forgotten: no number names two rows.
     keys: Vec<Vec<Value>>,
+    forgotten: usize,
     /// Rows without an id that were handed out; they have the least row ids there are.
     unnamed: i64,
 }
@@ -145,7 +146,7 @@ impl Reading {
     fn hand_out(&self, key: Vec<Value>) -> i64 {
         let mut state = self.state.lock();
         state.keys.push(key);
-        i64::try_from(state.keys.len()).unwrap_or(i64::MAX) - 1
+        i64::try_from(state.forgotten + state.keys.len()).unwrap_or(i64::MAX) - 1
     }
 
     /// A row id for a row that gets its own when it is applied: no other row read has it, and [`Reading::key_of`] knows it.
@@ -174,7 +175,7 @@ impl Reading {
         }
         let key = usize::try_from(id)
             .ok()
-            .and_then(|id| state.keys.get(id))
+            .and_then(|id| state.keys.get(id.checked_sub(state.forgotten)?))
             .cloned();
         let key = key.ok_or_else(|| {
             refused(format!(
@@ -194,6 +195,7 @@ impl Reading {
     /// The transaction is over.
     pub(crate) fn end(&self) {
         let mut state = self.state.lock();
+        state.forgotten += state.keys.len();
         state.keys = Vec::new();
         state.unnamed = 0;
         state.snapshot = None;

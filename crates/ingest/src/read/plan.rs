@@ -3,7 +3,8 @@
 use super::overlay::Bounds;
 use super::{Reading, applied};
 use crate::affinity::Affinity;
-use densite_sqlite::{Operator, Plan, ValueRef, quoted};
+use crate::error::refused;
+use densite_sqlite::{Operator, Plan, Result, ValueRef, quoted};
 
 /// In a plan's number: how many columns of the key are compared with `=`; then what the next one is compared with.
 pub(super) const EQUALS: i32 = 0xFF;
@@ -15,13 +16,25 @@ pub(super) const UPPER_STRICT: i32 = 0x800;
 pub(super) const ORDERED: i32 = 0x1000;
 /// The base's position, then its row with this key if there is one, then a row of NULLs: so the statement holds its snapshot whatever is found.
 pub(super) const POINT: i32 = 0x2000;
+/// All rows are found before the first is handed out: the statement that asks for them may be the one that changes the base, and would meet rows that it has inserted itself, for ever.
+pub(super) const APART: i32 = 0x4000;
 /// No plan: the statement that holds the base's snapshot and tells its position.
 pub(super) const GUARD: i32 = -1;
 
 impl Reading {
     /// Chooses how to scan: by the first columns of the key, as far as conditions compare as the key does.
-    pub(crate) fn plan(&self, plan: &mut Plan<'_>) {
+    ///
+    /// # Errors
+    /// When a condition is about row ids that are none.
+    pub(crate) fn plan(&self, plan: &mut Plan<'_>) -> Result<()> {
         let constraints = plan.constraints();
+        let has_row_ids = self.target.key.as_ref().is_some_and(|k| k.is_row_id);
+        if !has_row_ids && constraints.iter().any(|c| c.column.is_none()) {
+            return Err(refused(format!(
+                "rows of {} have no row id that could be asked for here; name columns of the primary key",
+                self.name
+            )));
+        }
         let (mut number, mut columns) = (0, 0);
         let key = self
             .target
@@ -95,6 +108,7 @@ impl Reading {
             (false, n, _) => plan.cost(2e4 / n as f64, 10_000 / n as i64),
         }
         plan.choose(number | i32::try_from(columns).unwrap_or(0), "");
+        Ok(())
     }
 
     /// The conditions as far as they can be used; what SQLite would convert before it compares is left to SQLite. `None`: nothing can match.
@@ -188,11 +202,15 @@ impl Reading {
         if !terms.is_empty() {
             sql.push_str(&format!(" WHERE {terms}"));
         }
-        if number & ORDERED != 0 && equals < key.len() {
+        // No index has what is behind a plus, so SQLite has to sort.
+        let plus = if number & APART != 0 { "+" } else { "" };
+        if key.is_empty() && number & APART != 0 {
+            sql.push_str(&format!(" ORDER BY +{columns}"));
+        } else if number & (ORDERED | APART) != 0 && equals < key.len() {
             // The overlay's order, which is that of the key's index and need not be that of the columns.
             let terms = key.iter().zip(&self.key.1);
             let terms: Vec<String> = terms
-                .map(|(column, how)| format!("{column} COLLATE {}", how.name()))
+                .map(|(column, how)| format!("{plus}{column} COLLATE {}", how.name()))
                 .collect();
             sql.push_str(&format!(" ORDER BY {}", terms.join(", ")));
         }

@@ -8,6 +8,7 @@ use super::gather::Gather;
 use super::overlay::Sight;
 use super::run::{Run, push, trim};
 use crate::collation::Collation;
+use crate::names::are_same;
 use crate::sweep::Places;
 use densite_disk::sync::Mutex;
 use densite_log::{Log, Reader, Record, Result, Seq};
@@ -120,7 +121,7 @@ fn next(reader: &mut Reader, table: &str, (names, how): &Key) -> Result<(Gather,
     let fits = |record: &Record| {
         let keys = record.table.columns().iter();
         record.table.name().eq_ignore_ascii_case(table)
-            && keys.take(record.table.key_columns()).eq(names)
+            && are_same(keys.take(record.table.key_columns()), names.iter())
     };
     let mut gather = Gather::default();
     while gather.len() < RUN_ROWS {

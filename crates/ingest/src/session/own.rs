@@ -2,6 +2,7 @@
 
 use super::Session;
 use crate::collation::Collation;
+use crate::names::are_same;
 use crate::read::{Gather, Run, push};
 use densite_log::{Record, Seq, TxnId};
 use std::sync::Arc;
@@ -29,6 +30,10 @@ pub(super) struct Reads {
 }
 
 impl Reads {
+    pub(super) fn is_joined(&self) -> bool {
+        self.joined
+    }
+
     pub(super) fn end_transaction(&mut self) {
         self.joined = false;
         self.rest();
@@ -48,7 +53,7 @@ impl Session {
     }
 
     pub(crate) fn is_joined(&self) -> bool {
-        self.inner.lock().reads.joined
+        self.inner.lock().reads.is_joined()
     }
 
     /// The log's end of the present transaction, if it has one.
@@ -106,7 +111,7 @@ impl Session {
                 .iter()
                 .take(batch.table().key_columns());
             let is_other = !batch.table().name().eq_ignore_ascii_case(table);
-            if batch.len() <= skip || is_other || !columns.eq(&key.0) {
+            if batch.len() <= skip || is_other || !are_same(columns, key.0.iter()) {
                 continue;
             }
             let Some(rows) = batch.rows() else { continue };

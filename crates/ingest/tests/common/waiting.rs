@@ -21,7 +21,7 @@ fn text(random: &mut StdRng) -> String {
     format!("'{letter}{}'", random.random_range(0..12))
 }
 
-pub(crate) const SHAPES: [Shape; 6] = [
+pub(crate) const SHAPES: [Shape; 9] = [
     Shape {
         schema: "CREATE TABLE t(u INTEGER NOT NULL, s INTEGER NOT NULL, v, PRIMARY KEY(u, s)); CREATE INDEX by_s ON t(s)",
         columns: |r| {
@@ -74,6 +74,35 @@ pub(crate) const SHAPES: [Shape; 6] = [
         schema: "CREATE TABLE t(k TEXT PRIMARY KEY, v REAL); CREATE INDEX by_v ON t(v)",
         columns: |r| format!("'{}', {}.25", r.random::<u32>(), r.random_range(0..99)),
         key: "k",
+    },
+    Shape {
+        schema: "CREATE TABLE t(a INTEGER NOT NULL, b TEXT COLLATE NOCASE NOT NULL, v, PRIMARY KEY(a DESC, b)); CREATE INDEX by_v ON t(v DESC)",
+        columns: |r| {
+            format!(
+                "{}, {}, {}",
+                r.random_range(-9..9),
+                text(r),
+                r.random_range(0..99)
+            )
+        },
+        key: "a, b",
+    },
+    Shape {
+        schema: "CREATE TABLE t(k INTEGER NOT NULL PRIMARY KEY DESC, v, w); CREATE INDEX by_w ON t(w DESC, v) WHERE v > 3",
+        columns: |r| {
+            format!(
+                "{}, {}, {}",
+                r.random_range(-80..80),
+                r.random_range(0..20),
+                text(r)
+            )
+        },
+        key: "k",
+    },
+    Shape {
+        schema: "CREATE TABLE t(b TEXT, a, v, PRIMARY KEY(b DESC, a DESC)) WITHOUT ROWID; CREATE INDEX by_v ON t(v COLLATE RTRIM DESC)",
+        columns: |r| format!("{}, {}.5, {}", text(r), r.random_range(0..9), text(r)),
+        key: "b, a",
     },
 ];
 

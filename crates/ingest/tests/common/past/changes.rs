@@ -35,13 +35,14 @@ impl World {
                     _ => "",
                 };
                 let keys = names[..table.kind.keys].join(", ");
+                let or_abort = table.or_abort();
                 let insert = format!("{name}({columns}) VALUES ({values})");
                 let plain = match policy {
                     "replace" => format!("INSERT OR REPLACE INTO {insert}"),
-                    "ignore" => format!("INSERT OR ABORT INTO {insert} ON CONFLICT DO NOTHING"),
-                    "abort" => format!("INSERT OR ABORT INTO {insert}"),
+                    "ignore" => format!("INSERT{or_abort} INTO {insert} ON CONFLICT DO NOTHING"),
+                    "abort" => format!("INSERT{or_abort} INTO {insert}"),
                     _ => format!(
-                        "INSERT OR ABORT INTO {insert} ON CONFLICT({keys}) DO UPDATE SET {0} = excluded.{0}",
+                        "INSERT{or_abort} INTO {insert} ON CONFLICT({keys}) DO UPDATE SET {0} = excluded.{0}",
                         table.updated()
                     ),
                 };
@@ -53,7 +54,7 @@ impl World {
 
     /// The log has an update's whole row: as a statement.
     pub(super) fn whole(con: &Connection, table: &Table, through: &str) -> String {
-        let (_, key) = through.split_once(" WHERE ").expect("a condition");
+        let (_, key) = through.rsplit_once(" WHERE ").expect("a condition");
         let set: Vec<String> = table.names()[table.kind.keys..]
             .iter()
             .map(|c| {
@@ -62,7 +63,8 @@ impl World {
             })
             .collect();
         format!(
-            "UPDATE OR ABORT {} SET {} WHERE {key}",
+            "UPDATE{} {} SET {} WHERE {key}",
+            table.or_abort(),
             table.name,
             set.join(", ")
         )

@@ -118,9 +118,23 @@ pub(super) fn same(found: &[String], expected: &[String], what: impl Fn() -> Str
 
 /// One change; whether the table takes it.
 pub(super) fn apply(con: &Connection, sql: &str) -> bool {
-    match con.execute(sql, []) {
+    // Of a row that is refused nothing stays, though RAISE(FAIL) leaves what a trigger has done before it.
+    con.execute_batch("SAVEPOINT change").expect("begins");
+    let done = con.execute(sql, []);
+    let end = match done {
+        Ok(_) => "RELEASE change",
+        Err(_) => "ROLLBACK TO change; RELEASE change",
+    };
+    con.execute_batch(end).expect("ends");
+    match done {
         Err(_) => false,
-        Ok(0) => !sql.starts_with("UPDATE"),
+        Ok(0) if sql.starts_with("UPDATE") => {
+            // Where a trigger passed over it the row is there.
+            let (change, key) = sql.rsplit_once(" WHERE ").expect("a condition");
+            let (before, _) = change.split_once(" SET ").expect("columns");
+            let name = before.rsplit(' ').next().expect("a name");
+            one(con, &format!("SELECT count(*) > 0 FROM {name} WHERE {key}"))
+        }
         Ok(_) => true,
     }
 }

@@ -3,14 +3,44 @@
 use rand::RngExt;
 use rand::rngs::StdRng;
 
+/// Makes values of a random row.
+pub(super) type Row = Box<dyn Fn(&mut StdRng) -> Vec<String>>;
+
 /// A table; `$` stands for its name.
 pub(super) struct Kind {
-    pub(super) schema: &'static str,
-    pub(super) columns: &'static [&'static str],
+    pub(super) schema: String,
+    /// Those that can be set, the key's first.
+    pub(super) columns: Vec<String>,
     pub(super) keys: usize,
-    pub(super) row: fn(&mut StdRng) -> Vec<String>,
+    /// How each column of the key compares, where that is not how the column does.
+    pub(super) compared: Vec<Option<&'static str>>,
+    pub(super) row: Row,
     /// Readers see what will be in the table, for it refuses nothing.
     pub(super) exact: bool,
+}
+
+impl Kind {
+    /// One of those below.
+    pub(super) fn known(r: &mut StdRng) -> Kind {
+        let known = &KINDS[r.random_range(0..KINDS.len())];
+        Kind {
+            schema: known.schema.to_owned(),
+            columns: known.columns.iter().map(|c| (*c).to_owned()).collect(),
+            keys: known.keys,
+            compared: vec![None; known.keys],
+            row: Box::new(known.row),
+            exact: known.exact,
+        }
+    }
+}
+
+/// A table that is peculiar for a reason.
+struct Known {
+    schema: &'static str,
+    columns: &'static [&'static str],
+    keys: usize,
+    row: fn(&mut StdRng) -> Vec<String>,
+    exact: bool,
 }
 
 pub(super) fn pick(r: &mut StdRng, of: &[&str]) -> String {
@@ -57,43 +87,43 @@ pub(super) fn any(r: &mut StdRng) -> String {
     }
 }
 
-pub(super) const KINDS: [Kind; 12] = [
-    Kind {
+const KINDS: [Known; 12] = [
+    Known {
         schema: "CREATE TABLE $(u INTEGER NOT NULL, s INTEGER NOT NULL, v, PRIMARY KEY(u, s)); CREATE INDEX $_s ON $(s)",
         columns: &["u", "s", "v"],
         keys: 2,
         row: |r| vec![n(r, 40), n(r, 8), n(r, 99)],
         exact: true,
     },
-    Kind {
+    Known {
         schema: "CREATE TABLE $(k TEXT COLLATE NOCASE PRIMARY KEY, v COLLATE NOCASE, x) WITHOUT ROWID; CREATE INDEX $_v ON $(v)",
         columns: &["k", "v", "x"],
         keys: 1,
         row: |r| vec![text(r), text(r), n(r, 99)],
         exact: true,
     },
-    Kind {
+    Known {
         schema: "CREATE TABLE $(id INTEGER PRIMARY KEY, v, x, CHECK (v % 9 <> 4)); CREATE INDEX $_v ON $(v, x)",
         columns: &["id", "v", "x"],
         keys: 1,
         row: |r| vec![(r.random_range(-80..80)).to_string(), n(r, 99), any(r)],
         exact: false,
     },
-    Kind {
+    Known {
         schema: "CREATE TABLE $(a, b, v, PRIMARY KEY(b DESC, a COLLATE RTRIM)) WITHOUT ROWID; CREATE INDEX $_v ON $(v DESC)",
         columns: &["b", "a", "v"],
         keys: 2,
         row: |r| vec![n(r, 12), text(r), n(r, 50)],
         exact: true,
     },
-    Kind {
+    Known {
         schema: "CREATE TABLE $(k BLOB PRIMARY KEY NOT NULL, v, w); CREATE INDEX $_w ON $(w)",
         columns: &["k", "v", "w"],
         keys: 1,
         row: |r| vec![any(r), n(r, 50), any(r)],
         exact: true,
     },
-    Kind {
+    Known {
         schema: "CREATE TABLE $(k PRIMARY KEY, v, u UNIQUE); CREATE INDEX $_v ON $(v)",
         columns: &["k", "v", "u"],
         keys: 1,
@@ -109,7 +139,7 @@ pub(super) const KINDS: [Kind; 12] = [
         },
         exact: false,
     },
-    Kind {
+    Known {
         schema: "CREATE TABLE $(v, x, id INTEGER, g AS (v || 'x') STORED, PRIMARY KEY(id)); CREATE INDEX $_g ON $(g)",
         columns: &["id", "v", "x"],
         keys: 1,
@@ -130,7 +160,7 @@ pub(super) const KINDS: [Kind; 12] = [
         },
         exact: true,
     },
-    Kind {
+    Known {
         schema: "CREATE TABLE $(k REAL, v TEXT, x INTEGER, PRIMARY KEY(k, v)) WITHOUT ROWID; CREATE INDEX $_x ON $(x); CREATE INDEX $_xv ON $(v, x)",
         columns: &["k", "v", "x"],
         keys: 2,
@@ -143,28 +173,28 @@ pub(super) const KINDS: [Kind; 12] = [
         },
         exact: true,
     },
-    Kind {
+    Known {
         schema: "CREATE TABLE $(k TEXT PRIMARY KEY, v INTEGER, x ANY) STRICT; CREATE INDEX $_v ON $(v)",
         columns: &["k", "v", "x"],
         keys: 1,
         row: |r| vec![text(r), n(r, 50), "NULL".to_owned()],
         exact: true,
     },
-    Kind {
+    Known {
         schema: "CREATE TABLE $(k TEXT PRIMARY KEY COLLATE RTRIM, v, x); CREATE INDEX $_e ON $(v + 1); CREATE INDEX $_p ON $(x) WHERE v > 3",
         columns: &["k", "v", "x"],
         keys: 1,
         row: |r| vec![text(r), n(r, 50), any(r)],
         exact: true,
     },
-    Kind {
+    Known {
         schema: "CREATE TABLE $(a INTEGER NOT NULL, b TEXT COLLATE NOCASE NOT NULL, c BLOB NOT NULL, v, PRIMARY KEY(a, b, c)); CREATE INDEX $_c ON $(c)",
         columns: &["a", "b", "c", "v"],
         keys: 3,
         row: |r| vec![n(r, 5), text(r), any(r), n(r, 50)],
         exact: true,
     },
-    Kind {
+    Known {
         schema: "CREATE TABLE $(id INTEGER PRIMARY KEY AUTOINCREMENT, v, x UNIQUE ON CONFLICT REPLACE); CREATE TABLE $_child(id INTEGER PRIMARY KEY, p REFERENCES $(id) ON DELETE CASCADE); CREATE TRIGGER $_t AFTER INSERT ON $ WHEN new.id % 3 = 0 BEGIN INSERT OR IGNORE INTO $_child VALUES (new.id * 7 % 50, new.id); SELECT CASE WHEN new.v = 13 THEN RAISE(ABORT, 'no') WHEN new.v = 14 THEN RAISE(IGNORE) END; END",
         columns: &["id", "v", "x"],
         keys: 1,

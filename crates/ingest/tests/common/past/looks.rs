@@ -72,6 +72,7 @@ impl World {
         self.lock();
         self.check("a look");
         self.see("a look");
+        self.ask(r);
         then(self, r);
         self.plain.execute_batch("COMMIT").expect("commits");
     }

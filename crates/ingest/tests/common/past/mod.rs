@@ -4,6 +4,8 @@ mod changes;
 mod compare;
 mod kinds;
 mod looks;
+mod questions;
+mod random;
 mod schema;
 mod tight;
 mod trouble;
@@ -23,7 +25,7 @@ use std::time::{Duration, Instant};
 /// An ingest table.
 struct Table {
     name: &'static str,
-    kind: &'static Kind,
+    kind: Kind,
     policy: &'static str,
     exact: bool,
     /// Those that can be set, as they are now: the key's first.
@@ -42,8 +44,8 @@ impl Column {
     /// Those of a new table.
     fn of(kind: &Kind) -> Vec<Column> {
         let columns = kind.columns.iter().enumerate();
-        let column = |(i, name): (usize, &&str)| Column {
-            name: (*name).to_owned(),
+        let column = |(i, name): (usize, &String)| Column {
+            name: name.clone(),
             from: Some(i),
         };
         columns.map(column).collect()
@@ -64,9 +66,20 @@ impl Table {
 
     /// The condition that a row has this one's key.
     fn key(&self, row: &[String]) -> String {
-        let key = self.columns.iter().zip(row).take(self.kind.keys);
-        let key: Vec<String> = key.map(|(c, v)| format!("{} = {v}", c.name)).collect();
-        key.join(" AND ")
+        let key = self.columns.iter().zip(row).zip(&self.kind.compared);
+        let key = key.map(|((c, v), how)| match how {
+            Some(how) => format!("{} = {v} COLLATE {how}", c.name),
+            None => format!("{} = {v}", c.name),
+        });
+        key.collect::<Vec<String>>().join(" AND ")
+    }
+
+    /// The clause of a statement that is to have a conflict refused: none, where the declaration has none that SQLite would go by instead.
+    fn or_abort(&self) -> &'static str {
+        match self.kind.schema.contains("CONFLICT") {
+            true => " OR ABORT",
+            false => "",
+        }
     }
 
     /// The column that the policy `update` sets.
@@ -118,6 +131,8 @@ pub(crate) struct World {
 
 impl World {
     pub(crate) fn new(r: &mut StdRng, seed: u64) -> World {
+        // Most tables are as nobody thought of.
+        let is_known = r.random_range(0..3) == 0;
         let names: &[&'static str] = match r.random_range(0..3) {
             0 => &["t", "w"],
             _ => &["t"],
@@ -125,7 +140,10 @@ impl World {
         let tables: Vec<Table> = names
             .iter()
             .map(|name| {
-                let kind = &KINDS[r.random_range(0..KINDS.len())];
+                let kind = match is_known {
+                    true => Kind::known(r),
+                    false => random::kind(r),
+                };
                 let policies = ["abort", "ignore", "replace", "'update(v)'"];
                 let policies = match kind.keys == 2 && kind.columns[1] == "v" {
                     true => &policies[..3],
@@ -133,10 +151,10 @@ impl World {
                 };
                 Table {
                     name,
-                    kind,
                     policy: policies[r.random_range(0..policies.len())],
                     exact: kind.exact,
-                    columns: Column::of(kind),
+                    columns: Column::of(&kind),
+                    kind,
                 }
             })
             .collect();

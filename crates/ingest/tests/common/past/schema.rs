@@ -71,7 +71,7 @@ impl World {
             5 if table.kind.exact => {
                 // The same table, as it was at first and empty.
                 let schema = table.kind.schema.replace('$', name);
-                table.columns = Column::of(table.kind);
+                table.columns = Column::of(&table.kind);
                 self.plain
                     .execute_batch(&format!("DROP TABLE {name}; {schema}"))
                     .expect("anew");

@@ -1,0 +1,167 @@
+//! What an ingest table is asked, beside for all that it has: conditions, orders, joins, groups.
+
+use super::kinds::{any, n, pick, text};
+use super::*;
+
+/// A cell, where what compares equal need not be the same.
+fn roughly(line: &str) -> String {
+    let cell = |cell: &str| {
+        let cell = cell.trim_end().to_ascii_lowercase();
+        cell.strip_suffix(".0").map_or(cell.clone(), str::to_owned)
+    };
+    let cells: Vec<String> = line.split('|').map(cell).collect();
+    cells.join("|")
+}
+
+fn value(r: &mut StdRng) -> String {
+    match r.random_range(0..4) {
+        0 => text(r),
+        1 => n(r, 60),
+        2 => format!("CAST({} AS TEXT)", n(r, 60)),
+        _ => any(r),
+    }
+}
+
+/// A condition on a row of `s`.
+fn condition(r: &mut StdRng, names: &[&str], row: &[String]) -> String {
+    let at = match r.random_bool(0.6) {
+        true => 0,
+        false => r.random_range(0..names.len()),
+    };
+    let column = format!("s.{}", names[at]);
+    let value = |r: &mut StdRng| match r.random_bool(0.5) {
+        true => row[at].clone(),
+        false => value(r),
+    };
+    let how = pick(
+        r,
+        &[
+            "",
+            "",
+            "",
+            " COLLATE NOCASE",
+            " COLLATE BINARY",
+            " COLLATE RTRIM",
+        ],
+    );
+    match r.random_range(0..10) {
+        0..4 => {
+            let sign = pick(r, &["=", "=", "<", "<=", ">", ">=", "<>", "IS"]);
+            format!("{column} {sign} {}{how}", value(r))
+        }
+        4 => format!("{column}{how} BETWEEN {} AND {}", value(r), value(r)),
+        5 => format!(
+            "{column}{how} IN ({}, {}, {})",
+            value(r),
+            value(r),
+            value(r)
+        ),
+        6 => format!("{column} IS NULL OR {column} = {}", value(r)),
+        7 => format!("{column} LIKE 'A%'"),
+        8 if names.len() > 1 => format!(
+            "(s.{}, s.{}) > ({}, {})",
+            names[0], names[1], row[0], row[1]
+        ),
+        _ => {
+            let other = r.random_range(0..names.len());
+            format!(
+                "{column} = {} AND s.{} >= {}",
+                row[at], names[other], row[other]
+            )
+        }
+    }
+}
+
+impl World {
+    /// Under the lock, where the table refuses nothing.
+    pub(super) fn ask(&self, r: &mut StdRng) {
+        for table in self.tables.iter().filter(|t| t.exact) {
+            for con in &self.con {
+                for _ in 0..8 {
+                    self.ask_one(r, table, con);
+                }
+            }
+        }
+    }
+
+    fn ask_one(&self, r: &mut StdRng, table: &Table, con: &Connection) {
+        let names = table.names();
+        let row = table.row(r);
+        let condition = condition(r, &names, &row);
+        let all_of = |of: &str| -> String {
+            let columns = names
+                .iter()
+                .map(|c| format!("typeof({of}.{c}), quote({of}.{c})"));
+            columns.collect::<Vec<String>>().join(", ")
+        };
+        let by = names[..table.kind.keys].iter();
+        let by: Vec<String> = match r.random_bool(0.7) {
+            true => by.map(|c| format!("s.{c}")).collect(),
+            false => by
+                .map(|c| format!("s.{c}{}", pick(r, &["", " DESC"])))
+                .collect(),
+        };
+        let key: Vec<String> = names[..table.kind.keys]
+            .iter()
+            .map(|c| format!("s.{c}"))
+            .collect();
+        let (by, key) = (by.join(", "), key.join(", "));
+        let other = names[r.random_range(0..names.len())];
+        let first = names[0];
+        // Whether the order is asked for, too.
+        let (sql, is_ordered) = match r.random_range(0..9) {
+            0 | 1 => (
+                format!("SELECT {} FROM $ s WHERE {condition}", all_of("s")),
+                false,
+            ),
+            2 => (format!("SELECT {key} FROM $ s ORDER BY {by}"), true),
+            3 => (
+                format!("SELECT {key} FROM $ s WHERE {condition} ORDER BY {by}"),
+                true,
+            ),
+            4 => (
+                format!("SELECT {key} FROM $ s ORDER BY {by} LIMIT 5 OFFSET 2"),
+                true,
+            ),
+            5 => (
+                format!(
+                    "SELECT {}, {} FROM $ s JOIN $ o ON o.{first} = s.{other} WHERE {condition}",
+                    all_of("s"),
+                    all_of("o")
+                ),
+                false,
+            ),
+            6 => (
+                format!(
+                    "SELECT count(*), count({other}), count(DISTINCT s.{first}) FROM $ s WHERE {condition}"
+                ),
+                false,
+            ),
+            7 => (
+                format!("SELECT count(*), count({other}) FROM $ s GROUP BY s.{first}"),
+                false,
+            ),
+            _ => (
+                format!(
+                    "SELECT {}, (SELECT count(*) FROM $ o WHERE o.{first} = s.{first}) FROM $ s WHERE EXISTS (SELECT 1 FROM $ o WHERE o.{other} = s.{first})",
+                    all_of("s")
+                ),
+                false,
+            ),
+        };
+        let answer = |con: &Connection, name: &str| {
+            let mut rows = all(con, &sql.replace('$', name));
+            match is_ordered {
+                true => rows.iter_mut().for_each(|row| *row = roughly(row)),
+                false => rows.sort_unstable(),
+            }
+            rows
+        };
+        let expected = answer(&self.model.con, table.name);
+        let seen = answer(con, &format!("{}_in", table.name));
+        if is_ordered {
+            assert_eq!(seen, expected, "{}: {sql}", self.what);
+        }
+        same(&seen, &expected, || format!("{}: {sql}", self.what));
+    }
+}
