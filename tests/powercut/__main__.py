@@ -1,6 +1,6 @@
 """Power cuts of the real programs: what they did to their files is recorded, and what the disk may have at any moment in between is looked at.
 
-    PYTHONPATH=python:tests DENSITE_LIBRARY=target/release/libdensite.so python3 -m powercut --command target/release/densite --dir DIR [--minutes M] [--seed N] [--deaf PATTERN]
+    PYTHONPATH=python:tests DENSITE_LIBRARY=target/release/libdensite.so python3 -m powercut --command target/release/densite --dir DIR [--minutes M] [--seed N] [--only NAME] [--deaf PATTERN]
 
 The simulated disk of the Rust tests is below our own code; here are the calls that the system got from all of it, SQLite's among them. Each round has a seed; threads run as they do, so a seed that failed is to be run several times. Where a round fails the
 state of the disk stays. `--deaf`: the disk does not obey syncs of paths that match, to see that the test finds out. Part of `make crash`.
@@ -35,7 +35,7 @@ def play(options, seed):
     r, folder = random.Random(f"round {seed}"), f"{options.dir}/{seed}"
     for ending in ("", ".making", ".aside", ".state", ".state.as-it-was"):
         shutil.rmtree(folder + ending, ignore_errors=True)
-    which = r.choice(SCENARIOS)
+    which = r.choice([which for which in SCENARIOS if options.only in (None, which.__name__)])
     scenario = which(os.path.abspath(options.command), folder, seed, r)
     print(f"seed {seed}: {which.__name__}, {scenario.what}", end="", flush=True)
     disk = Disk(folder, lambda path: options.deaf and re.search(options.deaf, path))
@@ -70,6 +70,7 @@ def main():
     parser.add_argument("--dir", required=True)
     parser.add_argument("--minutes", type=float, default=1)
     parser.add_argument("--seed", type=int, default=None)
+    parser.add_argument("--only", choices=sorted({which.__name__ for which in SCENARIOS}), default=None)
     parser.add_argument("--deaf", default=None)
     options = parser.parse_args()
     os.makedirs(options.dir, exist_ok=True)

@@ -47,6 +47,16 @@ def run(con, seed, n, into="t", in_bulk=False):
     con.execute("COMMIT")
 
 
+def script(seed, n):
+    """The same as text."""
+    literal = lambda value: str(value) if isinstance(value, int) else "'" + value.replace("'", "''") + "'"  # noqa: E731
+    lines = []
+    for statement, values in transaction(seed, n):
+        pieces = statement.split("?")
+        lines.append("".join(piece + literal(value) for piece, value in zip(pieces, values, strict=False)) + pieces[-1])
+    return "BEGIN;\n" + "".join(line + ";\n" for line in lines) + "COMMIT;\n"
+
+
 def inserted(seed, n):
     """The rows of a transaction that only inserts, with keys of its own."""
     r = random.Random(f"rows {seed} {n}")
@@ -54,7 +64,7 @@ def inserted(seed, n):
 
 
 def summary(con):
-    """Of all that is in the table; after each transaction another."""
+    """Of all that is in the table."""
     sha = hashlib.sha256()
     for row in con.execute(ALL):
         sha.update(repr(row).encode())

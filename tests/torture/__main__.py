@@ -39,7 +39,7 @@ class Round:
     def make_database(self):
         r, con = self.random, connect(f"{self.directory}/db", plain=self.form == "plain")
         self.mode = r.choice(["WAL", "WAL", "WAL", "WAL", "DELETE"])
-        con.execute(f"PRAGMA page_size = {r.choice([512, 1024, 4096, 4096, 16384])}")
+        con.execute(f"PRAGMA page_size = {r.choice([512, 1024, 4096, 4096, 16384, 65536])}")
         con.execute(f"PRAGMA auto_vacuum = {r.choice([0, 0, 1, 2])}")
         con.execute(f"PRAGMA journal_mode = {self.mode}")
         con.executescript(TABLES)

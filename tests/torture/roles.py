@@ -2,10 +2,15 @@
 
 import os
 import random
+import resource
 import sqlite3
 import time
 
 from .work import WRITERS, Board, Ledger, batch, connect, open_tables
+
+
+#: Length that every file of a limited process may have.
+LEAST = 1 << 18
 
 
 class Wrong(Exception):
@@ -47,6 +52,13 @@ class Place:
                 time.sleep(0.05)
         return self.con is not None
 
+    def limit(self):
+        """For this process no file may grow beyond some length, or any length again, as on a disk that is full and then is not."""
+        _, most = resource.getrlimit(resource.RLIMIT_FSIZE)
+        # What it tells itself has room in any case.
+        length = LEAST + self.random.choice([0, 10000, os.path.getsize(f"{self.directory}/db")])
+        resource.setrlimit(resource.RLIMIT_FSIZE, (self.random.choice([length, most]), most))
+
     def roll_back(self):
         try:
             if self.con.in_transaction:
@@ -58,7 +70,10 @@ class Place:
 def write(directory, number, seed, plain):
     place, board, ledger = Place(directory, seed, f"write{number}", plain), Board(directory), Ledger(directory, number)
     r, acknowledged, n = place.random, 0, 0
+    is_limited = r.random() < 0.2
     while True:
+        if is_limited and r.random() < 0.1:
+            place.limit()
         if not place.open(may_close=True):
             continue
         n += 1

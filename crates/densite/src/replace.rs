@@ -2,9 +2,9 @@
 //!
 //! The file is replaced by a rename ([`crate::temp`]), under EXCLUSIVE. A process that has it open without a lock would go on with the old
 //! file and take the new one's journal or WAL for its own, by their names: where the system tells of it, it counts as one that holds a lock,
-//! when the work begins ([`wait_for_others`]) and before the rename. Others (of other users, connections of this process) are for the
-//! documentation: they read the old file, which is retired, and SQLite refuses them to write as long as nobody has begun a journal or WAL of
-//! the new one.
+//! when the work begins ([`wait_for_others`]) and before the rename. Others (of other users, connections of this process, one that comes between that look and the
+//! rename) read the old file, which is retired. Our VFS keeps them away from the new one's journal and WAL (`crates/vfs/src/place.rs`); of plain SQLite they
+//! are for the documentation: it refuses them to write as long as nobody has begun a journal or WAL of the new one.
 
 use crate::error::{Error, Result};
 use crate::holders::openers;

@@ -4,7 +4,7 @@
 mod common;
 
 use common::api;
-use densite::{ConvertOptions, Error, Silent};
+use densite::{ConvertOptions, Error, Silent, VacuumOptions, VacuumPlan};
 use rusqlite::Connection;
 use std::collections::BTreeSet;
 use std::os::unix::fs::MetadataExt;
@@ -199,4 +199,66 @@ fn a_connection_that_was_opened_before_is_refused_to_write_to_the_old_file() {
             assert_eq!(lost, 0);
         }
     }
+}
+
+/// By its name SQLite would take the new file's journal or WAL for the old one's: roll it back there, or put what is in the WAL into the old file, and remove it.
+#[test]
+fn what_is_written_to_the_new_file_is_safe_from_a_connection_that_has_the_old_one() {
+    let reads = ["SELECT count(*) FROM t", "PRAGMA wal_checkpoint(TRUNCATE)"];
+    let writes = [
+        "UPDATE t SET b='old' WHERE a=2",
+        "PRAGMA journal_mode=MEMORY; UPDATE t SET b='old' WHERE a=2",
+        "PRAGMA journal_mode=WAL; UPDATE t SET b='old' WHERE a=2",
+    ];
+    // With a WAL whoever has used the file holds a lock.
+    let cases = [("DELETE", false), ("DELETE", true), ("WAL", false)];
+    let acts = || reads.iter().chain(&writes);
+    for (mode, is_used, acts) in cases
+        .into_iter()
+        .flat_map(|(mode, is_used)| acts().map(move |acts| (mode, is_used, *acts)))
+    {
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join("a.db");
+        drop(database(&path, "densite", mode));
+        let old = common::open(&path);
+        if is_used {
+            old.execute_batch("SELECT count(*) FROM t").expect("reads");
+        }
+        let what = format!("{mode}, used before: {is_used}, {acts}");
+        let act = |what: &str| {
+            let done = old.execute_batch(acts);
+            assert!(
+                done.is_err() || reads.contains(&acts),
+                "{what}: it was lost"
+            );
+            let n = old.query_row("SELECT count(*) FROM t WHERE b LIKE 'text%'", [], |r| {
+                r.get(0)
+            });
+            assert_eq!(n, Ok(5000), "{what}: what the old file holds");
+        };
+        vacuum(&path);
+        let new = common::open(&path);
+        // Pages are written before the end: there is a hot journal, or a WAL with something in it.
+        new.execute_batch("PRAGMA cache_size=5; PRAGMA wal_autocheckpoint=0; BEGIN IMMEDIATE; UPDATE t SET b='new'")
+            .expect("new");
+        act(&format!("{what}, within a transaction"));
+        new.execute_batch("COMMIT")
+            .unwrap_or_else(|e| panic!("{what}: {e}"));
+        act(&format!("{what}, after it"));
+        drop((old, new));
+        let look = common::open(&path);
+        let n = look.query_row("SELECT count(*) FROM t WHERE b='new'", [], |r| r.get(0));
+        assert_eq!(n, Ok(5000), "{what}");
+        let said = look.query_row("PRAGMA integrity_check", [], |r| r.get(0));
+        assert_eq!(said, Ok("ok".to_string()), "{what}");
+    }
+}
+
+fn vacuum(path: &Path) {
+    let options = VacuumOptions {
+        wait: std::time::Duration::from_millis(50),
+        ..VacuumOptions::default()
+    };
+    let plan = VacuumPlan::look(api(), path, &options).expect("looked");
+    plan.run(&options, None, &mut Silent).expect("vacuumed");
 }

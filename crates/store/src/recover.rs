@@ -70,6 +70,10 @@ pub(crate) fn read_slot(file: &dyn File) -> Result<Option<(usize, Slot)>> {
 /// Creation writes slots, syncs, and writes the header last. So a file no longer than the preamble without a header holds no data.
 ///
 /// Where the header is missing a power cut may have left anything, for the sync may not have come; but then a slot that is whole says whose file it is.
+/// Where there is none either, the file is nobody's: SQLite rolls the journal back that is beside it then, as it would a plain file's.
+///
+/// A header torn behind its magic is not unborn, and no damage: it is written once the slots are durable, so that the first of them has its salt ([`find_in`]).
+/// With the magic and without a slot the file is damaged: no cut leaves that (tests/born.rs), and it may have held anything.
 fn is_unborn(file: &dyn File, pre: &[u8]) -> Result<bool> {
     let header_missing = matches!(Header::decode(pre), Err(HeaderFault::Foreign));
     let only_born = match slot::choose(pre) {

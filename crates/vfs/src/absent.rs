@@ -23,16 +23,19 @@
 //! The bound of time (3) is for those who find the journal and need EXCLUSIVE to roll it back: readers that come one upon the other would
 //! keep them out for ever; so they, too, soon see it.
 //!
+//! Besides, for a connection whose file was replaced there is none, whatever lies beside the new one (`place.rs`).
+//!
 //! SQLite asks the VFS, not the file. Which connection asks is told by the thread, which has just taken SHARED through it, and by the
 //! address of the name, which lies in the memory of that connection's own name.
 
 use crate::main_file::{Done, MainFile, State};
+use crate::place::Place;
 use densite_disk::sync::Mutex;
 use densite_sqlite::{Code, FileName, ffi};
 use densite_store::Handle;
 use std::cell::RefCell;
 use std::ffi::CStr;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 /// How long an answer is good.
@@ -49,6 +52,8 @@ pub(crate) struct Absent {
     /// Addresses of their names; 0 is none.
     journal: usize,
     wal: usize,
+    /// Of the database, once a lock was taken.
+    place: OnceLock<Place>,
     known: Mutex<Known>,
 }
 
@@ -85,8 +90,14 @@ impl Absent {
         Arc::new(Absent {
             journal: address(name.journal()),
             wal: address(name.wal()),
+            place: OnceLock::new(),
             known: Mutex::default(),
         })
+    }
+
+    /// Whether the database's name leads to another file.
+    pub(crate) fn is_left(&self) -> bool {
+        self.place.get().is_some_and(Place::is_left)
     }
 
     /// SHARED was taken through this connection; `commit` is the newest one, of a database in a rollback mode.
@@ -149,7 +160,7 @@ pub(crate) fn exists(path: &CStr, host: impl FnOnce() -> Result<bool, Code>) -> 
     if !there {
         last.note(address);
     }
-    Ok(there)
+    Ok(there && !last.is_left())
 }
 
 impl MainFile {
@@ -163,6 +174,7 @@ impl MainFile {
                 .filter(|_| Handle::in_rollback_mode(handle)),
             _ => None,
         };
+        self.absent.place.get_or_init(|| self.place());
         self.absent.begin(commit);
     }
 
@@ -199,6 +211,7 @@ mod tests {
         Arc::new(Absent {
             journal: 8,
             wal: 16,
+            place: OnceLock::new(),
             known: Mutex::default(),
         })
     }

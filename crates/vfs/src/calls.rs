@@ -162,6 +162,11 @@ impl VfsFile for MainFile {
     }
 
     fn shm_map(&mut self, region: i32, size: i32, extend: bool) -> (Code, *mut c_void) {
+        if region == 0
+            && let Err(code) = self.must_be_here()
+        {
+            return (code, std::ptr::null_mut());
+        }
         let (code, address) = self.host.shm_map(region, size, extend);
         if region == 0 {
             self.checkpoint.set_index(address, size);

@@ -3,12 +3,10 @@
 use crate::codes::code_of;
 use crate::main_file::{Done, MainFile, State};
 use crate::neighbours::Neighbours;
+use crate::place::Place;
 use crate::wal_file;
-use densite_sqlite::{Code, ffi};
+use densite_sqlite::Code;
 use densite_store::{Error, Handle, Kind, probe};
-use std::ffi::{OsStr, c_void};
-use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::MetadataExt;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// How every plain database begins.
@@ -98,25 +96,12 @@ impl MainFile {
             .host_vfs
             .map(densite_sqlite::HostVfs::name)
             .unwrap_or_default();
-        // As bytes: names that differ may look the same as text.
-        let path = self.name().map(|name| name.path());
         if !host.starts_with("unix") {
-            return format!("{host}:{path:?}");
+            // As bytes: names that differ may look the same as text.
+            return format!("{host}:{:?}", self.name().map(|name| name.path()));
         }
-        // By the path, because an open descriptor of our own would drop SQLite's locks when
-        // closed (rule 14). The path may meanwhile name another file; the host knows.
-        if let Some(path) = path
-            && let Ok(found) = std::fs::metadata(OsStr::from_bytes(path.to_bytes()))
-        {
-            let mut moved: std::ffi::c_int = 0;
-            // SAFETY: this operation puts an int there.
-            let rc = unsafe {
-                self.host
-                    .file_control(ffi::FCNTL_HAS_MOVED, (&raw mut moved).cast::<c_void>())
-            };
-            if moved == 0 || rc == Code::NOTFOUND {
-                return format!("{}:{}", found.dev(), found.ino());
-            }
+        if let Place::Here(_, (device, inode)) = self.place() {
+            return format!("{device}:{inode}");
         }
         format!("moved:{}", UNIQUE.fetch_add(1, Ordering::Relaxed))
     }

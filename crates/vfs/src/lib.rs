@@ -28,6 +28,7 @@ mod main_file;
 mod maintain;
 mod neighbours;
 pub mod pause;
+mod place;
 mod pragma;
 mod private;
 mod settings;

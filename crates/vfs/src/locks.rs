@@ -15,6 +15,9 @@ impl MainFile {
         if matches!(self.state, State::Refused(_)) {
             return Err(Code::CANTOPEN);
         }
+        if level >= ffi::LOCK_RESERVED && self.level < ffi::LOCK_RESERVED {
+            self.must_be_here()?;
+        }
         self.lock_host(level)?;
         if level >= ffi::LOCK_RESERVED && self.level < ffi::LOCK_RESERVED {
             self.journal_came()?;
