@@ -110,6 +110,9 @@ impl<D: DirAbove> Dir for D {
     fn exists(&self, name: &str) -> Result<bool> {
         self.below().exists(name)
     }
+    fn identity(&self, name: &str) -> Result<Option<(u64, u64)>> {
+        self.below().identity(name)
+    }
     fn remove(&self, name: &str) -> Result<()> {
         DirAbove::remove(self, name)
     }

@@ -90,6 +90,8 @@ pub trait Dir: Send {
     fn open(&self, name: &str, mode: OpenMode) -> Result<Box<dyn File>>;
     /// Whether a file of that name exists.
     fn exists(&self, name: &str) -> Result<bool>;
+    /// Which file has that name, as [`File::identity`] says it; `None` if none has.
+    fn identity(&self, name: &str) -> Result<Option<(u64, u64)>>;
     /// Removes a file; other open handles keep it.
     fn remove(&self, name: &str) -> Result<()>;
     /// Renames a file, replacing what has the new name, atomically.

@@ -199,6 +199,14 @@ impl Dir for RealDir {
         }
     }
 
+    fn identity(&self, name: &str) -> Result<Option<(u64, u64)>> {
+        match fs::metadata(self.at(name, Op::List)?) {
+            Ok(meta) => Ok(Some((meta.dev(), meta.ino()))),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(e) => Err(Error::from_io(Op::List, &e)),
+        }
+    }
+
     fn remove(&self, name: &str) -> Result<()> {
         fs::remove_file(self.at(name, Op::Remove)?).map_err(failed(Op::Remove))
     }

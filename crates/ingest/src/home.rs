@@ -166,6 +166,10 @@ impl Home {
             .get(&place.identity)
             .and_then(Weak::upgrade);
         match known {
+            // Who has the old one open is told so; who comes now finds what there is.
+            Some(home) if home.has_lost_its_place() => {
+                Home::open(place, position, create, Some(&home))
+            }
             Some(home) if home.id == position.id => Ok(home),
             Some(home) => Err(from_log(
                 &home.dir,
@@ -174,11 +178,17 @@ impl Home {
                     expected: position.id,
                 },
             )),
-            None => Home::open(place, position, create),
+            None => Home::open(place, position, create, None),
         }
     }
 
-    fn open(place: &Place, position: Position, create: bool) -> Result<Arc<Home>> {
+    /// Opens it, in place of one that has lost its place.
+    fn open(
+        place: &Place,
+        position: Position,
+        create: bool,
+        lost: Option<&Arc<Home>>,
+    ) -> Result<Arc<Home>> {
         let dir = place.log_dir();
         let mut options = place.medium.options(position.id);
         options.create = create;
@@ -213,8 +223,9 @@ impl Home {
         let mut homes = HOMES.get().lock();
         homes.retain(|_, home| home.strong_count() > 0);
         // Another thread may have been first; this one then closes its own again, without the lock.
+        let is_lost = |home: &Arc<Home>| lost.is_some_and(|lost| Arc::ptr_eq(lost, home));
         let home = match homes.get(&place.identity).and_then(Weak::upgrade) {
-            Some(home) if home.id == position.id => home,
+            Some(home) if home.id == position.id && !is_lost(&home) => home,
             _ => {
                 homes.insert(place.identity, Arc::downgrade(&fresh));
                 fresh.clone()
@@ -222,6 +233,11 @@ impl Home {
         };
         drop(homes);
         Ok(home)
+    }
+
+    /// Whether the directory has another log by now, or there is none.
+    fn has_lost_its_place(&self) -> bool {
+        matches!(self.log.is_in_place(), Err(log::Error::Replaced))
     }
 
     /// A database that was restored from an older backup must find in the log all that it lacks.

@@ -128,7 +128,12 @@ impl Dir for SimDir {
 
     fn exists(&self, name: &str) -> Result<bool> {
         let path = self.at(name, Op::List)?;
-        self.world.lock().exists(&path)
+        Ok(self.world.lock().find(&path)?.is_some())
+    }
+
+    fn identity(&self, name: &str) -> Result<Option<(u64, u64)>> {
+        let path = self.at(name, Op::List)?;
+        Ok(self.world.lock().find(&path)?.map(|no| (0, no)))
     }
 
     fn remove(&self, name: &str) -> Result<()> {
