@@ -22,6 +22,7 @@ pub mod memory;
 pub mod process;
 pub mod random;
 mod real;
+mod rights;
 pub mod sim;
 pub mod sync;
 
@@ -29,4 +30,5 @@ pub use above::{DirAbove, FileAbove};
 pub use error::{Error, ErrorKind, Op, Result};
 pub use fields::Fields;
 pub use file::{Dir, File, LockKind, OpenMode, SyncKind};
-pub use real::{RealDir, RealFile, copy_owner_and_mode, exchange};
+pub use real::{RealDir, RealFile, exchange};
+pub use rights::copy_owner_and_mode;

@@ -109,7 +109,7 @@ impl Home {
         let failed = |e| from_log(&path, e);
         let dir = place
             .medium
-            .create_dir(&path)
+            .create_log_dir(&path, &place.path)
             .map_err(|e| failed(e.into()))?;
         let mut other = None;
         // Another process may be first, so twice.
@@ -193,14 +193,14 @@ impl Home {
         let mut options = place.medium.options(position.id);
         options.create = create;
         options.above = position.end();
-        let log = match Log::open(place.medium.dir(&dir), options) {
+        let files = place.medium.log_dir(&dir, &place.path);
+        let log = match Log::open(files.clone(), options) {
             Ok(log) => log,
             // Who may write neither to the database nor to its log reads both.
             Err(log::Error::Io(e))
                 if place.reads_only && e.kind == densite_disk::ErrorKind::Permission =>
             {
-                Log::open_read_only(place.medium.dir(&dir), position.id)
-                    .map_err(|e| from_log(&dir, e))?
+                Log::open_read_only(files.clone(), position.id).map_err(|e| from_log(&dir, e))?
             }
             // The directory itself is missing.
             Err(log::Error::Io(e)) if e.kind == densite_disk::ErrorKind::NotFound => {
@@ -208,7 +208,7 @@ impl Home {
             }
             Err(e) => return Err(from_log(&dir, e)),
         };
-        let doubts = Doubts::of(place.medium.as_ref(), &dir);
+        let doubts = Doubts::of(place.medium.as_ref(), files, &dir);
         let fresh = Arc::new(Home {
             log,
             id: position.id,
