@@ -18,6 +18,7 @@ mod fields;
 mod file;
 #[allow(unsafe_code, reason = "advice to the system")]
 pub mod memory;
+mod number;
 #[allow(unsafe_code, reason = "a page of its own")]
 pub mod process;
 pub mod random;

@@ -6,9 +6,10 @@
 
 use std::fs;
 use std::io;
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
+use crate::number;
 use crate::rights::Rights;
 use crate::{Dir, Error, ErrorKind, File, LockKind, Op, OpenMode, Result, SyncKind};
 
@@ -154,8 +155,7 @@ impl File for RealFile {
     }
 
     fn identity(&self) -> Result<(u64, u64)> {
-        let meta = self.file.metadata().map_err(failed(Op::Len))?;
-        Ok((meta.dev(), meta.ino()))
+        number::of_file(&self.file).map_err(failed(Op::Len))
     }
 }
 
@@ -268,8 +268,8 @@ impl Dir for RealDir {
     }
 
     fn identity(&self, name: &str) -> Result<Option<(u64, u64)>> {
-        match fs::metadata(self.at(name, Op::List)?) {
-            Ok(meta) => Ok(Some((meta.dev(), meta.ino()))),
+        match number::of_path(&self.at(name, Op::List)?) {
+            Ok(number) => Ok(Some(number)),
             Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(e) => Err(Error::from_io(Op::List, &e)),
         }

@@ -1,7 +1,7 @@
 //! Whether names lead to the files that are open: the log is what its name leads to, and what has lost that name is read, and pruned, by nobody.
 //!
-//! Who moves, removes or replaces the log's directory, or a file in it, asks no lock. So whoever acknowledges or changes something looks first. What happens after that look is as if
-//! it had happened after the change: SQLite, too, looks before it writes.
+//! Who moves, removes or replaces the log's directory, or a file in it, asks no lock. So whoever acknowledges or changes something looks first. What goes after that look
+//! takes this with it as it takes all that was acknowledged before: SQLite, too, looks before it writes.
 
 use crate::files::Files;
 use crate::log::{Log, Shared};
