@@ -30,6 +30,6 @@ pub mod sync;
 pub use above::{DirAbove, FileAbove};
 pub use error::{Error, ErrorKind, Op, Result};
 pub use fields::Fields;
-pub use file::{Dir, File, LockKind, OpenMode, SyncKind};
+pub use file::{Dir, File, LockKind, OpenMode, Stamp, SyncKind};
 pub use real::{RealDir, RealFile, exchange};
 pub use rights::copy_owner_and_mode;

@@ -6,12 +6,12 @@
 
 use std::fs;
 use std::io;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use crate::number;
 use crate::rights::Rights;
-use crate::{Dir, Error, ErrorKind, File, LockKind, Op, OpenMode, Result, SyncKind};
+use crate::{Dir, Error, ErrorKind, File, LockKind, Op, OpenMode, Result, Stamp, SyncKind};
 
 const EINVAL: i32 = rustix::io::Errno::INVAL.raw_os_error();
 
@@ -270,6 +270,18 @@ impl Dir for RealDir {
     fn identity(&self, name: &str) -> Result<Option<(u64, u64)>> {
         match number::of_path(&self.at(name, Op::List)?) {
             Ok(number) => Ok(Some(number)),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(e) => Err(Error::from_io(Op::List, &e)),
+        }
+    }
+
+    fn stamp(&self) -> Result<Option<Stamp>> {
+        // Its ctime changes with its names, too, and cannot be set.
+        match fs::metadata(&self.path) {
+            Ok(meta) => Ok(Some(Stamp {
+                identity: (meta.dev(), meta.ino()),
+                changed: (meta.ctime(), meta.ctime_nsec()),
+            })),
             Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(e) => Err(Error::from_io(Op::List, &e)),
         }

@@ -16,7 +16,7 @@ use crate::named::Named;
 use crate::recover;
 use crate::txn::{Appended, Txn};
 use crate::{Error, Options, Result, Seq};
-use densite_disk::{File, OpenMode, SyncKind};
+use densite_disk::{File, OpenMode, Stamp, SyncKind};
 use std::collections::HashMap;
 use std::sync::Arc;
 use xxhash_rust::xxh3::xxh3_64;
@@ -31,6 +31,8 @@ pub(crate) struct Tail {
     end_file: Box<dyn File>,
     /// Names of its file and of the append lock's.
     names: Vec<Named>,
+    /// They and the segment's led to what is open when the directory had this stamp.
+    sure: Option<Stamp>,
     word: EndWord,
     /// The last segment, once it was needed, and its name.
     segment: Option<(Segment, Named)>,
@@ -55,6 +57,7 @@ impl Tail {
             options,
             end_file,
             names,
+            sure: None,
             word,
             segment: None,
             len: 0,
@@ -72,7 +75,12 @@ impl Tail {
     /// # Errors
     /// `Replaced` where it is another log's lock by now, or what would be written is not what others read; then nothing was touched.
     pub(crate) fn catch_up(&mut self) -> Result<()> {
-        self.names.iter().try_for_each(|n| n.check(&self.files))?;
+        // One look at the directory tells of all names, unless one of them changed just now.
+        let stamp = self.files.dir.stamp()?;
+        let is_sure = stamp.is_some() && stamp == self.sure;
+        if !is_sure {
+            self.names.iter().try_for_each(|n| n.check(&self.files))?;
+        }
         let word = match read_word(self.end_file.as_ref(), &self.files)? {
             Some(word) => word,
             // Its writer was killed while it wrote the word.
@@ -91,8 +99,12 @@ impl Tail {
             // Ours, and the word could not be written.
             self.word.flags |= SEALED;
         }
-        let written = self.segment.as_ref();
-        written.map_or(Ok(()), |(_, name)| name.check(&self.files))
+        if !is_sure {
+            let written = self.segment.as_ref();
+            written.map_or(Ok(()), |(_, name)| name.check(&self.files))?;
+            self.sure = stamp.filter(Stamp::is_settled);
+        }
+        Ok(())
     }
 
     fn leave(&mut self) {
