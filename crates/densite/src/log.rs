@@ -49,7 +49,7 @@ impl Beside {
         if !path.is_dir() {
             return Ok(None);
         }
-        let dir: LogDir = Arc::new(RealDir::new(&path));
+        let dir: LogDir = Arc::new(RealDir::new(&path).like(db));
         let id = densite_log::id_in(dir.clone()).map_err(|e| Error::from_log(&path, &e))?;
         Ok(id.map(|id| Beside {
             db: db.to_path_buf(),

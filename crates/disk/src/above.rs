@@ -1,6 +1,6 @@
 //! A thin file or directory over another.
 
-use crate::{Dir, File, LockKind, OpenMode, Result, SyncKind};
+use crate::{Dir, File, LockKind, OpenMode, Result, Stamp, SyncKind};
 
 /// A file over another: a [`File`] whose every call goes below as it is, but for those that it has itself.
 ///
@@ -109,6 +109,12 @@ impl<D: DirAbove> Dir for D {
     }
     fn exists(&self, name: &str) -> Result<bool> {
         self.below().exists(name)
+    }
+    fn identity(&self, name: &str) -> Result<Option<(u64, u64)>> {
+        self.below().identity(name)
+    }
+    fn stamp(&self) -> Result<Option<Stamp>> {
+        self.below().stamp()
     }
     fn remove(&self, name: &str) -> Result<()> {
         DirAbove::remove(self, name)

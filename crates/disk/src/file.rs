@@ -82,6 +82,27 @@ pub trait File: Send {
     }
 }
 
+/// Which directory it is, and when names in it changed. While it stays the same, and [`Stamp::is_settled`] when it was taken, every name leads where it led then.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stamp {
+    pub(crate) identity: (u64, u64),
+    /// Seconds and nanoseconds.
+    pub(crate) changed: (i64, i64),
+}
+
+impl Stamp {
+    /// Whether any later change has another time: clocks of file systems tick, those of kernels every ten milliseconds at least, and where times are kept in seconds, every two.
+    #[must_use]
+    pub fn is_settled(&self) -> bool {
+        let (seconds, nanos) = self.changed;
+        let is_fine = nanos % 1_000_000 != 0;
+        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+        let now = now.map_or(0, |now| now.as_millis() as i64);
+        let age = now.saturating_sub(seconds.saturating_mul(1000) + nanos / 1_000_000);
+        age > if is_fine { 50 } else { 3000 }
+    }
+}
+
 /// One directory: names are single components, never paths.
 ///
 /// Creation, removal and renaming survive a power cut only after [`Dir::sync`].
@@ -90,6 +111,10 @@ pub trait Dir: Send {
     fn open(&self, name: &str, mode: OpenMode) -> Result<Box<dyn File>>;
     /// Whether a file of that name exists.
     fn exists(&self, name: &str) -> Result<bool>;
+    /// Which file has that name, as [`File::identity`] says it; `None` if none has.
+    fn identity(&self, name: &str) -> Result<Option<(u64, u64)>>;
+    /// Which directory the path leads to, and when names in it changed; `None` where that cannot be told, also where there is none.
+    fn stamp(&self) -> Result<Option<Stamp>>;
     /// Removes a file; other open handles keep it.
     fn remove(&self, name: &str) -> Result<()>;
     /// Renames a file, replacing what has the new name, atomically.

@@ -18,15 +18,18 @@ mod fields;
 mod file;
 #[allow(unsafe_code, reason = "advice to the system")]
 pub mod memory;
+mod number;
 #[allow(unsafe_code, reason = "a page of its own")]
 pub mod process;
 pub mod random;
 mod real;
+mod rights;
 pub mod sim;
 pub mod sync;
 
 pub use above::{DirAbove, FileAbove};
 pub use error::{Error, ErrorKind, Op, Result};
 pub use fields::Fields;
-pub use file::{Dir, File, LockKind, OpenMode, SyncKind};
-pub use real::{RealDir, RealFile, copy_owner_and_mode, exchange};
+pub use file::{Dir, File, LockKind, OpenMode, Stamp, SyncKind};
+pub use real::{RealDir, RealFile, exchange};
+pub use rights::copy_owner_and_mode;

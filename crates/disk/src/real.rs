@@ -6,16 +6,42 @@
 
 use std::fs;
 use std::io;
-use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-use crate::{Dir, Error, ErrorKind, File, LockKind, Op, OpenMode, Result, SyncKind};
+use crate::number;
+use crate::rights::Rights;
+use crate::{Dir, Error, ErrorKind, File, LockKind, Op, OpenMode, Result, Stamp, SyncKind};
 
 const EINVAL: i32 = rustix::io::Errno::INVAL.raw_os_error();
 
 /// Wraps a failed standard-library call.
-fn failed(op: Op) -> impl Fn(io::Error) -> Error {
+pub(crate) fn failed(op: Op) -> impl Fn(io::Error) -> Error {
     move |e| Error::from_io(op, &e)
+}
+
+/// Opens a file, which is made with the rights of the one at `like`.
+fn open_like(path: &Path, mode: OpenMode, like: &Path) -> Result<RealFile> {
+    if mode == OpenMode::Create {
+        match RealFile::open(path, OpenMode::Write) {
+            Err(e) if e.kind == ErrorKind::NotFound => {}
+            opened => return opened,
+        }
+    }
+    let Some(rights) = Rights::of(like) else {
+        return RealFile::open(path, mode);
+    };
+    match RealFile::make(path, rights.mode) {
+        Ok(file) => {
+            rights.give(&file.file, rights.mode);
+            Ok(file)
+        }
+        // Somebody was first.
+        Err(e) if e.kind == ErrorKind::Exists && mode == OpenMode::Create => {
+            RealFile::open(path, mode)
+        }
+        Err(e) => Err(e),
+    }
 }
 
 /// An open file of the host.
@@ -31,9 +57,18 @@ impl RealFile {
     /// `NotFound`, `Exists` or `Permission` as `mode` and the host say; `Io` for anything
     /// else, a directory opened for writing included.
     pub fn open(path: impl AsRef<Path>, mode: OpenMode) -> Result<RealFile> {
+        RealFile::open_with(path.as_ref(), mode, 0o644)
+    }
+
+    /// Makes a file with these permission bits, less the umask.
+    fn make(path: &Path, bits: u32) -> Result<RealFile> {
+        RealFile::open_with(path, OpenMode::CreateNew, bits)
+    }
+
+    fn open_with(path: &Path, mode: OpenMode, bits: u32) -> Result<RealFile> {
         use std::os::unix::fs::OpenOptionsExt;
         let mut options = fs::OpenOptions::new();
-        options.read(true).mode(0o644);
+        options.read(true).mode(bits);
         match mode {
             OpenMode::Read => &mut options,
             OpenMode::Write => options.write(true),
@@ -120,8 +155,7 @@ impl File for RealFile {
     }
 
     fn identity(&self) -> Result<(u64, u64)> {
-        let meta = self.file.metadata().map_err(failed(Op::Len))?;
-        Ok((meta.dev(), meta.ino()))
+        number::of_file(&self.file).map_err(failed(Op::Len))
     }
 }
 
@@ -131,6 +165,8 @@ impl File for RealFile {
 #[derive(Debug, Clone)]
 pub struct RealDir {
     path: PathBuf,
+    /// Who may use that file may use those that are made here.
+    like: Option<PathBuf>,
 }
 
 impl RealDir {
@@ -143,7 +179,14 @@ impl RealDir {
         } else {
             path
         };
-        RealDir { path }
+        RealDir { path, like: None }
+    }
+
+    /// The same directory; files that are made there get the permission bits, and as far as may be the owner and the group, of the file at `like` at that time, if there is one.
+    #[must_use]
+    pub fn like(self, like: impl Into<PathBuf>) -> RealDir {
+        let like = Some(like.into());
+        RealDir { like, ..self }
     }
 
     /// The directory at `path`, made when it is missing; then its name is durable too. A new one gets mode 0755 less the umask.
@@ -151,13 +194,34 @@ impl RealDir {
     /// # Errors
     /// `NotFound` when the directory above it is missing, `Permission`, `Io`; all with [`Op::Open`] or [`Op::Sync`].
     pub fn create(path: impl Into<PathBuf>) -> Result<RealDir> {
-        let dir = RealDir::new(path);
-        match fs::create_dir(&dir.path) {
-            Ok(()) => RealDir::new(dir.path.parent().unwrap_or(Path::new("/"))).sync()?,
-            Err(e) if e.kind() == io::ErrorKind::AlreadyExists && dir.path.is_dir() => {}
+        RealDir::new(path).made()
+    }
+
+    /// As [`RealDir::create`], of this directory. One that is [`RealDir::like`] a file can be entered by who may read that.
+    ///
+    /// # Errors
+    /// As [`RealDir::create`].
+    pub fn made(self) -> Result<RealDir> {
+        use rustix::fs::{Mode, OFlags};
+        use std::os::unix::fs::DirBuilderExt;
+        let rights = self.like.as_deref().and_then(Rights::of);
+        let mode = rights.as_ref().map_or(0o777, Rights::of_directory);
+        match fs::DirBuilder::new().mode(mode).create(&self.path) {
+            Ok(()) => {
+                let made = rustix::fs::open(
+                    &self.path,
+                    OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC,
+                    Mode::empty(),
+                );
+                if let (Some(rights), Ok(made)) = (rights, made) {
+                    rights.give(&made.into(), mode);
+                }
+                RealDir::new(self.path.parent().unwrap_or(Path::new("/"))).sync()?;
+            }
+            Err(e) if e.kind() == io::ErrorKind::AlreadyExists && self.path.is_dir() => {}
             Err(e) => return Err(Error::from_io(Op::Open, &e)),
         }
-        Ok(dir)
+        Ok(self)
     }
 
     /// Where the directory is.
@@ -187,7 +251,11 @@ pub(crate) fn check_name(name: &str, op: Op) -> Result<()> {
 impl Dir for RealDir {
     fn open(&self, name: &str, mode: OpenMode) -> Result<Box<dyn File>> {
         let path = self.at(name, Op::Open)?;
-        Ok(Box::new(RealFile::open(path, mode)?))
+        let file = match (&self.like, mode) {
+            (Some(like), OpenMode::Create | OpenMode::CreateNew) => open_like(&path, mode, like),
+            _ => RealFile::open(path, mode),
+        };
+        Ok(Box::new(file?))
     }
 
     fn exists(&self, name: &str) -> Result<bool> {
@@ -195,6 +263,26 @@ impl Dir for RealDir {
         match fs::symlink_metadata(self.at(name, Op::List)?) {
             Ok(_) => Ok(true),
             Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(false),
+            Err(e) => Err(Error::from_io(Op::List, &e)),
+        }
+    }
+
+    fn identity(&self, name: &str) -> Result<Option<(u64, u64)>> {
+        match number::of_path(&self.at(name, Op::List)?) {
+            Ok(number) => Ok(Some(number)),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(e) => Err(Error::from_io(Op::List, &e)),
+        }
+    }
+
+    fn stamp(&self) -> Result<Option<Stamp>> {
+        // Its ctime changes with its names, too, and cannot be set.
+        match fs::metadata(&self.path) {
+            Ok(meta) => Ok(Some(Stamp {
+                identity: (meta.dev(), meta.ino()),
+                changed: (meta.ctime(), meta.ctime_nsec()),
+            })),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(e) => Err(Error::from_io(Op::List, &e)),
         }
     }
@@ -246,27 +334,4 @@ pub fn exchange(a: impl AsRef<Path>, b: impl AsRef<Path>) -> Result<()> {
     use rustix::fs::{CWD, RenameFlags, renameat_with};
     renameat_with(CWD, a.as_ref(), CWD, b.as_ref(), RenameFlags::EXCHANGE)
         .map_err(|e| failed(Op::Rename)(e.into()))
-}
-
-/// Gives the file at `to` the owner, group and permission bits of the file at `from`.
-///
-/// Call it before anything private is written to `to`: until then `to` has the mode it was
-/// created with. Nothing is changed where owner and group are equal already, so a person
-/// without privileges may copy their own file.
-///
-/// # Errors
-/// `Permission` when the owner may not be changed, `NotFound` when either file is missing,
-/// `Io` otherwise; all with [`Op::Open`].
-pub fn copy_owner_and_mode(from: impl AsRef<Path>, to: impl AsRef<Path>) -> Result<()> {
-    let to = to.as_ref();
-    let want = fs::metadata(from).map_err(failed(Op::Open))?;
-    let have = fs::metadata(to).map_err(failed(Op::Open))?;
-    let uid = (want.uid() != have.uid()).then_some(want.uid());
-    let gid = (want.gid() != have.gid()).then_some(want.gid());
-    if uid.is_some() || gid.is_some() {
-        std::os::unix::fs::chown(to, uid, gid).map_err(failed(Op::Open))?;
-    }
-    // Last, since chown clears the set-id bits.
-    let mode = fs::Permissions::from_mode(want.mode() & 0o7777);
-    fs::set_permissions(to, mode).map_err(failed(Op::Open))
 }

@@ -168,6 +168,42 @@ fn owner_and_mode_are_copied() {
     assert_eq!(kind_of(missing), ErrorKind::NotFound);
 }
 
+#[test]
+fn what_is_made_can_be_used_by_who_may_use_what_it_is_like() {
+    let tmp = tempfile::tempdir().expect("temporary directory");
+    let mode = |path: &std::path::Path| {
+        let meta = std::fs::metadata(path).expect("stat");
+        meta.permissions().mode() & 0o7777
+    };
+    for (of, file, dir) in [
+        (0o600, 0o600, 0o700),
+        (0o660, 0o660, 0o770),
+        (0o444, 0o644, 0o755),
+        (0o4755, 0o644, 0o755),
+    ] {
+        let (like, at) = (tmp.path().join("like"), tmp.path().join(format!("{of:o}")));
+        RealFile::open(&like, OpenMode::Create).expect("create");
+        std::fs::set_permissions(&like, std::fs::Permissions::from_mode(of)).expect("chmod");
+        let made = RealDir::new(&at).like(&like).made().expect("made");
+        assert_eq!(mode(&at), dir, "{of:o}");
+        for (name, how) in [("a", OpenMode::Create), ("b", OpenMode::CreateNew)] {
+            made.open(name, how).expect("made");
+            assert_eq!(mode(&at.join(name)), file, "{of:o}");
+        }
+        // What is there stays as it is, and is found.
+        std::fs::set_permissions(at.join("a"), std::fs::Permissions::from_mode(0o606))
+            .expect("chmod");
+        made.open("a", OpenMode::Create).expect("open");
+        let again = made.open("a", OpenMode::CreateNew).map(|_| ());
+        assert_eq!(kind_of(again), ErrorKind::Exists);
+        made.clone().made().expect("it is there");
+        assert_eq!((mode(&at.join("a")), mode(&at)), (0o606, dir), "{of:o}");
+        std::fs::remove_file(&like).expect("removed");
+        made.open("c", OpenMode::Create)
+            .expect("made without it, too");
+    }
+}
+
 /// Signals interrupt slow calls only; here many threads share one descriptor, which positioned
 /// calls allow.
 #[test]

@@ -28,12 +28,12 @@ struct Inner {
 }
 
 impl Doubts {
-    /// Of the database whose log is in this directory.
-    pub(crate) fn of(medium: &dyn Medium, dir: &Path) -> Doubts {
+    /// Of the database whose log has these files, in the directory at `path`.
+    pub(crate) fn of(medium: &dyn Medium, dir: LogDir, path: &Path) -> Doubts {
         Doubts(Arc::new(Inner {
             count: AtomicU64::new(0),
-            dir: medium.dir(dir),
-            path: dir.join(NAME),
+            dir,
+            path: path.join(NAME),
             boot: medium.boot(),
         }))
     }

@@ -13,6 +13,7 @@ pub fn from_log(dir: &Path, error: log::Error) -> Error {
         log::Error::Damaged { .. } => Code::CORRUPT,
         log::Error::TooLarge { .. } => Code::TOOBIG,
         log::Error::Forked => Code::MISUSE,
+        log::Error::Replaced => Code::READONLY_DBMOVED,
         _ => Code::ERROR,
     };
     let text = match error {
@@ -26,6 +27,10 @@ pub fn from_log(dir: &Path, error: log::Error) -> Error {
         ),
         log::Error::OtherLog { .. } => format!(
             "{}: {error}; bring the right one back, or give up what was not applied yet: move this one away, DROP TABLE densite_applied, and begin a new one",
+            dir.display()
+        ),
+        log::Error::Replaced => format!(
+            "{}: the log was moved, removed or replaced, and this connection has the old one open; put that back, or open the database anew",
             dir.display()
         ),
         error => format!("{}: {error}", dir.display()),

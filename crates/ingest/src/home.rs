@@ -109,7 +109,7 @@ impl Home {
         let failed = |e| from_log(&path, e);
         let dir = place
             .medium
-            .create_dir(&path)
+            .create_log_dir(&path, &place.path)
             .map_err(|e| failed(e.into()))?;
         let mut other = None;
         // Another process may be first, so twice.
@@ -166,6 +166,10 @@ impl Home {
             .get(&place.identity)
             .and_then(Weak::upgrade);
         match known {
+            // Who has the old one open is told so; who comes now finds what there is.
+            Some(home) if home.has_lost_its_place() => {
+                Home::open(place, position, create, Some(&home))
+            }
             Some(home) if home.id == position.id => Ok(home),
             Some(home) => Err(from_log(
                 &home.dir,
@@ -174,23 +178,29 @@ impl Home {
                     expected: position.id,
                 },
             )),
-            None => Home::open(place, position, create),
+            None => Home::open(place, position, create, None),
         }
     }
 
-    fn open(place: &Place, position: Position, create: bool) -> Result<Arc<Home>> {
+    /// Opens it, in place of one that has lost its place.
+    fn open(
+        place: &Place,
+        position: Position,
+        create: bool,
+        lost: Option<&Arc<Home>>,
+    ) -> Result<Arc<Home>> {
         let dir = place.log_dir();
         let mut options = place.medium.options(position.id);
         options.create = create;
         options.above = position.end();
-        let log = match Log::open(place.medium.dir(&dir), options) {
+        let files = place.medium.log_dir(&dir, &place.path);
+        let log = match Log::open(files.clone(), options) {
             Ok(log) => log,
             // Who may write neither to the database nor to its log reads both.
             Err(log::Error::Io(e))
                 if place.reads_only && e.kind == densite_disk::ErrorKind::Permission =>
             {
-                Log::open_read_only(place.medium.dir(&dir), position.id)
-                    .map_err(|e| from_log(&dir, e))?
+                Log::open_read_only(files.clone(), position.id).map_err(|e| from_log(&dir, e))?
             }
             // The directory itself is missing.
             Err(log::Error::Io(e)) if e.kind == densite_disk::ErrorKind::NotFound => {
@@ -198,7 +208,7 @@ impl Home {
             }
             Err(e) => return Err(from_log(&dir, e)),
         };
-        let doubts = Doubts::of(place.medium.as_ref(), &dir);
+        let doubts = Doubts::of(place.medium.as_ref(), files, &dir);
         let fresh = Arc::new(Home {
             log,
             id: position.id,
@@ -213,8 +223,9 @@ impl Home {
         let mut homes = HOMES.get().lock();
         homes.retain(|_, home| home.strong_count() > 0);
         // Another thread may have been first; this one then closes its own again, without the lock.
+        let is_lost = |home: &Arc<Home>| lost.is_some_and(|lost| Arc::ptr_eq(lost, home));
         let home = match homes.get(&place.identity).and_then(Weak::upgrade) {
-            Some(home) if home.id == position.id => home,
+            Some(home) if home.id == position.id && !is_lost(&home) => home,
             _ => {
                 homes.insert(place.identity, Arc::downgrade(&fresh));
                 fresh.clone()
@@ -222,6 +233,11 @@ impl Home {
         };
         drop(homes);
         Ok(home)
+    }
+
+    /// Whether the directory has another log by now, or there is none.
+    fn has_lost_its_place(&self) -> bool {
+        matches!(self.log.is_in_place(), Err(log::Error::Replaced))
     }
 
     /// A database that was restored from an older backup must find in the log all that it lacks.

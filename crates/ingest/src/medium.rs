@@ -29,11 +29,16 @@ pub trait Medium: Send + Sync {
     /// A directory; nothing is done until it is used.
     fn dir(&self, path: &Path) -> LogDir;
 
-    /// A directory, made when it is missing; then its name is durable.
+    /// The directory of a database's log. Who may use that file may use what is made there.
+    fn log_dir(&self, path: &Path, _database: &str) -> LogDir {
+        self.dir(path)
+    }
+
+    /// The same, made when it is missing; then its name is durable.
     ///
     /// # Errors
     /// `NotFound` when the directory above it is missing, `Permission`, `Io`.
-    fn create_dir(&self, path: &Path) -> Result<LogDir>;
+    fn create_log_dir(&self, path: &Path, database: &str) -> Result<LogDir>;
 
     /// Names the time since the system was started: what it could not write and forgot is forgotten until then. `None` where that cannot be told.
     fn boot(&self) -> Option<String> {
@@ -84,8 +89,12 @@ impl Medium for Host {
         Arc::new(RealDir::new(path))
     }
 
-    fn create_dir(&self, path: &Path) -> Result<LogDir> {
-        Ok(Arc::new(RealDir::create(path)?))
+    fn log_dir(&self, path: &Path, database: &str) -> LogDir {
+        Arc::new(RealDir::new(path).like(database))
+    }
+
+    fn create_log_dir(&self, path: &Path, database: &str) -> Result<LogDir> {
+        Ok(Arc::new(RealDir::new(path).like(database).made()?))
     }
 }
 

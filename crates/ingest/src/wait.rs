@@ -104,6 +104,8 @@ impl Home {
         let mut wait = Wait::begin();
         let since = wait.since;
         loop {
+            // Numbers of another log say nothing of what was acknowledged into this one.
+            self.log().is_in_place().map_err(|e| self.failed(e))?;
             if holds_main(connection) {
                 return Err(Error::new(
                     Code::BUSY,
@@ -209,6 +211,7 @@ impl Home {
                 )));
             }
             still_has_its_name(connection)?;
+            self.log().is_in_place().map_err(|e| self.failed(e))?;
             // Asks nothing of the database, but whether somebody has interrupted the connection.
             connection.query_i64("SELECT 1")?;
             wait.look(connection, applied)?;

@@ -263,7 +263,7 @@ impl Medium for Watched {
         }
     }
 
-    fn create_dir(&self, path: &Path) -> densite_disk::Result<LogDir> {
+    fn create_log_dir(&self, path: &Path, _database: &str) -> densite_disk::Result<LogDir> {
         Ok(Arc::new(RealDir::create(path)?))
     }
 }

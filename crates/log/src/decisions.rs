@@ -5,8 +5,8 @@
 
 use crate::Result;
 use crate::Seq;
-use crate::files::Files;
 use crate::format::slot::WriterSlot;
+use crate::log::Shared;
 use crate::txn::{Appended, TxnId};
 use densite_disk::File;
 use densite_disk::sync::Mutex;
@@ -46,11 +46,11 @@ impl Inner {
         self.unkept.retain(|u| *u != id);
     }
 
-    fn cancel(&mut self, id: TxnId, files: &Files) -> Result<()> {
+    fn cancel(&mut self, id: TxnId, log: &Shared) -> Result<()> {
         let Some(at) = self.by_id.get(&id).copied() else {
             return Ok(());
         };
-        files.with_state(|state| {
+        log.with_state(|state| {
             state.cancel(at.first, at.last);
             Ok(((), true))
         })?;
@@ -122,9 +122,9 @@ impl Decisions {
     }
 
     /// The transaction is rolled back, durably. If that fails it stays undecided, hidden from everybody, and is tried again later.
-    pub(crate) fn cancel(&self, id: TxnId, files: &Files) -> Result<()> {
+    pub(crate) fn cancel(&self, id: TxnId, log: &Shared) -> Result<()> {
         let mut inner = self.inner.lock();
-        let done = inner.cancel(id, files);
+        let done = inner.cancel(id, log);
         if done.is_err() && inner.by_id.contains_key(&id) && !inner.unkept.contains(&id) {
             inner.unkept.push(id);
         }
@@ -132,12 +132,12 @@ impl Decisions {
     }
 
     /// Tries again to roll back what could not be; whether there was anything.
-    pub(crate) fn retry(&self, files: &Files) -> bool {
+    pub(crate) fn retry(&self, log: &Shared) -> bool {
         let mut inner = self.inner.lock();
         let is_any = !inner.unkept.is_empty();
         for id in inner.unkept.clone() {
             // One that is stored and not told is done: the next decision tells both.
-            if inner.cancel(id, files).is_err() && inner.by_id.contains_key(&id) {
+            if inner.cancel(id, log).is_err() && inner.by_id.contains_key(&id) {
                 break;
             }
         }

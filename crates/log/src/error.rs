@@ -99,8 +99,8 @@ pub enum Error {
     /// A name, a number of columns or a note that the format has no room for.
     #[error("{0}")]
     Limit(&'static str),
-    /// The log was repaired, or another one was put into its place.
-    #[error("the log was repaired or replaced since it was opened; open it again")]
+    /// The log's directory, or a file in it, was moved, removed or replaced since the log was opened, by a repair too. Nothing of what was to be appended or changed is in either.
+    #[error("the log was moved, removed, repaired or replaced since it was opened; open it again")]
     Replaced,
     /// The log is open for reading only.
     #[error("the log is open for reading only")]

@@ -138,10 +138,7 @@ impl Files {
 
     /// Whether a name is that of this file, which is open.
     pub(crate) fn is_named(&self, name: &str, file: &dyn File) -> Result<bool> {
-        match self.open(name, OpenMode::Read)? {
-            Some(now) => Ok(now.identity()? == file.identity()?),
-            None => Ok(false),
-        }
+        Ok(self.dir.identity(name)? == Some(file.identity()?))
     }
 
     /// Opens a segment; `None` if there is none of that number.

@@ -21,6 +21,7 @@ mod group;
 mod held;
 mod identity;
 mod log;
+mod named;
 mod options;
 mod prune;
 mod reader;

@@ -6,6 +6,7 @@ use crate::ahead::Ahead;
 use crate::decisions::Decisions;
 use crate::files::{APPLY_LOCK, Files, no_state};
 use crate::group::{Entry, Group, Taken};
+use crate::named::Named;
 use crate::reader::Reader;
 use crate::sight::{Sight, Visible};
 use crate::state::{Config, State};
@@ -40,8 +41,10 @@ pub(crate) struct Shared {
     /// `None` as above.
     decisions: Option<Decisions>,
     sight: Mutex<Sight>,
-    /// In a log that is open for reading only: a file that keeps its name as long as the directory has this log.
-    mark: Option<Mutex<(&'static str, Box<dyn File>)>>,
+    /// A name that leads to the same file as long as the directory has this log.
+    pub(crate) mark: Option<Named>,
+    /// That file, in a log that is open for reading only. Else the tail has it open.
+    _marked: Option<Mutex<Box<dyn File>>>,
     /// Wakes readers that wait in this process.
     news: (Mutex<()>, Condvar),
     txn_next: AtomicU64,
@@ -117,7 +120,7 @@ impl Log {
     /// `Full`, `Io`: it is not durable yet. The rows stay hidden, readers wait at that place, and each append, [`Log::settle`] and the close of the log try again.
     /// If it cannot be stored at the close either, or the process ends before, the transaction is committed: there is no place left that says otherwise.
     pub fn cancel(&self, id: TxnId) -> Result<()> {
-        let done = self.shared.decisions()?.cancel(id, &self.shared.files);
+        let done = self.shared.decisions()?.cancel(id, &self.shared);
         self.shared.wake();
         done
     }
@@ -125,7 +128,7 @@ impl Log {
     /// Tries again to roll back what could not be noted when [`Log::cancel`] was asked: until then nobody sees what follows it. Each append does so, too; this is for who may not append again.
     pub fn settle(&self) {
         if let Ok(decisions) = self.shared.decisions()
-            && decisions.retry(&self.shared.files)
+            && decisions.retry(&self.shared)
         {
             self.shared.wake();
         }
@@ -155,6 +158,7 @@ impl Log {
             }
             let left = until.saturating_duration_since(Instant::now());
             if left.is_zero() {
+                self.shared.is_in_place()?;
                 return Ok(false);
             }
             held = news.wait_for(held, POLL.min(left));
@@ -211,7 +215,7 @@ impl Log {
     /// `Full`, `Io`, `Damaged`.
     pub fn set_config(&self, change: impl FnOnce(&mut Config)) -> Result<Config> {
         self.shared.may_write()?;
-        self.shared.files.with_state(|state| {
+        self.shared.with_state(|state| {
             change(&mut state.config);
             Ok((state.config, true))
         })
@@ -259,9 +263,10 @@ impl Shared {
         }
     }
 
-    /// Whether this process may change the log through this handle.
+    /// That this process may change the log through this handle.
     pub(crate) fn may_write(&self) -> Result<()> {
-        self.decisions().map(|_| ())
+        self.decisions()?;
+        self.is_in_place()
     }
 
     fn decisions(&self) -> Result<&Decisions> {
@@ -278,7 +283,7 @@ impl Shared {
         if txn.rows() == 0 {
             return Ok(Appended { first: 1, last: 0 });
         }
-        decisions.retry(&self.files);
+        decisions.retry(self);
         let entry = Entry::new(txn, undecided);
         self.group.run(&entry, || self.lead(decisions))
     }
@@ -339,25 +344,20 @@ impl Shared {
             .sight
             .lock()
             .look(&self.files, self.slot_no, self.decisions.as_ref())?;
-        self.is_in_place()?;
-        Ok(visible)
-    }
-
-    /// Whether the directory still has the log that was opened. Who may write keeps a repair away by its slot; who only reads is not known to anybody.
-    pub(crate) fn is_in_place(&self) -> Result<()> {
-        let Some(mark) = &self.mark else {
-            return Ok(());
-        };
-        let mark = mark.lock();
-        match self.files.is_named(mark.0, mark.1.as_ref())? {
-            true => Ok(()),
-            false => Err(Error::Replaced),
+        // Who may write keeps a repair away by its slot; who only reads is not known to anybody.
+        if self.decisions.is_none() {
+            self.is_in_place()?;
         }
+        Ok(visible)
     }
 
     pub(crate) fn state(&self) -> Result<State> {
         self.is_ours()?;
-        self.files.load_state()?.ok_or_else(no_state)
+        match self.files.load_state()? {
+            Some(state) => Ok(state),
+            // Of a log that is not here any more nothing is said.
+            None => Err(self.is_in_place().err().unwrap_or_else(no_state)),
+        }
     }
 
     /// Number of the first row that is still there.
@@ -383,7 +383,7 @@ impl Drop for Shared {
         self.ahead.end();
         // Once the slot is given up, what is undecided counts as committed: this is the last time to store a rollback that could not be stored before.
         if let Some(decisions) = &self.decisions {
-            decisions.retry(&self.files);
+            decisions.retry(self);
         }
         // So that the next one to open the log finds its end at once. Nothing depends on it.
         if let Some((tail, lock)) = self.tail.get_mut()

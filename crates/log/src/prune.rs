@@ -80,6 +80,7 @@ impl Log {
             // Subscribers need not wait while files are removed.
             drop(lock);
             let pieces = Pieces::new(files, &shared.options, visible.word, has_time)?;
+            shared.is_in_place()?;
             retire(files, state.first_segment, &shared.options, held, pieces)?;
         } else {
             drop(lock);

@@ -106,6 +106,8 @@ impl Reader {
                 Step::Record(record) => return Ok(Some(record)),
                 Step::Passed => {}
                 Step::End if fresh => {
+                    // Else nothing more would ever come.
+                    self.shared.is_in_place()?;
                     // All that is decided was passed; what is not has greater numbers.
                     self.after = self.after.max(self.visible.last);
                     return Ok(None);
@@ -158,6 +160,7 @@ impl Reader {
             }
             match self.shared.files.held(low)? {
                 Some(segment) if segment.header.first_seq <= wanted => {
+                    self.shared.is_in_place()?;
                     self.place = Some(Place::new(segment));
                     return Ok(());
                 }
@@ -211,6 +214,7 @@ impl Reader {
             let next = self.shared.files.held(place.number + 1)?;
             let next =
                 next.ok_or_else(|| damaged(place.number + 1, 0, "the segment is missing"))?;
+            self.shared.is_in_place()?;
             self.place = Some(Place::new(next));
             return Ok(Step::Passed);
         }

@@ -5,6 +5,7 @@
 
 use crate::files::{END, Files, SPARE, segment_name};
 use crate::format::word::EndWord;
+use crate::named::Named;
 use crate::spare::remove;
 use crate::tail::read_word;
 use crate::{Options, Result};
@@ -88,6 +89,7 @@ fn give_back(
             None => return Ok(()),
         },
     };
+    pieces.place.check(files)?;
     // A little short of a segment it is as good: it grows.
     let fits = (options.segment_bytes / 2..=options.segment_bytes).contains(&file.len()?);
     if fits && files.spares()?.len() < options.spares_max {
@@ -98,6 +100,8 @@ fn give_back(
         }
     } else {
         pieces.shrink(file.as_ref())?;
+        // That took its time.
+        pieces.place.check(files)?;
         remove(files, &name)
     }
 }
@@ -107,6 +111,8 @@ pub(crate) struct Pieces<'a> {
     files: &'a Files,
     options: &'a Options,
     end_file: Box<dyn File>,
+    /// Its name: where that is another file's, so are those of segments.
+    place: Named,
     /// Where the log ended, in bytes of all segments there ever were, and when.
     seen: (u64, Instant),
     has_time: &'a dyn Fn() -> bool,
@@ -120,10 +126,12 @@ impl<'a> Pieces<'a> {
         word: EndWord,
         has_time: &'a dyn Fn() -> bool,
     ) -> Result<Pieces<'a>> {
+        let end_file = files.dir.open(END, OpenMode::Read)?;
         Ok(Pieces {
             files,
             options,
-            end_file: files.dir.open(END, OpenMode::Read)?,
+            place: Named::of(END, end_file.as_ref())?,
+            end_file,
             seen: (end(word, options), Instant::now()),
             has_time,
         })

@@ -56,7 +56,7 @@ impl Log {
         let shared = &self.shared;
         shared.may_write()?;
         // All under the state's lock, so that what it begins with is not pruned meanwhile.
-        shared.files.with_state(|state| {
+        shared.with_state(|state| {
             if state.subscribers.contains_key(name) {
                 return Err(Error::SubscriberExists(name.to_owned()));
             }
@@ -76,7 +76,7 @@ impl Log {
     pub fn ack(&self, name: &str, seq: Seq) -> Result<Seq> {
         self.shared.may_write()?;
         let last = self.shared.visible()?.last;
-        self.shared.files.with_state(|state| {
+        self.shared.with_state(|state| {
             let position = position_of(state, name)?;
             if seq > last {
                 return Err(Error::AckBeyondEnd { seq, last });
@@ -93,7 +93,7 @@ impl Log {
     /// `NoSubscriber`; `Full`, `Io`, `Damaged`.
     pub fn unsubscribe(&self, name: &str) -> Result<()> {
         self.shared.may_write()?;
-        self.shared.files.with_state(|state| {
+        self.shared.with_state(|state| {
             position_of(state, name)?;
             state.subscribers.remove(name);
             Ok(((), true))

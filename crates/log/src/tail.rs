@@ -12,10 +12,11 @@ use crate::format::record::{ENDS, Kind, RecordHeader};
 use crate::format::segment::SegmentHeader;
 use crate::format::word::{EndWord, SEALED};
 use crate::format::{DATA_OFF, LOG_FORMAT_VERSION};
+use crate::named::Named;
 use crate::recover;
 use crate::txn::{Appended, Txn};
 use crate::{Error, Options, Result, Seq};
-use densite_disk::{File, OpenMode, SyncKind};
+use densite_disk::{File, OpenMode, Stamp, SyncKind};
 use std::collections::HashMap;
 use std::sync::Arc;
 use xxhash_rust::xxh3::xxh3_64;
@@ -25,9 +26,13 @@ pub(crate) struct Tail {
     files: Files,
     options: Options,
     end_file: Box<dyn File>,
+    /// Names of its file and of the append lock's.
+    names: Vec<Named>,
+    /// They and the segment's led to what is open when the directory had this stamp.
+    sure: Option<Stamp>,
     word: EndWord,
-    /// The last segment, once it was needed.
-    segment: Option<Segment>,
+    /// The last segment, once it was needed, and its name.
+    segment: Option<(Segment, Named)>,
     /// Length of its file.
     len: u64,
     /// Tables that this process wrote to it, and where.
@@ -41,12 +46,15 @@ impl Tail {
         files: Files,
         options: Options,
         end_file: Box<dyn File>,
+        names: Vec<Named>,
         word: EndWord,
     ) -> Tail {
         Tail {
             files,
             options,
             end_file,
+            names,
+            sure: None,
             word,
             segment: None,
             len: 0,
@@ -60,7 +68,16 @@ impl Tail {
     }
 
     /// Learns what other processes appended. The caller holds the append lock.
+    ///
+    /// # Errors
+    /// `Replaced` where it is another log's lock by now, or what would be written is not what others read; then nothing was touched.
     pub(crate) fn catch_up(&mut self) -> Result<()> {
+        // One look at the directory tells of all names, unless one of them changed just now.
+        let stamp = self.files.dir.stamp()?;
+        let is_sure = stamp.is_some() && stamp == self.sure;
+        if !is_sure {
+            self.names.iter().try_for_each(|n| n.check(&self.files))?;
+        }
         let word = match read_word(self.end_file.as_ref(), &self.files)? {
             Some(word) => word,
             // Its writer was killed while it wrote the word.
@@ -78,6 +95,11 @@ impl Tail {
         } else if sealed {
             // Ours, and the word could not be written.
             self.word.flags |= SEALED;
+        }
+        if !is_sure {
+            let written = self.segment.as_ref();
+            written.map_or(Ok(()), |(_, name)| name.check(&self.files))?;
+            self.sure = stamp.filter(Stamp::is_settled);
         }
         Ok(())
     }
@@ -212,14 +234,22 @@ impl Tail {
             let segment = self.files.segment(number, OpenMode::Write)?;
             let segment = segment.ok_or_else(|| damaged(number, 0, "the segment is missing"))?;
             self.len = segment.file.len()?;
-            self.segment = Some(segment);
+            self.keep(segment)?;
         }
-        self.segment.as_ref().ok_or(Error::Missing)
+        let open = self.segment.as_ref().map(|(segment, _)| segment);
+        open.ok_or(Error::Missing)
+    }
+
+    fn keep(&mut self, segment: Segment) -> Result<()> {
+        let name = segment_name(segment.header.number);
+        let name = Named::of(name, segment.file.as_ref())?;
+        self.segment = Some((segment, name));
+        Ok(())
     }
 
     fn write_durably(&mut self, buf: &[u8]) -> Result<()> {
         let at = self.word.off;
-        let Some(segment) = &self.segment else {
+        let Some((segment, _)) = &self.segment else {
             return Err(Error::Missing);
         };
         let file = segment.file.as_ref();
@@ -284,7 +314,7 @@ impl Tail {
             flags: self.word.flags & !SEALED,
             ..self.word
         };
-        self.segment = Some(Segment { file, header });
+        self.keep(Segment { file, header })?;
         self.publish(0)
     }
 

@@ -79,7 +79,7 @@ impl Medium for SimMedium {
         Arc::new(self.disk.dir(&path.to_string_lossy()))
     }
 
-    fn create_dir(&self, path: &Path) -> Result<LogDir> {
+    fn create_log_dir(&self, path: &Path, _database: &str) -> Result<LogDir> {
         Ok(self.dir(path))
     }
 

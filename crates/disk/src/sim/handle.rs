@@ -8,7 +8,7 @@ use crate::sync::Mutex;
 use super::locks::HolderNo;
 use super::world::{FileRef, World, clean_dir};
 use crate::real::check_name;
-use crate::{Dir, Error, ErrorKind, File, LockKind, Op, OpenMode, Result, SyncKind};
+use crate::{Dir, Error, ErrorKind, File, LockKind, Op, OpenMode, Result, Stamp, SyncKind};
 
 /// An open file of a [`SimDisk`](super::SimDisk).
 #[derive(Debug)]
@@ -128,7 +128,17 @@ impl Dir for SimDir {
 
     fn exists(&self, name: &str) -> Result<bool> {
         let path = self.at(name, Op::List)?;
-        self.world.lock().exists(&path)
+        Ok(self.world.lock().find(&path)?.is_some())
+    }
+
+    fn identity(&self, name: &str) -> Result<Option<(u64, u64)>> {
+        let path = self.at(name, Op::List)?;
+        Ok(self.world.lock().find(&path)?.map(|no| (0, no)))
+    }
+
+    /// There is no clock.
+    fn stamp(&self) -> Result<Option<Stamp>> {
+        Ok(None)
     }
 
     fn remove(&self, name: &str) -> Result<()> {

@@ -105,7 +105,7 @@ impl SimDisk {
     /// # Errors
     /// `Io` after a cut or by a fault.
     pub fn exists(&self, path: &str) -> Result<bool> {
-        self.world.lock().exists(path)
+        Ok(self.world.lock().find(path)?.is_some())
     }
 
     /// Removes the file at `path`; open handles keep it.

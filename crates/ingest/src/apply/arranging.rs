@@ -66,7 +66,7 @@ impl Round {
         };
         let done = self.begin(applying, named).and_then(|begun| {
             definition.store(&self.connection)?;
-            self.finish(next)?;
+            self.finish(applying, next)?;
             Ok(begun.elapsed())
         });
         match done {

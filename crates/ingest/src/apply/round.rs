@@ -15,6 +15,7 @@ use super::source::Source;
 use super::sweeping::Sweeping;
 use super::tidy::Tidy;
 use super::values::Values;
+use crate::error::from_log;
 use crate::place::still_has_its_name;
 use crate::position::Position;
 use crate::sweep::Definition;
@@ -196,7 +197,7 @@ impl Round {
         self.tidy.set_synchronous(&self.connection)?;
         let done = self
             .begin(applying, named)
-            .and_then(|_| self.finish(Position::at(named.id, end)));
+            .and_then(|_| self.finish(applying, Position::at(named.id, end)));
         if done.is_err() {
             self.roll_back();
         }
@@ -275,7 +276,7 @@ impl Round {
             Definition::clear(&self.connection)?;
         }
         let inserted = begun.elapsed();
-        self.finish(next)?;
+        self.finish(applying, next)?;
         let held = begun.elapsed();
         self.pace
             .committed(units.len(), held.saturating_sub(inserted));
@@ -306,8 +307,15 @@ impl Round {
     }
 
     /// Notes the position and commits.
-    pub(super) fn finish(&mut self, next: Position) -> std::result::Result<(), Failed> {
+    pub(super) fn finish(
+        &mut self,
+        applying: &Applying,
+        next: Position,
+    ) -> std::result::Result<(), Failed> {
         next.write(&self.connection)?;
+        // Else the numbers that were read may be those of other rows by now.
+        let in_place = applying.log.is_in_place();
+        in_place.map_err(|e| from_log(&applying.dir, e))?;
         self.connection
             .exec("COMMIT")
             .map_err(|e| match e.code.primary() {

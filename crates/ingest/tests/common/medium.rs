@@ -145,9 +145,14 @@ impl Medium for Own {
         Arc::new(OwnDir(RealDir::new(path), self.faults.clone()))
     }
 
-    fn create_dir(&self, path: &Path) -> Result<LogDir> {
-        RealDir::create(path)?;
-        Ok(self.dir(path))
+    fn log_dir(&self, path: &Path, database: &str) -> LogDir {
+        let dir = RealDir::new(path).like(database);
+        Arc::new(OwnDir(dir, self.faults.clone()))
+    }
+
+    fn create_log_dir(&self, path: &Path, database: &str) -> Result<LogDir> {
+        RealDir::new(path).like(database).made()?;
+        Ok(self.log_dir(path, database))
     }
 
     fn options(&self, id: LogId) -> Options {

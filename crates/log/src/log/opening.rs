@@ -8,6 +8,7 @@ use crate::format::LOG_FORMAT_VERSION;
 use crate::format::segment::SegmentHeader;
 use crate::format::slot::WriterSlot;
 use crate::group::Group;
+use crate::named::Named;
 use crate::recover;
 use crate::retire;
 use crate::sight::Sight;
@@ -41,7 +42,10 @@ impl Log {
             Some(word) if joined => word,
             _ => recover::end(&files)?,
         };
-        let mut tail = Tail::new(files.clone(), options.clone(), end_file, word);
+        let end = Named::of(END, end_file.as_ref())?;
+        let lock = Named::of(APPEND_LOCK, append_lock.as_ref())?;
+        let names = vec![end.clone(), lock];
+        let mut tail = Tail::new(files.clone(), options.clone(), end_file, names, word);
         if joined {
             tail.catch_up()?;
         }
@@ -70,7 +74,8 @@ impl Log {
                 group: Group::default(),
                 decisions: Some(decisions),
                 sight: Mutex::new(sight),
-                mark: None,
+                mark: Some(end),
+                _marked: None,
                 news: (Mutex::new(()), Condvar::new()),
                 txn_next: AtomicU64::new(densite_disk::random::random_u64()?),
                 ahead: Ahead::default(),
@@ -85,7 +90,7 @@ impl Log {
     /// As [`Log::open`].
     pub fn open_read_only(dir: LogDir, id: LogId) -> Result<Log> {
         let files = Files { dir, id };
-        let mark = mark(&files)?;
+        let (mark, marked) = mark(&files)?.unzip();
         recover::segments(&files)?;
         let word = match crate::sight::settled_word(&files)? {
             Some(word) => word,
@@ -102,7 +107,8 @@ impl Log {
                 group: Group::default(),
                 decisions: None,
                 sight: Mutex::new(sight),
-                mark: mark.map(Mutex::new),
+                mark,
+                _marked: marked.map(Mutex::new),
                 news: (Mutex::new(()), Condvar::new()),
                 txn_next: AtomicU64::new(0),
                 ahead: Ahead::default(),
@@ -143,10 +149,10 @@ fn found(files: &Files) -> Result<State> {
 }
 
 /// See [`Shared::mark`]. Taken before anything is read, so that all that is read is of this log or is found not to be.
-fn mark(files: &Files) -> Result<Option<(&'static str, Box<dyn File>)>> {
+fn mark(files: &Files) -> Result<Option<(Named, Box<dyn File>)>> {
     for name in [END, APPEND_LOCK] {
         if let Some(file) = files.open(name, OpenMode::Read)? {
-            return Ok(Some((name, file)));
+            return Ok(Some((Named::of(name, file.as_ref())?, file)));
         }
     }
     Ok(None)

@@ -166,7 +166,7 @@ impl New {
         let end_file = files.dir.open(END, OpenMode::Create)?;
         let options = Options::new(files.id);
         Ok(New {
-            tail: Tail::new(files.clone(), options, end_file, word),
+            tail: Tail::new(files.clone(), options, end_file, Vec::new(), word),
             files,
             group: Vec::new(),
             bytes: 0,

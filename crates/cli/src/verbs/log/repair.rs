@@ -53,7 +53,7 @@ pub(super) fn run(common: Common, beside: &Beside) -> Result<Repaired, Failure> 
     // To the end: who waits to open the log must find the new one.
     let held = hold()?;
     let new = free_name(&beside.path, "-new");
-    let dir = RealDir::create(&new).map_err(io)?;
+    let dir = RealDir::new(&new).like(&beside.db).made().map_err(io)?;
     let done = held.run(Some(Arc::new(dir))).and_then(|salvaged| {
         // At no time is the database without a log.
         exchange(&beside.path, &new)?;

@@ -1,13 +1,13 @@
 //! Calls on directories.
 
-use super::{PLENTY, World, split};
+use super::{InodeNo, PLENTY, World, split};
 use crate::{Error, ErrorKind, Op, Result};
 
 impl World {
-    pub(in crate::sim) fn exists(&mut self, path: &str) -> Result<bool> {
+    pub(in crate::sim) fn find(&mut self, path: &str) -> Result<Option<InodeNo>> {
         let pass = self.enter(Op::List, path, false)?;
         let (dir, name) = split(path);
-        pass.done(self.lookup(&dir, name).is_some())
+        pass.done(self.lookup(&dir, name))
     }
 
     pub(in crate::sim) fn remove(&mut self, path: &str) -> Result<()> {

@@ -1,0 +1,79 @@
+//! A log has rows of its database: who may use the one may use the other, and nobody else.
+
+mod common;
+#[path = "common/medium.rs"]
+mod medium;
+
+use common::{Db, create, wait};
+use medium::{Faults, Own};
+use rusqlite::Connection;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
+use std::path::{Path, PathBuf};
+
+/// The directory and all files in it.
+fn all(log: &Path) -> Vec<PathBuf> {
+    let files = fs::read_dir(log)
+        .expect("a log")
+        .map(|f| f.expect("a file").path());
+    files.chain([log.to_owned()]).collect()
+}
+
+fn used(db: &Db, con: &Connection, from: i64) {
+    for i in from..from + 60 {
+        con.execute("INSERT INTO t_in VALUES (?1, randomblob(900))", [i])
+            .expect("inserts");
+    }
+    wait(con);
+    con.execute_batch("SELECT densite_prune()").expect("prunes");
+    assert!(db.log_dir().join("state").exists());
+}
+
+#[test]
+fn a_log_is_as_private_as_its_database() {
+    for (database, file, dir) in [
+        (0o600, 0o600, 0o700),
+        (0o640, 0o640, 0o750),
+        (0o666, 0o666, 0o777),
+    ] {
+        let db = Db::new("CREATE TABLE t(id INTEGER PRIMARY KEY, v)");
+        fs::set_permissions(db.path(), Permissions::from_mode(database)).expect("set");
+        // Segments come and go.
+        let con = Own::failing(&Faults::default()).connect(&db.path());
+        create(&con, "t", "").expect("the ingest table");
+        con.execute_batch("SELECT densite_subscribe('s', 'start')")
+            .expect("subscribes");
+        used(&db, &con, 0);
+        for path in all(&db.log_dir()) {
+            let mode = fs::metadata(&path).expect("there").mode() & 0o7777;
+            let is_dir = path == db.log_dir();
+            assert_eq!(
+                mode,
+                if is_dir { dir } else { file },
+                "{database:o}: {path:?}"
+            );
+        }
+    }
+}
+
+/// Root looks at a database of somebody else: that one goes on afterwards.
+#[test]
+fn a_log_belongs_to_whom_its_database_belongs() {
+    let db = Db::new("CREATE TABLE t(id INTEGER PRIMARY KEY, v)");
+    // Only root may.
+    let other = chown(db.path(), Some(12345), Some(12346)).is_ok();
+    let con = Own::failing(&Faults::default()).connect(&db.path());
+    create(&con, "t", "").expect("the ingest table");
+    used(&db, &con, 0);
+    for path in all(&db.log_dir()) {
+        let (log, db) = (
+            fs::metadata(&path).expect("there"),
+            fs::metadata(db.path()).expect("there"),
+        );
+        assert_eq!(
+            (log.uid(), log.gid()),
+            (db.uid(), db.gid()),
+            "{other}: {path:?}"
+        );
+    }
+}
