@@ -5,6 +5,7 @@ use crate::doubts::Doubts;
 use crate::error::{from_log, refused};
 use crate::medium::{Medium, host};
 use crate::naming::Naming;
+use crate::overwritten::Overwritten;
 use crate::place::{Identity, Place};
 use crate::position::{self, Position};
 use crate::read::Unapplied;
@@ -32,6 +33,7 @@ pub struct Home {
     unapplied: Arc<Unapplied>,
     naming: Naming,
     doubts: Doubts,
+    overwritten: Overwritten,
     /// When the size of what is unapplied was last looked at, and whether it was too large.
     pressure: Mutex<(Option<Instant>, bool)>,
 }
@@ -218,6 +220,7 @@ impl Home {
             unapplied: Arc::default(),
             naming: Naming::of(place.identity),
             doubts,
+            overwritten: Overwritten::default(),
             pressure: Mutex::default(),
         });
         let mut homes = HOMES.get().lock();
@@ -272,6 +275,12 @@ impl Home {
         applying.ok_or_else(|| refused("no worker"))
     }
 
+    /// The same, if there is one.
+    pub(crate) fn known_worker(&self) -> Option<Arc<Applying>> {
+        let worker = self.worker.lock();
+        worker.as_ref().map(|w| w.applying().clone())
+    }
+
     pub(crate) fn naming(&self) -> &Naming {
         &self.naming
     }
@@ -279,6 +288,11 @@ impl Home {
     /// Whether a sync of the database has failed, as far as this process was told.
     pub(crate) fn doubts(&self) -> &Doubts {
         &self.doubts
+    }
+
+    /// Whether the database has rows that nobody here has applied.
+    pub(crate) fn overwritten(&self) -> &Overwritten {
+        &self.overwritten
     }
 
     pub(crate) fn place(&self) -> &Place {

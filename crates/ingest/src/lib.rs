@@ -22,6 +22,7 @@ pub mod json;
 mod medium;
 mod names;
 mod naming;
+mod overwritten;
 mod place;
 mod policy;
 mod position;

@@ -187,6 +187,7 @@ impl Session {
         };
         home.hold_back(connection, inner.fail_when_full)?;
         home.be_named(connection)?;
+        home.overwritten().check()?;
         inner.cancel();
         let mut txn = Txn::new(home.log().new_txn());
         for batch in &inner.batches {

@@ -121,21 +121,27 @@ impl Home {
                 }
                 Err(e) => return Err(e),
             };
-            if position >= seq {
-                return Ok(seq);
+            let says_so = position >= seq;
+            if says_so {
+                self.overwritten().check()?;
+                // Who leads must know of it, or the database was overwritten with another state.
+                let worker = self.known_worker().filter(|_| position != Seq::MAX);
+                if worker.is_none_or(|w| w.confirms(seq)) {
+                    return Ok(seq);
+                }
             }
             if until.is_some_and(|until| Instant::now() >= until) {
-                return Ok(position);
+                return Ok(position.min(seq.saturating_sub(1)));
             }
             wait.look(connection, position)?;
             still_has_its_name(connection)?;
             let applying = self.applying(connection)?;
             let (applied, trouble) = applying.look(seq, POLL, since);
-            if applied >= seq {
-                // The database went back: somebody restored it in place.
+            if says_so == (applied < seq) {
+                // The database went back, or on: somebody restored it in place.
                 applying.progress(POLL, since);
             }
-            if let Some(error) = trouble.filter(|e| !e.is_busy()) {
+            if let Some(error) = trouble.filter(|e| !says_so && !e.is_busy()) {
                 return Err(Error::new(
                     error.code,
                     format!("rows of the log cannot be applied: {}", error.message),

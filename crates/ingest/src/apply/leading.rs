@@ -47,12 +47,14 @@ impl Applying {
         let mut fails_since: Option<Instant> = None;
         // All is applied, up to here.
         let mut idle: Option<Seq> = None;
+        // Where this worker has left the database; `None` where it may have committed before it failed.
+        let mut known: Option<Seq> = None;
         while !self.stops() {
             let inside = gate::enter();
             let begun = Instant::now();
             let done = match &mut round {
-                Some(round) => round.run(self),
-                None => Round::open(self).and_then(|fresh| round.insert(fresh).run(self)),
+                Some(round) => round.run(self, known),
+                None => Round::open(self).and_then(|fresh| round.insert(fresh).run(self, known)),
             };
             // Nobody waits for pruning: what is in its way, a lock too, is not met again and again.
             let rests = match &done {
@@ -74,7 +76,7 @@ impl Applying {
             }
             match done {
                 Ok(Did::Applied(seq)) => {
-                    idle = None;
+                    (idle, known) = (None, Some(seq));
                     active = Instant::now();
                     self.got_to(seq);
                     self.unapplied.keep_up(&self.log);
@@ -84,7 +86,7 @@ impl Applying {
                     }
                 }
                 Ok(Did::Nothing(seq)) => {
-                    idle = Some(seq);
+                    (idle, known) = (Some(seq), Some(seq));
                     self.got_to(seq);
                     // It only ends early if there is something new; an error shows in the next round.
                     self.wait_for_rows(seq, round.is_some().then_some(LINGER));
@@ -92,6 +94,7 @@ impl Applying {
                 Ok(Did::Waits(error)) => self.is_stopped_by(error, begun),
                 Ok(Did::Unnamed) => self.pause(RETRY),
                 Err(error) => {
+                    known = None;
                     // COMMIT syncs, too.
                     self.pruning.doubts().heed(&error);
                     if let Some(seq) = rests {
@@ -110,7 +113,7 @@ impl Applying {
         }
         let _inside = gate::enter();
         if let Some(mut round) = round {
-            self.finish(&mut round, last);
+            self.finish(&mut round, last, known);
         }
     }
 }

@@ -31,6 +31,7 @@ pub(crate) use batch::Unit;
 use crate::error::from_log;
 use crate::home::Home;
 use crate::medium::Medium;
+use crate::overwritten::Overwritten;
 use crate::position::Position;
 use crate::read::Unapplied;
 use crate::recipe::Recipe;
@@ -90,6 +91,7 @@ pub(crate) struct Applying {
     /// Wakes a worker that rests.
     hurry: Condvar,
     pruning: Pruning,
+    overwritten: Overwritten,
 }
 
 /// The running thread; it ends with this value.
@@ -159,6 +161,7 @@ impl Applying {
             news: Condvar::new(),
             hurry: Condvar::new(),
             pruning: Pruning::new(home.doubts()),
+            overwritten: home.overwritten().clone(),
         }
     }
 
@@ -307,6 +310,12 @@ impl Applying {
             self.unapplied.applied(position.seq);
             self.tell(|s| s.applied = s.applied.max(position.seq));
         }
+    }
+
+    /// Whether rows up to `seq` may be applied, if the database says so: who leads would know.
+    pub(crate) fn confirms(&self, seq: Seq) -> bool {
+        let state = self.state.lock();
+        !state.leads || state.applied >= seq
     }
 
     /// How far rows are applied, without asking the database; sees to it that this is known soon.

@@ -35,11 +35,11 @@ impl Applying {
     }
 
     /// The end of the worker. Whoever closes the database finds in its tables what was there in time; more than a rest's worth stays in the log.
-    pub(super) fn finish(&self, round: &mut Round, seq: Seq) {
+    pub(super) fn finish(&self, round: &mut Round, seq: Seq, known: Option<Seq>) {
         let is_well = self.state.lock().trouble.is_none();
         if is_well && (1..ROWS).contains(&self.waiting(seq)) {
             // They stay in the log if it fails.
-            round.run(self).ok();
+            round.run(self, known).ok();
         }
     }
 }

@@ -84,17 +84,20 @@ impl Round {
         })
     }
 
-    /// Applies some rows.
+    /// Applies some rows. `known`: where this worker has left the database.
     ///
     /// # Errors
     /// SQLite's, the log's; when the connection's file is not the one of the database's name any more: the next round opens that one.
-    pub(super) fn run(&mut self, applying: &Applying) -> Result<Did> {
+    pub(super) fn run(&mut self, applying: &Applying, known: Option<Seq>) -> Result<Did> {
         still_has_its_name(&self.connection)?;
         let Some(named) = Position::read(&self.connection)? else {
             return Ok(Did::Unnamed);
         };
         applying.is_of(named)?;
         let position = named.seq;
+        if let Some(error) = applying.overwritten.look(known, position) {
+            return Ok(Did::Waits(error));
+        }
         applying.tell(|s| s.applied = s.applied.max(position));
         self.look_at_schema(applying)?;
         if let Some(did) = self.sweep(applying, named)? {
