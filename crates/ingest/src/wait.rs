@@ -142,6 +142,10 @@ impl Home {
                 applying.progress(POLL, since);
             }
             if let Some(error) = trouble.filter(|e| !says_so && !e.is_busy()) {
+                // It may have got so far before it met that.
+                if matches!(Position::read(connection), Ok(Some(now)) if now.seq >= seq) {
+                    continue;
+                }
                 return Err(Error::new(
                     error.code,
                     format!("rows of the log cannot be applied: {}", error.message),
