@@ -13,6 +13,7 @@ use crate::{Error, Result, Seq};
 use densite_disk::OpenMode;
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 /// Some rows of a transaction: one batch.
 #[derive(Debug, Clone)]
@@ -61,7 +62,12 @@ pub struct Reader {
     after: Seq,
     visible: Visible,
     place: Option<Place>,
+    /// When the end was met last and the log was in its place.
+    looked: Option<Instant>,
 }
+
+/// How often a reader at the end looks whether the log is in its place.
+const LOOK_EVERY: Duration = Duration::from_millis(10);
 
 impl Reader {
     pub(crate) fn new(shared: Arc<Shared>, after: Seq) -> Result<Reader> {
@@ -71,6 +77,7 @@ impl Reader {
             after,
             visible,
             place: None,
+            looked: None,
         };
         match reader.find_place() {
             Ok(()) | Err(Error::Pruned { .. }) => Ok(reader),
@@ -106,8 +113,7 @@ impl Reader {
                 Step::Record(record) => return Ok(Some(record)),
                 Step::Passed => {}
                 Step::End if fresh => {
-                    // Else nothing more would ever come.
-                    self.shared.is_in_place()?;
+                    self.look_at_place()?;
                     // All that is decided was passed; what is not has greater numbers.
                     self.after = self.after.max(self.visible.last);
                     return Ok(None);
@@ -119,6 +125,15 @@ impl Reader {
                 }
             }
         }
+    }
+
+    /// Where the log was moved away nothing more would ever come. Whoever reads each time that rows may have come does so more often than files are moved.
+    fn look_at_place(&mut self) -> Result<()> {
+        if self.looked.is_none_or(|at| at.elapsed() >= LOOK_EVERY) {
+            self.shared.is_in_place()?;
+            self.looked = Some(Instant::now());
+        }
+        Ok(())
     }
 
     /// Bytes of the log between this place and its end.
