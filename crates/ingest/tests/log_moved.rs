@@ -1,16 +1,16 @@
 //! A log's directory that is moved, removed or replaced alone, or a segment of it, while connections have it open: what would be acknowledged into it nobody would find again.
 
+#[path = "common/away.rs"]
+mod away;
 mod common;
 #[path = "common/medium.rs"]
 mod medium;
 
-use common::{Db, all, create, one, open, wait};
+use away::{TABLE, begun, told};
+use common::{Db, all, create, open, wait};
 use medium::{Faults, Own};
-use rusqlite::Connection;
 use std::fs;
 use std::path::{Path, PathBuf};
-
-const TABLE: &str = "CREATE TABLE t(id INTEGER PRIMARY KEY, v)";
 
 fn aside(log: &Path) -> PathBuf {
     log.with_extension("aside")
@@ -49,33 +49,6 @@ const CHANGES: [(&str, Change); 4] = [
         fs::remove_file(log.join("000000000001.seg")).expect("removed");
     }),
 ];
-
-/// That it is the error of a file that was moved, with a way on.
-fn told(done: rusqlite::Result<()>, what: &str) {
-    match done {
-        Err(rusqlite::Error::SqliteFailure(e, Some(said))) => {
-            assert_eq!(
-                e.extended_code,
-                rusqlite::ffi::SQLITE_READONLY_DBMOVED,
-                "{what}: {said}"
-            );
-            assert!(said.contains("open the database anew"), "{what}: {said}");
-        }
-        other => panic!("{what}: {other:?}"),
-    }
-}
-
-fn begun(mode: &str) -> (Db, Connection) {
-    let db = Db::new(TABLE);
-    let con = db.open();
-    let set: String = one(&con, &format!("PRAGMA journal_mode = {mode}"));
-    assert_eq!(set, mode);
-    create(&con, "t", "").expect("the ingest table");
-    con.execute_batch("INSERT INTO t_in VALUES (1, 'first')")
-        .expect("inserts");
-    wait(&con);
-    (db, con)
-}
 
 #[test]
 fn nothing_is_acknowledged_into_a_log_that_has_not_its_name_any_more() {

@@ -1,17 +1,18 @@
 //! A database's file that was moved, removed or replaced while connections have it open: its log is that of a path, and what comes into it is applied to the file of that name.
 
+#[path = "common/away.rs"]
+mod away;
 mod common;
 #[path = "common/medium.rs"]
 mod medium;
 
+use away::{TABLE, begun, told};
 use common::{Db, all, create, one, open, wait};
 use medium::{Faults, Own};
 use rusqlite::Connection;
 use std::fs::{remove_file, rename};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
-
-const TABLE: &str = "CREATE TABLE t(id INTEGER PRIMARY KEY, v)";
 
 /// The file of that name with an ending.
 fn beside(path: &Path, ending: &str) -> PathBuf {
@@ -76,38 +77,16 @@ const CHANGES: [(&str, Change); 6] = [
 ];
 
 /// A database with one row, a backup of it, and a connection with ingest.
-fn begun(mode: &str) -> (Db, Connection) {
-    let db = Db::new(TABLE);
-    let con = db.open();
-    let set: String = one(&con, &format!("PRAGMA journal_mode = {mode}"));
-    assert_eq!(set, mode);
-    create(&con, "t", "").expect("the ingest table");
-    con.execute_batch("INSERT INTO t_in VALUES (1, 'first')")
-        .expect("inserts");
-    wait(&con);
-    backup(&con, &db);
-    (db, con)
-}
-
 fn backup(con: &Connection, db: &Db) {
     let to = beside(&db.path(), ".backup");
     con.execute("VACUUM INTO ?1", [to.to_str().expect("UTF-8")])
         .expect("a backup");
 }
 
-/// That it is SQLite's own error for this, with a way on.
-fn told(done: rusqlite::Result<()>, what: &str) {
-    match done {
-        Err(rusqlite::Error::SqliteFailure(e, Some(said))) => {
-            assert_eq!(
-                e.extended_code,
-                rusqlite::ffi::SQLITE_READONLY_DBMOVED,
-                "{what}: {said}"
-            );
-            assert!(said.contains("open the database anew"), "{what}: {said}");
-        }
-        other => panic!("{what}: {other:?}"),
-    }
+fn backed_up(mode: &str) -> (Db, Connection) {
+    let (db, con) = begun(mode);
+    backup(&con, &db);
+    (db, con)
 }
 
 /// The database of that name may be another one, have gone back, or not be there: rows in this log would be applied to it, or to none.
@@ -116,7 +95,7 @@ fn nothing_is_acknowledged_for_a_file_that_has_not_its_name_any_more() {
     for mode in ["wal", "delete"] {
         for (what, change) in CHANGES {
             let what = format!("{mode}, {what}");
-            let (db, con) = begun(mode);
+            let (db, con) = backed_up(mode);
             let last = || one::<i64>(&con, "SELECT densite_log_last()");
             // One has inserted already, one comes after it.
             con.execute_batch("BEGIN; INSERT INTO t_in VALUES (2, 'open')")
@@ -137,7 +116,7 @@ fn nothing_is_acknowledged_for_a_file_that_has_not_its_name_any_more() {
 #[test]
 fn a_file_that_was_moved_back_takes_rows_again() {
     for mode in ["wal", "delete"] {
-        let (db, con) = begun(mode);
+        let (db, con) = backed_up(mode);
         moved(&db.path());
         told(
             con.execute_batch("INSERT INTO t_in VALUES (2, 'away')"),
@@ -155,7 +134,7 @@ fn a_file_that_was_moved_back_takes_rows_again() {
 #[test]
 fn no_log_is_found_by_a_name_that_another_file_has() {
     for (what, change) in CHANGES {
-        let (db, con) = begun("wal");
+        let (db, con) = backed_up("wal");
         drop(con);
         let old = db.open();
         assert_eq!(all(&old, "SELECT id FROM t"), ["1"]);
@@ -256,7 +235,7 @@ fn nothing_is_pruned_by_what_a_file_has_that_has_not_its_name_any_more() {
 /// As far as this connection could see there would never be any.
 #[test]
 fn a_writer_that_waits_for_room_is_told_when_its_file_goes() {
-    let (db, con) = begun("wal");
+    let (db, con) = backed_up("wal");
     let held = common::Held::new(&db);
     con.execute_batch(
         "SELECT densite_config('max_unapplied_bytes', 1); INSERT INTO t_in VALUES (2, 'waits')",
