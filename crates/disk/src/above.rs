@@ -1,6 +1,6 @@
 //! A thin file or directory over another.
 
-use crate::{Dir, File, LockKind, OpenMode, Result, Stamp, SyncKind};
+use crate::{Dir, File, LockKind, OpenMode, Result, Stamp, SyncKind, Watch};
 
 /// A file over another: a [`File`] whose every call goes below as it is, but for those that it has itself.
 ///
@@ -30,13 +30,13 @@ pub trait FileAbove: Send {
     fn len(&self) -> Result<u64> {
         self.below().len()
     }
-    /// See [`File::lock`].
-    fn lock(&self, kind: LockKind) -> Result<()> {
-        self.below().lock(kind)
-    }
     /// See [`File::try_lock`].
     fn try_lock(&self, kind: LockKind) -> Result<bool> {
         self.below().try_lock(kind)
+    }
+    /// See [`File::lock`].
+    fn lock(&self, kind: LockKind) -> Result<()> {
+        self.below().lock(kind)
     }
     /// See [`File::unlock`].
     fn unlock(&self) -> Result<()> {
@@ -64,11 +64,11 @@ impl<F: FileAbove> File for F {
     fn len(&self) -> Result<u64> {
         FileAbove::len(self)
     }
-    fn lock(&self, kind: LockKind) -> Result<()> {
-        FileAbove::lock(self, kind)
-    }
     fn try_lock(&self, kind: LockKind) -> Result<bool> {
         FileAbove::try_lock(self, kind)
+    }
+    fn lock(&self, kind: LockKind) -> Result<()> {
+        FileAbove::lock(self, kind)
     }
     fn unlock(&self) -> Result<()> {
         FileAbove::unlock(self)
@@ -127,6 +127,9 @@ impl<D: DirAbove> Dir for D {
     }
     fn sync(&self) -> Result<()> {
         DirAbove::sync(self)
+    }
+    fn watch(&self) -> Option<Watch> {
+        self.below().watch()
     }
     fn free_space(&self) -> Result<u64> {
         self.below().free_space()

@@ -41,6 +41,8 @@ pub enum ErrorKind {
     Exists,
     /// Not permitted, or a read-only file or file system.
     Permission,
+    /// A directory, a pipe, a device or a link has the name of a file.
+    NotAFile,
     /// The device failed (EIO) or anything not named above.
     Io,
 }
@@ -91,6 +93,7 @@ impl fmt::Display for Error {
             ErrorKind::NotFound => "no such file",
             ErrorKind::Exists => "the file exists already",
             ErrorKind::Permission => "permission denied or read-only",
+            ErrorKind::NotAFile => "not a regular file",
             ErrorKind::Io => "input/output error",
         };
         write!(f, "{what} ({:?}", self.op)?;

@@ -1,6 +1,6 @@
 //! The contracts of a file and of a directory.
 
-use crate::{Error, ErrorKind, Op, Result};
+use crate::{Error, ErrorKind, Op, Result, Watch};
 
 /// How much a sync has to make durable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,25 +51,27 @@ pub trait File: Send {
     fn sync(&self, kind: SyncKind) -> Result<()>;
     /// The length in bytes.
     fn len(&self) -> Result<u64>;
-    /// Waits for the lock of this file and takes it (`flock`): it belongs to this handle, keeps out other handles of this
-    /// process as of any other, binds only those who ask for it, and ends with the handle or its process.
+    /// Takes the lock of this file (`flock`) if nobody is in the way; says whether it did. What the handle held before may be lost if not.
+    ///
+    /// It belongs to this handle, keeps out other handles of this process as of any other, binds only those who ask for it, and ends with the handle or its process: a forked child has no
+    /// part in it. There is no call that waits for it, since nothing could end that.
     ///
     /// # Errors
     /// `Io` where files have no such locks: those of SQLite's host are locked through SQLite.
-    fn lock(&self, _kind: LockKind) -> Result<()> {
+    fn try_lock(&self, _kind: LockKind) -> Result<bool> {
         Err(Error::new(ErrorKind::Io, Op::Lock))
     }
-    /// Takes the lock if nobody is in the way; says whether it did. What the handle held before may be lost if not.
+    /// Waits for the lock of this file and takes it, in the order in which the system lets those have it who wait.
     ///
     /// # Errors
-    /// As [`File::lock`].
-    fn try_lock(&self, _kind: LockKind) -> Result<bool> {
+    /// As [`File::try_lock`]; `Io` where there is no such waiting.
+    fn lock(&self, _kind: LockKind) -> Result<()> {
         Err(Error::new(ErrorKind::Io, Op::Lock))
     }
     /// Gives the lock up, if it was held.
     ///
     /// # Errors
-    /// As [`File::lock`].
+    /// As [`File::try_lock`].
     fn unlock(&self) -> Result<()> {
         Err(Error::new(ErrorKind::Io, Op::Lock))
     }
@@ -107,7 +109,10 @@ impl Stamp {
 ///
 /// Creation, removal and renaming survive a power cut only after [`Dir::sync`].
 pub trait Dir: Send {
-    /// Opens a file.
+    /// Opens an ordinary file.
+    ///
+    /// # Errors
+    /// `NotAFile`, at once, where the name is that of something else: a pipe would keep whoever opens it waiting, and a link leads elsewhere.
     fn open(&self, name: &str, mode: OpenMode) -> Result<Box<dyn File>>;
     /// Whether a file of that name exists.
     fn exists(&self, name: &str) -> Result<bool>;
@@ -123,6 +128,10 @@ pub trait Dir: Send {
     fn list(&self) -> Result<Vec<String>>;
     /// Makes creations, removals and renames durable.
     fn sync(&self) -> Result<()>;
+    /// A watch of files here; `None` where there is none to be had.
+    fn watch(&self) -> Option<Watch> {
+        None
+    }
     /// Bytes a person without privileges may still write here.
     fn free_space(&self) -> Result<u64>;
 }

@@ -7,15 +7,19 @@
 //! [`FileAbove`] and [`DirAbove`] are for those that lie over others and watch or change a call or two.
 //!
 //! Nothing above this crate calls the operating system for a file. Beside files there are [`memory`] in large
-//! pages and the number of this [`process`], which have the only `unsafe` of this crate.
+//! pages, the number of this [`process`] and what its children do not share, which have the only `unsafe` of this crate.
 
 #![deny(unsafe_code)]
 #![warn(missing_docs)]
 
 mod above;
+mod anchor;
+#[allow(unsafe_code, reason = "told of forks by the system")]
+mod apart;
 mod error;
 mod fields;
 mod file;
+mod holder;
 #[allow(unsafe_code, reason = "advice to the system")]
 pub mod memory;
 mod number;
@@ -26,10 +30,14 @@ mod real;
 mod rights;
 pub mod sim;
 pub mod sync;
+mod watch;
 
 pub use above::{DirAbove, FileAbove};
+pub use anchor::{Anchor, Named};
 pub use error::{Error, ErrorKind, Op, Result};
 pub use fields::Fields;
 pub use file::{Dir, File, LockKind, OpenMode, Stamp, SyncKind};
+pub use holder::lock_holder;
 pub use real::{RealDir, RealFile, exchange};
-pub use rights::copy_owner_and_mode;
+pub use rights::Rights;
+pub use watch::Watch;

@@ -11,12 +11,19 @@ const APART: usize = 32 << 20;
 /// Room for so many values in a piece of memory of its own, in large pages if it may be. Only what is written of it is resident, and all of it goes back to the system when it is
 /// dropped. Growing or shrinking it may lose that. Where addresses are scarce it is any memory.
 pub fn apart<T>(values: usize) -> Vec<T> {
+    let mut memory = mapped(values);
+    prefer_large_pages(&mut memory);
+    memory
+}
+
+/// Room for so many values in a piece of memory of its own, in the system's usual pages. It is still one when it is shrunk to what was written, and then takes no more addresses than that
+/// (where malloc is glibc's).
+pub fn mapped<T>(values: usize) -> Vec<T> {
     let least = (APART + LARGE) / size_of::<T>().max(1);
     let mut memory = Vec::new();
     if memory.try_reserve_exact(values.max(least)).is_err() {
         memory.reserve_exact(values);
     }
-    prefer_large_pages(&mut memory);
     memory
 }
 

@@ -2,18 +2,26 @@
 //!
 //! Invariant: a call that was interrupted by a signal or did only part of its work is
 //! continued here; the caller sees all of it done, or an error.
-//! Every descriptor is opened with `O_CLOEXEC`.
+//! Every descriptor is opened with `O_CLOEXEC`, and a forked child has none of them ([`crate::apart`]).
 
 use std::fs;
 use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
+use crate::apart::Apart;
 use crate::number;
 use crate::rights::Rights;
-use crate::{Dir, Error, ErrorKind, File, LockKind, Op, OpenMode, Result, Stamp, SyncKind};
+use rustix::fs::OFlags;
+use rustix::io::Errno;
 
-const EINVAL: i32 = rustix::io::Errno::INVAL.raw_os_error();
+use crate::{Dir, Error, ErrorKind, File, LockKind, Op, OpenMode, Result, Stamp, SyncKind, Watch};
+
+const EINVAL: i32 = Errno::INVAL.raw_os_error();
+/// What the system answers who opens a link, a directory, a socket or a pipe without a reader as a file.
+const NOT_FILES: [Errno; 3] = [Errno::LOOP, Errno::ISDIR, Errno::NXIO];
+/// Permission bits of a new file, less the umask.
+const BITS: u32 = 0o644;
 
 /// Wraps a failed standard-library call.
 pub(crate) fn failed(op: Op) -> impl Fn(io::Error) -> Error {
@@ -23,31 +31,40 @@ pub(crate) fn failed(op: Op) -> impl Fn(io::Error) -> Error {
 /// Opens a file, which is made with the rights of the one at `like`.
 fn open_like(path: &Path, mode: OpenMode, like: &Path) -> Result<RealFile> {
     if mode == OpenMode::Create {
-        match RealFile::open(path, OpenMode::Write) {
+        match RealFile::entry(path, OpenMode::Write, 0) {
             Err(e) if e.kind == ErrorKind::NotFound => {}
             opened => return opened,
         }
     }
-    let Some(rights) = Rights::of(like) else {
-        return RealFile::open(path, mode);
+    let Some(rights) = Rights::beside(like) else {
+        return RealFile::entry(path, mode, BITS);
     };
-    match RealFile::make(path, rights.mode) {
+    match RealFile::entry(path, OpenMode::CreateNew, rights.mode()) {
         Ok(file) => {
-            rights.give(&file.file, rights.mode);
+            rights.give(&file.file, rights.mode());
             Ok(file)
         }
         // Somebody was first.
         Err(e) if e.kind == ErrorKind::Exists && mode == OpenMode::Create => {
-            RealFile::open(path, mode)
+            RealFile::entry(path, OpenMode::Write, 0)
         }
         Err(e) => Err(e),
+    }
+}
+
+/// Opens a file again that this process has just made.
+fn open_made(path: &Path, made: &fs::File) -> io::Result<fs::File> {
+    let file = fs::OpenOptions::new().read(true).write(true).open(path)?;
+    match number::of_file(&file)? == number::of_file(made)? {
+        true => Ok(file),
+        false => Err(io::ErrorKind::AlreadyExists.into()),
     }
 }
 
 /// An open file of the host.
 #[derive(Debug)]
 pub struct RealFile {
-    file: fs::File,
+    file: Apart,
 }
 
 impl RealFile {
@@ -57,26 +74,59 @@ impl RealFile {
     /// `NotFound`, `Exists` or `Permission` as `mode` and the host say; `Io` for anything
     /// else, a directory opened for writing included.
     pub fn open(path: impl AsRef<Path>, mode: OpenMode) -> Result<RealFile> {
-        RealFile::open_with(path.as_ref(), mode, 0o644)
+        RealFile::open_with(path.as_ref(), mode, BITS, OFlags::empty())
     }
 
-    /// Makes a file with these permission bits, less the umask.
-    fn make(path: &Path, bits: u32) -> Result<RealFile> {
-        RealFile::open_with(path, OpenMode::CreateNew, bits)
+    /// The same open file once more: what its name leads to by now does not matter.
+    ///
+    /// # Errors
+    /// `Io` with [`Op::Open`].
+    pub fn again(&self) -> Result<RealFile> {
+        RealFile::opened(|_| self.file.try_clone())
     }
 
-    fn open_with(path: &Path, mode: OpenMode, bits: u32) -> Result<RealFile> {
+    /// What `open` opens; see [`Apart::open`].
+    pub(crate) fn opened(
+        open: impl FnMut(Option<&fs::File>) -> io::Result<fs::File>,
+    ) -> Result<RealFile> {
+        let file = Apart::open(open).map_err(failed(Op::Open))?;
+        Ok(RealFile { file })
+    }
+
+    pub(crate) fn inner(&self) -> &fs::File {
+        &self.file
+    }
+
+    /// Opens a directory's file, and nothing else that has its name; a new one gets these permission bits, less the umask.
+    fn entry(path: &Path, mode: OpenMode, bits: u32) -> Result<RealFile> {
+        let file = RealFile::open_with(path, mode, bits, OFlags::NONBLOCK | OFlags::NOFOLLOW);
+        let is_else = match &file {
+            Ok(file) => !number::is_regular(&file.file).map_err(failed(Op::Open))?,
+            Err(e) => NOT_FILES
+                .map(|no| Some(no.raw_os_error()))
+                .contains(&e.code),
+        };
+        match is_else {
+            true => Err(Error::new(ErrorKind::NotAFile, Op::Open)),
+            false => file,
+        }
+    }
+
+    fn open_with(path: &Path, mode: OpenMode, bits: u32, flags: OFlags) -> Result<RealFile> {
         use std::os::unix::fs::OpenOptionsExt;
         let mut options = fs::OpenOptions::new();
         options.read(true).mode(bits);
+        options.custom_flags(flags.bits().cast_signed());
         match mode {
             OpenMode::Read => &mut options,
             OpenMode::Write => options.write(true),
             OpenMode::Create => options.write(true).create(true).truncate(false),
             OpenMode::CreateNew => options.write(true).create_new(true),
         };
-        let file = options.open(path).map_err(failed(Op::Open))?;
-        Ok(RealFile { file })
+        RealFile::opened(|before| match before {
+            Some(made) if mode == OpenMode::CreateNew => open_made(path, made),
+            _ => options.open(path),
+        })
     }
 }
 
@@ -125,19 +175,6 @@ impl File for RealFile {
         Ok(self.file.metadata().map_err(failed(Op::Len))?.len())
     }
 
-    fn lock(&self, kind: LockKind) -> Result<()> {
-        loop {
-            let taken = match kind {
-                LockKind::Shared => self.file.lock_shared(),
-                LockKind::Exclusive => self.file.lock(),
-            };
-            match taken {
-                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-                other => return other.map_err(failed(Op::Lock)),
-            }
-        }
-    }
-
     fn try_lock(&self, kind: LockKind) -> Result<bool> {
         let taken = match kind {
             LockKind::Shared => self.file.try_lock_shared(),
@@ -147,6 +184,19 @@ impl File for RealFile {
             Ok(()) => Ok(true),
             Err(fs::TryLockError::WouldBlock) => Ok(false),
             Err(fs::TryLockError::Error(e)) => Err(Error::from_io(Op::Lock, &e)),
+        }
+    }
+
+    fn lock(&self, kind: LockKind) -> Result<()> {
+        loop {
+            let taken = match kind {
+                LockKind::Shared => self.file.lock_shared(),
+                LockKind::Exclusive => self.file.lock(),
+            };
+            match taken {
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                taken => return taken.map_err(failed(Op::Lock)),
+            }
         }
     }
 
@@ -202,9 +252,9 @@ impl RealDir {
     /// # Errors
     /// As [`RealDir::create`].
     pub fn made(self) -> Result<RealDir> {
-        use rustix::fs::{Mode, OFlags};
+        use rustix::fs::Mode;
         use std::os::unix::fs::DirBuilderExt;
-        let rights = self.like.as_deref().and_then(Rights::of);
+        let rights = self.like.as_deref().and_then(Rights::beside);
         let mode = rights.as_ref().map_or(0o777, Rights::of_directory);
         match fs::DirBuilder::new().mode(mode).create(&self.path) {
             Ok(()) => {
@@ -253,7 +303,7 @@ impl Dir for RealDir {
         let path = self.at(name, Op::Open)?;
         let file = match (&self.like, mode) {
             (Some(like), OpenMode::Create | OpenMode::CreateNew) => open_like(&path, mode, like),
-            _ => RealFile::open(path, mode),
+            _ => RealFile::entry(&path, mode, BITS),
         };
         Ok(Box::new(file?))
     }
@@ -317,6 +367,10 @@ impl Dir for RealDir {
             Err(e) if e.raw_os_error() == Some(EINVAL) => Ok(()),
             other => other.map_err(failed(Op::Sync)),
         }
+    }
+
+    fn watch(&self) -> Option<Watch> {
+        Watch::of(&self.path)
     }
 
     fn free_space(&self) -> Result<u64> {

@@ -1,28 +1,70 @@
 //! Who may use a file, given to another one.
 
-use crate::real::failed;
-use crate::{Op, Result};
+use crate::Result;
+use crate::real::{RealFile, failed};
+use crate::{File as _, Op};
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
 use std::path::Path;
 
-/// Who may use a file: as SQLite does it with a WAL and a journal, what lies beside a database and has its rows has its owner and mode.
-pub(crate) struct Rights {
+/// Owner, group and permission bits of a file. Set-id bits and the sticky bit are not among them: no database needs them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rights {
     owner: u32,
     group: u32,
-    pub(crate) mode: u32,
+    mode: u32,
 }
 
 impl Rights {
-    /// `None` where there is no such file.
-    pub(crate) fn of(path: &Path) -> Option<Rights> {
-        let meta = fs::metadata(path).ok()?;
+    pub(crate) fn from_stat(owner: u32, group: u32, mode: u32) -> Rights {
+        Rights {
+            owner,
+            group,
+            mode: mode & 0o777,
+        }
+    }
+
+    /// Those that were asked for of a file.
+    #[must_use]
+    pub fn of_meta(meta: &fs::Metadata) -> Rights {
+        Rights::from_stat(meta.uid(), meta.gid(), meta.mode())
+    }
+
+    /// Those of what lies beside the database at `path` and has its rows, as SQLite does it with a WAL and a journal: the database's, and
+    /// who makes something can use it. `None` where there is no such file.
+    pub(crate) fn beside(path: &Path) -> Option<Rights> {
+        let of = Rights::of_meta(&fs::metadata(path).ok()?);
         Some(Rights {
-            owner: meta.uid(),
-            group: meta.gid(),
-            // Who makes something can use it.
-            mode: (meta.mode() & 0o666) | 0o600,
+            mode: (of.mode & 0o666) | 0o600,
+            ..of
         })
+    }
+
+    /// The user's number.
+    #[must_use]
+    pub fn owner(&self) -> u32 {
+        self.owner
+    }
+
+    /// The group's number.
+    #[must_use]
+    pub fn group(&self) -> u32 {
+        self.group
+    }
+
+    /// The permission bits.
+    #[must_use]
+    pub fn mode(&self) -> u32 {
+        self.mode
+    }
+
+    /// The same with other permission bits.
+    #[must_use]
+    pub fn with_mode(self, mode: u32) -> Rights {
+        Rights {
+            mode: mode & 0o777,
+            ..self
+        }
     }
 
     /// Who may read may enter.
@@ -30,7 +72,7 @@ impl Rights {
         self.mode | (self.mode & 0o444) >> 2
     }
 
-    /// Gives them to what was just made with `mode` less the umask. What this process may not give stays its own.
+    /// Gives them to what was just made. What this process may not give stays its own.
     ///
     /// By its descriptor: what the name leads to may be something else by now.
     pub(crate) fn give(&self, made: &fs::File, mode: u32) {
@@ -45,25 +87,49 @@ impl Rights {
     }
 }
 
-/// Gives the file at `to` the owner, group and permission bits of the file at `from`.
-///
-/// Call it before anything private is written to `to`: until then `to` has the mode it was
-/// created with. Nothing is changed where owner and group are equal already, so a person
-/// without privileges may copy their own file.
-///
-/// # Errors
-/// `Permission` when the owner may not be changed, `NotFound` when either file is missing,
-/// `Io` otherwise; all with [`Op::Open`].
-pub fn copy_owner_and_mode(from: impl AsRef<Path>, to: impl AsRef<Path>) -> Result<()> {
-    let to = to.as_ref();
-    let want = fs::metadata(from).map_err(failed(Op::Open))?;
-    let have = fs::metadata(to).map_err(failed(Op::Open))?;
-    let uid = (want.uid() != have.uid()).then_some(want.uid());
-    let gid = (want.gid() != have.gid()).then_some(want.gid());
-    if uid.is_some() || gid.is_some() {
-        std::os::unix::fs::chown(to, uid, gid).map_err(failed(Op::Open))?;
+impl RealFile {
+    /// Owner, group and permission bits now.
+    ///
+    /// # Errors
+    /// `Io` with [`Op::Len`].
+    pub fn rights(&self) -> Result<Rights> {
+        let meta = self.inner().metadata().map_err(failed(Op::Len))?;
+        Ok(Rights::of_meta(&meta))
     }
-    // Last, since chown clears the set-id bits.
-    let mode = fs::Permissions::from_mode(want.mode() & 0o7777);
-    fs::set_permissions(to, mode).map_err(failed(Op::Open))
+
+    /// The permission bits now.
+    ///
+    /// # Errors
+    /// As [`RealFile::rights`].
+    pub fn mode(&self) -> Result<u32> {
+        Ok(self.rights()?.mode)
+    }
+
+    /// Gives this file, whatever its name leads to now, owner, group and permission bits.
+    ///
+    /// Where owner and group are equal already neither is changed, so that everybody may do it with their own files.
+    ///
+    /// # Errors
+    /// `Permission` when the owner may not be changed; `Io`; all with [`Op::Open`].
+    pub fn give(&self, rights: &Rights) -> Result<()> {
+        let file = self.inner();
+        let now = self.rights()?;
+        let owner = (now.owner != rights.owner).then_some(rights.owner);
+        let group = (now.group != rights.group).then_some(rights.group);
+        if owner.is_some() || group.is_some() {
+            fchown(file, owner, group).map_err(failed(Op::Open))?;
+        }
+        // Last, since chown clears bits.
+        let mode = fs::Permissions::from_mode(rights.mode);
+        file.set_permissions(mode).map_err(failed(Op::Open))
+    }
+
+    /// Length, and what the file takes on the disk (its blocks), in bytes.
+    ///
+    /// # Errors
+    /// `Io` with [`Op::Len`].
+    pub fn sizes(&self) -> Result<(u64, u64)> {
+        let meta = self.inner().metadata().map_err(failed(Op::Len))?;
+        Ok((self.len()?, meta.blocks() * 512))
+    }
 }

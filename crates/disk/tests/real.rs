@@ -4,8 +4,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::sync::Arc;
 
 use densite_disk::{
-    Dir, Error, ErrorKind, File, Op, OpenMode, RealDir, RealFile, SyncKind, copy_owner_and_mode,
-    random,
+    Dir, Error, ErrorKind, File, Op, OpenMode, RealDir, RealFile, SyncKind, random,
 };
 
 fn kind_of<T>(result: Result<T, Error>) -> ErrorKind {
@@ -154,21 +153,6 @@ fn a_full_device_is_full() {
 }
 
 #[test]
-fn owner_and_mode_are_copied() {
-    let tmp = tempfile::tempdir().expect("temporary directory");
-    let (from, to) = (tmp.path().join("from"), tmp.path().join("to"));
-    for path in [&from, &to] {
-        RealFile::open(path, OpenMode::CreateNew).expect("create");
-    }
-    std::fs::set_permissions(&from, std::fs::Permissions::from_mode(0o640)).expect("chmod");
-    copy_owner_and_mode(&from, &to).expect("copy");
-    let mode = std::fs::metadata(&to).expect("stat").permissions().mode();
-    assert_eq!(mode & 0o7777, 0o640);
-    let missing = copy_owner_and_mode(tmp.path().join("none"), &to);
-    assert_eq!(kind_of(missing), ErrorKind::NotFound);
-}
-
-#[test]
 fn what_is_made_can_be_used_by_who_may_use_what_it_is_like() {
     let tmp = tempfile::tempdir().expect("temporary directory");
     let mode = |path: &std::path::Path| {
@@ -257,13 +241,8 @@ fn locks_belong_to_handles() {
         drop(b);
         assert!(c.try_lock(Exclusive).expect("lock"));
         assert!(!a.try_lock(Shared).expect("lock"));
-        let waited = std::thread::scope(|s| {
-            let waiter = s.spawn(move || a.lock(Exclusive));
-            std::thread::sleep(std::time::Duration::from_millis(20));
-            c.unlock().expect("unlock");
-            waiter.join().expect("no panic")
-        });
-        waited.expect("lock");
+        c.unlock().expect("unlock");
+        assert!(a.try_lock(Exclusive).expect("lock"));
     }
 }
 
@@ -294,4 +273,51 @@ fn a_directory_is_made_once() {
     assert_eq!(missing.kind, ErrorKind::NotFound);
     std::fs::write(tmp.path().join("file"), b"x").expect("write");
     assert!(RealDir::create(tmp.path().join("file")).is_err());
+}
+
+#[test]
+fn only_ordinary_files_are_opened_in_a_directory() {
+    let tmp = tempfile::tempdir().expect("a directory");
+    let path = |name: &str| tmp.path().join(name);
+    std::fs::write(path("victim"), b"x").expect("write");
+    std::os::unix::fs::symlink("victim", path("link")).expect("symlink");
+    std::os::unix::fs::symlink("nowhere", path("dangling")).expect("symlink");
+    let pipe = rustix::fs::FileType::Fifo;
+    let mode = rustix::fs::Mode::from_raw_mode(0o600);
+    rustix::fs::mknodat(rustix::fs::CWD, path("pipe"), pipe, mode, 0).expect("mknod");
+    std::fs::create_dir(path("dir")).expect("mkdir");
+    let plain = RealDir::new(tmp.path());
+    for dir in [plain.clone(), plain.like(path("victim"))] {
+        for name in ["link", "dangling", "pipe", "dir"] {
+            for how in [OpenMode::Read, OpenMode::Write, OpenMode::Create] {
+                let refused = dir.open(name, how).map(|_| ()).expect_err("refused");
+                assert_eq!(refused.op, Op::Open, "{name} {how:?}");
+            }
+        }
+    }
+    assert!(!path("nowhere").exists());
+}
+
+/// A wait ends when a file is closed that was open for writing, and not when it was open for reading.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_watch_reports_that_a_file_is_closed() {
+    use std::time::Duration;
+    let tmp = tempfile::tempdir().expect("a directory");
+    let dir = RealDir::create(tmp.path()).expect("made");
+    let open = |mode| dir.open("a.lock", mode).expect("opens");
+    let (first, reader) = (open(OpenMode::Create), open(OpenMode::Read));
+    let watch = dir.watch().expect("a watch");
+    assert!(watch.add_closing("a.lock"));
+    assert!(!watch.add_closing("missing"));
+    drop(reader);
+    first.write_at(b"x", 0).expect("writes");
+    assert!(!watch.wait(Duration::from_millis(50)));
+    drop(first);
+    assert!(watch.wait(Duration::from_secs(60)));
+    watch.ring();
+    assert!(
+        !watch.wait(Duration::from_secs(60)),
+        "rung, without an event"
+    );
 }

@@ -1,7 +1,6 @@
 //! Handles on files and directories of a simulated disk.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use crate::sync::Mutex;
 
@@ -71,13 +70,6 @@ impl File for SimFile {
 
     fn len(&self) -> Result<u64> {
         self.world.lock().len(self.file)
-    }
-
-    fn lock(&self, kind: LockKind) -> Result<()> {
-        while !self.try_lock(kind)? {
-            std::thread::sleep(Duration::from_micros(50));
-        }
-        Ok(())
     }
 
     fn try_lock(&self, kind: LockKind) -> Result<bool> {

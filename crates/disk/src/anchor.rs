@@ -1,0 +1,238 @@
+//! A directory that stays the same one, whatever its name comes to lead to.
+//!
+//! In a directory of another user every name can be exchanged between two calls. So what is made, renamed or removed there is named
+//! relative to a descriptor, links are never followed, and a name counts only if it leads to the file that is meant: by device and
+//! inode. What is known of a new file is changed by its own descriptor ([`RealFile`]).
+
+use crate::real::{RealFile, check_name, failed};
+use crate::rights::Rights;
+use crate::{Error, Op, Result};
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags};
+use std::path::Path;
+use std::{fs, io};
+
+/// A name's file: which one it is, and who may use it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Named {
+    /// Device and inode, as [`crate::File::identity`] gives them.
+    pub identity: (u64, u64),
+    /// Owner, group and permission bits.
+    pub rights: Rights,
+    /// Whether it is an ordinary file: no directory, link, device or pipe.
+    pub is_file: bool,
+}
+
+/// An open directory. Names are single components.
+#[derive(Debug)]
+pub struct Anchor {
+    dir: fs::File,
+}
+
+fn named(op: Op) -> impl Fn(rustix::io::Errno) -> Error {
+    move |e| failed(op)(e.into())
+}
+
+impl Anchor {
+    /// Opens the directory that `path` leads to now.
+    ///
+    /// # Errors
+    /// `NotFound`, `Permission`, `Io`; all with [`Op::Open`].
+    pub fn open(path: impl AsRef<Path>) -> Result<Anchor> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let dir = rustix::fs::openat(CWD, path.as_ref(), flags, Mode::empty());
+        Ok(Anchor {
+            dir: dir.map_err(named(Op::Open))?.into(),
+        })
+    }
+
+    /// What a name leads to, itself: a link is a link. `None` if there is no such name.
+    ///
+    /// # Errors
+    /// `Permission`, `Io`; all with [`Op::List`].
+    #[allow(clippy::unnecessary_cast, reason = "other systems have other types")]
+    pub fn look(&self, name: &str) -> Result<Option<Named>> {
+        check_name(name, Op::List)?;
+        match rustix::fs::statat(&self.dir, name, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(stat) => Ok(Some(Named {
+                identity: (stat.st_dev as u64, stat.st_ino as u64),
+                rights: Rights::from_stat(stat.st_uid, stat.st_gid, stat.st_mode as u32),
+                is_file: FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile,
+            })),
+            Err(rustix::io::Errno::NOENT) => Ok(None),
+            Err(e) => Err(named(Op::List)(e)),
+        }
+    }
+
+    /// Makes a file that only its owner may use, the umask's bits aside. Nothing of that name may be there, a link included.
+    ///
+    /// # Errors
+    /// `Exists`, `Permission`, `Full`, `Io`; all with [`Op::Open`].
+    pub fn create_private(&self, name: &str) -> Result<RealFile> {
+        self.create(name, 0o600)
+    }
+
+    /// The permission bits that a new file of mode 0644 gets here, by the umask and the directory's own rules.
+    ///
+    /// # Errors
+    /// As [`Anchor::create_private`]; `name` must be free, and is free again.
+    pub fn usual_mode(&self, name: &str) -> Result<u32> {
+        // An empty file: whoever opens it in the moment that it is there reads nothing, now or later.
+        let probe = self.create(name, 0o644)?;
+        let mode = probe.mode();
+        self.remove(name)?;
+        mode
+    }
+
+    fn create(&self, name: &str, mode: u32) -> Result<RealFile> {
+        check_name(name, Op::Open)?;
+        let flags =
+            OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        RealFile::opened(|before| match before {
+            // A child that was forked meanwhile shares this file. That harms nobody: it is never locked.
+            Some(made) => made.try_clone(),
+            None => {
+                let made = rustix::fs::openat(&self.dir, name, flags, Mode::from_raw_mode(mode));
+                Ok(made?.into())
+            }
+        })
+    }
+
+    /// Removes a name; of a link the link.
+    ///
+    /// # Errors
+    /// `NotFound`, `Permission`, `Io`; all with [`Op::Remove`].
+    pub fn remove(&self, name: &str) -> Result<()> {
+        check_name(name, Op::Remove)?;
+        rustix::fs::unlinkat(&self.dir, name, AtFlags::empty()).map_err(named(Op::Remove))
+    }
+
+    /// Renames a file within the directory, replacing what has the new name, atomically.
+    ///
+    /// # Errors
+    /// `NotFound`, `Permission`, `Io`; all with [`Op::Rename`].
+    pub fn rename(&self, from: &str, to: &str) -> Result<()> {
+        check_name(from, Op::Rename)?;
+        check_name(to, Op::Rename)?;
+        rustix::fs::renameat(&self.dir, from, &self.dir, to).map_err(named(Op::Rename))
+    }
+
+    /// Gives a file a second name, which must be free; a link is not followed.
+    ///
+    /// # Errors
+    /// `Exists`, `NotFound`, `Permission`, `Io`, also where the file system has no second names; all with [`Op::Rename`].
+    pub fn link(&self, from: &str, to: &str) -> Result<()> {
+        check_name(from, Op::Rename)?;
+        check_name(to, Op::Rename)?;
+        rustix::fs::linkat(&self.dir, from, &self.dir, to, AtFlags::empty())
+            .map_err(named(Op::Rename))
+    }
+
+    /// Makes creations, removals and renames durable.
+    ///
+    /// # Errors
+    /// `Io`, with [`Op::Sync`].
+    pub fn sync(&self) -> Result<()> {
+        match self.dir.sync_all() {
+            // Some file systems have no fsync for directories; their entries need none.
+            Err(e) if e.kind() == io::ErrorKind::InvalidInput => Ok(()),
+            other => other.map_err(failed(Op::Sync)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{ErrorKind, File};
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    fn dirs() -> (tempfile::TempDir, std::path::PathBuf) {
+        let tmp = tempfile::tempdir().expect("a directory");
+        let dir = tmp.path().join("dir");
+        fs::create_dir(&dir).expect("mkdir");
+        (tmp, dir)
+    }
+
+    #[test]
+    fn a_directory_whose_name_leads_elsewhere_is_still_the_one_used() {
+        let (tmp, dir) = dirs();
+        let elsewhere = tmp.path().join("elsewhere");
+        fs::create_dir(&elsewhere).expect("mkdir");
+        for name in ["a", "b"] {
+            fs::write(elsewhere.join(name), b"theirs").expect("write");
+        }
+        let anchor = Anchor::open(&dir).expect("open");
+        fs::rename(&dir, tmp.path().join("moved")).expect("rename");
+        symlink("elsewhere", &dir).expect("symlink");
+        let made = anchor.create_private("a").expect("created");
+        made.write_at(b"ours", 0).expect("written");
+        anchor.rename("a", "b").expect("renamed");
+        anchor.link("b", "c").expect("linked");
+        anchor.remove("b").expect("removed");
+        anchor.sync().expect("synced");
+        let moved = tmp.path().join("moved");
+        assert_eq!(fs::read(moved.join("c")).expect("read"), b"ours");
+        assert_eq!(fs::read_dir(&moved).expect("list").count(), 1);
+        for name in ["a", "b"] {
+            assert_eq!(fs::read(elsewhere.join(name)).expect("read"), b"theirs");
+        }
+    }
+
+    #[test]
+    fn links_are_neither_followed_nor_taken_for_files() {
+        let (tmp, dir) = dirs();
+        let victim = tmp.path().join("victim");
+        fs::write(&victim, b"x").expect("write");
+        fs::set_permissions(&victim, fs::Permissions::from_mode(0o640)).expect("chmod");
+        let anchor = Anchor::open(&dir).expect("open");
+        symlink(&victim, dir.join("a")).expect("symlink");
+        let kind = |done: Result<RealFile>| done.map(|_| ()).expect_err("refused").kind;
+        assert_eq!(kind(anchor.create_private("a")), ErrorKind::Exists);
+        symlink("nowhere", dir.join("b")).expect("symlink");
+        assert_eq!(kind(anchor.create_private("b")), ErrorKind::Exists);
+        assert!(!dir.join("nowhere").exists());
+        let link = anchor.look("a").expect("looked").expect("a link");
+        assert!(!link.is_file);
+        anchor.link("a", "c").expect("linked");
+        assert!(
+            fs::symlink_metadata(dir.join("c"))
+                .expect("stat")
+                .is_symlink()
+        );
+        for name in ["a", "b", "c"] {
+            anchor.remove(name).expect("removed");
+        }
+        assert_eq!(anchor.look("a").expect("looked"), None);
+        assert_eq!(fs::read(&victim).expect("read"), b"x");
+        // Names are no paths.
+        assert!(anchor.create_private("../x").is_err() && anchor.remove("..").is_err());
+    }
+
+    #[test]
+    fn a_file_is_the_same_by_name_and_by_descriptor() {
+        let (_tmp, dir) = dirs();
+        let anchor = Anchor::open(&dir).expect("open");
+        let made = anchor.create_private("a").expect("created");
+        let named = anchor.look("a").expect("looked").expect("a file");
+        assert!(named.is_file);
+        assert_eq!(named.identity, made.identity().expect("identity"));
+        assert_eq!(named.rights.mode(), 0o600);
+        anchor.remove("a").expect("removed");
+        anchor.create_private("a").expect("created");
+        let other = anchor.look("a").expect("looked").expect("a file");
+        assert_ne!(other.identity, made.identity().expect("identity"));
+        // Changed by its descriptor, whoever has the name.
+        let wide = Rights::from_stat(
+            made.rights().expect("rights").owner(),
+            made.rights().expect("rights").group(),
+            0o644,
+        );
+        made.give(&wide).expect("given");
+        assert_eq!(made.mode().expect("mode"), 0o644);
+        let other = anchor.look("a").expect("looked").expect("a file");
+        assert_eq!(other.rights.mode(), 0o600);
+        let usual = anchor.usual_mode("b").expect("a mode");
+        assert_eq!(usual & !0o644, 0);
+        assert_eq!(anchor.look("b").expect("looked"), None);
+    }
+}
