@@ -2,7 +2,7 @@
 
 use crate::error::{Damage, Error, Result};
 use crate::shared::{Shared, Writer};
-use crate::space::{self, Space};
+use crate::space::{Space, Worth};
 use crate::state::State;
 use densite_disk::File;
 
@@ -24,8 +24,6 @@ impl Writer {
         {
             return Ok(false);
         }
-        // The last fold may have been another process's.
-        self.chunk_sums.clear();
         let mut space = load_space(shared, file, state)?;
         // A commit that failed may be tried again: what it has written lies in units that are free for everybody else. They wait for its own number.
         space.note_free(
@@ -42,21 +40,39 @@ impl Writer {
     }
 }
 
+/// Units to be written again of which a writer wants to know: 16 MiB.
+const WANTED_FREE: usize = 256;
+
+impl Writer {
+    /// Where few units are known that can be written again, and others are free: looks for them.
+    ///
+    /// # Errors
+    /// I/O, damage.
+    pub(crate) fn find_free(
+        &mut self,
+        shared: &Shared,
+        file: &dyn File,
+        state: &State,
+    ) -> Result<()> {
+        let commit = state.tip.commit.max(self.last_attempt);
+        if let Some((_, space)) = &mut self.space
+            && space.unlisted_free() > 0
+            && space.known_free() < WANTED_FREE
+        {
+            space.survey(shared.table_source(file), Worth::Free, (2, 4), commit)?;
+        }
+        Ok(())
+    }
+}
+
 /// The accounting of the newest commit, from its root trailer and what came since.
 pub(crate) fn load_space(shared: &Shared, file: &dyn File, state: &State) -> Result<Space> {
-    let mut live = Vec::new();
-    for (i, (place, _)) in state.section.chunks.iter().enumerate() {
-        live.extend(space::load_chunk(file, shared.salt, *place, i as u32)?);
-    }
-    live.truncate(state.section.units as usize);
-    let mut space = Space::from_table(live);
+    let mut space = Space::open(&state.section.space);
+    space.load_first(shared.table_source(file), state.tip.commit)?;
     for info in &state.dicts {
         *space.dict_uses.entry(info.id).or_default() += info.uses as i64;
     }
     space.add_fixed();
-    for (place, _) in &state.section.chunks {
-        space.add(place.off, u64::from(place.len));
-    }
     // The table grows with what is added: nothing may be that lies nowhere.
     let end = file.len()?;
     let beyond = |what: &str, page: Option<u32>, off: u64, len: u32| {

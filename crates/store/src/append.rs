@@ -155,7 +155,7 @@ impl Appender {
         let end = if self.room_end == OPEN_END && self.pos < lock {
             lock
         } else {
-            self.room_end
+            self.room_end.min(MAX_OFF)
         };
         let turn = self.written == 0 && space.lanes().lane != self.lane;
         // At the very start of a commit a free extent is better than the end of the file.

@@ -34,6 +34,7 @@ impl Handle {
         }
         let shared = self.shared()?;
         shared.refresh(&*self.file)?;
+        self.void_left_attempt(&shared)?;
         let mut writer = shared.writer.lock();
         let writer = &mut *writer;
         let newest = shared.state.read().tip;
@@ -53,6 +54,7 @@ impl Handle {
         if writer.account(&shared, &*self.file, &state)? {
             writer.found_other_writer(&*self.file)?;
         }
+        writer.find_free(&shared, &*self.file, &state)?;
         writer.learner.set_database_bytes(state.logical_len);
         writer.learner.set_level(self.options.level);
         writer.learner.set_choice(self.options.codec);
@@ -118,6 +120,7 @@ impl Handle {
         self.pending = Some(Pending {
             pages: HashMap::new(),
             tip_before: state.tip_raw,
+            tried: None,
             page_size,
             logical_len: state.logical_len,
             visible: state.pages(),

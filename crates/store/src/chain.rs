@@ -1,7 +1,7 @@
 //! Following the chain of commits: forward from a slot with everything verified, and back from the tip.
 
 use crate::error::{Damage, Error, Result};
-use crate::format::record::{Chain, Kind, MAX_PAYLOAD, RECORD_LEN, Record};
+use crate::format::record::{Chain, Kind, MAX_PAYLOAD, RECORD_LEN, Record, VOID};
 use crate::format::tip::Tip;
 use crate::format::trailer::Trailer;
 use crate::format::{DATA_OFF, MAX_OFF};
@@ -75,6 +75,18 @@ impl Scanner<'_> {
     }
 }
 
+/// What follows a commit.
+pub(crate) enum Next {
+    /// A commit whose every record is there.
+    Commit(Box<(Tip, Trailer)>),
+    /// A void record, before any trailer.
+    Void,
+    /// Valid records, more of them than were to be read.
+    Further,
+    /// No valid commit.
+    Nothing,
+}
+
 /// The commit behind `prev`, whose records begin at `next_off`: every record verified, the chain hash recomputed.
 /// `None` if there is no valid commit there.
 pub(crate) fn next_commit(
@@ -83,6 +95,20 @@ pub(crate) fn next_commit(
     prev: &Tip,
     next_off: u64,
 ) -> Result<Option<(Tip, Trailer)>> {
+    Ok(match follow(file, salt, prev, next_off, u64::MAX)? {
+        Next::Commit(commit) => Some(*commit),
+        Next::Void | Next::Further | Next::Nothing => None,
+    })
+}
+
+/// What follows `prev`: the same, but it stops once `most` bytes of valid records were read.
+pub(crate) fn follow(
+    file: &dyn File,
+    salt: u64,
+    prev: &Tip,
+    next_off: u64,
+    most: u64,
+) -> Result<Next> {
     let mut scanner = Scanner {
         file,
         buf: Vec::new(),
@@ -91,24 +117,30 @@ pub(crate) fn next_commit(
     let mut chain = Chain::after(&prev.hash);
     let mut off = next_off;
     // Records of a commit do not overlap; jumps that lead back to where they came from would make them.
-    let mut rest = file.len()?;
+    let len = file.len()?;
+    let mut read = 0;
     loop {
-        let Some((record, _)) = Record::parse(scanner.bytes(off, RECORD_LEN)?) else {
-            return Ok(None);
+        let header = scanner.bytes(off, RECORD_LEN)?;
+        let Some((record, _)) = Record::parse(header) else {
+            let void = *header == VOID;
+            return Ok(if void { Next::Void } else { Next::Nothing });
         };
         let total = record.total_len() as usize;
         let Some((record, sum, payload)) = Record::open(scanner.bytes(off, total)?, salt, off)
         else {
-            return Ok(None);
+            return Ok(Next::Nothing);
         };
-        let Some(less) = rest.checked_sub(total as u64) else {
-            return Ok(None);
-        };
-        rest = less;
+        read += total as u64;
+        if read > len {
+            return Ok(Next::Nothing);
+        }
+        if read > most {
+            return Ok(Next::Further);
+        }
         match record.kind {
             Kind::Trailer => {
                 let Some((trailer, hash)) = Trailer::decode(payload) else {
-                    return Ok(None);
+                    return Ok(Next::Nothing);
                 };
                 let fields = payload
                     .get(..payload.len().saturating_sub(16))
@@ -123,7 +155,11 @@ pub(crate) fn next_commit(
                     len: total as u32,
                     hash,
                 };
-                return Ok(right.then_some((tip, trailer)));
+                return Ok(if right {
+                    Next::Commit(Box::new((tip, trailer)))
+                } else {
+                    Next::Nothing
+                });
             }
             Kind::Jump => {
                 chain.record(sum);
@@ -132,7 +168,7 @@ pub(crate) fn next_commit(
                     .map(u64::from_le_bytes)
                     .filter(|t| (DATA_OFF..MAX_OFF).contains(t));
                 let Some(target) = target else {
-                    return Ok(None);
+                    return Ok(Next::Nothing);
                 };
                 off = target;
             }

@@ -60,7 +60,7 @@ impl Handle {
             return Ok(report);
         }
         let shared = self.shared()?;
-        shared.nodes.clear();
+        shared.forget_nodes();
         let mut seen = Seen::of(State::empty(shared.salt), 0);
         let walked = shared.while_it_moves(&*self.file, || {
             seen = Seen::of(shared.state.read().clone(), self.file.len()?);
@@ -165,18 +165,28 @@ impl Handle {
     ) -> Result<()> {
         let (state, mut counted) = (seen.state, seen.counted);
         counted.add_fixed();
-        for (place, _) in &state.section.chunks {
-            counted.add(place.off, u64::from(place.len));
-        }
+        let src = shared.table_source(&*self.file);
+        let end = seen.end;
+        let listed = src.each(&state.section.space, &mut |_, _, part| {
+            if part.place.off + u64::from(part.place.len) <= end {
+                counted.add(part.place.off, u64::from(part.place.len));
+            }
+            Ok(())
+        });
         for (off, len) in &state.trailers {
             counted.add(*off, u64::from(*len));
         }
-        let kept = crate::account::load_space(shared, &*self.file, &state);
+        let kept = listed
+            .and_then(|()| crate::account::load_space(shared, &*self.file, &state))
+            .and_then(|mut kept| {
+                let differences = kept.differences(&counted, src, MAX_PROBLEMS)?;
+                Ok((kept, differences))
+            });
         // Somebody else may have gone on meanwhile; then this says nothing.
         if shared.has_moved_on(&*self.file, &state.tip)? {
             return Ok(());
         }
-        let kept = match kept {
+        let (kept, differences) = match kept {
             Ok(kept) => kept,
             Err(Error::Corrupt(d)) => {
                 report.problems.push(d);
@@ -184,7 +194,7 @@ impl Handle {
             }
             Err(e) => return Err(e),
         };
-        for (unit, kept, counted) in kept.differences(&counted) {
+        for (unit, kept, counted) in differences {
             let what = format!("{kept} live bytes are accounted here, {counted} were counted");
             report
                 .problems

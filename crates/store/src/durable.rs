@@ -35,7 +35,9 @@ impl Handle {
         self.owes_nothing()
     }
 
-    fn owes_nothing(&self) -> Result<()> {
+    /// The file may have been empty when this handle was opened, and others have published since: so the shared part is looked for each time.
+    fn owes_nothing(&mut self) -> Result<()> {
+        self.attach()?;
         match &self.shared {
             Some(shared) if shared.writer.lock().owed => Err(Error::Poisoned),
             _ => Ok(()),
@@ -44,8 +46,11 @@ impl Handle {
 
     pub(crate) fn sync_now(&mut self, kind: SyncKind) -> Result<()> {
         self.check_poison()?;
+        // Others may have published since this handle was opened on an empty file.
+        self.attach()?;
         let Some(shared) = self.shared.clone() else {
-            return self.file.sync(kind).map_err(|e| self.poison(e));
+            let synced = self.file.sync(kind);
+            return synced.map_err(|e| self.leave_failed_sync(SyncFailed(e)));
         };
         let tip = shared.state.read().tip;
         if !self.options.read_only {
@@ -58,7 +63,7 @@ impl Handle {
 
     /// Makes `tip` durable, for whoever has the right to write. A sync of another's that fails meanwhile may have dropped what this one then
     /// finds nothing left of: so it is written again, and synced again.
-    fn sync_settled<'a>(
+    pub(crate) fn sync_settled<'a>(
         &mut self,
         shared: &'a Shared,
         tip: Tip,
@@ -149,7 +154,7 @@ impl Handle {
         shared.refresh(&*self.file)?;
         let (tip, trailers) = {
             let state = shared.state.read();
-            (state.tip, state.trailer_bytes())
+            (state.tip, state.unfolded_bytes())
         };
         if tip.commit == 0 {
             return Ok(());

@@ -46,6 +46,11 @@ pub enum Error {
         "another writer published at the same time: locks do not work on this file (nolock=1, or a file system without them); nothing was written"
     )]
     Overtaken,
+    /// Other contents were written over the file while it was open. Nothing of it is taken for what was there before.
+    #[error(
+        "other contents were written over the file while it was in use; end the transaction and begin again, or close the database and open it again"
+    )]
+    Overwritten,
     /// The file is damaged: restore it from a backup.
     #[error("damaged: {0}")]
     Corrupt(Damage),

@@ -3,11 +3,14 @@
 use crate::batches::Batches;
 use crate::early::Early;
 use crate::error::{Error, Result};
+use crate::format::slot::CLEAN;
+use crate::format::tip::Tip;
 use crate::map::tree::LeafMemo;
 use crate::options::Options;
 use crate::pending::Pending;
 use crate::pool::Pool;
 use crate::readahead::Ahead;
+use crate::recover;
 use crate::shared::Shared;
 use crate::train::Training;
 use densite_disk::File;
@@ -212,10 +215,29 @@ impl Handle {
         shared.map_or(0, |s| s.state.read().tail_off)
     }
 
+    /// Whether the newest known commit is not the one that the tip names: the file was not closed and lost what came after, or it is not whole yet.
+    pub fn is_cut(&self) -> bool {
+        let shared = self.shared.as_ref();
+        shared.is_some_and(|s| {
+            let state = s.state.read();
+            Tip::decode(&state.tip_raw, s.salt) != Some(state.tip)
+        })
+    }
+
     /// Whether this process published anything in the file.
     pub fn has_written(&self) -> bool {
         let shared = self.shared.as_ref();
         shared.is_some_and(|s| s.writer.lock().wrote)
+    }
+
+    /// Whether the last who published, in whatever process, has not closed the file: it was killed, or has it open still.
+    pub fn is_unclosed(&self) -> bool {
+        let Some(shared) = &self.shared else {
+            return false;
+        };
+        let tip = shared.state.read().tip;
+        let slot = recover::read_slot(&*self.file).ok().flatten();
+        slot.is_some_and(|(_, slot)| slot.tip != tip || slot.flags & CLEAN == 0)
     }
 
     /// Whether the newest known commit is of a database in a rollback mode: bytes 18 and 19 of page 1.

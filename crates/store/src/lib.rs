@@ -8,6 +8,7 @@
 mod account;
 mod again;
 mod append;
+mod attempt;
 mod batches;
 mod begin;
 mod bytes;
@@ -24,6 +25,9 @@ mod frames;
 #[doc(hidden)]
 pub mod fuzz;
 mod handle;
+#[cfg(test)]
+mod large;
+mod lineage;
 mod map;
 mod merge;
 mod moving;

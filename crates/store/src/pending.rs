@@ -9,7 +9,7 @@ use crate::codec::family::Family;
 use crate::codec::{self, Encoded};
 use crate::early::Found;
 use crate::format::record::{Kind, RECORD_LEN, Record, raw_check};
-use crate::format::tip::TIP_LEN;
+use crate::format::tip::{TIP_LEN, Tip};
 use crate::format::trailer::{DictInfo, HEAD_LEN};
 use crate::map::Entry;
 use crate::options::CodecChoice;
@@ -62,6 +62,8 @@ pub(crate) struct Pending {
     pub(crate) pages: HashMap<u32, PendingPage>,
     /// The tip block when this was begun.
     pub(crate) tip_before: [u8; TIP_LEN],
+    /// The last attempt at publishing this, if it was not published and may be whole in the file: see `attempt`.
+    pub(crate) tried: Option<Tip>,
     pub(crate) page_size: u32,
     pub(crate) logical_len: u64,
     /// Of the published pages, only those up to this number may still be seen: the database was at times no longer than that.
@@ -298,8 +300,9 @@ impl Pending {
     ) -> crate::Result<()> {
         for frame in frames {
             let first = frame.record.number;
-            let current = |(page, seq): (u32, &u64)| matches!(self.pages.get(&page), Some(PendingPage::Raw { seq: s, .. }) if s == seq);
-            if !(first..).zip(&frame.seqs).any(current) {
+            // The pages come last: what follows the highest page there can be has no number.
+            let current = |(seq, page): (&u64, u32)| matches!(self.pages.get(&page), Some(PendingPage::Raw { seq: s, .. }) if s == seq);
+            if !frame.seqs.iter().zip(first..).any(current) {
                 continue;
             }
             let len = (RECORD_LEN + frame.payload.len()) as u64;
@@ -310,7 +313,7 @@ impl Pending {
                 frame.record.codec,
                 frame.record.run_log2,
             );
-            for ((page, seq), slot) in (first..).zip(&frame.seqs).zip(0..) {
+            for ((seq, page), slot) in frame.seqs.iter().zip(first..).zip(0..) {
                 if let Some(p) = self.pages.get_mut(&page)
                     && matches!(p, PendingPage::Raw { seq: s, .. } if s == seq)
                 {

@@ -198,7 +198,7 @@ impl Handle {
             // A page of the run may have been written again within the same commit, and so have the same version: only pages
             // whose newest frame this is may be kept.
             let state = shared.state.read();
-            for ((p, slot), bytes) in (first..).zip(0..).zip(raw.chunks_exact(page_size)) {
+            for ((bytes, p), slot) in raw.chunks_exact(page_size).zip(first..).zip(0..) {
                 if shared.lookup(&*self.file, &state, p)? == (Entry { slot, ..*entry }) {
                     shared.cache.insert_copy(p, entry.version, bytes);
                 }

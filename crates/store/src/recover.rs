@@ -9,13 +9,14 @@
 
 use crate::chain;
 use crate::error::{Damage, Error, Result};
-use crate::format::header::{Header, HeaderFault};
+use crate::format::header::{HEADER_LEN, Header, HeaderFault};
 use crate::format::slot::{self, SLOT_LEN, Slot};
-use crate::format::tip::{TIP_LEN, Tip};
+use crate::format::tip::{TIP_HASH, TIP_LEN, Tip};
 use crate::format::trailer::Trailer;
-use crate::format::{DATA_OFF, FORMAT_VERSION, SLOT_OFF, TIP_OFF};
+use crate::format::{DATA_OFF, FORMAT_VERSION, SLOT_COPY, SLOT_OFF, TIP_OFF};
 use crate::state::State;
 use densite_disk::File;
+use std::ops::Range;
 
 /// What a file is, by its first bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,6 +66,15 @@ fn read_preamble(file: &dyn File) -> Result<Vec<u8>> {
 /// The newest valid slot, and its block.
 pub(crate) fn read_slot(file: &dyn File) -> Result<Option<(usize, Slot)>> {
     Ok(slot::choose(&read_preamble(file)?))
+}
+
+/// The salt that a file's header says, or else its newest slot; `None` where neither is whole.
+pub(crate) fn salt_of(file: &dyn File) -> Result<Option<u64>> {
+    let pre = read_preamble(file)?;
+    Ok(match Header::decode(&pre) {
+        Ok(header) => Some(header.salt),
+        Err(_) => slot::choose(&pre).map(|(_, slot)| slot.salt),
+    })
 }
 
 /// Creation writes slots, syncs, and writes the header last. So a file no longer than the preamble without a header holds no data.
@@ -196,18 +206,8 @@ fn find_in(file: &dyn File, pre: &[u8]) -> Result<Found> {
         }
         state.apply(tip, &trailer);
     }
-    // A slot is written once a commit is durable. So if there is something where the second slot goes, unreadable though it is, the
-    // first commit was durable: then nothing at all is no state of this file (rule 7).
-    let second = SLOT_OFF[1 - (block & 1)] as usize;
-    let slotted = pre
-        .get(second..second + SLOT_LEN)
-        .is_some_and(|b| b.iter().any(|b| *b != 0));
-    if state.tip.commit == 0 && slotted {
-        return Err(damage(
-            "first commit",
-            DATA_OFF,
-            "it is not whole, and neither is the slot that was written after it",
-        ));
+    if state.tip.commit == 0 && claimed.is_none_or(|t| t.commit != 0) {
+        may_be_empty(pre, block)?;
     }
     state.tip_raw = raw;
     let mut cut = None;
@@ -232,6 +232,43 @@ fn find_in(file: &dyn File, pre: &[u8]) -> Result<Found> {
         cut,
         header_lost,
     })
+}
+
+/// That no commit can have been durable in a file of which nothing but its creation can be read (rule 7). `block` is that of the creation's slot.
+///
+/// The creation makes the whole preamble durable, zero where nothing is. From then on only tip and slots are written, and the second slot not before a commit is durable. So a power cut leaves
+/// no byte between them, nothing where the second slot goes, and in the tip bytes of two tips, whose hashes are not zero.
+fn may_be_empty(pre: &[u8], block: usize) -> Result<()> {
+    let used = |at: u64, len: usize| at as usize..at as usize + len;
+    let copies = |block: usize| {
+        let at = SLOT_OFF[block & 1];
+        [used(at, SLOT_LEN), used(at + SLOT_COPY, SLOT_LEN)]
+    };
+    let is_zero = |range: Range<usize>| pre.get(range).is_some_and(|b| b.iter().all(|b| *b == 0));
+    if !copies(1 - (block & 1)).into_iter().all(is_zero) {
+        return Err(damage(
+            "first commit",
+            DATA_OFF,
+            "it is not whole, and neither is the slot that was written after it",
+        ));
+    }
+    let [first, second] = copies(block);
+    let tip = used(TIP_OFF, TIP_LEN);
+    let mut end = HEADER_LEN;
+    for next in [first, second, tip.clone(), pre.len()..pre.len()] {
+        if !is_zero(end..next.start) {
+            return Err(damage(
+                "preamble",
+                end as u64,
+                "there are bytes where nothing is ever written",
+            ));
+        }
+        end = next.end;
+    }
+    if is_zero(tip.start + TIP_HASH..tip.end) {
+        return Err(damage("tip", TIP_OFF, "it is zero, which no tip ever was"));
+    }
+    Ok(())
 }
 
 /// The state of the commit that `tip` names, by its trailers back to the last root trailer.

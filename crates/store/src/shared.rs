@@ -2,7 +2,7 @@
 //!
 //! Freshness (rule 5): before every read the tip block is read (48 bytes) and compared with what it was when the state
 //! was last brought up to date. If it differs, the trailers since are read and applied. Whoever publishes in this process updates the state
-//! himself.
+//! himself. A tip that does not stand on the commit known here belongs to other contents, which were written over the file: see `lineage`.
 //!
 //! Locks: `writer` before `state`; who holds `state` only tries `writer`. `nodes`, `dicts` and the cache are leaves.
 
@@ -16,15 +16,18 @@ use crate::format::slot::Slot;
 use crate::format::tip::{TIP_LEN, Tip};
 use crate::format::trailer::Trailer;
 use crate::format::{TIP_OFF, UNIT_LEN};
+use crate::lineage::{self, Lineage};
 use crate::map::tree::{self, Source};
 use crate::map::{Entry, NodeCache};
 use crate::merge::Merging;
 use crate::recover::{self, Found};
+use crate::space::table::{self, Indexes};
 use crate::space::{Reuse, Space};
 use crate::state::State;
 use densite_disk::File;
 use densite_disk::sync::{Mutex, RwLock};
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -33,11 +36,15 @@ pub(crate) struct Shared {
     pub(crate) salt: u64,
     pub(crate) state: RwLock<State>,
     pub(crate) nodes: NodeCache,
+    /// Indexes of the space table.
+    indexes: Indexes,
     pub(crate) cache: Arc<Cache>,
     dicts: Mutex<HashMap<u32, Arc<Dictionary>>>,
     pub(crate) writer: Mutex<Writer>,
     /// Pages on their way to the WAL.
     pub(crate) early: Arc<Early>,
+    /// The file was overwritten with other contents. Stays set: who opens the file again shares something new.
+    overwritten: AtomicBool,
 }
 
 /// What whoever holds the writer's right keeps between commits. Nothing in it is needed for reading.
@@ -78,8 +85,6 @@ pub(crate) struct Writer {
     pub(crate) first_dict: u32,
     /// End of what is known to have been written to the file, the reserve included.
     pub(crate) physical_len: u64,
-    /// Hashes of the space chunks as the last fold stored them; empty when unknown.
-    pub(crate) chunk_sums: Vec<u64>,
     pub(crate) learner: Learner,
     /// Whether the learner knows the file's own dictionaries.
     pub(crate) taught: bool,
@@ -116,9 +121,6 @@ impl Writer {
     }
 }
 
-/// Commits of other processes that are gone through for what they wrote.
-const MAX_SINCE: usize = 4096;
-
 /// Tries to follow a tip that keeps moving before it counts as damage.
 const TRIES: u32 = 200;
 
@@ -143,7 +145,6 @@ impl Shared {
             last_dict: 0,
             first_dict: u32::MAX,
             physical_len: 0,
-            chunk_sums: Vec::new(),
             learner: Learner::new(),
             taught: false,
         };
@@ -151,10 +152,12 @@ impl Shared {
             salt: found.salt,
             state: RwLock::new(found.state),
             nodes: NodeCache::default(),
+            indexes: Indexes::default(),
             cache: Arc::new(Cache::new(cache_bytes)),
             dicts: Mutex::new(HashMap::new()),
             writer: Mutex::new(writer),
             early: Arc::default(),
+            overwritten: AtomicBool::new(false),
         })
     }
 
@@ -174,7 +177,8 @@ impl Shared {
         };
         let registry = registry.get_or_insert_with(HashMap::new);
         registry.retain(|k, v| k.2 != densite_disk::process::id() || v.strong_count() > 0);
-        if let Some(shared) = registry.get(&key).and_then(Weak::upgrade) {
+        let known = registry.get(&key).and_then(Weak::upgrade);
+        if let Some(shared) = known.filter(|shared| !shared.is_overwritten()) {
             return Ok(Some(shared));
         }
         let shared = Arc::new(Shared::new(found, cache_bytes)?);
@@ -191,8 +195,33 @@ impl Shared {
         }
     }
 
+    /// What is needed to load the space table through `file`.
+    pub(crate) fn table_source<'a>(&'a self, file: &'a dyn File) -> table::Source<'a> {
+        table::Source {
+            file,
+            salt: self.salt,
+            indexes: &self.indexes,
+        }
+    }
+
+    /// The map and the space table are read from the file again.
+    pub(crate) fn forget_nodes(&self) {
+        self.nodes.clear();
+        self.indexes.clear();
+    }
+
+    fn is_overwritten(&self) -> bool {
+        self.overwritten.load(Ordering::Acquire)
+    }
+
     /// Makes sure that the state is that of the newest published commit. Returns whether it changed.
+    ///
+    /// # Errors
+    /// I/O; [`Error::Corrupt`]; [`Error::Overwritten`], from then on.
     pub(crate) fn refresh(&self, file: &dyn File) -> Result<bool> {
+        if self.is_overwritten() {
+            return Err(Error::Overwritten);
+        }
         let raw = read_tip(file)?;
         if self.state.read().tip_raw == raw {
             return Ok(false);
@@ -220,8 +249,15 @@ impl Shared {
                         return Ok(true);
                     }
                     Err(Error::Corrupt(d)) => problem = Some(d),
-                    Err(e) => return Err(e),
+                    Err(e) => {
+                        self.note_overwritten(&e);
+                        return Err(e);
+                    }
                 },
+                None if recover::salt_of(file)? != Some(self.salt) => {
+                    self.note_overwritten(&Error::Overwritten);
+                    return Err(Error::Overwritten);
+                }
                 // Seen half written, or damaged. If it stays so, what is whole behind our commit counts.
                 None if attempt > 20 => {
                     while let Some((tip, trailer)) =
@@ -256,7 +292,11 @@ impl Shared {
             }
             return Ok(());
         }
-        self.account_over_fold(file, &ours, &back)?;
+        match lineage::of(file, self.salt, &ours, tip, &back)? {
+            Lineage::Ours(since) => self.account_over_fold(file, &ours, &since)?,
+            Lineage::Another => return Err(Error::Overwritten),
+            Lineage::Unknown => self.forget_contents(),
+        }
         let highest = state.highest;
         *state = State::empty(self.salt);
         state.highest = highest;
@@ -317,12 +357,12 @@ impl Shared {
     }
 
     /// A fold elsewhere cannot be followed: the accounting is loaded anew. But which units were free is known, and where was written since
-    /// stands in the trailers, those from before the fold included, as long as they can be read.
+    /// stands in the trailers, those from before the fold included.
     fn account_over_fold(
         &self,
         file: &dyn File,
         ours: &Tip,
-        back: &[(Tip, Trailer)],
+        since: &[(Tip, Vec<(u64, u64)>)],
     ) -> Result<()> {
         let Some(mut writer) = self.writer.try_lock() else {
             return Ok(());
@@ -332,24 +372,22 @@ impl Shared {
             (_, Some((at, known))) if at == *ours => known,
             _ => return Ok(()),
         };
-        let mut since: Vec<(Tip, Vec<(u64, u64)>)> = Vec::new();
-        for (tip, trailer) in back.iter().rev() {
-            since.push((*tip, trailer.pieces.clone()));
-        }
-        let mut at = back.last().map_or(*ours, |(_, t)| t.prev);
-        while at != *ours {
-            let read = chain::read_trailer(file, self.salt, &at);
-            let Ok(trailer) = read else { return Ok(()) };
-            // It was written again, or is another history; or there is too much of it.
-            if at.commit <= ours.commit || since.len() > MAX_SINCE {
-                return Ok(());
-            }
-            since.push((at, trailer.pieces));
-            at = trailer.prev;
-        }
-        since.sort_by_key(|(tip, _)| tip.commit);
-        writer.keep_known_free(known, ours, &since, file.len()?);
+        writer.keep_known_free(known, ours, since, file.len()?);
         Ok(())
+    }
+
+    /// Nothing proves that what was read before is of the same contents.
+    fn forget_contents(&self) {
+        self.forget_nodes();
+        self.cache.clear();
+        self.dicts.lock().clear();
+        self.early.forget();
+    }
+
+    fn note_overwritten(&self, error: &Error) {
+        if matches!(error, Error::Overwritten) {
+            self.overwritten.store(true, Ordering::Release);
+        }
     }
 
     /// The published entry of a page (1 is the first).

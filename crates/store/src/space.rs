@@ -9,34 +9,56 @@
 //! already and nothing was written to it since (rule 9): recovery may start from that slot and must find everything
 //! between it and the tip. Until such a slot is durable, units wait (see `reuse`).
 //!
-//! Chunks of the table are stored at each fold (payload: 1024 u32, codec zstd where smaller). They do not count
-//! themselves nor trailers nor the preamble: who loads them adds those, whose places stand in the root trailer.
+//! The table is kept in chunks of 1024 units (payload: 1024 u32, codec zstd where smaller); a fold stores those that have changed (see `table`).
+//! They do not count trailers nor the preamble: who loads them adds those. In memory are the chunks that are worked on (see `resident`), all of
+//! them in files up to 16 GiB. Of a unit of another chunk only what was added and removed is known: it counts as full.
 
-use crate::bytes::Put;
-use crate::codec::{self, CodecId};
-use crate::error::{Damage, Error, Result};
-use crate::format::record::{Kind, Record};
 use crate::format::{DATA_OFF, LOCK_UNIT, UNIT_LEN};
-use crate::map::{Entry, NodeRef};
-use densite_disk::{Fields, File};
-use std::collections::HashMap;
+use crate::map::Entry;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 mod age;
 mod lanes;
+mod resident;
 mod reuse;
+pub(crate) mod table;
 
 pub(crate) use lanes::{Lane, Lanes};
+use resident::Chunk;
+pub(crate) use resident::Worth;
 pub(crate) use reuse::Reuse;
+pub(crate) use table::Table;
 
-/// Units of one stored chunk of the table.
+/// Units of one chunk of the table.
 pub(crate) const CHUNK_UNITS: usize = 1024;
 /// Bytes of an undecoded chunk.
 pub(crate) const CHUNK_RAW: usize = CHUNK_UNITS * 4;
 
+/// What a unit counts whose chunk is not in memory: nothing is to be had there.
+const UNKNOWN: u32 = UNIT_LEN as u32;
+
 /// The accounting of one commit, kept by whoever may write.
-#[derive(Debug, Default, Clone)]
+#[derive(Debug, Default)]
 pub(crate) struct Space {
-    live: Vec<u32>,
+    /// The table as the last fold stored it.
+    table: Table,
+    /// From this chunk on the stored table says nothing any more: the file was cut off there since.
+    stored: u32,
+    /// Units that are accounted for now.
+    units: u64,
+    chunks: BTreeMap<u32, Chunk>,
+    /// By unit: what is to be added to chunks that are not in memory.
+    pending: BTreeMap<u32, i64>,
+    /// By unit: what storing the table moved, and no chunk as stored has. In memory it is in the chunks, too.
+    moved: BTreeMap<u32, i64>,
+    /// Chunks that differ from what is stored by more than what was moved.
+    dirty: BTreeSet<u32>,
+    /// Chunks that were found worth loading since the last fold.
+    surveyed: BTreeSet<u32>,
+    /// All live bytes.
+    total: i64,
+    /// Free units in chunks that are not in memory.
+    unlisted: i64,
     /// Pages whose newest frame uses a dictionary, by its id.
     pub(crate) dict_uses: HashMap<u32, i64>,
     reuse: Reuse,
@@ -46,38 +68,60 @@ pub(crate) struct Space {
     pub(crate) inexact: bool,
 }
 
+/// The chunk of a unit.
+fn chunk_of(unit: u64) -> u32 {
+    u32::try_from(unit / CHUNK_UNITS as u64).unwrap_or(u32::MAX)
+}
+
+/// The units of a chunk.
+fn units_of_chunk(chunk: u32) -> std::ops::Range<u64> {
+    let first = u64::from(chunk) * CHUNK_UNITS as u64;
+    first..first + CHUNK_UNITS as u64
+}
+
 impl Space {
-    /// The table as stored; units beyond it have no live bytes.
-    pub(crate) fn from_table(live: Vec<u32>) -> Space {
-        Space {
-            live,
+    /// An accounting that is in memory as a whole and was never stored.
+    #[cfg(any(test, feature = "fuzz"))]
+    pub(crate) fn from_table(live: &[u32]) -> Space {
+        let mut space = Space {
+            units: live.len() as u64,
             ..Space::default()
+        };
+        for (chunk, live) in (0..).zip(live.chunks(CHUNK_UNITS)) {
+            let chunk_live = Chunk::of(live.to_vec(), 0);
+            space.total += live.iter().map(|b| i64::from(*b)).sum::<i64>();
+            space.chunks.insert(chunk, chunk_live);
         }
+        space
     }
 
     pub(crate) fn units(&self) -> u64 {
-        self.live.len() as u64
+        self.units
     }
 
+    /// Live bytes of a unit; of one that is not known as many as a full one has.
     pub(crate) fn live(&self, unit: u64) -> u32 {
-        self.live.get(unit as usize).copied().unwrap_or(0)
+        let chunk = chunk_of(unit);
+        match self.chunks.get(&chunk) {
+            Some(chunk) => chunk.live(unit),
+            None if chunk < self.stored => UNKNOWN,
+            None => 0,
+        }
+    }
+
+    /// Whether the live bytes of the unit are known.
+    pub(crate) fn is_known(&self, unit: u64) -> bool {
+        let chunk = chunk_of(unit);
+        chunk >= self.stored || self.chunks.contains_key(&chunk)
     }
 
     pub(crate) fn live_bytes(&self) -> u64 {
-        self.live.iter().map(|b| u64::from(*b)).sum()
-    }
-
-    #[cfg(any(test, feature = "fuzz"))]
-    pub(crate) fn free_units(&self) -> u64 {
-        self.live.iter().filter(|b| **b == 0).count() as u64
+        u64::try_from(self.total).unwrap_or(0)
     }
 
     /// A range that became live.
     pub(crate) fn add(&mut self, off: u64, len: u64) {
-        self.each_unit(off, len, 1, |live, bytes| {
-            *live = live.saturating_add(bytes);
-            true
-        });
+        self.add_share(off, len, 1);
     }
 
     /// A range that is live no more, from this commit on.
@@ -89,10 +133,7 @@ impl Space {
         if e.is_none() {
             return;
         }
-        self.each_unit(e.off, u64::from(e.len), 1 << e.run_log2, |live, bytes| {
-            *live = live.saturating_add(bytes);
-            true
-        });
+        self.add_share(e.off, u64::from(e.len), 1 << e.run_log2);
         if e.model != 0 {
             *self.dict_uses.entry(e.model).or_default() += 1;
         }
@@ -108,90 +149,99 @@ impl Space {
         }
     }
 
+    fn add_share(&mut self, off: u64, len: u64, share: u64) {
+        for (unit, bytes) in shares(off, len, share) {
+            self.units = self.units.max(unit + 1);
+            self.dirty.insert(chunk_of(unit));
+            self.change(unit, i64::from(bytes));
+        }
+    }
+
     fn sub_share(&mut self, off: u64, len: u64, share: u64, commit: u64) {
         // What lies behind the last unit was never added; the table does not grow for it.
-        let mut exact = off + len <= self.units() * UNIT_LEN;
-        let len = len.min((self.units() * UNIT_LEN).saturating_sub(off));
-        self.each_unit(off, len, share, |live, bytes| {
-            exact &= *live >= bytes;
-            *live = live.saturating_sub(bytes);
-            true
-        });
-        self.inexact |= !exact;
-        for unit in off / UNIT_LEN..=(off + len.max(1) - 1) / UNIT_LEN {
-            // What a file says may lie anywhere.
-            if unit < self.units() {
-                self.ages.freed(unit, commit);
-            }
+        self.inexact |= off + len > self.units * UNIT_LEN;
+        let len = len.min((self.units * UNIT_LEN).saturating_sub(off));
+        for (unit, bytes) in shares(off, len, share) {
+            self.dirty.insert(chunk_of(unit));
+            self.change(unit, -i64::from(bytes));
+            self.note_less(unit, commit);
+        }
+    }
+
+    /// Something died in the unit.
+    fn note_less(&mut self, unit: u64, commit: u64) {
+        if self.is_known(unit) {
+            self.ages.freed(unit, commit);
             if self.live(unit) == 0 {
                 self.reuse.free(unit, commit);
             }
         }
     }
 
-    fn each_unit(
-        &mut self,
-        off: u64,
-        len: u64,
-        share: u64,
-        mut f: impl FnMut(&mut u32, u32) -> bool,
-    ) {
-        let (mut at, end) = (off, off + len);
-        while at < end {
+    /// The live bytes of a unit change by this.
+    fn change(&mut self, unit: u64, by: i64) {
+        let number = chunk_of(unit);
+        if number >= self.stored {
+            self.chunks.entry(number).or_default();
+        }
+        let Some(chunk) = self.chunks.get_mut(&number) else {
+            let pending = self.pending.entry(unit as u32).or_default();
+            *pending += by;
+            if *pending == 0 {
+                self.pending.remove(&(unit as u32));
+            }
+            self.total += by;
+            return;
+        };
+        let changed = chunk.change(unit, by);
+        self.total += changed;
+        self.inexact |= changed != by;
+    }
+
+    /// A record of the table itself was written (`by` is 1), or is no longer named (-1).
+    pub(crate) fn moved(&mut self, off: u64, len: u64, by: i64, commit: u64) {
+        for (unit, bytes) in shares(off, len, 1) {
+            self.units = self.units.max(unit + 1);
+            let bytes = by * i64::from(bytes);
+            let moved = self.moved.entry(unit as u32).or_default();
+            *moved += bytes;
+            if *moved == 0 {
+                self.moved.remove(&(unit as u32));
+            }
+            if self.is_known(unit) {
+                self.change(unit, bytes);
+            } else {
+                self.total += bytes;
+            }
+            if by < 0 {
+                self.note_less(unit, commit);
+            }
+        }
+    }
+
+    /// Counts what lies outside every record: the preamble, and the unit that must stay empty. Their chunks are in memory from then on.
+    pub(crate) fn add_fixed(&mut self) {
+        self.units = self.units.max(1);
+        self.change(0, DATA_OFF as i64);
+        if self.units > LOCK_UNIT {
+            self.change(LOCK_UNIT, UNIT_LEN as i64);
+        }
+    }
+}
+
+/// What `share` pages count of a range in each unit.
+fn shares(off: u64, len: u64, share: u64) -> impl Iterator<Item = (u64, u32)> {
+    let end = off + len;
+    let mut at = off;
+    std::iter::from_fn(move || {
+        (at < end).then(|| {
             let unit = at / UNIT_LEN;
             let stop = end.min((unit + 1) * UNIT_LEN);
             let bytes = share_of(stop - at, share);
-            if self.live.len() <= unit as usize {
-                self.live.resize(unit as usize + 1, 0);
-            }
-            if let Some(live) = self.live.get_mut(unit as usize) {
-                f(live, bytes);
-            }
             at = stop;
-        }
-    }
-
-    /// Counts what lies outside every record: the preamble, and the unit that must stay empty.
-    pub(crate) fn add_fixed(&mut self) {
-        self.add(0, DATA_OFF);
-        if self.units() > LOCK_UNIT {
-            self.add(LOCK_UNIT * UNIT_LEN, UNIT_LEN);
-        }
-    }
-
-    /// Takes back what [`Space::add_fixed`] counted.
-    pub(crate) fn sub_fixed(&mut self) {
-        self.sub(0, DATA_OFF, 0);
-        if self.units() > LOCK_UNIT {
-            self.sub(LOCK_UNIT * UNIT_LEN, UNIT_LEN, 0);
-        }
-    }
-
-    /// A chunk of the table, undecoded.
-    pub(crate) fn chunk(&self, index: usize) -> Vec<u8> {
-        let mut out = Vec::with_capacity(CHUNK_RAW);
-        for i in 0..CHUNK_UNITS {
-            out.put_u32(self.live(((index * CHUNK_UNITS) + i) as u64));
-        }
-        out
-    }
-
-    /// Units without live bytes in a chunk.
-    pub(crate) fn chunk_free(&self, index: usize) -> u32 {
-        let first = index * CHUNK_UNITS;
-        let end = (first + CHUNK_UNITS).min(self.live.len());
-        self.live
-            .get(first..end)
-            .map_or(0, |c| c.iter().filter(|b| **b == 0).count() as u32)
-    }
-
-    /// Where two accountings differ: (unit, bytes here, bytes there).
-    pub(crate) fn differences(&self, other: &Space) -> Vec<(u64, u32, u32)> {
-        (0..self.units().max(other.units()))
-            .map(|u| (u, self.live(u), other.live(u)))
-            .filter(|(_, a, b)| a != b)
-            .collect()
-    }
+            (unit, bytes)
+        })
+    })
 }
 
 /// What one of `share` pages counts of `bytes` of its run.
@@ -204,47 +254,6 @@ pub(crate) fn counted_in(unit: u64, off: u64, len: u64, share: u64, users: u64) 
     let start = off.max(unit * UNIT_LEN);
     let end = (off + len).min((unit + 1) * UNIT_LEN);
     u64::from(share_of(end.saturating_sub(start), share)) * users
-}
-
-/// The units of one stored chunk.
-pub(crate) fn decode_chunk(raw: &[u8]) -> Option<Vec<u32>> {
-    if raw.len() != CHUNK_RAW {
-        return None;
-    }
-    let mut f = Fields::new(raw);
-    (0..CHUNK_UNITS).map(|_| f.u32()).collect()
-}
-
-/// Reads a stored chunk.
-///
-/// # Errors
-/// I/O; [`Error::Corrupt`].
-pub(crate) fn load_chunk(
-    file: &dyn File,
-    salt: u64,
-    place: NodeRef,
-    index: u32,
-) -> Result<Vec<u32>> {
-    let damage = |problem: &str| {
-        Error::Corrupt(Damage {
-            what: format!("space chunk {index}"),
-            offset: place.off,
-            page: None,
-            problem: problem.to_owned(),
-        })
-    };
-    let mut bytes = vec![0; place.len as usize];
-    let n = file.read_at(&mut bytes, place.off)?;
-    let record = bytes
-        .get(..n)
-        .and_then(|b| Record::open(b, salt, place.off));
-    let (record, _, payload) = record.ok_or_else(|| damage("checksum mismatch"))?;
-    if record.kind != Kind::Space || record.number != index {
-        return Err(damage("another record lies there"));
-    }
-    let mut raw = vec![0; CHUNK_RAW];
-    codec::decode(CodecId(record.codec), payload, None, &mut raw).map_err(|e| damage(&e))?;
-    decode_chunk(&raw).ok_or_else(|| damage("its length is wrong"))
 }
 
 #[cfg(test)]

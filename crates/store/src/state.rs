@@ -26,6 +26,8 @@ pub(crate) struct State {
     pub(crate) section: RootSection,
     /// Places of the trailers since the last root trailer, that one included.
     pub(crate) trailers: Vec<(u64, u32)>,
+    /// Whether the first of them is a root trailer: there is none before the first fold.
+    pub(crate) root_trailer: bool,
     pub(crate) dicts: Vec<DictInfo>,
     /// How many of `dicts` the last root trailer listed.
     pub(crate) root_dicts: usize,
@@ -54,6 +56,7 @@ impl State {
                 ..RootSection::default()
             },
             trailers: Vec::new(),
+            root_trailer: false,
             dicts: Vec::new(),
             root_dicts: 0,
             next_off: DATA_OFF,
@@ -69,6 +72,7 @@ impl State {
             self.section = section.clone();
             self.overlay.clear();
             self.trailers.clear();
+            self.root_trailer = true;
             self.dicts = trailer.dicts.clone();
             self.root_dicts = self.dicts.len();
         } else {
@@ -100,6 +104,12 @@ impl State {
         self.trailers.iter().map(|t| u64::from(t.1)).sum()
     }
 
+    /// Bytes of the trailers since the last root trailer: what a fold makes superfluous.
+    pub(crate) fn unfolded_bytes(&self) -> u64 {
+        let root = self.trailers.first().filter(|_| self.root_trailer);
+        self.trailer_bytes() - root.map_or(0, |t| u64::from(t.1))
+    }
+
     pub(crate) fn next_dict(&self) -> u32 {
         let newest = self.dicts.iter().map(|d| d.id + 1).max().unwrap_or(1);
         self.section.next_dict.max(newest)
@@ -107,14 +117,15 @@ impl State {
 
     /// The extent that is being appended to.
     pub(crate) fn current_extent(&self) -> (u64, u64) {
-        (
-            self.next_off,
-            if self.room_end == OPEN_END {
-                self.next_off + 1
-            } else {
-                self.room_end
-            },
-        )
+        current_extent(self.next_off, self.room_end)
+    }
+}
+
+/// The extent in which the next record goes to `next_off`.
+pub(crate) fn current_extent(next_off: u64, room_end: u64) -> (u64, u64) {
+    match room_end {
+        OPEN_END => (next_off, next_off + 1),
+        end => (next_off, end),
     }
 }
 

@@ -184,7 +184,9 @@ impl Handle {
         let shared = self.shared()?;
         let space = shared.while_it_moves(&*self.file, || {
             let state = shared.state.read().clone();
-            crate::account::load_space(&shared, &*self.file, &state)
+            let mut space = crate::account::load_space(&shared, &*self.file, &state)?;
+            space.load_all(shared.table_source(&*self.file), state.tip.commit)?;
+            Ok(space)
         })?;
         // The table may be longer than the file, whose end was cut off.
         let units = space.units().min(self.file.len()?.div_ceil(UNIT_LEN));

@@ -141,6 +141,8 @@ impl Handle {
 
     /// Forgets what was written and not published.
     pub fn discard(&mut self) {
+        // Who writes next looks again.
+        let _ = self.void_own_attempt();
         let Some(p) = self.pending.take() else { return };
         if let Some(shared) = &self.shared {
             for dict in &p.new_dicts {
@@ -252,6 +254,7 @@ impl Handle {
 
     /// Waits for the oldest batch and places its frames.
     fn collect(&mut self) -> Result<()> {
+        self.void_own_attempt()?;
         let shared = self.shared()?;
         let Some(p) = &mut self.pending else {
             return Ok(());

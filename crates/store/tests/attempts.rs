@@ -1,26 +1,96 @@
-//! Of two attempts at the commit of one number the tip names one; the other is none, however whole it is.
+//! A commit that was written and not published (its writer was killed, or the tip could not be written) does not come back, whatever of the next commits
+//! a power cut takes.
 
-use densite_disk::sim::SimDisk;
-use densite_disk::{OpenMode, SyncKind};
-use densite_store::{CodecChoice, Handle, Options};
+use densite_disk::sim::{Fault, FaultKind, OpSet, SimDisk, SimFile};
+use densite_disk::sync::Mutex;
+use densite_disk::{File, FileAbove, Op, OpenMode, SyncKind};
+use densite_store::{CodecChoice, Error, Handle, Options};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 const PATH: &str = "/a.db";
 const PAGE: usize = 4096;
 /// Where the tip is: docs/FORMAT.md, "Preamble".
-const TIP: std::ops::Range<usize> = 12288..16384;
+const TIP: usize = 12288;
+const TIP_LEN: usize = 48;
+/// Pages that are written at once because they are many: see `Appender::flush_if_long`.
+const MANY: u64 = 200;
 
-/// Each as a process of its own: what handles of one process know they share.
-fn open(disk: &SimDisk) -> Handle {
+/// A disk, and what of its file is on the medium at least.
+#[derive(Clone)]
+struct Medium {
+    disk: SimDisk,
+    durable: Arc<Mutex<Vec<u8>>>,
+}
+
+impl Medium {
+    fn of(bytes: &[u8]) -> Medium {
+        let disk = SimDisk::new(1);
+        disk.place(PATH, bytes);
+        let durable = Arc::new(Mutex::new(bytes.to_vec()));
+        Medium { disk, durable }
+    }
+
+    /// The system writes everything back by itself.
+    fn write_back(&self) {
+        *self.durable.lock() = self.disk.contents(PATH).expect("a file");
+    }
+
+    /// As a process of its own: what handles of one process know they share.
+    fn open(&self) -> Handle {
+        self.open_in(&some_process())
+    }
+
+    fn open_in(&self, process: &str) -> Handle {
+        let file = self.disk.open(PATH, OpenMode::Create).expect("open");
+        let medium = self.clone();
+        open_file(Box::new(Watched { file, medium }), process)
+    }
+
+    /// The power goes, and of what was written since the last sync only the first bytes of the tip are on the disk: any number of them.
+    fn cuts(&self) -> Vec<Vec<u8>> {
+        let (durable, now) = (self.durable.lock(), self.disk.contents(PATH));
+        let now = now.expect("a file");
+        (0..=TIP_LEN)
+            .map(|torn| {
+                let mut bytes = durable.clone();
+                bytes[TIP..TIP + torn].copy_from_slice(&now[TIP..TIP + torn]);
+                pages(&Medium::of(&bytes).disk)
+            })
+            .collect()
+    }
+}
+
+/// Notes what a sync makes durable.
+struct Watched {
+    file: SimFile,
+    medium: Medium,
+}
+
+impl FileAbove for Watched {
+    fn below(&self) -> &dyn File {
+        &self.file
+    }
+
+    fn sync(&self, kind: SyncKind) -> densite_disk::Result<()> {
+        self.file.sync(kind)?;
+        self.medium.write_back();
+        Ok(())
+    }
+}
+
+fn some_process() -> String {
     static PROCESSES: AtomicU32 = AtomicU32::new(0);
-    let process = PROCESSES.fetch_add(1, Ordering::Relaxed).to_string();
-    let file = disk.open(PATH, OpenMode::Create).expect("open");
+    PROCESSES.fetch_add(1, Ordering::Relaxed).to_string()
+}
+
+fn open_file(file: Box<dyn File>, process: &str) -> Handle {
     let options = Options {
         threads: 0,
         codec: CodecChoice::Raw,
         ..Options::default()
     };
-    Handle::open(Box::new(file), &process, options).expect("open")
+    Handle::open(file, process, options).expect("open")
 }
 
 fn put(handle: &mut Handle, number: u64, byte: u8) {
@@ -28,44 +98,297 @@ fn put(handle: &mut Handle, number: u64, byte: u8) {
     handle.write_at(&page, number * PAGE as u64).expect("write");
 }
 
-/// The first byte of each page.
+/// So many pages that they are written before they are published.
+fn put_many(handle: &mut Handle) -> densite_store::Result<()> {
+    (3..MANY).try_for_each(|number| handle.write_at(&[9; PAGE], number * PAGE as u64))
+}
+
+fn publish(handle: &mut Handle, number: u64, byte: u8) {
+    put(handle, number, byte);
+    handle.publish().expect("publish");
+}
+
+/// The first byte of each of the first three pages.
 fn pages(disk: &SimDisk) -> Vec<u8> {
-    let mut handle = open(disk);
+    let file = disk.open(PATH, OpenMode::Read).expect("open");
     let mut bytes = vec![0; 3 * PAGE];
-    handle.read_at(&mut bytes, 0).expect("read");
+    open_file(Box::new(file), &some_process())
+        .read_at(&mut bytes, 0)
+        .expect("read");
     bytes.iter().step_by(PAGE).copied().collect()
 }
 
-/// The file of one disk, but for the tip, which is another's.
-fn with_tip(disk: &SimDisk, other: &SimDisk) -> SimDisk {
-    let mut bytes = disk.contents(PATH).expect("a file");
-    let tip = other.contents(PATH).expect("a file")[TIP].to_vec();
-    bytes[TIP].copy_from_slice(&tip);
-    let mixed = SimDisk::new(1);
-    mixed.place(PATH, &bytes);
-    mixed
-}
-
-/// A process is killed between its commit and the tip. The next writer begins with the same number in the same place, and its tip is all that comes to the disk before the power goes, while the system had written back all of the
-/// first one's.
-#[test]
-fn what_a_killed_writer_did_not_publish_is_not_what_the_next_one_has_published() {
-    let disk = SimDisk::new(1);
-    let mut first = open(&disk);
+/// A file whose pages are 1, 1, 1, durably.
+fn begun() -> Medium {
+    let medium = Medium::of(&[]);
+    let mut first = medium.open();
     for number in 0..3 {
         put(&mut first, number, 1);
     }
     first.sync(SyncKind::Data).expect("sync");
-    let before = disk.snapshot();
-    put(&mut first, 1, 2);
-    first.publish().expect("publish");
-    let killed = with_tip(&disk.snapshot(), &before);
-    assert_eq!(pages(&killed), [1, 1, 1], "nobody has seen it");
-    let left = killed.snapshot();
-    let mut next = open(&killed);
-    put(&mut next, 2, 3);
-    next.publish().expect("publish");
-    let published = killed.snapshot();
-    assert_eq!(pages(&published), [1, 1, 3]);
-    assert_eq!(pages(&with_tip(&left, &published)), [1, 1, 1]);
+    medium
+}
+
+/// The same, and a writer was killed who had written all of a commit of 1, 2, 1 but its tip.
+fn killed() -> Vec<u8> {
+    let medium = begun();
+    let before = medium.disk.contents(PATH).expect("a file");
+    publish(&mut medium.open(), 1, 2);
+    let mut bytes = medium.disk.contents(PATH).expect("a file");
+    bytes[TIP..TIP + TIP_LEN].copy_from_slice(&before[TIP..TIP + TIP_LEN]);
+    assert_eq!(pages(&Medium::of(&bytes).disk), [1, 1, 1]);
+    bytes
+}
+
+const PUBLISHED: [[u8; 3]; 4] = [[1, 1, 1], [1, 1, 3], [4, 1, 3], [4, 1, 5]];
+/// The same after all but the first page was cut off.
+const SHORTENED: [[u8; 3]; 3] = [[1, 0, 0], [1, 0, 3], [4, 0, 3]];
+
+/// Goes on from 1, 1, 1 by so many commits, without a sync of its own.
+fn go_on(handle: &mut Handle, commits: usize) {
+    for (number, byte) in [(2, 3), (0, 4), (2, 5)].into_iter().take(commits) {
+        publish(handle, number, byte);
+    }
+}
+
+fn only_published(medium: &Medium, what: &str) {
+    for (torn, got) in medium.cuts().into_iter().enumerate() {
+        assert!(
+            PUBLISHED.iter().chain(&SHORTENED).any(|p| *p == got[..]),
+            "{what}, {torn} bytes of the tip: {got:?} was never published"
+        );
+    }
+}
+
+#[test]
+fn an_attempt_of_a_killed_writer_does_not_come_back() {
+    for (commits, now) in PUBLISHED.iter().enumerate().skip(1) {
+        let medium = Medium::of(&killed());
+        let mut next = medium.open();
+        go_on(&mut next, commits);
+        assert_eq!(pages(&medium.disk), now);
+        only_published(&medium, &format!("{commits} commits"));
+    }
+}
+
+/// As a simulated disk decides what a cut leaves.
+#[test]
+fn an_attempt_of_a_killed_writer_does_not_come_back_from_any_cut() {
+    let bytes = killed();
+    for commits in 1..=2 {
+        for seed in 0..1000 {
+            let disk = SimDisk::new(seed);
+            disk.place(PATH, &bytes);
+            let file = disk.open(PATH, OpenMode::Create).expect("open");
+            go_on(&mut open_file(Box::new(file), &some_process()), commits);
+            let got = pages(&disk.survivor(seed));
+            assert!(
+                PUBLISHED[..=commits].iter().any(|p| *p == got[..]),
+                "seed {seed}, {commits} commits: {got:?} was never published"
+            );
+        }
+    }
+}
+
+/// The next writer makes the attempt void, and is killed, or its sync fails, before that is durable.
+#[test]
+fn making_an_attempt_void_is_done_again_until_it_is_durable() {
+    for failures in 1..=3 {
+        let medium = Medium::of(&killed());
+        for _ in 0..failures {
+            let mut next = medium.open();
+            medium.disk.fail(Fault::new(FaultKind::Io, Op::Sync));
+            assert!(next.write_at(&[3; PAGE], 2 * PAGE as u64).is_err());
+            assert_eq!(pages(&medium.disk), [1, 1, 1]);
+            medium.disk.clear_faults();
+        }
+        go_on(&mut medium.open(), 2);
+        only_published(&medium, &format!("{failures} failed syncs"));
+    }
+}
+
+/// An attempt of which not all was written is no reason to sync.
+#[test]
+fn an_attempt_that_is_not_whole_costs_nothing() {
+    let medium = Medium::of(&killed());
+    let mut bytes = medium.disk.contents(PATH).expect("a file");
+    let last = bytes.iter().rposition(|b| *b != 0).expect("a trailer");
+    bytes[last] ^= 1;
+    let medium = Medium::of(&bytes);
+    go_on(&mut medium.open(), 2);
+    assert_eq!(medium.disk.counters(PATH).syncs, 0);
+    assert_eq!(pages(&medium.disk), [4, 1, 3]);
+}
+
+/// What the writer does after its commit of 1, 2, 1 failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Then {
+    /// Gives it up.
+    Discards,
+    /// Takes back what it had written, and publishes that.
+    WritesBack,
+    /// Makes the database shorter, and publishes that.
+    Shortens,
+    /// Gives it up after so much more was written that it was appended over the trailer of the attempt.
+    WritesMore,
+    /// The same, and is killed.
+    WritesMoreAndIsKilled,
+    /// The same, and the sync fails that is to make the attempt void.
+    WritesMoreAndDoesNotSync,
+}
+
+#[test]
+fn an_attempt_that_failed_does_not_come_back() {
+    use Then::*;
+    for then in [
+        Discards,
+        WritesBack,
+        Shortens,
+        WritesMore,
+        WritesMoreAndIsKilled,
+        WritesMoreAndDoesNotSync,
+    ] {
+        // Whether what follows the failure in the same call fails as well: putting the tip back, making the attempt void.
+        for forever in [false, true] {
+            let mut failed = 0;
+            for nth in 0..4 {
+                for prefix in [0, 20] {
+                    failed += usize::from(fails(then, forever, nth, prefix));
+                }
+            }
+            assert!(failed >= 4, "{then:?}: only {failed} failed");
+        }
+    }
+}
+
+/// Nothing follows the failure: what the writer was told holds all the same.
+#[test]
+fn an_attempt_that_failed_is_not_there_after_a_cut() {
+    for (seed, nth) in (0..200).flat_map(|seed| [(seed, 1), (seed, 2)]) {
+        let disk = SimDisk::new(seed);
+        disk.place(PATH, &begun().disk.contents(PATH).expect("a file"));
+        let file = disk.open(PATH, OpenMode::Create).expect("open");
+        let mut handle = open_file(Box::new(file), &some_process());
+        put(&mut handle, 1, 2);
+        // The first write is the reserve behind the end, the second the commit, the third the tip.
+        fail_write(&disk, nth, 20, false);
+        handle.publish().expect_err("it cannot be written");
+        handle.discard();
+        assert_eq!(pages(&disk.survivor(seed)), [1, 1, 1], "seed {seed}");
+    }
+}
+
+/// The n-th write from now on fails, and has written so many bytes nevertheless; forever: and so does all that follows, which writes nothing.
+fn fail_write(disk: &SimDisk, nth: u64, prefix: usize, forever: bool) {
+    let fault = Fault::new(FaultKind::Io, Op::Write).after(nth);
+    disk.fail(fault.with_prefix(prefix));
+    if forever {
+        let calls = OpSet::of(&[Op::Write, Op::Truncate, Op::Sync]);
+        disk.fail(Fault::new(FaultKind::Io, calls).after(nth).forever());
+    }
+}
+
+/// The n-th write of publishing fails, and has written so many bytes nevertheless. Returns whether there was one.
+fn fails(then: Then, forever: bool, nth: u64, prefix: usize) -> bool {
+    let what = format!("{then:?}, write {nth} fails after {prefix} bytes, forever: {forever}");
+    let medium = begun();
+    let mut handle = medium.open();
+    put(&mut handle, 1, 2);
+    fail_write(&medium.disk, nth, prefix, forever);
+    let done = handle.publish();
+    medium.disk.clear_faults();
+    if done.is_ok() {
+        return false;
+    }
+    medium.write_back();
+    match then {
+        Then::Discards => handle.discard(),
+        Then::WritesBack => {
+            put(&mut handle, 1, 1);
+            handle.publish().expect("publish");
+        }
+        Then::Shortens => {
+            handle.set_len(PAGE as u64).expect("set_len");
+            handle.publish().expect("publish");
+        }
+        Then::WritesMore | Then::WritesMoreAndIsKilled => put_many(&mut handle).expect("write"),
+        Then::WritesMoreAndDoesNotSync => {
+            medium.disk.fail(Fault::new(FaultKind::Io, Op::Sync));
+            // Where the attempt was void already there is nothing to sync.
+            let _ = put_many(&mut handle);
+            medium.disk.clear_faults();
+        }
+    }
+    if matches!(
+        then,
+        Then::WritesMoreAndIsKilled | Then::WritesMoreAndDoesNotSync
+    ) {
+        drop(handle);
+        handle = medium.open();
+    }
+    handle.discard();
+    go_on(&mut handle, 2);
+    let second = if then == Then::Shortens { 0 } else { 1 };
+    assert_eq!(pages(&medium.disk), [4, second, 3], "{what}");
+    only_published(&medium, &what);
+    true
+}
+
+/// A long one is not read to its end to find out whether it is whole.
+#[test]
+fn a_long_attempt_of_a_killed_writer_does_not_come_back() {
+    let medium = begun();
+    let before = medium.disk.contents(PATH).expect("a file");
+    let mut long = medium.open();
+    put(&mut long, 1, 2);
+    for number in 3..1500 {
+        put(&mut long, number, 9);
+    }
+    long.publish().expect("publish");
+    let mut bytes = medium.disk.contents(PATH).expect("a file");
+    bytes[TIP..TIP + TIP_LEN].copy_from_slice(&before[TIP..TIP + TIP_LEN]);
+    let medium = Medium::of(&bytes);
+    go_on(&mut medium.open(), 2);
+    only_published(&medium, "long");
+}
+
+/// The tip was torn, and others took the attempt for the newest commit before it was made void. They do not build upon it afterwards.
+#[test]
+fn who_took_an_attempt_for_a_commit_does_not_build_upon_it_once_it_is_void() {
+    let medium = begun();
+    let mut handle = medium.open();
+    put(&mut handle, 1, 2);
+    fail_write(&medium.disk, 2, 20, true);
+    handle.publish().expect_err("the tip cannot be written");
+    medium.disk.clear_faults();
+    let mut other = medium.open();
+    let mut page = [0; PAGE];
+    other.read_at(&mut page, PAGE as u64).expect("read");
+    assert_eq!(page[0], 2, "what is whole counts where the tip is torn");
+    put_many(&mut handle).expect("write");
+    handle.discard();
+    let built = other.write_at(&[3; PAGE], 2 * PAGE as u64);
+    assert!(matches!(built, Err(Error::Overwritten)), "{built:?}");
+    go_on(&mut medium.open(), 1);
+    assert_eq!(pages(&medium.disk), [1, 1, 3]);
+}
+
+/// The same within one process: the writer's own next attempt does not build upon it either.
+#[test]
+fn an_attempt_that_its_process_took_for_a_commit_is_not_built_upon_by_the_next_one() {
+    let medium = begun();
+    let (mut handle, mut beside) = (medium.open_in("one"), medium.open_in("one"));
+    put(&mut handle, 1, 2);
+    fail_write(&medium.disk, 2, 20, true);
+    handle.publish().expect_err("the tip cannot be written");
+    medium.disk.clear_faults();
+    let mut page = [0; PAGE];
+    beside.read_at(&mut page, PAGE as u64).expect("read");
+    assert_eq!(page[0], 2, "what is whole counts where the tip is torn");
+    put(&mut handle, 1, 1);
+    let built = handle.publish();
+    assert!(matches!(built, Err(Error::Overwritten)), "{built:?}");
+    drop((handle, beside));
+    go_on(&mut medium.open_in("one"), 1);
+    assert_eq!(pages(&medium.disk), [1, 1, 3]);
 }

@@ -68,6 +68,45 @@ fn a_header_torn_at_any_byte_is_written_again() {
     }
 }
 
+/// Bytes that were taken out of the preamble, or put in, move the second slot and the tip. Then only the slot of the creation can be read, which names the empty store: but this file was closed.
+#[test]
+fn a_preamble_that_moved_is_damage_and_no_empty_database() {
+    let disk = SimDisk::new(1);
+    let mut handle = open(&disk).expect("open");
+    write(&mut handle);
+    handle.sync(SyncKind::Data).expect("sync");
+    handle.close_clean().expect("close");
+    drop(handle);
+    let whole = disk.contents(PATH).expect("there");
+    let (mut errors, mut right) = (0, 0);
+    for at in (HEADER..16_384).step_by(97) {
+        for len in [1, 80, 463, 4096] {
+            let part = at..(at + len).min(whole.len());
+            let mut taken_out = whole.clone();
+            taken_out.drain(part.clone());
+            let mut put_in = whole.clone();
+            put_in.splice(at..at, whole[part].iter().copied());
+            for (how, bytes) in [("taken out", taken_out), ("put in", put_in)] {
+                let what = format!("{len} bytes {how} at {at}");
+                let disk = SimDisk::new(1);
+                disk.place(PATH, &bytes);
+                let mut got = [0; PAGE.len()];
+                let read = open(&disk).and_then(|mut handle| {
+                    assert!(handle.len()? > 0, "{what}: an empty database");
+                    handle.read_at(&mut got, 0)
+                });
+                match read {
+                    Ok(_) => assert_eq!(got, PAGE, "{what}"),
+                    Err(_) => errors += 1,
+                }
+                right += usize::from(got == PAGE);
+            }
+        }
+    }
+    println!("{errors} errors, {right} right");
+    assert!(errors > 500);
+}
+
 /// Of what grew a disk may have anything, and a sector may be torn at any byte: slots too, and those of an earlier creation.
 #[test]
 fn creations_cut_again_and_again_are_no_damage() {

@@ -1,17 +1,20 @@
 //! Power cuts at every change of the disk (rules 8, 9, 10): what comes back is exactly an earlier published state,
 //! not older than the last one that was synced; all of it reads; the accounting is exact; and the store goes on from there. Space is given
-//! back all the while: merging, slots, cutting the end.
+//! back all the while: merging, slots, cutting the end. In some runs writes fail within publishing, or the process is killed there; what it did not publish
+//! does not come back once the next writer has begun.
 //!
 //! `DENSITE_SEED=n` runs one seed, `DENSITE_CRASH_SEEDS=n` that many of them.
 
 #[path = "common/leaf.rs"]
 mod leaf;
 
-use densite_disk::sim::{Capture, Fault, FaultKind, SimDisk};
-use densite_disk::{Op, OpenMode, SyncKind};
+use densite_disk::sim::{Capture, Fault, FaultKind, OpSet, SimDisk, SimFile};
+use densite_disk::{ErrorKind, File, FileAbove, Op, OpenMode, SyncKind};
 use densite_store::{Handle, MergeBudget, MergeNext, Options, Tuning};
 use rand::rngs::SmallRng;
 use rand::{Rng, RngExt, SeedableRng};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
 
 /// Where page 1 says how many bytes of each page SQLite leaves to others. With what is made up there, no page would be one of SQLite's.
 const RESERVED_AT: usize = 20;
@@ -24,9 +27,22 @@ struct Published {
     done: u64,
 }
 
+/// A commit that failed, or whose process was killed within publishing.
+struct Attempt {
+    contents: Vec<u8>,
+    began: u64,
+    /// From this change on a cut must not leave it: it was made void. Before, where a tip was not synced yet, recovery cannot tell it from a commit.
+    void: Option<u64>,
+}
+
 struct Run {
     disk: SimDisk,
     rng: SmallRng,
+    /// Whether publishing fails now and then, and how; an own generator, so that the seeds of runs without failures stay what they are.
+    trouble: Option<SmallRng>,
+    attempts: Vec<Attempt>,
+    /// What happens when the tip is written.
+    tip: Arc<AtomicU8>,
     page_size: usize,
     contents: Vec<u8>,
     published: Vec<Published>,
@@ -44,14 +60,68 @@ fn options() -> Options {
 }
 
 fn open(disk: &SimDisk) -> Handle {
-    open_in(disk, 0)
+    open_in(disk, 0, &Arc::default())
 }
 
 /// In one of several processes: what they know of the file they do not share.
-fn open_in(disk: &SimDisk, process: usize) -> Handle {
-    let file = disk.open(PATH, OpenMode::Create).expect("open");
+fn open_in(disk: &SimDisk, process: usize, tip: &Arc<AtomicU8>) -> Handle {
+    let file = Mortal {
+        file: disk.open(PATH, OpenMode::Create).expect("open"),
+        tip: Arc::clone(tip),
+    };
     let identity = format!("{PATH} in {process}");
     Handle::open(Box::new(file), &identity, options()).unwrap_or_else(|e| panic!("open: {e}"))
+}
+
+/// Where the tip is: docs/FORMAT.md, "Preamble".
+const TIP: u64 = 12288;
+const WORKS: u8 = 0;
+const FAILS: u8 = 1;
+const KILLS: u8 = 2;
+const DEAD: u8 = 3;
+
+/// A file whose process is killed, or meets an error, when it writes the tip.
+struct Mortal {
+    file: SimFile,
+    tip: Arc<AtomicU8>,
+}
+
+impl Mortal {
+    fn lives(&self, op: Op) -> densite_disk::Result<()> {
+        match self.tip.load(Ordering::Relaxed) {
+            DEAD => Err(densite_disk::Error::new(ErrorKind::Io, op)),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl FileAbove for Mortal {
+    fn below(&self) -> &dyn File {
+        &self.file
+    }
+
+    fn write_at(&self, buf: &[u8], offset: u64) -> densite_disk::Result<()> {
+        if offset == TIP {
+            let fate = self.tip.load(Ordering::Relaxed);
+            let next = [WORKS, WORKS, DEAD, DEAD][usize::from(fate)];
+            self.tip.store(next, Ordering::Relaxed);
+            if fate != WORKS {
+                return Err(densite_disk::Error::new(ErrorKind::Io, Op::Write));
+            }
+        }
+        self.lives(Op::Write)?;
+        self.file.write_at(buf, offset)
+    }
+
+    fn set_len(&self, len: u64) -> densite_disk::Result<()> {
+        self.lives(Op::Truncate)?;
+        self.file.set_len(len)
+    }
+
+    fn sync(&self, kind: SyncKind) -> densite_disk::Result<()> {
+        self.lives(Op::Sync)?;
+        self.file.sync(kind)
+    }
 }
 
 impl Run {
@@ -61,6 +131,9 @@ impl Run {
         Run {
             disk,
             rng,
+            trouble: None,
+            attempts: Vec::new(),
+            tip: Arc::default(),
             page_size,
             contents,
             published: Vec::new(),
@@ -110,14 +183,89 @@ impl Run {
         }
     }
 
-    fn publish(&mut self, handle: &mut Handle, sync: bool) {
+    /// Back to what was published last.
+    fn forget_writes(&mut self) {
+        let last = self.published.last();
+        self.contents = last.map(|p| p.contents.clone()).unwrap_or_default();
+    }
+
+    /// Some writing call within publishing fails, or all do from there on, as if the process were killed. Returns whether the handle is to be dropped.
+    fn publish_in_trouble(&mut self, handle: &mut Handle, sync: bool) -> bool {
+        let Some(dice) = &mut self.trouble else {
+            self.publish(handle, sync);
+            return false;
+        };
+        if dice.random_range(0..3) > 0 {
+            self.publish(handle, sync);
+            return false;
+        }
+        let (killed, at_tip) = (dice.random_bool(0.5), dice.random_bool(0.7));
+        let (then, after) = (dice.random_range(0..3), dice.random_range(0..4));
+        let prefix = dice.random_range(0..60);
+        let calls = OpSet::of(&[Op::Read, Op::Write, Op::Truncate, Op::Len]);
+        match (at_tip, killed) {
+            (true, false) => self.tip.store(FAILS, Ordering::Relaxed),
+            (true, true) => self.tip.store(KILLS, Ordering::Relaxed),
+            (false, true) => {
+                let fault = Fault::new(FaultKind::Io, calls).after(after * 3);
+                self.disk.fail(fault.forever());
+            }
+            (false, false) => {
+                let fault = Fault::new(FaultKind::Io, Op::Write).after(after);
+                self.disk.fail(fault.with_prefix(prefix));
+            }
+        }
         let began = self.disk.changes();
-        handle.publish().expect("publish");
+        let done = handle.publish();
+        self.disk.clear_faults();
+        self.tip.store(WORKS, Ordering::Relaxed);
+        if done.is_ok() {
+            self.is_published(began);
+            return false;
+        }
+        self.attempts.push(Attempt {
+            contents: self.contents.clone(),
+            began,
+            void: None,
+        });
+        match then {
+            _ if killed => {}
+            // As it is, or with more.
+            0 => {
+                self.publish(handle, sync);
+                return false;
+            }
+            1 => {
+                self.write(handle);
+                self.publish(handle, sync);
+                return false;
+            }
+            _ => handle.discard(),
+        }
+        self.forget_writes();
+        killed
+    }
+
+    /// A writer has begun: what was there before was looked at.
+    fn attempts_are_void(&mut self) {
+        let now = self.disk.changes();
+        for attempt in &mut self.attempts {
+            attempt.void.get_or_insert(now);
+        }
+    }
+
+    fn is_published(&mut self, began: u64) {
         self.published.push(Published {
             contents: self.contents.clone(),
             began,
             done: self.disk.changes(),
         });
+    }
+
+    fn publish(&mut self, handle: &mut Handle, sync: bool) {
+        let began = self.disk.changes();
+        handle.publish().expect("publish");
+        self.is_published(began);
         if sync {
             handle.sync(SyncKind::Data).expect("sync");
             self.synced
@@ -160,9 +308,21 @@ impl Run {
     }
 
     /// Writes and publishes; syncs as seldom as `synchronous=OFF` or as often as FULL.
-    fn steps(&mut self, handle: &mut Handle, n: usize) {
+    /// Returns whether the process lives on.
+    fn steps(&mut self, handle: &mut Handle, n: usize) -> bool {
         let sync_one_in = [1, 2, 5, 50][self.rng.random_range(0..4)];
-        self.steps_syncing(handle, n, sync_one_in);
+        self.steps_syncing(handle, n, sync_one_in)
+    }
+
+    /// The same from beginning to end; who is killed is followed by another.
+    fn life(&mut self, n: usize) {
+        let disk = self.disk.clone();
+        for process in 0..n {
+            let mut handle = open_in(&disk, process, &self.tip);
+            if self.steps(&mut handle, n) {
+                return;
+            }
+        }
     }
 
     /// The same in several processes by turns, of which any may be killed, close, or sync what others have published.
@@ -170,8 +330,8 @@ impl Run {
         let mut handles: Vec<Option<Handle>> = (0..processes).map(|_| None).collect();
         for _ in 0..n {
             let process = self.rng.random_range(0..processes);
-            let disk = self.disk.clone();
-            let handle = handles[process].get_or_insert_with(|| open_in(&disk, process));
+            let (disk, tip) = (self.disk.clone(), Arc::clone(&self.tip));
+            let handle = handles[process].get_or_insert_with(|| open_in(&disk, process, &tip));
             match self.rng.random_range(0..10) {
                 0 => handles[process] = None,
                 1 => {
@@ -194,33 +354,36 @@ impl Run {
                 _ => {
                     let (steps, one_in) =
                         (self.rng.random_range(1..4), self.rng.random_range(1..4));
-                    self.steps_syncing(handle, steps, one_in);
+                    if !self.steps_syncing(handle, steps, one_in) {
+                        handles[process] = None;
+                    }
                 }
             }
         }
     }
 
-    fn steps_syncing(&mut self, handle: &mut Handle, n: usize, sync_one_in: u32) {
+    /// Returns whether the process lives on.
+    fn steps_syncing(&mut self, handle: &mut Handle, n: usize, sync_one_in: u32) -> bool {
         for _ in 0..n {
             if self.rng.random_range(0..3) == 0 {
                 self.give_back(handle);
             }
             self.write(handle);
+            self.attempts_are_void();
             if self.rng.random_range(0..20) == 0 {
                 handle.discard();
-                self.contents = self
-                    .published
-                    .last()
-                    .map(|p| p.contents.clone())
-                    .unwrap_or_default();
+                self.forget_writes();
                 continue;
             }
             let sync = self.rng.random_range(0..sync_one_in) == 0;
-            self.publish(handle, sync);
+            if self.publish_in_trouble(handle, sync) {
+                return false;
+            }
         }
         if self.rng.random_range(0..3) == 0 {
             handle.close_clean().expect("close");
         }
+        true
     }
 
     /// What survived a cut at change `at` must be one of the states that were possible then.
@@ -239,8 +402,12 @@ impl Run {
             .iter()
             .enumerate()
             .filter(|(i, p)| p.began < at && first.is_none_or(|f| *i >= f));
-        let found =
-            possible.clone().any(|(_, p)| p.contents == got) || (first.is_none() && got.is_empty());
+        let found = possible.clone().any(|(_, p)| p.contents == got)
+            || (first.is_none() && got.is_empty())
+            || self
+                .attempts
+                .iter()
+                .any(|a| a.contents == got && a.began < at && a.void.is_none_or(|void| at <= void));
         let late = self.published.iter().position(|p| p.contents == got);
         assert!(
             found,
@@ -257,16 +424,17 @@ impl Run {
     }
 }
 
-fn crash(seed: u64, processes: usize) -> usize {
+fn crash(seed: u64, processes: usize, trouble: bool) -> usize {
     let disk = SimDisk::new(seed);
     let mut run = Run::new(seed, disk.clone(), Vec::new());
+    run.trouble = trouble.then(|| SmallRng::seed_from_u64(seed ^ 0x7201_b1e5));
     drop(open(&disk));
     disk.sync_dir("/").expect("sync dir");
     for change in (1..2000).step_by(3) {
         disk.capture_at(change, Capture::Cut(seed ^ change));
     }
     match processes {
-        1 => run.steps(&mut open(&disk), 40),
+        1 => run.life(40),
         _ => run.turns(processes, 40),
     }
     let captures = disk.take_captures();
@@ -305,15 +473,25 @@ fn crash(seed: u64, processes: usize) -> usize {
 
 #[test]
 fn power_cuts() {
-    campaign(1);
+    campaign(1, false);
 }
 
 #[test]
 fn power_cuts_where_several_processes_write_by_turns() {
-    campaign(3);
+    campaign(3, false);
 }
 
-fn campaign(processes: usize) {
+#[test]
+fn power_cuts_where_publishing_fails() {
+    campaign(1, true);
+}
+
+#[test]
+fn power_cuts_where_several_processes_fail_or_are_killed_within_publishing() {
+    campaign(3, true);
+}
+
+fn campaign(processes: usize, trouble: bool) {
     let one = std::env::var("DENSITE_SEED")
         .ok()
         .and_then(|s| s.parse().ok());
@@ -322,7 +500,18 @@ fn campaign(processes: usize) {
         .and_then(|s| s.parse().ok())
         .unwrap_or(25);
     let seeds: Vec<u64> = one.map_or_else(|| (0..n).collect(), |s| vec![s]);
-    let cases: usize = seeds.iter().map(|s| crash(*s, processes)).sum();
+    let cases: usize = seeds.iter().map(|s| crash(*s, processes, trouble)).sum();
     assert!(one.is_some() || cases > 1000, "only {cases} cases");
     println!("{cases} power cuts");
+}
+
+/// A part of `make crash`.
+#[test]
+#[ignore = "takes DENSITE_MINUTES"]
+fn long_crash_store() {
+    densite_testing::long_run("power cuts", |seed| {
+        let runs = [(1, false), (3, false), (1, true), (3, true)];
+        let cuts = runs.map(|(processes, trouble)| crash(seed, processes, trouble));
+        cuts.iter().sum::<usize>() as u64
+    });
 }

@@ -130,6 +130,93 @@ fn of_a_writer_who_could_not_write_it_again_himself() {
     }
 }
 
+/// Somebody else made the store meanwhile. Whoever syncs next in this process must not find that nothing is left to do.
+#[test]
+fn of_a_handle_that_was_opened_while_the_file_was_empty() {
+    type Sync = fn(&mut Handle) -> bool;
+    let syncs: [(&str, Sync); 4] = [
+        ("sync", |handle| handle.sync(SyncKind::Data).is_err()),
+        ("sync_seen", |handle| {
+            handle.sync_seen(SyncKind::Data).is_err()
+        }),
+        ("sync_published", |handle| {
+            let failed = handle.sync_published().expect_err("a fault");
+            let _told = handle.after_failed_sync(failed);
+            true
+        }),
+        ("without the right", |handle| {
+            let failed = handle.sync_published().expect_err("a fault");
+            let _told = handle.leave_failed_sync(failed);
+            true
+        }),
+    ];
+    for ((what, fails), seed) in syncs
+        .into_iter()
+        .flat_map(|s| (0..SEEDS).map(move |n| (s, n)))
+    {
+        let disk = SimDisk::new(seed);
+        let mut early = open(&disk);
+        let writer = begun(&disk);
+        disk.fail(Fault::new(FaultKind::Io, Op::Sync));
+        assert!(fails(&mut early), "{what}");
+        assert_eq!(disk.fault_hits(), 1, "{what}");
+        let again = early.sync_seen(SyncKind::Data);
+        assert!(matches!(again, Err(Error::Poisoned)), "{what}: {again:?}");
+        is_promised(&disk, seed);
+        drop((writer, early));
+    }
+}
+
+/// What another handle owes is asked for also by one that was opened while the file was empty.
+#[test]
+fn a_handle_that_was_opened_while_the_file_was_empty_does_not_promise_what_another_owes() {
+    let disk = SimDisk::new(1);
+    let mut early = open(&disk);
+    let writer = begun(&disk);
+    let mut beside = open(&disk);
+    disk.fail(Fault::new(FaultKind::Io, Op::Sync));
+    assert!(beside.sync_seen(SyncKind::Data).is_err());
+    let seen = early.sync_seen(SyncKind::Data);
+    assert!(matches!(seen, Err(Error::Poisoned)), "{seen:?}");
+    drop((writer, beside));
+}
+
+/// The disk gives back something else than what was written. It is not made durable, and whoever goes on is told.
+#[test]
+fn what_is_not_as_it_was_written_is_not_written_again() {
+    const TIP: std::ops::Range<usize> = 12288..12336;
+    for (what, tip) in [("records", false), ("tip", true)] {
+        let disk = SimDisk::new(1);
+        let mut writer = open(&disk);
+        for mark in [1, 2] {
+            put(&mut writer, mark);
+            writer.sync(SyncKind::Data).expect("sync");
+        }
+        let before = disk.contents(PATH).expect("a file");
+        put(&mut writer, 3);
+        let mut other = disk.contents(PATH).expect("a file");
+        let first = (before.iter().zip(&other)).rposition(|(a, b)| a != b);
+        match tip {
+            true => other[TIP].copy_from_slice(&before[TIP]),
+            false => other[first.expect("a commit") - PAGE] ^= 1,
+        }
+        let writes = || disk.counters(PATH).writes;
+        let (beside, already) = (open(&disk), writes());
+        disk.place(PATH, &other);
+        disk.fail(Fault::new(FaultKind::Io, Op::Sync));
+        assert!(writer.sync(SyncKind::Data).is_err(), "{what}");
+        drop(writer);
+        let mut next = open(&disk);
+        let told = next.sync(SyncKind::Data);
+        let Err(Error::Corrupt(damage)) = &told else {
+            panic!("{what}: {told:?}");
+        };
+        assert!(damage.what.starts_with(what), "{damage}");
+        assert_eq!(writes(), already, "{what}");
+        drop((beside, next));
+    }
+}
+
 /// It failed while the writer's own sync was on its way, which finds nothing to do then.
 #[test]
 fn of_another_while_the_writer_syncs() {

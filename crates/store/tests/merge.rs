@@ -361,7 +361,8 @@ fn a_failure_in_the_middle_changes_nothing() {
     }
     assert!(failed > 20, "{failed}");
     give_back(&mut handle, &REST);
-    assert!(!handle.space().expect("space").over(6));
+    // 5 per cent, and a unit that is being appended to: 2 per cent of so small a file.
+    assert!(!handle.space().expect("space").over(7));
     same(&mut handle, &rounds);
 }
 

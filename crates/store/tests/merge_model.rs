@@ -214,11 +214,23 @@ fn several_processes() {
         .and_then(|s| s.parse().ok())
         .unwrap_or(30);
     let seeds: Vec<u64> = one.map_or_else(|| (0..n).collect(), |s| vec![s]);
-    for seed in seeds {
-        let mut run = Run::new(seed);
-        for _ in 0..3 {
-            run.steps(100);
-            run.rest();
-        }
+    seeds.into_iter().for_each(one_model);
+}
+
+fn one_model(seed: u64) {
+    let mut run = Run::new(seed);
+    for _ in 0..3 {
+        run.steps(100);
+        run.rest();
     }
+}
+
+/// A part of `make crash`.
+#[test]
+#[ignore = "takes DENSITE_MINUTES"]
+fn long_merge_model() {
+    densite_testing::long_run("steps", |seed| {
+        one_model(seed);
+        300
+    });
 }

@@ -9,7 +9,8 @@ use crate::CodecChoice;
 use crate::codec::{self, CodecId, Dictionary, PageSettings, encode_pages};
 use crate::map::node::{INNER_FANOUT, LEAF_FANOUT, Node};
 use crate::map::{Entry, NodeRef, Root};
-use crate::space::Space;
+use crate::space::table::{Part, decode_index, encode_index};
+use crate::space::{Space, Table};
 use densite_format_doc::{TEXT, Tables, le2, le4, le8};
 use densite_typed::PageContext;
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed, xxh3_128, xxh3_128_with_seed};
@@ -301,14 +302,23 @@ fn trailer_bytes() {
     assert_eq!(deltas.len(), 3 * 32);
 
     let (root_fixed, deltas) = (fixed(1, 0), Vec::new());
+    let part = Part {
+        place: PLACE,
+        free: 0xF1F2,
+        live: 0xE1E2_E3E4,
+    };
     let section = RootSection {
         map: Root {
             node: PLACE,
             level: 2,
         },
         next_dict: 0xD1D3,
-        units: 1029,
-        chunks: vec![(PLACE, 0xF1F2), (PLACE, 0xF1F3)],
+        space: Table {
+            units: 1029,
+            level: 1,
+            parts: vec![part; 2],
+            moved: vec![(0x0102, -3), (0x0103, 0x0102)],
+        },
     };
     t = Trailer {
         root: Some(section),
@@ -322,20 +332,36 @@ fn trailer_bytes() {
         ("level", le4(2)),
         ("next_dict", le4(0xD1D3)),
         ("units", le8(1029)),
-        ("chunks", le4(2)),
+        ("parts", le4(2)),
+        ("space_level", le4(1)),
+        ("moved", le4(2)),
     ];
-    check("root", &b[208..248], &root);
+    check("root", &b[208..256], &root);
     check(
-        "chunk",
-        &b[248..272],
-        &[("place", place_bytes()), ("free", le4(0xF1F2))],
+        "part",
+        &b[256..288],
+        &[
+            ("place", place_bytes()),
+            ("free", le4(0xF1F2)),
+            ("live", le8(0xE1E2_E3E4)),
+        ],
+    );
+    check(
+        "moved",
+        &b[320..328],
+        &[("unit", le4(0x0102)), ("change", le4(5))],
+    );
+    check(
+        "moved",
+        &b[328..336],
+        &[("unit", le4(0x0103)), ("change", le4(0x0204))],
     );
     check(
         "piece",
-        &b[296..312],
+        &b[336..352],
         &[("start", le8(0x4001)), ("end", le8(0x5002))],
     );
-    assert_eq!(b.len() + 16, payload_len(Some(2), 2, 2, 0));
+    assert_eq!(b.len() + 16, payload_len(Some((2, 2)), 2, 2, 0));
     let mut whole = b.clone();
     whole.extend_from_slice(&[9; 16]);
     assert_eq!(Trailer::decode(&whole), Some((t, [9; 16])));
@@ -438,10 +464,31 @@ fn node_bytes() {
 fn space_chunk_bytes() {
     let mut space = Space::default();
     space.add(1025 * 65536 + 10, 1234);
-    let b = space.chunk(1);
+    let (b, _) = space.chunk(1);
     assert_eq!(b.len(), 4096);
     assert_eq!(&b[4..8], &le4(1234));
     assert_eq!(b.iter().filter(|b| **b != 0).count(), 2);
+}
+
+#[test]
+fn space_index_bytes() {
+    let part = Part {
+        place: PLACE,
+        free: 0xF1F2,
+        live: 0xE1E2_E3E4,
+    };
+    let b = encode_index(&[Part::default(), part]);
+    assert_eq!(b.len(), 8192);
+    check(
+        "part",
+        &b[32..64],
+        &[
+            ("place", place_bytes()),
+            ("free", le4(0xF1F2)),
+            ("live", le8(0xE1E2_E3E4)),
+        ],
+    );
+    assert_eq!(decode_index(&b).map(|parts| parts[1]), Some(part));
 }
 
 #[test]
@@ -458,8 +505,8 @@ fn modules_say_the_same() {
         tables.check_module(name, source);
     }
     let tested = [
-        "archive", "chunk", "delta", "dict", "entry", "header", "jump", "leaf", "piece", "place",
-        "record", "root", "run", "slot", "tip", "trailer",
+        "archive", "delta", "dict", "entry", "header", "jump", "leaf", "moved", "part", "piece",
+        "place", "record", "root", "run", "slot", "tip", "trailer",
     ];
     assert_eq!(
         tables.names(),
@@ -597,7 +644,7 @@ fn constants_are_pinned() {
     let now = format!(
         "version {}\nmagic {:?}\noffsets {} {:?} {} {} {}\nunit {} lock unit {} max {:#x}\nlengths header {} slot {} tip {TIP_LEN} \
          record {RECORD_LEN} jump {JUMP_LEN} head {HEAD_LEN} payload {MAX_PAYLOAD}\nkinds {kinds:?}\ncodecs {codecs:?}\n\
-         fanout {LEAF_FANOUT} {INNER_FANOUT} raw {} {} chunk {} {}\nopen end {OPEN_END:#x} clean {}\n",
+         fanout {LEAF_FANOUT} {INNER_FANOUT} raw {} {} chunk {} {} index {}\nopen end {OPEN_END:#x} clean {}\n",
         super::FORMAT_VERSION,
         std::str::from_utf8(header::MAGIC).expect("text"),
         super::HEADER_OFF,
@@ -614,11 +661,12 @@ fn constants_are_pinned() {
         Node::raw_len(1),
         crate::space::CHUNK_UNITS,
         crate::space::CHUNK_RAW,
+        crate::space::table::FANOUT,
         slot::CLEAN,
     );
     let pinned = "version 1\nmagic \"Densite format\\r\\n\"\noffsets 0 [4096, 8192] 2048 12288 16384\nunit 65536 lock unit 16384 max \
                   0x1000000000000\nlengths header 40 slot 80 tip 48 record 30 jump 38 head 100 payload 8388608\nkinds [1, 2, 3, 4, 5, 6]\n\
-                  codecs [0, 1, 2, 3, 4, 5, 6, 7]\nfanout 512 256 raw 13824 5120 chunk 1024 4096\nopen end 0xffffffffffffffff clean 1\n";
+                  codecs [0, 1, 2, 3, 4, 5, 6, 7]\nfanout 512 256 raw 13824 5120 chunk 1024 4096 index 256\nopen end 0xffffffffffffffff clean 1\n";
     assert_eq!(now, pinned);
 }
 

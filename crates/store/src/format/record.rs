@@ -4,7 +4,7 @@
 //! offset  size  field
 //!      0     1  kind       low 3 bits: 1 frame, 2 map node, 3 dictionary, 4 space chunk, 5 jump, 6 trailer;
 //!                          high 5 bits: codec, how the payload is coded
-//!      1     1  log2s      low 5 bits: frame: log2 of the page size; map node: its level;
+//!      1     1  log2s      low 5 bits: frame: log2 of the page size; map node, space chunk: its level;
 //!                          high 3 bits: frame: log2 of the number of pages in it
 //!      2     4  number     frame: first page; map node: first page it covers; dictionary: its id; space chunk: its index
 //!      6     3  stored_len payload bytes that follow the header
@@ -17,6 +17,8 @@
 //!
 //! Valid if and only if kind and lengths are in range and the checksum matches. Seeding with the offset makes a record
 //! that was moved by anything but us invalid; number and version tell a right frame from a reused place (rule 6).
+//!
+//! A void record ([`VOID`]) stands where an attempt at a commit was given up: see `attempt`. It is not valid, and ends what is read.
 //!
 //! The fields are as narrow as their bounds allow ([`MAX_PAYLOAD`], [`MAX_DICT`], [`MAX_COMMIT`]), for a frame of a typed
 //! page has a few hundred bytes and there is a header to each.
@@ -34,6 +36,12 @@ pub(crate) const CHECKED: usize = 22;
 /// Where the check of the decoded payload stands.
 #[cfg(any(test, feature = "fuzz"))]
 pub(crate) const RAW_CHECK: usize = CHECKED - 4;
+/// A void record: kind 7, and zeros.
+pub(crate) const VOID: [u8; RECORD_LEN] = {
+    let mut bytes = [0; RECORD_LEN];
+    bytes[0] = 7;
+    bytes
+};
 /// No payload is longer: the largest run is 64 pages, a page 64 KiB.
 pub(crate) const MAX_PAYLOAD: u32 = 8 << 20;
 /// Length of a jump record: its payload is the target offset.
@@ -134,6 +142,7 @@ impl Record {
         let logs_ok = match kind {
             Kind::Frame => (9..=16).contains(&page_log2) && run_log2 <= 6,
             Kind::Node => page_log2 <= MAX_LEVEL && run_log2 == 0,
+            Kind::Space => page_log2 <= crate::space::table::MAX_LEVEL && run_log2 == 0,
             _ => logs == 0,
         };
         (stored_len <= MAX_PAYLOAD && logs_ok).then_some((
@@ -160,7 +169,8 @@ impl Record {
         match kind & ((1 << KIND_BITS) - 1) {
             1 => logs & ((1 << PAGE_BITS) - 1) == page_log2,
             2 => *logs <= MAX_LEVEL,
-            3..=6 => *logs == 0,
+            4 => *logs <= crate::space::table::MAX_LEVEL,
+            3 | 5 | 6 => *logs == 0,
             _ => false,
         }
     }

@@ -20,6 +20,8 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 /// Length of the tip in bytes.
 pub(crate) const TIP_LEN: usize = 48;
+/// Where in it the hash begins.
+pub(crate) const TIP_HASH: usize = 24;
 
 /// A pointer to one trailer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

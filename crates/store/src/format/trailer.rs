@@ -21,17 +21,19 @@
 //! ```
 //!
 //! Root section: map root (20 bytes: offset, version, length), level (4), next dictionary id (4), units accounted (8),
-//! count of space chunks (4), and each chunk's place (20) and number of free units (4).
+//! count of parts of the space table (4), their level (4), count of units that storing it changed (4); then each part's place (20), number of
+//! free units (4) and live bytes (8); and of each such unit its number (4) and by how much, zigzag coded (4).
 //!
 //! A commit is valid if and only if its trailer's record is valid, `prev` names the trailer that the chain has reached,
 //! and the hash follows from the records between the two. Walking back along `prev` to the first root trailer gives
 //! everything that is needed to read.
 
 use super::tip::Tip;
-use super::{DATA_OFF, MAX_COMMIT, MAX_DICT, MAX_OFF, MAX_PAGE};
+use super::{DATA_OFF, MAX_COMMIT, MAX_DICT, MAX_OFF, MAX_PAGE, UNIT_LEN};
 use crate::bytes::Put;
 use crate::map::{Entry, NodeRef, Root};
-use crate::space::CHUNK_UNITS;
+use crate::space::Table;
+use crate::space::table::{FANOUT, PART_LEN, Part};
 use densite_disk::Fields;
 
 /// Flag: the root section is there.
@@ -56,8 +58,14 @@ pub(crate) struct DictInfo {
 pub(crate) struct RootSection {
     pub(crate) map: Root,
     pub(crate) next_dict: u32,
-    pub(crate) units: u64,
-    pub(crate) chunks: Vec<(NodeRef, u32)>,
+    pub(crate) space: Table,
+}
+
+impl RootSection {
+    /// Counts of its parts and moved units.
+    pub(crate) fn counts(&self) -> (usize, usize) {
+        (self.space.parts.len(), self.space.moved.len())
+    }
 }
 
 /// A decoded trailer.
@@ -81,12 +89,13 @@ pub(crate) struct Trailer {
 /// Bytes of the payload that these counts give; known before the contents are, so that the place of the
 /// trailer can be chosen first (it is part of its own `pieces`).
 pub(crate) fn payload_len(
-    chunks: Option<usize>,
+    root: Option<(usize, usize)>,
     pieces: usize,
     dicts: usize,
     deltas: usize,
 ) -> usize {
-    208 + chunks.map_or(0, |n| 40 + 24 * n) + 16 * pieces + 34 * dicts + 32 * deltas + 16
+    let root = root.map_or(0, |(parts, moved)| 48 + PART_LEN * parts + 8 * moved);
+    208 + root + 16 * pieces + 34 * dicts + 32 * deltas + 16
 }
 
 impl Trailer {
@@ -110,11 +119,14 @@ impl Trailer {
             r.map.node.put(&mut out);
             out.put_u32(r.map.level);
             out.put_u32(r.next_dict);
-            out.put_u64(r.units);
-            out.put_u32(r.chunks.len() as u32);
-            for (place, free) in &r.chunks {
-                place.put(&mut out);
-                out.put_u32(*free);
+            out.put_u64(r.space.units);
+            out.put_u32(r.space.parts.len() as u32);
+            out.put_u32(r.space.level);
+            out.put_u32(r.space.moved.len() as u32);
+            r.space.parts.iter().for_each(|part| part.put(&mut out));
+            for (unit, by) in &r.space.moved {
+                out.put_u32(*unit);
+                out.put_u32((by << 1 ^ by >> 31) as u32);
             }
         }
         for (a, b) in &self.pieces {
@@ -151,18 +163,31 @@ impl Trailer {
                 node: NodeRef::take(&mut f)?,
                 level: f.u32()?,
             };
-            let (next_dict, units, n) = (f.u32()?, f.u64()?, f.u32()? as usize);
-            if map.level > 3 || f.rest().len() < n.checked_mul(24)? {
+            let (next_dict, units, parts) = (f.u32()?, f.u64()?, f.u32()? as usize);
+            let (level, moved) = (f.u32()?, f.u32()? as usize);
+            if map.level > 3 || parts > FANOUT || f.rest().len() < moved.checked_mul(8)? {
                 return None;
             }
-            let chunks = (0..n)
-                .map(|_| Some((NodeRef::take(&mut f)?, f.u32()?)))
+            let parts = (0..parts)
+                .map(|_| Part::take(&mut f))
                 .collect::<Option<_>>()?;
+            let unzigzag = |v: u32| (v >> 1) as i32 ^ -((v & 1) as i32);
+            let moved = (0..moved)
+                .map(|_| Some((f.u32()?, unzigzag(f.u32()?))))
+                .collect::<Option<_>>()?;
+            let space = Table {
+                units,
+                level,
+                parts,
+                moved,
+            };
+            if !space.plausible() {
+                return None;
+            }
             Some(RootSection {
                 map,
                 next_dict,
-                units,
-                chunks,
+                space,
             })
         } else {
             None
@@ -221,8 +246,10 @@ impl Trailer {
             .dicts
             .iter()
             .all(|d| d.id < MAX_DICT && d.uses <= u64::from(u32::MAX));
-        let root = self.root.as_ref().is_none_or(|r| {
-            r.next_dict <= MAX_DICT && r.units <= (r.chunks.len() * CHUNK_UNITS) as u64
+        let root = (self.root.as_ref()).is_none_or(|r| {
+            let end = r.space.units.max(self.tail_off.div_ceil(UNIT_LEN));
+            let moved = r.space.moved.last();
+            r.next_dict <= MAX_DICT && moved.is_none_or(|(unit, _)| u64::from(*unit) < end)
         });
         self.commit < MAX_COMMIT
             && self.logical_len <= u64::from(self.page_size) * u64::from(MAX_PAGE)
@@ -281,7 +308,11 @@ mod tests {
         for root in [
             None,
             Some(RootSection {
-                chunks: vec![(NodeRef::default(), 4); 2],
+                space: Table {
+                    parts: vec![Part::default(); 2],
+                    moved: vec![(3, -5), (7, 9)],
+                    ..Table::default()
+                },
                 ..RootSection::default()
             }),
         ] {
@@ -290,7 +321,7 @@ mod tests {
             b.extend_from_slice(&[7; 16]);
             assert_eq!(
                 b.len(),
-                payload_len(t.root.as_ref().map(|r| r.chunks.len()), 2, 1, 3)
+                payload_len(t.root.as_ref().map(RootSection::counts), 2, 1, 3)
             );
             assert_eq!(Trailer::decode(&b), Some((t.clone(), [7; 16])));
             for cut in 0..b.len() {

@@ -126,8 +126,9 @@ fn trailer_at(at: usize, bytes: &[u8], out: &mut Vec<Field>) {
         }
     };
     if flags & 1 != 0 {
-        rows(&[8, 8, 4, 4, 4, 8, 4], 1);
-        rows(&[8, 8, 4, 4], word(208 + 36));
+        rows(&[8, 8, 4, 4, 4, 8, 4, 4, 4], 1);
+        rows(&[8, 8, 4, 4, 8], word(208 + 36));
+        rows(&[4, 4], word(208 + 44));
     }
     rows(&[8, 8], pieces);
     rows(&[4, 8, 8, 4, 2, 8], dicts);

@@ -85,6 +85,13 @@ pub const TARGETS: &[Target] = &[
         seeds: seeds::chunk,
     },
     Target {
+        name: "index",
+        run: parts::index,
+        repair: repair::none,
+        fields: fields::none,
+        seeds: seeds::index,
+    },
+    Target {
         name: "frame",
         run: codecs::frame,
         repair: repair::none,

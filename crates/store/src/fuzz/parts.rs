@@ -1,4 +1,4 @@
-//! The small decoders: header, slot, tip, record, trailer, node, chunk.
+//! The small decoders: header, slot, tip, record, trailer, node, chunk, index.
 //!
 //! Invariant of all: what decodes is decoded to the same again after it was encoded. Invariant of those with a checksum:
 //! an encoded value is exactly the bytes it was decoded from, but for reserved fields.
@@ -9,9 +9,10 @@ use crate::format::header::Header;
 use crate::format::record::{RECORD_LEN, Record};
 use crate::format::slot::{SLOT_LEN, Slot, choose};
 use crate::format::tip::Tip;
-use crate::format::trailer::{Trailer, payload_len};
+use crate::format::trailer::{RootSection, Trailer, payload_len};
 use crate::map::node::Node;
-use crate::space::{CHUNK_RAW, Space, decode_chunk};
+use crate::space::table::{FANOUT, PART_LEN, decode_chunk, decode_index, encode_index};
+use crate::space::{CHUNK_RAW, Space};
 
 pub(super) fn header(bytes: &[u8]) -> u64 {
     match Header::decode(bytes) {
@@ -74,11 +75,11 @@ pub(super) fn trailer(bytes: &[u8]) -> u64 {
     };
     let mut again = trailer.encode();
     again.extend_from_slice(&hash);
-    let chunks = trailer.root.as_ref().map(|r| r.chunks.len());
+    let root = trailer.root.as_ref().map(RootSection::counts);
     assert_eq!(
         again.len(),
         payload_len(
-            chunks,
+            root,
             trailer.pieces.len(),
             trailer.dicts.len(),
             trailer.deltas.len()
@@ -105,7 +106,7 @@ pub(super) fn trailer(bytes: &[u8]) -> u64 {
         state.current_extent(),
     );
     assert_eq!(Trailer::decode(&again), Some((trailer, hash)));
-    1 + u64::from(chunks.is_some()) + 2 * u64::from(figures.0 > 0)
+    1 + u64::from(root.is_some()) + 2 * u64::from(figures.0 > 0)
 }
 
 /// The input: level, codec, payload.
@@ -139,8 +140,27 @@ pub(super) fn chunk(bytes: &[u8]) -> u64 {
         return outcome(&e);
     }
     let live = decode_chunk(&raw).expect("of the right length");
-    let space = Space::from_table(live);
-    assert_eq!(space.chunk(0), raw);
-    assert_eq!(u64::from(space.chunk_free(0)), space.free_units());
-    1 + u64::from(space.free_units() > 0) + 2 * u64::from(space.live_bytes() > 0)
+    // What lies outside every record is not stored.
+    let space = Space::from_table(&live);
+    let (again, part) = space.chunk(0);
+    assert_eq!(again.get(4..), raw.get(4..));
+    assert_eq!(u64::from(part.free), space.free_below(live.len() as u64));
+    1 + u64::from(part.free > 0) + 2 * u64::from(space.live_bytes() > 0)
+}
+
+/// The input: codec, payload.
+pub(super) fn index(bytes: &[u8]) -> u64 {
+    let [codec, payload @ ..] = bytes else {
+        return 0;
+    };
+    let mut raw = vec![0; FANOUT * PART_LEN];
+    if let Err(e) = codec::decode(CodecId(*codec), payload, None, &mut raw) {
+        return outcome(&e);
+    }
+    let Some(parts) = decode_index(&raw) else {
+        return 1;
+    };
+    assert_eq!(encode_index(&parts), raw);
+    let holes = parts.iter().filter(|part| part.place.is_none()).count();
+    2 + u64::from(holes > 0) + 2 * u64::from(holes < parts.len())
 }

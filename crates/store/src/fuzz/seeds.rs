@@ -13,6 +13,8 @@ use crate::format::tip::Tip;
 use crate::format::trailer::{DictInfo, HEAD_LEN, OPEN_END, RootSection, Trailer};
 use crate::map::node::{INNER_FANOUT, LEAF_FANOUT, Node};
 use crate::map::{Entry, NodeRef, Root};
+use crate::space::Table;
+use crate::space::table::{Part, encode_index};
 
 pub(super) use files::file;
 pub(super) use pages::{btree, dictionary, frame, habits, model, page, symbols, typed};
@@ -149,8 +151,23 @@ pub(super) fn trailer() -> Seeds {
     t.root = Some(RootSection {
         map,
         next_dict: 3,
-        units: 1500,
-        chunks: vec![(PLACE, 4), (NodeRef { off: 100, ..PLACE }, 900)],
+        space: Table {
+            units: 1500,
+            level: 0,
+            parts: vec![
+                Part {
+                    place: PLACE,
+                    free: 4,
+                    live: 60_000_000,
+                },
+                Part {
+                    place: NodeRef { off: 100, ..PLACE },
+                    free: 900,
+                    live: 7_000_000,
+                },
+            ],
+            moved: vec![(3, 700), (9, -700)],
+        },
     });
     vec![("deltas", plain), ("root", bytes(&t))]
 }
@@ -196,4 +213,20 @@ pub(super) fn chunk() -> Seeds {
         .flat_map(|i| (if i % 7 == 0 { 0 } else { i * 60 }).to_le_bytes())
         .collect();
     vec![("some", coded(&[], &raw)), ("none", vec![CodecId::ZERO.0])]
+}
+
+pub(super) fn index() -> Seeds {
+    let part = |i: u64| Part {
+        place: NodeRef {
+            off: 20_000 + i * 3000,
+            ..PLACE
+        },
+        free: i as u32 * 5,
+        live: 67_000_000 - i * 100_000,
+    };
+    let some: Vec<Part> = (0..200).map(part).collect();
+    vec![
+        ("some", coded(&[], &encode_index(&some))),
+        ("none", vec![CodecId::ZERO.0]),
+    ]
 }

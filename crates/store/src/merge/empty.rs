@@ -168,7 +168,10 @@ impl Handle {
         pays: Option<u64>,
         step: &mut MergeStep,
     ) -> Result<Option<Begun>> {
-        let live = (shared.writer.lock().space.as_ref()).map_or(0, |(_, space)| space.live(unit));
+        let live = match &shared.writer.lock().space {
+            Some((_, space)) if space.is_known(unit) => space.live(unit),
+            _ => return Ok(None),
+        };
         let found = {
             let state = shared.state.read();
             let look = Look {

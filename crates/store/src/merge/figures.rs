@@ -1,5 +1,6 @@
 //! How much of the file is live, dead and free: from the accounting alone.
 
+use crate::durable::reserve_behind;
 use crate::error::Result;
 use crate::format::{LOCK_UNIT, UNIT_LEN};
 use crate::handle::Handle;
@@ -36,11 +37,16 @@ impl SpaceFigures {
         let idle = u128::from(self.dead_bytes + self.free_bytes);
         idle * 100 > u128::from(self.file_bytes - self.reserve_bytes) * u128::from(limit)
     }
+
+    /// Whether much more lies behind the end than is kept there: what a writer that was killed had appended and not published.
+    pub fn has_leftovers(&self) -> bool {
+        let end = self.file_bytes - self.reserve_bytes;
+        self.reserve_bytes >= reserve_behind(end) + UNIT_LEN
+    }
 }
 
 impl Handle {
-    /// Where the bytes of the file are. Reads no map: in a process that writes it costs a look at 4 bytes for each 64 KiB of the file; otherwise
-    /// the accounting is loaded first.
+    /// Where the bytes of the file are. Reads no map: of the accounting it loads what a writer would, and adds that up.
     ///
     /// # Errors
     /// I/O, damage.
@@ -71,7 +77,7 @@ impl Handle {
             figures.reserve_bytes = file_bytes - end;
             figures.live_bytes = (space.live_bytes() + locked).min(end);
             let idle = end - figures.live_bytes;
-            let units = (0..end / UNIT_LEN).filter(|u| space.live(*u) == 0).count() as u64;
+            let units = space.free_below(end / UNIT_LEN);
             figures.free_bytes = (units * UNIT_LEN - locked).min(idle);
             let waiting = space.waiting_units(state.current_extent()) * UNIT_LEN;
             figures.waiting_bytes = waiting.min(figures.free_bytes);

@@ -14,7 +14,7 @@ use crate::map::node::Node;
 use crate::map::{Entry, tree};
 use crate::publish::ByFold;
 use crate::shared::Shared;
-use crate::space::counted_in;
+use crate::space::{counted_in, table};
 use crate::state::State;
 use densite_disk::File;
 use std::collections::BTreeMap;
@@ -110,12 +110,6 @@ impl Look<'_> {
             found.trailers |= here(*off, *len) > 0;
             found.count_by_fold(here(*off, *len));
         }
-        for (i, (place, _)) in self.state.section.chunks.iter().enumerate() {
-            if here(place.off, place.len) > 0 {
-                found.by_fold.chunks.insert(i);
-                found.count_by_fold(here(place.off, place.len));
-            }
-        }
         for dict in &self.state.dicts {
             let place = dict.place;
             if here(place.off, place.len) == 0 {
@@ -157,6 +151,7 @@ impl Look<'_> {
         let lives = match record.kind {
             Kind::Frame => self.frame_at(unit, off, record, bytes, found)?,
             Kind::Node => self.node_at(unit, off, record, found)?,
+            Kind::Space => self.space_at(unit, off, record, found)?,
             _ => 0,
         };
         let whole = || Record::open(bytes, self.shared.salt, off).is_some();
@@ -240,6 +235,33 @@ impl Look<'_> {
             });
         }
         Ok(len)
+    }
+
+    fn space_at(&self, unit: u64, off: u64, record: Record, found: &mut Found) -> Result<usize> {
+        let (level, number) = (u32::from(record.page_log2), record.number);
+        let src = self.shared.table_source(self.file);
+        let place = match src.part(&self.state.section.space, level, number) {
+            Ok(part) if part.place.off == off => part.place,
+            Ok(_) => return Ok(0),
+            Err(Error::Corrupt(damage)) => {
+                found.damage.push(damage);
+                return Ok(0);
+            }
+            Err(e) => return Err(e),
+        };
+        let here = counted_in(unit, off, u64::from(place.len), 1, 1);
+        if here > 0 {
+            let chunk = table::first_chunk(level, number);
+            // A chunk that cannot be read cannot be written anew. Its damage is told.
+            if level == 0
+                && let Err(Error::Corrupt(damage)) = src.chunk(place, number)
+            {
+                found.damage.push(damage);
+            }
+            found.by_fold.chunks.insert(chunk);
+        }
+        found.count_by_fold(here);
+        Ok(place.len as usize)
     }
 
     fn node_at(&self, unit: u64, off: u64, record: Record, found: &mut Found) -> Result<usize> {

@@ -37,6 +37,8 @@ use crate::handle::Handle;
 use crate::map::node::LEAF_FANOUT;
 use crate::publish::Besides;
 use crate::shared::Writer;
+use crate::space::Worth;
+use crate::state::State;
 use begun::Begun;
 use plan::{Ground, Plan};
 
@@ -51,6 +53,10 @@ pub struct MergeBudget<'a> {
     /// Asked between units, while writing between frames: true ends the step with what it has.
     pub stop: &'a dyn Fn() -> bool,
 }
+
+/// Chunks of the space table that are looked into where what is known is not enough, and indexes of it that a commit reads for them.
+const SURVEY: usize = 8;
+const LOOKS: usize = 4;
 
 /// How a step goes about it while others write.
 #[derive(Clone, Copy)]
@@ -170,14 +176,49 @@ impl Handle {
             writer.found_other_writer(&*self.file)?;
         }
         let writer = &mut *writer;
+        let commit = state.tip.commit.max(writer.last_attempt);
+        let at_rest = plan::is_at_rest(u64::from(budget.dead_limit));
         let Some((_, space)) = &mut writer.space else {
             return Ok(Plan::Done);
         };
-        if plan::is_at_rest(u64::from(budget.dead_limit)) {
+        if at_rest {
             // Nobody writes meanwhile, and nothing may be left over.
-            space.forget_lanes(state.tip.commit);
+            space.forget_lanes(commit);
             writer.merging.begun.clear();
         }
+        let src = shared.table_source(&*self.file);
+        space.load_end(src, commit)?;
+        for survey in 0.. {
+            let (plan, over) = self.plan_known(&state, writer, budget, pace)?;
+            let idle = over && matches!(plan, Plan::Done | Plan::Cut);
+            // Whoever is at rest goes through the whole file, if that is what it takes; a commit does not wait for that.
+            let looks = if at_rest { usize::MAX } else { LOOKS };
+            let Some((_, space)) = writer
+                .space
+                .as_mut()
+                .filter(|_| idle && (at_rest || survey == 0))
+            else {
+                return Ok(plan);
+            };
+            space.give_up(state.current_extent());
+            if space.survey(src, Worth::Dead, (SURVEY, looks), commit)? == 0 {
+                return Ok(plan);
+            }
+        }
+        Ok(Plan::Done)
+    }
+
+    /// What is due by what is known of the file's units, and whether more than the limit is dead or free.
+    fn plan_known(
+        &self,
+        state: &State,
+        writer: &mut Writer,
+        budget: &MergeBudget<'_>,
+        pace: Pace,
+    ) -> Result<(Plan, bool)> {
+        let Some((_, space)) = &writer.space else {
+            return Ok((Plan::Done, false));
+        };
         let room_end = match state.room_end {
             OPEN_END => state.next_off,
             end => end,
@@ -216,11 +257,10 @@ impl Handle {
                 .merging
                 .begun
                 .retain(|begun| keep.contains(&begun.unit));
-            return Ok(Plan::Empty {
-                units,
-                below: u64::MAX,
-            });
+            let below = u64::MAX;
+            return Ok((Plan::Empty { units, below }, false));
         }
+        let over = ground.excess().is_some();
         let plan = ground.plan();
         match &plan {
             Plan::Empty { units, below } if *below < u64::MAX => {
@@ -228,7 +268,7 @@ impl Handle {
             }
             _ => writer.merging.begun.clear(),
         }
-        Ok(plan)
+        Ok((plan, over))
     }
 
     /// Units without frames wait for a fold, and none came by itself.

@@ -109,14 +109,29 @@ impl Ground<'_> {
         !is_at_rest(self.limit) && self.merging.is_left(unit, self.space.live(unit))
     }
 
-    pub(super) fn plan(&self) -> Plan {
-        let end = self.end();
+    /// Live bytes before `end`, what is dead or free there and may be written already, and how much of that is allowed.
+    fn figures(&self, end: u64, waiting: u64) -> (u64, u64, u64) {
         let locked = end > LOCK_UNIT * UNIT_LEN && self.space.live(LOCK_UNIT) == 0;
         let live = self.space.live_bytes() + if locked { UNIT_LEN } else { 0 };
-        let allowed = end * self.limit / 100;
         // What waits for a slot is on its way to be used.
-        let waiting = self.space.waiting_units(self.current) * UNIT_LEN;
         let idle = end.saturating_sub(live + waiting);
+        (live, idle, end * self.limit / 100)
+    }
+
+    fn waiting(&self) -> u64 {
+        self.space.waiting_units(self.current) * UNIT_LEN
+    }
+
+    /// By how much more than the limit is dead or free.
+    pub(super) fn excess(&self) -> Option<u64> {
+        let (_, idle, allowed) = self.figures(self.end(), self.waiting());
+        idle.checked_sub(allowed + 1)
+    }
+
+    pub(super) fn plan(&self) -> Plan {
+        let end = self.end();
+        let waiting = self.waiting();
+        let (live, idle, allowed) = self.figures(end, waiting);
         // What waits for a fold counts as idle: so the limit is kept with it, and other units are emptied in its stead.
         let left = self.merging.left_units(self.space) * UNIT_LEN;
         if !is_at_rest(self.limit) && left >= (allowed / 8).max(LEFT_MIN) {
@@ -144,7 +159,9 @@ impl Ground<'_> {
             0
         };
         let reusable = self.space.reusable_below(end) * UNIT_LEN;
-        let room = reusable + current + self.space.aside_bytes();
+        // What is free and not in memory will be found when it is needed.
+        let unlisted = self.space.unlisted_free() * UNIT_LEN;
+        let room = reusable + unlisted + current + self.space.aside_bytes();
         // A quarter of what is allowed is left to free units, to be written again.
         let dead = idle.saturating_sub(room);
         let wanted = dead.saturating_sub(allowed - allowed / 4 + self.coming());
@@ -182,7 +199,8 @@ impl Ground<'_> {
         let mut in_current = false;
         for unit in (1..end.div_ceil(UNIT_LEN)).rev() {
             let live = u64::from(self.space.live(unit));
-            if self.merging.is_stuck(unit, live as u32) || self.space.is_aside(unit) {
+            let known = self.space.is_known(unit);
+            if !known || self.merging.is_stuck(unit, live as u32) || self.space.is_aside(unit) {
                 break;
             }
             if self.is_left(unit) {
@@ -224,8 +242,8 @@ impl Ground<'_> {
     /// Empties those units with the least that lives, the younger ones first, as far as it pays and wins `wanted`.
     fn merge(&self, end: u64, wanted: u64) -> Option<Plan> {
         let targets = targets(self.limit);
-        let mut partly: Vec<(u32, u64)> = (1..end / UNIT_LEN)
-            .map(|unit| (self.space.live(unit), unit))
+        let mut partly: Vec<(u32, u64)> = (self.space.known_below(end / UNIT_LEN).skip(1))
+            .map(|(unit, live)| (live, unit))
             .filter(|(live, unit)| {
                 let full = u64::from(*live) >= UNIT_LEN;
                 let known = self.merging.is_stuck(*unit, *live)
@@ -281,7 +299,8 @@ mod tests {
 
     /// What is due in a file whose units have these live bytes, in KiB; the last units may be reusable or wait.
     fn due(live: &[u32], reusable: &[u64], waiting: &[u64], limit: u64) -> Plan {
-        let mut space = Space::from_table(live.iter().map(|k| k * 1024).collect());
+        let live: Vec<u32> = live.iter().map(|k| k * 1024).collect();
+        let mut space = Space::from_table(&live);
         for unit in reusable {
             space.give_back_extents(&[(unit * UNIT_LEN, (unit + 1) * UNIT_LEN)], 1);
         }

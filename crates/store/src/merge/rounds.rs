@@ -10,7 +10,9 @@ use crate::durable::reserve_behind;
 use crate::error::{Damage, Error, Result};
 use crate::handle::Handle;
 use crate::publish::Besides;
+use crate::shared::Shared;
 use densite_disk::SyncKind;
+use std::sync::Arc;
 
 /// What giving back did in all.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -109,8 +111,8 @@ impl Handle {
     /// # Errors
     /// The disk's, and then [`Handle::after_failed_sync`] is due.
     pub fn sync_published(&mut self) -> std::result::Result<(), SyncFailed> {
-        let Some(shared) = self.shared.clone() else {
-            return Ok(());
+        let Some(shared) = self.attached() else {
+            return self.file.sync(SyncKind::Data).map_err(SyncFailed);
         };
         // What others publish, and which slot they write, while the sync runs may or may not be covered by it.
         let slot = shared.writer.lock().slot.1.seq;
@@ -132,7 +134,7 @@ impl Handle {
     /// After a sync that failed, without the writer's right: what may have been dropped is owed, and whoever has the right next writes it again.
     /// This handle answers [`Error::Poisoned`] from now on. Returns the sync's error.
     pub fn leave_failed_sync(&mut self, failed: SyncFailed) -> Error {
-        if let Some(shared) = &self.shared {
+        if let Some(shared) = self.attached() {
             shared.writer.lock().owes();
         }
         self.poison(failed.0)
@@ -141,10 +143,17 @@ impl Handle {
     /// After a sync that failed: what may have been dropped is written once more, and this handle answers [`Error::Poisoned`] from now on. For
     /// whoever has the writer's right. Returns the sync's error.
     pub fn after_failed_sync(&mut self, failed: SyncFailed) -> Error {
-        match self.shared.clone() {
+        match self.attached() {
             Some(shared) => self.sync_failed(&shared, failed.0),
-            None => failed.0.into(),
+            None => self.poison(failed.0),
         }
+    }
+
+    /// The shared part, where there is one by now: the file may have been empty when this handle was opened.
+    fn attached(&mut self) -> Option<Arc<Shared>> {
+        // Of a file that cannot be read nothing is known, and nothing is owed.
+        let _ = self.attach();
+        self.shared.clone()
     }
 
     /// Names the newest commit in a slot once it is durable. Returns whether a sync is due: for the commit, or then for the slot.

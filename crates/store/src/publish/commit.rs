@@ -5,12 +5,13 @@ use crate::error::{Error, Result};
 use crate::format::TIP_OFF;
 use crate::format::record::{Kind, MAX_PAYLOAD, RECORD_LEN, Record};
 use crate::format::tip::{TIP_LEN, Tip};
-use crate::format::trailer::{OPEN_END, Trailer, payload_len};
+use crate::format::trailer::{OPEN_END, RootSection, Trailer, payload_len};
 use crate::map::Entry;
 use crate::options::Tuning;
 use crate::pending::{Pending, PendingPage};
+use crate::recover;
 use crate::shared::{Shared, Writer, read_tip};
-use crate::state::State;
+use crate::state::{State, current_extent};
 use densite_disk::File;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -35,7 +36,7 @@ pub(crate) struct ByFold {
     pub(crate) leaves: BTreeSet<u64>,
     pub(crate) dicts: BTreeMap<u32, (Record, Vec<u8>)>,
     /// Chunks of the space table.
-    pub(crate) chunks: BTreeSet<usize>,
+    pub(crate) chunks: BTreeSet<u32>,
 }
 
 impl ByFold {
@@ -107,27 +108,18 @@ pub(super) fn commit(
         dicts: Vec::new(),
         deltas,
     };
-    let mut sums = None;
     if fold {
         let mut anew = besides.by_fold.clone();
         anew.add(writer.merging.for_fold());
-        sums = Some(fold_map(
-            shared,
-            writer,
-            file,
-            p,
-            &mut space,
-            &mut trailer,
-            &anew,
-        )?);
+        fold_map(shared, writer, file, p, &mut space, &mut trailer, &anew)?;
     } else {
         trailer.dicts.clone_from(&p.new_dicts);
     }
     let appender = &mut p.appender;
-    let chunks = trailer.root.as_ref().map(|r| r.chunks.len());
+    let root = trailer.root.as_ref().map(RootSection::counts);
     // Making room may add a jump and so a piece: there is one more counted than there may be.
     let most = payload_len(
-        chunks,
+        root,
         appender.pieces_with(0).len() + 1,
         trailer.dicts.len(),
         trailer.deltas.len(),
@@ -139,8 +131,8 @@ pub(super) fn commit(
     }
     appender.make_room(&mut space, (RECORD_LEN + most) as u64, p.commit)?;
     let pieces = appender.pieces_with(0).len();
-    let len = (RECORD_LEN + payload_len(chunks, pieces, trailer.dicts.len(), trailer.deltas.len()))
-        as u64;
+    let len =
+        (RECORD_LEN + payload_len(root, pieces, trailer.dicts.len(), trailer.deltas.len())) as u64;
     let off = appender.pos();
     trailer.pieces = appender.pieces_with(len);
     trailer.next_off = off + len;
@@ -158,13 +150,14 @@ pub(super) fn commit(
     debug_assert_eq!(record.len() as u64, len);
     let now = not_overtaken(file, shared.salt, &p.tip_before)?;
     writer.keep_reserve(file, trailer.tail_off)?;
-    appender.flush_with(file, &record)?;
     let tip = Tip {
         commit: p.commit,
         off,
         len: len as u32,
         hash,
     };
+    p.tried = Some(tip);
+    appender.flush_with(file, &record)?;
     let raw = tip.encode(shared.salt);
     write_tip(file, &now, &raw)?;
     // From here on the commit is everybody's.
@@ -183,10 +176,10 @@ pub(super) fn commit(
         }
         now.tip_raw = raw;
     }
-    writer.space = Some((tip, space));
-    if let Some(sums) = sums {
-        writer.chunk_sums = sums;
+    if fold {
+        space.give_up(current_extent(trailer.next_off, trailer.room_end));
     }
+    writer.space = Some((tip, space));
     writer.wrote = true;
     writer.since_slot += written;
     writer.since_sync += written;
@@ -203,9 +196,15 @@ pub(super) fn commit(
 /// Returns the tip block.
 fn not_overtaken(file: &dyn File, salt: u64, before: &[u8; TIP_LEN]) -> Result<[u8; TIP_LEN]> {
     let now = read_tip(file)?;
-    // One that is not whole was torn by a write of our own that failed.
-    if now != *before && Tip::decode(&now, salt).is_some() {
+    if now == *before {
+        return Ok(now);
+    }
+    if Tip::decode(&now, salt).is_some() {
         return Err(Error::Overtaken);
+    }
+    // One that is not whole was torn by a write of our own that failed, unless it is of other contents.
+    if recover::salt_of(file)? != Some(salt) {
+        return Err(Error::Overwritten);
     }
     Ok(now)
 }
@@ -270,7 +269,7 @@ impl State {
             head: self.head,
             pages: self.pages(),
             overlay_len: self.overlay.len(),
-            trailer_bytes: self.trailer_bytes(),
+            trailer_bytes: self.unfolded_bytes(),
         }
     }
 }

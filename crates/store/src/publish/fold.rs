@@ -2,31 +2,39 @@
 
 use super::commit::ByFold;
 use crate::append::Appender;
-use crate::codec;
 use crate::error::Result;
-use crate::format::record::{Kind, RECORD_LEN, Record};
+use crate::format::record::{RECORD_LEN, Record};
 use crate::format::trailer::{DictInfo, RootSection, Trailer};
 use crate::map::tree::{self, Sink};
 use crate::map::{Entry, NodeRef, Root};
-use crate::options::CodecChoice;
 use crate::pending::Pending;
 use crate::shared::{Shared, Writer};
-use crate::space::{CHUNK_UNITS, Space};
+use crate::space::{Space, Table, table};
 use densite_disk::File;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-/// Appends nodes for a fold and keeps the accounting.
+/// Appends what a fold writes.
 struct FoldSink<'a> {
     appender: &'a mut Appender,
     space: &'a mut Space,
+    file: &'a dyn File,
     commit: u64,
 }
 
-impl Sink for FoldSink<'_> {
-    fn append(&mut self, record: Record, payload: &[u8]) -> Result<NodeRef> {
+impl FoldSink<'_> {
+    fn place(&mut self, record: Record, payload: &[u8]) -> Result<NodeRef> {
         self.appender
             .make_room(self.space, (RECORD_LEN + payload.len()) as u64, self.commit)?;
         let place = self.appender.push(record, payload);
+        self.appender.flush_if_long(self.file)?;
+        Ok(place)
+    }
+}
+
+/// Nodes of the map and dictionaries: they are accounted for at once.
+impl Sink for FoldSink<'_> {
+    fn append(&mut self, record: Record, payload: &[u8]) -> Result<NodeRef> {
+        let place = self.place(record, payload)?;
         self.space.add(place.off, u64::from(place.len));
         Ok(place)
     }
@@ -36,7 +44,26 @@ impl Sink for FoldSink<'_> {
     }
 }
 
-/// Folds overlay and deltas into new map nodes, writes the accounting, and makes the trailer a root trailer. Returns hashes of the chunks.
+/// Chunks and indexes of the space table: what they add and take away is noted, and accounted for once they are written.
+struct TableSink<'a> {
+    fold: FoldSink<'a>,
+    placed: Vec<NodeRef>,
+    dropped: Vec<NodeRef>,
+}
+
+impl table::Sink for TableSink<'_> {
+    fn append(&mut self, record: Record, payload: &[u8]) -> Result<NodeRef> {
+        let place = self.fold.place(record, payload)?;
+        self.placed.push(place);
+        Ok(place)
+    }
+
+    fn drop_record(&mut self, place: NodeRef) {
+        self.dropped.push(place);
+    }
+}
+
+/// Folds overlay and deltas into new map nodes, writes the accounting, and makes the trailer a root trailer.
 pub(super) fn fold_map(
     shared: &Shared,
     writer: &Writer,
@@ -45,7 +72,7 @@ pub(super) fn fold_map(
     space: &mut Space,
     trailer: &mut Trailer,
     anew: &ByFold,
-) -> Result<Vec<u64>> {
+) -> Result<()> {
     let now = shared.state.read();
     let mut changes: BTreeMap<u64, Entry> = now
         .overlay
@@ -68,6 +95,7 @@ pub(super) fn fold_map(
     let mut sink = FoldSink {
         appender: &mut p.appender,
         space,
+        file,
         commit,
     };
     let map: Root = tree::fold(shared.source(file), now.root, &changes, commit, &mut sink)?;
@@ -86,6 +114,7 @@ pub(super) fn fold_map(
                 let mut sink = FoldSink {
                     appender: &mut p.appender,
                     space,
+                    file,
                     commit,
                 };
                 place = sink.append(*record, payload)?;
@@ -105,51 +134,83 @@ pub(super) fn fold_map(
         .next_dict()
         .max(p.new_dicts.iter().map(|d| d.id + 1).max().unwrap_or(1));
 
-    // The table as stored leaves out what its loader adds: the preamble, the chunks themselves, trailers.
-    let mut table = space.clone();
-    table.sub_fixed();
-    for (place, _) in &now.section.chunks {
-        table.sub(place.off, u64::from(place.len), commit);
-    }
-    let mut chunks = Vec::new();
-    let mut sums = Vec::new();
-    for i in 0..(table.units() as usize).div_ceil(CHUNK_UNITS) {
-        let raw = table.chunk(i);
-        let sum = xxhash_rust::xxh3::xxh3_64(&raw);
-        sums.push(sum);
-        let old = now.section.chunks.get(i);
-        if let Some((place, _)) = old
-            && writer.chunk_sums.get(i) == Some(&sum)
-            && !anew.chunks.contains(&i)
-        {
-            chunks.push((*place, table.chunk_free(i)));
-            continue;
-        }
-        let mut payload = Vec::new();
-        let coded = codec::encode(&raw, 1, None, CodecChoice::Zstd, &mut payload);
-        let record = Record {
-            codec: coded.codec.0,
-            ..Record::plain(Kind::Space, i as u32, commit)
-        };
-        let mut sink = FoldSink {
-            appender: &mut p.appender,
-            space,
-            commit,
-        };
-        let place = sink.append(record, &payload)?;
-        if let Some((old, _)) = old {
-            sink.drop_node(*old);
-        }
-        chunks.push((place, table.chunk_free(i)));
-    }
-    for (old, _) in now.section.chunks.iter().skip(chunks.len()) {
-        space.sub(old.off, u64::from(old.len), commit);
-    }
+    let mut table = store_table(shared, file, p, space, &now.section.space, &anew.chunks)?;
+    table.moved = space.moved_list();
     trailer.root = Some(RootSection {
         map,
         next_dict,
-        units: table.units(),
-        chunks,
+        space: table,
     });
-    Ok(sums)
+    Ok(())
+}
+
+/// Times that what was moved is stored in its turn, where it is too much for a trailer. Each time it is much less, for what is stored together lies together.
+const PASSES: usize = 8;
+
+/// Writes the chunks of the space table that have changed, and the indexes above them.
+fn store_table(
+    shared: &Shared,
+    file: &dyn File,
+    p: &mut Pending,
+    space: &mut Space,
+    stored: &Table,
+    anew: &BTreeSet<u32>,
+) -> Result<Table> {
+    let src = shared.table_source(file);
+    let commit = p.commit;
+    let mut due = space.due(anew);
+    let mut table = stored.clone();
+    for pass in 0..PASSES {
+        if pass > 0 {
+            // What the pass before has written is read.
+            p.appender.flush(file)?;
+        }
+        let units = space.units();
+        let mut parts = BTreeMap::new();
+        let mut placed = Vec::new();
+        for chunk in due {
+            let keep = space.is_resident(chunk) || space.has_room();
+            space.load(src, chunk, commit)?;
+            let (raw, mut part) = space.chunk(chunk);
+            if part.live > 0 {
+                let (record, payload) = table::encode(&raw, 0, chunk, commit);
+                let mut sink = FoldSink {
+                    appender: &mut p.appender,
+                    space,
+                    file,
+                    commit,
+                };
+                part.place = sink.place(record, &payload)?;
+                placed.push(part.place);
+            }
+            space.was_stored(chunk, &part, keep);
+            parts.insert(chunk, part);
+        }
+        let mut sink = TableSink {
+            fold: FoldSink {
+                appender: &mut p.appender,
+                space,
+                file,
+                commit,
+            },
+            placed,
+            dropped: Vec::new(),
+        };
+        table = table::update(src, &table, units, &parts, commit, &mut sink)?;
+        let TableSink {
+            placed, dropped, ..
+        } = sink;
+        space.stored_as(&table);
+        for place in placed {
+            space.moved(place.off, u64::from(place.len), 1, commit);
+        }
+        for place in dropped {
+            space.moved(place.off, u64::from(place.len), -1, commit);
+        }
+        if !space.moved_much() {
+            break;
+        }
+        due = space.due(&space.moved_chunks());
+    }
+    Ok(table)
 }

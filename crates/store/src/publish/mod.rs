@@ -26,6 +26,22 @@ impl Handle {
         self.publish_with(&Besides::default()).map(drop)
     }
 
+    /// A commit that changes nothing: whoever goes by the newest commit looks anew at what lies beside the file.
+    ///
+    /// # Errors
+    /// As [`Handle::publish`]; nothing is left pending.
+    pub fn publish_nothing(&mut self) -> Result<()> {
+        self.begin_write(0)?;
+        let done = self.publish_with(&Besides {
+            even_empty: true,
+            ..Besides::default()
+        });
+        if done.is_err() {
+            self.discard();
+        }
+        done.map(drop)
+    }
+
     /// Returns the bytes that were appended.
     pub(crate) fn publish_with(&mut self, besides: &Besides) -> Result<u64> {
         self.check_poison()?;
@@ -41,7 +57,6 @@ impl Handle {
                 let mut writer = shared.writer.lock();
                 // It may have gone on to a commit that is none.
                 writer.space = None;
-                writer.chunk_sums.clear();
                 writer.epoch = writer
                     .epoch
                     .wrapping_add(densite_disk::random::random_u64().unwrap_or(1) | 1);
@@ -51,6 +66,7 @@ impl Handle {
     }
 
     fn try_publish(&mut self, besides: &Besides) -> Result<u64> {
+        self.void_own_attempt()?;
         self.finish_batches()?;
         self.regrain()?;
         let shared = self.shared()?;

@@ -6,8 +6,10 @@
 //!
 //! Where pages change at random neither says anything.
 
-use super::Space;
+use super::table::chunks_of;
+use super::{CHUNK_UNITS, Space, chunk_of};
 use crate::format::UNIT_LEN;
+use std::collections::HashMap;
 
 /// So many commits after the last change a unit counts as settled.
 const SETTLED: u32 = 16;
@@ -15,7 +17,7 @@ const SETTLED: u32 = 16;
 /// What is known of units that changed while this accounting is kept; it is lost with it. The low halves of commits' numbers, 0 where nothing is known.
 #[derive(Debug, Default, Clone)]
 pub(super) struct Ages {
-    units: Vec<Unit>,
+    units: HashMap<u32, Box<[Unit]>>,
     newest: u32,
 }
 
@@ -29,11 +31,9 @@ struct Unit {
 
 impl Ages {
     fn unit(&mut self, unit: u64) -> Option<&mut Unit> {
-        let at = unit as usize;
-        if self.units.len() <= at {
-            self.units.resize(at + 1, Unit::default());
-        }
-        self.units.get_mut(at)
+        let chunk = self.units.entry(chunk_of(unit));
+        let chunk = chunk.or_insert_with(|| vec![Unit::default(); CHUNK_UNITS].into());
+        chunk.get_mut((unit % CHUNK_UNITS as u64) as usize)
     }
 
     /// This commit wrote these ranges.
@@ -55,8 +55,30 @@ impl Ages {
         }
     }
 
+    fn known(&self, unit: u64) -> Option<&Unit> {
+        let chunk = self.units.get(&chunk_of(unit))?;
+        chunk.get((unit % CHUNK_UNITS as u64) as usize)
+    }
+
+    /// Forgets all but these chunks.
+    pub(super) fn keep(&mut self, is_kept: impl Fn(u32) -> bool) {
+        self.units.retain(|chunk, _| is_kept(*chunk));
+    }
+
+    pub(super) fn forget(&mut self, chunk: u32) {
+        self.units.remove(&chunk);
+    }
+
     pub(super) fn cut(&mut self, units: u64) {
-        self.units.truncate(units as usize);
+        let chunks = chunks_of(units);
+        self.units.retain(|chunk, _| *chunk < chunks);
+        let end = u64::from(chunks) * CHUNK_UNITS as u64;
+        if let Some(last) = chunks.checked_sub(1).and_then(|c| self.units.get_mut(&c)) {
+            let kept = CHUNK_UNITS - (end - units) as usize;
+            last.iter_mut()
+                .skip(kept)
+                .for_each(|unit| *unit = Unit::default());
+        }
     }
 
     fn since(&self, commit: u32) -> u32 {
@@ -70,14 +92,14 @@ impl Ages {
 impl Space {
     /// How many commits ago the unit was written last; large where that is not known.
     pub(crate) fn age(&self, unit: u64) -> u32 {
-        let known = self.ages.units.get(unit as usize);
+        let known = self.ages.known(unit);
         known.map_or(u32::MAX, |unit| self.ages.since(unit.written))
     }
 
     /// Whether nothing was written to the unit and nothing died in it for a while.
     pub(crate) fn is_settled(&self, unit: u64) -> bool {
         let settled = |commit: u32| self.ages.since(commit) >= SETTLED;
-        let known = self.ages.units.get(unit as usize);
+        let known = self.ages.known(unit);
         known.is_none_or(|unit| settled(unit.written) && settled(unit.freed))
     }
 }

@@ -35,6 +35,18 @@ impl Reuse {
         self.cut(units);
     }
 
+    /// Nothing is known of these units any more.
+    pub(super) fn forget(&mut self, units: std::ops::Range<u64>) {
+        let reusable: Vec<u64> = self.reusable.range(units.clone()).copied().collect();
+        for unit in reusable {
+            self.reusable.remove(&unit);
+        }
+        let freed: Vec<u64> = self.freed.range(units).map(|(unit, _)| *unit).collect();
+        for unit in freed {
+            self.freed.remove(&unit);
+        }
+    }
+
     /// Nothing from `unit` on is known any more.
     fn cut(&mut self, unit: u64) {
         self.reusable.split_off(&unit);
@@ -51,12 +63,14 @@ fn units_of(pieces: &[(u64, u64)], units: u64) -> impl Iterator<Item = u64> {
 }
 
 impl Space {
-    /// All units without live bytes before `tail`, the end of what was written, wait as freed by `commit`.
+    /// All known units without live bytes before `tail`, the end of what was written, wait as freed by `commit`.
     pub(crate) fn note_free(&mut self, commit: u64, tail: u64) {
-        self.reuse.freed = (0..self.units().max(tail.div_ceil(UNIT_LEN)))
-            .filter(|u| self.live(*u) == 0 && *u != LOCK_UNIT)
-            .map(|u| (u, commit))
-            .collect();
+        let end = self.units().max(tail.div_ceil(UNIT_LEN));
+        self.bear(end);
+        let freed = (self.known_below(end))
+            .filter(|(unit, live)| *live == 0 && *unit != LOCK_UNIT)
+            .map(|(unit, _)| (unit, commit));
+        self.reuse.freed = freed.collect();
     }
 
     /// Extents that were taken for writing and given up again wait as if freed by `commit`.
@@ -156,7 +170,7 @@ impl Space {
     /// The file ends at `end`: units behind it are none any more. Nothing lives there.
     pub(crate) fn cut(&mut self, end: u64) {
         let units = end.div_ceil(UNIT_LEN);
-        self.live.truncate(units as usize);
+        self.cut_table(units);
         self.reuse.cut(units);
         self.ages.cut(units);
     }
@@ -169,6 +183,11 @@ impl Space {
     /// How many units before `end` may be written now.
     pub(crate) fn reusable_below(&self, end: u64) -> u64 {
         self.reuse.reusable.range(..end / UNIT_LEN).count() as u64
+    }
+
+    /// How many units are known that can be written, now or after a slot.
+    pub(crate) fn known_free(&self) -> usize {
+        self.reuse.reusable.len() + self.reuse.freed.len()
     }
 
     /// How many units wait for a slot, outside of what is aside and of `current`, the extent that is being appended to.
@@ -276,7 +295,7 @@ mod tests {
         let mut known = old.into_reuse();
         // Somebody else wrote to one of them, and what it wrote is dead again.
         known.pass(&[(UNIT_LEN * 3 + 7, UNIT_LEN * 3 + 8)], 8);
-        let mut new = Space::from_table(vec![9, 0, 0, 0, 9, 0, 0, 9]);
+        let mut new = Space::from_table(&[9, 0, 0, 0, 9, 0, 0, 9]);
         new.note_free(8, 0);
         new.adopt(&known);
         assert_eq!(

@@ -1,0 +1,91 @@
+//! An attempt at a commit that was not published must never be taken for a commit (rule 8).
+//!
+//! An attempt whose trailer is written and whose tip is not (the write failed, the process was killed) is whole: it follows the newest commit
+//! as a published one would. Recovery after a power cut cannot tell them apart where the tip is ahead of what survived, or torn.
+//!
+//! Invariant: while a writer writes behind a commit, no combination of what the file held since its last sync has another whole attempt there.
+//! So before its first byte the writer looks. If an attempt is whole in the file, it writes a void record over the attempt's
+//! first record and syncs; then it writes. A void record may not be durable yet: whoever finds one does the same.
+//! What is not whole in the file cannot be whole on the disk: the disk has no more of an attempt than was written of it.
+//!
+//! An attempt that fails can be made again with more pages. It keeps its frames, so its old trailer is made void and not its first record.
+
+use crate::chain::{self, Next};
+use crate::error::{Error, Result};
+use crate::format::TIP_OFF;
+use crate::format::record::{RECORD_LEN, Record, VOID};
+use crate::format::tip::Tip;
+use crate::handle::Handle;
+use crate::shared::{Shared, read_tip};
+use densite_disk::{File, SyncKind};
+
+/// Bytes that are read to find out whether an attempt is whole; a longer one counts as whole. So a killed bulk load costs one sync, not a scan.
+const MOST_READ: u64 = 4 << 20;
+
+/// Each attempt takes one number more than all before it. What has a number so far ahead is no record.
+const MOST_ATTEMPTS: u64 = 1 << 32;
+
+impl Handle {
+    /// Makes an attempt void, durably, that another writer left behind the newest commit, or this one gave up. For whoever has the writer's right,
+    /// before anything is written there.
+    pub(crate) fn void_left_attempt(&mut self, shared: &Shared) -> Result<()> {
+        let (tip, next_off) = {
+            let state = shared.state.read();
+            (state.tip, state.next_off)
+        };
+        if may_be_whole(&*self.file, shared.salt, &tip, next_off)? {
+            self.void(shared, next_off)?;
+        }
+        Ok(())
+    }
+
+    /// Makes the last attempt of the open transaction void, durably, if it got as far as its trailer. Before anything more is written for the transaction.
+    pub(crate) fn void_own_attempt(&mut self) -> Result<()> {
+        let Some(p) = &self.pending else {
+            return Ok(());
+        };
+        let (Some(tried), before) = (p.tried, p.tip_before) else {
+            return Ok(());
+        };
+        let shared = self.shared()?;
+        // A tip that was torn, and could not be put back then: whoever looked meanwhile took the attempt for the newest commit.
+        if Tip::decode(&read_tip(&*self.file)?, shared.salt).is_none() {
+            self.file.write_at(&before, TIP_OFF)?;
+            shared.refresh(&*self.file)?;
+        }
+        match chain::read_trailer(&*self.file, shared.salt, &tried) {
+            Ok(_) => self.void(&shared, tried.off)?,
+            Err(Error::Corrupt(_)) => {}
+            Err(e) => return Err(e),
+        }
+        if let Some(p) = &mut self.pending {
+            p.tried = None;
+        }
+        Ok(())
+    }
+
+    fn void(&mut self, shared: &Shared, off: u64) -> Result<()> {
+        self.file.write_at(&VOID, off)?;
+        let tip = shared.state.read().tip;
+        self.sync_settled(shared, tip, SyncKind::Data).map(drop)
+    }
+}
+
+/// Whether the disk may have a whole attempt, or part of a void one, behind the commit of `tip`.
+fn may_be_whole(file: &dyn File, salt: u64, tip: &Tip, next_off: u64) -> Result<bool> {
+    let mut header = [0; RECORD_LEN];
+    if file.read_at(&mut header, next_off)? < RECORD_LEN {
+        return Ok(false);
+    }
+    if header == VOID {
+        return Ok(true);
+    }
+    // Behind most commits are zeros, or what is left of records that lay elsewhere.
+    if Record::parse(&header).is_none_or(|(first, _)| first.version > tip.commit + MOST_ATTEMPTS) {
+        return Ok(false);
+    }
+    Ok(match chain::follow(file, salt, tip, next_off, MOST_READ)? {
+        Next::Commit(_) | Next::Void | Next::Further => true,
+        Next::Nothing => false,
+    })
+}

@@ -1,0 +1,483 @@
+//! The space table as it is stored: a tree of chunks, so that a commit writes those that changed
+//! and no others.
+//!
+//! A *chunk* has the live bytes of 1024 units (64 MiB of the file). A *part* says where a chunk is,
+//! and what it adds up to; 256 parts make an *index*, which is named by a part one level above. The
+//! root trailer lists the parts of the highest level, at most 256.
+//!
+//! Writing chunks and indexes moves them, which changes the live bytes of other units. These
+//! *moved* bytes stand in the root trailer, beside the parts: if they had to be in the chunks, each
+//! write would cause the next.
+
+use super::{CHUNK_RAW, CHUNK_UNITS};
+use crate::bytes::Put;
+use crate::codec::{self, CodecId};
+use crate::error::{Damage, Error, Result};
+use crate::format::record::{Kind, Record};
+use crate::map::NodeRef;
+use crate::options::CodecChoice;
+use densite_disk::sync::Mutex;
+use densite_disk::{Fields, File};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+
+/// Parts of one index, and the most that a root trailer lists.
+pub(crate) const FANOUT: usize = 256;
+/// The highest level of a part: three levels reach every unit that there can be.
+pub(crate) const MAX_LEVEL: u8 = 2;
+/// Bytes of a part.
+pub(crate) const PART_LEN: usize = 32;
+/// Bytes of an index, undecoded.
+const INDEX_RAW: usize = FANOUT * PART_LEN;
+
+/// Where a chunk or an index is, and what it adds up to. Without a place it is a hole: nothing
+/// lives in its units.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Part {
+    pub(crate) place: NodeRef,
+    /// Units without live bytes.
+    pub(crate) free: u32,
+    /// Live bytes.
+    pub(crate) live: u64,
+}
+
+impl Part {
+    pub(crate) fn put(&self, out: &mut Vec<u8>) {
+        self.place.put(out);
+        out.put_u32(self.free);
+        out.put_u64(self.live);
+    }
+
+    pub(crate) fn take(f: &mut Fields<'_>) -> Option<Part> {
+        let part = Part {
+            place: NodeRef::take(f)?,
+            free: f.u32()?,
+            live: f.u64()?,
+        };
+        // More than the largest file has, with what is rounded up. Sums of a table's parts cannot
+        // overflow then.
+        (part.live < 1 << 52).then_some(part)
+    }
+}
+
+/// The table, as a root trailer has it.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct Table {
+    /// Units that it accounts for.
+    pub(crate) units: u64,
+    /// Level of the parts: 0 for chunks.
+    pub(crate) level: u32,
+    pub(crate) parts: Vec<Part>,
+    /// What chunks and indexes that were written with it added to units, or took from them;
+    /// ascending.
+    pub(crate) moved: Vec<(u32, i32)>,
+}
+
+/// Chunks of a part of this level.
+fn span(level: u32) -> u32 {
+    (FANOUT as u32).pow(level)
+}
+
+/// The first chunk of a part.
+pub(crate) fn first_chunk(level: u32, number: u32) -> u32 {
+    number.saturating_mul(span(level.min(u32::from(MAX_LEVEL))))
+}
+
+impl Table {
+    /// Chunks that there are.
+    pub(crate) fn chunks(&self) -> u32 {
+        chunks_of(self.units)
+    }
+
+    /// Whether the fields fit each other.
+    pub(crate) fn plausible(&self) -> bool {
+        if self.level > u32::from(MAX_LEVEL) {
+            return false;
+        }
+        let reach = (self.parts.len() as u64) * u64::from(span(self.level));
+        self.parts.len() <= FANOUT
+            && self.units <= reach * CHUNK_UNITS as u64
+            && self.units <= crate::format::MAX_OFF / crate::format::UNIT_LEN
+            && self.moved.is_sorted_by(|a, b| a.0 < b.0)
+    }
+}
+
+pub(crate) fn chunks_of(units: u64) -> u32 {
+    u32::try_from(units.div_ceil(CHUNK_UNITS as u64)).unwrap_or(u32::MAX)
+}
+
+/// Decoded indexes, by place and version.
+#[derive(Default)]
+pub(crate) struct Indexes(Mutex<Known>);
+
+/// Indexes by place and version.
+type Known = HashMap<(u64, u64), Arc<[Part]>>;
+
+/// Indexes kept in memory, 8 KiB each.
+const MOST_INDEXES: usize = 128;
+
+impl Indexes {
+    pub(crate) fn clear(&self) {
+        self.0.lock().clear();
+    }
+}
+
+/// Everything that is needed to load chunks and indexes.
+#[derive(Clone, Copy)]
+pub(crate) struct Source<'a> {
+    pub(crate) file: &'a dyn File,
+    pub(crate) salt: u64,
+    pub(crate) indexes: &'a Indexes,
+}
+
+impl Source<'_> {
+    /// The decoded payload of the record at `place`.
+    fn raw(&self, place: NodeRef, level: u32, number: u32) -> Result<Vec<u8>> {
+        let damage = |problem: &str| {
+            let what = match level {
+                0 => format!("space chunk {number}"),
+                _ => format!("space index {number}"),
+            };
+            Error::Corrupt(Damage {
+                what,
+                offset: place.off,
+                page: None,
+                problem: problem.to_owned(),
+            })
+        };
+        let mut bytes = vec![0; place.len as usize];
+        let n = self.file.read_at(&mut bytes, place.off)?;
+        let record = bytes
+            .get(..n)
+            .and_then(|b| Record::open(b, self.salt, place.off));
+        let (record, _, payload) = record.ok_or_else(|| damage("checksum mismatch"))?;
+        if record.kind != Kind::Space
+            || record.number != number
+            || u32::from(record.page_log2) != level
+        {
+            return Err(damage("another record lies there"));
+        }
+        let mut raw = vec![0; if level == 0 { CHUNK_RAW } else { INDEX_RAW }];
+        codec::decode(CodecId(record.codec), payload, None, &mut raw).map_err(|e| damage(&e))?;
+        Ok(raw)
+    }
+
+    /// The parts of an index; none of a hole.
+    fn index(&self, place: NodeRef, level: u32, number: u32) -> Result<Arc<[Part]>> {
+        if place.is_none() {
+            return Ok(Arc::new([]));
+        }
+        let key = (place.off, place.version);
+        if let Some(known) = self.indexes.0.lock().get(&key) {
+            return Ok(Arc::clone(known));
+        }
+        let raw = self.raw(place, level, number)?;
+        let parts: Arc<[Part]> = decode_index(&raw)
+            .ok_or_else(|| {
+                Error::Corrupt(Damage {
+                    what: format!("space index {number}"),
+                    offset: place.off,
+                    page: None,
+                    problem: "a part is out of range".to_owned(),
+                })
+            })?
+            .into();
+        let mut known = self.indexes.0.lock();
+        if known.len() >= MOST_INDEXES {
+            known.clear();
+        }
+        known.insert(key, Arc::clone(&parts));
+        Ok(parts)
+    }
+
+    /// The live bytes of a chunk's units, as stored.
+    pub(crate) fn chunk(&self, place: NodeRef, number: u32) -> Result<Vec<u32>> {
+        if place.is_none() {
+            return Ok(vec![0; CHUNK_UNITS]);
+        }
+        let raw = self.raw(place, 0, number)?;
+        Ok(decode_chunk(&raw).unwrap_or_default())
+    }
+
+    /// What the table says of the part of `level` and `number`; nothing where it says nothing.
+    pub(crate) fn part(&self, table: &Table, level: u32, number: u32) -> Result<Part> {
+        let mut at = table.level;
+        let Some(up) = at.checked_sub(level) else {
+            return Ok(Part::default());
+        };
+        let mut here = number / span(up);
+        let mut part = table.parts.get(here as usize).copied().unwrap_or_default();
+        while at > level {
+            let parts = self.index(part.place, at, here)?;
+            at -= 1;
+            here = number / span(at - level);
+            part = parts
+                .get(here as usize % FANOUT)
+                .copied()
+                .unwrap_or_default();
+        }
+        Ok(part)
+    }
+
+    /// Calls `f` with the part of every chunk and index that has a place: (level, number, part).
+    pub(crate) fn each(
+        &self,
+        table: &Table,
+        f: &mut dyn FnMut(u32, u32, &Part) -> Result<()>,
+    ) -> Result<()> {
+        self.each_of(table.level, 0, &table.parts, f)
+    }
+
+    fn each_of(
+        &self,
+        level: u32,
+        first: u32,
+        parts: &[Part],
+        f: &mut dyn FnMut(u32, u32, &Part) -> Result<()>,
+    ) -> Result<()> {
+        for (number, part) in (first..).zip(parts).filter(|(_, p)| !p.place.is_none()) {
+            f(level, number, part)?;
+            if level > 0 {
+                let below = self.index(part.place, level, number)?;
+                self.each_of(level - 1, number * FANOUT as u32, &below, f)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The chunks of which `score` says most, the best ones first, `most` of them, but for those
+    /// that `skip` names. At most `looks` indexes are looked into, those with the best mean first;
+    /// so what is found is no worse than the mean of the whole table as long as it is not skipped.
+    pub(crate) fn best(
+        &self,
+        table: &Table,
+        score: &dyn Fn(&Part, u32) -> u64,
+        skip: &dyn Fn(u32) -> bool,
+        most: usize,
+        looks: usize,
+    ) -> Result<Vec<u32>> {
+        let mut found = Vec::new();
+        let mut heap = std::collections::BinaryHeap::new();
+        let push =
+            |heap: &mut std::collections::BinaryHeap<_>, level: u32, first: u32, parts: &[Part]| {
+                let chunks = span(level);
+                for (number, part) in (first..).zip(parts) {
+                    let mean = score(part, chunks) / u64::from(chunks);
+                    if mean > 0 && (level > 0 || !skip(number)) {
+                        heap.push((
+                            mean,
+                            level,
+                            std::cmp::Reverse(number),
+                            part.place.off,
+                            part.place.version,
+                            part.place.len,
+                        ));
+                    }
+                }
+            };
+        push(&mut heap, table.level, 0, &table.parts);
+        let mut looked = 0;
+        while let Some((_, level, std::cmp::Reverse(number), off, version, len)) = heap.pop() {
+            if level == 0 {
+                found.push(number);
+                if found.len() >= most {
+                    break;
+                }
+                continue;
+            }
+            if looked >= looks {
+                continue;
+            }
+            looked += 1;
+            let parts = self.index(NodeRef { off, version, len }, level, number)?;
+            push(&mut heap, level - 1, number * FANOUT as u32, &parts);
+        }
+        Ok(found)
+    }
+}
+
+/// Takes what an update appends, and what it leaves behind.
+pub(crate) trait Sink {
+    /// Appends a record and tells where it is.
+    fn append(&mut self, record: Record, payload: &[u8]) -> Result<NodeRef>;
+    /// A record that the table no longer names.
+    fn drop_record(&mut self, place: NodeRef);
+}
+
+/// The record of a chunk or an index, ready to be appended.
+pub(crate) fn encode(raw: &[u8], level: u32, number: u32, version: u64) -> (Record, Vec<u8>) {
+    let mut payload = Vec::new();
+    let coded = codec::encode(raw, 1, None, CodecChoice::Zstd, &mut payload);
+    let record = Record {
+        codec: coded.codec.0,
+        page_log2: level as u8,
+        ..Record::plain(Kind::Space, number, version)
+    };
+    (record, payload)
+}
+
+/// The table with these parts of chunks in place of its own, for so many units. Indexes above them
+/// are written anew, and everything behind the last chunk is dropped.
+///
+/// # Errors
+/// What loading or appending gives; the old table stays as it is.
+pub(crate) fn update(
+    src: Source<'_>,
+    old: &Table,
+    units: u64,
+    new: &BTreeMap<u32, Part>,
+    version: u64,
+    sink: &mut dyn Sink,
+) -> Result<Table> {
+    let chunks = chunks_of(units);
+    let mut update = Update {
+        src,
+        new,
+        touched: new.keys().copied().filter(|c| *c < chunks).collect(),
+        chunks,
+        version,
+        unsaved: BTreeMap::new(),
+        sink,
+    };
+    let (mut level, mut parts) = (old.level, old.parts.clone());
+    if chunks < old.chunks() && chunks > 0 {
+        update.touched.insert(chunks - 1);
+    }
+    while chunks as usize > FANOUT * span(level) as usize {
+        // The list becomes the first index of one level more.
+        update.touched.insert(0);
+        level += 1;
+        update.unsaved.insert(level, std::mem::take(&mut parts));
+        parts = vec![Part::default()];
+    }
+    update.list(level, 0, &mut parts)?;
+    parts.truncate(chunks.div_ceil(span(level)) as usize);
+    Ok(Table {
+        units,
+        level,
+        parts,
+        moved: Vec::new(),
+    })
+}
+
+struct Update<'a> {
+    src: Source<'a>,
+    new: &'a BTreeMap<u32, Part>,
+    /// Chunks whose indexes are written anew.
+    touched: BTreeSet<u32>,
+    chunks: u32,
+    version: u64,
+    /// By level, parts of its first index that were listed in the root trailer until now.
+    unsaved: BTreeMap<u32, Vec<Part>>,
+    sink: &'a mut dyn Sink,
+}
+
+impl Update<'_> {
+    /// Brings a list of parts of `level`, from number `first` on, up to date.
+    fn list(&mut self, level: u32, first: u32, parts: &mut Vec<Part>) -> Result<()> {
+        let each = span(level);
+        let kept = (self.chunks.div_ceil(each)).saturating_sub(first) as usize;
+        for (number, part) in (first..).zip(parts.iter()).skip(kept) {
+            self.drop_all(level, number, *part)?;
+        }
+        parts.truncate(kept);
+        let last = u64::from(first) + FANOUT as u64;
+        let numbers: BTreeSet<u32> = self
+            .touched
+            .range(first.saturating_mul(each)..)
+            .map(|chunk| chunk / each)
+            .take_while(|number| u64::from(*number) < last)
+            .collect();
+        for number in numbers {
+            let at = (number - first) as usize;
+            if parts.len() <= at {
+                parts.resize(at + 1, Part::default());
+            }
+            let old = parts.get(at).copied().unwrap_or_default();
+            let now = if level == 0 {
+                match self.new.get(&number) {
+                    Some(new) => {
+                        self.forget(old.place);
+                        *new
+                    }
+                    None => old,
+                }
+            } else {
+                let unsaved = (number == 0).then(|| self.unsaved.remove(&level)).flatten();
+                let mut below = match unsaved {
+                    Some(parts) => parts,
+                    None => self.src.index(old.place, level, number)?.to_vec(),
+                };
+                self.list(level - 1, number * FANOUT as u32, &mut below)?;
+                self.forget(old.place);
+                self.index(level, number, &below)?
+            };
+            if let Some(part) = parts.get_mut(at) {
+                *part = now;
+            }
+        }
+        Ok(())
+    }
+
+    fn forget(&mut self, place: NodeRef) {
+        if !place.is_none() {
+            self.sink.drop_record(place);
+        }
+    }
+
+    /// Writes an index.
+    fn index(&mut self, level: u32, number: u32, parts: &[Part]) -> Result<Part> {
+        let sum = Part {
+            place: NodeRef::default(),
+            free: (parts.iter()).fold(0, |sum, p| sum.saturating_add(p.free)),
+            live: (parts.iter()).fold(0, |sum, p| sum.saturating_add(p.live)),
+        };
+        if parts.iter().all(|p| *p == Part::default()) {
+            return Ok(sum);
+        }
+        let (record, payload) = encode(&encode_index(parts), level, number, self.version);
+        Ok(Part {
+            place: self.sink.append(record, &payload)?,
+            ..sum
+        })
+    }
+
+    fn drop_all(&mut self, level: u32, number: u32, part: Part) -> Result<()> {
+        if part.place.is_none() {
+            return Ok(());
+        }
+        if level > 0 {
+            let below = self.src.index(part.place, level, number)?;
+            for (number, part) in (number * FANOUT as u32..).zip(below.iter()) {
+                self.drop_all(level - 1, number, *part)?;
+            }
+        }
+        self.forget(part.place);
+        Ok(())
+    }
+}
+
+pub(crate) fn encode_index(parts: &[Part]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(INDEX_RAW);
+    parts.iter().for_each(|part| part.put(&mut out));
+    out.resize(INDEX_RAW, 0);
+    out
+}
+
+/// The parts of an index.
+pub(crate) fn decode_index(raw: &[u8]) -> Option<Vec<Part>> {
+    if raw.len() != INDEX_RAW {
+        return None;
+    }
+    let mut f = Fields::new(raw);
+    (0..FANOUT).map(|_| Part::take(&mut f)).collect()
+}
+
+/// The units of one stored chunk.
+pub(crate) fn decode_chunk(raw: &[u8]) -> Option<Vec<u32>> {
+    if raw.len() != CHUNK_RAW {
+        return None;
+    }
+    let mut f = Fields::new(raw);
+    (0..CHUNK_UNITS).map(|_| f.u32()).collect()
+}

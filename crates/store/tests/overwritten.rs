@@ -1,0 +1,159 @@
+//! A file that is overwritten in place with an earlier state of itself, or a copy of one that went on: nothing that was read before is taken for
+//! what has the same numbers now, and nothing else is taken for such a file.
+
+use densite_disk::sim::{SimDisk, SimFile};
+use densite_disk::{File, OpenMode, SyncKind};
+use densite_store::{Error, Handle, MergeBudget, Options, Tuning};
+use rand::rngs::SmallRng;
+use rand::{RngExt, SeedableRng};
+
+const PAGE: usize = 4096;
+const PAGES: u64 = 60;
+const REST: MergeBudget<'static> = MergeBudget {
+    bytes: 1 << 20,
+    dead_limit: 5,
+    stop: &|| false,
+};
+
+fn file(disk: &SimDisk) -> SimFile {
+    disk.open("/a.db", OpenMode::Create).expect("open")
+}
+
+/// A handle of a process of its own, or of the one that has this name.
+fn open(disk: &SimDisk, process: &str) -> Handle {
+    let options = Options {
+        threads: 0,
+        tuning: Tuning::eager(),
+        ..Options::default()
+    };
+    Handle::open(Box::new(file(disk)), process, options).expect("open")
+}
+
+/// Every page, by the number that it is filled with.
+fn read(handle: &mut Handle) -> Result<Vec<u64>, Error> {
+    let mut page = [0; PAGE];
+    (0..PAGES)
+        .map(|n| {
+            handle.read_at(&mut page, n * PAGE as u64)?;
+            let words = page.as_chunks().0;
+            let first = u64::from_le_bytes(words[0]);
+            assert!(words.iter().all(|w| u64::from_le_bytes(*w) == first));
+            Ok(first)
+        })
+        .collect()
+}
+
+fn bytes_of(disk: &SimDisk) -> Vec<u8> {
+    let file = file(disk);
+    let mut bytes = vec![0; file.len().expect("length") as usize];
+    file.read_at(&mut bytes, 0).expect("read");
+    bytes
+}
+
+struct Site {
+    disk: SimDisk,
+    rng: SmallRng,
+    writer: Handle,
+    writers: u32,
+    pages: Vec<u64>,
+}
+
+impl Site {
+    fn new(seed: u64) -> Site {
+        let disk = SimDisk::new(seed);
+        let writer = open(&disk, "first writer");
+        let mut site = Site {
+            writer,
+            disk,
+            rng: SmallRng::seed_from_u64(seed),
+            writers: 0,
+            pages: vec![0; PAGES as usize],
+        };
+        for page in 0..PAGES {
+            site.put(page);
+        }
+        site.writer.sync(SyncKind::Data).expect("sync");
+        site
+    }
+
+    fn put(&mut self, page: u64) {
+        let number: u64 = self.rng.random();
+        let bytes: Vec<u8> = number.to_le_bytes().repeat(PAGE / 8);
+        self.writer
+            .write_at(&bytes, page * PAGE as u64)
+            .expect("write");
+        self.pages[page as usize] = number;
+    }
+
+    fn commits(&mut self, most: u32) {
+        for _ in 0..self.rng.random_range(0..most) {
+            for _ in 0..self.rng.random_range(1..12) {
+                let page = self.rng.random_range(0..PAGES);
+                self.put(page);
+            }
+            self.writer.sync(SyncKind::Data).expect("sync");
+            if self.rng.random_ratio(1, 8) {
+                self.writer.give_back(&REST).expect("give back");
+            }
+        }
+    }
+
+    fn overwrite(&mut self, (bytes, pages): &(Vec<u8>, Vec<u64>)) {
+        let file = file(&self.disk);
+        file.set_len(0).expect("cut");
+        file.write_at(bytes, 0).expect("write");
+        self.pages.clone_from(pages);
+        self.writers += 1;
+        // With numbers of commits that were there before.
+        self.writer = open(&self.disk, &format!("writer {}", self.writers));
+    }
+}
+
+#[test]
+fn other_contents_are_told_from_a_file_that_has_gone_on() {
+    let mut told = 0;
+    for seed in 0..60 {
+        let mut site = Site::new(seed);
+        let mut reader = open(&site.disk, "reader");
+        let mut saved = vec![(bytes_of(&site.disk), site.pages.clone())];
+        for round in 0..40 {
+            assert_eq!(read(&mut reader).expect("reads"), site.pages);
+            let is_overwritten = site.rng.random_ratio(1, 3);
+            site.commits(6);
+            if is_overwritten {
+                let which = site.rng.random_range(0..saved.len());
+                site.overwrite(&saved[which].clone());
+                site.commits(12);
+            } else if site.rng.random_ratio(1, 3) {
+                saved.push((bytes_of(&site.disk), site.pages.clone()));
+            }
+            match read(&mut reader) {
+                Ok(pages) => assert_eq!(pages, site.pages, "seed {seed}, round {round}"),
+                Err(Error::Overwritten) if is_overwritten => {
+                    told += 1;
+                    // The old handle is still there, and its process knows that contents.
+                    let fresh = open(&site.disk, "reader");
+                    let mut old = std::mem::replace(&mut reader, fresh);
+                    assert!(matches!(read(&mut old), Err(Error::Overwritten)));
+                }
+                Err(e) => panic!("seed {seed}, round {round}: {e}"),
+            }
+        }
+    }
+    assert!(told > 300, "{told}");
+}
+
+/// A reader that looks again after so long that the commits it knew cannot be followed any more goes on.
+#[test]
+fn a_long_pause_is_no_other_contents() {
+    for seed in 0..10 {
+        let mut site = Site::new(seed);
+        let mut reader = open(&site.disk, "reader");
+        for _ in 0..6 {
+            assert_eq!(read(&mut reader).expect("reads"), site.pages);
+            for _ in 0..30 {
+                site.commits(20);
+            }
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! A process that has not written for a while knows units that were free. What another process has written there meanwhile is needed for recovery, also when it
+//! is dead again (rule 9).
+
+use densite_disk::OpenMode;
+use densite_disk::sim::SimDisk;
+use densite_store::{CodecChoice, Handle, Options, Tuning};
+use rand::rngs::SmallRng;
+use rand::{Rng, SeedableRng};
+
+const PAGE: usize = 4096;
+/// Pages whose frames fill some 25 units of 64 KiB.
+const FIRST: u64 = 400;
+/// Pages of a commit of the other process: more than a unit.
+const FEW: u64 = 20;
+
+fn process(disk: &SimDisk, name: &str, tuning: Tuning) -> Handle {
+    let file = disk.open("/a.db", OpenMode::Create).expect("open");
+    let options = Options {
+        threads: 0,
+        codec: CodecChoice::Raw,
+        tuning,
+        ..Options::default()
+    };
+    Handle::open(Box::new(file), name, options).expect("open")
+}
+
+fn page(number: u64, round: u64) -> Vec<u8> {
+    let mut page = vec![0; PAGE];
+    SmallRng::seed_from_u64(number << 20 | round).fill_bytes(&mut page);
+    page
+}
+
+struct Database {
+    rounds: Vec<u64>,
+}
+
+impl Database {
+    fn put(&mut self, handle: &mut Handle, pages: std::ops::Range<u64>, round: u64) {
+        for number in pages {
+            self.rounds
+                .resize(self.rounds.len().max(number as usize + 1), 0);
+            self.rounds[number as usize] = round;
+            let at = number * PAGE as u64;
+            handle.write_at(&page(number, round), at).expect("write");
+        }
+        handle.publish().expect("publish");
+    }
+
+    fn is_whole(&self, handle: &mut Handle) {
+        for (number, round) in (0..).zip(&self.rounds) {
+            let mut got = vec![0; PAGE];
+            let read = handle.read_at(&mut got, number * PAGE as u64);
+            read.unwrap_or_else(|e| panic!("page {number}: {e}"));
+            assert!(got == page(number, *round), "page {number} differs");
+        }
+        let report = handle.check(&mut |_, _| true).expect("check");
+        assert_eq!((report.problems, report.cut), (vec![], None));
+    }
+}
+
+#[test]
+fn what_another_process_wrote_since_the_slot_is_not_free_though_it_is_dead_again() {
+    let disk = SimDisk::new(1);
+    let mut database = Database { rounds: Vec::new() };
+    let mut first = process(&disk, "first", Tuning::default());
+    database.put(&mut first, 0..FIRST, 1);
+    database.put(&mut first, 0..FIRST, 2);
+    first.make_reusable().expect("slot");
+    // Another process writes to the units that are free by now, and again to the next ones. Each of its commits folds.
+    let folds = Tuning {
+        fold_deltas: 4,
+        ..Tuning::default()
+    };
+    let mut other = process(&disk, "other", folds);
+    other.space().expect("space");
+    other.make_reusable().expect("slot");
+    let end = other.space().expect("space").file_bytes;
+    database.put(&mut other, 0..FEW, 3);
+    database.put(&mut other, 0..FEW, 4);
+    let grown = other.space().expect("space").file_bytes - end;
+    assert!(grown < PAGE as u64, "{grown} bytes");
+    // The first one writes more than the other one's extent takes.
+    database.put(&mut first, FIRST..FIRST + 600, 5);
+    database.is_whole(&mut process(&disk, "later", Tuning::default()));
+}
