@@ -63,6 +63,7 @@ codes! {
     IOERR_FSTAT = 10 | 7 << 8, "asking for the length failed";
     IOERR_UNLOCK = 10 | 8 << 8, "unlocking failed";
     IOERR_DELETE = 10 | 10 << 8, "deleting failed";
+    IOERR_SHMSIZE = 10 | 19 << 8, "growing the shared memory failed";
     IOERR_NOMEM = 10 | 12 << 8, "out of memory";
     IOERR_ACCESS = 10 | 13 << 8, "asking for a file's existence failed";
     IOERR_CHECKRESERVEDLOCK = 10 | 14 << 8, "asking for a lock failed";

@@ -1,5 +1,7 @@
 //! A database connection.
 
+mod blob;
+mod closed;
 mod files;
 mod status;
 
@@ -317,6 +319,12 @@ impl Connection {
     pub fn last_insert_rowid(&self) -> i64 {
         // SAFETY: an open connection.
         unsafe { (self.api.raw().last_insert_rowid)(self.as_ptr()) }
+    }
+
+    /// Has [`Connection::last_insert_rowid`] answer this until the next row is inserted.
+    pub fn set_last_insert_rowid(&self, id: i64) {
+        // SAFETY: an open connection.
+        unsafe { (self.api.raw().set_last_insert_rowid)(self.as_ptr(), id) }
     }
 
     /// The collation by which a column compares.

@@ -21,7 +21,7 @@ pub struct Detached {
     process: u32,
 }
 
-// SAFETY: every use holds the connection's mutex, or is on the thread of a connection without one, which `prepare` refuses.
+// SAFETY: every use holds the connection's mutex, or is on the thread that may use a connection without one: `prepare_for_one_thread` says so.
 unsafe impl Send for Detached {}
 
 impl Detached {
@@ -30,6 +30,21 @@ impl Detached {
     /// # Errors
     /// SQLite's, with its message; [`Code::MISUSE`] when there is no statement or more than one, or when the connection has no mutex.
     pub fn prepare(connection: &Connection, sql: &str) -> Result<Detached> {
+        let statement = Detached::prepare_for_one_thread(connection, sql)?;
+        match statement.mutex() {
+            Some(_) => Ok(statement),
+            None => Err(Error::new(
+                Code::MISUSE,
+                "this connection has no mutex (SQLITE_OPEN_NOMUTEX, or a SQLite built without); use a serialised one",
+            )),
+        }
+    }
+
+    /// The same, also on a connection without a mutex: then the caller uses the statement as the connection, from one thread at a time.
+    ///
+    /// # Errors
+    /// As [`Detached::prepare`].
+    pub fn prepare_for_one_thread(connection: &Connection, sql: &str) -> Result<Detached> {
         let api = connection.api();
         let len = c_int::try_from(sql.len()).map_err(|_| Error::from(Code::TOOBIG))?;
         let (mut stmt, mut tail) = (std::ptr::null_mut(), std::ptr::null());
@@ -59,12 +74,6 @@ impl Detached {
             return Err(Error::new(
                 Code::MISUSE,
                 "there is more than one SQL statement; run them one by one",
-            ));
-        }
-        if statement.mutex().is_none() {
-            return Err(Error::new(
-                Code::MISUSE,
-                "this connection has no mutex (SQLITE_OPEN_NOMUTEX, or a SQLite built without); use a serialised one",
             ));
         }
         Ok(statement)
@@ -191,6 +200,9 @@ impl Detached {
             .into());
         }
         let held = Held::new(self.api, self.mutex());
+        if let Some(connection) = self.connection() {
+            connection.silence_if_closed();
+        }
         loop {
             // SAFETY: a live statement.
             match unsafe { (self.api.raw().step)(self.ptr()) } {
@@ -207,6 +219,19 @@ impl Detached {
                 }
             }
         }
+    }
+
+    /// Runs it to its end; answers how many rows it changed.
+    ///
+    /// # Errors
+    /// SQLite's, with its message.
+    pub fn run(&mut self) -> Result<i64> {
+        // From the last step on, so that no other thread changes something in between.
+        let _held = Held::new(self.api, self.mutex());
+        while self.rows(|_| Ok::<bool, Error>(true))? {}
+        let changes = self.connection().map_or(0, |c| c.changes());
+        self.reset();
+        Ok(changes)
     }
 
     /// Makes it end its reading, unless another thread is using the connection: for who must not wait for that. Answers whether it did.
@@ -231,10 +256,14 @@ impl Detached {
         if rc == Code::OK.0 {
             return Ok(());
         }
-        // SAFETY: the connection of a live statement, alive during the call.
-        let connection =
-            unsafe { Connection::borrow(self.api, (self.api.raw().db_handle)(self.ptr())) };
+        let connection = self.connection();
         Err(connection.map_or_else(|| Error::from(Code(rc)), |c| c.error(rc)))
+    }
+
+    /// Its connection, which may be closed.
+    fn connection(&self) -> Option<Connection> {
+        // SAFETY: the connection of a live statement, which is there as long.
+        unsafe { Connection::borrow(self.api, (self.api.raw().db_handle)(self.ptr())) }
     }
 }
 

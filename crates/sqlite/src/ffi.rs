@@ -44,6 +44,12 @@ pub struct Backup {
     _private: [u8; 0],
 }
 
+/// `sqlite3_blob`, opaque.
+#[repr(C)]
+pub struct Blob {
+    _private: [u8; 0],
+}
+
 /// Frees what it is given; `None` = static.
 pub type Destructor = Option<unsafe extern "C" fn(*mut c_void)>;
 /// Callback of `sqlite3_exec`.

@@ -5,7 +5,7 @@
 //! this crate does not call is `Unused`, a pointer without a type.
 
 use crate::ffi::{
-    Backup, Context, Db, Destructor, ExecCallback, File, FinalCallback, FunctionCallback,
+    Backup, Blob, Context, Db, Destructor, ExecCallback, File, FinalCallback, FunctionCallback,
     IndexInfo, Module, RawValue, Stmt, Vfs,
 };
 use std::ffi::{c_char, c_int, c_uchar, c_void};
@@ -166,10 +166,10 @@ clear_bindings: unsafe extern "C" fn(*mut Stmt) -> c_int,
 create_module_v2: unsafe extern "C" fn(*mut Db, *const c_char, *const Module, *mut c_void, Destructor) -> c_int,
 bind_zeroblob: Unused,
 blob_bytes: Unused,
-blob_close: Unused,
-blob_open: Unused,
+blob_close: unsafe extern "C" fn(*mut Blob) -> c_int,
+blob_open: unsafe extern "C" fn(*mut Db, *const c_char, *const c_char, *const c_char, i64, c_int, *mut *mut Blob) -> c_int,
 blob_read: Unused,
-blob_write: Unused,
+blob_write: unsafe extern "C" fn(*mut Blob, *const c_void, c_int, c_int) -> c_int,
 create_collation_v2: Unused,
 file_control: unsafe extern "C" fn(*mut Db, *const c_char, c_int, *mut c_void) -> c_int,
 memory_highwater: Unused,
@@ -260,7 +260,7 @@ db_cacheflush: Unused,
 system_errno: Unused,
 trace_v2: Unused,
 expanded_sql: Unused,
-set_last_insert_rowid: Unused,
+set_last_insert_rowid: unsafe extern "C" fn(*mut Db, i64),
 prepare_v3: Unused,
 prepare16_v3: Unused,
 bind_pointer: Unused,

@@ -90,6 +90,9 @@ fn every_called_entry_is_the_function_of_its_name() {
         vfs_unregister = sqlite3_vfs_unregister,
         xthreadsafe = sqlite3_threadsafe,
         extended_result_codes = sqlite3_extended_result_codes,
+        blob_close = sqlite3_blob_close,
+        blob_open = sqlite3_blob_open,
+        blob_write = sqlite3_blob_write,
         backup_finish = sqlite3_backup_finish,
         backup_init = sqlite3_backup_init,
         backup_pagecount = sqlite3_backup_pagecount,
@@ -115,6 +118,7 @@ fn every_called_entry_is_the_function_of_its_name() {
         cancel_auto_extension = sqlite3_cancel_auto_extension,
         vtab_collation = sqlite3_vtab_collation,
         vtab_config = sqlite3_vtab_config,
+        set_last_insert_rowid = sqlite3_set_last_insert_rowid,
         vtab_on_conflict = sqlite3_vtab_on_conflict,
         stricmp = sqlite3_stricmp,
     );

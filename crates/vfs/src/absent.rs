@@ -13,7 +13,8 @@
 //! - A *journal* that came since belongs to a transaction that has published nothing (2): either its writer is alive, then it is not hot; or
 //!   it died, then the pages that it wrote are in no commit, and what the newest commit holds is what rolling back would give. A transaction over
 //!   several files is no exception: each file is judged by its own commits.
-//! - A *WAL* is made only when page 1 says so, which is a commit (2); with page 1 in WAL mode nothing is given from memory (1).
+//! - A *WAL* is made only when page 1 says so, which is a commit (2); with page 1 in WAL mode nothing is given from memory (1). SQLite's RBU alone puts one beside a
+//!   database of a rollback mode, by a rename under EXCLUSIVE; so where such a lock goes and a WAL is there, a commit is made ([`MainFile::tell_of_wal`]).
 //!
 //! For a writer it would matter: who writes beside a hot journal without rolling it back (its own journal being in memory, say) leaves it to
 //! damage what he commits. So RESERVED makes up for the question that was not put ([`MainFile::journal_came`]); should there be such a journal,
@@ -32,7 +33,6 @@ use crate::main_file::{Done, MainFile, State};
 use crate::place::Place;
 use densite_disk::sync::Mutex;
 use densite_sqlite::{Code, FileName, ffi};
-use densite_store::Handle;
 use std::cell::RefCell;
 use std::ffi::CStr;
 use std::sync::{Arc, OnceLock};
@@ -124,6 +124,11 @@ impl Absent {
         known.not_asked = false;
     }
 
+    /// The file has other contents: their commits have the same numbers.
+    pub(crate) fn forget(&self) {
+        *self.known.lock() = Known::default();
+    }
+
     /// Whether the file whose name is at `address` is known to be absent.
     fn knows(&self, address: usize) -> bool {
         let mut known = self.known.lock();
@@ -166,14 +171,10 @@ pub(crate) fn exists(path: &CStr, host: impl FnOnce() -> Result<bool, Code>) -> 
 impl MainFile {
     /// SHARED was taken. The look at the newest commit is the one that SQLite's next read would have made.
     pub(crate) fn begin_shared(&mut self) {
-        let commit = match &mut self.state {
-            // What cannot be read is told by the read that follows.
-            State::Store(handle) => handle
-                .newest_commit()
-                .ok()
-                .filter(|_| Handle::in_rollback_mode(handle)),
-            _ => None,
-        };
+        // What cannot be read is told by the read that follows.
+        let newest = self.newest_at_begin().ok().flatten();
+        let commit = newest
+            .filter(|_| matches!(&self.state, State::Store(handle) if handle.in_rollback_mode()));
         self.absent.place.get_or_init(|| self.place());
         self.absent.begin(commit);
     }
@@ -181,6 +182,24 @@ impl MainFile {
     /// A lock was given back, wholly or in part.
     pub(crate) fn end_shared(&self) {
         self.absent.end();
+    }
+
+    /// EXCLUSIVE is about to go, by SQLite's unlock or close. Where nothing was published under it, and the database is in a rollback mode, and yet a WAL is there, a commit
+    /// that changes nothing makes others ask for it.
+    pub(crate) fn tell_of_wal(&mut self) {
+        if self.level < ffi::LOCK_EXCLUSIVE || self.has_published || self.settings.options.read_only
+        {
+            return;
+        }
+        let is_ours = matches!(&self.state, State::Store(handle) if handle.in_rollback_mode());
+        let (Some(vfs), Some(wal)) = (self.host_vfs, self.name().and_then(|name| name.wal()))
+        else {
+            return;
+        };
+        if is_ours && vfs.access(wal.path(), ffi::ACCESS_EXISTS) == Ok(true) {
+            // A failure is reported; the answers from memory age.
+            let _ = self.in_store(densite_store::Handle::publish_nothing);
+        }
     }
 
     /// RESERVED was taken. If the journal was not asked for when SHARED was, it is now; if one came that may be hot, RESERVED is given back.

@@ -1,6 +1,7 @@
 //! What SQLite calls on an open main database file, and who answers: the store, or the host.
 
 use crate::main_file::{Done, MainFile, State};
+use crate::overwritten::reads_version;
 use crate::pause;
 use crate::trim::Reach;
 use densite_disk::SyncKind;
@@ -14,23 +15,13 @@ impl VfsFile for MainFile {
     }
 
     fn read(&mut self, buf: &mut [u8], offset: u64) -> Result<usize, Code> {
-        self.settle();
-        if matches!(self.state, State::Plain) && self.reads_version(buf, offset) {
-            self.judge_version();
+        let begins = reads_version(buf, offset);
+        let n = self.read_contents(buf, offset, begins)?;
+        // Of an empty file SQLite takes zeros, and keeps what it knew before.
+        if begins && n == buf.len() {
+            self.forces_reset(buf);
         }
-        if let Some(done) = self.in_store(|handle| handle.read_at(buf, offset)) {
-            return done;
-        }
-        match &self.state {
-            State::Undecided => Ok(0),
-            State::Plain => self.host.read(buf, offset).map(|()| buf.len()),
-            // SQLite looks at the header while it opens the file, before any lock. An error
-            // there would be final; the file is judged again under SHARED (rule 7), and a
-            // refusal is explained once the connection exists.
-            State::Refused(_) => Ok(0),
-            State::Broken(_) if self.level == ffi::LOCK_NONE && !self.settings.unlocked => Ok(0),
-            _ => Err(self.useless()),
-        }
+        Ok(n)
     }
 
     fn write(&mut self, buf: &[u8], offset: u64) -> Done {
@@ -39,7 +30,7 @@ impl VfsFile for MainFile {
         if matches!(self.state, State::Undecided) {
             self.become_store()?;
         }
-        if let Some(done) = self.in_store(|handle| handle.write_at(buf, offset)) {
+        if let Some(done) = self.in_contents(false, |handle| handle.write_at(buf, offset)) {
             self.trim.wrote();
             return done;
         }
@@ -107,7 +98,7 @@ impl VfsFile for MainFile {
 
     fn file_size(&mut self) -> Result<u64, Code> {
         self.settle();
-        if let Some(done) = self.in_store(Handle::len) {
+        if let Some(done) = self.in_contents(false, Handle::len) {
             return done;
         }
         match &self.state {
@@ -204,5 +195,39 @@ impl VfsFile for MainFile {
         let at = i64::try_from(offset).map_err(|_| Code::IOERR_READ)?;
         // SAFETY: null, or a pointer that `fetch` got from the host at that offset.
         unsafe { self.host.unfetch(at, page) }
+    }
+}
+
+impl MainFile {
+    /// Reads what the file has now; `begins`: a transaction begins with it.
+    fn read_contents(&mut self, buf: &mut [u8], offset: u64, begins: bool) -> Result<usize, Code> {
+        self.settle();
+        if begins && matches!(self.state, State::Plain) && !self.settings.keep_plain {
+            self.judge_version();
+        }
+        if let Some(done) = self.in_contents(begins, |handle| handle.read_at(buf, offset)) {
+            return done;
+        }
+        match &self.state {
+            State::Undecided => Ok(0),
+            State::Plain => {
+                self.host.read(buf, offset)?;
+                if self.is_plain_no_more(buf, offset) {
+                    self.take_contents();
+                    match &self.state {
+                        State::Plain => {}
+                        State::Store(_) => return self.read_contents(buf, offset, begins),
+                        _ => return Err(self.useless()),
+                    }
+                }
+                Ok(buf.len())
+            }
+            // SQLite looks at the header while it opens the file, before any lock. An error
+            // there would be final; the file is judged again under SHARED (rule 7), and a
+            // refusal is explained once the connection exists.
+            State::Refused(_) => Ok(0),
+            State::Broken(_) if self.level == ffi::LOCK_NONE && !self.settings.unlocked => Ok(0),
+            _ => Err(self.useless()),
+        }
     }
 }

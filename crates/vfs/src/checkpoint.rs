@@ -40,6 +40,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 pub(crate) const WRITE_LOCK: i32 = 0;
 /// `WAL_CKPT_LOCK`.
 pub(crate) const CHECKPOINT_LOCK: i32 = 1;
+/// `WAL_RECOVER_LOCK`.
+pub(crate) const RECOVER_LOCK: i32 = 2;
 /// `WAL_READ_LOCK(0)`.
 pub(crate) const READ_LOCK_0: i32 = 3;
 
@@ -79,6 +81,10 @@ pub(crate) struct Checkpoint {
     dirtied: Option<(u32, u32)>,
     /// The shared memory was unmapped: the WAL is being closed.
     unmapped: bool,
+    /// The header of the WAL's index when the last snapshot began.
+    snapshot: Option<[u32; HEADER_COPY / 4]>,
+    /// SQLite has rebuilt that index through this connection since then.
+    rebuilt: bool,
 }
 
 /// The first region of the shared memory. Alive until xShmUnmap.
@@ -151,6 +157,27 @@ impl Checkpoint {
         // The byte `isInit` is the first of its word in memory.
         let init = load(IS_INIT).to_ne_bytes().first() == Some(&1);
         whole && init && load(BACKFILL) == load(MX_FRAME)
+    }
+
+    /// SQLite rebuilds the WAL's index, through this connection.
+    pub(crate) fn rebuilds(&mut self) {
+        self.rebuilt = true;
+    }
+
+    /// Whether SQLite did so since the last snapshot began.
+    pub(crate) fn has_rebuilt(&self) -> bool {
+        self.rebuilt
+    }
+
+    /// A snapshot begins. Whether SQLite drops for it the pages that it has: it does when it has rebuilt the index, and when the index's header has
+    /// changed (`walIndexTryHdr`).
+    pub(crate) fn snapshot_resets(&mut self) -> bool {
+        let now = self
+            .index
+            .map(|index| std::array::from_fn(|i| index.word(4 * i).load(Ordering::Acquire)));
+        let same = now.is_some() && now == self.snapshot;
+        self.snapshot = now;
+        std::mem::take(&mut self.rebuilt) || !same
     }
 
     /// The error of a checkpoint whose publish failed.

@@ -23,6 +23,7 @@ impl MainFile {
     /// xClose. Whatever fails on the way is logged; the file is closed all the same.
     pub(crate) fn close_file(&mut self) -> Done {
         self.give_up_unpublished();
+        self.tell_of_wal();
         if let Some(neighbours) = self.neighbours.clone() {
             self.leave(&neighbours);
             self.tell_messages();

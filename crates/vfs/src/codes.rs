@@ -21,7 +21,7 @@ pub(crate) fn code_of(error: &Error) -> Code {
                 _ => disk.op.into(),
             }
         }
-        Error::Poisoned => Code::IOERR,
+        Error::Poisoned | Error::Overwritten => Code::IOERR,
         Error::Overtaken => Code::PROTOCOL,
         Error::Corrupt(_) => Code::CORRUPT,
         Error::NewerFormat { .. } => Code::CANTOPEN,

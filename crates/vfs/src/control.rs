@@ -24,6 +24,11 @@ impl MainFile {
             }
             _ => {}
         }
+        match op {
+            ffi::FCNTL_BUSYHANDLER => self.busy.set_handler(arg),
+            ffi::FCNTL_PDB => self.busy.set_connection(arg),
+            _ => {}
+        }
         match (&self.state, op) {
             (State::Refused(_), _) => Code::NOTFOUND,
             (State::Plain, _) => self.forward(op, arg),

@@ -52,10 +52,19 @@ pub unsafe extern "C" fn densite_init(
             register(connection.api(), NAME, None, false)?;
             create_functions(connection)?;
             match refusal(connection) {
-                Some(message) => Err(Error::new(Code::CANTOPEN, message)),
+                Some(message) => fail_to_open(connection, message),
                 None => Ok(()),
             }
         })
+    }
+}
+
+/// Makes opening fail with a message. What an automatic extension answers SQLite begins with "automatic extension loading failed"; but it also
+/// takes the connection's newest error for the result of opening: so a statement fails with the message, one for which SQLite need not read the file.
+fn fail_to_open(connection: &Connection, message: String) -> Result<()> {
+    match connection.exec("PRAGMA main.densite_level") {
+        Err(said) if said.message == message => Ok(()),
+        _ => Err(Error::new(Code::CANTOPEN, message)),
     }
 }
 

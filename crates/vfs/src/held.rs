@@ -2,7 +2,8 @@
 //!
 //! Who rewrites a database holds it by a lock of its own and hands it to SQLite as bytes, so that one connection can read it (and change
 //! what it sees) while the file itself is neither locked again nor written. Names are tokens that live as long as their [`Held`]. There
-//! are no locks, for the holder has them, and nothing beside the file: journals are to be `OFF` or `MEMORY`.
+//! are no locks, for the holder has them, and nothing beside the file: journals are to be `OFF` or `MEMORY`. A new database, which
+//! VACUUM INTO writes ([`Held::output`]), has a journal that keeps nothing: what fails is thrown away as a whole.
 //!
 //! A database in WAL mode is shown as one with a rollback journal: whoever holds it has brought its WAL in.
 
@@ -79,6 +80,23 @@ impl Held {
         Ok(Held { token })
     }
 
+    /// Makes `bytes`, which are none yet, a database that SQLite can write by [`Held::uri`]. What it writes to the journal is dropped,
+    /// for SQLite gives the destination of VACUUM INTO one whatever is asked for: nothing of it can be rolled back.
+    ///
+    /// # Errors
+    /// As [`Held::new`].
+    pub fn output(api: Api, bytes: Arc<dyn HeldBytes>) -> Result<Held> {
+        let held = Held::new(api, bytes)?;
+        let mut tokens = TOKENS.get().held.lock();
+        tokens.insert(held.journal(), Arc::new(Dropped));
+        drop(tokens);
+        Ok(held)
+    }
+
+    fn journal(&self) -> String {
+        format!("{}-journal", self.token)
+    }
+
     /// The name to open it by.
     pub fn uri(&self) -> String {
         format!("file:{}?vfs={}", self.token, HELD_VFS.to_string_lossy())
@@ -87,7 +105,30 @@ impl Held {
 
 impl Drop for Held {
     fn drop(&mut self) {
-        TOKENS.get().held.lock().remove(&self.token);
+        let mut tokens = TOKENS.get().held.lock();
+        tokens.remove(&self.token);
+        tokens.remove(&self.journal());
+    }
+}
+
+/// A file that keeps nothing.
+struct Dropped;
+
+impl HeldBytes for Dropped {
+    fn read(&self, _: &mut [u8], _: u64) -> std::result::Result<usize, Code> {
+        Ok(0)
+    }
+
+    fn write(&self, _: &[u8], _: u64) -> std::result::Result<(), Code> {
+        Ok(())
+    }
+
+    fn truncate(&self, _: u64) -> std::result::Result<(), Code> {
+        Ok(())
+    }
+
+    fn len(&self) -> u64 {
+        0
     }
 }
 
@@ -108,13 +149,10 @@ impl Vfs for HeldVfs {
         name: Option<FileName<'_>>,
         flags: i32,
     ) -> std::result::Result<Opened<HeldFile, HeldFile>, Code> {
-        let Some(name) = name.filter(|_| flags & ffi::OPEN_MAIN_DB != 0) else {
-            // Temporary files; a journal has no place here.
-            let beside = ffi::OPEN_MAIN_JOURNAL | ffi::OPEN_WAL;
-            return match flags & beside {
-                0 => Ok(Opened::Host),
-                _ => Err(Code::CANTOPEN),
-            };
+        let of_database = ffi::OPEN_MAIN_DB | ffi::OPEN_MAIN_JOURNAL | ffi::OPEN_WAL;
+        let Some(name) = name.filter(|_| flags & of_database != 0) else {
+            // Temporary files.
+            return Ok(Opened::Host);
         };
         let token = name.path().to_string_lossy();
         let held = TOKENS.get().held.lock().get(&*token).cloned();
@@ -123,7 +161,9 @@ impl Vfs for HeldVfs {
     }
 
     fn delete(&self, path: &CStr, sync_dir: bool) -> std::result::Result<(), Code> {
+        let token = path.to_string_lossy();
         match is_token(path) {
+            true if TOKENS.get().held.lock().contains_key(&*token) => Ok(()),
             true => Err(Code::IOERR_DELETE_NOENT),
             false => self.host.delete(path, sync_dir),
         }
@@ -209,23 +249,8 @@ mod tests {
 
     #[test]
     fn names_of_held_databases_alone_are_tokens() {
-        struct Nothing;
-        impl HeldBytes for Nothing {
-            fn read(&self, _: &mut [u8], _: u64) -> std::result::Result<usize, Code> {
-                Ok(0)
-            }
-            fn write(&self, _: &[u8], _: u64) -> std::result::Result<(), Code> {
-                Ok(())
-            }
-            fn truncate(&self, _: u64) -> std::result::Result<(), Code> {
-                Ok(())
-            }
-            fn len(&self) -> u64 {
-                0
-            }
-        }
         let tokens = &TOKENS.get().held;
-        tokens.lock().insert("held-x".into(), Arc::new(Nothing));
+        tokens.lock().insert("held-x".into(), Arc::new(Dropped));
         assert!(is_token(c"held-x") && is_token(c"held-x-journal") && is_token(c"held-x-wal"));
         assert!(!is_token(c"held-y") && !is_token(c"/held-x"));
         tokens.lock().remove("held-x");

@@ -11,10 +11,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// How every plain database begins.
 const PLAIN_MAGIC: &[u8; 16] = b"SQLite format 3\0";
-/// Where SQLite's change counter and what follows it lie in page 1: read at the begin of
-/// every transaction in rollback mode.
-const VERSION_OFFSET: u64 = 24;
-const VERSION_LEN: usize = 16;
 
 impl MainFile {
     /// Judges the file, whatever was known of it. Never fails: what cannot be judged is
@@ -24,11 +20,15 @@ impl MainFile {
             Ok(Kind::Empty) if !self.settings.keep_plain => State::Undecided,
             Ok(Kind::Empty | Kind::Other) => State::Plain,
             Ok(Kind::Densite) => match self.open_store() {
+                Ok(handle) if self.overwritten.awaits(&handle) => State::Broken(Error::Overwritten),
                 Ok(handle) => State::Store(handle),
                 Err(error) => State::Broken(error),
             },
             Err(error) => State::Broken(error),
         };
+        if matches!(state, State::Store(_) | State::Plain) {
+            self.overwritten.is_settled();
+        }
         if let State::Broken(error) = &state {
             let news =
                 !matches!(&self.state, State::Broken(old) if old.to_string() == error.to_string());
@@ -106,11 +106,6 @@ impl MainFile {
         format!("moved:{}", UNIQUE.fetch_add(1, Ordering::Relaxed))
     }
 
-    /// Whether a read is SQLite's look at the change counter.
-    pub(crate) fn reads_version(&self, buf: &[u8], offset: u64) -> bool {
-        offset == VERSION_OFFSET && buf.len() == VERSION_LEN && !self.settings.keep_plain
-    }
-
     /// A plain file is looked at again when SQLite asks for its change counter: while we
     /// held no lock it may have been emptied, and have become the store's.
     pub(crate) fn judge_version(&mut self) {
@@ -119,7 +114,7 @@ impl MainFile {
             Ok(()) if magic == *PLAIN_MAGIC => {}
             Ok(()) | Err(Code::IOERR_SHORT_READ) => {
                 if matches!(probe(&self.host), Ok(Kind::Densite | Kind::Empty)) {
-                    self.judge();
+                    self.take_contents();
                 }
             }
             // The read that follows meets the same and reports it.

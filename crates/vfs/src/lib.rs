@@ -12,6 +12,7 @@
 #![warn(missing_docs)]
 
 mod absent;
+mod busy;
 mod calls;
 mod checkpoint;
 mod closing;
@@ -26,7 +27,9 @@ mod late_truncate;
 mod locks;
 mod main_file;
 mod maintain;
+mod names;
 mod neighbours;
+mod overwritten;
 pub mod pause;
 mod place;
 mod pragma;

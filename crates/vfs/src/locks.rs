@@ -1,6 +1,6 @@
 //! Locks: the host's, with what must happen before they go.
 
-use crate::checkpoint::{CHECKPOINT_LOCK, READ_LOCK_0, WRITE_LOCK};
+use crate::checkpoint::{CHECKPOINT_LOCK, READ_LOCK_0, RECOVER_LOCK, WRITE_LOCK};
 use crate::main_file::{Done, MainFile, State};
 use crate::neighbours::Neighbours;
 use crate::pause;
@@ -23,6 +23,9 @@ impl MainFile {
             self.journal_came()?;
         }
         self.set_level(self.level.max(level));
+        if level < ffi::LOCK_EXCLUSIVE {
+            self.has_published = false;
+        }
         if level == ffi::LOCK_SHARED {
             pause::at("shared-taken");
             self.judge_under_lock();
@@ -61,6 +64,7 @@ impl MainFile {
     pub(crate) fn give_lock(&mut self, level: i32) -> Done {
         if level < self.level {
             self.give_up_unpublished();
+            self.tell_of_wal();
             if self.level == ffi::LOCK_EXCLUSIVE && self.checkpoint.take_last_close() {
                 // SQLite's own last close of a WAL database, under SQLite's own lock.
                 self.close_clean();
@@ -142,12 +146,9 @@ impl MainFile {
                 if covers(CHECKPOINT_LOCK) {
                     self.end_checkpoint();
                 }
-                if covers(WRITE_LOCK)
-                    && !self.of_worker
-                    && let Some(neighbours) = &self.neighbours
-                {
-                    // The file is not idle between two checkpoints.
-                    neighbours.idle.writes();
+                if covers(WRITE_LOCK) {
+                    // The file is not idle between two checkpoints; and what another process has left is given back though none comes.
+                    self.tell_worker();
                 }
             }
             return self.host.shm_lock(offset, n, flags);
@@ -167,6 +168,15 @@ impl MainFile {
         done?;
         if flags & ffi::SHM_SHARED != 0 && offset >= READ_LOCK_0 {
             pause::at("shm-lock-read-taken");
+            if let Err(code) = self.begin_snapshot() {
+                let _ = self
+                    .host
+                    .shm_lock(offset, n, ffi::SHM_UNLOCK | ffi::SHM_SHARED);
+                return Err(code);
+            }
+        }
+        if flags & ffi::SHM_EXCLUSIVE != 0 && covers(RECOVER_LOCK) {
+            self.checkpoint.rebuilds();
         }
         Ok(())
     }

@@ -14,14 +14,17 @@
 //! another connection may have been writing at that moment (rule 7).
 //! Invariant: an empty file is judged again whenever its size is asked, it is read or
 //! written or a lock is taken, until it is empty no more.
+//! Invariant: what a file was found to be holds as long as it has the same contents (see `overwritten`).
 //! Invariant: in every state locks and shared memory are the host's, unchanged.
 
 use crate::absent::Absent;
+use crate::busy::Busy;
 use crate::checkpoint::Checkpoint;
 use crate::codes::code_of;
 use crate::last_error::report;
 use crate::maintain::Maintenance;
 use crate::neighbours::Neighbours;
+use crate::overwritten::Overwritten;
 use crate::pause;
 use crate::settings::Settings;
 use crate::trim::Trim;
@@ -79,10 +82,14 @@ pub(crate) struct MainFile {
     pub(crate) absent: Arc<Absent>,
     /// `PRAGMA wal_checkpoint` was compiled and has not taken its lock yet.
     pub(crate) asked_for_checkpoint: bool,
+    pub(crate) overwritten: Overwritten,
+    pub(crate) busy: Busy,
+    /// Something was published since SQLite took its lock.
+    pub(crate) has_published: bool,
 }
 
-// SAFETY: `name` points to memory of SQLite's that is constant while the file is open; all
-// else is Send by itself.
+// SAFETY: `name` points to memory of SQLite's that is constant while the file is open, `busy` to
+// memory that is read only by the thread that holds the connection's mutex; all else is Send by itself.
 unsafe impl Send for MainFile {}
 
 impl MainFile {
@@ -177,6 +184,9 @@ impl MainFile {
             wal_user: false,
             absent: Arc::default(),
             asked_for_checkpoint: false,
+            overwritten: Overwritten::default(),
+            busy: Busy::default(),
+            has_published: false,
         }
     }
 
@@ -217,6 +227,17 @@ impl MainFile {
         Some(done.map_err(|error| self.fail(&error)))
     }
 
+    /// Why this file is of no use, when that will not change: a wrong setting, or a format that is too new.
+    pub(crate) fn refusal(&self) -> Option<String> {
+        match &self.state {
+            State::Refused(message) => Some(message.clone()),
+            State::Broken(error @ Error::NewerFormat { .. }) => {
+                Some(format!("{}: {error}", self.path))
+            }
+            _ => None,
+        }
+    }
+
     /// The code of a state that can answer nothing.
     pub(crate) fn useless(&self) -> Code {
         match &self.state {
@@ -234,6 +255,7 @@ impl MainFile {
         pause::at("before-publish");
         let done = self.in_store(Handle::publish).unwrap_or(Ok(()));
         if done.is_ok() {
+            self.has_published = true;
             pause::at("after-publish");
             self.announce();
             self.tell_worker();

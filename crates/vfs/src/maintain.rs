@@ -7,10 +7,12 @@
 //! - **At rest**: `PRAGMA densite_maintain`; the last close and the background worker (`worker`) from half of the dead limit on. Down to [`REST_LIMIT`], or [`ASKED_LIMIT`] if asked for, in slices (`slice`),
 //!   each under locks of its own, so that nobody waits longer than one takes (rule 3); a close gives up after [`CLOSE_TIME`].
 
+use crate::codes::code_of;
 use crate::main_file::{MainFile, State};
+use crate::neighbours::{Closing, Neighbours};
 use crate::pause;
-use crate::slice::Rest;
-use densite_sqlite::ffi;
+use crate::slice::{Rest, Slice};
+use densite_sqlite::{Code, Error as Wrong, ffi};
 use densite_store::{Damage, Error};
 use std::time::{Duration, Instant};
 
@@ -25,8 +27,11 @@ const CLOSE_PART: u8 = 2;
 pub(crate) const DEAD_LIMIT: u8 = 25;
 /// How long the last close goes on.
 const CLOSE_TIME: Duration = Duration::from_secs(2);
-/// How long `densite_maintain` waits for a lock.
-const LOCK_WAIT: Duration = Duration::from_millis(250);
+/// How often and after how long the last close tries again to be alone. Of two processes that close at the same time each may meet the other's lock.
+const CLOSE_TRIES: u32 = 3;
+const CLOSE_PAUSE: Duration = Duration::from_millis(1);
+/// How long `densite_maintain` waits for a lock that may be another maintenance's. Then it waits as the connection's busy handler says.
+const LOCK_WAIT: Duration = Duration::from_millis(100);
 
 /// What a connection knows of the maintenance that is due.
 #[derive(Debug)]
@@ -63,24 +68,31 @@ impl MainFile {
         let begin = Instant::now();
         let limit = self.maintenance.dead_limit;
         if let Err(error) = handle.merge_share(limit, &|| begin.elapsed()) {
-            self.report(
-                crate::codes::code_of(&error),
-                &format!("giving space back: {error}"),
-            );
+            self.report(code_of(&error), &format!("giving space back: {error}"));
         }
     }
 
     /// Whether the last close has something to give back. Without locks nothing tells it whether another connection is writing.
+    ///
+    /// A process that has only read gives back what one that was killed has left: the file is not closed, and beyond the limit that is kept while writing.
+    /// Another process that has it open still keeps that limit by itself.
     pub(crate) fn restless(&mut self) -> bool {
         let settings = &self.settings;
         if settings.maintain_off || settings.options.read_only || settings.unlocked {
             return false;
         }
-        let limit = self.rest_begins();
+        let (at_rest, while_writing) = (self.rest_begins(), self.maintenance.dead_limit);
         let State::Store(handle) = &mut self.state else {
             return false;
         };
-        handle.has_written() && handle.space().is_ok_and(|space| space.over(limit))
+        let has_written = handle.has_written();
+        if !has_written && !handle.is_unclosed() {
+            return false;
+        }
+        let limit = if has_written { at_rest } else { while_writing };
+        handle
+            .space()
+            .is_ok_and(|space| space.over(limit) || space.has_leftovers())
     }
 
     /// The last close, after what it must do: slices, until nothing is left to give back or somebody comes.
@@ -89,6 +101,7 @@ impl MainFile {
             return;
         };
         let until = Instant::now() + CLOSE_TIME;
+        let mut tries = CLOSE_TRIES;
         while Instant::now() < until && !neighbours.others_hold(self.level) {
             let Some(closing) = neighbours.begin_closing() else {
                 return;
@@ -108,6 +121,10 @@ impl MainFile {
             }
             drop(closing);
             match rest {
+                _ if !alone && tries > 0 => {
+                    tries -= 1;
+                    std::thread::sleep(CLOSE_PAUSE);
+                }
                 Ok(Rest::More) => {}
                 Ok(Rest::Sync) if self.sync_unlocked().is_ok() => {}
                 _ => return,
@@ -135,20 +152,23 @@ impl MainFile {
     /// `PRAGMA densite_maintain`: the steps that are due now. Answers by how many bytes the file is shorter.
     ///
     /// # Errors
-    /// A sentence: a transaction is open, the database is locked, or the store's own (a full disk, a failed read); what was given back until
-    /// then stays given back.
-    pub(crate) fn maintain_now(&mut self) -> Result<u64, String> {
+    /// With a sentence: a transaction is open; [`Code::BUSY`], the database is locked for longer than the busy handler waits; the store's own (a full disk, a failed
+    /// read). What was given back until then stays given back.
+    pub(crate) fn maintain_now(&mut self) -> Result<u64, Wrong> {
+        let refused = |why: &str| Err(Wrong::new(Code::ERROR, format!("densite_maintain: {why}")));
         if !matches!(self.state, State::Store(_)) {
             return Ok(0);
         }
         if self.settings.options.read_only {
-            return Err("densite_maintain: the database is open for reading only".into());
+            return refused("the database is open for reading only");
         }
         if self.settings.unlocked {
-            return Err("densite_maintain: the database is open without locks (nolock); open it with them, when nobody else uses it".into());
+            return refused(
+                "the database is open without locks (nolock); open it with them, when nobody else uses it",
+            );
         }
         if self.level > ffi::LOCK_SHARED || self.has_pending() {
-            return Err("densite_maintain: a transaction is open; end it first".into());
+            return refused("a transaction is open; end it first");
         }
         let before = self.file_bytes();
         self.maintenance.damaged.clear();
@@ -156,25 +176,13 @@ impl MainFile {
             let Some(neighbours) = self.neighbours.clone() else {
                 return Ok(0);
             };
-            let until = Instant::now() + LOCK_WAIT;
-            let (lock, closing) = loop {
-                let closing = neighbours.begin_closing();
-                if closing.is_some()
-                    && let Some(lock) = self.lock_slice()
-                {
-                    break (lock, closing);
-                }
-                drop(closing);
-                if Instant::now() >= until {
-                    return Err("densite_maintain: the database is locked; try again later".into());
-                }
-                std::thread::sleep(Duration::from_millis(1));
-            };
+            let (lock, closing) = self.wait_for_slice(&neighbours)?;
             pause::at("maintaining");
             let done = self.slice(ASKED_LIMIT, true);
             self.unlock_slice(&lock);
             drop(closing);
-            let failed = |error: Error| format!("densite_maintain: {error}");
+            let failed =
+                |error: Error| Wrong::new(code_of(&error), format!("densite_maintain: {error}"));
             match done.map_err(failed)? {
                 Rest::More => pause::at("between-slices"),
                 Rest::Sync => self.sync_unlocked().map_err(failed)?,
@@ -184,10 +192,43 @@ impl MainFile {
         let given = before.saturating_sub(self.file_bytes());
         match self.maintenance.damaged.first() {
             None => Ok(given),
-            Some(first) => Err(format!(
-                "densite_maintain: {given} bytes were given back, and {} places are damaged and stay as they are; run `densite check` ({first})",
+            Some(first) => refused(&format!(
+                "{given} bytes were given back, and {} places are damaged and stay as they are; run `densite check` ({first})",
                 self.maintenance.damaged.len(),
             )),
+        }
+    }
+
+    /// The locks of a slice that was asked for. Called by SQLite, for the connection's PRAGMA.
+    fn wait_for_slice<'n>(
+        &mut self,
+        neighbours: &'n Neighbours,
+    ) -> Result<(Slice, Option<Closing<'n>>), Wrong> {
+        let until = Instant::now() + LOCK_WAIT;
+        let mut is_waiting = false;
+        loop {
+            let closing = neighbours.begin_closing();
+            if closing.is_some()
+                && let Some(lock) = self.lock_slice()
+            {
+                return Ok((lock, closing));
+            }
+            drop(closing);
+            if Instant::now() < until {
+                std::thread::sleep(Duration::from_millis(1));
+                continue;
+            }
+            // SAFETY: SQLite compiles the PRAGMA, on the connection that has this file open.
+            let goes_on = unsafe {
+                if !std::mem::replace(&mut is_waiting, true) {
+                    self.busy.begin(self.api);
+                }
+                self.busy.waits()
+            };
+            if !goes_on {
+                let why = "densite_maintain: the database is locked; try again later, or set a longer busy_timeout";
+                return Err(Wrong::new(Code::BUSY, why));
+            }
         }
     }
 

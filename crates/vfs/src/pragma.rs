@@ -2,8 +2,9 @@
 
 use crate::main_file::{MainFile, State};
 use crate::maintain::dead_limit;
+use crate::names::unknown_pragma;
 use crate::settings::{cache_mib, level, threads};
-use densite_sqlite::Code;
+use densite_sqlite::{Code, Error};
 use std::ffi::{CStr, c_char};
 
 impl MainFile {
@@ -25,13 +26,20 @@ impl MainFile {
         if name == "wal_checkpoint" {
             self.asked_for_checkpoint = true;
         }
-        if !name.starts_with("densite_") || matches!(self.state, State::Plain | State::Refused(_)) {
+        if !name.starts_with("densite_") {
             return Code::NOTFOUND;
         }
-        let (code, answer) = match self.setting(&name, text(2)) {
-            None => return Code::NOTFOUND,
-            Some(Ok(value)) => (Code::OK, value),
-            Some(Err(message)) => (Code::ERROR, message),
+        let (code, answer) = if let Some(message) = self.refusal() {
+            (Code::CANTOPEN, message)
+        } else if let Some(message) = unknown_pragma(&name) {
+            (Code::ERROR, message)
+        } else if matches!(self.state, State::Plain) {
+            return Code::NOTFOUND;
+        } else {
+            match self.setting(&name, text(2)) {
+                Ok(value) => (Code::OK, value),
+                Err(wrong) => (wrong.code, wrong.message),
+            }
         };
         // SAFETY: the first place is for the answer, which SQLite frees.
         unsafe { *arguments = self.api.string(&answer) };
@@ -39,46 +47,46 @@ impl MainFile {
     }
 
     /// Sets a setting if there is a value, and answers what it is now.
-    fn setting(&mut self, name: &str, value: Option<String>) -> Option<Result<String, String>> {
-        let value = value.as_deref();
-        let done = match name {
-            "densite_level" => value.map_or(Ok(()), |v| self.set_level_text(v)),
-            "densite_threads" => value.map_or(Ok(()), |v| {
-                let n = threads(v)?;
-                self.settings.options.threads = n;
-                if let State::Store(handle) = &mut self.state {
-                    handle.set_threads(n);
-                }
-                Ok(())
-            }),
-            "densite_decoded_cache" => value.map_or(Ok(()), |v| {
-                let bytes = cache_mib(v)? << 20;
-                self.settings.options.decoded_cache_bytes = bytes;
-                if let State::Store(handle) = &mut self.state {
-                    handle.set_decoded_cache(bytes);
-                }
-                Ok(())
-            }),
-            "densite_dead_limit" => value.map_or(Ok(()), |v| {
-                self.maintenance.dead_limit = dead_limit(v)?;
-                Ok(())
-            }),
-            "densite_maintain" => return Some(self.maintain_now().map(|bytes| bytes.to_string())),
-            _ => return None,
-        };
-        if let Err(message) = done {
-            return Some(Err(message));
+    fn setting(&mut self, name: &str, value: Option<String>) -> Result<String, Error> {
+        if name == "densite_maintain" {
+            return self.maintain_now().map(|bytes| bytes.to_string());
+        }
+        if let Some(value) = value.as_deref() {
+            self.set(name, value)
+                .map_err(|message| Error::new(Code::ERROR, message))?;
         }
         let options = match &self.state {
             State::Store(handle) => handle.options(),
             _ => &self.settings.options,
         };
-        Some(Ok(match name {
+        Ok(match name {
             "densite_dead_limit" => self.maintenance.dead_limit.to_string(),
             "densite_level" => options.level.to_string(),
             "densite_threads" => options.threads.to_string(),
             _ => (options.decoded_cache_bytes >> 20).to_string(),
-        }))
+        })
+    }
+
+    fn set(&mut self, name: &str, value: &str) -> Result<(), String> {
+        match name {
+            "densite_dead_limit" => self.maintenance.dead_limit = dead_limit(value)?,
+            "densite_level" => self.set_level_text(value)?,
+            "densite_threads" => {
+                let n = threads(value)?;
+                self.settings.options.threads = n;
+                if let State::Store(handle) = &mut self.state {
+                    handle.set_threads(n);
+                }
+            }
+            _ => {
+                let bytes = cache_mib(value)? << 20;
+                self.settings.options.decoded_cache_bytes = bytes;
+                if let State::Store(handle) = &mut self.state {
+                    handle.set_decoded_cache(bytes);
+                }
+            }
+        }
+        Ok(())
     }
 
     fn set_level_text(&mut self, value: &str) -> Result<(), String> {

@@ -110,16 +110,10 @@ pub fn with_handle<T>(
 }
 
 /// Why the connection's main database is of no use, when that is known at opening and
-/// will not change: a wrong setting, or a format that is too new.
+/// will not change.
 pub(crate) fn refusal(connection: &Connection) -> Option<String> {
-    with_file(connection, c"main", |file| match &file.state {
-        State::Refused(message) => Some(message.clone()),
-        State::Broken(error @ densite_store::Error::NewerFormat { .. }) => {
-            Some(format!("{}: {error}", file.path))
-        }
-        _ => None,
-    })
-    .ok()
-    .flatten()
-    .flatten()
+    with_file(connection, c"main", |file| file.refusal())
+        .ok()
+        .flatten()
+        .flatten()
 }

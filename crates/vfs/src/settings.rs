@@ -1,5 +1,6 @@
 //! What a database's URI asks for.
 
+use crate::names::check_parameters;
 use densite_sqlite::FileName;
 use densite_store::{CodecChoice, Options, Readahead, Tuning};
 use std::ffi::CStr;
@@ -25,11 +26,12 @@ pub(crate) struct Settings {
 }
 
 impl Settings {
-    /// Reads the parameters of a name.
+    /// Reads the parameters of a name that is opened through the VFS `vfs`.
     ///
     /// # Errors
     /// A sentence that names the parameter, its value and what is allowed.
-    pub(crate) fn from_name(name: FileName<'_>) -> Result<Settings, String> {
+    pub(crate) fn from_name(name: FileName<'_>, vfs: &str) -> Result<Settings, String> {
+        check_parameters(name, vfs)?;
         let mut settings = Settings::default();
         let text = |key: &CStr| name.parameter(key).map(CStr::to_string_lossy);
         if let Some(value) = text(c"level") {

@@ -51,7 +51,7 @@ impl MainFile {
         if self.level < ffi::LOCK_SHARED && self.host.lock(ffi::LOCK_SHARED).is_err() {
             return None;
         }
-        let rollback = self.in_store(|handle| {
+        let rollback = self.in_contents(false, |handle| {
             handle.newest_commit()?;
             Ok(handle.in_rollback_mode())
         });

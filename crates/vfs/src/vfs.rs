@@ -88,7 +88,7 @@ impl Vfs for DensiteVfs {
         }
         let api = self.host.api();
         let path = name.path().to_string_lossy();
-        let settings = match Settings::from_name(name) {
+        let settings = match Settings::from_name(name, &self.name) {
             Ok(settings) => settings,
             Err(message) => {
                 let message = format!("{path}: {message}");

@@ -92,7 +92,7 @@ impl Way {
 }
 
 impl MainFile {
-    /// This connection has published something: the worker is told, if there may be one, and its messages are passed on.
+    /// This connection has published something, or written to the WAL: the worker is told, if there may be one, and its messages are passed on.
     pub(crate) fn tell_worker(&mut self) {
         if self.of_worker {
             return;

@@ -105,3 +105,26 @@ fn a_change_to_wal_is_seen_at_once() {
         assert_eq!(int(&reader, "SELECT count(*) FROM t"), 101);
     }
 }
+
+/// SQLite's RBU renames a WAL into its place under EXCLUSIVE, which it takes by calls of its own, beside a database of a rollback mode.
+#[test]
+fn a_wal_that_is_put_beside_the_database_under_an_exclusive_lock_is_seen_at_once() {
+    let place = Place::new();
+    // What a WAL with one more row is, of the same database.
+    let made = place.open("made.db");
+    run(&made, "CREATE TABLE t(a); INSERT INTO t VALUES (1)");
+    std::fs::copy(place.path("made.db"), place.path("x.db")).expect("copies");
+    run(
+        &made,
+        "PRAGMA journal_mode=WAL; PRAGMA wal_autocheckpoint=0; INSERT INTO t VALUES (2)",
+    );
+    let wal = std::fs::read(place.path("made.db-wal")).expect("reads");
+    let (reader, rbu) = (place.open("x.db"), place.open("x.db"));
+    for _ in 0..50 {
+        assert_eq!(int(&reader, "SELECT count(*) FROM t"), 1);
+    }
+    run(&rbu, "BEGIN EXCLUSIVE");
+    std::fs::write(place.path("x.db-wal"), wal).expect("writes");
+    run(&rbu, "COMMIT");
+    assert_eq!(int(&reader, "SELECT count(*) FROM t"), 2);
+}

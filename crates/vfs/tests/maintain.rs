@@ -4,6 +4,7 @@ mod common;
 
 use common::{Place, assert_sound, int, noise, run, text};
 use rusqlite::Connection;
+use std::time::{Duration, Instant};
 
 fn size(place: &Place, name: &str) -> u64 {
     std::fs::metadata(place.path(name)).expect("is there").len()
@@ -148,6 +149,7 @@ fn a_transaction_a_lock_and_a_hot_journal_are_left_alone() {
         .expect_err("a transaction is open");
     assert!(error.to_string().contains("end it first"), "{error}");
     let other = place.open("x.db");
+    run(&other, "PRAGMA busy_timeout=1");
     let error = other
         .execute_batch("PRAGMA densite_maintain")
         .expect_err("it is locked");
@@ -163,6 +165,7 @@ fn a_transaction_a_lock_and_a_hot_journal_are_left_alone() {
         std::fs::copy(place.path(from), place.path(to)).expect("copies");
     }
     let back = place.open("y.db");
+    run(&back, "PRAGMA busy_timeout=1");
     let error = back
         .execute_batch("PRAGMA densite_maintain")
         .expect_err("a journal is hot");
@@ -245,4 +248,40 @@ fn what_is_damaged_stays_is_named_and_keeps_nothing_else() {
     assert!(after < before * 2 / 3, "{before} {after}");
     let readable = int(&db, "SELECT count(*) FROM t WHERE a < 60");
     assert_eq!(readable, 59);
+}
+
+#[test]
+fn asked_for_it_waits_as_the_busy_timeout_says_and_is_busy_then() {
+    let place = Place::new();
+    let db = open(&place, "DELETE", "");
+    noise(&db, 100);
+    let asks = place.open("x.db");
+    assert_eq!(int(&asks, "SELECT count(*) FROM t"), 100);
+    run(&db, "BEGIN IMMEDIATE");
+    let refused = || {
+        let begin = Instant::now();
+        let error = asks
+            .execute_batch("PRAGMA densite_maintain")
+            .expect_err("it is locked");
+        let code = error.sqlite_error_code();
+        assert_eq!(code, Some(rusqlite::ErrorCode::DatabaseBusy), "{error}");
+        assert!(error.to_string().contains("densite_maintain"), "{error}");
+        begin.elapsed()
+    };
+    run(&asks, "PRAGMA busy_timeout=700");
+    // The second time too, though SQLite's handler has counted to its end.
+    for _ in 0..2 {
+        let waited = refused();
+        assert!(waited >= Duration::from_millis(700), "{waited:?}");
+    }
+    run(&asks, "PRAGMA busy_timeout=0");
+    refused();
+    run(&asks, "PRAGMA busy_timeout=60000");
+    std::thread::scope(|scope| {
+        let waits = scope.spawn(move || run(&asks, "PRAGMA densite_maintain"));
+        std::thread::sleep(Duration::from_millis(500));
+        assert!(!waits.is_finished());
+        run(&db, "ROLLBACK");
+        waits.join().expect("it gets the lock");
+    });
 }

@@ -46,7 +46,10 @@ fn wrong_parameters_are_refused_with_the_reason_and_touch_nothing() {
             message.contains(part) && message.contains("use "),
             "{parameter}: {message}"
         );
-        assert!(message.contains("x.db"), "{message}");
+        assert!(
+            message.starts_with(place.path("x.db").to_str().expect("text")),
+            "{message}"
+        );
         let kept = densite_vfs::take_last_error().expect("the same for the library");
         assert!(kept.contains(part), "{kept}");
         assert!(densite_vfs::take_last_error().is_none());
@@ -94,7 +97,7 @@ fn pragmas_set_and_read() {
         assert_eq!(text(&db, "PRAGMA densite_level"), "9");
         fill(&db, 10);
     }
-    // Unknown ones are nothing, as in SQLite; and a plain file has none.
+    // A plain file has none.
     let rows = |db: &rusqlite::Connection, sql: &str| {
         let mut stmt = db.prepare(sql).expect("compiles");
         let mut rows = stmt.query([]).expect("runs");
@@ -104,7 +107,6 @@ fn pragmas_set_and_read() {
         }
         n
     };
-    assert_eq!(rows(&db, "PRAGMA densite_nonsense"), 0);
     fill(&place.plain("plain.db"), 1);
     assert_eq!(rows(&place.open("plain.db"), "PRAGMA densite_level"), 0);
 }
@@ -131,4 +133,46 @@ fn registering_again_changes_nothing() {
     assert_eq!(text(&db, "PRAGMA journal_mode=WAL"), "delete");
     run(&db, "VACUUM");
     assert_eq!(int(&db, "SELECT count(*) FROM t"), 10);
+}
+
+#[test]
+fn unknown_parameters_are_refused_with_the_nearest_one_that_is_known() {
+    let place = Place::new();
+    for (parameter, nearest) in [
+        ("levle=9", "level"),
+        ("decoded-cache=8", "decoded_cache"),
+        ("application=x", "maintain"),
+    ] {
+        let error = place.try_open("x.db", &format!("&{parameter}"));
+        let message = error.expect_err("refused").to_string();
+        let (name, _) = parameter.split_once('=').expect("a value");
+        assert!(
+            message.contains(&format!("{name} is not known: did you mean {nearest}?"))
+                && message.starts_with(place.path("x.db").to_str().expect("text")),
+            "{message}"
+        );
+        assert!(!place.path("x.db").exists(), "{parameter}");
+    }
+    let theirs = "&mode=rwc&cache=private&psow=1&_busy_timeout=100&rbu_exclusive_checkpoint=1";
+    fill(&place.try_open("x.db", theirs).expect("opens"), 10);
+}
+
+#[test]
+fn unknown_pragmas_are_refused_with_the_nearest_one_that_is_known() {
+    let place = Place::new();
+    fill(&place.open("x.db"), 1);
+    fill(&place.plain("plain.db"), 1);
+    for name in ["x.db", "new.db", "plain.db"] {
+        let db = place.open(name);
+        for (pragma, nearest) in [
+            ("densite_levle", "densite_level"),
+            ("densite_levle=9", "densite_level"),
+            ("densite_maintian", "densite_maintain"),
+        ] {
+            let error = db.execute_batch(&format!("PRAGMA {pragma}"));
+            let message = error.expect_err("refused").to_string();
+            let said = format!("is not known: did you mean {nearest}?");
+            assert!(message.contains(&said), "{name}: {message}");
+        }
+    }
 }

@@ -55,6 +55,17 @@ impl Connection {
         })
     }
 
+    /// A number that changes with each write transaction that commits to a schema's database, whichever connection commits it. A rollback does not change it. `None` when there is no such schema.
+    pub fn data_version(&self, schema: &CStr) -> Option<u32> {
+        let mut version: std::ffi::c_uint = 0;
+        // SAFETY: this operation puts an unsigned int there.
+        let rc = unsafe {
+            let place = (&raw mut version).cast::<c_void>();
+            self.file_control(Some(schema), ffi::FCNTL_DATA_VERSION, place)
+        };
+        (rc == Code::OK).then_some(version)
+    }
+
     /// Whether a schema's file has not its name any more: it was moved, removed or replaced. False where the VFS cannot tell.
     pub fn has_moved(&self, schema: &CStr) -> bool {
         let mut moved: std::ffi::c_int = 0;

@@ -10,19 +10,23 @@ use super::header::{Header, u32_at};
 /// Byte at which SQLite's locks live; the page that holds it is never used.
 pub const LOCK_BYTE: u64 = 0x4000_0000;
 
-/// A set of page numbers.
+/// Words of 64 pages that are kept together.
+const WORDS: usize = 64;
+const CHUNK: usize = WORDS * 64;
+
+/// A set of page numbers. Its memory goes by how many there are, and how far apart, not by how large they are.
 #[derive(Debug, Default)]
 pub struct PageSet {
-    bits: Vec<u64>,
+    chunks: Vec<Option<Box<[u64; WORDS]>>>,
     count: u64,
 }
 
 impl PageSet {
     /// Whether `page` is in it.
     pub fn contains(&self, page: u32) -> bool {
-        self.bits
-            .get(page as usize / 64)
-            .is_some_and(|w| w & (1 << (page % 64)) != 0)
+        let chunk = self.chunks.get(page as usize / CHUNK);
+        let word = chunk.and_then(|c| c.as_ref()?.get(page as usize % CHUNK / 64));
+        word.is_some_and(|w| w & (1 << (page % 64)) != 0)
     }
 
     /// How many are in it.
@@ -37,7 +41,11 @@ impl PageSet {
 
     /// The pages in it, ascending.
     pub fn pages(&self) -> impl Iterator<Item = u32> {
-        let words = self.bits.iter().zip(0u32..);
+        let chunks = self.chunks.iter().zip(0u32..);
+        let words = chunks.flat_map(|(chunk, i)| {
+            let words = chunk.iter().flat_map(|words| words.iter()).zip(0u32..);
+            words.map(move |(word, at)| (word, i * WORDS as u32 + at))
+        });
         words.flat_map(|(word, i)| {
             let set = (0..64u32).filter(move |bit| word & (1u64 << bit) != 0);
             set.map(move |bit| i * 64 + bit)
@@ -46,25 +54,24 @@ impl PageSet {
 
     /// Adds all of `other`; whether none was there already.
     pub fn merge(&mut self, other: &PageSet) -> bool {
-        if self.bits.len() < other.bits.len() {
-            self.bits.resize(other.bits.len(), 0);
-        }
         let mut apart = true;
-        for (mine, others) in self.bits.iter_mut().zip(&other.bits) {
-            apart &= *mine & others == 0;
-            *mine |= others;
+        for page in other.pages() {
+            apart &= self.insert(page);
         }
-        self.count = self.bits.iter().map(|w| u64::from(w.count_ones())).sum();
         apart
     }
 
     /// Adds `page`; whether it was new.
     pub fn insert(&mut self, page: u32) -> bool {
-        let at = page as usize / 64;
-        if at >= self.bits.len() {
-            self.bits.resize(at + 1, 0);
+        let at = page as usize / CHUNK;
+        if at >= self.chunks.len() {
+            self.chunks.resize_with(at + 1, || None);
         }
-        let Some(word) = self.bits.get_mut(at) else {
+        let Some(chunk) = self.chunks.get_mut(at) else {
+            return false;
+        };
+        let chunk = chunk.get_or_insert_with(|| Box::new([0; WORDS]));
+        let Some(word) = chunk.get_mut(page as usize % CHUNK / 64) else {
             return false;
         };
         let bit = 1u64 << (page % 64);

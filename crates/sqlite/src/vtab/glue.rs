@@ -70,9 +70,14 @@ impl<T: VirtualTable> Table<T> {
     /// `table` is one of ours, alive during the call.
     #[cold]
     unsafe fn fail(table: *mut Vtab, error: &Error) -> c_int {
-        // SAFETY: our table; its message is null or of SQLite's allocator, and only touched here and by SQLite.
+        // SAFETY: our table, and its connection, which is there as long as a statement of it runs; the table's message is null or of SQLite's
+        // allocator, and only touched here and by SQLite.
         unsafe {
             let api = (*table.cast::<Table<T>>()).api;
+            // The call may have led to a function of the application's that closed it.
+            if let Some(connection) = Connection::borrow(api, (*table.cast::<Table<T>>()).db) {
+                connection.silence_if_closed();
+            }
             let message = &raw mut (*table).zErrMsg;
             (api.raw().free)((*message).cast());
             *message = api.string(&error.message);

@@ -1,0 +1,163 @@
+//! Names of URI parameters and PRAGMAs: which are known, and which one an unknown name was probably meant to be.
+//!
+//! SQLite ignores parameters that it does not know, and programs rely on it: their own, their driver's, or those of a VFS above. So an unknown parameter is an error only
+//!
+//! - where the URI itself names this VFS, unless it begins with `_`, as drivers' own do, or
+//! - where it looks like one of ours: at most [`SLIPS`] characters are wrong, missing, too many or exchanged.
+//!
+//! PRAGMAs that begin with `densite_` are all ours.
+
+use densite_sqlite::FileName;
+
+/// Our URI parameters. `x_tuning` is for tests.
+const OURS: [&str; 8] = [
+    "level",
+    "threads",
+    "decoded_cache",
+    "run_pages",
+    "codec",
+    "readahead",
+    "maintain",
+    "densite",
+];
+/// SQLite's own, of its VFSes and extensions (memdb, RBU, encryption) too.
+const SQLITES: [&str; 15] = [
+    "vfs",
+    "mode",
+    "cache",
+    "psow",
+    "nolock",
+    "immutable",
+    "modeof",
+    "ptr",
+    "sz",
+    "max",
+    "key",
+    "hexkey",
+    "textkey",
+    "rbu_memory",
+    "rbu_exclusive_checkpoint",
+];
+const FOR_TESTS: &str = "x_tuning";
+/// Our PRAGMAs.
+const PRAGMAS: [&str; 5] = [
+    "densite_level",
+    "densite_threads",
+    "densite_decoded_cache",
+    "densite_dead_limit",
+    "densite_maintain",
+];
+/// Differences of a name that looks like another one.
+const SLIPS: usize = 2;
+
+/// Checks the parameters of a name that was opened through the VFS `vfs`.
+///
+/// # Errors
+/// A sentence that names the unknown one and the nearest that is known.
+pub(crate) fn check_parameters(name: FileName<'_>, vfs: &str) -> Result<(), String> {
+    let is_named = name
+        .parameter(c"vfs")
+        .is_some_and(|named| named.to_bytes() == vfs.as_bytes());
+    for key in name.keys() {
+        check_parameter(&key.to_string_lossy(), is_named)?;
+    }
+    Ok(())
+}
+
+fn check_parameter(key: &str, is_named: bool) -> Result<(), String> {
+    if OURS.contains(&key) || SQLITES.contains(&key) || key == FOR_TESTS {
+        return Ok(());
+    }
+    let (nearest, slips) = nearest(key, &OURS);
+    if slips > SLIPS && (!is_named || key.starts_with('_')) {
+        return Ok(());
+    }
+    Err(format!(
+        "the URI parameter {key} is not known: did you mean {nearest}?"
+    ))
+}
+
+/// What to say of a PRAGMA of ours that is not known; `None` for one that is, and for others' PRAGMAs.
+pub(crate) fn unknown_pragma(name: &str) -> Option<String> {
+    if !name.starts_with("densite_") || PRAGMAS.contains(&name) {
+        return None;
+    }
+    let (nearest, _) = nearest(name, &PRAGMAS);
+    Some(format!(
+        "PRAGMA {name} is not known: did you mean {nearest}?"
+    ))
+}
+
+/// The known name that differs least, and by how much.
+fn nearest<'a>(name: &str, known: &[&'a str]) -> (&'a str, usize) {
+    let all = known.iter().map(|known| (*known, slips(name, known)));
+    all.min_by_key(|(_, slips)| *slips)
+        .unwrap_or(("", usize::MAX))
+}
+
+/// Characters to change, add, leave out, or exchange with the next one, to make one name of the other.
+fn slips(a: &str, b: &str) -> usize {
+    let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
+    let at = |row: &[usize], i: usize| row.get(i).copied().unwrap_or(usize::MAX / 2);
+    let mut before: Vec<usize> = Vec::new();
+    let mut last: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.iter().enumerate() {
+        let mut row = vec![i + 1];
+        for (j, y) in b.iter().enumerate() {
+            let mut least = (at(&last, j) + usize::from(x != y))
+                .min(at(&last, j + 1) + 1)
+                .min(at(&row, j) + 1);
+            let is_exchanged = i > 0 && j > 0 && a.get(i - 1) == Some(y) && b.get(j - 1) == Some(x);
+            if is_exchanged {
+                least = least.min(at(&before, j - 1) + 1);
+            }
+            row.push(least);
+        }
+        before = std::mem::replace(&mut last, row);
+    }
+    at(&last, b.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slips_are_counted() {
+        for (a, b, n) in [
+            ("level", "level", 0),
+            ("levle", "level", 1),
+            ("leve", "level", 1),
+            ("Level", "level", 1),
+            ("thread", "threads", 1),
+            ("", "abc", 3),
+            ("codec", "level", 4),
+        ] {
+            assert_eq!((slips(a, b), slips(b, a)), (n, n), "{a} {b}");
+        }
+    }
+
+    #[test]
+    fn what_looks_like_ours_is_never_ignored() {
+        for key in ["levle", "_level", "treads", "decodedcache", "maintian"] {
+            let said = check_parameter(key, false).expect_err(key);
+            assert!(
+                said.contains(key) && said.contains("did you mean"),
+                "{said}"
+            );
+        }
+    }
+
+    #[test]
+    fn others_are_left_alone_unless_the_uri_names_this_vfs() {
+        for (key, is_named, is_fine) in [
+            ("application", false, true),
+            ("application", true, false),
+            ("_busy_timeout", true, true),
+            ("rbu_exclusive_checkpoint", true, true),
+            ("mode", false, true),
+        ] {
+            assert_eq!(check_parameter(key, is_named).is_ok(), is_fine, "{key}");
+        }
+    }
+}

@@ -1,0 +1,256 @@
+//! Other contents are written over a file that is open, in the same inode, as `cp` does it.
+
+mod common;
+
+use common::{Place, assert_sound, bytes, int, run};
+use rusqlite::Connection;
+use std::fs::OpenOptions;
+use std::io::{Seek, SeekFrom, Write};
+use std::path::Path;
+
+/// Two databases made alike have the same change counter, number of pages and schema; only the rows tell them apart.
+fn rows(db: &Connection, mark: &str) {
+    run(
+        db,
+        &format!(
+            "CREATE TABLE t(a INTEGER PRIMARY KEY, b);
+             WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 3000)
+             INSERT INTO t SELECT i, '{mark}' || i || hex(randomblob(60)) FROM n"
+        ),
+    );
+}
+
+/// The marks of all rows, each once.
+fn marks(db: &Connection) -> rusqlite::Result<String> {
+    db.query_row(
+        "SELECT ifnull(group_concat(DISTINCT substr(b, 1, 3)), '') FROM t",
+        [],
+        |row| row.get(0),
+    )
+}
+
+fn put(path: &Path, content: &[u8]) {
+    std::fs::write(path, content).expect("writes");
+}
+
+/// The contents of a database of the store, or a plain one, whose rows have this mark.
+fn contents(mark: &str, plain: bool) -> Vec<u8> {
+    let (place, name) = (Place::new(), "made.db");
+    let db = match plain {
+        true => place.plain(name),
+        false => place.open(name),
+    };
+    rows(&db, mark);
+    drop(db);
+    bytes(&place.path(name))
+}
+
+#[test]
+fn new_contents_are_taken_when_a_transaction_begins() {
+    for old_is_plain in [false, true] {
+        for new_is_plain in [false, true] {
+            let place = Place::new();
+            let old = contents("old", old_is_plain);
+            let new = contents("new", new_is_plain);
+            let path = place.path("x.db");
+            put(&path, &old);
+            let what = format!("plain before: {old_is_plain}, plain after: {new_is_plain}");
+            let connections = [place.open("x.db"), place.open("x.db")];
+            for db in &connections {
+                assert_eq!(marks(db).expect("reads"), "old", "{what}");
+            }
+            put(&path, &new);
+            for db in &connections {
+                let now = marks(db).expect("reads");
+                // Where neither is ours SQLite goes by its change counter, and keeps its pages.
+                if !(old_is_plain && new_is_plain) {
+                    assert_eq!(now, "new", "{what}");
+                    assert_sound(db);
+                }
+            }
+            run(&connections[0], "UPDATE t SET b = 'upd' || b");
+            if !(old_is_plain && new_is_plain) {
+                for db in &connections {
+                    assert_eq!(marks(db).expect("reads"), "upd", "{what}");
+                    assert_sound(db);
+                }
+            }
+            put(&path, b"");
+            for db in &connections {
+                assert!(marks(db).is_err(), "{what}: it is empty");
+                assert_eq!(int(db, "SELECT count(*) FROM sqlite_schema"), 0, "{what}");
+            }
+            put(&path, &old);
+            for db in &connections {
+                assert_eq!(marks(db).expect("reads"), "old", "{what}");
+                assert_sound(db);
+            }
+        }
+    }
+}
+
+/// A backup that is put back has the salt of the file, and commits of the same numbers follow in both.
+#[test]
+fn an_older_state_is_taken_and_nothing_of_the_later_one_comes_back() {
+    for others in 0..4 {
+        let place = Place::new();
+        let path = place.path("x.db");
+        put(&path, &contents("one", false));
+        let before = bytes(&path);
+        let db = place.open("x.db");
+        run(&db, "UPDATE t SET b = 'two' || b");
+        run(&db, "UPDATE t SET b = 'thr' || b WHERE a > 10");
+        assert_eq!(marks(&db).expect("reads"), "two,thr");
+        // The backup goes on by itself, as with another process: its commits have the numbers of those above.
+        let other = place.path("other.db");
+        put(&other, &before);
+        let apart = place.open("other.db");
+        for n in 0..others {
+            run(&apart, &format!("UPDATE t SET b = 'o{n}_' || b"));
+        }
+        drop(apart);
+        put(&path, &bytes(&other));
+        let expected = match others {
+            0 => "one".to_owned(),
+            n => format!("o{}_", n - 1),
+        };
+        assert_eq!(marks(&db).expect("reads"), expected, "{others} commits");
+        assert_sound(&db);
+        run(&db, "UPDATE t SET b = 'end' || b");
+        assert_eq!(marks(&place.open("x.db")).expect("reads"), "end");
+        drop(db);
+        assert_sound(&place.open("x.db"));
+    }
+}
+
+#[test]
+fn while_a_copy_is_under_way_there_is_an_error_and_never_a_mixture() {
+    let place = Place::new();
+    let (path, backup) = (place.path("x.db"), place.path("backup.db"));
+    put(&path, &contents("old", false));
+    std::fs::copy(&path, &backup).expect("copies");
+    let apart = place.open("backup.db");
+    run(&apart, "UPDATE t SET b = 'new' || b");
+    run(&apart, "UPDATE t SET b = 'new' || b WHERE a % 7 = 1");
+    drop(apart);
+    for new in [contents("new", false), bytes(&backup)] {
+        let old = contents("old", false);
+        put(&path, &old);
+        // Every page comes from the file.
+        let open = || place.try_open("x.db", "&decoded_cache=0").expect("opens");
+        let (db, reader) = (open(), open());
+        assert_eq!(marks(&db).expect("reads"), "old");
+        run(&reader, "PRAGMA cache_size=1; BEGIN");
+        assert_eq!(int(&reader, "SELECT count(*) FROM t WHERE a < 100"), 99);
+        let mut file = OpenOptions::new().write(true).open(&path).expect("opens");
+        file.set_len(0).expect("cuts");
+        let mut errors = 0;
+        for chunk in new.chunks(new.len() / 40) {
+            match marks(&db) {
+                Ok(all) => assert_eq!(all, "new", "{}", file.metadata().expect("is there").len()),
+                Err(_) => errors += 1,
+            }
+            // An I/O error ends a transaction.
+            let is_same = !reader.is_autocommit();
+            match marks(&reader) {
+                Ok(all) => assert_eq!(all, if is_same { "old" } else { "new" }),
+                Err(_) => errors += 1,
+            }
+            file.seek(SeekFrom::End(0)).expect("seeks");
+            file.write_all(chunk).expect("writes");
+        }
+        assert!(errors > 40, "{errors}");
+        assert_eq!(marks(&db).expect("all is there"), "new");
+        assert_sound(&db);
+        assert!(reader.is_autocommit(), "its pages were not there any more");
+        assert_eq!(marks(&reader).expect("another transaction"), "new");
+        assert_sound(&reader);
+    }
+}
+
+/// What was written in a transaction is not published over contents that it does not stand on.
+#[test]
+fn a_transaction_does_not_write_over_new_contents() {
+    for new_is_plain in [false, true] {
+        let place = Place::new();
+        let path = place.path("x.db");
+        let old = contents("old", false);
+        let new = contents("new", new_is_plain);
+        put(&path, &old);
+        let db = place.open("x.db");
+        run(
+            &db,
+            "PRAGMA journal_mode=MEMORY; BEGIN; UPDATE t SET b = 'mix' WHERE a < 50",
+        );
+        put(&path, &new);
+        assert!(db.execute_batch("COMMIT").is_err());
+        let _ = db.execute_batch("ROLLBACK");
+        assert!(bytes(&path) == new, "plain: {new_is_plain}");
+        assert_eq!(marks(&db).expect("reads"), "new");
+        drop(db);
+        assert_sound(&place.open("x.db"));
+    }
+}
+
+/// What SQLite's own superlock demonstration does: under all locks database and WAL of two files are exchanged, and the WAL's index is
+/// made void.
+#[test]
+fn in_wal_mode_database_and_wal_are_exchanged() {
+    for new_is_plain in [false, true] {
+        let place = Place::new();
+        let make = |name: &str, mark: &str, plain: bool| {
+            let db = match plain {
+                true => place.plain(name),
+                false => place.open(name),
+            };
+            run(&db, "PRAGMA journal_mode=WAL; PRAGMA wal_autocheckpoint=0");
+            rows(&db, mark);
+            run(&db, "PRAGMA wal_checkpoint");
+            run(&db, &format!("UPDATE t SET b = '{mark}' WHERE a % 3 = 0"));
+            db
+        };
+        let new = make("new.db", "new", new_is_plain);
+        let db = make("x.db", "old", false);
+        let second = place.open("x.db");
+        assert_eq!(marks(&second).expect("reads"), "old");
+        let files = |name: &str| ["", "-wal"].map(|s| bytes(&place.path(&format!("{name}{s}"))));
+        let was = files("x.db");
+        let exchange = |with: &[Vec<u8>; 2]| {
+            put(&place.path("x.db"), &with[0]);
+            put(&place.path("x.db-wal"), &with[1]);
+            let shm = OpenOptions::new().write(true).open(place.path("x.db-shm"));
+            shm.expect("opens").write_all(&[0; 96]).expect("made void");
+        };
+        for (with, mark) in [(files("new.db"), "new"), (was, "old")] {
+            exchange(&with);
+            for db in [&db, &second] {
+                assert_eq!(marks(db).expect("reads"), mark, "plain: {new_is_plain}");
+                assert_sound(db);
+            }
+        }
+        drop((db, second, new));
+        let db = place.open("x.db");
+        assert_eq!(marks(&db).expect("reads"), "old");
+        assert_sound(&db);
+    }
+}
+
+/// Over the database of a WAL alone: SQLite goes on with its pages, of which nobody could tell what they belong to.
+#[test]
+fn in_wal_mode_a_database_that_is_overwritten_alone_is_an_error() {
+    let place = Place::new();
+    let path = place.path("x.db");
+    let new = contents("new", false);
+    put(&path, &contents("old", false));
+    let db = place.open("x.db");
+    run(&db, "PRAGMA journal_mode=WAL; PRAGMA cache_size=1");
+    assert_eq!(marks(&db).expect("reads"), "old");
+    put(&path, &new);
+    std::thread::sleep(std::time::Duration::from_millis(20));
+    let error = marks(&db).expect_err("neither old nor a mixture");
+    assert!(error.to_string().contains("disk I/O error"), "{error}");
+    let said = densite_vfs::take_last_error().expect("why");
+    assert!(said.contains("written over"), "{said}");
+    drop(db);
+    assert_eq!(marks(&place.open("x.db")).expect("reads"), "new");
+}
