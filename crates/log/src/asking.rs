@@ -3,6 +3,7 @@
 use crate::Result;
 use crate::files::{APPLY_LOCK, WANTED_LOCK};
 use crate::log::Log;
+use crate::patience::{lock, usual};
 use densite_disk::{File, LockKind, OpenMode};
 
 /// While it is there, [`Log::is_wanted`] is true; it ends with this value or its process.
@@ -14,11 +15,11 @@ impl Log {
     /// Says that somebody waits for rows to be applied.
     ///
     /// # Errors
-    /// `Io`, `Forked`, `ReadOnly`.
+    /// `Io`, `Forked`, `ReadOnly`; `Locked`.
     pub fn want(&self) -> Result<Wanted> {
         self.shared.may_write()?;
         let file = self.shared.files.open_or_make(WANTED_LOCK)?;
-        file.lock(LockKind::Shared)?;
+        lock(file.as_ref(), WANTED_LOCK, LockKind::Shared, &usual)?;
         Ok(Wanted { _file: file })
     }
 

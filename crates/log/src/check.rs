@@ -1,6 +1,7 @@
 //! Reading everything, to see whether it can be read.
 
 use crate::files::{END, Files, LogDir, damaged};
+use crate::format::SEGMENT_MAX;
 use crate::reader::Place;
 use crate::scan::Look;
 use crate::tail::read_word;
@@ -91,7 +92,7 @@ fn segment(files: &Files, number: u64, is_tail: bool, report: &mut CheckReport) 
     let segment = files.held(number)?;
     let segment = segment.ok_or_else(|| damaged(number, 0, "the segment is missing"))?;
     report.segments += 1;
-    let len = segment.file.len()?;
+    let len = segment.file.len()?.min(SEGMENT_MAX);
     let word = match files.open(END, OpenMode::Read)? {
         Some(file) => read_word(file.as_ref(), files)?,
         None => None,
@@ -130,7 +131,7 @@ fn segment(files: &Files, number: u64, is_tail: bool, report: &mut CheckReport) 
             report.batches += 1;
             report.rows += u64::from(header.count);
         }
-        place.walk.pass(&header);
+        place.pass(&header);
     }
     match sealed {
         Some((end, check)) if place.walk.at() != end || place.walk.prev() != check => Err(damaged(

@@ -131,6 +131,11 @@ impl Decisions {
         done
     }
 
+    /// Whether a rollback is still to be stored.
+    pub(crate) fn has_unkept(&self) -> bool {
+        !self.inner.lock().unkept.is_empty()
+    }
+
     /// Tries again to roll back what could not be; whether there was anything.
     pub(crate) fn retry(&self, log: &Shared) -> bool {
         let mut inner = self.inner.lock();

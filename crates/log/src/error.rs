@@ -108,6 +108,19 @@ pub enum Error {
     /// Another process has the log open.
     #[error("another process has the log open; end it first")]
     InUse,
+    /// Another process holds a lock of the log and does not give it up. Nothing of what was to be appended or changed is in the log.
+    #[error(
+        "{file} of the log is held by {}, which is stopped or waits for its disk; continue or end it, and try again", shown(*holder)
+    )]
+    Locked {
+        /// Name of the file in the log's directory.
+        file: String,
+        /// The process, if the system tells which.
+        holder: Option<u32>,
+    },
+    /// Who waited for another process was interrupted. Nothing of what was to be appended is in the log.
+    #[error("waiting for another process that uses the log was interrupted")]
+    Interrupted,
     /// The process was forked after it opened the log: open it again in the child.
     #[error("the log was opened before a fork; open it again in this process")]
     Forked,
@@ -117,6 +130,10 @@ pub enum Error {
     /// The transaction is none that waits for its decision.
     #[error("the transaction is not waiting for commit or rollback")]
     NotPrepared,
+}
+
+fn shown(holder: Option<u32>) -> String {
+    holder.map_or("another process".to_owned(), |pid| format!("process {pid}"))
 }
 
 impl From<disk::Error> for Error {

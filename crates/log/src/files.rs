@@ -14,6 +14,8 @@
 use crate::format::DATA_OFF;
 use crate::format::segment::{HEADER_LEN, NoHeader, SegmentHeader};
 use crate::held::Held;
+use crate::in_turn::lock_in_turn;
+use crate::patience::{Patience, lock, usual, wait_for};
 use crate::{Error, LogId, Result};
 use densite_disk::{Dir, ErrorKind, File, LockKind, OpenMode};
 use std::sync::Arc;
@@ -69,17 +71,20 @@ pub(crate) fn unique(prefix: &str) -> Result<String> {
 
 /// Locks a writer's slot, unless its writer lives. Readers hold it shared for a moment, to see whether the writer is gone; they are waited for: a log that only
 /// they have open has no writer, and its end word may be older than its end.
-pub(crate) fn take_slot_lock(file: &dyn File) -> Result<bool> {
-    loop {
+///
+/// # Errors
+/// `Locked`, `Interrupted`; `Io`.
+pub(crate) fn take_slot_lock(file: &dyn File, name: &str, patience: Patience<'_>) -> Result<bool> {
+    wait_for(file, name, patience, || {
         if file.try_lock(LockKind::Exclusive)? {
-            return Ok(true);
+            return Ok(Some(true));
         }
         if !file.try_lock(LockKind::Shared)? {
-            return Ok(false);
+            return Ok(Some(false));
         }
         file.unlock()?;
-        std::thread::yield_now();
-    }
+        Ok(None)
+    })
 }
 
 /// Damage in a segment.
@@ -112,28 +117,70 @@ impl Files {
 
     /// Opens a file that may be missing.
     pub(crate) fn open(&self, name: &str, mode: OpenMode) -> Result<Option<Box<dyn File>>> {
-        match self.dir.open(name, mode) {
+        match self.entry(name, mode) {
             Ok(file) => Ok(Some(Held::of(file))),
-            Err(e) if e.kind == ErrorKind::NotFound => Ok(None),
-            Err(e) => Err(e.into()),
+            Err(Error::Io(e)) if e.kind == ErrorKind::NotFound => Ok(None),
+            Err(e) => Err(e),
         }
     }
 
     /// Opens a file, or makes it; for any file that is going to be locked.
     pub(crate) fn open_or_make(&self, name: &str) -> Result<Box<dyn File>> {
-        Ok(Held::of(self.dir.open(name, OpenMode::Create)?))
+        Ok(Held::of(self.entry(name, OpenMode::Create)?))
+    }
+
+    /// Opens a file that is not going to be locked.
+    ///
+    /// # Errors
+    /// `Damaged` where something else has its name; `Io`, `Full`.
+    pub(crate) fn entry(&self, name: &str, mode: OpenMode) -> Result<Box<dyn File>> {
+        self.dir.open(name, mode).map_err(|e| match e.kind {
+            ErrorKind::NotAFile => Error::Damaged {
+                segment: name.to_owned(),
+                offset: 0,
+                problem: "it is not a regular file".to_owned(),
+            },
+            _ => e.into(),
+        })
     }
 
     /// A file of no bytes, locked. The lock ends with the handle.
-    pub(crate) fn locked(&self, name: &str) -> Result<Box<dyn File>> {
+    ///
+    /// # Errors
+    /// `Locked`, `Interrupted`; `Io`.
+    pub(crate) fn locked(&self, name: &str, patience: Patience<'_>) -> Result<Box<dyn File>> {
         loop {
             let file = self.open_or_make(name)?;
-            file.lock(LockKind::Exclusive)?;
+            let file = lock_in_turn(file, name, LockKind::Exclusive, patience)?;
             // Who had it before may have put another directory into the place of this one, which has locks of its own.
             if self.is_named(name, file.as_ref())? {
                 return Ok(file);
             }
         }
+    }
+
+    /// Takes the lock of this file, which is open under this name, by another handle if it has to be waited for; that takes the place of this one.
+    ///
+    /// # Errors
+    /// `Locked`, `Interrupted`; `Io`.
+    pub(crate) fn lock_again(
+        &self,
+        file: &mut Box<dyn File>,
+        name: &str,
+        patience: Patience<'_>,
+    ) -> Result<()> {
+        let kind = LockKind::Exclusive;
+        if file.try_lock(kind)? {
+            return Ok(());
+        }
+        let other = self.open(name, OpenMode::Write)?;
+        let identity = file.identity()?;
+        match other.filter(|other| other.identity().is_ok_and(|other| other == identity)) {
+            Some(other) => *file = lock_in_turn(other, name, kind, patience)?,
+            // The name is another file's by now.
+            None => lock(file.as_ref(), name, kind, patience)?,
+        }
+        Ok(())
     }
 
     /// Whether a name is that of this file, which is open.
@@ -159,7 +206,8 @@ impl Files {
             let Some(file) = self.open(&segment_name(number), OpenMode::Read)? else {
                 return Ok(None);
             };
-            file.lock(LockKind::Shared)?;
+            let name = segment_name(number);
+            lock(file.as_ref(), &name, LockKind::Shared, &usual)?;
             let header = self.header(file.as_ref(), number);
             // It may have been pruned since it was opened, and then cut, or used again; its name is gone then.
             if self.dir.exists(&segment_name(number))? {

@@ -2,11 +2,17 @@
 //!
 //! Who leads hands that over to the first that waits, and only then tells the others what became of their transactions: the next sync begins at once, and nobody is woken who has nothing to do.
 
+use crate::files::APPEND_LOCK;
+use crate::patience::{Patience, Waiting};
 use crate::txn::{Appended, Txn};
 use crate::{Error, Result};
 use densite_disk::sync::{Condvar, Mutex};
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// How often a thread that waits for its turn looks whether the one that leads waits for another process.
+const LOOK: Duration = Duration::from_millis(20);
 
 /// What a thread that waits is told.
 enum Turn {
@@ -39,14 +45,13 @@ impl Entry {
         self.told.notify_one();
     }
 
-    fn wait(&self) -> Turn {
+    /// What it is told within a while.
+    fn wait(&self) -> Option<Turn> {
         let mut turn = self.turn.lock();
-        loop {
-            match turn.take() {
-                Some(turn) => return turn,
-                None => turn = self.told.wait(turn),
-            }
+        if turn.is_none() {
+            turn = self.told.wait_for(turn, LOOK);
         }
+        turn.take()
     }
 }
 
@@ -55,6 +60,8 @@ struct Inner {
     /// Their threads wait, but for that of the one that leads.
     waiting: VecDeque<Arc<Entry>>,
     leading: bool,
+    /// Since when the one that leads waits for another process, and the file whose lock that has.
+    blocked: Option<(Instant, Option<(u64, u64)>)>,
 }
 
 /// The queue of one open log.
@@ -64,23 +71,70 @@ pub(crate) struct Group {
 }
 
 impl Group {
-    /// Appends one entry, by this thread or by the one that is at it. `lead` takes entries by [`Group::take`] and notes what became of them.
-    pub(crate) fn run(&self, entry: &Arc<Entry>, lead: impl Fn() -> Taken) -> Result<Appended> {
+    /// Appends one entry, by this thread or by the one that is at it. `lead` takes entries by [`Group::take`] and notes what became of them, or gives up, which says nothing to the others.
+    ///
+    /// # Errors
+    /// What was noted; what `lead` gave up with; `Locked` and `Interrupted`, where another thread leads and this one does not wait until it can.
+    pub(crate) fn run(
+        &self,
+        entry: &Arc<Entry>,
+        patience: Patience<'_>,
+        lead: impl Fn() -> Result<Taken>,
+    ) -> Result<Appended> {
         let is_led = {
             let mut queue = self.queue.lock();
             queue.waiting.push_back(entry.clone());
             std::mem::replace(&mut queue.leading, true)
         };
-        if is_led && let Turn::Done(outcome) = entry.wait() {
+        if is_led && let Turn::Done(outcome) = self.wait(entry, patience)? {
             return outcome;
         }
         let leading = Leading(self, entry);
         loop {
-            let taken = lead();
+            let taken = lead()?;
             if let Some(outcome) = taken.outcome_of(entry) {
                 drop(leading);
                 return outcome;
             }
+        }
+    }
+
+    /// Waits for the entry's turn. What is being written is waited for; what is only queued, behind one who waits for another process, as long as `patience` says.
+    fn wait(&self, entry: &Arc<Entry>, patience: Patience<'_>) -> Result<Turn> {
+        let begun = Instant::now();
+        loop {
+            if let Some(turn) = entry.wait() {
+                return Ok(turn);
+            }
+            let blocked = self.queue.lock().blocked;
+            let Some((since, file)) = blocked else {
+                continue;
+            };
+            let waited = since.max(begun).elapsed();
+            if let Err(e) = patience(waited).told(APPEND_LOCK, file) {
+                let mut queue = self.queue.lock();
+                let place = queue.waiting.iter().position(|e| Arc::ptr_eq(e, entry));
+                // It may have been taken meanwhile, or its thread told to lead.
+                if let Some(place) = place
+                    && entry.turn.lock().is_none()
+                {
+                    queue.waiting.remove(place);
+                    return Err(e);
+                }
+            }
+        }
+    }
+
+    /// For one who leads and may have to wait for another process that has the lock of this file.
+    pub(crate) fn blocked<'a>(
+        &'a self,
+        file: Option<(u64, u64)>,
+        patience: Patience<'a>,
+    ) -> Blocked<'a> {
+        Blocked {
+            group: self,
+            file,
+            patience,
         }
     }
 
@@ -113,12 +167,35 @@ impl Drop for Leading<'_> {
         let mut queue = group.queue.lock();
         // It is still there after a panic only. Nobody waits for it then.
         queue.waiting.retain(|e| !Arc::ptr_eq(e, own));
-        let next = queue.waiting.front().cloned();
-        queue.leading = next.is_some();
-        drop(queue);
-        if let Some(next) = next {
+        queue.leading = !queue.waiting.is_empty();
+        // Before the queue is free: who gives up sees that it is to lead.
+        if let Some(next) = queue.waiting.front() {
             next.tell(Turn::Lead);
         }
+    }
+}
+
+/// Asks one who leads whether it waits on, and lets those that wait for it know that it waits.
+pub(crate) struct Blocked<'a> {
+    group: &'a Group,
+    file: Option<(u64, u64)>,
+    patience: Patience<'a>,
+}
+
+impl Blocked<'_> {
+    pub(crate) fn after(&self, waited: Duration) -> Waiting {
+        let mut queue = self.group.queue.lock();
+        if queue.blocked.is_none() {
+            queue.blocked = Some((Instant::now(), self.file));
+        }
+        drop(queue);
+        (self.patience)(waited)
+    }
+}
+
+impl Drop for Blocked<'_> {
+    fn drop(&mut self) {
+        self.group.queue.lock().blocked = None;
     }
 }
 
@@ -164,6 +241,8 @@ impl Drop for Taken {
 mod tests {
     use super::*;
     use crate::TxnId;
+    use crate::patience::usual;
+    use densite_disk::{Dir, OpenMode};
     use std::panic::{AssertUnwindSafe, catch_unwind};
     use std::sync::atomic::{AtomicUsize, Ordering};
     use std::thread;
@@ -197,14 +276,14 @@ mod tests {
             groups.fetch_add(1, Ordering::SeqCst);
             thread::yield_now();
             assert_eq!(leaders.fetch_sub(1, Ordering::SeqCst), 1);
-            taken
+            Ok(taken)
         };
         thread::scope(|scope| {
             for writer in 0..8 {
                 let (group, lead) = (&group, &lead);
                 scope.spawn(move || {
                     for id in (1..=500).map(|n| n * 8 + writer) {
-                        let appended = group.run(&entry(id), lead).expect("it is appended");
+                        let appended = group.run(&entry(id), &usual, lead).expect("it is appended");
                         assert_eq!((appended.first, appended.last), (id, id));
                     }
                 });
@@ -226,17 +305,20 @@ mod tests {
         thread::scope(|scope| {
             scope.spawn(|| {
                 let first = entry(1);
-                let lead = || -> Taken {
+                let lead = || -> Result<Taken> {
                     waits(3);
                     panic!("as a leader may");
                 };
-                assert!(catch_unwind(AssertUnwindSafe(|| group.run(&first, lead))).is_err());
+                assert!(
+                    catch_unwind(AssertUnwindSafe(|| group.run(&first, &usual, lead))).is_err()
+                );
             });
             waits(1);
             for id in [2, 3] {
                 let group = &group;
                 scope.spawn(move || {
-                    let done = group.run(&entry(id), || placed(group.take(|_, _| true)));
+                    let done =
+                        group.run(&entry(id), &usual, || Ok(placed(group.take(|_, _| true))));
                     assert_eq!(done.expect("it is appended").first, id);
                 });
             }
@@ -248,7 +330,51 @@ mod tests {
     #[test]
     fn those_of_whom_nothing_was_noted_have_failed() {
         let group = Group::default();
-        let done = group.run(&entry(1), || group.take(|_, _| true));
+        let done = group.run(&entry(1), &usual, || Ok(group.take(|_, _| true)));
         assert!(matches!(done, Err(Error::Abandoned)), "{done:?}");
+    }
+
+    /// A leader that waits for another process keeps nobody longer than he wants to wait.
+    #[test]
+    fn those_behind_a_leader_that_waits_for_another_process_wait_as_long_as_they_want() {
+        let disk = densite_disk::sim::SimDisk::new(1);
+        let (group, is_free) = (Group::default(), AtomicUsize::new(0));
+        let over = |_| Waiting::IsOver;
+        thread::scope(|scope| {
+            let leader = scope.spawn(|| {
+                let file = disk.root().open("l", OpenMode::Create).expect("open");
+                group.run(&entry(1), &usual, || {
+                    let blocked = group.blocked(file.identity().ok(), &usual);
+                    while is_free.load(Ordering::SeqCst) == 0 {
+                        assert_eq!(blocked.after(Duration::ZERO), Waiting::GoesOn);
+                        thread::yield_now();
+                    }
+                    drop(blocked);
+                    Ok(placed(group.take(|_, _| true)))
+                })
+            });
+            while group.queue.lock().blocked.is_none() {
+                thread::yield_now();
+            }
+            let lead = || -> Result<Taken> { unreachable!("another leads") };
+            let done = group.run(&entry(2), &over, lead);
+            assert!(matches!(done, Err(Error::Locked { .. })), "{done:?}");
+            let done = group.run(&entry(3), &|_| Waiting::IsInterrupted, lead);
+            assert!(matches!(done, Err(Error::Interrupted)), "{done:?}");
+            let patient = scope
+                .spawn(|| group.run(&entry(4), &usual, || Ok(placed(group.take(|_, _| true)))));
+            while group.queue.lock().waiting.len() < 2 {
+                thread::yield_now();
+            }
+            is_free.store(1, Ordering::SeqCst);
+            for thread in [leader, patient] {
+                thread.join().expect("no panic").expect("it is appended");
+            }
+        });
+        // One who gives up while he leads lets the next one lead.
+        let done = group.run(&entry(5), &usual, || Err(Error::Interrupted));
+        assert!(matches!(done, Err(Error::Interrupted)), "{done:?}");
+        let done = group.run(&entry(6), &usual, || Ok(placed(group.take(|_, _| true))));
+        assert_eq!(done.expect("it is appended").first, 6);
     }
 }

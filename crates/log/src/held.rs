@@ -38,16 +38,16 @@ impl FileAbove for Held {
         &*self.file
     }
 
-    fn lock(&self, kind: LockKind) -> Result<()> {
-        self.file.lock(kind)?;
-        self.is_locked.set(true);
-        Ok(())
-    }
-
     fn try_lock(&self, kind: LockKind) -> Result<bool> {
         let taken = self.file.try_lock(kind)?;
         self.is_locked.set(taken);
         Ok(taken)
+    }
+
+    fn lock(&self, kind: LockKind) -> Result<()> {
+        self.file.lock(kind)?;
+        self.is_locked.set(true);
+        Ok(())
     }
 
     fn unlock(&self) -> Result<()> {

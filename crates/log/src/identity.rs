@@ -1,6 +1,6 @@
 //! Whose log a directory holds, for whoever has not been told.
 
-use crate::files::{Files, LogDir, STATE, segment_name};
+use crate::files::{Files, LogDir, segment_name};
 use crate::format::segment::{HEADER_LEN, SegmentHeader};
 use crate::state::State;
 use crate::{LogId, Result};
@@ -15,13 +15,10 @@ pub fn id_in(dir: LogDir) -> Result<Option<LogId>> {
         dir,
         id: LogId([0; 16]),
     };
-    if let Some(file) = files.open(STATE, OpenMode::Read)? {
-        let mut bytes = vec![0; usize::try_from(file.len()?).unwrap_or(0)];
-        let got = file.read_at(&mut bytes, 0)?;
-        bytes.truncate(got);
-        if let Ok(state) = State::decode(&bytes) {
-            return Ok(Some(state.id));
-        }
+    if let Some(bytes) = files.state_bytes()?
+        && let Ok(state) = State::decode(&bytes)
+    {
+        return Ok(Some(state.id));
     }
     for number in files.numbers(0)? {
         if let Some(file) = files.open(&segment_name(number), OpenMode::Read)? {

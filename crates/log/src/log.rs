@@ -4,23 +4,25 @@ mod opening;
 
 use crate::ahead::Ahead;
 use crate::decisions::Decisions;
-use crate::files::{APPLY_LOCK, Files, no_state};
+use crate::files::{APPEND_LOCK, Files, no_state};
+use crate::format::SEGMENT_MAX;
 use crate::group::{Entry, Group, Taken};
+use crate::measure::Measured;
 use crate::named::Named;
+use crate::news::{News, Rings};
+use crate::patience::{Patience, usual};
 use crate::reader::Reader;
 use crate::sight::{Sight, Visible};
 use crate::state::{Config, State};
 use crate::tail::Tail;
+use crate::takeover::Takeover;
 use crate::txn::{Appended, Txn, TxnId};
 use crate::{Error, Options, Result, Seq};
-use densite_disk::sync::{Condvar, Mutex};
+use densite_disk::sync::Mutex;
 use densite_disk::{File, LockKind, OpenMode};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
-
-/// How often a waiting reader looks whether another process appended.
-const POLL: Duration = Duration::from_millis(2);
 
 /// A log that is open. Clones share it; the last one to go, readers included, closes it.
 #[derive(Clone)]
@@ -45,10 +47,12 @@ pub(crate) struct Shared {
     pub(crate) mark: Option<Named>,
     /// That file, in a log that is open for reading only. Else the tail has it open.
     _marked: Option<Mutex<Box<dyn File>>>,
-    /// Wakes readers that wait in this process.
-    news: (Mutex<()>, Condvar),
+    /// Wakes those that wait for rows.
+    news: News,
+    takeover: Takeover,
     txn_next: AtomicU64,
     ahead: Ahead,
+    pub(crate) measured: Measured,
 }
 
 /// How large the log is, and where it ends.
@@ -85,10 +89,10 @@ impl Log {
     /// Appends a transaction and waits until it is durable: then it is committed. A transaction without rows is nothing, and went to 1..=0.
     ///
     /// # Errors
-    /// `Full`, `Io`, `SyncFailed`: it is not in the log, and may be appended again. `Damaged`, `Forked`, `Abandoned`.
+    /// `Full`, `Io`, `SyncFailed`, `Locked` after ten seconds: it is not in the log, and may be appended again. `Damaged`, `Forked`, `Abandoned`.
     pub fn append(&self, txn: Txn) -> Result<Appended> {
         let decisions = self.shared.decisions()?;
-        self.shared.append(decisions, Arc::new(txn), false)
+        self.shared.append(decisions, Arc::new(txn), false, &usual)
     }
 
     /// Appends a transaction and waits until it is durable; readers see it once [`Log::commit`] is called, and never if [`Log::cancel`] is. Again with the id of one that is
@@ -99,10 +103,18 @@ impl Log {
     /// # Errors
     /// As [`Log::append`].
     pub fn prepare(&self, txn: &Arc<Txn>) -> Result<Appended> {
+        self.prepare_within(txn, &usual)
+    }
+
+    /// As [`Log::prepare`], for somebody who waits so long for other processes and no longer.
+    ///
+    /// # Errors
+    /// As [`Log::append`]; `Interrupted`.
+    pub fn prepare_within(&self, txn: &Arc<Txn>, patience: Patience<'_>) -> Result<Appended> {
         let decisions = self.shared.decisions()?;
         match decisions.find(txn.id()) {
             Some(appended) => Ok(appended),
-            None => self.shared.append(decisions, txn.clone(), true),
+            None => (self.shared).append(decisions, txn.clone(), true, patience),
         }
     }
 
@@ -126,12 +138,16 @@ impl Log {
     }
 
     /// Tries again to roll back what could not be noted when [`Log::cancel`] was asked: until then nobody sees what follows it. Each append does so, too; this is for who may not append again.
-    pub fn settle(&self) {
-        if let Ok(decisions) = self.shared.decisions()
-            && decisions.retry(&self.shared)
-        {
+    ///
+    /// Returns whether something is left that is to be tried again.
+    pub fn settle(&self) -> bool {
+        let Ok(decisions) = self.shared.decisions() else {
+            return false;
+        };
+        if decisions.retry(&self.shared) {
             self.shared.wake();
         }
+        decisions.has_unkept()
     }
 
     /// The last row that may be read: synced, and decided like all before it.
@@ -147,21 +163,48 @@ impl Log {
     /// # Errors
     /// `Io`, `Forked`.
     pub fn wait_after(&self, seq: Seq, timeout: Duration) -> Result<bool> {
+        self.wait_after_or_ring(seq, timeout, self.rings()?)
+    }
+
+    /// As [`Log::wait_after`]; false also if [`Log::ring`] was called since `rings`.
+    ///
+    /// # Errors
+    /// `Io`, `Forked`.
+    pub fn wait_after_or_ring(&self, seq: Seq, timeout: Duration, rings: Rings) -> Result<bool> {
         // Before any mutex: a thread that is not in this process may have had it when the process was forked.
         self.shared.is_ours()?;
         let until = Instant::now() + timeout;
-        let (lock, news) = &self.shared.news;
-        let mut held = lock.lock();
+        let news = &self.shared.news;
+        if self.last()? > seq {
+            return Ok(true);
+        }
         loop {
-            if self.last()? > seq {
+            news.listen(&self.shared.files, self.shared.visible()?.word.writers);
+            let left = until.saturating_duration_since(Instant::now());
+            if news.wait(left, rings, || Ok::<_, Error>(self.last()? > seq))? {
                 return Ok(true);
             }
-            let left = until.saturating_duration_since(Instant::now());
-            if left.is_zero() {
+            if left.is_zero() || self.rings()? != rings {
                 self.shared.is_in_place()?;
                 return Ok(false);
             }
-            held = news.wait_for(held, POLL.min(left));
+        }
+    }
+
+    /// How often [`Log::ring`] was called: for who is going to wait, and looks before whether it is to.
+    ///
+    /// # Errors
+    /// `Forked`.
+    pub fn rings(&self) -> Result<Rings> {
+        self.shared.is_ours()?;
+        Ok(self.shared.news.rings())
+    }
+
+    /// Calls off those of this process that wait by [`Log::wait_after_or_ring`] or [`Log::wait_to_lead`].
+    pub fn ring(&self) {
+        if self.shared.is_ours().is_ok() {
+            self.shared.news.ring();
+            self.shared.takeover.ring();
         }
     }
 
@@ -180,12 +223,23 @@ impl Log {
     /// `Io`, `Forked`.
     pub fn try_lead(&self) -> Result<Option<Lead>> {
         self.shared.may_write()?;
-        let file = self.shared.files.open_or_make(APPLY_LOCK)?;
-        let taken = file.try_lock(LockKind::Exclusive)?;
-        Ok(taken.then_some(Lead {
+        let file = self.shared.takeover.try_lock(&self.shared.files)?;
+        Ok(file.map(|file| Lead {
             _file: file,
             _log: self.shared.clone(),
         }))
+    }
+
+    /// Waits until the process that has the right to apply may have given it up, until [`Log::ring`]
+    /// is called after `rings`, or so long; sometimes shorter. For one thread at a time.
+    ///
+    /// # Errors
+    /// `Forked`.
+    pub fn wait_to_lead(&self, time: Duration, rings: Rings) -> Result<()> {
+        let shared = &self.shared;
+        shared.is_ours()?;
+        (shared.takeover).wait(&shared.files, &shared.news, time, rings);
+        Ok(())
     }
 
     /// Prepares the next segment's file, if no pruned one is there for it; answers whether it did. A thread does this by itself when a segment is half full, unless
@@ -232,7 +286,8 @@ impl Log {
         let size = |name: &str| -> Result<u64> {
             Ok(files
                 .open(name, OpenMode::Read)?
-                .map_or(Ok(0), |f| f.len())?)
+                .map_or(Ok(0), |f| f.len())?
+                .min(SEGMENT_MAX))
         };
         let mut bytes = 0;
         for number in &numbers {
@@ -279,23 +334,34 @@ impl Shared {
         decisions: &Decisions,
         txn: Arc<Txn>,
         undecided: bool,
+        patience: Patience<'_>,
     ) -> Result<Appended> {
         if txn.rows() == 0 {
             return Ok(Appended { first: 1, last: 0 });
         }
         decisions.retry(self);
         let entry = Entry::new(txn, undecided);
-        self.group.run(&entry, || self.lead(decisions))
+        self.group
+            .run(&entry, patience, || self.lead(decisions, patience))
     }
 
     /// Writes and syncs what waits, for everybody.
-    fn lead(&self, decisions: &Decisions) -> Taken {
+    ///
+    /// # Errors
+    /// When this thread waits no longer for another process; nothing was taken from the queue.
+    fn lead(&self, decisions: &Decisions, patience: Patience<'_>) -> Result<Taken> {
         let mut held = self.tail.lock();
-        let Some((tail, lock)) = &mut *held else {
-            return self.group.take(|_, _| true);
+        let Some((tail, file)) = &mut *held else {
+            return Err(Error::ReadOnly);
         };
-        let locked = lock.lock(LockKind::Exclusive).map_err(Error::from);
-        let ready = locked.and_then(|()| tail.catch_up());
+        let blocked = self.group.blocked(file.identity().ok(), patience);
+        let patience = |waited| blocked.after(waited);
+        let locked = self.files.lock_again(file, APPEND_LOCK, &patience);
+        drop(blocked);
+        let ready = match locked {
+            Err(e @ (Error::Locked { .. } | Error::Interrupted)) => return Err(e),
+            locked => locked.and_then(|()| tail.catch_up()),
+        };
         // Taken only now, when it is our turn: more may have come while another process had its turn.
         let mut taken = self.group.take(|bytes, more| tail.fits(bytes, more));
         let entries = taken.entries();
@@ -309,7 +375,7 @@ impl Shared {
             })
         });
         // Should this fail, the lock goes with its handle; nobody can be told of it here.
-        lock.unlock().ok();
+        file.unlock().ok();
         match &outcome {
             Ok(_) => self.ask_for_spare(tail),
             Err(_) if undecided().next().is_some() => {
@@ -323,7 +389,7 @@ impl Shared {
             self.wake();
         }
         taken.note(outcome);
-        taken
+        Ok(taken)
     }
 
     fn ask_for_spare(&self, tail: &Tail) {
@@ -334,8 +400,7 @@ impl Shared {
     }
 
     pub(crate) fn wake(&self) {
-        let _held = self.news.0.lock();
-        self.news.1.notify_all();
+        self.news.tell();
     }
 
     pub(crate) fn visible(&self) -> Result<Visible> {

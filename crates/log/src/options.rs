@@ -49,7 +49,7 @@ pub struct Options {
     pub grow_bytes: u64,
     /// Pruned segments kept for use again; more are removed.
     pub spares_max: usize,
-    /// Bytes after which a group is closed; a larger transaction is a group of its own.
+    /// Bytes after which a group is closed, and written in one write; a larger transaction is a group of its own, in several.
     pub group_bytes_max: usize,
     /// Whether a thread may prepare the next segment when the present one is half full.
     pub background: bool,

@@ -10,8 +10,9 @@
 //! later header may go. Until then it is told. The log never begins with a segment whose header is damaged.
 
 use crate::files::{Files, STATE_LOCK, damaged, no_state, segment_name};
-use crate::format::DATA_OFF;
+use crate::format::{DATA_OFF, SEGMENT_MAX};
 use crate::log::{Log, Shared};
+use crate::patience::usual;
 use crate::retire::{Pieces, finish, retire};
 use crate::{Error, Result, Seq};
 use densite_disk::{File, LockKind, OpenMode};
@@ -44,7 +45,7 @@ impl Log {
         shared.may_write()?;
         let files = &shared.files;
         let visible = shared.visible()?;
-        let lock = files.locked(STATE_LOCK)?;
+        let lock = files.locked(STATE_LOCK, &usual)?;
         let mut state = files.load_state()?.ok_or_else(no_state)?;
         let slowest = state.slowest().unwrap_or(Seq::MAX);
         let passed = durable.min(slowest).min(visible.last);
@@ -54,10 +55,10 @@ impl Log {
         let mut held = BTreeMap::new();
         if !cuts.at.is_empty() {
             let sizes = files.sizes(state.first_segment..tail)?;
-            let mut kept: u64 = sizes.values().sum::<u64>() + (visible.word.off - DATA_OFF);
+            let mut kept = total(sizes.values()) + (visible.word.off - DATA_OFF);
             for (cut, first_seq) in cuts.at {
                 let part = state.first_segment..cut;
-                let bytes: u64 = sizes.range(part.clone()).map(|(_, len)| len).sum();
+                let bytes = total(sizes.range(part.clone()).map(|(_, len)| len));
                 if kept - bytes < state.config.retain_bytes {
                     break;
                 }
@@ -122,6 +123,11 @@ impl Log {
     }
 }
 
+/// Bytes of segments, of which none has more than the format allows, whatever its file claims.
+fn total<'a>(lens: impl Iterator<Item = &'a u64>) -> u64 {
+    lens.map(|len| len.min(&SEGMENT_MAX)).sum()
+}
+
 /// Where the log could begin.
 struct Cuts {
     /// Segments, ascending, and the first row of each: all rows before them are passed.
@@ -136,26 +142,44 @@ impl Files {
             at: Vec::new(),
             damage: None,
         };
-        for number in first_segment + 1..=tail {
+        let mut following = first_segment + 1;
+        for number in self.numbers(following)? {
+            if number > tail {
+                break;
+            }
+            if number > following {
+                cuts.damage = Some(damaged(following, 0, "the segment is missing"));
+            }
+            following = number + 1;
             match self.segment(number, OpenMode::Read) {
                 Ok(Some(segment)) if segment.header.first_seq <= passed.saturating_add(1) => {
                     cuts.at.push((number, segment.header.first_seq));
                     // Whatever it was, it goes.
                     cuts.damage = None;
                 }
-                Ok(Some(_)) => break,
+                Ok(Some(_)) => return Ok(cuts),
                 Ok(None) => cuts.damage = Some(damaged(number, 0, "the segment is missing")),
                 Err(damage @ Error::Damaged { .. }) => cuts.damage = Some(damage),
                 Err(e) => return Err(e),
             }
         }
+        if following <= tail {
+            cuts.damage = Some(damaged(following, 0, "the segment is missing"));
+        }
         Ok(cuts)
+    }
+
+    /// Those of these segments that are there: what the state and the end word claim may be many more.
+    fn within(&self, of: Range<u64>) -> Result<Vec<u64>> {
+        let mut numbers = self.numbers(of.start)?;
+        numbers.retain(|number| of.contains(number));
+        Ok(numbers)
     }
 
     /// Bytes of segments' files.
     fn sizes(&self, of: Range<u64>) -> Result<BTreeMap<u64, u64>> {
         let mut sizes = BTreeMap::new();
-        for number in of {
+        for number in self.within(of)? {
             let file = self.open(&segment_name(number), OpenMode::Read)?;
             sizes.insert(number, file.map_or(Ok(0), |f| f.len())?);
         }
@@ -168,7 +192,7 @@ impl Files {
         of: Range<u64>,
     ) -> Result<Option<BTreeMap<u64, Box<dyn File>>>> {
         let mut held = BTreeMap::new();
-        for number in of {
+        for number in self.within(of)? {
             if let Some(file) = self.open(&segment_name(number), OpenMode::Write)? {
                 if !file.try_lock(LockKind::Exclusive)? {
                     return Ok(None);

@@ -1,14 +1,15 @@
 //! Reading the log in order.
 
+use crate::encoded::decoded;
 use crate::files::{Segment, damaged, segment_name};
 use crate::format::record::{Kind, RecordHeader};
 use crate::log::Shared;
-use crate::rows::Rows;
+use crate::rows::{Payload, Rows};
 use crate::scan::{Look, Walk};
 use crate::sight::Visible;
 use crate::state::is_cancelled;
 use crate::table::Table;
-use crate::txn::{Op, TxnId, decoded};
+use crate::txn::{Op, TxnId};
 use crate::{Error, Result, Seq};
 use densite_disk::OpenMode;
 use std::collections::HashMap;
@@ -51,6 +52,8 @@ pub fn keep_whole_transactions(records: &mut Vec<Record>) {
 pub(crate) struct Place {
     number: u64,
     pub(crate) walk: Walk,
+    /// No row that follows has a lower number.
+    next_seq: Seq,
     /// Where the segment ends and its last check, once another follows.
     end: Option<(u64, u64)>,
     tables: HashMap<u32, Arc<Table>>,
@@ -96,8 +99,20 @@ impl Reader {
     /// `Pruned` when the rows are not in the log any more; `Damaged`; `Replaced` when a log that is open for reading only was repaired; `Io`. After an error the reader stands where it stood.
     #[expect(clippy::should_implement_trait, reason = "the end may move")]
     pub fn next(&mut self) -> Result<Option<Record>> {
+        match self.next_within(usize::MAX)? {
+            Next::Record(record) => Ok(Some(record)),
+            Next::End | Next::Larger => Ok(None),
+        }
+    }
+
+    /// As [`Reader::next`], but a record whose decoded rows take more than `bytes` is not read. The
+    /// reader stays in front of it.
+    ///
+    /// # Errors
+    /// As [`Reader::next`].
+    pub fn next_within(&mut self, bytes: usize) -> Result<Next> {
         self.shared.is_ours()?;
-        let next = self.read_on();
+        let next = self.read_on(bytes);
         // What was there may be no damage, but another log.
         if next.is_err() {
             self.shared.is_in_place()?;
@@ -105,18 +120,19 @@ impl Reader {
         next
     }
 
-    fn read_on(&mut self) -> Result<Option<Record>> {
+    fn read_on(&mut self, bytes: usize) -> Result<Next> {
         let mut fresh = false;
         loop {
             self.find_place()?;
-            match self.step()? {
-                Step::Record(record) => return Ok(Some(record)),
+            match self.step(bytes)? {
+                Step::Record(record) => return Ok(Next::Record(record)),
+                Step::Larger => return Ok(Next::Larger),
                 Step::Passed => {}
                 Step::End if fresh => {
                     self.look_at_place()?;
                     // All that is decided was passed; what is not has greater numbers.
                     self.after = self.after.max(self.visible.last);
-                    return Ok(None);
+                    return Ok(Next::End);
                 }
                 Step::End => {
                     // Asked once for each record at most: the end is a read of another file.
@@ -162,16 +178,23 @@ impl Reader {
             return Ok(());
         }
         loop {
-            let wanted = self.after + 1;
+            let wanted = self.after.saturating_add(1);
             let first = self.shared.state()?.first_segment;
+            // Those that are there, whatever the end word says.
+            let mut there = self.shared.files.numbers(first)?;
+            there.retain(|number| *number <= self.visible.word.segment);
             // The last segment whose first row is not behind the wanted one.
-            let (mut low, mut high) = (first, self.visible.word.segment.max(first));
-            while low < high {
-                let middle = low + (high - low).div_ceil(2);
-                match self.first_told(middle, high)? {
-                    Some((number, first)) if first <= wanted => low = number,
-                    _ => high = middle - 1,
-                }
+            let (mut low, mut rest) = (first, there.as_slice());
+            while let Some((before, after)) = rest.split_at_checked(rest.len() / 2)
+                && !after.is_empty()
+            {
+                rest = match self.first_told(after)? {
+                    Some((place, first)) if first <= wanted => {
+                        low = after.get(place).copied().unwrap_or(low);
+                        after.get(place + 1..).unwrap_or_default()
+                    }
+                    _ => before,
+                };
             }
             match self.shared.files.held(low)? {
                 Some(segment) if segment.header.first_seq <= wanted => {
@@ -192,11 +215,11 @@ impl Reader {
         }
     }
 
-    /// The first of these segments whose header can be read, and its first row. What is damaged or missing is met by whoever reads so far, and hides nothing in front of it or behind.
-    fn first_told(&self, from: u64, to: u64) -> Result<Option<(u64, Seq)>> {
-        for number in from..=to {
-            match self.shared.files.segment(number, OpenMode::Read) {
-                Ok(Some(segment)) => return Ok(Some((number, segment.header.first_seq))),
+    /// Which of these segments is the first whose header can be read, and its first row. What is damaged or missing is met by whoever reads so far, and hides nothing in front of it or behind.
+    fn first_told(&self, numbers: &[u64]) -> Result<Option<(usize, Seq)>> {
+        for (place, number) in numbers.iter().enumerate() {
+            match self.shared.files.segment(*number, OpenMode::Read) {
+                Ok(Some(segment)) => return Ok(Some((place, segment.header.first_seq))),
                 Ok(None) | Err(Error::Damaged { .. }) => {}
                 Err(e) => return Err(e),
             }
@@ -204,7 +227,7 @@ impl Reader {
         Ok(None)
     }
 
-    fn step(&mut self) -> Result<Step> {
+    fn step(&mut self, bytes: usize) -> Result<Step> {
         let Some(place) = &mut self.place else {
             return Ok(Step::Passed);
         };
@@ -233,24 +256,47 @@ impl Reader {
             self.place = Some(Place::new(next));
             return Ok(Step::Passed);
         }
+        if bytes < usize::MAX
+            && let Some(header) = place.walk.header(limit)?
+            && header.last_seq() > self.after
+            && header.raw_len as usize > bytes
+        {
+            return Ok(Step::Larger);
+        }
         let header = match place.walk.look(limit)? {
             Look::Record(header) => header,
             Look::Nothing(problem) => {
                 return Err(damaged(place.number, place.walk.at(), problem));
             }
         };
+        if header.last_seq() > word.last_seq() {
+            let problem = "rows behind the end of the log";
+            return Err(damaged(place.number, place.walk.at(), problem));
+        }
         if header.last_seq() > self.visible.last {
             return Ok(Step::End);
         }
         let record = place.read(&header, self.after, &self.visible.cancelled)?;
-        place.walk.pass(&header);
+        place.pass(&header);
         self.after = self.after.max(header.last_seq());
         Ok(record.map_or(Step::Passed, Step::Record))
     }
 }
 
+/// What [`Reader::next_within`] found.
+#[derive(Debug)]
+pub enum Next {
+    /// A record.
+    Record(Record),
+    /// The next record is larger than was allowed.
+    Larger,
+    /// The end, which may move.
+    End,
+}
+
 enum Step {
     Record(Record),
+    Larger,
     /// Something that is no record to be read.
     Passed,
     /// Nothing more may be read, as far as is known.
@@ -261,10 +307,17 @@ impl Place {
     pub(crate) fn new(segment: Segment) -> Place {
         Place {
             number: segment.header.number,
+            next_seq: segment.header.first_seq,
             walk: Walk::new(segment),
             end: None,
             tables: HashMap::new(),
         }
+    }
+
+    /// Passes the record here.
+    pub(crate) fn pass(&mut self, header: &RecordHeader) {
+        self.walk.pass(header);
+        self.next_seq = header.last_seq() + 1;
     }
 
     /// What the record here has for somebody who read up to `after`.
@@ -280,6 +333,9 @@ impl Place {
             offset: at,
             problem: problem.to_owned(),
         };
+        if header.first_seq < self.next_seq {
+            return Err(wrong("rows out of order"));
+        }
         let stored = self.walk.payload(header);
         if header.kind == Kind::Table {
             let table =
@@ -292,8 +348,8 @@ impl Place {
         }
         let table = self.tables.get(&header.table);
         let table = table.ok_or_else(|| wrong("its table is not there"))?;
-        let rows = decoded(header.codec, stored, header.raw_len)
-            .and_then(|raw| Rows::decode(raw, header.count as usize))
+        let rows = decoded(header.codec, stored, header.raw_len)?
+            .and_then(|raw| Rows::decode(Payload::Own(raw), header.count as usize))
             .filter(|rows| rows.columns() == table.columns().len())
             .ok_or_else(|| wrong("rows that cannot be read"))?;
         Ok(Some(Record {

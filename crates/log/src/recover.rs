@@ -9,9 +9,9 @@
 //! written then, for transactions of another opening have other numbers ([`crate::format::record`]).
 
 use crate::files::{END, Files, damaged, no_state, segment_name};
-use crate::format::DATA_OFF;
 use crate::format::record::RECORD_LEN;
 use crate::format::word::EndWord;
+use crate::format::{DATA_OFF, SEGMENT_MAX};
 use crate::scan::{Look, Walk};
 use crate::spare::blank;
 use crate::tail::read_word;
@@ -59,7 +59,7 @@ pub(crate) fn has_segments(files: &Files) -> Result<bool> {
         && numbers == [1]
         && let Some(segment) = files.segment(1, OpenMode::Read)?
     {
-        let len = segment.file.len()?;
+        let len = segment.file.len()?.min(SEGMENT_MAX);
         if let Look::Nothing(_) = Walk::new(segment).look(len)? {
             return Ok(true);
         }
@@ -107,7 +107,7 @@ fn find(files: &Files, mode: OpenMode) -> Result<EndWord> {
         writers: word.map_or(0, |w| w.writers),
         flags: 0,
     });
-    let len = segment.file.len()?;
+    let len = segment.file.len()?.min(SEGMENT_MAX);
     if len < known.off {
         let problem = format!("the file has {len} bytes and had {}", known.off);
         return Err(damaged(tail, len, problem));

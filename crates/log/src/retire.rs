@@ -4,6 +4,7 @@
 //! Two processes may be at it at once: what one keeps as a spare is soon a segment again, with rows that were acknowledged.
 
 use crate::files::{END, Files, SPARE, segment_name};
+use crate::format::SEGMENT_MAX;
 use crate::format::word::EndWord;
 use crate::named::Named;
 use crate::spare::remove;
@@ -126,7 +127,7 @@ impl<'a> Pieces<'a> {
         word: EndWord,
         has_time: &'a dyn Fn() -> bool,
     ) -> Result<Pieces<'a>> {
-        let end_file = files.dir.open(END, OpenMode::Read)?;
+        let end_file = files.entry(END, OpenMode::Read)?;
         Ok(Pieces {
             files,
             options,
@@ -139,6 +140,10 @@ impl<'a> Pieces<'a> {
 
     fn shrink(&mut self, file: &dyn File) -> Result<()> {
         let mut len = file.len()?;
+        if len > SEGMENT_MAX {
+            len = SEGMENT_MAX;
+            file.set_len(len)?;
+        }
         while len > STEP {
             len -= STEP;
             let begun = Instant::now();
@@ -165,7 +170,8 @@ impl<'a> Pieces<'a> {
 }
 
 fn end(word: EndWord, options: &Options) -> u64 {
-    word.segment * options.segment_bytes + word.off
+    let before = word.segment.saturating_mul(options.segment_bytes);
+    before.saturating_add(word.off)
 }
 
 /// From one piece to the next, when so many bytes were appended in so long a time: nobody is disturbed if none were, and the writers do not get ahead.

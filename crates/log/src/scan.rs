@@ -1,14 +1,18 @@
 //! Walking over the records of a segment.
 
 use crate::Result;
+use crate::encoded::room;
 use crate::files::Segment;
 use crate::format::record::{MAX_PAYLOAD, RECORD_LEN, RecordHeader};
-use crate::format::{DATA_OFF, record};
+use crate::format::{DATA_OFF, SEGMENT_MAX, record};
 use densite_disk::File;
 use xxhash_rust::xxh3::xxh3_64;
 
 /// Bytes read at once.
 const CHUNK: usize = 256 << 10;
+
+/// More bytes are not kept once their record is passed.
+const KEPT: usize = 4 << 20;
 
 /// A place between two records of a segment.
 pub(crate) struct Walk {
@@ -61,6 +65,13 @@ impl Walk {
         self.file.as_ref()
     }
 
+    /// The header of the record here, if there is one; what it says of its payload is not looked at.
+    pub(crate) fn header(&mut self, limit: u64) -> Result<Option<RecordHeader>> {
+        let (salt, at) = (self.salt, self.at);
+        let head = self.bytes(0, RECORD_LEN, limit)?;
+        Ok(head.and_then(|head| RecordHeader::decode(head, salt, at)))
+    }
+
     /// What lies here; nothing from `limit` on is looked at, since it may still be written.
     pub(crate) fn look(&mut self, limit: u64) -> Result<Look> {
         let (salt, at) = (self.salt, self.at);
@@ -96,6 +107,11 @@ impl Walk {
     pub(crate) fn pass(&mut self, header: &RecordHeader) {
         self.at += header.padded_len();
         self.prev = header.check;
+        // One large record does not keep its memory for as long as somebody reads.
+        if self.buf.len() > KEPT {
+            self.buf = Vec::new();
+            self.buf_at = self.at;
+        }
     }
 
     /// Bytes relative to the place, read if they are not at hand; `None` if they are not all before `limit`.
@@ -111,6 +127,9 @@ impl Walk {
                 .max(CHUNK)
                 .min(usize::try_from(limit - self.at).unwrap_or(CHUNK));
             debug_assert!(want <= MAX_PAYLOAD as usize + RECORD_LEN + CHUNK);
+            if self.buf.capacity() < want {
+                self.buf = room(want)?;
+            }
             self.buf.resize(want, 0);
             self.buf_at = self.at;
             let got = match self.file.read_at(&mut self.buf, self.at) {
@@ -132,7 +151,7 @@ impl Walk {
     pub(crate) fn synced_later(&self) -> Result<bool> {
         let mut at = self.at;
         let mut buf = vec![0; CHUNK];
-        loop {
+        while at < SEGMENT_MAX {
             let got = self.file.read_at(&mut buf, at)?;
             let Some(bytes) = buf.get(..got).filter(|b| b.len() >= RECORD_LEN) else {
                 return Ok(false);
@@ -149,5 +168,6 @@ impl Walk {
             // The next window begins behind the last one that was whole.
             at += ((got - RECORD_LEN) / 8 * 8 + 8) as u64;
         }
+        Ok(false)
     }
 }

@@ -10,6 +10,7 @@ use crate::files::{Files, NEW, PREPARING, SPARE, segment_name, unique};
 use crate::format::DATA_OFF;
 use crate::format::segment::SegmentHeader;
 use crate::held::Held;
+use crate::patience::{lock, usual};
 use densite_disk::{ErrorKind, File, LockKind, OpenMode, SyncKind};
 use std::time::Duration;
 
@@ -152,7 +153,7 @@ impl Files {
         ends: &dyn Fn() -> bool,
     ) -> Result<bool> {
         // Held while it grows: a log that is opened meanwhile removes what nobody holds.
-        file.lock(LockKind::Exclusive)?;
+        lock(file, PREPARING, LockKind::Exclusive, &usual)?;
         let mut at = 0;
         while at < bytes {
             let end = (at + ZEROS).min(bytes);

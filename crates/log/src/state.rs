@@ -18,7 +18,9 @@
 //! It is never changed in place: a new file is written, synced and renamed, the directory synced, all under the state lock.
 
 use crate::files::{Files, STATE, STATE_LOCK, STATE_NEW, no_state};
-use crate::format::LOG_FORMAT_VERSION;
+use crate::format::{LOG_FORMAT_VERSION, MAX_SEQ};
+use crate::patience::usual;
+use crate::subscribers::check_name;
 use crate::{Error, LogId, Result, Seq};
 use densite_disk::{ErrorKind, Fields, OpenMode, SyncKind};
 use std::collections::BTreeMap;
@@ -27,6 +29,8 @@ use xxhash_rust::xxh3::xxh3_64;
 const MAGIC: &[u8; 16] = b"Densite logst\r\n\0";
 const FIXED_LEN: usize = 72;
 const PURGE: u32 = 1;
+/// The longest state, bytes: room for a million transactions that were rolled back and are not pruned.
+const LEN_MAX: usize = 16 << 20;
 
 /// Settings that are kept with the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -104,7 +108,10 @@ impl State {
         let (body, sum) = bytes
             .split_at_checked(bytes.len().wrapping_sub(8))
             .ok_or(None)?;
-        if body.len() < FIXED_LEN || Fields::new(sum).u64() != Some(xxh3_64(body)) {
+        if body.len() < FIXED_LEN
+            || bytes.len() > LEN_MAX
+            || Fields::new(sum).u64() != Some(xxh3_64(body))
+        {
             return Err(None);
         }
         let mut take = Fields::new(body);
@@ -129,12 +136,20 @@ impl State {
         for _ in 0..subscribers {
             let (position, len) = (take.u64()?, take.u8()?);
             let name = String::from_utf8(take.bytes(usize::from(len))?.to_vec()).ok()?;
+            check_name(&name).ok()?;
             state.subscribers.insert(name, position);
         }
         for _ in 0..cancelled {
             state.cancelled.push((take.u64()?, take.u64()?));
         }
-        take.rest().is_empty().then_some(state)
+        let in_range = (1..MAX_SEQ).contains(&state.first_segment)
+            && state
+                .subscribers
+                .values()
+                .all(|position| *position < MAX_SEQ)
+            && state.cancelled.is_sorted_by(|a, b| a.1 < b.0)
+            && (state.cancelled.iter()).all(|(first, last)| first <= last && *last < MAX_SEQ);
+        (in_range && take.rest().is_empty()).then_some(state)
     }
 
     /// Notes that these rows were rolled back.
@@ -164,14 +179,23 @@ pub(crate) fn is_cancelled(cancelled: &[(Seq, Seq)], seq: Seq) -> bool {
 }
 
 impl Files {
-    /// The state as it is now; `None` if there is none.
-    pub(crate) fn load_state(&self) -> Result<Option<State>> {
+    /// The state's bytes, and one more than it can have where the file has more; `None` if there is none.
+    pub(crate) fn state_bytes(&self) -> Result<Option<Vec<u8>>> {
         let Some(file) = self.open(STATE, OpenMode::Read)? else {
             return Ok(None);
         };
-        let mut bytes = vec![0; usize::try_from(file.len()?).unwrap_or(0)];
+        let len = file.len()?.min(LEN_MAX as u64 + 1);
+        let mut bytes = vec![0; usize::try_from(len).unwrap_or(0)];
         let got = file.read_at(&mut bytes, 0)?;
         bytes.truncate(got);
+        Ok(Some(bytes))
+    }
+
+    /// The state as it is now; `None` if there is none.
+    pub(crate) fn load_state(&self) -> Result<Option<State>> {
+        let Some(bytes) = self.state_bytes()? else {
+            return Ok(None);
+        };
         match State::decode(&bytes) {
             Ok(state) if state.id != self.id => Err(Error::OtherLog {
                 found: state.id,
@@ -192,13 +216,19 @@ impl Files {
 
     /// Makes this the state, durably. The caller holds the state lock, or the log is being made.
     pub(crate) fn store_state(&self, state: &State) -> Result<()> {
+        let bytes = state.encode();
+        if bytes.len() > LEN_MAX {
+            return Err(Error::Limit(
+                "the log's state has no room for more subscribers or rolled-back transactions; prune the log",
+            ));
+        }
         // What an attempt before left there may be half synced: a file of that kind is not written again.
         match self.dir.remove(STATE_NEW) {
             Err(e) if e.kind != ErrorKind::NotFound => return Err(e.into()),
             _ => {}
         }
         let file = self.dir.open(STATE_NEW, OpenMode::CreateNew)?;
-        file.write_at(&state.encode(), 0)?;
+        file.write_at(&bytes, 0)?;
         file.sync(SyncKind::Full)?;
         self.dir.rename(STATE_NEW, STATE)?;
         self.dir.sync()?;
@@ -210,7 +240,7 @@ impl Files {
         &self,
         change: impl FnOnce(&mut State) -> Result<(T, bool)>,
     ) -> Result<T> {
-        let _lock = self.locked(STATE_LOCK)?;
+        let _lock = self.locked(STATE_LOCK, &usual)?;
         let mut state = self.load_state()?.ok_or_else(no_state)?;
         let (answer, store) = change(&mut state)?;
         if store {

@@ -1,18 +1,15 @@
 //! Named, durable positions: what a subscriber has not acknowledged stays in the log.
 
-use crate::files::segment_name;
-use crate::format::DATA_OFF;
 use crate::log::Log;
 use crate::state::State;
 use crate::{Error, Result, Seq};
-use densite_disk::OpenMode;
 
 /// Where a new subscriber begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Begin {
     /// With the first row that is still in the log.
     Start,
-    /// With the next row that is appended.
+    /// Behind the last row that can be read: with the next row that is appended, or before it with rows that are behind a transaction whose commit is under way.
     Now,
 }
 
@@ -25,14 +22,18 @@ pub struct Subscriber {
     pub position: Seq,
     /// Rows behind that position.
     pub rows_behind: u64,
-    /// Bytes of the log that it holds back, in whole segments but for the last one.
+    /// Bytes that those rows take in the log.
     pub bytes_behind: u64,
 }
 
 /// The longest name, bytes.
 const NAME_MAX: usize = 64;
 
-fn check_name(name: &str) -> Result<()> {
+/// That this is a subscriber's name.
+///
+/// # Errors
+/// `BadName`.
+pub(crate) fn check_name(name: &str) -> Result<()> {
     let allowed = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.');
     if (1..=NAME_MAX).contains(&name.len()) && name.bytes().all(allowed) {
         Ok(())
@@ -116,33 +117,5 @@ impl Log {
             })
         };
         state.subscribers.iter().map(subscriber).collect()
-    }
-
-    /// Bytes of the segments that hold rows behind this position, the last segment up to its end: at most one segment more than
-    /// those rows take. For limits on what is not applied, and for reports.
-    ///
-    /// # Errors
-    /// `Io`, `Damaged`.
-    pub fn bytes_after(&self, seq: Seq) -> Result<u64> {
-        let visible = self.shared.visible()?;
-        if visible.word.last_seq() <= seq {
-            return Ok(0);
-        }
-        let files = &self.shared.files;
-        let first = self.shared.state()?.first_segment;
-        let mut number = visible.word.segment;
-        let mut bytes = visible.word.off - DATA_OFF;
-        // From the end backwards, as far as rows behind the position reach.
-        while let Some(segment) = files.segment(number, OpenMode::Read)? {
-            if number <= first || segment.header.first_seq <= seq + 1 {
-                break;
-            }
-            number -= 1;
-            bytes += match files.open(&segment_name(number), OpenMode::Read)? {
-                Some(file) => file.len()?.saturating_sub(DATA_OFF),
-                None => 0,
-            };
-        }
-        Ok(bytes)
     }
 }

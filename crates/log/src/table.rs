@@ -1,5 +1,6 @@
 //! What a batch's rows are rows of.
 
+use crate::rows::Value;
 use crate::{Error, Result};
 use densite_disk::Fields;
 use std::sync::Arc;
@@ -68,6 +69,19 @@ impl Table {
     /// What the writer noted.
     pub fn note(&self) -> &[u8] {
         &self.note
+    }
+
+    /// That a row has as many values as there are columns.
+    pub(crate) fn check(&self, row: &[Value<'_>]) -> Result<()> {
+        let (expected, found) = (self.columns.len(), row.len());
+        match found == expected {
+            true => Ok(()),
+            false => Err(Error::WrongColumns {
+                table: self.name.clone(),
+                expected,
+                found,
+            }),
+        }
     }
 
     pub(crate) fn encoded(&self) -> &Arc<[u8]> {

@@ -8,11 +8,12 @@
 //! next segment's header names.
 
 use crate::files::{Files, Segment, damaged, segment_name};
-use crate::format::record::{ENDS, Kind, RecordHeader};
+use crate::format::record::{ENDS, Kind, RECORD_LEN, RecordHeader};
 use crate::format::segment::SegmentHeader;
 use crate::format::word::{EndWord, SEALED};
-use crate::format::{DATA_OFF, LOG_FORMAT_VERSION};
+use crate::format::{DATA_OFF, LOG_FORMAT_VERSION, MAX_SEQ};
 use crate::named::Named;
+use crate::pieces::Pieces;
 use crate::recover;
 use crate::txn::{Appended, Txn};
 use crate::{Error, Options, Result, Seq};
@@ -20,6 +21,10 @@ use densite_disk::{File, OpenMode, Stamp, SyncKind};
 use std::collections::HashMap;
 use std::sync::Arc;
 use xxhash_rust::xxh3::xxh3_64;
+
+/// Nobody gets so far; a file may claim it.
+pub(crate) const NO_NUMBERS: Error =
+    Error::Limit("the log has no numbers left for more rows or segments");
 
 /// What one process knows of the end of the log.
 pub(crate) struct Tail {
@@ -37,7 +42,7 @@ pub(crate) struct Tail {
     len: u64,
     /// Tables that this process wrote to it, and where.
     tables: HashMap<Arc<[u8]>, u32>,
-    /// The group's bytes; kept for its room.
+    /// For a group's bytes, or for some of them; kept for its room.
     buf: Vec<u8>,
 }
 
@@ -136,28 +141,31 @@ impl Tail {
         announce: impl FnOnce(&[Appended]) -> Result<()>,
     ) -> Result<Vec<Appended>> {
         let bytes: u64 = group.iter().map(|t| t.stored_max()).sum();
+        let rows: u64 = group.iter().map(|t| t.rows()).sum();
+        if self.word.next_seq + rows >= MAX_SEQ {
+            return Err(NO_NUMBERS);
+        }
         let fits = self.word.off + bytes <= self.options.segment_bytes;
         if self.word.sealed() || (!fits && self.word.off > DATA_OFF) {
             self.rotate()?;
         }
-        let segment = self.open()?;
-        let (salt, mut tables) = (segment.header.salt, HashMap::new());
+        self.open()?;
         let mut buf = std::mem::take(&mut self.buf);
+        let mut put = Put {
+            next: self.word,
+            tables: HashMap::new(),
+            appended: Vec::with_capacity(group.len()),
+        };
+        let done = self.write_durably(group, bytes, &mut put, &mut buf);
         buf.clear();
-        let mut next = self.word;
-        let mut appended = Vec::with_capacity(group.len());
-        for txn in group {
-            let first = next.next_seq;
-            self.put(txn, salt, &mut next, &mut tables, &mut buf);
-            appended.push(Appended {
-                first,
-                last: next.last_seq(),
-            });
-        }
-        let done = self.write_durably(&buf);
-        buf.shrink_to(2 * self.options.group_bytes_max);
+        buf.shrink_to(self.options.group_bytes_max);
         self.buf = buf;
         done?;
+        let Put {
+            next,
+            tables,
+            appended,
+        } = put;
         let before = std::mem::replace(&mut self.word, next);
         match announce(&appended).and_then(|()| self.publish(0)) {
             Ok(()) => self.tables.extend(tables),
@@ -171,16 +179,10 @@ impl Tail {
         Ok(appended)
     }
 
-    /// Appends the records of a transaction to `buf`, which begins at the word's `off`, and moves `next` behind them.
-    fn put(
-        &self,
-        txn: &Txn,
-        salt: u64,
-        next: &mut EndWord,
-        tables: &mut HashMap<Arc<[u8]>, u32>,
-        buf: &mut Vec<u8>,
-    ) {
+    /// Puts the records of a transaction behind those before.
+    fn put(&self, txn: &Txn, salt: u64, to: &mut Put, pieces: &mut Pieces<'_>) -> Result<()> {
         let synced = self.word.off as u32;
+        let first = to.next.next_seq;
         let mut parts = txn.parts().iter().peekable();
         while let Some(part) = parts.next() {
             let mut header = RecordHeader {
@@ -193,42 +195,47 @@ impl Tail {
                 count: 0,
                 table: 0,
                 synced,
-                first_seq: next.next_seq,
+                first_seq: to.next.next_seq,
                 txn: txn.id().0,
                 payload_check: 0,
-                prev: next.check,
+                prev: to.next.check,
                 check: 0,
             };
-            let bytes = part.table.encoded();
-            let known = self.tables.get(bytes).or_else(|| tables.get(bytes));
+            let bytes = part.table().encoded();
+            let known = self.tables.get(bytes).or_else(|| to.tables.get(bytes));
             let table = match known {
                 Some(at) => *at,
                 None => {
-                    let at = next.off as u32;
-                    tables.insert(bytes.clone(), at);
+                    let at = to.next.off as u32;
+                    to.tables.insert(bytes.clone(), at);
                     header.payload_check = xxh3_64(bytes);
-                    put_record(&mut header, bytes, salt, next, buf);
+                    put_record(&mut header, bytes, salt, &mut to.next, pieces)?;
                     at
                 }
             };
             header = RecordHeader {
                 kind: Kind::Batch,
-                op: part.op as u8,
-                codec: part.codec,
+                op: part.op() as u8,
+                codec: part.codec(),
                 flags: if parts.peek().is_none() { ENDS } else { 0 },
-                raw_len: part.raw_len,
-                count: part.count,
+                raw_len: part.bytes() as u32,
+                count: part.len() as u32,
                 table,
-                payload_check: part.payload_check,
-                prev: next.check,
+                payload_check: part.payload_check(),
+                prev: to.next.check,
                 ..header
             };
-            put_record(&mut header, &part.payload, salt, next, buf);
-            next.next_seq += u64::from(part.count);
+            put_record(&mut header, part.payload(), salt, &mut to.next, pieces)?;
+            to.next.next_seq += part.len() as u64;
         }
+        to.appended.push(Appended {
+            first,
+            last: to.next.last_seq(),
+        });
+        Ok(())
     }
 
-    fn open(&mut self) -> Result<&Segment> {
+    fn open(&mut self) -> Result<()> {
         if self.segment.is_none() {
             let number = self.word.segment;
             let segment = self.files.segment(number, OpenMode::Write)?;
@@ -236,8 +243,7 @@ impl Tail {
             self.len = segment.file.len()?;
             self.keep(segment)?;
         }
-        let open = self.segment.as_ref().map(|(segment, _)| segment);
-        open.ok_or(Error::Missing)
+        Ok(())
     }
 
     fn keep(&mut self, segment: Segment) -> Result<()> {
@@ -247,14 +253,27 @@ impl Tail {
         Ok(())
     }
 
-    fn write_durably(&mut self, buf: &[u8]) -> Result<()> {
+    /// Writes and syncs a group of at most `bytes`.
+    fn write_durably(
+        &mut self,
+        group: &[Arc<Txn>],
+        bytes: u64,
+        to: &mut Put,
+        buf: &mut Vec<u8>,
+    ) -> Result<()> {
         let at = self.word.off;
         let Some((segment, _)) = &self.segment else {
             return Err(Error::Missing);
         };
-        let file = segment.file.as_ref();
-        let end = at + buf.len() as u64;
-        let written = file.write_at(buf, at).and_then(|()| {
+        let (file, salt) = (segment.file.as_ref(), segment.header.salt);
+        let most = self.options.group_bytes_max;
+        let mut pieces = Pieces::new(file, at, buf, bytes, most);
+        let mut txns = group.iter();
+        let written = txns
+            .try_for_each(|txn| self.put(txn, salt, to, &mut pieces))
+            .and_then(|()| pieces.write());
+        let end = pieces.end();
+        let written = written.and_then(|()| {
             if end > self.len {
                 // A file that grows in large steps changes its metadata once for many syncs.
                 let step = end.next_multiple_of(self.options.grow_bytes.max(1));
@@ -273,7 +292,7 @@ impl Tail {
             if gone.is_err() {
                 self.seal();
             }
-            return Err(e.into());
+            return Err(e);
         }
         if let Err(e) = file.sync(SyncKind::Data) {
             self.seal();
@@ -295,6 +314,9 @@ impl Tail {
 
     /// Begins the next segment. The one before ends at the word's `off`.
     fn rotate(&mut self) -> Result<()> {
+        if self.word.segment + 1 >= MAX_SEQ {
+            return Err(NO_NUMBERS);
+        }
         let header = SegmentHeader {
             version: LOG_FORMAT_VERSION,
             id: self.files.id,
@@ -324,9 +346,26 @@ impl Tail {
     }
 
     /// Numbers rows above this one from now on.
-    pub(crate) fn raise(&mut self, above: Seq) {
+    ///
+    /// # Errors
+    /// `Limit` where there are none.
+    pub(crate) fn raise(&mut self, above: Seq) -> Result<()> {
+        if above >= MAX_SEQ - 1 {
+            return Err(NO_NUMBERS);
+        }
         self.word.next_seq = self.word.next_seq.max(above + 1);
+        Ok(())
     }
+}
+
+/// What a group becomes as its records are put.
+struct Put {
+    /// The end behind it.
+    next: EndWord,
+    /// Tables that it writes to the segment, and where.
+    tables: HashMap<Arc<[u8]>, u32>,
+    /// Where each transaction goes.
+    appended: Vec<Appended>,
 }
 
 fn put_record(
@@ -334,17 +373,18 @@ fn put_record(
     payload: &[u8],
     salt: u64,
     next: &mut EndWord,
-    buf: &mut Vec<u8>,
-) {
+    pieces: &mut Pieces<'_>,
+) -> Result<()> {
     header.stored_len = payload.len() as u32;
     if header.kind == Kind::Table {
         header.raw_len = header.stored_len;
     }
-    header.put(salt, next.off, buf);
-    buf.extend_from_slice(payload);
-    buf.resize(buf.len().next_multiple_of(8), 0);
+    header.put(salt, next.off, pieces.room(RECORD_LEN)?);
+    pieces.put(payload)?;
     next.off += header.padded_len();
     next.check = header.check;
+    let padding = next.off - pieces.end();
+    pieces.put([0; 8].get(..padding as usize).unwrap_or_default())
 }
 
 /// The end word as it is now; `None` if it is none.

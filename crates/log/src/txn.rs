@@ -1,12 +1,11 @@
 //! What is appended: a transaction of batches.
 
-use crate::format::record::{MAX_PAYLOAD, padded};
-use crate::rows::{Rows, RowsBuilder, Value};
+use crate::encoded::EncodedBatch;
+use crate::format::record::MAX_PAYLOAD;
+use crate::rows::{Payload, Rows, RowsBuilder, Value};
 use crate::table::Table;
 use crate::{Error, Result, Seq};
-use std::cell::RefCell;
 use std::sync::Arc;
-use xxhash_rust::xxh3::xxh3_64;
 
 /// What is done with the rows of a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -58,14 +57,7 @@ impl Batch {
     /// # Errors
     /// `WrongColumns` when it has not as many values as the table has columns; then it is not added.
     pub fn push(&mut self, row: &[Value<'_>]) -> Result<()> {
-        let expected = self.table.columns().len();
-        if row.len() != expected {
-            return Err(Error::WrongColumns {
-                table: self.table.name().to_owned(),
-                expected,
-                found: row.len(),
-            });
-        }
+        self.table.check(row)?;
         self.rows.push(row);
         Ok(())
     }
@@ -84,7 +76,15 @@ impl Batch {
     pub fn rows(&self) -> Option<Rows> {
         let mut payload = self.rows.encode();
         payload.shrink_to_fit();
-        Rows::decode(payload, self.rows.len())
+        Rows::decode(Payload::Own(payload), self.rows.len())
+    }
+
+    /// The rows so far, as the log stores them.
+    ///
+    /// # Errors
+    /// `TooLarge` for more than 1 GiB; `Limit` for more than 16,777,216 rows.
+    pub fn encode(&self) -> Result<EncodedBatch> {
+        EncodedBatch::of_rows(&self.table, self.op, &self.rows)
     }
 
     /// Whose rows they are.
@@ -108,74 +108,13 @@ impl Batch {
     }
 }
 
-/// One record to be.
-#[derive(Debug)]
-pub(crate) struct Part {
-    pub(crate) table: Arc<Table>,
-    pub(crate) op: Op,
-    pub(crate) count: u32,
-    pub(crate) codec: u8,
-    pub(crate) raw_len: u32,
-    pub(crate) payload: Vec<u8>,
-    pub(crate) payload_check: u64,
-}
-
 /// Batches that are in the log all or none, with rows numbered in one go. Encoded as they are added, by the thread that adds them.
 #[derive(Debug)]
 pub struct Txn {
     id: TxnId,
-    parts: Vec<Part>,
+    parts: Vec<Arc<EncodedBatch>>,
     rows: u64,
     stored_max: u64,
-}
-
-/// So many batches of a table in a row that become no smaller tell what the next ones are like.
-const MISSES: u32 = 4;
-/// Then so many times the bytes of the last one are stored as they are before it is tried again.
-const PASSED: usize = 15;
-
-/// What a thread compresses with, and what it knows of the table that it wrote to last.
-#[derive(Default)]
-struct Packer {
-    compressor: Option<zstd::bulk::Compressor<'static>>,
-    /// Where that table is in memory. Another one in the same place costs a few batches at most.
-    table: usize,
-    misses: u32,
-    /// Bytes that are not tried.
-    pass: usize,
-}
-
-thread_local! {
-    static PACKER: RefCell<Packer> = RefCell::default();
-}
-
-impl Packer {
-    /// The payload compressed, if it becomes smaller by an eighth; it is not tried where it did not lately.
-    fn pack(&mut self, table: &Arc<Table>, raw: &[u8]) -> Option<Vec<u8>> {
-        let table = Arc::as_ptr(table).addr();
-        if std::mem::replace(&mut self.table, table) != table {
-            (self.misses, self.pass) = (0, 0);
-        }
-        if self.misses >= MISSES
-            && let Some(left) = self.pass.checked_sub(raw.len())
-        {
-            self.pass = left;
-            return None;
-        }
-        let compressor = match &mut self.compressor {
-            Some(compressor) => compressor,
-            slot => slot.insert(zstd::bulk::Compressor::new(1).ok()?),
-        };
-        let out = compressor.compress(raw).ok()?;
-        let is_smaller = out.len() < raw.len() - raw.len() / 8;
-        self.misses = if is_smaller {
-            0
-        } else {
-            self.misses.saturating_add(1)
-        };
-        self.pass = raw.len().saturating_mul(PASSED);
-        is_smaller.then_some(out)
-    }
 }
 
 impl Txn {
@@ -190,13 +129,11 @@ impl Txn {
     }
 
     /// Of records that were read.
-    pub(crate) fn of_parts(id: TxnId, parts: Vec<Part>) -> Txn {
-        let bytes =
-            |p: &Part| padded(p.payload.len() as u32) + padded(p.table.encoded().len() as u32);
+    pub(crate) fn of_parts(id: TxnId, parts: Vec<Arc<EncodedBatch>>) -> Txn {
         Txn {
             id,
-            rows: parts.iter().map(|p| u64::from(p.count)).sum(),
-            stored_max: parts.iter().map(bytes).sum(),
+            rows: parts.iter().map(|p| p.len() as u64).sum(),
+            stored_max: parts.iter().map(|p| p.stored_max()).sum(),
             parts,
         }
     }
@@ -214,43 +151,26 @@ impl Txn {
     /// Adds a batch; one without rows is nothing.
     ///
     /// # Errors
-    /// `TooLarge` for a batch or a transaction of more than 1 GiB.
+    /// `TooLarge` for a batch or a transaction of more than 1 GiB; `Limit` for a batch of more than 16,777,216 rows.
     pub fn push(&mut self, batch: &Batch) -> Result<()> {
-        if batch.is_empty() {
-            return Ok(());
+        match batch.is_empty() {
+            true => Ok(()),
+            false => self.push_encoded(Arc::new(batch.encode()?)),
         }
-        let max = u64::from(MAX_PAYLOAD);
-        let too_large = |bytes| Error::TooLarge { bytes, max };
-        let bytes = batch.rows.bytes_max();
-        if bytes > max || batch.len() > u32::MAX as usize {
-            return Err(too_large(bytes));
+    }
+
+    /// Adds a batch that is encoded already, and shares its memory.
+    ///
+    /// # Errors
+    /// `TooLarge` for a transaction of more than 1 GiB.
+    pub fn push_encoded(&mut self, batch: Arc<EncodedBatch>) -> Result<()> {
+        let (bytes, max) = (self.stored_max + batch.stored_max(), u64::from(MAX_PAYLOAD));
+        if bytes > max {
+            return Err(Error::TooLarge { bytes, max });
         }
-        let raw = batch.rows.encode();
-        let raw_len = raw.len() as u32;
-        let smaller = match batch.rows.is_textual() {
-            true => PACKER.with_borrow_mut(|packer| packer.pack(&batch.table, &raw)),
-            false => None,
-        };
-        let (codec, payload) = match smaller {
-            Some(smaller) => (1, smaller),
-            None => (0, raw),
-        };
-        let table_len = padded(batch.table.encoded().len() as u32);
-        let more = padded(payload.len() as u32) + table_len;
-        if self.stored_max + more > max {
-            return Err(too_large(self.stored_max + more));
-        }
-        self.stored_max += more;
+        self.stored_max = bytes;
         self.rows += batch.len() as u64;
-        self.parts.push(Part {
-            table: batch.table.clone(),
-            op: batch.op,
-            count: batch.len() as u32,
-            codec,
-            raw_len,
-            payload_check: xxh3_64(&payload),
-            payload,
-        });
+        self.parts.push(batch);
         Ok(())
     }
 
@@ -269,7 +189,7 @@ impl Txn {
         self.stored_max
     }
 
-    pub(crate) fn parts(&self) -> &[Part] {
+    pub(crate) fn parts(&self) -> &[Arc<EncodedBatch>] {
         &self.parts
     }
 }
@@ -281,56 +201,4 @@ pub struct Appended {
     pub first: Seq,
     /// Number of its last row.
     pub last: Seq,
-}
-
-/// The decoded payload of a batch; `None` if it is none.
-pub(crate) fn decoded(codec: u8, stored: &[u8], raw_len: u32) -> Option<Vec<u8>> {
-    let raw = match codec {
-        0 => stored.to_vec(),
-        1 => zstd::bulk::decompress(stored, raw_len as usize).ok()?,
-        _ => return None,
-    };
-    (raw.len() == raw_len as usize).then_some(raw)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// A batch with ten texts, as it is stored.
-    fn stored(packer: &mut Packer, table: &Arc<Table>, text: impl Fn(usize) -> Vec<u8>) -> bool {
-        let raw: Vec<u8> = (0..10).flat_map(text).collect();
-        packer.pack(table, &raw).is_some()
-    }
-
-    #[test]
-    fn what_becomes_no_smaller_is_tried_now_and_then() {
-        let table = |name: &str| Table::new(name, ["a"], 0, []).expect("a table");
-        let (one, other) = (table("one"), table("other"));
-        let mut packer = Packer::default();
-        let mut random = 1u64;
-        let mut noise = move || {
-            random = random.wrapping_mul(0x5851_F42D_4C95_7F2D).wrapping_add(1);
-            random.to_be_bytes().into_iter().take(4)
-        };
-        let noise: Vec<u8> = (0..1000).flat_map(|_| noise()).collect();
-        let noisy = |i: usize| noise.iter().skip(i * 100).take(100).copied().collect();
-        let alike = |_| b"the same again and again, ".to_vec();
-        for _ in 0..MISSES {
-            assert!(!stored(&mut packer, &one, noisy));
-        }
-        // It is not tried now, but before long.
-        let tries = (0..)
-            .take_while(|_| !stored(&mut packer, &one, alike))
-            .count();
-        assert!(tries > 1 && tries < 100, "{tries}");
-        assert!(stored(&mut packer, &one, alike));
-        for _ in 0..MISSES {
-            assert!(!stored(&mut packer, &one, noisy));
-        }
-        assert!(
-            stored(&mut packer, &other, alike),
-            "of another table nothing is known"
-        );
-    }
 }

@@ -345,19 +345,9 @@ fn power_cuts() {
     println!("{cases} power cuts");
 }
 
-/// `make crash`: for DENSITE_MINUTES, from DENSITE_SEED if it is set.
+/// A part of `make crash`.
 #[test]
-#[ignore = "runs for DENSITE_MINUTES; see `make crash`"]
+#[ignore = "takes DENSITE_MINUTES"]
 fn long_crash_log() {
-    let number = |name: &str, default: u64| {
-        let value = std::env::var(name).ok().and_then(|s| s.parse().ok());
-        value.unwrap_or(default)
-    };
-    let minutes = number("DENSITE_MINUTES", 60);
-    let end = std::time::Instant::now() + std::time::Duration::from_secs(60 * minutes);
-    let mut seed = number("DENSITE_SEED", 1000);
-    while std::time::Instant::now() < end {
-        println!("DENSITE_SEED={seed} done: {} power cuts", crash(seed));
-        seed += 1;
-    }
+    densite_testing::long_run("power cuts", |seed| crash(seed) as u64);
 }

@@ -248,8 +248,8 @@ fn check(worker: i64, told: &Told, read: &Read, seed: u64) {
     }
 }
 
-/// Kills processes for some rounds; every second one with this process keeping the log open.
-fn kill_rounds(seed: u64, rounds: u64) {
+/// Kills processes for some rounds; every second one with this process keeping the log open. Returns the number of kills.
+fn kill_rounds(seed: u64, rounds: u64) -> u64 {
     let tmp = tempfile::tempdir().expect("a directory");
     let path = tmp.path().join("app.db-log");
     let mut rng = SmallRng::seed_from_u64(seed);
@@ -316,6 +316,8 @@ fn kill_rounds(seed: u64, rounds: u64) {
         1,
         "all is acknowledged"
     );
+    // Whoever was started was killed.
+    next as u64
 }
 
 /// Kills it, and answers whether it led.
@@ -336,21 +338,9 @@ fn killed_processes_lose_nothing_that_was_acknowledged() {
     kill_rounds(seed.unwrap_or(1), 6);
 }
 
-/// For `make crash`: as long as DENSITE_MINUTES says.
+/// A part of `make crash`.
 #[test]
-#[ignore = "runs for minutes"]
+#[ignore = "takes DENSITE_MINUTES"]
 fn long_crash_killed_processes() {
-    let var = |name| {
-        std::env::var(name)
-            .ok()
-            .and_then(|s: String| s.parse::<u64>().ok())
-    };
-    let until = Instant::now() + Duration::from_secs(60 * var("DENSITE_MINUTES").unwrap_or(1));
-    for seed in var("DENSITE_SEED").unwrap_or(1).. {
-        println!("seed {seed}");
-        kill_rounds(seed, 20);
-        if Instant::now() > until {
-            return;
-        }
-    }
+    densite_testing::long_run("kills", |seed| kill_rounds(seed, 20));
 }

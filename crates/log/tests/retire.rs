@@ -67,11 +67,11 @@ impl FileAbove for HookedFile {
         self.0.set_len(len)
     }
 
-    fn lock(&self, kind: LockKind) -> Result<()> {
+    fn try_lock(&self, kind: LockKind) -> Result<bool> {
         if kind == LockKind::Shared {
             run(&self.1.lock);
         }
-        self.0.lock(kind)
+        self.0.try_lock(kind)
     }
 }
 

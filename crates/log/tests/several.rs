@@ -255,7 +255,7 @@ fn who_waited_for_the_lock_opens_what_has_the_name_now() {
     drop((make(&here), make(&there)));
     let lock = |path: &std::path::Path| {
         let file = RealFile::open(path.join("append.lock"), OpenMode::Write).expect("there");
-        file.lock(LockKind::Exclusive).expect("locked");
+        assert!(file.try_lock(LockKind::Exclusive).expect("lock"));
         file
     };
     let repairing = lock(&here);

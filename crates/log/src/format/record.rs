@@ -39,6 +39,9 @@ pub(crate) const ENDS: u8 = 1;
 /// The longest payload, stored or decoded, bytes.
 pub(crate) const MAX_PAYLOAD: u32 = 1 << 30;
 
+/// The most rows of a batch: columns of one value take no bytes for a row.
+pub(crate) const MAX_ROWS: u32 = 1 << 24;
+
 /// What a record holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
@@ -144,7 +147,7 @@ impl RecordHeader {
             && (1..MAX_SEQ).contains(&header.first_seq)
             && match kind {
                 Kind::Table => op == 0 && count == 0,
-                Kind::Batch => (1..=3).contains(&op) && count > 0,
+                Kind::Batch => (1..=3).contains(&op) && (1..=MAX_ROWS).contains(&count),
             };
         let sum = xxh3_64_with_seed(bytes.get(..RECORD_LEN - 8)?, salt ^ offset);
         (in_range && sum == header.check).then_some(header)

@@ -19,7 +19,7 @@
 //! Invariant: all records of the segment before it, up to `prev_end`, were synced before the header was written, and what
 //! lies behind `prev_end` does not belong to the log: no failed sync and no torn tail can bring it back.
 
-use super::{LOG_FORMAT_VERSION, MAX_SEQ};
+use super::{LOG_FORMAT_VERSION, MAX_SEQ, SEGMENT_MAX};
 use crate::{LogId, Seq};
 use densite_disk::Fields;
 use xxhash_rust::xxh3::xxh3_64;
@@ -105,7 +105,7 @@ impl SegmentHeader {
         }
         let in_range = (1..MAX_SEQ).contains(&header.number)
             && (1..MAX_SEQ).contains(&header.first_seq)
-            && header.prev_end < 1 << 32;
+            && header.prev_end <= SEGMENT_MAX;
         if in_range {
             Ok(header)
         } else {

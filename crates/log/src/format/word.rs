@@ -22,6 +22,8 @@ use xxhash_rust::xxh3::xxh3_64;
 
 /// Length in bytes.
 pub(crate) const WORD_LEN: usize = 64;
+/// The most logs that are open for writing at once.
+pub(crate) const WRITERS_MAX: u32 = 4096;
 /// The flag of a segment that takes nothing more.
 pub(crate) const SEALED: u32 = 1;
 
@@ -77,7 +79,8 @@ impl EndWord {
         let sum = take.u64()?;
         let right = xxh3_64(bytes.get(..WORD_LEN - 8)?) == sum
             && word.id == id
-            && (super::DATA_OFF..1 << 32).contains(&word.off)
+            && (super::DATA_OFF..=super::SEGMENT_MAX).contains(&word.off)
+            && word.writers <= WRITERS_MAX
             && (1..MAX_SEQ).contains(&word.segment)
             && (1..MAX_SEQ).contains(&word.next_seq);
         right.then_some(word)

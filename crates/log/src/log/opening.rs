@@ -4,18 +4,23 @@ use super::{Log, Shared};
 use crate::ahead::Ahead;
 use crate::decisions::Decisions;
 use crate::files::{APPEND_LOCK, END, Files, LogDir, writer_name};
-use crate::format::LOG_FORMAT_VERSION;
 use crate::format::segment::SegmentHeader;
 use crate::format::slot::WriterSlot;
+use crate::format::word::WRITERS_MAX;
+use crate::format::{LOG_FORMAT_VERSION, MAX_SEQ};
 use crate::group::Group;
+use crate::measure::Measured;
 use crate::named::Named;
+use crate::news::News;
+use crate::patience::{Patience, usual};
 use crate::recover;
 use crate::retire;
 use crate::sight::Sight;
 use crate::state::State;
-use crate::tail::{Tail, read_word};
+use crate::tail::{NO_NUMBERS, Tail, read_word};
+use crate::takeover::Takeover;
 use crate::{Error, LogId, Options, Result};
-use densite_disk::sync::{Condvar, Mutex};
+use densite_disk::sync::Mutex;
 use densite_disk::{File, OpenMode};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -25,18 +30,26 @@ impl Log {
     /// its end, which reads what was appended since the end was last noted, and all of the last segment behind it.
     ///
     /// # Errors
-    /// `Missing`, `OtherLog`, `NewerFormat`; `Damaged` where bytes that were synced are gone; `Full`, `Io`.
+    /// `Missing`, `OtherLog`, `NewerFormat`; `Damaged` where bytes that were synced are gone; `Full`, `Io`; `Locked` after ten seconds.
     pub fn open(dir: LogDir, options: Options) -> Result<Log> {
+        Log::open_within(dir, options, &usual)
+    }
+
+    /// As [`Log::open`], for somebody who waits so long for other processes and no longer.
+    ///
+    /// # Errors
+    /// As [`Log::open`]; `Locked`, `Interrupted`.
+    pub fn open_within(dir: LogDir, options: Options, patience: Patience<'_>) -> Result<Log> {
         options.check()?;
         let files = Files {
             dir,
             id: options.id,
         };
-        let append_lock = files.locked(APPEND_LOCK)?;
+        let append_lock = files.locked(APPEND_LOCK, patience)?;
         files.clear_unfinished()?;
         let state = prepare(&files, &options)?;
-        let end_file = files.dir.open(END, OpenMode::Create)?;
-        let (slot_no, slot_file, joined) = take_slot(&files)?;
+        let end_file = files.entry(END, OpenMode::Create)?;
+        let (slot_no, slot_file, joined) = take_slot(&files, patience)?;
         // While another process has the log open the word is right: it published it, or found it.
         let word = match read_word(end_file.as_ref(), &files)? {
             Some(word) if joined => word,
@@ -53,8 +66,11 @@ impl Log {
             Some(state) => state,
             None => found(&files)?,
         };
-        let stored = state.subscribers.values().copied().max().unwrap_or(0);
-        tail.raise(options.above.max(stored));
+        // Numbers that a rollback or a subscriber has are never given again.
+        let positions = state.subscribers.values().copied();
+        let rolled_back = state.cancelled.last().map(|(_, last)| *last);
+        let stored = positions.chain(rolled_back).max().unwrap_or(0);
+        tail.raise(options.above.max(stored))?;
         let decisions = Decisions::new(slot_file)?;
         tail.publish(slot_no + 1)?;
         // What a crash left of pruning. Others that have the log open do it themselves when they prune, and must not wait for it; nor need anybody who appends, if it cannot be done now.
@@ -76,9 +92,11 @@ impl Log {
                 sight: Mutex::new(sight),
                 mark: Some(end),
                 _marked: None,
-                news: (Mutex::new(()), Condvar::new()),
+                news: News::default(),
+                takeover: Takeover::default(),
                 txn_next: AtomicU64::new(densite_disk::random::random_u64()?),
                 ahead: Ahead::default(),
+                measured: Measured::default(),
             }),
         })
     }
@@ -109,9 +127,11 @@ impl Log {
                 sight: Mutex::new(sight),
                 mark,
                 _marked: marked.map(Mutex::new),
-                news: (Mutex::new(()), Condvar::new()),
+                news: News::default(),
+                takeover: Takeover::default(),
                 txn_next: AtomicU64::new(0),
                 ahead: Ahead::default(),
+                measured: Measured::default(),
             }),
         })
     }
@@ -119,6 +139,9 @@ impl Log {
 
 /// Makes a log where there is none. Answers the state, if there is one.
 fn prepare(files: &Files, options: &Options) -> Result<Option<State>> {
+    if options.above >= MAX_SEQ {
+        return Err(NO_NUMBERS);
+    }
     let state = files.load_state()?;
     if state.is_some() || recover::has_segments(files)? {
         return Ok(state);
@@ -159,16 +182,16 @@ fn mark(files: &Files) -> Result<Option<(Named, Box<dyn File>)>> {
 }
 
 /// Locks the first writer's slot that is free; its number, its file, and whether another is taken. The caller holds the append lock.
-fn take_slot(files: &Files) -> Result<(u32, Box<dyn File>, bool)> {
+fn take_slot(files: &Files, patience: Patience<'_>) -> Result<(u32, Box<dyn File>, bool)> {
     let (mut own, mut joined) = (None, false);
-    for no in 0.. {
+    for no in 0..WRITERS_MAX {
         let name = writer_name(no);
         let file = match files.open(&name, OpenMode::Write)? {
             Some(file) => file,
             None if own.is_some() => break,
             None => files.open_or_make(&name)?,
         };
-        if !crate::files::take_slot_lock(file.as_ref())? {
+        if !crate::files::take_slot_lock(file.as_ref(), &name, patience)? {
             joined = true;
             continue;
         }

@@ -1,6 +1,7 @@
 //! Collecting rows, and encoding them.
 
 use super::{Form, NULLABLE, Value};
+use densite_disk::memory::mapped;
 
 /// Values of one column as they come: one tag per row, numbers and bytes apart.
 #[derive(Debug, Clone, Default)]
@@ -141,6 +142,52 @@ fn put_lens(lens: impl Iterator<Item = u64> + Clone, out: &mut Vec<u8>) {
     }
 }
 
+/// Whether there is enough text in so many values that compression may pay. Numbers are packed already.
+pub(crate) fn is_textual(var_bytes: usize, values: usize) -> bool {
+    var_bytes >= 256 && var_bytes > values * 2
+}
+
+/// More bytes lie in memory of their own: a large transaction has many such pieces, which are freed together, and an allocator
+/// that keeps them in its heap may not give them back.
+const APART: usize = 2 << 20;
+
+/// Room for so many bytes of a batch.
+pub(crate) fn room_for(bytes: usize) -> Vec<u8> {
+    match bytes > APART {
+        true => mapped(bytes),
+        false => Vec::with_capacity(bytes),
+    }
+}
+
+/// What [`RowsBuilder::encode`] makes of this row alone, without a copy of it in between.
+pub(crate) fn encode_row(row: &[Value<'_>]) -> Vec<u8> {
+    let bytes: usize = row.iter().map(|value| 9 + value.bytes()).sum();
+    let mut out = room_for(2 + bytes);
+    out.extend_from_slice(&(row.len() as u16).to_le_bytes());
+    for value in row {
+        match *value {
+            Value::Null => out.push(Form::Null as u8),
+            Value::Int(v) => {
+                out.push(Form::Int as u8);
+                out.extend_from_slice(&v.to_le_bytes());
+                // All values are the least one.
+                out.push(0);
+            }
+            Value::Real(v) => {
+                out.push(Form::Real as u8);
+                out.extend_from_slice(&v.to_bits().to_le_bytes());
+            }
+            Value::Text(b) | Value::Blob(b) => {
+                let is_text = matches!(value, Value::Text(_));
+                out.push(if is_text { Form::Text } else { Form::Blob } as u8);
+                put_lens(std::iter::once(b.len() as u64), &mut out);
+                out.extend_from_slice(b);
+            }
+        }
+    }
+    out
+}
+
 /// Rows on their way into a batch.
 #[derive(Debug, Clone)]
 pub(crate) struct RowsBuilder {
@@ -167,9 +214,7 @@ impl RowsBuilder {
     pub(crate) fn push(&mut self, row: &[Value<'_>]) {
         for (column, value) in self.columns.iter_mut().zip(row) {
             column.push(*value);
-            if let Value::Text(b) | Value::Blob(b) = value {
-                self.var_bytes += b.len();
-            }
+            self.var_bytes += value.bytes();
         }
         self.rows += 1;
     }
@@ -188,13 +233,12 @@ impl RowsBuilder {
         fixed + self.var_bytes as u64
     }
 
-    /// Whether there is enough text in it that compression may pay. Numbers are packed already.
     pub(crate) fn is_textual(&self) -> bool {
-        self.var_bytes >= 256 && self.var_bytes > self.rows * self.columns.len() * 2
+        is_textual(self.var_bytes, self.rows * self.columns.len())
     }
 
     pub(crate) fn encode(&self) -> Vec<u8> {
-        let mut out = Vec::new();
+        let mut out = room_for(self.bytes_max() as usize + 2);
         out.extend_from_slice(&(self.columns.len() as u16).to_le_bytes());
         for column in &self.columns {
             column.encode(&mut out);

@@ -17,7 +17,8 @@ mod read;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use build::RowsBuilder;
+pub(crate) use build::{RowsBuilder, encode_row, is_textual, room_for};
+pub(crate) use read::Payload;
 pub use read::Rows;
 
 /// One value of a row.
@@ -33,6 +34,16 @@ pub enum Value<'a> {
     Text(&'a [u8]),
     /// A blob.
     Blob(&'a [u8]),
+}
+
+impl Value<'_> {
+    /// Bytes of a text or a blob; 0 for others.
+    pub fn bytes(&self) -> usize {
+        match self {
+            Value::Text(bytes) | Value::Blob(bytes) => bytes.len(),
+            Value::Null | Value::Int(_) | Value::Real(_) => 0,
+        }
+    }
 }
 
 /// The form of a column.

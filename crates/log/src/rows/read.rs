@@ -1,8 +1,10 @@
 //! Decoded rows: every length is checked once, then any value is at hand.
 
 use super::{Form, NULLABLE, Value};
+use crate::encoded::EncodedBatch;
 use densite_disk::Fields;
-use std::ops::Range;
+use std::ops::{Deref, Range};
+use std::sync::Arc;
 
 /// Where a column's parts lie in the payload.
 #[derive(Debug, Clone)]
@@ -18,20 +20,40 @@ struct Column {
     ends: Vec<u32>,
 }
 
+/// The bytes of a decoded batch.
+#[derive(Debug, Clone)]
+pub(crate) enum Payload {
+    Own(Vec<u8>),
+    /// Those of a batch that is not compressed.
+    Shared(Arc<EncodedBatch>),
+}
+
+impl Deref for Payload {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        match self {
+            Payload::Own(bytes) => bytes,
+            Payload::Shared(batch) => batch.payload(),
+        }
+    }
+}
+
 /// The rows of a record.
 #[derive(Debug, Clone)]
 pub struct Rows {
-    payload: Vec<u8>,
+    payload: Payload,
     count: usize,
     columns: Vec<Column>,
 }
 
 impl Rows {
     /// Takes a decoded payload apart; `None` if it is none of `count` rows.
-    pub(crate) fn decode(payload: Vec<u8>, count: usize) -> Option<Rows> {
+    pub(crate) fn decode(payload: Payload, count: usize) -> Option<Rows> {
         let mut take = Counted::new(&payload);
         let n = take.rest.u16()?;
-        let mut columns = Vec::with_capacity(usize::from(n));
+        // Each has a byte at least.
+        let mut columns = Vec::with_capacity(usize::from(n).min(payload.len()));
         for _ in 0..n {
             columns.push(Column::decode(&mut take, count)?);
         }
@@ -54,7 +76,7 @@ impl Rows {
         let mut payload = Vec::with_capacity(2 + rest.len());
         payload.extend_from_slice(&left.to_le_bytes());
         payload.extend_from_slice(rest);
-        Rows::decode(payload, self.count)
+        Rows::decode(Payload::Own(payload), self.count)
     }
 
     /// Number of rows.
@@ -70,6 +92,11 @@ impl Rows {
     /// Bytes of the packed values.
     pub fn bytes(&self) -> usize {
         self.payload.len()
+    }
+
+    /// Whether an [`EncodedBatch`] has the same memory.
+    pub fn is_shared(&self) -> bool {
+        matches!(self.payload, Payload::Shared(_))
     }
 
     /// Number of columns.

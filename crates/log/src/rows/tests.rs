@@ -1,6 +1,6 @@
 //! What goes in comes out, and no bytes make the decoder fail otherwise than by `None`.
 
-use super::{Rows, RowsBuilder, Value};
+use super::{Payload, Rows, RowsBuilder, Value, encode_row};
 use proptest::prelude::*;
 
 #[derive(Debug, Clone, PartialEq)]
@@ -78,7 +78,7 @@ proptest! {
         let bytes = builder.encode();
         prop_assert_eq!(&bytes, &build(&rows[..keep]).encode());
         prop_assert!(bytes.len() as u64 <= builder.bytes_max() + 2, "{} > {}", bytes.len(), builder.bytes_max());
-        let got = Rows::decode(bytes, keep).expect("what was encoded");
+        let got = Rows::decode(Payload::Own(bytes), keep).expect("what was encoded");
         for (i, row) in rows[..keep].iter().enumerate() {
             let values: Vec<Owned> = got.row(i).map(Owned::of).collect();
             prop_assert_eq!(&values, row);
@@ -96,11 +96,19 @@ proptest! {
     }
 
     #[test]
+    fn a_row_by_itself_is_encoded_alike(rows in rows()) {
+        for row in &rows {
+            let values: Vec<Value<'_>> = row.iter().map(Owned::value).collect();
+            prop_assert_eq!(encode_row(&values), build(std::slice::from_ref(row)).encode());
+        }
+    }
+
+    #[test]
     fn damaged_rows_are_refused_or_read(rows in rows(), at in any::<prop::sample::Index>(), with in any::<u8>(), cut in any::<bool>()) {
         let mut bytes = build(&rows).encode();
         let at = at.index(bytes.len());
         if cut { bytes.truncate(at) } else { bytes[at] = with }
-        if let Some(got) = Rows::decode(bytes, rows.len()) {
+        if let Some(got) = Rows::decode(Payload::Own(bytes), rows.len()) {
             for i in 0..got.len() {
                 got.row(i).for_each(drop);
             }

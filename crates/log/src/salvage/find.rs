@@ -4,14 +4,15 @@
 //! checks is what damage breaks, and is not asked for.
 
 use super::Lost;
+use crate::encoded::{EncodedBatch, room};
 use crate::files::{END, Files, segment_name};
-use crate::format::DATA_OFF;
 use crate::format::record::{Kind, RECORD_LEN, RecordHeader};
 use crate::format::word::EndWord;
+use crate::format::{DATA_OFF, SEGMENT_MAX};
 use crate::state::State;
 use crate::table::Table;
 use crate::tail::read_word;
-use crate::txn::{Op, Part, Txn, TxnId};
+use crate::txn::{Op, Txn, TxnId};
 use crate::{Error, Result, Seq};
 use densite_disk::OpenMode;
 use std::collections::{HashMap, VecDeque};
@@ -29,7 +30,7 @@ struct Gap {
 struct Open {
     id: TxnId,
     first: Seq,
-    parts: Vec<Part>,
+    parts: Vec<Arc<EncodedBatch>>,
     /// No record may be missing before its first one.
     has_head: bool,
 }
@@ -38,7 +39,10 @@ struct Open {
 pub(super) struct Finder<'a> {
     files: &'a Files,
     word: Option<EndWord>,
+    /// Those that are there, of which the next one should be `following`, and the last one `highest`.
     numbers: VecDeque<u64>,
+    following: u64,
+    highest: u64,
     found: VecDeque<(Seq, Txn)>,
     open: Option<Open>,
     gap: Option<Gap>,
@@ -72,7 +76,9 @@ impl<'a> Finder<'a> {
         let mut finder = Finder {
             files,
             word,
-            numbers: (lowest..=highest).collect(),
+            numbers: there.iter().copied().collect(),
+            following: lowest,
+            highest,
             found: VecDeque::new(),
             open: None,
             gap: None,
@@ -82,7 +88,7 @@ impl<'a> Finder<'a> {
             expected: 1,
             lost: Vec::new(),
         };
-        for number in lowest..=highest {
+        for number in there {
             if let Some(first_seq) = finder.header(number)?.ok().map(|s| s.header.first_seq) {
                 // If any segments were before this one nobody knows which rows they had; only what somebody lacks is sure to have been there.
                 let is_first = number == lowest && (state.is_some() || number == 1);
@@ -120,10 +126,16 @@ impl<'a> Finder<'a> {
             if let Some(found) = self.found.pop_front() {
                 return Ok(Some(found));
             }
-            let Some(number) = self.numbers.pop_front() else {
+            let number = self.numbers.pop_front();
+            if number.unwrap_or(self.highest + 1) > self.following {
+                self.damage(self.following, 0, "the segment is missing");
+            }
+            let Some(number) = number else {
+                self.following = self.highest + 1;
                 self.end();
                 return Ok(None);
             };
+            self.following = number + 1;
             self.segment(number)?;
         }
     }
@@ -160,7 +172,9 @@ impl<'a> Finder<'a> {
         let known_end = self.end_of(number)?;
         let len = segment.file.len()?;
         let end = known_end.unwrap_or(len);
-        let mut bytes = vec![0; usize::try_from(end.min(len)).unwrap_or(0)];
+        let whole = usize::try_from(end.min(len).min(SEGMENT_MAX)).unwrap_or(0);
+        let mut bytes = room(whole)?;
+        bytes.resize(whole, 0);
         let got = segment.file.read_at(&mut bytes, 0)?;
         bytes.truncate(got);
         let (salt, mut tables) = (segment.header.salt, HashMap::new());
@@ -229,15 +243,8 @@ impl<'a> Finder<'a> {
                 has_head: self.at_start || header.first_seq == self.expected,
             },
         };
-        open.parts.push(Part {
-            table: table.clone(),
-            op,
-            count: header.count,
-            codec: header.codec,
-            raw_len: header.raw_len,
-            payload: payload.to_vec(),
-            payload_check: header.payload_check,
-        });
+        let batch = EncodedBatch::of_record(header, table, op, payload);
+        open.parts.push(Arc::new(batch));
         self.at_start = header.ends_transaction();
         if !header.ends_transaction() {
             self.open = Some(open);

@@ -9,6 +9,7 @@ use crate::files::{APPEND_LOCK, END, Files, LogDir, take_slot_lock, writer_name}
 use crate::format::segment::SegmentHeader;
 use crate::format::word::EndWord;
 use crate::format::{DATA_OFF, LOG_FORMAT_VERSION};
+use crate::patience::usual;
 use crate::state::State;
 use crate::tail::Tail;
 use crate::txn::Txn;
@@ -113,7 +114,8 @@ fn hold(files: &Files) -> Result<Vec<Box<dyn File>>> {
     let mut held = Vec::new();
     let mut take = |name: &str, file: Box<dyn File>| {
         // Of a log that was repaired since the file was opened nothing is held by it.
-        let is_free = take_slot_lock(file.as_ref())? && files.is_named(name, file.as_ref())?;
+        let is_free =
+            take_slot_lock(file.as_ref(), name, &usual)? && files.is_named(name, file.as_ref())?;
         held.push(file);
         if is_free { Ok(()) } else { Err(Error::InUse) }
     };
@@ -177,7 +179,7 @@ impl New {
     fn add(&mut self, first: Seq, txn: Txn) -> Result<()> {
         if first != self.next || !self.tail.fits(self.bytes, txn.stored_max()) {
             self.write()?;
-            self.tail.raise(first - 1);
+            self.tail.raise(first - 1)?;
         }
         self.next = first + txn.rows();
         self.bytes += txn.stored_max();
@@ -196,7 +198,7 @@ impl New {
 
     fn finish(mut self, state: Option<State>, next_seq: Seq) -> Result<()> {
         self.write()?;
-        self.tail.raise(next_seq - 1);
+        self.tail.raise(next_seq - 1)?;
         self.tail.publish(0)?;
         self.tail.sync_word()?;
         let mut state = state.unwrap_or_else(|| State::new(self.files.id, false));

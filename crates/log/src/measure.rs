@@ -1,0 +1,134 @@
+//! How many bytes of the log follow a row.
+//!
+//! Only headers are read, from a place that is remembered: the next question is usually about a
+//! later row. A place is the use of a segment (its salt) and an offset where a record begins, so it
+//! is valid as long as the segment exists.
+
+use crate::files::{Files, Segment, segment_name};
+use crate::format::record::{Kind, RECORD_LEN, RecordHeader};
+use crate::format::{DATA_OFF, SEGMENT_MAX};
+use crate::log::Log;
+use crate::{Error, Result, Seq};
+use densite_disk::sync::Mutex;
+use densite_disk::{File, OpenMode};
+
+/// Bytes read at once.
+const CHUNK: usize = 64 << 10;
+/// Places that are remembered.
+const PLACES: usize = 4;
+
+/// A place in front of which all rows are up to `seq`.
+#[derive(Debug, Clone, Copy)]
+struct Place {
+    number: u64,
+    salt: u64,
+    at: u64,
+    seq: Seq,
+}
+
+/// What was asked lately.
+#[derive(Debug, Default)]
+pub(crate) struct Measured(Mutex<Vec<Place>>);
+
+impl Measured {
+    /// Where in a segment to begin looking for what follows a row.
+    fn near(&self, segment: &Segment, seq: Seq) -> u64 {
+        let places = self.0.lock();
+        let some = places.iter().filter(|p| {
+            p.number == segment.header.number && p.salt == segment.header.salt && p.seq <= seq
+        });
+        some.map(|p| p.at).max().unwrap_or(DATA_OFF)
+    }
+
+    fn remember(&self, segment: &Segment, seq: Seq, at: u64) {
+        let mut places = self.0.lock();
+        let (number, salt) = (segment.header.number, segment.header.salt);
+        places.retain(|p| p.seq != seq);
+        places.truncate(PLACES - 1);
+        places.insert(
+            0,
+            Place {
+                number,
+                salt,
+                at,
+                seq,
+            },
+        );
+    }
+}
+
+/// The end of the last record that has no row behind `seq`, from the record at `from` on and before
+/// `limit`. A table that follows it belongs to the rows behind. Damage is counted, not reported:
+/// readers report it.
+fn passed(file: &dyn File, salt: u64, from: u64, limit: u64, seq: Seq) -> Result<u64> {
+    let (mut at, mut end) = (from, from);
+    let (mut buf, mut buf_at, mut got) = (vec![0; CHUNK], from, 0);
+    while at + RECORD_LEN as u64 <= limit {
+        if at + RECORD_LEN as u64 > buf_at + got as u64 {
+            got = file.read_at(&mut buf, at)?;
+            buf_at = at;
+        }
+        let begin = (at - buf_at) as usize;
+        let head = buf.get(begin..got.min(begin + RECORD_LEN));
+        let header = head.and_then(|head| RecordHeader::decode(head, salt, at));
+        let Some(header) = header.filter(|h| h.last_seq() <= seq) else {
+            break;
+        };
+        at += header.padded_len();
+        if header.kind == Kind::Batch {
+            end = at;
+        }
+    }
+    Ok(end.min(limit))
+}
+
+impl Files {
+    /// Where a segment that others follow ends.
+    fn end_of(&self, number: u64) -> Result<u64> {
+        match self.sealed_end(number) {
+            Ok((end, _)) => Ok(end),
+            Err(Error::Damaged { .. }) => {
+                let file = self.open(&segment_name(number), OpenMode::Read)?;
+                Ok(file
+                    .map_or(Ok(0), |f| f.len())?
+                    .clamp(DATA_OFF, SEGMENT_MAX))
+            }
+            Err(e) => Err(e),
+        }
+    }
+}
+
+impl Log {
+    /// Bytes that the rows behind `seq` take in the log. The record that has the first of them counts
+    /// as a whole. For limits on what is not applied, and for reports.
+    ///
+    /// # Errors
+    /// `Io`, `Damaged`.
+    pub fn bytes_after(&self, seq: Seq) -> Result<u64> {
+        let visible = self.shared.visible()?;
+        let word = visible.word;
+        if word.last_seq() <= seq {
+            return Ok(0);
+        }
+        let files = &self.shared.files;
+        let first = self.shared.state()?.first_segment;
+        let (mut number, mut end, mut bytes) = (word.segment, word.off, 0);
+        // From the end backwards, as far as rows behind the position reach.
+        while let Some(segment) = files.segment(number, OpenMode::Read)? {
+            if segment.header.first_seq <= seq {
+                let measured = &self.shared.measured;
+                let (file, salt) = (segment.file.as_ref(), segment.header.salt);
+                let at = passed(file, salt, measured.near(&segment, seq), end, seq)?;
+                measured.remember(&segment, seq, at);
+                return Ok(bytes + end.saturating_sub(at));
+            }
+            bytes += end.saturating_sub(DATA_OFF);
+            if number <= first || segment.header.first_seq <= seq + 1 {
+                break;
+            }
+            number -= 1;
+            end = files.end_of(number)?;
+        }
+        Ok(bytes)
+    }
+}
