@@ -13,6 +13,8 @@ pub fn from_log(dir: &Path, error: log::Error) -> Error {
         log::Error::Damaged { .. } => Code::CORRUPT,
         log::Error::TooLarge { .. } => Code::TOOBIG,
         log::Error::Forked => Code::MISUSE,
+        log::Error::Locked { .. } => Code::BUSY,
+        log::Error::Interrupted => Code::INTERRUPT,
         log::Error::Replaced => Code::READONLY_DBMOVED,
         _ => Code::ERROR,
     };
@@ -36,6 +38,15 @@ pub fn from_log(dir: &Path, error: log::Error) -> Error {
         error => format!("{}: {error}", dir.display()),
     };
     Error::new(code, text)
+}
+
+/// The database has lost the table that names its log.
+pub(crate) fn unnamed(dir: &Path) -> Error {
+    refused(format!(
+        "{}: the database does not name this log any more: its table densite_applied was dropped. Rows of the log are not applied, and no more are acknowledged. \
+         To begin a new log, close the database everywhere, move this one away, and make the ingest tables again",
+        dir.display()
+    ))
 }
 
 /// An error with a sentence of our own.

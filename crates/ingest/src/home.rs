@@ -6,12 +6,13 @@ use crate::error::{from_log, refused};
 use crate::medium::{Medium, host};
 use crate::naming::Naming;
 use crate::overwritten::Overwritten;
+use crate::patience::patience;
 use crate::place::{Identity, Place};
 use crate::position::{self, Position};
 use crate::read::Unapplied;
 use crate::recipe::Recipe;
 use densite_disk::sync::Mutex;
-use densite_log::{self as log, Log, LogId, Seq};
+use densite_log::{self as log, Log, LogId, Patience, Seq};
 use densite_sqlite::{Connection, PerProcess, Result};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -93,8 +94,14 @@ impl Home {
     /// Makes the log of a database that names none, and names it.
     fn make(connection: &Connection, place: &Place) -> Result<Arc<Home>> {
         // The log first: what is left if the transaction is rolled back is an empty log, and the next one takes that.
-        let (home, begin) = Home::found(place, position::last_reject(connection)?)?;
-        begin.create(connection)?;
+        let above = position::last_reject(connection)?;
+        let (home, begin) = Home::found(place, above, &patience(connection))?;
+        let last_row = connection.last_insert_rowid();
+        let created = begin.create(connection);
+        // Rows of our own are nothing that the application has inserted.
+        connection.set_last_insert_rowid(last_row);
+        created?;
+        home.naming.is_new();
         match Position::read(connection)? {
             Some(position) if position.id == home.id => Ok(home),
             Some(position) => Home::find(connection, place, position),
@@ -106,7 +113,7 @@ impl Home {
     }
 
     /// A log for a database that has none, and where it begins: above this number.
-    fn found(place: &Place, above: Seq) -> Result<(Arc<Home>, Position)> {
+    fn found(place: &Place, above: Seq, patience: Patience<'_>) -> Result<(Arc<Home>, Position)> {
         let path = place.log_dir();
         let failed = |e| from_log(&path, e);
         let dir = place
@@ -121,12 +128,12 @@ impl Home {
                 None => LogId::random().map_err(failed)?,
             };
             let begin = Position::at(id, above);
-            match Home::get(place, begin, true) {
+            match Home::get(place, begin, true, patience) {
                 Ok(home) if home.is_unused(above).map_err(failed)? => return Ok((home, begin)),
                 Ok(_) => {
                     return Err(refused(format!(
-                        "{}: there is a log with rows in it that the database {} does not name: it is that of a newer state of the database, or of another one; \
-                         bring that back, or move the log away",
+                        "{}: there is a log with rows in it that the database {} does not name: its table densite_applied was dropped, or the log is that of a newer state of the database, or of another one; \
+                         bring that back, or close the database everywhere and move the log away",
                         path.display(),
                         place.path
                     )));
@@ -138,7 +145,7 @@ impl Home {
     }
 
     /// Whether the log has no row, nor had one with a number above this.
-    fn is_unused(&self, above: Seq) -> log::Result<bool> {
+    pub(crate) fn is_unused(&self, above: Seq) -> log::Result<bool> {
         if self.log.last()? > above {
             return Ok(false);
         }
@@ -149,7 +156,8 @@ impl Home {
 
     /// The one that is open, or opens it; for a database that is at this position.
     fn find(connection: &Connection, place: &Place, position: Position) -> Result<Arc<Home>> {
-        let home = Home::get(place, position, false)?;
+        let home = Home::get(place, position, false, &patience(connection))?;
+        home.reaches_up(place, position)?;
         let first = home.log.status().map_err(|e| home.failed(e))?.first;
         if first > position.seq.saturating_add(1) {
             // The worker may have applied and pruned since the position was read; then who reads now sees it.
@@ -161,7 +169,12 @@ impl Home {
         Ok(home)
     }
 
-    fn get(place: &Place, position: Position, create: bool) -> Result<Arc<Home>> {
+    fn get(
+        place: &Place,
+        position: Position,
+        create: bool,
+        patience: Patience<'_>,
+    ) -> Result<Arc<Home>> {
         let known = HOMES
             .get()
             .lock()
@@ -170,7 +183,7 @@ impl Home {
         match known {
             // Who has the old one open is told so; who comes now finds what there is.
             Some(home) if home.has_lost_its_place() => {
-                Home::open(place, position, create, Some(&home))
+                Home::open(place, position, create, Some(&home), patience)
             }
             Some(home) if home.id == position.id => Ok(home),
             Some(home) => Err(from_log(
@@ -180,7 +193,7 @@ impl Home {
                     expected: position.id,
                 },
             )),
-            None => Home::open(place, position, create, None),
+            None => Home::open(place, position, create, None, patience),
         }
     }
 
@@ -190,13 +203,15 @@ impl Home {
         position: Position,
         create: bool,
         lost: Option<&Arc<Home>>,
+        patience: Patience<'_>,
     ) -> Result<Arc<Home>> {
         let dir = place.log_dir();
         let mut options = place.medium.options(position.id);
         options.create = create;
-        options.above = position.end();
+        // A log that is there ends no earlier, or it is refused.
+        options.above = if create { position.end() } else { 0 };
         let files = place.medium.log_dir(&dir, &place.path);
-        let log = match Log::open(files.clone(), options) {
+        let log = match Log::open_within(files.clone(), options, patience) {
             Ok(log) => log,
             // Who may write neither to the database nor to its log reads both.
             Err(log::Error::Io(e))
@@ -241,6 +256,21 @@ impl Home {
     /// Whether the directory has another log by now, or there is none.
     fn has_lost_its_place(&self) -> bool {
         matches!(self.log.is_in_place(), Err(log::Error::Replaced))
+    }
+
+    /// The log must have all that the database has: only then is what comes next new to both.
+    fn reaches_up(&self, place: &Place, position: Position) -> Result<()> {
+        let last = self.log.last().map_err(|e| self.failed(e))?;
+        match last < position.end() {
+            false => Ok(()),
+            true => Err(refused(format!(
+                "{}: the database is applied up to row {}, and its log {} ends at row {last}: it is an older state of the log. Put back the newest one; \
+                 or give it up: DROP TABLE densite_applied, move this log away and begin a new one",
+                place.path,
+                position.end(),
+                self.dir.display()
+            ))),
+        }
     }
 
     /// A database that was restored from an older backup must find in the log all that it lacks.

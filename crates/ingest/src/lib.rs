@@ -1,6 +1,6 @@
 //! Rows at the speed of a log: acknowledged once they are durable there, moved into their tables by a worker, read at once.
 //!
-//! [`create_functions`] makes it known to a connection: the virtual table `densite_ingest`, `densite_last_seq()`, `densite_log_last()`, `densite_wait()`, and what subscribers need. [`Home`] is what all connections of
+//! [`create_functions`] makes it known to a connection: the virtual table `densite_ingest`, `densite_last_seq()`, `densite_log_last()`, `densite_log_wait()`, `densite_wait()`, and what subscribers need. [`Home`] is what all connections of
 //! a process on one database share: its log, the worker, what is known of unapplied rows.
 //!
 //! The six rules of ingest and how they are kept are in `docs/decisions/ingest.md`, what survives in `docs/DURABILITY.md`.
@@ -19,10 +19,12 @@ mod feed;
 mod functions;
 mod home;
 pub mod json;
+mod listen;
 mod medium;
 mod names;
 mod naming;
 mod overwritten;
+mod patience;
 mod place;
 mod policy;
 mod position;
@@ -62,6 +64,7 @@ pub fn create_functions_on(connection: &Connection, medium: Arc<dyn Medium>) -> 
     let session = Arc::new(Session::on(medium));
     functions::create(connection, &session)?;
     feed::create(connection, &session)?;
+    listen::create(connection, &session)?;
     create_module::<vtab::Ingest>(connection, "densite_ingest", session.clone())?;
     let number = |seq: u64| Value::Integer(i64::try_from(seq).unwrap_or(i64::MAX));
     let own = session.clone();
@@ -94,7 +97,7 @@ pub fn create_functions_on(connection: &Connection, medium: Arc<dyn Medium>) -> 
         -1,
         ffi::DIRECTONLY,
         move |connection, arguments| {
-            let (seq, until) = wait::asked(arguments)?;
+            let (seq, until) = wait::asked("densite_wait", arguments)?;
             let Some(home) = own.home(connection)? else {
                 return match seq {
                     None | Some(0) => Ok(Value::Integer(0)),

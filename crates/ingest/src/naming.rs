@@ -4,16 +4,18 @@
 //! system may have dropped what it could not write, and the next sync succeeds all the same. Then the name is written anew, and a WAL, which may have a hole now, is emptied.
 
 use crate::doubts::Doubts;
-use crate::error::refused;
+use crate::error::{refused, unnamed};
 use crate::home::Home;
 use crate::medium::sync_beside;
 use crate::place::Identity;
 use crate::position::{self, Position};
 use crate::recipe::Recipe;
 use densite_disk::sync::Mutex;
+use densite_log as log;
 use densite_sqlite::{Connection, Error, PerProcess, Result, ffi};
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 /// Databases that this process had open when a sync failed, and closed before they named their logs for sure.
 static DOUBTFUL: PerProcess<Mutex<HashSet<Identity>>> = PerProcess::new();
@@ -22,6 +24,8 @@ static DOUBTFUL: PerProcess<Mutex<HashSet<Identity>>> = PerProcess::new();
 pub(crate) struct Naming {
     done: AtomicBool,
     turn: Mutex<()>,
+    /// When somebody of this process last looked whether the name is still there.
+    looked: Mutex<Option<Instant>>,
     /// A sync failed when the database was open the last time.
     is_doubtful: bool,
 }
@@ -32,8 +36,14 @@ impl Naming {
         Naming {
             done: AtomicBool::new(false),
             turn: Mutex::default(),
+            looked: Mutex::default(),
             is_doubtful: DOUBTFUL.get().lock().contains(&identity),
         }
+    }
+
+    /// The name was made again.
+    pub(crate) fn is_new(&self) {
+        self.done.store(false, Ordering::Release);
     }
 
     /// When it is closed.
@@ -51,7 +61,43 @@ impl Naming {
 /// How long others' transactions are waited for where the name is written anew.
 const BUSY_MS: i32 = 2000;
 
+/// How often a process that does not apply looks whether the name is still there.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+
 impl Home {
+    /// That the database still names this log: else nobody applies what is acknowledged. The
+    /// process that applies knows it by its worker. Others look now and then, by a connection of
+    /// their own: this one may read an older state.
+    ///
+    /// # Errors
+    /// When it names none, or another one.
+    pub(crate) fn still_named(&self, connection: &Connection) -> Result<()> {
+        if !self.overwritten().is_unnamed() {
+            if self.known_worker().is_some_and(|w| w.leads()) {
+                return Ok(());
+            }
+            let mut looked = self.naming().looked.lock();
+            if looked.is_some_and(|t| t.elapsed() < LOOK_EVERY) {
+                return Ok(());
+            }
+            *looked = Some(Instant::now());
+        }
+        let other = Recipe::of(connection, &self.place().path).open();
+        // What cannot be read now, as somebody has locked it perhaps, is looked at by the next.
+        let Ok(position) = other.and_then(|other| Position::read(&other)) else {
+            return Ok(());
+        };
+        self.overwritten().found_named(position.is_some());
+        match position {
+            Some(now) if now.id == self.id() => Ok(()),
+            Some(now) => Err(self.failed(log::Error::OtherLog {
+                found: self.id(),
+                expected: now.id,
+            })),
+            None => Err(unnamed(self.dir())),
+        }
+    }
+
     /// Makes sure of it.
     ///
     /// # Errors

@@ -7,11 +7,14 @@ use densite_disk::sync::Mutex;
 use densite_log::Seq;
 use densite_sqlite::{Code, Error, Result};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Shared by the home and its worker.
 #[derive(Clone, Default)]
 pub(crate) struct Overwritten {
     error: Arc<Mutex<Option<Error>>>,
+    /// The last look found that the database names no log.
+    unnamed: Arc<AtomicBool>,
 }
 
 impl Overwritten {
@@ -23,12 +26,22 @@ impl Overwritten {
                 Code::ERROR,
                 format!(
                     "the database was overwritten with another state of it, or of a copy, to which rows up to {position} were applied, while of this log they are up to {known}: whether it has those between is not known. \
-                     Put back what was there; or, to take it as it is, close it everywhere and open it again, and rows up to {position} count as applied"
+                     Put back what was there; or, to take it as it is, close it everywhere and open it again, and rows up to {position} count as applied. If the log ends before that row, opening it says how to begin a new one"
                 ),
             )
         });
         self.error.lock().clone_from(&error);
         error
+    }
+
+    /// Somebody has looked whether the database names a log.
+    pub(crate) fn found_named(&self, is_named: bool) {
+        self.unnamed.store(!is_named, Ordering::Release);
+    }
+
+    /// Whether it named none at the last look.
+    pub(crate) fn is_unnamed(&self) -> bool {
+        self.unnamed.load(Ordering::Acquire)
     }
 
     /// # Errors

@@ -5,34 +5,26 @@
 //! Rule 1: xSync appends once. What it appended is *prepared*; a COMMIT that is tried again finds it so and appends nothing. If rows came or went in between, the prepared
 //! transaction is cancelled, durably, and all is appended anew.
 
+mod marks;
 mod own;
+mod pending;
 
 pub(crate) use own::OWN;
 
 use crate::error::refused;
 use crate::home::Home;
 use crate::medium::Medium;
+use crate::patience::patience;
 use crate::place::still_has_its_name;
 use crate::vtab::Turn;
+use crate::wait::WhenFull;
 use densite_disk::sync::Mutex;
-use densite_log::{Appended, Batch, Op, Seq, Table, Txn, Value};
+use densite_log::{Appended, Op, Seq, Table, Txn, Value};
 use densite_sqlite::{Code, Connection, Error, Result};
+use marks::{Mark, Marks};
 use own::{OwnRuns, Reads};
+use pending::Pending;
 use std::sync::Arc;
-
-/// Rows of a batch: one record in the log. More begin another.
-const BATCH_ROWS: usize = 8192;
-/// The log takes transactions of up to 1 GiB; this is less, so that it is refused at INSERT.
-const TXN_BYTES: u64 = 1000 << 20;
-/// Rows between two looks at the size.
-const LOOK_ROWS: u64 = 1024;
-
-#[derive(Clone, Copy, Default)]
-struct Mark {
-    batches: usize,
-    /// Of the last of these batches.
-    rows: usize,
-}
 
 struct Prepared {
     txn: Arc<Txn>,
@@ -44,18 +36,16 @@ struct Prepared {
 #[derive(Default)]
 struct Inner {
     home: Option<Arc<Home>>,
-    batches: Vec<Batch>,
-    rows: u64,
-    /// Savepoints by number, ascending.
-    marks: Vec<(i32, Mark)>,
+    pending: Pending,
+    marks: Marks,
     prepared: Option<Prepared>,
     last: Option<Seq>,
     /// A writer past the limit of unapplied bytes is refused, not held up.
     fail_when_full: bool,
+    /// There was room for more unapplied bytes when the transaction began to write.
+    had_room: bool,
     reads: Reads,
     own: Vec<OwnRuns>,
-    /// How often rows were taken back.
-    cuts: u64,
 }
 
 /// See the module.
@@ -72,29 +62,29 @@ impl Inner {
         }
     }
 
-    fn mark(&self) -> Mark {
-        Mark {
-            batches: self.batches.len(),
-            rows: self.batches.last().map_or(0, Batch::len),
-        }
+    fn truncate(&mut self, to: Mark) -> Result<()> {
+        self.touch();
+        self.own.clear();
+        self.pending.truncate(to).map_err(|e| self.failed(e))
     }
 
-    fn truncate(&mut self, to: Mark) {
-        self.touch();
-        self.cuts += 1;
-        self.batches.truncate(to.batches);
-        if let Some(batch) = self.batches.last_mut() {
-            batch.truncate(to.rows);
+    fn failed(&self, error: densite_log::Error) -> Error {
+        match (&error, &self.home) {
+            (densite_log::Error::TooLarge { .. }, _) => Error::new(
+                Code::TOOBIG,
+                "a transaction of ingest may hold 1 GB; commit more often",
+            ),
+            (_, Some(home)) => home.failed(error),
+            (_, None) => refused(error.to_string()),
         }
-        self.rows = self.batches.iter().map(|b| b.len() as u64).sum();
     }
 
     fn clear(&mut self) {
-        self.batches.clear();
+        self.pending.clear();
         self.marks.clear();
-        self.rows = 0;
         self.prepared = None;
         self.fail_when_full = false;
+        self.had_room = false;
         self.own.clear();
         self.reads.end_transaction();
     }
@@ -142,37 +132,20 @@ impl Session {
         }
         inner.touch();
         inner.fail_when_full |= fail_when_full;
-        let fits = |batch: &Batch| {
-            batch.op() == op && batch.len() < BATCH_ROWS && Arc::ptr_eq(batch.table(), table)
-        };
-        if !inner.batches.last().is_some_and(fits) {
-            inner.batches.push(Batch::new(table, op));
-        }
-        if let Some(batch) = inner.batches.last_mut() {
-            batch.push(row).map_err(|e| home.failed(e))?;
-        }
-        inner.rows += 1;
-        if inner.rows.is_multiple_of(LOOK_ROWS)
-            && inner.batches.iter().map(Batch::bytes_max).sum::<u64>() > TXN_BYTES
-        {
-            return Err(Error::new(
-                Code::TOOBIG,
-                "a transaction of ingest may hold 1 GB; commit more often",
-            ));
-        }
-        Ok(())
+        let pushed = inner.pending.push(table, op, row);
+        pushed.map_err(|e| inner.failed(e))
     }
 
     /// Whether the end of the present transaction is waited for: rows are to be logged then, or reads to see more.
     pub(crate) fn is_in_transaction(&self) -> bool {
         let inner = self.inner.lock();
-        inner.rows > 0 || inner.reads.is_joined()
+        inner.pending.rows() > 0 || inner.reads.is_joined()
     }
 
     /// xSync: everything durable, and not yet visible.
     pub(crate) fn sync(&self, connection: &Connection) -> Result<()> {
         let mut inner = self.inner.lock();
-        if inner.rows == 0 {
+        if inner.pending.rows() == 0 {
             // Rows that a savepoint took back may have been prepared.
             inner.cancel();
             return Ok(());
@@ -185,16 +158,20 @@ impl Session {
         let Some(home) = inner.home.clone() else {
             return Ok(());
         };
-        home.hold_back(connection, inner.fail_when_full)?;
+        home.still_named(connection)?;
+        let when_full = match (inner.fail_when_full, inner.had_room) {
+            (true, _) => WhenFull::Fail,
+            (false, false) => WhenFull::Wait,
+            (false, true) => WhenFull::WaitOrPass,
+        };
+        home.hold_back(connection, when_full)?;
         home.be_named(connection)?;
         home.overwritten().check()?;
         inner.cancel();
-        let mut txn = Txn::new(home.log().new_txn());
-        for batch in &inner.batches {
-            txn.push(batch).map_err(|e| home.failed(e))?;
-        }
-        let txn = Arc::new(txn);
-        let appended = home.log().prepare(&txn).map_err(|e| home.failed(e))?;
+        let txn = inner.pending.txn(home.log().new_txn());
+        let txn = Arc::new(txn.map_err(|e| inner.failed(e))?);
+        let appended = home.log().prepare_within(&txn, &patience(connection));
+        let appended = appended.map_err(|e| home.failed(e))?;
         inner.prepared = Some(Prepared {
             txn,
             appended,
@@ -222,31 +199,26 @@ impl Session {
         inner.clear();
     }
 
-    /// Savepoint `n` begins. Each table of the connection says so, some only when they join the transaction: the first one counts.
+    /// Savepoint `n` begins. Each table of the transaction reports it.
     pub(crate) fn savepoint(&self, n: i32) {
         let mut inner = self.inner.lock();
-        if !inner.marks.iter().any(|(m, _)| *m == n) {
-            let mark = inner.mark();
-            inner.marks.push((n, mark));
-            inner.marks.sort_unstable_by_key(|(m, _)| *m);
-        }
+        let now = inner.pending.mark();
+        inner.marks.begin(n, now);
     }
 
     /// Savepoint `n` and those within it are over.
     pub(crate) fn release(&self, n: i32) {
-        self.inner.lock().marks.retain(|(m, _)| *m < n);
+        self.inner.lock().marks.release(n);
     }
 
-    /// Back to savepoint `n`. If no table was in the transaction when it began, what the next inner one found is the same.
-    pub(crate) fn rollback_to(&self, n: i32) {
+    /// Back to savepoint `n`; -1 is the beginning of the transaction.
+    ///
+    /// # Errors
+    /// When there is not memory enough; the transaction cannot be committed then.
+    pub(crate) fn rollback_to(&self, n: i32) -> Result<()> {
         let mut inner = self.inner.lock();
-        let mark = inner
-            .marks
-            .iter()
-            .find(|(m, _)| *m >= n)
-            .map(|(_, mark)| *mark);
-        inner.truncate(mark.unwrap_or_default());
-        inner.marks.retain(|(m, _)| *m <= n);
+        let mark = inner.marks.rollback_to(n);
+        inner.truncate(mark)
     }
 
     /// The log that the connection writes to, found once.

@@ -35,6 +35,8 @@ pub(crate) struct Target {
     pub(crate) columns: Vec<Column>,
     pub(crate) key: Option<Key>,
     pub(crate) strict: bool,
+    /// Rows may have no key, as the table has none or takes NULL in it: by this name the table tells them apart. `None` also where its columns have taken all such names.
+    pub(crate) row_id: Option<&'static str>,
     /// A trigger may run when its rows change: one of its own, or one of a table that follows by a foreign key.
     pub(crate) has_triggers: bool,
     /// Its declaration may have ON CONFLICT clauses.
@@ -71,14 +73,16 @@ impl Target {
         }
         let table = quoted(name);
         let list = connection.query_row(&format!("PRAGMA main.table_list({table})"), &[])?;
-        let strict = matches!(
-            list.as_ref().and_then(|l| l.get(5)),
-            Some(Value::Integer(1))
-        );
+        let says = |place| {
+            let word = list.as_ref().and_then(|l| l.get(place));
+            matches!(word, Some(Value::Integer(1)))
+        };
+        let (without_row_id, strict) = (says(4), says(5));
         let mut target = Target {
             name: name.clone(),
             columns: Vec::new(),
             key: None,
+            row_id: None,
             strict,
             has_triggers: false,
             has_conflict_clauses: false,
@@ -92,6 +96,9 @@ impl Target {
             &table,
             key.into_iter().map(|(_, c)| c).collect(),
         )?;
+        if !without_row_id && target.may_lack_keys() {
+            target.row_id = free_row_id(connection, &table)?;
+        }
         let count = |sql: &str| -> Result<bool> {
             let row = connection.query_row(sql, &[Value::from(name.as_str())])?;
             Ok(row.is_some())
@@ -203,6 +210,13 @@ impl Target {
             is_row_id,
         });
         Ok(unique)
+    }
+
+    /// Whether a row of the table may have no key that the log could name it by.
+    fn may_lack_keys(&self) -> bool {
+        let is_nullable = |c: &usize| self.columns.get(*c).is_none_or(|c| !c.not_null);
+        let key = self.key.as_ref();
+        key.is_none_or(|k| !k.is_row_id && k.columns.iter().any(is_nullable))
     }
 
     /// A row that was given nothing. What an expression would give is known only when the row is applied: NULL.
@@ -327,4 +341,15 @@ impl Target {
     fn mismatch(&self, column: &str, what: &str) -> Error {
         Error::new(Code::MISMATCH, format!("{}.{column} {what}", self.name))
     }
+}
+
+/// A name of the table's row id that no column has.
+fn free_row_id(connection: &Connection, table: &str) -> Result<Option<&'static str>> {
+    let mut names = vec!["rowid", "_rowid_", "oid"];
+    let mut statement = connection.prepare(&format!("PRAGMA main.table_xinfo({table})"))?;
+    while statement.step()? {
+        let taken = statement.column(1).as_str().unwrap_or_default();
+        names.retain(|name| !name.eq_ignore_ascii_case(taken));
+    }
+    Ok(names.first().copied())
 }

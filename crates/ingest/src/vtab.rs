@@ -9,7 +9,7 @@ use crate::home::Home;
 use crate::json;
 use crate::policy::OnConflict;
 use crate::position::OWN_TABLES;
-use crate::read::{Cursor, Reading};
+use crate::read::{Cursor, Reading, name_column, transaction};
 use crate::session::Session;
 use crate::target::{Column, Target};
 use arguments::Arguments;
@@ -100,7 +100,17 @@ fn declaration(target: &Target) -> String {
             )
         })
         .collect();
-    format!("CREATE TABLE x({})", columns.join(", "))
+    let columns = columns.join(", ");
+    match target.key.as_ref().is_some_and(|k| k.is_row_id) {
+        true => format!("CREATE TABLE x({columns})"),
+        false => {
+            let name = name_column(target.columns.iter().map(|c| c.name.as_str()));
+            format!(
+                "CREATE TABLE x({columns}, {} BLOB HIDDEN PRIMARY KEY) WITHOUT ROWID",
+                quoted(&name)
+            )
+        }
+    }
 }
 
 /// Has SQLite read the schema of main before anything else asks for it; it then stays as it is until the statement that makes or opens this table ends.
@@ -178,7 +188,9 @@ impl Ingest {
         self.push(table, Op::Insert, &cells)?;
         let is_row_id = self.target.key.as_ref().is_some_and(|k| k.is_row_id);
         let key = cells.first().and_then(|c| c.as_ref().as_i64());
-        Ok(key.filter(|_| is_row_id).unwrap_or(0))
+        // SQLite takes the answer for the last row id: where none is known it stays.
+        let known = key.filter(|_| is_row_id);
+        Ok(known.unwrap_or_else(|| connection.last_insert_rowid()))
     }
 
     fn needs_key(&self) -> densite_sqlite::Error {
@@ -201,12 +213,10 @@ impl Ingest {
                 "an UPDATE through densite_ingest can have neither OR IGNORE nor OR REPLACE; what the table refuses goes to densite_rejects",
             ));
         }
-        let old = self.reading.key_of(&self.target, row_id)?;
+        let old = self.reading.key_of(row_id)?;
         let cells = self.cells(connection, columns, false)?;
         let new = cells.iter().take(old.len()).map(|c| c.as_ref().to_owned());
-        // SQLite asks for the row id twice, and then has two numbers for one key.
-        let is_moved = self.reading.key_of(&self.target, new_row_id)? != old;
-        if is_moved || !new.eq(old.iter().cloned()) {
+        if new_row_id != row_id || !new.eq(old.iter().cloned()) {
             return Err(refused(format!(
                 "an UPDATE through densite_ingest cannot change the primary key of {}; delete the row and insert another",
                 self.target.name
@@ -217,7 +227,7 @@ impl Ingest {
 
     fn delete(&self, row_id: ValueRef<'_>) -> Result<()> {
         let table = self.deletes.as_ref().ok_or_else(|| self.needs_key())?;
-        let key: Vec<Value> = self.reading.key_of(&self.target, row_id)?;
+        let key: Vec<Value> = self.reading.key_of(row_id)?;
         let cells: Vec<Cell<'_>> = key.into_iter().map(Cell::Other).collect();
         self.push(table, Op::Delete, &cells)
     }
@@ -266,6 +276,9 @@ impl VirtualTable for Ingest {
         let home = Home::open_or_create(connection, session.medium());
         let home = session.turn.end(connection, home)?;
         home.applying(connection)?;
+        if origin.is_new {
+            transaction::make_table(connection)?;
+        }
         let insert = |policy: &OnConflict| log_table(&home, &target, false, policy.note());
         let inserts = [
             insert(&arguments.on_conflict)?,
@@ -302,7 +315,8 @@ impl VirtualTable for Ingest {
     }
 
     fn best_index(&self, plan: &mut Plan<'_>) -> Result<bool> {
-        self.reading.plan(plan).map(|()| true)
+        self.reading.plan(plan);
+        Ok(true)
     }
 
     fn open(&self) -> Result<Cursor> {
@@ -319,15 +333,17 @@ impl VirtualTable for Ingest {
                 ),
             ));
         }
+        self.reading.join(connection)?;
         match *change {
             Change::Insert {
                 row_id,
                 columns,
                 conflict,
             } => {
-                if row_id != ValueRef::Null {
+                let named = columns.get(self.target.columns.len());
+                if row_id != ValueRef::Null || named.is_some_and(|n| *n != ValueRef::Null) {
                     return Err(refused(
-                        "a row of densite_ingest cannot be given a rowid; name the key's column",
+                        "a row of densite_ingest cannot be given a rowid, nor what stands for one; name the key's columns",
                     ));
                 }
                 self.insert(connection, columns, conflict)
@@ -350,13 +366,16 @@ impl VirtualTable for Ingest {
             false => Ok(()),
             true => Err(Error::new(
                 Code::LOCKED,
-                "a densite_ingest table cannot be dropped within a transaction that has used one; end it first",
+                "a densite_ingest table cannot be dropped within a transaction that has written to one; end it first",
             )),
         }
     }
 
-    fn begin(&self, _: &Connection) -> Result<()> {
-        self.session.begin();
+    fn begin(&self, connection: &Connection) -> Result<()> {
+        self.reading.check_transaction(connection);
+        let waits = !self.fail_when_full && !self.reads_only && !self.session.is_in_transaction();
+        let had_room = waits && self.home.room_to_begin(connection)?;
+        self.session.begin(had_room);
         Ok(())
     }
 
@@ -385,7 +404,6 @@ impl VirtualTable for Ingest {
     }
 
     fn rollback_to(&self, n: i32) -> Result<()> {
-        self.session.rollback_to(n);
-        Ok(())
+        self.session.rollback_to(n)
     }
 }

@@ -1,8 +1,11 @@
 //! Waiting for the worker: `densite_wait`, and writers past the limit of unapplied bytes.
 //!
-//! Rule 6: who holds main open may be what the worker waits for. Such a connection gets an error at once.
+//! Rule 6: a connection whose own transaction stops the worker gets an error at once. `densite_wait`
+//! never waits while its connection has a transaction open on main. A writer waits for room when its
+//! transaction begins to write, before it holds anything, and again at COMMIT. By then it may have
+//! read: in a rollback mode that stops the worker, in WAL mode it does not.
 
-use crate::error::refused;
+use crate::error::{refused, unnamed};
 use crate::home::Home;
 use crate::place::still_has_its_name;
 use crate::position::Position;
@@ -23,8 +26,11 @@ const STUCK: Duration = Duration::from_secs(2);
 /// The longest time that may be asked for, a year: more is a mistake.
 const LONGEST: f64 = 366.0 * 86400.0;
 
-/// What `densite_wait([seq [, seconds]])` was given: up to which row (`None` and NULL: all there are), and until when.
-pub(crate) fn asked(arguments: &[ValueRef<'_>]) -> Result<(Option<Seq>, Option<Instant>)> {
+/// What `densite_wait([seq [, seconds]])`, or another function of this name, was given: which row (`None` and NULL: the last one), and until when.
+pub(crate) fn asked(
+    name: &str,
+    arguments: &[ValueRef<'_>],
+) -> Result<(Option<Seq>, Option<Instant>)> {
     let seconds = match arguments.get(1) {
         None | Some(ValueRef::Null) => None,
         Some(ValueRef::Integer(n)) => Some(*n as f64),
@@ -41,14 +47,39 @@ pub(crate) fn asked(arguments: &[ValueRef<'_>]) -> Result<(Option<Seq>, Option<I
         (Some(seq), Some(s)) if arguments.len() <= 2 && (0.0..=LONGEST).contains(&s) => {
             Ok((seq, Instant::now().checked_add(Duration::from_secs_f64(s))))
         }
-        _ => Err(refused(
-            "densite_wait takes a sequence number (NULL: the last one), and then for how many seconds it waits at most; or nothing",
-        )),
+        _ => Err(refused(format!(
+            "{name} takes a sequence number (NULL: the last one), and then for how many seconds it waits at most; or nothing"
+        ))),
     }
 }
 
 fn holds_main(connection: &Connection) -> bool {
     connection.txn_state(Some(c"main")) != TxnState::None
+}
+
+/// Whether the connection's own transaction keeps the worker from committing. In WAL mode a reader
+/// only keeps checkpoints from completing.
+fn stops_the_worker(connection: &Connection) -> Result<bool> {
+    Ok(match connection.txn_state(Some(c"main")) {
+        TxnState::None => false,
+        TxnState::Read => {
+            let mode = connection.query_string("PRAGMA main.journal_mode")?;
+            !mode.is_some_and(|mode| mode.eq_ignore_ascii_case("wal"))
+        }
+        _ => true,
+    })
+}
+
+/// What a writer does when too much is unapplied.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum WhenFull {
+    /// It gets an error.
+    Fail,
+    /// It waits as long as `busy_timeout` says.
+    Wait,
+    /// It waits too. But if its own transaction stops the worker its rows are accepted, because
+    /// there was room when the transaction began.
+    WaitOrPass,
 }
 
 /// Somebody who waits for the worker.
@@ -113,7 +144,10 @@ impl Home {
                 ));
             }
             let position = match Position::read(connection) {
-                Ok(position) => position.map_or(Seq::MAX, |p| p.seq),
+                Ok(Some(position)) => position.seq,
+                // Its making was rolled back, and it never had a row.
+                Ok(None) if self.is_unused(seq).map_err(|e| self.failed(e))? => return Ok(seq),
+                Ok(None) => return Err(unnamed(self.dir())),
                 // In a rollback mode the worker itself locks readers out for a moment, whether or not this connection has a busy_timeout.
                 Err(e) if e.is_busy() => {
                     let known = self.applying(connection)?.progress(Duration::ZERO, since).0;
@@ -125,8 +159,7 @@ impl Home {
             if says_so {
                 self.overwritten().check()?;
                 // Who leads must know of it, or the database was overwritten with another state.
-                let worker = self.known_worker().filter(|_| position != Seq::MAX);
-                if worker.is_none_or(|w| w.confirms(seq)) {
+                if self.known_worker().is_none_or(|w| w.confirms(seq)) {
                     return Ok(seq);
                 }
             }
@@ -172,14 +205,38 @@ impl Home {
         }
     }
 
+    /// Waits for room for a transaction that begins to write, if the connection holds nothing yet.
+    /// Answers whether there is room.
+    ///
+    /// # Errors
+    /// As [`Home::hold_back`].
+    pub(crate) fn room_to_begin(&self, connection: &Connection) -> Result<bool> {
+        if holds_main(connection) {
+            return Ok(false);
+        }
+        match self.hold_back(connection, WhenFull::Wait) {
+            Ok(()) => Ok(true),
+            Err(e) => {
+                // The log that could not be read may be that of another file.
+                still_has_its_name(connection)?;
+                Err(e)
+            }
+        }
+    }
+
     /// Back-pressure: waits while more is unapplied than `max_unapplied_bytes` allows, or refuses.
-    pub(crate) fn hold_back(&self, connection: &Connection, fail: bool) -> Result<()> {
+    ///
+    /// # Errors
+    /// `FULL` for a writer that does not wait. `BUSY` when `busy_timeout` is over, or when the
+    /// connection itself stops the worker. The worker's error, if rows cannot be applied.
+    pub(crate) fn hold_back(&self, connection: &Connection, when_full: WhenFull) -> Result<()> {
         let (asked, full) = *self.pressure().lock();
         if asked.is_some_and(|t: Instant| t.elapsed() < LOOK_EVERY) && !full {
             return Ok(());
         }
         let mut wait = Wait::begin();
         let since = wait.since;
+        let mut limit_of_time = None;
         loop {
             let limit = self
                 .log()
@@ -203,31 +260,61 @@ impl Home {
             let what = format!(
                 "{bytes} bytes of the log are not applied yet, and max_unapplied_bytes is {limit}"
             );
-            if fail {
+            if when_full == WhenFull::Fail {
                 return Err(Error::new(Code::FULL, format!("{what}; try again later")));
             }
-            if holds_main(connection) {
+            if stops_the_worker(connection)? {
+                if when_full == WhenFull::WaitOrPass {
+                    return Ok(());
+                }
                 return Err(Error::new(
                     Code::BUSY,
                     format!(
-                        "{what}; this transaction holds main open, which the worker may have to wait for: roll it back and try again"
+                        "{what}; this transaction has read before it wrote, and outside of WAL mode the worker has to wait for it: roll it back and try again, or write first"
                     ),
                 ));
             }
             if let Some(error) = trouble.filter(|e| !e.is_busy()) {
-                return Err(refused(format!(
-                    "{what}; they cannot be applied: {}",
-                    error.message
-                )));
+                let said = format!("{what}; they cannot be applied: {}", error.message);
+                return Err(match holds_main(connection) {
+                    false => refused(said),
+                    // A reader that keeps the WAL from being checkpointed may be this one.
+                    true => Error::new(
+                        Code::BUSY,
+                        format!(
+                            "{said}; this transaction has read, too: roll it back and try again"
+                        ),
+                    ),
+                });
             }
             still_has_its_name(connection)?;
             self.log().is_in_place().map_err(|e| self.failed(e))?;
             // Asks nothing of the database, but whether somebody has interrupted the connection.
             connection.query_i64("SELECT 1")?;
+            let most = match limit_of_time {
+                Some(most) => most,
+                None => *limit_of_time.insert(busy_timeout(connection)?),
+            };
+            if since.elapsed() >= most {
+                return Err(Error::new(
+                    Code::BUSY,
+                    format!(
+                        "{what}; there was no room within {} ms, which is this connection's busy_timeout: try again, or set a longer one",
+                        most.as_millis()
+                    ),
+                ));
+            }
             wait.look(connection, applied)?;
             applying.progress(POLL, since);
         }
         *self.pressure().lock() = (Some(Instant::now()), false);
         Ok(())
     }
+}
+
+/// How long the connection waits for locks of others.
+fn busy_timeout(connection: &Connection) -> Result<Duration> {
+    let ms = connection.query_i64("PRAGMA busy_timeout")?;
+    let ms = ms.and_then(|ms| u64::try_from(ms).ok()).unwrap_or(0);
+    Ok(Duration::from_millis(ms))
 }

@@ -29,13 +29,7 @@ fn whatever_happens_the_result_is_that_of_the_log_order() {
     let (first, count): (u64, u64) = given.unwrap_or_else(|| (rand::random(), HISTORIES));
     let (mut swept, mut looks, mut refused, mut pruned) = (0, 0, 0, 0);
     for seed in (0..count).map(|i| first.wrapping_add(i)) {
-        println!("seed {seed}");
-        let mut random = StdRng::seed_from_u64(seed);
-        let mut world = World::new(&mut random, seed);
-        for _ in 0..STEPS {
-            world.step(&mut random);
-        }
-        world.end(&mut random);
+        let world = history(seed);
         swept += world.swept;
         looks += world.looks;
         refused += world.refused;
@@ -49,4 +43,22 @@ fn whatever_happens_the_result_is_that_of_the_log_order() {
         pruned > 0,
         "no history is so short that all of its log fits into one segment"
     );
+}
+
+fn history(seed: u64) -> World {
+    println!("seed {seed}");
+    let mut random = StdRng::seed_from_u64(seed);
+    let mut world = World::new(&mut random, seed);
+    for _ in 0..STEPS {
+        world.step(&mut random);
+    }
+    world.end(&mut random);
+    world
+}
+
+/// A part of `make crash`.
+#[test]
+#[ignore = "takes DENSITE_MINUTES"]
+fn long_history() {
+    densite_testing::long_run("looks", |seed| history(seed).looks);
 }

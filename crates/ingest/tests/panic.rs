@@ -33,7 +33,7 @@ fn a_panic_of_the_worker_is_told_and_it_begins_anew() {
         "{said}"
     );
     // Writers past the limit are told as well, instead of waiting for nobody.
-    one::<i64>(&con, "SELECT densite_config('max_unapplied_bytes', 100)");
+    one::<i64>(&con, "SELECT densite_config('max_unapplied_bytes', 10)");
     con.execute_batch("INSERT INTO t_in VALUES (3)")
         .expect_err("too much is unapplied already");
     one::<i64>(&con, "SELECT densite_config('max_unapplied_bytes', 0)");

@@ -2,6 +2,7 @@
 
 use super::Applying;
 use super::batch::has_all_keys;
+use super::pace::UNDIVIDED;
 use super::plan::{Action, Plan, place_of};
 use crate::error::from_log;
 use crate::sweep::{Definition, Kept, Part, Places, Second, Sweeps, arranged};
@@ -68,10 +69,9 @@ impl Arranger<'_> {
         let failed = |e| from_log(dir, e);
         let last = log.last().map_err(failed)?;
         let mut error = None;
-        let part = Part::read(log, before, |part, record| {
+        let part = Part::read(log, before, sweeps.bytes, |part, record| {
             goes_on()
                 && part.numbers_with(record) <= sweeps.most.min(Sweeps::MOST)
-                && part.bytes_with(record) <= sweeps.bytes
                 && self.fits(part, record).unwrap_or_else(|e| {
                     error = Some(e);
                     false
@@ -80,10 +80,11 @@ impl Arranger<'_> {
         if let Some(error) = error {
             return Err(error);
         }
-        let Ok(part) = part else {
+        let Ok(mut part) = part else {
             // Rows in front of what cannot be read are applied as ever, and then that is told.
             return Ok(Found::AsItIs(last));
         };
+        part.end_with_transaction(sweeps.least, UNDIVIDED);
         let placed = match part.rows >= sweeps.least && goes_on() {
             true => self.arranged(&part, Kept::default(), sweeps.together)?,
             false => None,

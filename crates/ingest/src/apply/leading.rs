@@ -8,6 +8,7 @@ use super::outcome::Did;
 use super::pruning::Again;
 use super::round::Round;
 use super::{Applying, RETRY};
+use crate::error::unnamed;
 use densite_log::Seq;
 use densite_sqlite::{Error, gate};
 use std::time::{Duration, Instant};
@@ -82,7 +83,9 @@ impl Applying {
                     self.unapplied.keep_up(&self.log);
                     if seq > last {
                         last = seq;
-                        self.rest(seq);
+                        if !round.as_ref().is_some_and(Round::has_more) {
+                            self.rest(seq);
+                        }
                     }
                 }
                 Ok(Did::Nothing(seq)) => {
@@ -92,7 +95,7 @@ impl Applying {
                     self.wait_for_rows(seq, round.is_some().then_some(LINGER));
                 }
                 Ok(Did::Waits(error)) => self.is_stopped_by(error, begun),
-                Ok(Did::Unnamed) => self.pause(RETRY),
+                Ok(Did::Unnamed) => self.is_stopped_by(unnamed(&self.dir), begun),
                 Err(error) => {
                     known = None;
                     // COMMIT syncs, too.

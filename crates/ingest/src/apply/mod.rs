@@ -48,14 +48,20 @@ use std::time::{Duration, Instant};
 
 /// How often a process that does not lead asks how far the rows are that it keeps for its readers.
 const WATCH: Duration = Duration::from_secs(1);
-/// How often a process that does not lead looks whether it may.
-const TAKEOVER: Duration = Duration::from_millis(100);
+/// How often it looks where somebody waits for the answer.
+const WATCH_ASKED: Duration = Duration::from_millis(50);
+/// How often a process that does not lead looks whether it may, where nothing tells it that the one that leads has ended.
+const TAKEOVER: Duration = Duration::from_secs(1);
+/// How often it does something else: reads on for its readers, or looks whether anybody leads if it may not lead itself.
+const FOLLOW: Duration = Duration::from_millis(250);
 /// Pause after a panic: long enough for another process to take over.
 const AFTER_PANIC: Duration = Duration::from_millis(500);
 /// How long the right to apply is left to others by who could not use it: they look more often than that.
 const VACANT: Duration = Duration::from_millis(250);
-/// How long a worker that waits for rows does not see that it is to end.
-const END_STEP: Duration = Duration::from_millis(10);
+/// How often a worker that waits for rows looks what else there is to do,
+const IDLE: Duration = Duration::from_secs(1);
+/// and where something is known to be left.
+const BUSY: Duration = Duration::from_millis(250);
 /// How long nobody may lead before who cannot do it himself says so: another process may be about to.
 const ALONE: Duration = Duration::from_secs(1);
 /// Pause after a failure.
@@ -134,6 +140,7 @@ impl Drop for Worker {
         self.applying.stop.store(true, Ordering::Release);
         self.applying.tell(|s| s.wanted = true);
         self.applying.hurry.notify_all();
+        self.applying.log.ring();
         // A child of the process that started it has no such thread.
         if let Some(thread) = self
             .thread
@@ -242,8 +249,13 @@ impl Applying {
 
     fn run(&self) {
         let (mut watched, mut alone) = (Instant::now(), None);
-        while !self.stops() {
-            self.log.settle();
+        loop {
+            // First: whoever has something for this thread says so before it rings.
+            let rings = self.log.rings();
+            if self.stops() {
+                return;
+            }
+            let is_settled = !self.log.settle();
             let lead = match self.only_watches() {
                 true => self.look_who_leads(&mut alone).map(|()| None),
                 false => self.log.try_lead(),
@@ -264,20 +276,30 @@ impl Applying {
                             s.trouble = None;
                         }
                     });
-                    let is_due = watched.elapsed() >= WATCH && self.unapplied.is_kept();
-                    if is_due || self.asked.swap(false, Ordering::AcqRel) {
+                    let asked = self.asked.load(Ordering::Acquire);
+                    let often = if asked { WATCH_ASKED } else { WATCH };
+                    if watched.elapsed() >= often && (asked || self.unapplied.is_kept()) {
+                        self.asked.store(false, Ordering::Release);
                         watched = Instant::now();
                         self.watch();
                     }
-                    self.unapplied.keep_up(&self.log);
-                    self.pause(TAKEOVER);
+                    let follows = self.unapplied.keep_up(&self.log);
+                    let time = match self.asked.load(Ordering::Acquire) {
+                        true => WATCH_ASKED,
+                        false if follows || self.only_watches() || !is_settled => FOLLOW,
+                        false => TAKEOVER,
+                    };
+                    let waited = rings.and_then(|rings| self.log.wait_to_lead(time, rings));
+                    if waited.is_err() {
+                        self.pause(FOLLOW);
+                    }
                 }
                 Err(e) => {
                     let error = from_log(&self.dir, e);
                     if !self.log.is_led().unwrap_or(false) {
                         self.tell(|s| s.trouble = Some((Instant::now(), error)));
                     }
-                    self.pause(TAKEOVER);
+                    self.pause(FOLLOW);
                 }
             }
         }
@@ -318,18 +340,35 @@ impl Applying {
         !state.leads || state.applied >= seq
     }
 
+    /// Whether this process applies: then its worker looks at the database for each batch.
+    pub(crate) fn leads(&self) -> bool {
+        self.state.lock().leads
+    }
+
     /// How far rows are applied, without asking the database; sees to it that this is known soon.
     pub(crate) fn progress(&self, time: Duration, since: Instant) -> (Seq, Option<Error>) {
         self.asked.store(true, Ordering::Release);
+        self.log.ring();
         self.look(Seq::MAX, time, since)
     }
 
     /// Waits for rows after `seq`, for somebody who waits although all is applied (the database may have gone back), or until pruning is to be tried again.
     fn wait_for_rows(&self, seq: Seq, at_most: Option<Duration>) {
         let until = at_most.map(|time| Instant::now() + time);
-        while !self.stops() {
-            self.log.settle();
-            match self.log.wait_after(seq, END_STEP) {
+        loop {
+            // First: who says that there is something to do says so before it rings.
+            let rings = self.log.rings();
+            if self.stops() {
+                return;
+            }
+            let is_settled = !self.log.settle();
+            let idle = if is_settled { IDLE } else { BUSY };
+            let idle = idle.min(self.pruning.due().unwrap_or(IDLE));
+            let left = until.map_or(idle, |until| {
+                until.saturating_duration_since(Instant::now())
+            });
+            let waits = |rings| (self.log).wait_after_or_ring(seq, left.min(idle), rings);
+            match rings.and_then(waits) {
                 Ok(true) => return,
                 Ok(false) if self.asked.swap(false, Ordering::AcqRel) => return,
                 Ok(false) if self.pruning.again() == Again::Now => return,

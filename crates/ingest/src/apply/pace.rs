@@ -6,16 +6,37 @@ use std::time::Duration;
 pub(super) const HOLD_MAX: Duration = Duration::from_millis(450);
 /// What batches aim at.
 const HOLD_GOAL: Duration = Duration::from_millis(280);
+/// A transaction of the log is tried as a whole if it is expected to hold the lock no longer.
+const HOLD_TRIED: Duration = Duration::from_millis(365);
 /// A batch that held the lock for longer is followed by a time of a tenth of that in which it is free.
 const GAP_FROM: Duration = Duration::from_millis(30);
 /// A COMMIT that meets a checkpoint's syncs takes so many times as long as the one before it, at most.
 const SLOWER: u32 = 3;
 const ROWS_FIRST: usize = 4 << 10;
 const ROWS_MAX: usize = 512 << 10;
+/// What a transaction of the log may have at first, to be tried as a whole.
+const TRANSACTION_FIRST: usize = 32 << 10;
+/// A transaction of so many rows is applied at once however long that takes: what a reader finds
+/// must not depend on how busy the machine is.
+pub(crate) const UNDIVIDED: usize = 1024;
+/// Fewer rows than this do not show what a row costs: a transaction costs something by itself.
+const TELLING: usize = 1024;
+
+/// Rows that fit into one transaction.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Room {
+    /// Rows of a batch.
+    pub(super) rows: usize,
+    /// Rows of a transaction of the log that is applied at once although a batch has fewer: as
+    /// many as are expected not to hold the lock for too long, and [`UNDIVIDED`] at least.
+    pub(super) transaction: usize,
+}
 
 /// See the module.
 pub(super) struct Pace {
     rows: usize,
+    /// Rows that are expected to hold the lock for [`HOLD_TRIED`].
+    fit: usize,
     /// What COMMIT took for each row the last time.
     commit: Duration,
 }
@@ -24,6 +45,7 @@ impl Default for Pace {
     fn default() -> Pace {
         Pace {
             rows: ROWS_FIRST,
+            fit: TRANSACTION_FIRST,
             commit: Duration::ZERO,
         }
     }
@@ -35,6 +57,16 @@ impl Pace {
         match beside {
             true => (self.rows / 2).max(1),
             false => self.rows,
+        }
+    }
+
+    /// What fits, `beside` a checkpoint or not.
+    pub(super) fn room(&self, beside: bool) -> Room {
+        let rows = self.rows(beside);
+        let fit = if beside { self.fit / 2 } else { self.fit };
+        Room {
+            rows,
+            transaction: fit.max(rows).max(UNDIVIDED),
         }
     }
 
@@ -51,19 +83,33 @@ impl Pace {
         self.commit = took / u32::try_from(rows.max(1)).unwrap_or(u32::MAX);
     }
 
-    /// So many rows held the lock for so long. `is_full`: it could have been more.
-    pub(super) fn held(&mut self, rows: usize, held: Duration, is_full: bool) {
-        let factor = HOLD_GOAL.as_secs_f64() / held.as_secs_f64().max(1e-6);
+    /// A batch of `rows` held the lock for `held`; it could have had `asked` rows.
+    /// `is_full`: more rows wait.
+    pub(super) fn held(&mut self, rows: usize, asked: usize, held: Duration, is_full: bool) {
+        let held = held.as_secs_f64().max(1e-6);
+        let factor = HOLD_GOAL.as_secs_f64() / held;
+        if rows >= TELLING {
+            let fit = rows as f64 * (HOLD_TRIED.as_secs_f64() / held).min(8.0);
+            self.fit = (fit as usize).clamp(1, ROWS_MAX);
+        }
         if factor < 1.0 || is_full {
             // Pages that are written anew cost less with more rows, so it is approached in steps.
-            let rows = rows as f64 * factor.clamp(0.25, 2.0);
-            self.rows = (rows as usize).clamp(1, ROWS_MAX);
+            let next = (rows as f64 * factor.clamp(0.25, 2.0)) as usize;
+            // A batch that is short because a transaction ends there, or because its rows are
+            // large, does not show that more rows would be too many.
+            let least = if rows < asked && factor >= 1.0 {
+                self.rows
+            } else {
+                1
+            };
+            self.rows = next.max(least).clamp(1, ROWS_MAX);
         }
     }
 
     /// Only so many rows were done in the time there is, and all had to be taken back.
     pub(super) fn slow(&mut self, done: usize) {
         self.rows = (done / 2).max(1);
+        self.fit = done;
     }
 
     /// How long the lock is to be free after it was held for so long.
@@ -98,7 +144,7 @@ mod tests {
                 "{round}: {rows}"
             );
             pace.committed(rows, commit);
-            pace.held(rows, insert + commit, true);
+            pace.held(rows, rows, insert + commit, true);
             if round > 20 {
                 assert!(
                     (insert + commit).abs_diff(HOLD_GOAL) < Duration::from_millis(20),
@@ -108,14 +154,37 @@ mod tests {
         }
         // A batch that ends with the log says nothing of what would fit.
         let rows = pace.rows(false);
-        pace.held(1, Duration::from_micros(100), false);
+        pace.held(1, rows, Duration::from_micros(100), false);
         assert_eq!(pace.rows(false), rows);
         assert!(pace.limit(rows / 2, true) < pace.limit(rows / 2, false));
         // Half as many rows in half the time say the same.
         assert_eq!(pace.rows(true), rows / 2);
-        pace.held(rows / 2, HOLD_GOAL / 2, true);
+        pace.held(rows / 2, rows / 2, HOLD_GOAL / 2, true);
         assert!(pace.rows(false).abs_diff(rows) < 3);
-        pace.held(rows, HOLD_GOAL * 2, false);
+        let rows = pace.rows(false);
+        // Nor does one that ends with a transaction, but where it took too long.
+        pace.held(10, rows, HOLD_GOAL / 100, true);
+        assert_eq!(pace.rows(false), rows);
+        pace.held(rows, rows, HOLD_GOAL * 2, false);
         assert_eq!(pace.rows(false), rows / 2);
+    }
+
+    #[test]
+    fn a_transaction_is_tried_as_a_whole_where_it_is_expected_to_fit() {
+        let mut pace = Pace::default();
+        assert_eq!(pace.room(false).transaction, TRANSACTION_FIRST);
+        // Few rows do not tell what many cost.
+        pace.held(1, 4096, HOLD_MAX, true);
+        assert_eq!(pace.room(false).rows, 1);
+        assert_eq!(pace.room(false).transaction, TRANSACTION_FIRST);
+        pace.held(10_000, 4096, HOLD_TRIED / 2, true);
+        assert!(pace.room(false).transaction.abs_diff(20_000) < 3);
+        assert!(pace.room(true).transaction.abs_diff(10_000) < 3);
+        pace.slow(5000);
+        assert_eq!(pace.room(false).transaction, 5000);
+        pace.slow(3);
+        assert_eq!(pace.room(false).transaction, UNDIVIDED);
+        pace.held(ROWS_MAX, ROWS_MAX, HOLD_TRIED / 4, true);
+        assert_eq!(pace.room(false).transaction, ROWS_MAX);
     }
 }

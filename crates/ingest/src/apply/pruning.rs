@@ -17,6 +17,9 @@ const AGAIN: Duration = Duration::from_secs(1);
 /// up to this.
 const AGAIN_MAX: Duration = Duration::from_secs(64);
 
+/// How often it is asked whether the thread has ended.
+const STEP: Duration = Duration::from_millis(250);
+
 /// See the module. One at a time.
 pub(super) struct Pruning {
     thread: Mutex<Option<JoinHandle<Result<Pruned>>>>,
@@ -120,6 +123,15 @@ impl Pruning {
             Some(at) if Instant::now() < at => Again::Later,
             Some(_) => Again::Now,
         }
+    }
+
+    /// In how long [`Pruning::again`] may have another answer; `None` if there is nothing to try again.
+    pub(super) fn due(&self) -> Option<Duration> {
+        if self.thread.lock().is_some() {
+            return Some(STEP);
+        }
+        let at = self.owed.lock().at?;
+        Some(at.saturating_duration_since(Instant::now()))
     }
 
     /// Ends it, without further pauses.

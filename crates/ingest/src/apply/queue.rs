@@ -1,10 +1,21 @@
 //! What the worker has read of the log and not applied yet.
+//!
+//! The queue is bounded in bytes. A batch ends where a transaction of the log ends, so a reader
+//! of the table sees all of a transaction or nothing. Only a transaction that is larger than a
+//! batch is applied in parts; one of at most [`UNDIVIDED`] rows is never larger because it takes
+//! long.
 
 use super::Applying;
+use super::pace::{Room, UNDIVIDED};
 use super::rows::Poison;
 use crate::error::from_log;
-use densite_log::{Reader, Record, Seq, keep_whole_transactions};
+use crate::sweep::bytes;
+use densite_log::{Next, Reader, Record, Seq, TxnId, keep_whole_transactions};
 use densite_sqlite::{Error, Result};
+
+/// Decoded bytes that are queued at most. One record may be larger, and so may a transaction that
+/// is judged as a whole.
+const BYTES: usize = 64 << 20;
 
 /// See the module.
 #[derive(Default)]
@@ -13,6 +24,12 @@ pub(super) struct Queue {
     /// In order. The first one's `skip` says how much of it is applied.
     records: Vec<Record>,
     rows: usize,
+    /// Bytes of memory that the records take.
+    bytes: usize,
+    /// Nothing follows in the log, as far as was known.
+    at_end: bool,
+    /// The first transaction, if it is applied in parts: it took too long, or a part is applied.
+    divided: Option<TxnId>,
     /// Why what follows cannot be read: told once nothing is queued.
     trouble: Option<Error>,
     /// The last row before the queue.
@@ -27,37 +44,55 @@ fn rows(record: &Record) -> usize {
 }
 
 impl Queue {
-    /// Reads on behind `position`, until there are as many rows as are wanted or the log ends.
+    /// Reads on behind `position`, until the queue has the rows of a batch or is full, or the log
+    /// ends. The rows of a batch include the end of the first transaction, unless that is larger
+    /// than a batch.
     ///
     /// # Errors
     /// The log's, once all whole transactions in front of what cannot be read are applied.
-    pub(super) fn fill(&mut self, applying: &Applying, position: Seq, wanted: usize) -> Result<()> {
+    pub(super) fn fill(&mut self, applying: &Applying, position: Seq, room: Room) -> Result<()> {
         let failed = |e| from_log(&applying.dir, e);
         if self.reader.is_none() || position != self.before {
             // The first time, or the database went on or back without us.
             self.records.clear();
-            self.rows = 0;
-            self.trouble = None;
+            (self.rows, self.bytes) = (0, 0);
+            (self.trouble, self.divided) = (None, None);
             self.poison.clear();
             self.before = position;
             self.reader = Some(applying.log.read_after(position).map_err(failed)?);
         }
+        let is_divided = self.is_divided();
         let Some(reader) = &mut self.reader else {
             return Ok(());
         };
-        let has_end = |records: &[Record]| records.iter().any(|r| r.ends_transaction);
-        while self.trouble.is_none()
-            && (self.rows < wanted || (self.whole && !has_end(&self.records)))
-        {
-            match reader.next() {
-                Ok(Some(record)) => {
+        // The first transaction has no end yet.
+        let mut is_cut = !self.records.iter().any(|r| r.ends_transaction);
+        self.at_end = false;
+        while self.trouble.is_none() {
+            let has_room = self.whole || !is_divided && self.rows <= room.transaction;
+            if self.rows >= room.rows && !(is_cut && has_room) {
+                break;
+            }
+            let most = match self.records.is_empty() || self.whole && is_cut {
+                true => usize::MAX,
+                false => BYTES.saturating_sub(self.bytes),
+            };
+            match reader.next_within(most) {
+                Ok(Next::Record(record)) => {
                     self.rows += rows(&record);
+                    self.bytes += bytes(&record);
+                    is_cut &= !record.ends_transaction;
                     self.records.push(record);
                 }
-                Ok(None) => break,
+                Ok(Next::Larger) => break,
+                Ok(Next::End) => {
+                    self.at_end = true;
+                    break;
+                }
                 Err(e) => {
                     keep_whole_transactions(&mut self.records);
                     self.rows = self.records.iter().map(rows).sum();
+                    self.bytes = self.records.iter().map(bytes).sum();
                     self.trouble = Some(failed(e));
                 }
             }
@@ -79,6 +114,11 @@ impl Queue {
     /// Rows that are queued.
     pub(super) fn len(&self) -> usize {
         self.rows
+    }
+
+    /// Whether nothing followed the queue when it was read.
+    pub(super) fn is_at_end(&self) -> bool {
+        self.at_end
     }
 
     /// How far the log was read: behind the queue's last row where the log ends with numbers that no row has.
@@ -117,27 +157,52 @@ impl Queue {
         }
     }
 
-    /// Rows of the first transaction, or of all of it if that has no end yet.
-    pub(super) fn first_transaction(&self) -> usize {
-        let ends = self.records.iter().position(|r| r.ends_transaction);
-        let records = ends.map_or(self.records.len(), |i| i + 1);
-        self.records.iter().take(records).map(rows).sum()
+    /// Rows of the first transaction, if its end is queued.
+    fn first_end(&self) -> Option<usize> {
+        let end = self.records.iter().position(|r| r.ends_transaction)?;
+        Some(self.records.iter().take(end + 1).map(rows).sum())
     }
 
-    /// The least that a batch may have.
+    /// Rows of the first transaction, or of all of it if that has no end yet.
+    pub(super) fn first_transaction(&self) -> usize {
+        self.first_end().unwrap_or(self.rows)
+    }
+
+    /// The least that a batch may have, however long it takes.
     pub(super) fn least(&self) -> usize {
-        match self.whole {
+        match self.keeps_first(UNDIVIDED) {
             true => self.first_transaction(),
             false => 1,
         }
     }
 
-    /// Rows of the next batch, of so many at most.
-    pub(super) fn batch(&self, most: usize) -> usize {
-        let goal = self.rows.min(most);
-        if !self.whole {
-            return goal;
+    fn first_txn(&self) -> Option<TxnId> {
+        self.records.first().map(|record| record.txn)
+    }
+
+    /// Whether the first transaction is applied in parts.
+    fn is_divided(&self) -> bool {
+        let is_begun = self.records.first().is_some_and(|r| r.skip > 0);
+        is_begun || self.divided.is_some() && self.divided == self.first_txn()
+    }
+
+    /// A batch of so many rows took too long and was rolled back.
+    pub(super) fn was_slow(&mut self, rows: usize) {
+        if rows <= self.first_transaction() {
+            self.divided = self.first_txn();
         }
+    }
+
+    /// Whether the first transaction is applied at once although it is larger than a batch, if it
+    /// has `most` rows or fewer.
+    fn keeps_first(&self, most: usize) -> bool {
+        self.whole || !self.is_divided() && self.first_end().is_some_and(|rows| rows <= most)
+    }
+
+    /// Rows of the next batch: those of whole transactions, unless the first transaction alone is
+    /// larger than a batch.
+    pub(super) fn batch(&self, room: Room) -> usize {
+        let goal = self.rows.min(room.rows);
         let (mut count, mut whole) = (0, 0);
         for record in &self.records {
             count += rows(record);
@@ -148,7 +213,13 @@ impl Queue {
                 whole = count;
             }
         }
-        whole.max(self.first_transaction())
+        if whole > 0 {
+            return whole;
+        }
+        match self.keeps_first(room.transaction) {
+            true => self.first_transaction(),
+            false => goal,
+        }
     }
 
     /// How far the first rows reach. Numbers of rows that were rolled back lie in between.
@@ -170,6 +241,10 @@ impl Queue {
         let (mut left, mut gone) = (count, 0);
         for record in &mut self.records {
             let has = rows(record);
+            if left > 0 {
+                let is_divided = has > left || !record.ends_transaction;
+                self.divided = is_divided.then_some(record.txn);
+            }
             if has > left {
                 record.skip += left;
                 break;
@@ -177,7 +252,9 @@ impl Queue {
             left -= has;
             gone += 1;
         }
-        self.records.drain(..gone);
+        for record in self.records.drain(..gone) {
+            self.bytes = self.bytes.saturating_sub(bytes(&record));
+        }
         self.rows -= count;
         self.before = last;
         self.poison = self.poison.split_off(&(last + 1));

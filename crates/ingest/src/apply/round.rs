@@ -54,9 +54,11 @@ pub(super) struct Tried {
     /// Where the database is now.
     pub(super) next: Position,
     pub(super) rows: usize,
+    /// So many it could have had.
+    pub(super) asked: usize,
     /// How long it held the lock.
     pub(super) held: Duration,
-    /// It could have had more rows.
+    /// More rows wait.
     pub(super) is_full: bool,
 }
 
@@ -90,7 +92,9 @@ impl Round {
     /// SQLite's, the log's; when the connection's file is not the one of the database's name any more: the next round opens that one.
     pub(super) fn run(&mut self, applying: &Applying, known: Option<Seq>) -> Result<Did> {
         still_has_its_name(&self.connection)?;
-        let Some(named) = Position::read(&self.connection)? else {
+        let named = Position::read(&self.connection)?;
+        applying.overwritten.found_named(named.is_some());
+        let Some(named) = named else {
             return Ok(Did::Unnamed);
         };
         applying.is_of(named)?;
@@ -103,8 +107,8 @@ impl Round {
         if let Some(did) = self.sweep(applying, named)? {
             return Ok(did);
         }
-        let most = self.pace.rows(self.tidy.is_beside());
-        self.queue.fill(applying, position, most)?;
+        let room = self.pace.room(self.tidy.is_beside());
+        self.queue.fill(applying, position, room)?;
         if self.queue.len() == 0 {
             let end = self.queue.end().unwrap_or(position);
             if end > position {
@@ -117,12 +121,12 @@ impl Round {
         if let Some(error) = self.tidy.held_up(&self.connection, applying)? {
             return Ok(Did::Waits(error));
         }
-        let rows = self.queue.batch(most);
-        let is_full = self.queue.len() >= most;
+        let rows = self.queue.batch(room);
+        let is_full = !self.queue.is_at_end() || rows < self.queue.len();
         let (units, of) = self.plan(rows)?;
         let last = self.queue.reach(rows).unwrap_or(position);
         let next = Position::at(named.id, last);
-        // A single row may cost any time, and so may a transaction that has to be judged as a whole.
+        // A single row may cost any time, and so may a transaction that is not divided.
         let divisible = rows > self.queue.least();
         let queue = std::mem::take(&mut self.queue);
         let values = Values::of(queue.records(), &units);
@@ -135,6 +139,7 @@ impl Round {
                 let tried = Tried {
                     next,
                     rows,
+                    asked: room.rows,
                     held,
                     is_full,
                 };
@@ -146,6 +151,9 @@ impl Round {
                 Ok(did)
             }
             Err(failed) => {
+                if matches!(failed, Failed::Slow(_)) {
+                    self.queue.was_slow(rows);
+                }
                 match self.failed(failed)? {
                     Some(Failed::Poison(seq, reason)) => self.queue.add_poison(seq, reason),
                     Some(Failed::Commit(e)) => self.refused_commit(rows, &e),
@@ -161,10 +169,11 @@ impl Round {
         let Tried {
             next,
             rows,
+            asked,
             held,
             is_full,
         } = tried;
-        self.pace.held(rows, held, is_full);
+        self.pace.held(rows, asked, held, is_full);
         self.leave_free(held);
         self.tidy
             .after(&self.connection, applying, next.seq, rows)?;
@@ -336,6 +345,11 @@ impl Round {
             return;
         }
         self.queue.poison_first(rows, &e.message);
+    }
+
+    /// Whether rows wait that it knows of.
+    pub(super) fn has_more(&self) -> bool {
+        self.sweeping.is_some() || self.queue.len() > 0 || !self.queue.is_at_end()
     }
 
     pub(super) fn roll_back(&mut self) {

@@ -112,7 +112,7 @@ impl Round {
         self.sweeping = None;
         self.queue.forget();
         let definition = Definition::load(&self.connection, sweep.id)?;
-        let part = Part::read(&applying.log, named.seq, |_, record| {
+        let part = Part::read(&applying.log, named.seq, usize::MAX, |_, record| {
             record.first <= sweep.last
         });
         let part = part.map_err(|e| from_log(&applying.dir, e))?;
@@ -149,9 +149,13 @@ impl Round {
         } else {
             1
         };
-        let rows = match whole {
-            true => sweeping.whole_places(done, most),
-            false => left.min(most.max(1)),
+        let fits = left.min(most.max(1));
+        let rows = match (whole, sweeping.whole) {
+            (true, _) => sweeping.whole_places(done, most),
+            (false, true) => Some(sweeping.whole_places(done, most))
+                .filter(|rows| *rows <= fits)
+                .unwrap_or(fits),
+            (false, false) => fits,
         };
         let next = match rows == left {
             true => Position::at(named.id, sweep.last),
@@ -198,6 +202,7 @@ impl Round {
                     Tried {
                         next,
                         rows,
+                        asked: most,
                         held,
                         is_full,
                     },

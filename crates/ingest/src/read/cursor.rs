@@ -3,12 +3,15 @@
 use super::Reading;
 use super::applied::Applied;
 use super::code::Code;
+use super::name::{self, Name};
 use super::overlay::{Bounds, Overlay};
 use super::packed::Item;
 use super::plan::{APART, GUARD, ORDERED, POINT};
 use super::run::Run;
 use crate::affinity::Affinity;
 use crate::collation::Collation;
+use crate::error::refused;
+use densite_log::Seq;
 use densite_sqlite::{
     Arguments, Connection, OwnedStatement, Result, TableCursor, TxnState, Value, ValueRef,
 };
@@ -24,6 +27,8 @@ enum Now {
     /// In the log alone, once and whole: its values are looked for when they are asked for.
     Lone(Lone),
     Row(Vec<Value>),
+    /// A row of the log without a key, and its number.
+    Loose(Vec<Value>, Seq),
 }
 
 struct Lone {
@@ -55,12 +60,13 @@ pub(crate) struct Cursor {
     /// The code of its key, once it was asked for.
     base_code: Option<Code>,
     overlay: Overlay,
-    /// Rows of the log without a key, to come before the rest.
-    loose: VecDeque<Vec<Value>>,
+    /// Rows of the log without a key, to come before the rest, and their numbers.
+    loose: VecDeque<(Vec<Value>, Seq)>,
     /// What the first columns of the key are equal to.
     equal: Vec<Value>,
     now: Now,
-    passed: i64,
+    /// The present row's name, once it was asked for.
+    name: Vec<u8>,
 }
 
 impl Cursor {
@@ -77,7 +83,7 @@ impl Cursor {
             loose: VecDeque::new(),
             equal: Vec::new(),
             now: Now::End,
-            passed: 0,
+            name: Vec::new(),
         }
     }
 
@@ -102,7 +108,6 @@ impl Cursor {
         self.loose.clear();
         self.equal.clear();
         self.now = Now::End;
-        self.passed = 0;
     }
 
     fn begin(&mut self, connection: &Connection, number: i32, bounds: Bounds) -> Result<()> {
@@ -120,7 +125,7 @@ impl Cursor {
             self.pin(connection)?;
         }
         let snapshot = reading.snapshot(connection, self.applied)?;
-        let own = reading.session.own_runs(&reading.target.name, &reading.key);
+        let own = reading.own_runs()?;
         let runs = snapshot.runs.iter().chain(&own);
         self.overlay = Overlay::new(runs, snapshot.sight, &bounds, &reading.key.1);
         self.equal = bounds.equal.clone();
@@ -203,8 +208,8 @@ impl Cursor {
         let reading = self.reading.clone();
         let key = &reading.key.1;
         loop {
-            if let Some(row) = self.loose.pop_front() {
-                self.now = Now::Row(row);
+            if let Some((row, seq)) = self.loose.pop_front() {
+                self.now = Now::Loose(row, seq);
                 return Ok(());
             }
             let side = self.side(&reading);
@@ -233,7 +238,7 @@ impl Cursor {
                 if is_loose {
                     let mut one = None;
                     folder.apply(target, &mut one, row);
-                    loose.extend(one);
+                    loose.extend(one.map(|one| (one, row.seq())));
                 } else {
                     folder.apply(target, &mut state, row);
                 }
@@ -296,7 +301,7 @@ impl Cursor {
                 let number = lone.item.code.integer(self.reading.key.1.len(), place);
                 number.filter(|_| is_integer).map(ValueRef::Integer)
             }),
-            Now::End | Now::Row(_) => None,
+            Now::End | Now::Row(_) | Now::Loose(..) => None,
         }
     }
 
@@ -304,7 +309,9 @@ impl Cursor {
         match (&self.now, &self.base) {
             (Now::Base, Some((_, base))) => base.column(column),
             (Now::Lone(lone), _) => lone.value(column).unwrap_or(ValueRef::Null),
-            (Now::Row(row), _) => row.get(column).map_or(ValueRef::Null, Value::as_ref),
+            (Now::Row(row) | Now::Loose(row, _), _) => {
+                row.get(column).map_or(ValueRef::Null, Value::as_ref)
+            }
             _ => ValueRef::Null,
         }
     }
@@ -352,6 +359,27 @@ impl Cursor {
         }
     }
 
+    /// What SQLite tells the present row from others by.
+    fn present_name(&mut self) -> Result<Name> {
+        if let Now::Loose(_, seq) = &self.now {
+            return Ok(Name::Log(*seq));
+        }
+        let reading = self.reading.clone();
+        let key = reading.target.key.as_ref();
+        let columns = key.map(|k| k.columns.as_slice()).unwrap_or_default();
+        let values = columns.iter().map(|c| Ok(self.column(*c)?.to_owned()));
+        let values = values.collect::<Result<Vec<Value>>>()?;
+        if !values.is_empty() && !values.contains(&Value::Null) {
+            return Ok(Name::Key(values));
+        }
+        let place = reading.target.columns.len();
+        let id = match &self.base {
+            Some((_, base)) if reading.target.row_id.is_some() => base.column(place).as_i64(),
+            _ => None,
+        };
+        id.map(Name::Base).ok_or_else(|| no_name(&reading))
+    }
+
     fn base_row(&self) -> Vec<Value> {
         let columns = 0..self.reading.target.columns.len();
         let value = |i| {
@@ -372,7 +400,14 @@ impl Cursor {
 }
 
 fn unnamed() -> densite_sqlite::Error {
-    crate::error::refused("the database names no log any more")
+    refused("the database names no log any more")
+}
+
+fn no_name(reading: &Reading) -> densite_sqlite::Error {
+    refused(format!(
+        "rows of {} without a primary key cannot be told apart: its columns hide its row id; rename one of rowid, _rowid_ and oid",
+        reading.target.name
+    ))
 }
 
 impl TableCursor for Cursor {
@@ -399,7 +434,6 @@ impl TableCursor for Cursor {
     }
 
     fn next(&mut self) -> Result<()> {
-        self.passed += 1;
         if matches!(self.now, Now::Base) {
             self.step_base()?;
         }
@@ -411,6 +445,11 @@ impl TableCursor for Cursor {
     }
 
     fn column(&mut self, column: usize) -> Result<ValueRef<'_>> {
+        if column == self.reading.target.columns.len() {
+            let name = self.present_name()?;
+            name.write(&mut self.name);
+            return Ok(ValueRef::Blob(&self.name));
+        }
         if matches!(&self.now, Now::Lone(lone) if !lone.is_whole) && self.known(column).is_none() {
             self.complete()?;
         }
@@ -418,18 +457,16 @@ impl TableCursor for Cursor {
         Ok(known.unwrap_or_else(|| self.value(column)))
     }
 
+    /// Asked for where the key is the row id only.
     fn row_id(&mut self) -> Result<i64> {
-        let reading = self.reading.clone();
-        let Some(key) = &reading.target.key else {
-            return Ok(self.passed);
-        };
-        let columns = key.columns.iter();
-        let values: Result<Vec<Value>> = columns.map(|c| Ok(self.column(*c)?.to_owned())).collect();
-        Ok(match values?.as_slice() {
-            [Value::Integer(id)] if key.is_row_id => *id,
-            _ if key.is_row_id => reading.hand_out_unnamed(),
-            values => reading.hand_out(values.to_vec()),
-        })
+        match (self.present_name()?, &self.reading) {
+            (Name::Key(key), reading) => match key.as_slice() {
+                [Value::Integer(id)] => reading.told_apart(*id),
+                _ => Err(no_name(reading)),
+            },
+            (Name::Log(seq), _) => Ok(name::row_id(seq)),
+            (Name::Base(_), reading) => Err(no_name(reading)),
+        }
     }
 }
 

@@ -9,29 +9,34 @@ mod cursor;
 mod filter;
 mod fold;
 mod gather;
+mod name;
 mod overlay;
 mod packed;
 mod plan;
 mod run;
 #[cfg(test)]
 mod tests;
+pub(crate) mod transaction;
 mod unapplied;
 mod values;
 
 pub(crate) use code::Code;
 pub(crate) use cursor::Cursor;
 pub(crate) use gather::Gather;
+pub(crate) use name::column as name_column;
 pub(crate) use run::{Run, push};
-pub(crate) use unapplied::Unapplied;
+pub(crate) use transaction::Transaction;
+pub(crate) use unapplied::{RUN_ROWS, Unapplied};
 
-use crate::error::refused;
+use crate::error::{refused, unnamed};
 use crate::home::Home;
 use crate::session::Session;
 use crate::target::{Key, Target};
 use applied::Applied;
 use densite_disk::sync::Mutex;
-use densite_sqlite::{Connection, OwnedStatement, Result, Value, ValueRef, quoted};
+use densite_sqlite::{Connection, Error, OwnedStatement, Result, Value, ValueRef, quoted};
 use fold::Folder;
+use name::Name;
 use std::sync::Arc;
 use unapplied::{Index, Snapshot};
 
@@ -40,11 +45,6 @@ struct State {
     snapshot: Option<Snapshot>,
     /// Statements that no cursor uses at the moment, by the plan's number.
     idle: Vec<(i32, OwnedStatement)>,
-    /// Keys of rows that were handed out; the row id is the place, behind those that are forgotten: no number names two rows.
-    keys: Vec<Vec<Value>>,
-    forgotten: usize,
-    /// Rows without an id that were handed out; they have the least row ids there are.
-    unnamed: i64,
 }
 
 /// What the cursors of one table share.
@@ -52,7 +52,7 @@ pub(crate) struct Reading {
     home: Arc<Home>,
     session: Arc<Session>,
     target: Arc<Target>,
-    /// The table itself, for joining its transaction.
+    /// The virtual table's name.
     name: String,
     /// Names of the key's columns and how they compare.
     key: unapplied::Key,
@@ -90,6 +90,51 @@ impl Reading {
         }
     }
 
+    /// Makes this table part of the connection's transaction, which writes to it, if no table of the
+    /// session is: SQLite then reports the transaction's end and its savepoints. SQLite does so by
+    /// itself, but not if the transaction has created the table.
+    pub(crate) fn join(&self, connection: &Connection) -> Result<()> {
+        if connection.is_autocommit() || self.session.is_joined() {
+            return Ok(());
+        }
+        self.check_transaction(connection);
+        // A write that writes nothing. The statement that calls this sets changes() when it ends.
+        connection.exec(&format!("DELETE FROM temp.{} WHERE 0", quoted(&self.name)))?;
+        self.session.begin(false);
+        Ok(())
+    }
+
+    /// Forgets what was read in a transaction that has ended: SQLite does not report the end of one
+    /// that has only read.
+    pub(crate) fn check_transaction(&self, connection: &Connection) {
+        let Some(marked) = self.session.marked() else {
+            return;
+        };
+        let number = || {
+            let mut statement = self.statement(connection, plan::NUMBER)?;
+            let number = match statement.step()? {
+                true => statement.column(0).as_bytes().map(<[u8]>::to_vec),
+                false => None,
+            };
+            self.give_back(plan::NUMBER, statement);
+            Ok(number.unwrap_or_default())
+        };
+        if !marked.is_current(connection, number) {
+            self.session.forget_marked();
+        }
+    }
+
+    /// Sees to it that the end of the connection's transaction will be noticed, if one is open.
+    fn mark_transaction(&self, connection: &Connection) {
+        if self.session.is_joined() {
+            return;
+        }
+        self.check_transaction(connection);
+        if !connection.is_autocommit() && self.session.marked().is_none() {
+            self.session.set_marked(Transaction::mark(connection));
+        }
+    }
+
     fn statement(&self, connection: &Connection, number: i32) -> Result<OwnedStatement> {
         let mut state = self.state.lock();
         let place = state.idle.iter().rposition(|(n, _)| *n == number);
@@ -97,7 +142,19 @@ impl Reading {
         drop(state);
         match idle {
             Some((_, statement)) => Ok(statement),
-            None => OwnedStatement::prepare(connection, &self.sql(number)),
+            None => OwnedStatement::prepare(connection, &self.sql(number))
+                .map_err(|e| self.without_position(e)),
+        }
+    }
+
+    /// A statement that finds no table of the log's position does not say what to do.
+    fn without_position(&self, error: Error) -> Error {
+        match error
+            .message
+            .contains("no such table: main.densite_applied")
+        {
+            true => unnamed(self.home.dir()),
+            false => error,
         }
     }
 
@@ -111,11 +168,8 @@ impl Reading {
 
     /// What this transaction sees of the log, its base being at `applied`. The statement that told so is still open.
     fn snapshot(&self, connection: &Connection, applied: Applied) -> Result<Snapshot> {
-        if !connection.is_autocommit() && !self.session.is_joined() {
-            // A write that writes nothing: SQLite then tells this table when the transaction ends, and only then another end of the log is taken. Where writing is
-            // forbidden, each statement has an end of its own.
-            let _ = connection.exec(&format!("DELETE FROM temp.{} WHERE 0", quoted(&self.name)));
-        }
+        // When the transaction ends, and only then, another end of the log is taken. Where writing is forbidden, each statement has an end of its own.
+        self.mark_transaction(connection);
         let end = self.session.read_end();
         if let Some(known) = &self.state.lock().snapshot
             && Some(known.sight.to) == end
@@ -143,61 +197,66 @@ impl Reading {
         Ok(fresh)
     }
 
-    fn hand_out(&self, key: Vec<Value>) -> i64 {
-        let mut state = self.state.lock();
-        state.keys.push(key);
-        i64::try_from(state.forgotten + state.keys.len()).unwrap_or(i64::MAX) - 1
+    /// Whether a row that gets its id when it is applied has this one until then.
+    fn is_chosen_later(&self, id: i64) -> Result<bool> {
+        let (seq, unset) = (name::seq(id), Code::of(&self.key.1, |_| ValueRef::Null));
+        let has = |run: &Arc<Run>| run.has(unset, seq);
+        if self.session.is_own(seq) {
+            return Ok(self.own_runs()?.iter().any(has));
+        }
+        let snapshot = self.state.lock().snapshot.clone();
+        Ok(snapshot.is_some_and(|s| s.sight.sees(seq) && s.runs.iter().any(has)))
     }
 
-    /// A row id for a row that gets its own when it is applied: no other row read has it, and [`Reading::key_of`] knows it.
-    fn hand_out_unnamed(&self) -> i64 {
-        let mut state = self.state.lock();
-        state.unnamed += 1;
-        i64::MIN.saturating_add(state.unnamed - 1)
+    /// The rows of the connection's own transaction.
+    fn own_runs(&self) -> Result<Vec<Arc<Run>>> {
+        let own = self.session.own_runs(&self.target.name, &self.key);
+        own.map_err(|e| self.home.failed(e))
     }
 
-    /// The key of a row that was read.
+    /// The row id of a row that has it as its key.
+    ///
+    /// # Errors
+    /// When another row is told by it.
+    fn told_apart(&self, id: i64) -> Result<i64> {
+        match self.is_chosen_later(id)? {
+            false => Ok(id),
+            true => Err(refused(format!(
+                "{}: row {id} cannot be told from another row, which was inserted without an id and is not applied yet; densite_wait() waits for that",
+                self.target.name
+            ))),
+        }
+    }
+
+    /// The key of a row, by its row id or by what the hidden column says.
     ///
     /// # Errors
     /// When the row has no key by which the log could name it.
-    pub(crate) fn key_of(&self, target: &Target, row_id: ValueRef<'_>) -> Result<Vec<Value>> {
-        let id = row_id.as_i64().unwrap_or(-1);
-        let state = self.state.lock();
-        if target.key.as_ref().is_some_and(|k| k.is_row_id) {
-            if id < i64::MIN.saturating_add(state.unnamed) {
-                return Err(refused(format!(
-                    "a row of {} that was inserted without {} has no id yet, so it cannot be changed before it is applied; densite_wait() waits for that",
-                    target.name,
+    pub(crate) fn key_of(&self, row: ValueRef<'_>) -> Result<Vec<Value>> {
+        let target = &self.target.name;
+        if let ValueRef::Integer(id) = row {
+            return match self.is_chosen_later(id)? {
+                false => Ok(vec![Value::Integer(id)]),
+                true => Err(refused(format!(
+                    "a row of {target} that was inserted without {} has no id yet, so it cannot be changed before it is applied; densite_wait() waits for that",
                     self.key.0.first().map_or("its key", String::as_str)
-                )));
-            }
-            return Ok(vec![Value::Integer(id)]);
+                ))),
+            };
         }
-        let key = usize::try_from(id)
-            .ok()
-            .and_then(|id| state.keys.get(id.checked_sub(state.forgotten)?))
-            .cloned();
-        let key = key.ok_or_else(|| {
-            refused(format!(
-                "there is no row {id} that was read from {}",
+        match Name::read(row) {
+            Some(Name::Key(key)) if key.len() == self.key.0.len() => Ok(key),
+            Some(Name::Base(_) | Name::Log(_)) => Err(refused(format!(
+                "a row of {target} has NULL in its primary key, so the log cannot name it; change it in {target} itself"
+            ))),
+            _ => Err(refused(format!(
+                "there is no such row among those that were read from {}",
                 self.name
-            ))
-        })?;
-        if key.contains(&Value::Null) {
-            return Err(refused(format!(
-                "a row of {} has NULL in its primary key, so the log cannot name it; change it in {} itself",
-                target.name, target.name
-            )));
+            ))),
         }
-        Ok(key)
     }
 
     /// The transaction is over.
     pub(crate) fn end(&self) {
-        let mut state = self.state.lock();
-        state.forgotten += state.keys.len();
-        state.keys = Vec::new();
-        state.unnamed = 0;
-        state.snapshot = None;
+        self.state.lock().snapshot = None;
     }
 }

@@ -70,7 +70,7 @@ pub(crate) struct Sight {
 
 impl Sight {
     /// Own rows have no number yet.
-    fn sees(&self, seq: Seq) -> bool {
+    pub(crate) fn sees(&self, seq: Seq) -> bool {
         let is_swept = |s: &Sweeping| s.swept.has(seq);
         seq > self.from
             && (seq <= self.to || seq >= crate::session::OWN)

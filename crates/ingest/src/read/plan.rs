@@ -1,10 +1,9 @@
 //! How a scan is planned, and the statements on the base table that follow from it.
 
 use super::overlay::Bounds;
-use super::{Reading, applied};
+use super::{Reading, applied, transaction};
 use crate::affinity::Affinity;
-use crate::error::refused;
-use densite_sqlite::{Operator, Plan, Result, ValueRef, quoted};
+use densite_sqlite::{Operator, Plan, ValueRef, quoted};
 
 /// In a plan's number: how many columns of the key are compared with `=`; then what the next one is compared with.
 pub(super) const EQUALS: i32 = 0xFF;
@@ -20,21 +19,13 @@ pub(super) const POINT: i32 = 0x2000;
 pub(super) const APART: i32 = 0x4000;
 /// No plan: the statement that holds the base's snapshot and tells its position.
 pub(super) const GUARD: i32 = -1;
+/// No plan either: the statement that reads the number of the transaction.
+pub(super) const NUMBER: i32 = -2;
 
 impl Reading {
     /// Chooses how to scan: by the first columns of the key, as far as conditions compare as the key does.
-    ///
-    /// # Errors
-    /// When a condition is about row ids that are none.
-    pub(crate) fn plan(&self, plan: &mut Plan<'_>) -> Result<()> {
+    pub(crate) fn plan(&self, plan: &mut Plan<'_>) {
         let constraints = plan.constraints();
-        let has_row_ids = self.target.key.as_ref().is_some_and(|k| k.is_row_id);
-        if !has_row_ids && constraints.iter().any(|c| c.column.is_none()) {
-            return Err(refused(format!(
-                "rows of {} have no row id that could be asked for here; name columns of the primary key",
-                self.name
-            )));
-        }
         let (mut number, mut columns) = (0, 0);
         let key = self
             .target
@@ -108,7 +99,6 @@ impl Reading {
             (false, n, _) => plan.cost(2e4 / n as f64, 10_000 / n as i64),
         }
         plan.choose(number | i32::try_from(columns).unwrap_or(0), "");
-        Ok(())
     }
 
     /// The conditions as far as they can be used; what SQLite would convert before it compares is left to SQLite. `None`: nothing can match.
@@ -166,6 +156,9 @@ impl Reading {
             let columns = applied::COLUMNS.join(", ");
             return format!("SELECT {columns} FROM main.densite_applied");
         }
+        if number == NUMBER {
+            return transaction::NUMBER.to_owned();
+        }
         let columns = self.target.columns.iter();
         let columns: Vec<String> = columns.map(|c| format!("t.{}", quoted(&c.name))).collect();
         let columns = columns.join(", ");
@@ -198,7 +191,10 @@ impl Reading {
                 none(all + told)
             );
         }
-        let mut sql = format!("SELECT {columns} FROM {table}");
+        // Where rows may have no key they are told apart by this.
+        let row_id = self.target.row_id.map(|id| format!(", t.{id}"));
+        let row_id = row_id.unwrap_or_default();
+        let mut sql = format!("SELECT {columns}{row_id} FROM {table}");
         if !terms.is_empty() {
             sql.push_str(&format!(" WHERE {terms}"));
         }

@@ -36,6 +36,7 @@ pub(crate) struct Row<'a> {
     kind: &'a Kind,
     found: Found<'a>,
     code: Code,
+    seq: Seq,
 }
 
 impl<'a> Row<'a> {
@@ -45,6 +46,11 @@ impl<'a> Row<'a> {
 
     pub(crate) fn table(&self) -> &'a Arc<Table> {
         &self.kind.table
+    }
+
+    /// Its number in the log.
+    pub(crate) fn seq(&self) -> Seq {
+        self.seq
     }
 
     /// A value, by its place in the log's order of columns; the key's come first.
@@ -118,6 +124,7 @@ fn row(kinds: &[Kind], item: Item) -> Option<Row<'_>> {
         kind,
         found: kind.find(item.seq)?,
         code: item.code,
+        seq: item.seq,
     })
 }
 
@@ -164,6 +171,20 @@ impl Run {
     /// The first place whose code is greater.
     pub(crate) fn upper(&self, code: Code) -> usize {
         self.items.upper(code)
+    }
+
+    /// Whether the row of this number is here and has a key with this code.
+    pub(crate) fn has(&self, code: Code, seq: Seq) -> bool {
+        let (mut low, end) = (self.lower(code), self.upper(code));
+        let mut high = end;
+        while low < high {
+            let middle = low + (high - low) / 2;
+            match self.at(middle).is_some_and(|item| item.seq < seq) {
+                true => low = middle + 1,
+                false => high = middle,
+            }
+        }
+        low < end && self.at(low).is_some_and(|item| item.seq == seq)
     }
 
     /// The first place from `low` on, or `high`, for which `is_before` is false.

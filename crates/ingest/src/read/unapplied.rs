@@ -18,7 +18,7 @@ use std::sync::mpsc::sync_channel;
 use std::time::{Duration, Instant};
 
 /// Rows that become a run together.
-const RUN_ROWS: usize = 256 << 10;
+pub(crate) const RUN_ROWS: usize = 256 << 10;
 /// An index that is not used is dropped.
 const IDLE: Duration = Duration::from_secs(10);
 /// What an index is waited for that is asked how long it is.
@@ -234,15 +234,20 @@ impl Unapplied {
     }
 
     /// Reads on for those that are read now and then, so that the next read finds little to do. An error is the next reader's to be told.
-    pub(crate) fn keep_up(&self, log: &Log) {
+    ///
+    /// Answers whether there are any.
+    pub(crate) fn keep_up(&self, log: &Log) -> bool {
+        let mut are_any = false;
         for index in self.all() {
             if let Some(mut index) = index.0.try_lock()
                 && index.reader.is_some()
                 && index.used.elapsed() < IDLE
             {
+                are_any = true;
                 index.feed(log).ok();
             }
         }
+        are_any
     }
 
     /// Rows up to here are applied: they are forgotten, and so is what nobody reads any more.

@@ -277,7 +277,11 @@ pub(crate) struct Gathered {
 impl Gathered {
     /// Takes a record, of whose rows these are the items; answers the place of its kind.
     pub(crate) fn add(&mut self, record: Record, items: &[Item]) -> u32 {
-        let said = said(&record, items);
+        // What shares another's memory takes none here.
+        let said = match record.rows.is_shared() {
+            true => 0,
+            false => said(&record, items),
+        };
         let known = self
             .kinds
             .iter()

@@ -1,20 +1,21 @@
 //! What the connection's own transaction has written so far, for its own reads; and which end of the log it reads.
 
 use super::Session;
+use super::pending::Pending;
 use crate::collation::Collation;
 use crate::names::are_same;
-use crate::read::{Gather, Run, push};
-use densite_log::{Record, Seq, TxnId};
+use crate::read::{Gather, RUN_ROWS, Run, Transaction, push};
+use densite_log::{Record, Result, Seq, TxnId};
 use std::sync::Arc;
 
 /// Rows that are not appended yet have numbers above this.
 pub(crate) const OWN: Seq = 1 << 62;
+/// More rows than a batch has.
+const BATCH_BITS: u32 = 20;
 
 /// Rows of one table, up to a place in the batches.
 pub(super) struct OwnRuns {
     table: String,
-    /// How often rows had been taken back when this was made.
-    cuts: u64,
     batches: usize,
     rows: usize,
     runs: Vec<Arc<Run>>,
@@ -26,6 +27,8 @@ pub(super) struct Reads {
     cursors: usize,
     /// A table of this connection is told when the transaction ends.
     joined: bool,
+    /// The transaction that has read without writing: SQLite does not report its end.
+    marked: Option<Transaction>,
     pub(super) end: Option<Seq>,
 }
 
@@ -36,24 +39,43 @@ impl Reads {
 
     pub(super) fn end_transaction(&mut self) {
         self.joined = false;
+        self.marked = None;
         self.rest();
     }
 
     fn rest(&mut self) {
-        if self.cursors == 0 && !self.joined {
+        if self.cursors == 0 && !self.joined && self.marked.is_none() {
             self.end = None;
         }
     }
 }
 
 impl Session {
-    /// xBegin.
-    pub(crate) fn begin(&self) {
-        self.inner.lock().reads.joined = true;
+    /// xBegin. `had_room`: there was room for more unapplied bytes.
+    pub(crate) fn begin(&self, had_room: bool) {
+        let mut inner = self.inner.lock();
+        inner.reads.joined = true;
+        inner.had_room |= had_room;
     }
 
     pub(crate) fn is_joined(&self) -> bool {
         self.inner.lock().reads.is_joined()
+    }
+
+    pub(crate) fn marked(&self) -> Option<Transaction> {
+        self.inner.lock().reads.marked
+    }
+
+    /// The present transaction is this one.
+    pub(crate) fn set_marked(&self, marked: Option<Transaction>) {
+        self.inner.lock().reads.marked = marked;
+    }
+
+    /// The marked transaction has ended; the next one takes an end of the log of its own.
+    pub(crate) fn forget_marked(&self) {
+        let reads = &mut self.inner.lock().reads;
+        reads.marked = None;
+        reads.end = None;
     }
 
     /// The log's end of the present transaction, if it has one.
@@ -75,24 +97,35 @@ impl Session {
         reads.rest();
     }
 
+    /// Whether this is the number of one of the transaction's own rows.
+    pub(crate) fn is_own(&self, seq: Seq) -> bool {
+        let inner = self.inner.lock();
+        let Some(place) = seq.checked_sub(OWN) else {
+            return false;
+        };
+        let batch = usize::try_from(place >> BATCH_BITS).unwrap_or(usize::MAX);
+        place & ((1 << BATCH_BITS) - 1) < inner.pending.len(batch) as u64
+    }
+
     /// The transaction's own rows of a table.
+    ///
+    /// # Errors
+    /// `Limit` where there is not memory enough.
     pub(crate) fn own_runs(
         &self,
         table: &str,
         key: &(Vec<String>, Vec<Collation>),
-    ) -> Vec<Arc<Run>> {
+    ) -> Result<Vec<Arc<Run>>> {
         let mut inner = self.inner.lock();
         let inner = &mut *inner;
-        if inner.rows == 0 {
-            return Vec::new();
+        if inner.pending.rows() == 0 {
+            return Ok(Vec::new());
         }
-        let cuts = inner.cuts;
-        inner.own.retain(|o| o.cuts == cuts);
+        inner.pending.settle_for_reading()?;
         let known = inner.own.iter().position(|o| o.table == table);
         let place = known.unwrap_or_else(|| {
             inner.own.push(OwnRuns {
                 table: table.to_owned(),
-                cuts,
                 batches: 0,
                 rows: 0,
                 runs: Vec::new(),
@@ -100,35 +133,61 @@ impl Session {
             inner.own.len() - 1
         });
         let Some(own) = inner.own.get_mut(place) else {
-            return Vec::new();
+            return Ok(Vec::new());
         };
+        own.read_on(&inner.pending, key)?;
+        Ok(own.runs.clone())
+    }
+}
+
+impl OwnRuns {
+    /// Takes the rows that came since. After an error it goes on behind the last row that is in a run.
+    fn read_on(&mut self, pending: &Pending, key: &(Vec<String>, Vec<Collation>)) -> Result<()> {
         let mut gather = Gather::default();
-        for (i, batch) in inner.batches.iter().enumerate().skip(own.batches) {
-            let skip = if i == own.batches { own.rows } else { 0 };
-            let columns = batch
-                .table()
-                .columns()
-                .iter()
-                .take(batch.table().key_columns());
-            let is_other = !batch.table().name().eq_ignore_ascii_case(table);
-            if batch.len() <= skip || is_other || !are_same(columns, key.0.iter()) {
+        for batch in self.batches..pending.batches() {
+            let skip = if batch == self.batches { self.rows } else { 0 };
+            let Some((table, op)) = pending.kind(batch) else {
+                continue;
+            };
+            let columns = table.columns().iter().take(table.key_columns());
+            let is_other = !table.name().eq_ignore_ascii_case(&self.table);
+            if pending.len(batch) <= skip || is_other || !are_same(columns, key.0.iter()) {
                 continue;
             }
-            let Some(rows) = batch.rows() else { continue };
+            let Some(rows) = pending.rows_of(batch)? else {
+                continue;
+            };
             let record = Record {
-                first: OWN + ((i as u64) << 20),
+                first: OWN + ((batch as u64) << BATCH_BITS),
                 skip,
                 txn: TxnId(0),
                 ends_transaction: false,
-                table: batch.table().clone(),
-                op: batch.op(),
+                table: table.clone(),
+                op,
                 rows,
             };
             gather.add(record, &key.1);
+            if gather.len() >= RUN_ROWS {
+                self.take(
+                    std::mem::take(&mut gather),
+                    (batch, pending.len(batch)),
+                    key,
+                );
+            }
         }
-        own.batches = inner.batches.len().saturating_sub(1);
-        own.rows = inner.batches.last().map_or(0, densite_log::Batch::len);
-        push(&mut own.runs, gather.run(&key.1), &key.1);
-        own.runs.clone()
+        let mark = pending.mark();
+        self.take(gather, (mark.batches.saturating_sub(1), mark.rows), key);
+        Ok(())
+    }
+
+    /// Adds rows up to this one of this batch.
+    fn take(
+        &mut self,
+        gather: Gather,
+        (batch, rows): (usize, usize),
+        key: &(Vec<String>, Vec<Collation>),
+    ) {
+        push(&mut self.runs, gather.run(&key.1), &key.1);
+        (self.batches, self.rows) = (batch, rows);
     }
 }

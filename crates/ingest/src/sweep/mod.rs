@@ -20,7 +20,7 @@ mod tests;
 pub(crate) use definition::Definition;
 pub(crate) use lookup::Lookup;
 pub(crate) use order::{Second, arranged, as_logged};
-pub(crate) use part::Part;
+pub(crate) use part::{Part, bytes};
 
 use densite_log::Seq;
 use std::sync::Arc;

@@ -1,6 +1,6 @@
 //! The rows of a part of the log, in memory.
 
-use densite_log::{Log, Record, Result, Seq};
+use densite_log::{Log, Next, Record, Result, Seq};
 
 /// What a record takes beside its values, and each of its columns.
 const RECORD_BYTES: usize = 160;
@@ -23,13 +23,15 @@ pub(crate) struct Part {
 }
 
 impl Part {
-    /// The rows behind `before`, as long as `takes` takes records and answers true, given what there is.
+    /// The rows behind `before`, up to `most` bytes of memory, until `takes` answers false. It is
+    /// given the part and the next record.
     ///
     /// # Errors
     /// The log's.
     pub(crate) fn read(
         log: &Log,
         before: Seq,
+        most: usize,
         mut takes: impl FnMut(&Part, &Record) -> bool,
     ) -> Result<Part> {
         let mut part = Part {
@@ -38,11 +40,12 @@ impl Part {
             ..Part::default()
         };
         let mut reader = log.read_after(before)?;
-        while let Some(record) = reader.next()?
+        while let Next::Record(record) = reader.next_within(most.saturating_sub(part.bytes))?
+            && part.bytes + bytes(&record) <= most
             && takes(&part, &record)
         {
             part.last = record.last();
-            part.rows += record.rows.len() - record.skip;
+            part.rows += rows(&record);
             part.bytes += bytes(&record);
             part.records.push(record);
         }
@@ -63,7 +66,7 @@ impl Part {
         if self.is_whole() {
             return Ok(());
         }
-        let rest = Part::read(log, self.last, |rest, _| {
+        let rest = Part::read(log, self.last, usize::MAX, |rest, _| {
             rest.records.is_empty() || !rest.is_whole()
         })?;
         self.last = rest.last;
@@ -74,6 +77,25 @@ impl Part {
         Ok(())
     }
 
+    /// Drops the rows of a transaction at the end that the part does not have completely. If fewer
+    /// than `least` rows would be left, it stays when it has at least as many, and more than
+    /// `undivided`.
+    pub(crate) fn end_with_transaction(&mut self, least: usize, undivided: usize) {
+        let end = self.records.iter().rposition(|r| r.ends_transaction);
+        let end = end.map_or(0, |end| end + 1);
+        let cut = self.records.get(end..).unwrap_or_default();
+        let gone: usize = cut.iter().map(rows).sum();
+        let gone_bytes: usize = cut.iter().map(bytes).sum();
+        let left = self.rows.saturating_sub(gone);
+        if left < least && gone >= least && gone > undivided {
+            return;
+        }
+        self.records.truncate(end);
+        self.last = self.records.last().map_or(self.before, Record::last);
+        self.rows = left;
+        self.bytes = self.bytes.saturating_sub(gone_bytes);
+    }
+
     /// Numbers that it has.
     pub(crate) fn numbers(&self) -> usize {
         usize::try_from(self.last - self.before).unwrap_or(usize::MAX)
@@ -82,11 +104,6 @@ impl Part {
     /// Numbers it would have with a record.
     pub(crate) fn numbers_with(&self, record: &Record) -> usize {
         usize::try_from(record.last() - self.before).unwrap_or(usize::MAX)
-    }
-
-    /// Bytes of memory that it would take with a record.
-    pub(crate) fn bytes_with(&self, record: &Record) -> usize {
-        self.bytes + bytes(record)
     }
 
     /// The number of a row of it, counted from its first.
@@ -103,7 +120,13 @@ impl Part {
     }
 }
 
-fn bytes(record: &Record) -> usize {
+/// Rows of a record that were not read before.
+fn rows(record: &Record) -> usize {
+    record.rows.len() - record.skip
+}
+
+/// Bytes of memory that a record takes.
+pub(crate) fn bytes(record: &Record) -> usize {
     let lengths = 4 * record.rows.len();
     record.rows.bytes() + RECORD_BYTES + record.rows.columns() * (COLUMN_BYTES + lengths)
 }

@@ -17,7 +17,14 @@ const AT_ONCE: Duration = Duration::from_secs(1);
 
 /// Of one connection.
 #[derive(Default)]
-pub(crate) struct Turn(Mutex<Option<Waiting>>);
+pub(crate) struct Turn(Mutex<Inner>);
+
+#[derive(Default)]
+struct Inner {
+    waiting: Option<Waiting>,
+    /// When the try that is under way began.
+    begun: Option<Instant>,
+}
 
 #[derive(Clone, Copy)]
 struct Waiting {
@@ -31,9 +38,10 @@ struct Waiting {
 impl Turn {
     /// At the beginning of a try.
     pub(super) fn wait(&self) {
-        let mut waiting = self.0.lock();
-        *waiting = waiting.filter(|w| w.ended.elapsed() < AT_ONCE);
-        if let Some(waiting) = *waiting {
+        let mut inner = self.0.lock();
+        inner.begun = Some(Instant::now());
+        inner.waiting = inner.waiting.filter(|w| w.ended.elapsed() < AT_ONCE);
+        if let Some(waiting) = inner.waiting {
             let waited = waiting.since.elapsed();
             let step = (waited / 4).max(FIRST);
             std::thread::sleep(step.min(waiting.limit.saturating_sub(waited)));
@@ -42,7 +50,10 @@ impl Turn {
 
     /// At its end: what is answered instead of an error that waiting may help against.
     pub(super) fn end<T>(&self, connection: &Connection, done: Result<T>) -> Result<T> {
-        let before = self.0.lock().take();
+        let (before, begun) = {
+            let mut inner = self.0.lock();
+            (inner.waiting.take(), inner.begun)
+        };
         let error = match done {
             // Who is in a transaction keeps what he has read.
             Err(e) if e.is_busy() && connection.is_autocommit() => e,
@@ -54,7 +65,8 @@ impl Turn {
                 let limit = connection.query_i64("PRAGMA busy_timeout")?.unwrap_or(0);
                 let now = Instant::now();
                 Waiting {
-                    since: now,
+                    // It may have waited for another lock.
+                    since: begun.unwrap_or(now),
                     limit: Duration::from_millis(u64::try_from(limit).unwrap_or(0)),
                     tries: 0,
                     ended: now,
@@ -66,7 +78,7 @@ impl Turn {
         }
         waiting.tries += 1;
         waiting.ended = Instant::now();
-        *self.0.lock() = Some(waiting);
+        self.0.lock().waiting = Some(waiting);
         Err(Error::new(Code::SCHEMA, error.message))
     }
 }

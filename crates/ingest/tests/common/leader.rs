@@ -44,7 +44,21 @@ impl Leader {
         Leader { child, _told: told }
     }
 
+    /// Its process.
+    #[allow(dead_code, reason = "each test file uses a part of it")]
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Kills it.
+    #[allow(dead_code, reason = "each test file uses a part of it")]
+    pub(crate) fn kill(mut self) {
+        self.child.kill().expect("kills");
+        self.child.wait().expect("ends");
+    }
+
     /// Ends it.
+    #[allow(dead_code, reason = "each test file uses a part of it")]
     pub(crate) fn end(mut self) {
         drop(self.child.stdin.take());
         assert!(self.child.wait().expect("ends").success());

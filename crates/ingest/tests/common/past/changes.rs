@@ -2,6 +2,36 @@
 
 use super::*;
 
+/// The open savepoints of a transaction, the outermost first: their names, and how many changes there were when each began.
+#[derive(Default)]
+struct Savepoints(Vec<(&'static str, usize)>);
+
+impl Savepoints {
+    /// Begins one, or goes back to one, or ends one.
+    fn change(&mut self, con: &Connection, r: &mut StdRng, logged: &mut Vec<String>) {
+        let name = ["s", "S", "o", "p"][r.random_range(0..4)];
+        let known = self.0.iter();
+        let known = known.rev().position(|(n, _)| n.eq_ignore_ascii_case(name));
+        let known = known.map(|from_behind| self.0.len() - 1 - from_behind);
+        let verb = match (r.random_range(0..4), known) {
+            (1, Some(at)) => {
+                self.0.truncate(at);
+                "RELEASE"
+            }
+            (2 | 3, Some(at)) => {
+                self.0.truncate(at + 1);
+                logged.truncate(self.0[at].1);
+                "ROLLBACK TO"
+            }
+            _ => {
+                self.0.push((name, logged.len()));
+                "SAVEPOINT"
+            }
+        };
+        con.execute_batch(&format!("{verb} {name}")).expect(verb);
+    }
+}
+
 impl World {
     /// The plain statement of a random change, and the same for the ingest table.
     pub(super) fn change(table: &Table, r: &mut StdRng) -> (String, String) {
@@ -9,18 +39,22 @@ impl World {
         let names = table.names();
         let row = table.row(r);
         let key = table.key(&row);
+        let asked = match r.random_range(0..4) {
+            0 => table.key_twice(&row),
+            _ => key.clone(),
+        };
         let (columns, values) = (names.join(", "), row.join(", "));
         match r.random_range(0..14) {
             0 => (
                 format!("DELETE FROM {name} WHERE {key}"),
-                format!("DELETE FROM {name}_in WHERE {key}"),
+                format!("DELETE FROM {name}_in WHERE {asked}"),
             ),
             1 | 2 => {
                 let place = r.random_range(table.kind.keys..names.len());
                 let (column, value) = (names[place], &row[place]);
                 (
                     format!("UPDATE {name} SET {key}"),
-                    format!("UPDATE {name}_in SET {column} = {value} WHERE {key}"),
+                    format!("UPDATE {name}_in SET {column} = {value} WHERE {asked}"),
                 )
             }
             way => {
@@ -73,20 +107,26 @@ impl World {
     /// Writes some transactions through one of the connections.
     pub(super) fn write(&mut self, r: &mut StdRng, transactions: usize, most: usize) {
         let at = r.random_range(0..self.con.len());
-        for _ in 0..transactions {
+        'transactions: for _ in 0..transactions {
             let con = &mut self.con[at];
             let is_undone = r.random_range(0..12) == 0;
             con.execute_batch("BEGIN").expect("begins");
             let mut logged = Vec::new();
-            let table = &self.tables[r.random_range(0..self.tables.len())];
+            let mut savepoints = Savepoints::default();
+            let some = r.random_range(1..=self.tables.len());
             for _ in 0..r.random_range(1..=most) {
-                let is_inner = r.random_range(0..20) == 0;
-                if is_inner {
-                    con.execute_batch("SAVEPOINT s").expect("begins");
+                while r.random_range(0..6) == 0 {
+                    savepoints.change(con, r, &mut logged);
                 }
+                let table = &self.tables[r.random_range(0..some)];
                 let (mut plain, through) = World::change(table, r);
                 if let Err(e) = con.execute_batch(&through) {
-                    panic!("{}: {through}: {e}", self.what);
+                    // A transaction looks for room when it begins to write.
+                    let is_busy = e.sqlite_error_code() == Some(ErrorCode::DatabaseBusy);
+                    assert!(self.limited && is_busy, "{}: {through}: {e}", self.what);
+                    con.execute_batch("ROLLBACK").expect("takes it back");
+                    self.refused += 1;
+                    continue 'transactions;
                 }
                 // What changes nothing that is there is not logged.
                 if con.changes() == 1 {
@@ -94,15 +134,9 @@ impl World {
                         plain = World::whole(con, table, &through);
                     }
                     logged.push(plain);
-                    if is_inner && r.random_bool(0.5) {
-                        con.execute_batch("ROLLBACK TO s").expect("takes it back");
-                        logged.pop();
-                    }
-                }
-                if is_inner {
-                    con.execute_batch("RELEASE s").expect("ends");
                 }
             }
+            savepoints.change(con, r, &mut logged);
             // Where a rollback after xSync cannot be noted, what follows it is hidden until it can.
             let is_full = self.medium.faults.full.load(Ordering::SeqCst);
             if is_undone && (is_full || r.random_bool(0.5)) {
@@ -143,6 +177,7 @@ impl World {
             }
             let last: i64 = one(con, "SELECT densite_last_seq()");
             let first = last - logged.len() as i64 + 1;
+            self.transactions.insert(last, first);
             for (seq, sql) in (first..).zip(logged) {
                 let before = [
                     Some(&mut self.model),

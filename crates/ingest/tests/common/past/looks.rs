@@ -5,7 +5,7 @@ use super::*;
 impl World {
     /// What becomes of the tables when the rest of the log is applied to them; and the rejects.
     pub(super) fn replay(&self) -> (Vec<String>, Vec<i64>) {
-        let (seq, last, done, places) = crate::waiting::place(&self.plain);
+        let (seq, last, done, places) = self.place();
         let mut rejects: Vec<i64> = all(&self.plain, "SELECT seq FROM densite_rejects")
             .iter()
             .map(|s| s.parse().expect("a number"))
@@ -28,6 +28,21 @@ impl World {
             .expect("takes it back");
         rejects.sort_unstable();
         (rows, rejects)
+    }
+
+    /// Where the database is: at the end of a transaction of the log. So is the end of a sweep.
+    pub(super) fn place(&self) -> (i64, i64, i64, Vec<u32>) {
+        let place = crate::waiting::place(&self.plain);
+        for seq in [place.0, place.1] {
+            let next = self.transactions.range(seq + 1..).next();
+            assert!(
+                next.is_none_or(|(_, first)| *first > seq),
+                "{}: {seq} of {:?} is within the transaction {next:?} (last and first)",
+                self.what,
+                (place.0, place.1, place.2)
+            );
+        }
+        place
     }
 
     pub(super) fn check(&mut self, when: &str) {
@@ -79,7 +94,7 @@ impl World {
 
     /// The tables were changed, and so becomes what is expected.
     pub(super) fn learn(&mut self) {
-        let (seq, last, done, places) = crate::waiting::place(&self.plain);
+        let (seq, last, done, places) = self.place();
         let con = copy(&self.plain);
         let mut rejects: Vec<i64> = all(&self.plain, "SELECT seq FROM densite_rejects")
             .iter()

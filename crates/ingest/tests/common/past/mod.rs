@@ -66,12 +66,29 @@ impl Table {
 
     /// The condition that a row has this one's key.
     fn key(&self, row: &[String]) -> String {
+        self.key_terms(row).join(" AND ")
+    }
+
+    /// The same, one for each column.
+    fn key_terms(&self, row: &[String]) -> Vec<String> {
         let key = self.columns.iter().zip(row).zip(&self.kind.compared);
         let key = key.map(|((c, v), how)| match how {
             Some(how) => format!("{} = {v} COLLATE {how}", c.name),
             None => format!("{} = {v}", c.name),
         });
-        key.collect::<Vec<String>>().join(" AND ")
+        key.collect()
+    }
+
+    /// The same condition, for which SQLite searches twice: nothing on both sides of OR has the same words.
+    fn key_twice(&self, row: &[String]) -> String {
+        let other: Vec<String> = row.iter().map(|v| format!("(SELECT {v})")).collect();
+        let others = self.key_terms(&other);
+        format!(
+            "({}) OR ({} AND {})",
+            self.key(row),
+            others.join(" AND "),
+            others[0]
+        )
     }
 
     /// The clause of a statement that is to have a conflict refused: none, where the declaration has none that SQLite would go by instead.
@@ -109,6 +126,8 @@ pub(crate) struct World {
     medium: Own,
     /// What the log has, by number.
     changes: BTreeMap<i64, String>,
+    /// Its transactions: the first number of each, by the last.
+    transactions: BTreeMap<i64, i64>,
     model: Model,
     backup: Option<(Connection, Model, Vec<Vec<Column>>)>,
     /// More than so many bytes may not wait.
@@ -209,6 +228,7 @@ impl World {
                 ..Own::sweeping(sweeps, 0)
             },
             changes: BTreeMap::new(),
+            transactions: BTreeMap::new(),
             model,
             backup: None,
             indexes: 0,
@@ -279,7 +299,7 @@ impl World {
     fn in_the_middle(&mut self) {
         let until = Instant::now() + Duration::from_millis(300);
         while Instant::now() < until {
-            let (seq, _, done, _) = crate::waiting::place(&self.plain);
+            let (seq, _, done, _) = self.place();
             let last = self.changes.last_key_value().map_or(0, |(seq, _)| *seq);
             if done > 0 || seq >= last {
                 return;
@@ -298,7 +318,7 @@ impl World {
         self.plain
             .busy_timeout(Duration::from_secs(20))
             .expect("a timeout");
-        let (_, _, done, _) = crate::waiting::place(&self.plain);
+        let (_, _, done, _) = self.place();
         self.looks += 1;
         self.swept += u64::from(done > 0);
     }

@@ -1,0 +1,41 @@
+//! Waiting for rows that are appended, by whatever process: `densite_log_wait`.
+//!
+//! The log wakes those that wait, so a follower that waits here costs nothing and gets a row at once. SQLite cannot end a function that waits, so it looks now and then whether its connection was interrupted.
+
+use crate::functions;
+use crate::session::Session;
+use crate::wait::asked;
+use densite_sqlite::{Connection, Result, Value, create_function, ffi};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+const LOOK_EVERY: Duration = Duration::from_millis(500);
+
+/// Adds `densite_log_wait([seq [, seconds]])`: waits until a row after this one (NULL: the last one) may be read. Answers the last row that may be read.
+pub(crate) fn create(connection: &Connection, session: &Arc<Session>) -> Result<()> {
+    let session = Arc::clone(session);
+    create_function(
+        connection,
+        "densite_log_wait",
+        -1,
+        ffi::DIRECTONLY,
+        move |connection, arguments| {
+            let (seq, until) = asked("densite_log_wait", arguments)?;
+            let home = functions::home(&session, connection)?;
+            let last = || home.log().last().map_err(|e| home.failed(e));
+            let seq = seq.map_or_else(last, Ok)?;
+            loop {
+                let left = until.map_or(LOOK_EVERY, |until| {
+                    until.saturating_duration_since(Instant::now())
+                });
+                let came = home.log().wait_after(seq, left.min(LOOK_EVERY));
+                let is_over = until.is_some_and(|until| Instant::now() >= until);
+                if came.map_err(|e| home.failed(e))? || is_over {
+                    return Ok(Value::Integer(i64::try_from(last()?).unwrap_or(i64::MAX)));
+                }
+                // Reads nothing; it fails if the connection was interrupted.
+                connection.query_i64("SELECT 1")?;
+            }
+        },
+    )
+}

@@ -1,0 +1,80 @@
+//! A process that is stopped while it holds a lock of the log keeps others waiting for their busy_timeout and no longer, and `sqlite3_interrupt` ends their wait.
+//!
+//! What a stopped process does is done here by a file that is open and locked.
+
+mod common;
+
+use common::{Db, create, one, open};
+use rusqlite::{Error, ErrorCode};
+use std::fs::File;
+use std::sync::mpsc::RecvTimeoutError;
+use std::time::{Duration, Instant};
+
+/// Far more than the two seconds for which everybody waits.
+const LATE: Duration = Duration::from_secs(60);
+const HOUR: Duration = Duration::from_secs(3600);
+
+fn locked(db: &Db, name: &str) -> File {
+    let file = File::open(db.log_dir().join(name)).expect("the log's file");
+    file.lock().expect("locked");
+    file
+}
+
+fn is(done: rusqlite::Result<()>, code: ErrorCode) -> String {
+    match done {
+        Err(Error::SqliteFailure(e, Some(text))) if e.code == code => text,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_busy_timeout_bounds_the_wait_for_a_stopped_writer() {
+    let db = Db::new("CREATE TABLE t(id INTEGER PRIMARY KEY)");
+    drop(db.ingest("t", ""));
+    let stopped = locked(&db, "append.lock");
+    let con = open(&db.path());
+    con.busy_timeout(Duration::ZERO).expect("a timeout");
+    let begun = Instant::now();
+    let told = is(create(&con, "t", ""), ErrorCode::DatabaseBusy);
+    assert!(told.contains("append.lock"), "{told}");
+    let own = format!("process {}", std::process::id());
+    assert!(!cfg!(target_os = "linux") || told.contains(&own), "{told}");
+    assert!(begun.elapsed() < LATE);
+    drop(stopped);
+    create(&con, "t", "").expect("the ingest table");
+    let stopped = locked(&db, "append.lock");
+    con.execute_batch("BEGIN; INSERT INTO t_in VALUES (1)")
+        .expect("inserts");
+    let told = is(con.execute_batch("COMMIT"), ErrorCode::DatabaseBusy);
+    assert!(told.contains("append.lock"), "{told}");
+    assert!(begun.elapsed() < LATE);
+    drop(stopped);
+    con.execute_batch("COMMIT").expect("the same transaction");
+    assert_eq!(one::<i64>(&con, "SELECT count(*) FROM t_in"), 1);
+}
+
+#[test]
+fn an_interrupt_ends_the_wait_for_a_stopped_writer() {
+    let db = Db::new("CREATE TABLE t(id INTEGER PRIMARY KEY)");
+    let con = db.ingest("t", "");
+    con.busy_timeout(HOUR).expect("a timeout");
+    let stopped = locked(&db, "append.lock");
+    let handle = con.get_interrupt_handle();
+    let begun = Instant::now();
+    std::thread::scope(|scope| {
+        let (done, is_done) = std::sync::mpsc::channel::<()>();
+        scope.spawn(move || {
+            // It may come before the statement waits; then it says nothing.
+            while is_done.recv_timeout(Duration::from_millis(50)) == Err(RecvTimeoutError::Timeout)
+            {
+                handle.interrupt();
+            }
+        });
+        let insert = con.execute_batch("INSERT INTO t_in VALUES (1)");
+        is(insert, ErrorCode::OperationInterrupted);
+        drop(done);
+    });
+    assert!(begun.elapsed() < LATE);
+    drop(stopped);
+    assert_eq!(one::<i64>(&con, "SELECT count(*) FROM t_in"), 0);
+}
