@@ -14,7 +14,7 @@ use std::time::Duration;
 )]
 #[command(
     after_help = "Exit codes: 0 done; 1 error; 2 usage; 3 the database is locked; 4 not enough disk space;\n\
-                        5 damaged or not a database; 6 the person said no, or could not be asked."
+                        5 damaged or not a database; 6 the person said no, or could not be asked; 7 internal error."
 )]
 pub(crate) struct Cli {
     #[command(flatten)]
@@ -129,10 +129,13 @@ pub(crate) struct ReportArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct SqlArgs {
-    /// The database, compressed or plain, or a file: URI; a missing file becomes a compressed database
+    /// The database, compressed or plain, or a file: URI
     pub(crate) db: String,
     /// The statements; read from stdin when left out
     pub(crate) sql: Option<String>,
+    /// Make a missing file a new compressed database
+    #[arg(long)]
+    pub(crate) create: bool,
     /// How results are printed
     #[arg(long, value_enum, default_value_t = Format::Table)]
     pub(crate) format: Format,
@@ -220,6 +223,9 @@ pub(crate) struct LoadArgs {
     /// CSV: what is between fields, one character or \\t [default: a comma, in .tsv files a tab]
     #[arg(long, value_name = "CHAR", value_parser = delimiter)]
     pub(crate) delimiter: Option<u8>,
+    /// CSV: what fields with delimiters, line ends or quotes are written in; none where quotes are text like any other
+    #[arg(long, value_name = "QUOTE", default_value = "\"", value_parser = quote)]
+    pub(crate) quote: Quote,
     /// CSV: fields with this text are NULL [default: none are]
     #[arg(long, value_name = "TEXT")]
     pub(crate) null: Option<String>,
@@ -229,6 +235,20 @@ pub(crate) struct LoadArgs {
     /// Memory for sorting rows by the table's key, in MiB
     #[arg(long, value_name = "MIB", default_value = "256", value_parser = memory)]
     pub(crate) memory: u64,
+}
+
+/// Whether fields of a CSV file may be written in quotes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Quote {
+    None,
+    Double,
+}
+
+impl Quote {
+    /// The quote, where there is one.
+    pub(crate) fn byte(self) -> Option<u8> {
+        (self == Quote::Double).then_some(b'"')
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -299,6 +319,14 @@ fn delimiter(text: &str) -> Result<u8, String> {
         b"\\t" => Ok(b'\t'),
         [byte] => Ok(*byte),
         _ => Err("a delimiter is one ASCII character, or \\t for a tab".to_string()),
+    }
+}
+
+fn quote(text: &str) -> Result<Quote, String> {
+    match text {
+        "none" => Ok(Quote::None),
+        "\"" => Ok(Quote::Double),
+        _ => Err("a quote is '\"', or none".to_string()),
     }
 }
 

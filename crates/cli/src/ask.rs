@@ -2,6 +2,7 @@
 
 use crate::args::Common;
 use crate::failure::Failure;
+use crate::shown::shown;
 use serde_json::json;
 use std::io::{self, IsTerminal, Write};
 
@@ -17,7 +18,7 @@ pub(crate) fn consent(common: Common, question: &str) -> Result<(), Failure> {
         );
     }
     let mut err = io::stderr().lock();
-    write!(err, "{question} [y/N] ")?;
+    write!(err, "{} [y/N] ", shown(question))?;
     err.flush()?;
     let mut answer = String::new();
     io::stdin().read_line(&mut answer)?;

@@ -1,6 +1,7 @@
 //! What `vacuum` says of a Chroma directory: the plan of `--dry-run`, and the same when it is done.
 
 use crate::out;
+use crate::shown;
 use densite::chroma::{AutoPurge, CollectionPlan, Hold, PrunePlan, PurgeChange, SegmentPlan};
 use serde_json::{Value, json};
 
@@ -107,7 +108,7 @@ pub(crate) fn text(plan: &PrunePlan) -> String {
     }
     let mut text = format!(
         "Chroma directory {}, schema {}\n",
-        plan.dir.display(),
+        shown::path(&plan.dir),
         plan.schema
     );
     if plan.queue_rows > 0 {

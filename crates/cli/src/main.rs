@@ -6,8 +6,10 @@ mod chroma;
 mod failure;
 mod load;
 mod out;
+mod panics;
 mod progress;
 mod report;
+mod shown;
 mod sql;
 mod sqlite;
 mod verbs;
@@ -15,15 +17,30 @@ mod verbs;
 use args::{Cli, Verb};
 use clap::Parser;
 use clap::error::ErrorKind;
+use failure::Outcome;
 use serde_json::json;
 use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(e) => return usage(&e),
     };
-    let done = match &cli.verb {
+    // A limit on the length of files is then an error of the write, and what was begun is undone.
+    let limited = Arc::new(AtomicBool::new(false));
+    let _ = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, limited);
+    panics::keep_quiet();
+    let done = panics::caught(|| run(&cli));
+    match done {
+        Ok(code) => ExitCode::from(code),
+        Err(failure) => ExitCode::from(failure.report(cli.common.json)),
+    }
+}
+
+fn run(cli: &Cli) -> Outcome {
+    match &cli.verb {
         Verb::Compress(args) => verbs::compress::run(cli.common, args),
         Verb::Decompress(args) => verbs::decompress::run(cli.common, args),
         Verb::Info(args) => verbs::info::run(cli.common, args),
@@ -33,10 +50,6 @@ fn main() -> ExitCode {
         Verb::Sql(args) => verbs::sql::run(cli.common, args),
         Verb::Load(args) => verbs::load::run(cli.common, args),
         Verb::Log(verb) => verbs::log::run(cli.common, verb),
-    };
-    match done {
-        Ok(code) => ExitCode::from(code),
-        Err(failure) => ExitCode::from(failure.report(cli.common.json)),
     }
 }
 
@@ -56,7 +69,7 @@ fn usage(e: &clap::Error) -> ExitCode {
                     .trim_start_matches("error: ");
                 let object =
                     json!({ "error": densite::json::described("usage", 2, first, json!({})) });
-                println!("{object:#}");
+                println!("{}", shown::json(&object));
             }
             ExitCode::from(2)
         }

@@ -1,16 +1,17 @@
 //! Results go to stdout, everything else to stderr; with `--json` stdout gets exactly one object.
 
 use crate::args::Common;
+use crate::shown::{self, shown};
 use serde_json::{Value, json};
 use std::io::{self, Write};
 
-/// Prints a JSON object, or the text when JSON was not asked for.
+/// Prints a JSON object, or the text when JSON was not asked for. A name in the text must be `shown`, lest it begin a line.
 pub(crate) fn result(common: Common, object: &Value, text: &str) -> io::Result<()> {
     let mut out = io::stdout().lock();
     if common.json {
-        writeln!(out, "{object:#}")?;
+        writeln!(out, "{}", shown::json(object))?;
     } else {
-        out.write_all(text.as_bytes())?;
+        out.write_all(shown::lines(text).as_bytes())?;
     }
     out.flush()
 }
@@ -19,16 +20,16 @@ pub(crate) fn result(common: Common, object: &Value, text: &str) -> io::Result<(
 pub(crate) fn message(common: Common, text: &str) {
     if !common.quiet {
         // A closed stderr is no reason to stop.
-        let _ = writeln!(io::stderr().lock(), "densite: {text}");
+        let _ = writeln!(io::stderr().lock(), "densite: {}", shown(text));
     }
 }
 
 /// Reports a failure: a sentence on stderr, and with `--json` an object on stdout.
 pub(crate) fn failure(json: bool, kind: &str, exit_code: u8, text: &str, details: Value) {
-    let _ = writeln!(io::stderr().lock(), "densite: {text}");
+    let _ = writeln!(io::stderr().lock(), "densite: {}", shown(text));
     if json {
         let object = json!({ "error": densite::json::described(kind, exit_code, text, details) });
-        let _ = writeln!(io::stdout().lock(), "{object:#}");
+        let _ = writeln!(io::stdout().lock(), "{}", shown::json(&object));
     }
 }
 

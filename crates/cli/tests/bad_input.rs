@@ -98,13 +98,26 @@ fn the_wrong_form() {
     let (a, b) = (at(&dir, "a.db"), at(&dir, "b.db"));
     plain(&a, 4096, 100);
     densite(&["compress", &a, &b]).expect(0);
-    refused(&dir, &["compress", &b], 1, "b.db is compressed already");
-    refused(
-        &dir,
-        &["decompress", &a],
-        1,
-        "a.db is a plain SQLite database already",
-    );
+    let before = snapshot(dir.path());
+    for (verb, file, words) in [
+        ("compress", &b, "b.db is compressed already"),
+        ("decompress", &a, "a.db is a plain SQLite database already"),
+    ] {
+        densite(&[verb, file]).expect(0).says(words);
+        let said = densite(&[verb, file, "--json"])
+            .expect(0)
+            .says(words)
+            .json();
+        assert_eq!(
+            (&said["already"], &said["verb"]),
+            (&true.into(), &verb.into())
+        );
+        let quiet = densite(&[verb, file, "--quiet"]).expect(0);
+        assert!(quiet.out.is_empty() && quiet.err.is_empty(), "{quiet:?}");
+        // A second file that was asked for would be missing.
+        refused(&dir, &[verb, file, &at(&dir, "c.db")], 1, words);
+    }
+    assert!(snapshot(dir.path()) == before, "{:?}", names(dir.path()));
 }
 
 #[test]
@@ -374,6 +387,13 @@ fn a_disk_that_becomes_full_leaves_everything_as_it_was() {
             names(dir.path())
         );
     }
+    // In WAL mode SQLite wants shared memory beside the database.
+    for file in [&a, &b] {
+        densite(&["sql", file, "PRAGMA journal_mode=WAL"]).expect(0);
+        for args in [&["check", file][..], &["sql", file, "SELECT 1 FROM t"]] {
+            limited(10_000, args).expect(4).says("disk space");
+        }
+    }
     // SQLite takes this limit for an input/output error, not for a full disk.
     limited(
         200_000,
@@ -384,13 +404,42 @@ fn a_disk_that_becomes_full_leaves_everything_as_it_was() {
 }
 
 #[test]
+fn a_limit_on_the_length_of_files_leaves_nothing_behind() {
+    let dir = temp();
+    let (a, b, c) = (at(&dir, "a.db"), at(&dir, "b.db"), at(&dir, "c.db"));
+    plain(&a, 4096, 20_000);
+    densite(&["compress", &a, &b]).expect(0);
+    let before = snapshot(dir.path());
+    for args in [
+        &["compress", &*a][..],
+        &["compress", &a, &c],
+        &["decompress", &b],
+        &["decompress", &b, &c],
+        &["vacuum", "--yes", &a],
+        &["vacuum", "--yes", &b],
+    ] {
+        // The system sends a signal, too, which ends a program that does not ask for anything else.
+        let mut command = Command::new("prlimit");
+        run(command.args(["--fsize=200000", DENSITE]).args(args))
+            .expect(4)
+            .says("not enough disk space");
+        assert!(
+            snapshot(dir.path()) == before,
+            "{args:?}: {:?}",
+            names(dir.path())
+        );
+    }
+}
+
+#[test]
 fn sql_where_nothing_may_be_written_says_what_to_look_at() {
     let dir = temp();
     let a = at(&dir, "a.db");
     plain(&a, 4096, 300);
     chmod(&a, 0o644);
     chmod(dir.path(), 0o555);
-    let ran = |name: &str, sql: &str| unprivileged(&dir, &["sql", &at(&dir, name), sql]);
+    let ran =
+        |name: &str, sql: &str| unprivileged(&dir, &["sql", "--create", &at(&dir, name), sql]);
     let (reads, writes) = (ran("a.db", "SELECT 1"), ran("a.db", "DELETE FROM t"));
     let new = ran("new.db", "CREATE TABLE t(a)");
     chmod(&a, 0o000);

@@ -91,7 +91,13 @@ fn a_damaged_plain_database() {
 fn a_lost_tail_is_told_and_is_no_mixture() {
     let dir = temp();
     let a = at(&dir, "a.db");
-    densite(&["sql", &a, "CREATE TABLE t(a); INSERT INTO t VALUES(0)"]).expect(0);
+    densite(&[
+        "sql",
+        "--create",
+        &a,
+        "CREATE TABLE t(a); INSERT INTO t VALUES(0)",
+    ])
+    .expect(0);
     let mut other = Other::on(&a);
     other.run("PRAGMA synchronous=OFF");
     for i in 1..=20 {

@@ -47,6 +47,76 @@ fn the_end_of_a_csv_file() {
         .says("does not end");
 }
 
+/// A stray quote never swallows the lines up to the next one.
+#[test]
+fn a_stray_quote_is_an_error_with_its_line() {
+    let dir = temp();
+    let db = at(&dir, "new.db");
+    let swallowing = "id\ttext\n1\ta\n2\t\"quoted start\n3\tb\n4\tother\" end\n";
+    let file = write(&dir, "in.tsv", swallowing);
+    densite(&["load", &db, "t", &file])
+        .expect(1)
+        .says("line 3, column text: has text behind the closing quote");
+    // Nobody knows which of these lines are rows.
+    densite(&["load", &db, "t", &file, "--skip-errors"])
+        .expect(1)
+        .says("line 3, column text");
+    densite(&["load", &db, "t", &file, "--quote", "none"]).expect(0);
+    assert_eq!(
+        rows(&db, "SELECT id, replace(text, '\"', '|') FROM t"),
+        ["1,a", "2,|quoted start", "3,b", "4,other| end"]
+    );
+    for (text, says) in [
+        (
+            "a,b\n1,x\n2,y\"z\n3,w\n",
+            "line 3, column b: has a quote in a field",
+        ),
+        (
+            "a,b\n1, \"x\"\n3,w\n3,w\n",
+            "line 2, column b: has a quote in a field",
+        ),
+        (
+            "a,b\n\"1\"x,y\n3,w\n3,w\n",
+            "line 2, column a: has text behind",
+        ),
+        (
+            "a,b\n1,\"x\" \n3,w\n3,w\n",
+            "line 2, column b: has text behind",
+        ),
+    ] {
+        let file = write(&dir, "in.csv", text);
+        densite(&["load", &db, "u", &file])
+            .expect(1)
+            .says(says)
+            .says("nothing was loaded");
+        densite(&["load", &db, "u", &file, "--skip-errors"])
+            .expect(0)
+            .says(says);
+        assert_eq!(rows(&db, "SELECT count(*) FROM u"), ["2"], "{text:?}");
+        densite(&["sql", &db, "DROP TABLE u"]).expect(0);
+    }
+    densite(&["load", &db, "u", &file, "--quote", "x"])
+        .expect(2)
+        .says("a quote is");
+    densite(&["load", &db, "u", &file, "--delimiter", "\""])
+        .expect(1)
+        .says("--quote none");
+}
+
+/// Lines are those of an editor, also behind fields that have line ends.
+#[test]
+fn line_ends_within_quotes_are_counted() {
+    let dir = temp();
+    let db = at(&dir, "new.db");
+    for end in ["\n", "\r\n", "\r"] {
+        let text = format!("a,b{end}1,\"x{end}y{end}z\"{end}{end}2,w{end}3{end}");
+        let file = write(&dir, "in.csv", text);
+        densite(&["load", &db, "t", &file])
+            .expect(1)
+            .says("line 7: has 1 fields");
+    }
+}
+
 #[test]
 fn a_file_may_come_by_a_pipe() {
     let dir = temp();

@@ -12,7 +12,7 @@ use std::sync::Arc;
 fn made(dir: &tempfile::TempDir) -> (String, Log) {
     let db = at(dir, "a.db");
     let sql = "CREATE TABLE vote(id INTEGER PRIMARY KEY, by TEXT)";
-    densite(&["sql", &db, sql]).expect(0);
+    densite(&["sql", "--create", &db, sql]).expect(0);
     densite(&["log", "subscribe", &db, "first", "--from", "start"]).expect(0);
     let log = open(&db);
     (db, log)
@@ -294,6 +294,33 @@ fn a_database_uses_the_log_whose_first_segment_was_lost() {
     }
 }
 
+/// Damage may have taken the log's end, and with it rows that the database has.
+#[test]
+fn a_database_goes_on_with_a_repaired_log_that_ends_before_it() {
+    let dir = temp();
+    let (db, log) = made(&dir);
+    let mut last = 0;
+    while log.status().expect("status").segments < 3 {
+        let next = i64::try_from(last).expect("small");
+        last = append(&log, next..next + 10, &format!("{last:0300}"));
+    }
+    drop(log);
+    let path = |name: &str| format!("{db}-log/{name}");
+    std::fs::remove_file(path("000000000003.seg")).expect("removed");
+    std::fs::remove_file(path("end")).expect("removed");
+    let mut bytes = std::fs::read(path("000000000001.seg")).expect("there");
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    std::fs::write(path("000000000001.seg"), &bytes).expect("written");
+    let sql = format!("UPDATE densite_applied SET seq = {last}");
+    densite(&["sql", &db, &sql]).expect(0);
+    densite(&["log", "check", &db, "--repair", "--yes"]).expect(0);
+    let sql = "CREATE VIRTUAL TABLE temp.vote_in USING densite_ingest(vote); INSERT INTO vote_in VALUES (-1, 'new'); SELECT densite_wait() AS last; SELECT count(*) AS n FROM vote";
+    let ran = densite(&["sql", &db, sql]).expect(0);
+    let (end, rows) = (format!(" {} │", last + 1), " 1 │");
+    assert!(ran.out.contains(&end) && ran.out.contains(rows), "{ran:?}");
+}
+
 /// With the state goes what was rolled back: whoever uses the log is told that it is damaged or missing, and the report says so before it asks, and in JSON.
 #[test]
 fn a_repair_tells_that_rollbacks_are_lost() {
@@ -395,7 +422,7 @@ fn every_statement_of_the_guide_works() {
     assert!(blocks.len() >= 4, "{guide}");
     let dir = temp();
     let db = at(&dir, "app.db");
-    let ran = densite(&["sql", &db, &blocks.concat(), "--format", "csv"]).expect(0);
+    let ran = densite(&["sql", "--create", &db, &blocks.concat(), "--format", "csv"]).expect(0);
     // Both rows through the ingest table; waited for; in the table.
     assert!(ran.out.contains("densite_wait()\n2\n"), "{}", ran.out);
     assert_eq!(ran.out.matches("count(*)\n2\n").count(), 2, "{}", ran.out);

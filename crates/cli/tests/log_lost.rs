@@ -11,7 +11,7 @@ const OPEN: &str = "CREATE VIRTUAL TABLE temp.t_in USING densite_ingest(t)";
 fn made(dir: &tempfile::TempDir, name: &str) -> String {
     let db = at(dir, name);
     let rows = "INSERT INTO t_in VALUES (1), (2), (3); SELECT densite_wait()";
-    densite(&["sql", &db, &format!("{MAKE}; {OPEN}; {rows}")]).expect(0);
+    densite(&["sql", "--create", &db, &format!("{MAKE}; {OPEN}; {rows}")]).expect(0);
     db
 }
 
@@ -41,7 +41,7 @@ fn a_log_that_the_database_names_and_that_is_not_there_is_told() {
     );
     // Without one it is another thing.
     let none = at(&dir, "none.db");
-    densite(&["sql", &none, MAKE]).expect(0);
+    densite(&["sql", "--create", &none, MAKE]).expect(0);
     densite(&["log", "status", &none])
         .expect(1)
         .says("has no log");

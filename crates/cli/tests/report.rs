@@ -58,7 +58,7 @@ fn chromium(page: &str, arguments: &[&str]) -> Option<Vec<u8>> {
             Some(out.stdout)
         }
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
-            skip("chromium is not installed");
+            densite_testing::skip("chromium is not installed");
             None
         }
         Err(e) => panic!("{e}"),

@@ -35,6 +35,7 @@ fn a_missing_file_becomes_a_compressed_database() {
     let a = at(&dir, "a.db");
     densite(&[
         "sql",
+        "--create",
         &a,
         "CREATE TABLE t(a, b); INSERT INTO t VALUES(1, 'x'), (2, NULL);",
     ])
@@ -42,6 +43,7 @@ fn a_missing_file_becomes_a_compressed_database() {
     assert!(is_compressed(&a));
     let ran = densite(&[
         "sql",
+        "--create",
         &a,
         "SELECT a, b FROM t ORDER BY a",
         "--format",
@@ -58,10 +60,16 @@ fn a_plain_database_stays_plain() {
     let dir = temp();
     let a = at(&dir, "a.db");
     plain(&a, 4096, 100);
-    densite(&["sql", &a, "UPDATE t SET score=0"]).expect(0);
+    densite(&["sql", "--create", &a, "UPDATE t SET score=0"]).expect(0);
     assert!(!is_compressed(&a));
     let b = at(&dir, "b.db");
-    densite(&["sql", &format!("file:{b}?densite=off"), "CREATE TABLE t(a)"]).expect(0);
+    densite(&[
+        "sql",
+        "--create",
+        &format!("file:{b}?densite=off"),
+        "CREATE TABLE t(a)",
+    ])
+    .expect(0);
     assert!(!is_compressed(&b));
 }
 
@@ -70,28 +78,46 @@ fn formats() {
     let dir = temp();
     let a = at(&dir, "a.db");
     let sql = "SELECT 1 AS i, 2.0 AS r, 'it''s' AS t, x'00ff' AS b, NULL AS n, '' AS e";
-    let json_out = densite(&["sql", &a, sql, "--format", "json"]).expect(0).out;
+    let json_out = densite(&["sql", "--create", &a, sql, "--format", "json"])
+        .expect(0)
+        .out;
     let rows: serde_json::Value = serde_json::from_str(&json_out).expect("JSON");
     assert_eq!(
         rows,
         json!([{ "i": 1, "r": 2.0, "t": "it's", "b": { "hex": "00FF" }, "n": null, "e": "" }])
     );
     assert_eq!(
-        densite(&["sql", &a, sql, "--format", "csv"]).out,
+        densite(&["sql", "--create", &a, sql, "--format", "csv"]).out,
         "i,r,t,b,n,e\n1,2.0,it's,X'00FF',,\"\"\n"
     );
-    let table = densite(&["sql", &a, sql]).expect(0).out;
+    let table = densite(&["sql", "--create", &a, sql]).expect(0).out;
     assert!(
         table.contains("it's") && table.contains("X'00FF'") && table.contains('│'),
         "{table}"
     );
     // No rows: the header alone.
     assert_eq!(
-        densite(&["sql", &a, "SELECT 1 AS i WHERE 0", "--format", "csv"]).out,
+        densite(&[
+            "sql",
+            "--create",
+            &a,
+            "SELECT 1 AS i WHERE 0",
+            "--format",
+            "csv"
+        ])
+        .out,
         "i\n"
     );
     assert_eq!(
-        densite(&["sql", &a, "SELECT 1 AS i WHERE 0", "--format", "json"]).out,
+        densite(&[
+            "sql",
+            "--create",
+            &a,
+            "SELECT 1 AS i WHERE 0",
+            "--format",
+            "json"
+        ])
+        .out,
         "[]\n"
     );
 }
@@ -105,15 +131,19 @@ fn stdin_is_read_statement_by_statement() {
         CREATE TRIGGER g AFTER INSERT ON t BEGIN UPDATE t SET a = a || ';' WHERE rowid = new.rowid; END;\n\
         INSERT INTO t VALUES('x\ny');\n\
         SELECT a FROM t; SELECT count(*) AS n FROM t";
-    let ran = piped(&["sql", &a, "--format", "csv"], script.as_bytes()).expect(0);
+    let ran = piped(
+        &["sql", "--create", &a, "--format", "csv"],
+        script.as_bytes(),
+    )
+    .expect(0);
     assert_eq!(ran.out, "a\n\"x\ny;\"\nn\n1\n");
-    piped(&["sql", &a], b".tables\n")
+    piped(&["sql", "--create", &a], b".tables\n")
         .expect(1)
         .says("belong to the sqlite3 shell");
-    piped(&["sql", &a], b"SELECT '\xff';")
+    piped(&["sql", "--create", &a], b"SELECT '\xff';")
         .expect(1)
         .says("not UTF-8");
-    piped(&["sql", &a], b"").expect(0);
+    piped(&["sql", "--create", &a], b"").expect(0);
 }
 
 #[test]
@@ -121,24 +151,24 @@ fn an_error_names_the_statement_and_stops() {
     let dir = temp();
     let a = at(&dir, "a.db");
     let script = "CREATE TABLE t(a UNIQUE);\nINSERT INTO t VALUES(1);\n\nINSERT INTO\n t VALUES(1);\nINSERT INTO t VALUES(2);\n";
-    piped(&["sql", &a], script.as_bytes())
+    piped(&["sql", "--create", &a], script.as_bytes())
         .expect(1)
         .says("statement 3, line 4 (INSERT INTO t VALUES(1);): UNIQUE constraint failed: t.a");
     assert_eq!(
-        densite(&["sql", &a, "SELECT * FROM t", "--format", "csv"]).out,
+        densite(&["sql", "--create", &a, "SELECT * FROM t", "--format", "csv"]).out,
         "a\n1\n"
     );
-    densite(&["sql", &a, "SELEC 1"])
+    densite(&["sql", "--create", &a, "SELEC 1"])
         .expect(1)
         .says("statement 1, line 1 (SELEC 1): near \"SELEC\": syntax error");
-    densite(&["sql", &a, "SELECT 'abc"])
+    densite(&["sql", "--create", &a, "SELECT 'abc"])
         .expect(1)
         .says("unrecognized token");
-    densite(&["sql", &a, "BEGIN; INSERT INTO t VALUES(5);"])
+    densite(&["sql", "--create", &a, "BEGIN; INSERT INTO t VALUES(5);"])
         .expect(1)
         .says("ends inside a transaction");
     assert_eq!(
-        densite(&["sql", &a, "SELECT * FROM t", "--format", "csv"]).out,
+        densite(&["sql", "--create", &a, "SELECT * FROM t", "--format", "csv"]).out,
         "a\n1\n"
     );
 }
@@ -149,6 +179,7 @@ fn one_json_object_whatever_happens() {
     let a = at(&dir, "a.db");
     let ok = densite(&[
         "sql",
+        "--create",
         &a,
         "CREATE TABLE t(a); INSERT INTO t VALUES(1),(2); SELECT a, a FROM t; SELECT 3 AS b WHERE 0",
         "--json",
@@ -167,6 +198,7 @@ fn one_json_object_whatever_happens() {
     // Fails in the middle of a result.
     let ran = densite(&[
         "sql",
+        "--create",
         &a,
         "SELECT abs(CASE a WHEN 2 THEN -9223372036854775807-1 ELSE a END) AS x FROM t",
         "--json",
@@ -185,7 +217,7 @@ fn a_reader_that_goes_away_is_no_error() {
     let sql = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM n WHERE i<1000000) SELECT i FROM n";
     let ran = run(Command::new("sh").args([
         "-c",
-        &format!("'{DENSITE}' sql '{a}' '{sql}' --format csv | head -n 2"),
+        &format!("'{DENSITE}' sql --create '{a}' '{sql}' --format csv | head -n 2"),
     ]));
     assert_eq!(
         (ran.code, ran.out.as_str(), ran.err.as_str()),
@@ -198,6 +230,7 @@ fn foreign_keys_are_off_as_in_sqlite() {
     let dir = temp();
     let ran = densite(&[
         "sql",
+        "--create",
         &at(&dir, "a.db"),
         "PRAGMA foreign_keys",
         "--format",
@@ -205,4 +238,35 @@ fn foreign_keys_are_off_as_in_sqlite() {
     ])
     .expect(0);
     assert_eq!(ran.out, "foreign_keys\n0\n");
+}
+
+#[test]
+fn a_missing_file_is_made_only_when_asked() {
+    let dir = temp();
+    let a = at(&dir, "a.db");
+    let uri = format!("file:{a}?level=9");
+    for db in [&a, &uri] {
+        for sql in ["SELECT 1", "CREATE TABLE t(a)", "PRAGMA journal_mode=WAL"] {
+            let ran = densite(&["sql", db, sql]).expect(1);
+            let word = if db == &a {
+                "--create"
+            } else {
+                "unable to open"
+            };
+            ran.says(word);
+            assert!(names(dir.path()).is_empty(), "{:?}", names(dir.path()));
+        }
+        let error = densite(&["sql", db, "SELECT 1", "--json"]).json();
+        assert_eq!(error["error"]["exit_code"], 1, "{error}");
+    }
+    for db in [&a, &uri] {
+        densite(&["sql", db, "CREATE TABLE t(a)", "--create"]).expect(0);
+        assert!(is_compressed(&a));
+        // What is there is used as it is.
+        densite(&["sql", db, "INSERT INTO t VALUES(1)", "--create"]).expect(0);
+        densite(&["sql", db, "SELECT * FROM t"]).expect(0);
+        std::fs::remove_file(&a).expect("remove");
+    }
+    densite(&["sql", ":memory:", "CREATE TABLE t(a)"]).expect(0);
+    assert!(names(dir.path()).is_empty());
 }

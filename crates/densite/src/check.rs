@@ -1,5 +1,6 @@
 //! Is a database whole? Every stored frame, the map and the accounting; then SQLite's own check.
 
+use crate::copy;
 use crate::db::{Access, Through, from_sqlite};
 use crate::error::{Error, Result};
 use crate::form::{self, Form};
@@ -7,7 +8,7 @@ use crate::info::lock_shared;
 use crate::paths;
 use crate::progress::Progress;
 use crate::source;
-use densite_disk::{OpenMode, RealFile};
+use crate::temp::Temp;
 use densite_sqlite::{Api, Code, Connection};
 use densite_store::{self as store, Damage, Handle, Options};
 use std::path::{Path, PathBuf};
@@ -187,16 +188,14 @@ fn said_ok(lines: &[String], path: &Path) -> Result<()> {
 }
 
 /// Every frame of a compressed file that we just wrote and nobody else has.
-pub(crate) fn frames(path: &Path, progress: &mut dyn Progress) -> Result<()> {
-    let file =
-        RealFile::open(path, OpenMode::Read).map_err(|e| Error::from_disk(path, "open", &e))?;
+pub(crate) fn frames(temp: &Temp, progress: &mut dyn Progress) -> Result<()> {
+    let path = temp.path();
     let options = Options {
         read_only: true,
         ..Options::default()
     };
-    let identity = format!("proof:{}", path.display());
     let failed = |e| Error::from_store(path, "verify", e);
-    let mut store = Handle::open(Box::new(file), &identity, options).map_err(failed)?;
+    let mut store = copy::open_store(temp, options, "proof")?;
     let report = store
         .check(&mut |_, _| !progress.cancelled())
         .map_err(failed)?;

@@ -170,16 +170,12 @@ fn convert(
         ));
     }
     if to == To::Compressed {
-        let copies = if options.page_size.is_some() && options.archive {
-            2
-        } else {
-            1
-        };
+        // A rewriting has a draft beside the result.
+        let copies = if options.page_size.is_some() { 2 } else { 1 };
         check_space(wanted, target.len.saturating_mul(copies))?;
     }
 
-    let (temp, file) = Temp::create(wanted, &target.path, dst.is_none())?;
-    drop(file);
+    let temp = Temp::create(wanted, &target, dst.is_none())?;
     let mut source = match dst {
         Some(_) => Source::shared(api, through, &target, options.wait)?,
         None => {
@@ -189,8 +185,15 @@ fn convert(
         }
     };
     let header = source.header();
+    // What a WAL lays over the file is in pieces of its own.
+    let held = match to == To::Plain && source.state().is_file_alone() {
+        true => Some(copy::held(api, &target)?),
+        false => None,
+    };
     if to == To::Plain {
-        check_space(wanted, source.len())?;
+        let len = source.len();
+        let bytes = held.as_ref().map_or(len, |h| copy::held_bytes(h, len));
+        check_space(wanted, bytes)?;
     }
     let source_bytes = paths::len_or_zero(&target.path);
     let zero = match to {
@@ -203,6 +206,7 @@ fn convert(
         pages: &mut source,
         header,
         zero,
+        held,
         scrub: to == To::Compressed,
         path: &target.given,
     };
@@ -214,6 +218,8 @@ fn convert(
                 state: source.state(),
                 through,
                 temp,
+                wanted,
+                replaces: dst.is_none(),
                 to: Through::Densite,
                 options,
                 page_size: Some(size),
@@ -225,12 +231,12 @@ fn convert(
         _ => {
             match to {
                 To::Compressed => {
-                    copy::to_compressed(&mut input, temp.path(), &options.store, progress)?;
-                    copy::prove_compressed(&mut input, temp.path(), &options.store, progress)?;
+                    copy::to_compressed(&mut input, &temp, &options.store, progress)?;
+                    copy::prove_compressed(&mut input, &temp, &options.store, progress)?;
                 }
                 To::Plain => {
-                    copy::to_plain(&mut input, temp.path(), progress)?;
-                    copy::prove_plain(&mut input, temp.path(), progress)?;
+                    copy::to_plain(&mut input, &temp, progress)?;
+                    copy::prove_plain(&mut input, &temp, progress)?;
                 }
             }
             (
@@ -246,7 +252,7 @@ fn convert(
     if progress.cancelled() {
         return Err(Error::Interrupted { path: target.given });
     }
-    let destination_bytes = paths::len_or_zero(temp.path());
+    let (destination_bytes, _) = temp.sizes()?;
     match dst {
         Some(dst) => {
             temp.place(dst)?;

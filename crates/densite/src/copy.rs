@@ -1,19 +1,27 @@
 //! Copies pages from one form to the other and proves the copy.
 
+use crate::db::{Access, Through};
 use crate::error::{Error, Result};
+use crate::form;
 use crate::freelist::PageSet;
 use crate::header::Header;
 use crate::pages::Pages;
+use crate::paths::Target;
 use crate::progress::Progress;
-use densite_disk::{File, OpenMode, RealFile, SyncKind};
+use crate::temp::Temp;
+use densite_disk::{File, SyncKind};
+use densite_sqlite::Api;
 use densite_store::{Handle, Options, PageContext};
 use std::path::Path;
 
 /// Bytes read and written at a time: a multiple of every page size.
 const CHUNK: u64 = 1 << 20;
 
+/// Zeros are looked for in blocks of so many bytes: at least one of a file system.
+const HOLE: usize = 64 << 10;
+
 /// A compressed copy is published after this many bytes, so that what is pending stays small.
-const PUBLISH_EVERY: u64 = 32 << 20;
+pub(crate) const PUBLISH_EVERY: u64 = 32 << 20;
 
 /// Sample pages for dictionaries: a 64th of the database, within these bounds, in bytes.
 const SAMPLE_LEAST: u64 = 4 << 20;
@@ -25,6 +33,8 @@ pub(crate) struct Input<'a> {
     pub(crate) header: Header,
     /// Pages that the copy holds as zeros.
     pub(crate) zero: PageSet,
+    /// Which pieces of [`CHUNK`] bytes, counted from 0, hold anything but zeros, if that is known.
+    pub(crate) held: Option<PageSet>,
     /// The copy does without the unallocated bytes of pages that may lose them.
     pub(crate) scrub: bool,
     /// The source, for messages.
@@ -73,6 +83,14 @@ impl Input<'_> {
                 });
             }
             let n = usize::try_from(CHUNK.min(len - offset)).unwrap_or(0);
+            // Nothing is done for what a file only claims to have.
+            let piece = u32::try_from(offset / CHUNK).ok();
+            if let (Some(held), Some(piece)) = (&self.held, piece)
+                && !held.contains(piece)
+            {
+                offset += n as u64;
+                continue;
+            }
             let Some(part) = buf.get_mut(..n) else { break };
             self.read(part, offset)?;
             each(part, offset)?;
@@ -81,46 +99,71 @@ impl Input<'_> {
         }
         Ok(())
     }
-
-    /// Pages spread over the file, the same ones for the same database.
-    fn samples(&mut self) -> Result<Vec<Vec<u8>>> {
-        let size = u64::from(self.header.page_size);
-        let pages = self.pages.len() / size;
-        let want = (self.pages.len() / 64).clamp(SAMPLE_LEAST, SAMPLE_MOST) / size;
-        let want = want.clamp(1, pages.max(1));
-        let mut samples = Vec::new();
-        let mut random = pages.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
-        for i in 0..want.min(pages) {
-            // One page from each of `want` equal parts, anywhere within its part.
-            let (first, next) = (i * pages / want, (i + 1) * pages / want);
-            random ^= random << 13;
-            random ^= random >> 7;
-            random ^= random << 17;
-            let page = first + random % (next - first).max(1);
-            if self
-                .zero
-                .contains(u32::try_from(page + 1).unwrap_or(u32::MAX))
-            {
-                continue;
-            }
-            let mut buf = vec![0u8; usize::try_from(size).unwrap_or(0)];
-            self.pages.read(&mut buf, page * size)?;
-            samples.push(buf);
-        }
-        Ok(samples)
-    }
 }
 
-/// Writes a compressed copy into the empty file at `path` and makes it durable.
+/// The pieces of a compressed file that hold anything, for [`Input::held`]: those with a frame. The caller keeps others from writing to it.
+pub(crate) fn held(api: Api, target: &Target) -> Result<PageSet> {
+    let failed = |e| Error::from_store(&target.given, "read", e);
+    let file = Through::Host.file(api, &target.path, Access::Read)?;
+    let mut store = form::open_store(target, file).map_err(failed)?;
+    let size = u64::from(store.page_size().map_err(failed)?);
+    let mut held = PageSet::default();
+    store
+        .each_frame(&mut |frame| {
+            let piece = u64::from(frame.page.saturating_sub(1)) * size / CHUNK;
+            // Further on nothing is left out.
+            if let Ok(piece) = u32::try_from(piece) {
+                held.insert(piece);
+            }
+        })
+        .map_err(failed)?;
+    Ok(held)
+}
+
+/// Bytes that are written of a database of `len` bytes.
+pub(crate) fn held_bytes(held: &PageSet, len: u64) -> u64 {
+    len.min(held.len().saturating_mul(CHUNK))
+}
+
+/// Pages spread over the file, the same ones for the same database; none of those of `without`.
+pub(crate) fn samples(
+    from: &mut dyn Pages,
+    header: &Header,
+    without: &PageSet,
+) -> Result<Vec<Vec<u8>>> {
+    let size = u64::from(header.page_size);
+    let pages = from.len() / size;
+    let want = (from.len() / 64).clamp(SAMPLE_LEAST, SAMPLE_MOST) / size;
+    let want = want.clamp(1, pages.max(1));
+    let mut samples = Vec::new();
+    let mut random = pages.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
+    for i in 0..want.min(pages) {
+        // One page from each of `want` equal parts, anywhere within its part.
+        let (first, next) = (i * pages / want, (i + 1) * pages / want);
+        random ^= random << 13;
+        random ^= random >> 7;
+        random ^= random << 17;
+        let page = first + random % (next - first).max(1);
+        if without.contains(u32::try_from(page + 1).unwrap_or(u32::MAX)) {
+            continue;
+        }
+        let mut buf = vec![0u8; usize::try_from(size).unwrap_or(0)];
+        from.read(&mut buf, page * size)?;
+        samples.push(buf);
+    }
+    Ok(samples)
+}
+
+/// Writes a compressed copy into an empty file and makes it durable.
 pub(crate) fn to_compressed(
     input: &mut Input<'_>,
-    path: &Path,
+    temp: &Temp,
     options: &Options,
     progress: &mut dyn Progress,
 ) -> Result<()> {
-    let failed = |e| Error::from_store(path, "write", e);
-    let mut store = open_store(path, OpenMode::Write, options.clone(), "copy")?;
-    let samples = input.samples()?;
+    let failed = |e| Error::from_store(temp.path(), "write", e);
+    let mut store = open_store(temp, options.clone(), "copy")?;
+    let samples = samples(&mut *input.pages, &input.header, &input.zero)?;
     store.learn(&samples, input.pages.len()).map_err(failed)?;
     let size = input.header.page_size as usize;
     let mut unpublished = 0u64;
@@ -142,10 +185,10 @@ pub(crate) fn to_compressed(
     store.close_clean().map_err(failed)
 }
 
-/// Proves that the compressed file at `path`, opened anew, gives every byte of the input.
+/// Proves that a compressed file, opened anew, gives every byte of the input.
 pub(crate) fn prove_compressed(
     input: &mut Input<'_>,
-    path: &Path,
+    temp: &Temp,
     options: &Options,
     progress: &mut dyn Progress,
 ) -> Result<()> {
@@ -153,7 +196,8 @@ pub(crate) fn prove_compressed(
         read_only: true,
         ..options.clone()
     };
-    let mut store = open_store(path, OpenMode::Read, options, "proof")?;
+    let path = temp.path();
+    let mut store = open_store(temp, options, "proof")?;
     let len = store
         .len()
         .map_err(|e| Error::from_store(path, "read", e))?;
@@ -164,28 +208,38 @@ pub(crate) fn prove_compressed(
     })
 }
 
-/// Writes a plain copy into the empty file at `path` and makes it durable.
+/// Writes a plain copy into an empty file and makes it durable.
 pub(crate) fn to_plain(
     input: &mut Input<'_>,
-    path: &Path,
+    temp: &Temp,
     progress: &mut dyn Progress,
 ) -> Result<()> {
-    let failed = |e| Error::from_disk(path, "write", &e);
-    let file = RealFile::open(path, OpenMode::Write).map_err(failed)?;
+    let failed = |e| Error::from_disk(temp.path(), "write", &e);
+    let file = temp.open()?;
+    let len = input.pages.len();
+    // What is all zeros becomes a hole.
     input.chunks("writing", progress, |chunk, offset| {
-        file.write_at(chunk, offset).map_err(failed)
+        let zero = |block: &[u8]| block.iter().all(|byte| *byte == 0);
+        for (block, at) in chunk.chunks(HOLE).zip((offset..).step_by(HOLE)) {
+            if !zero(block) {
+                file.write_at(block, at).map_err(failed)?;
+            }
+        }
+        Ok(())
     })?;
+    file.set_len(len).map_err(failed)?;
     file.sync(SyncKind::Full).map_err(failed)
 }
 
-/// Proves that the plain file at `path`, opened anew, has every byte of the input.
+/// Proves that a plain file has every byte of the input.
 pub(crate) fn prove_plain(
     input: &mut Input<'_>,
-    path: &Path,
+    temp: &Temp,
     progress: &mut dyn Progress,
 ) -> Result<()> {
+    let path = temp.path();
     let failed = |e| Error::from_disk(path, "read", &e);
-    let file = RealFile::open(path, OpenMode::Read).map_err(failed)?;
+    let file = temp.open()?;
     let len = File::len(&file).map_err(failed)?;
     prove(input, path, len, progress, |buf, offset| {
         file.read_at(buf, offset).map_err(failed)
@@ -230,8 +284,8 @@ fn prove(
 
 /// `purpose` keeps what different passes know of the file apart: a proof must not be answered from the
 /// writer's memory.
-fn open_store(path: &Path, mode: OpenMode, options: Options, purpose: &str) -> Result<Handle> {
-    let file = RealFile::open(path, mode).map_err(|e| Error::from_disk(path, "open", &e))?;
+pub(crate) fn open_store(temp: &Temp, options: Options, purpose: &str) -> Result<Handle> {
+    let (path, file) = (temp.path(), temp.open()?);
     let identity = format!("{purpose}:{}", path.display());
     Handle::open(Box::new(file), &identity, options).map_err(|e| Error::from_store(path, "open", e))
 }
@@ -240,7 +294,6 @@ fn open_store(path: &Path, mode: OpenMode, options: Options, purpose: &str) -> R
 mod tests {
     use super::*;
     use crate::progress::Silent;
-    use std::path::PathBuf;
 
     const SIZE: usize = 1024;
 
@@ -272,48 +325,50 @@ mod tests {
             pages: data,
             header: header(),
             zero: PageSet::default(),
+            held: None,
             scrub: true,
             path: Path::new("source.db"),
         }
     }
 
-    fn file(dir: &tempfile::TempDir) -> PathBuf {
-        let path = dir.path().join("copy");
-        std::fs::write(&path, b"").expect("write");
-        path
+    fn file(dir: &tempfile::TempDir) -> Temp {
+        let like = dir.path().join("source.db");
+        std::fs::write(&like, b"").expect("write");
+        let like = crate::paths::resolve(&like).expect("a file");
+        Temp::create(&dir.path().join("copy"), &like, false).expect("a file")
     }
 
     #[test]
     fn both_ways_and_every_difference_is_seen() {
         let dir = tempfile::tempdir().expect("a directory");
-        let path = file(&dir);
+        let temp = file(&dir);
         let options = Options {
             threads: 0,
             ..Options::default()
         };
         let mut source = data();
-        to_compressed(&mut input(&mut source), &path, &options, &mut Silent).expect("a copy");
-        prove_compressed(&mut input(&mut source), &path, &options, &mut Silent).expect("the same");
+        to_compressed(&mut input(&mut source), &temp, &options, &mut Silent).expect("a copy");
+        prove_compressed(&mut input(&mut source), &temp, &options, &mut Silent).expect("the same");
         for at in [0, SIZE * 1200 + 77, source.len() - 1] {
             let mut other = source.clone();
             other[at] ^= 1;
-            let e = prove_compressed(&mut input(&mut other), &path, &options, &mut Silent)
+            let e = prove_compressed(&mut input(&mut other), &temp, &options, &mut Silent)
                 .expect_err("a difference");
             assert!(e.to_string().contains(&format!("at byte {at};")), "{e}");
         }
         let mut shorter = source[..source.len() - 1].to_vec();
-        assert!(prove_compressed(&mut input(&mut shorter), &path, &options, &mut Silent).is_err());
+        assert!(prove_compressed(&mut input(&mut shorter), &temp, &options, &mut Silent).is_err());
 
-        let path = file(&dir);
-        to_plain(&mut input(&mut source), &path, &mut Silent).expect("a copy");
-        prove_plain(&mut input(&mut source), &path, &mut Silent).expect("the same");
-        assert!(std::fs::read(&path).expect("read") == source);
+        let temp = file(&dir);
+        to_plain(&mut input(&mut source), &temp, &mut Silent).expect("a copy");
+        prove_plain(&mut input(&mut source), &temp, &mut Silent).expect("the same");
+        assert!(std::fs::read(temp.path()).expect("read") == source);
         let mut bad = source.clone();
         bad[SIZE * 1100] ^= 1;
-        std::fs::write(&path, &bad).expect("write");
-        assert!(prove_plain(&mut input(&mut source), &path, &mut Silent).is_err());
-        std::fs::write(&path, [&source[..], b"x"].concat()).expect("write");
-        assert!(prove_plain(&mut input(&mut source), &path, &mut Silent).is_err());
+        std::fs::write(temp.path(), &bad).expect("write");
+        assert!(prove_plain(&mut input(&mut source), &temp, &mut Silent).is_err());
+        std::fs::write(temp.path(), [&source[..], b"x"].concat()).expect("write");
+        assert!(prove_plain(&mut input(&mut source), &temp, &mut Silent).is_err());
     }
 
     #[test]
@@ -326,8 +381,8 @@ mod tests {
             }
         }
         let dir = tempfile::tempdir().expect("a directory");
-        let path = file(&dir);
-        let stopped = to_plain(&mut input(&mut data()), &path, &mut Stop(0));
+        let temp = file(&dir);
+        let stopped = to_plain(&mut input(&mut data()), &temp, &mut Stop(0));
         assert!(
             matches!(stopped, Err(Error::Interrupted { .. })),
             "{stopped:?}"

@@ -143,6 +143,12 @@ pub(crate) fn from_sqlite(path: &Path, e: sqlite::Error) -> Error {
     // SQLite has only a few words for what our VFS refuses; the VFS keeps a sentence.
     let said = densite_vfs::take_last_error();
     match e.code.primary() {
+        // Shared memory is a file that grows by writing, which fails for want of space.
+        _ if e.code == Code::IOERR_SHMSIZE => Error::NoSpace {
+            dir: crate::error::parent_of(path),
+            needed: None,
+            available: None,
+        },
         Code::BUSY | Code::LOCKED => Error::Locked {
             by: holders(path),
             path: p,

@@ -64,14 +64,12 @@ const AT_REST: u64 = 20;
 /// With so many bytes more, a file of any size is left as it is (docs/decisions/merging.md).
 const AT_REST_MIN: u64 = 192 << 10;
 
-/// Whether most pages with columns are stored as those of an archive.
+/// An archive has one page in so many in long runs, at least: where tables and indexes grew by turns, few pages have a neighbour of their kind.
+const ARCHIVED: u64 = 128;
+
+/// Whether the pages are stored as those of an archive. Frames of long runs are in no other file; what was written later is stored in the usual way.
 pub(crate) fn is_archive(objects: &Objects) -> bool {
-    let pages = |names: &[&str]| -> u64 {
-        let codecs = objects.all.iter().flat_map(|o| &o.codecs);
-        let found = codecs.filter(|(codec, _)| names.contains(codec));
-        found.map(|(_, n)| n).sum()
-    };
-    pages(&["archive"]) > pages(&["typed", "typed run"])
+    objects.in_long_runs > 0 && objects.in_long_runs * ARCHIVED >= objects.framed
 }
 
 /// What a vacuum would give back.

@@ -89,15 +89,18 @@ impl Beside {
         let db = Through::Densite
             .connect(api, &self.db, Access::Read, 0)
             .ok()?;
-        let position = "SELECT log, seq FROM main.densite_applied";
-        let (log, seq) = match db.query_row(position, &[]).ok()??.as_slice() {
-            [Value::Blob(log), Value::Integer(seq)] => (log.clone(), *seq),
+        let position = "SELECT log, seq, max(seq, sweep_last) FROM main.densite_applied";
+        let (log, seq, end) = match db.query_row(position, &[]).ok()??.as_slice() {
+            [Value::Blob(log), Value::Integer(seq), Value::Integer(end)] => {
+                (log.clone(), *seq, *end)
+            }
             _ => return None,
         };
         let rejects = db.query_i64("SELECT count(*) FROM main.densite_rejects");
         Some(Applied {
             is_same: log == self.id.0,
             seq: u64::try_from(seq).ok()?,
+            end: u64::try_from(end).ok()?,
             rejects: u64::try_from(rejects.ok()??).ok()?,
         })
     }
@@ -151,6 +154,8 @@ pub struct Applied {
     pub is_same: bool,
     /// The last row that is applied.
     pub seq: u64,
+    /// The last row that the database knows of: while rows are applied in another order, some behind `seq` are applied.
+    pub end: u64,
     /// Rows that tables refused.
     pub rejects: u64,
 }

@@ -1,7 +1,7 @@
 //! Where the space of a database is: its tables and indexes, page by page.
 
 use crate::error::{Error, Result};
-use crate::freelist::{self, LOCK_BYTE};
+use crate::freelist::{self, LOCK_BYTE, PageSet};
 use crate::header::Header;
 use crate::pages::Pages;
 use crate::schema::Entry;
@@ -88,10 +88,19 @@ pub struct Objects {
     pub parts: Vec<Vec<(usize, u64)>>,
     /// Pages of each part.
     pub part_pages: u64,
+    /// Pages that have a frame, and those of them whose frame has more pages than one outside of an archive gets.
+    pub(crate) framed: u64,
+    pub(crate) in_long_runs: u64,
 }
 
 /// At most so many parts of a database are told apart.
 const PARTS: u64 = 1600;
+
+/// Pointer maps that are told apart beside one for each page of a tree: a page of a map tells of hundreds of pages, which may all be overflow.
+const MAPS_MORE: usize = 4096;
+
+/// Bytes of the pages that make a frame in the usual way, those of sparse pages aside.
+const USUAL_FRAME: u64 = 4096;
 
 /// A database's bytes; nobody writes them meanwhile.
 pub(crate) enum Bytes<F> {
@@ -155,11 +164,19 @@ pub(crate) fn objects(
         }
     };
     let mut walk = Walk::new(bytes, header);
+    let mut in_trees = 0;
     for (entry, owner) in schema.iter().zip(1..) {
-        own(owner, walk.tree(entry.root, owner, &mut owners)?);
+        let pages = walk.tree(entry.root, owner, &mut owners)?;
+        in_trees += pages;
+        own(owner, pages);
     }
     let mut broken = walk.broken;
-    for page in not_in_trees(bytes, header, count, &mut broken)? {
+    let others = not_in_trees(bytes, header, count, &mut broken)?;
+    // Of pointer maps a file can claim any number: those beyond what its trees have use for are nobody's.
+    let most = usize::try_from(in_trees)
+        .unwrap_or(usize::MAX)
+        .saturating_add(MAPS_MORE);
+    for page in others.list.pages().chain(others.maps.take(most)) {
         own(free_owner, u64::from(owners.give(page, free_owner)));
     }
     let owned: u64 = pages.iter().sum();
@@ -172,11 +189,16 @@ pub(crate) fn objects(
 
     let mut tallies: Vec<Tally> = Vec::new();
     let mut said = HashMap::new();
+    let (mut framed, mut in_long_runs) = (0, 0);
     if let Bytes::Stored(store, _, path) = bytes {
         tallies.resize_with(pages.len(), Tally::default);
         let failed = |e| Error::from_store(path, "read", e);
         let grain = u64::from(store.page_size().map_err(failed)?);
+        let usual_run = (USUAL_FRAME / grain.max(1)).max(1);
         let mut count = |f: densite_store::FrameInfo| {
+            framed += 1;
+            let is_long = u64::from(f.run_pages) > usual_run && f.codec != CodecId::JOINED;
+            in_long_runs += u64::from(is_long);
             // The store's pages are SQLite's but for a moment while the page size changes: a frame counts where it begins.
             let at = u64::from(f.page - 1) * grain / size + 1;
             let owner = u32::try_from(at).map_or(0, |page| owners.of(page));
@@ -254,48 +276,70 @@ pub(crate) fn objects(
         exact,
         parts,
         part_pages,
+        framed,
+        in_long_runs,
     })
 }
 
 /// Whose pages lie in each part; `place` says where in the list of objects an owner is.
 fn parts(owners: &Owners, count: u32, part_pages: u64, place: &[usize]) -> Vec<Vec<(usize, u64)>> {
+    let object = |owner: u32| place.get(owner as usize).copied().unwrap_or(0);
+    let all = u64::from(count);
     let mut parts: Vec<Vec<(usize, u64)>> = Vec::new();
-    for page in 1..=count {
-        let object = place.get(owners.of(page) as usize).copied().unwrap_or(0);
-        if u64::from(page - 1) % part_pages == 0 {
-            parts.push(Vec::new());
-        }
-        let Some(part) = parts.last_mut() else { break };
-        match part.iter_mut().find(|(o, _)| *o == object) {
+    // First whose pages there are, then what is left of each part, which nobody owns.
+    parts.resize_with(
+        usize::try_from(all.div_ceil(part_pages)).unwrap_or(0),
+        Vec::new,
+    );
+    let part_of = |page: u64| usize::try_from((page - 1) / part_pages).unwrap_or(usize::MAX);
+    for (page, owner) in owners.owned() {
+        let Some(part) = parts.get_mut(part_of(u64::from(page))) else {
+            continue;
+        };
+        match part.iter_mut().find(|(o, _)| *o == object(owner)) {
             Some((_, n)) => *n += 1,
-            None => part.push((object, 1)),
+            None => part.push((object(owner), 1)),
+        }
+    }
+    for (part, i) in parts.iter_mut().zip(0u64..) {
+        let pages = part_pages.min(all - i * part_pages);
+        let owned: u64 = part.iter().map(|(_, n)| n).sum();
+        if pages > owned {
+            part.push((object(0), pages - owned));
         }
     }
     parts
 }
 
-/// Pages on the freelist, pointer maps and the lock page. A freelist that is not well formed counts as `broken`.
+/// Pages that belong to no tree: the freelist, and pointer maps and the lock page.
+pub(crate) struct Others<M> {
+    pub(crate) list: PageSet,
+    pub(crate) maps: M,
+}
+
+/// Finds them. A freelist that is not well formed counts as `broken`.
 pub(crate) fn not_in_trees(
     pages: &mut dyn Pages,
     header: &Header,
     count: u32,
     broken: &mut u64,
-) -> Result<Vec<u32>> {
-    let mut found = Vec::new();
+) -> Result<Others<impl Iterator<Item = u32> + use<>>> {
+    let mut list = PageSet::default();
     match freelist::list(pages, header) {
-        Ok(Some(list)) => found.extend(list.all.pages()),
+        Ok(Some(found)) => list = found.all,
         Ok(None) | Err(Error::Damaged { .. }) => *broken += 1,
         Err(e) => return Err(e),
     }
-    found.extend(u32::try_from(LOCK_BYTE / u64::from(header.page_size) + 1));
-    if header.auto_vacuum {
-        let every = header.usable / 5 + 1;
-        // A map that would be the lock page is the page behind it.
-        let lock_page = (LOCK_BYTE / u64::from(header.page_size) + 1) as u32;
-        let maps = (2..=count).step_by(every as usize);
-        found.extend(maps.map(|page| if page == lock_page { page + 1 } else { page }));
-    }
-    Ok(found)
+    let lock_page = u32::try_from(LOCK_BYTE / u64::from(header.page_size) + 1).unwrap_or(u32::MAX);
+    let every = header.usable / 5 + 1;
+    let last = if header.auto_vacuum { count } else { 0 };
+    // A map that would be the lock page is the page behind it.
+    let maps = (2..=last).step_by(every as usize);
+    let maps = maps.map(move |page| if page == lock_page { page + 1 } else { page });
+    Ok(Others {
+        list,
+        maps: std::iter::once(lock_page).chain(maps),
+    })
 }
 
 fn kind(entry: &Entry) -> ObjectKind {

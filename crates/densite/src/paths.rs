@@ -1,6 +1,7 @@
 //! Names of the files around a database: its journal, WAL and shared memory, and our temporary copies.
 
 use crate::error::{Error, Result, parent_of};
+use densite_disk::Rights;
 use std::ffi::OsString;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -28,12 +29,16 @@ pub(crate) struct Target {
     pub(crate) links: u64,
     /// Which file it is, as long as one is kept: device and number.
     pub(crate) inode: (u64, u64),
+    /// Who may use it.
+    pub(crate) rights: Rights,
 }
 
 /// Resolves a database that must exist and be an ordinary file.
 pub(crate) fn resolve(given: &Path) -> Result<Target> {
     let path = std::fs::canonicalize(given).map_err(|e| Error::from_std(given, "reach it", &e))?;
-    let meta = std::fs::metadata(&path).map_err(|e| Error::from_std(given, "look at it", &e))?;
+    // No link is left in it, unless somebody put one there just now.
+    let meta =
+        std::fs::symlink_metadata(&path).map_err(|e| Error::from_std(given, "look at it", &e))?;
     if meta.is_dir() {
         return Err(Error::IsDirectory {
             path: given.to_path_buf(),
@@ -51,6 +56,7 @@ pub(crate) fn resolve(given: &Path) -> Result<Target> {
         len: meta.len(),
         links: meta.nlink(),
         inode: (meta.dev(), meta.ino()),
+        rights: Rights::of_meta(&meta),
     })
 }
 

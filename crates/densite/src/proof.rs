@@ -15,12 +15,13 @@ mod walk;
 pub(crate) use sides::{NewSide, OldSide, Side};
 
 use crate::check;
-use crate::db::{Access, Through, from_sqlite};
+use crate::db::{Through, from_sqlite};
 use crate::digest::{Digest, Key};
 use crate::digester::Odd;
 use crate::error::{Error, Result};
 use crate::header::{HEADER_LEN, Header};
 use crate::objects::not_in_trees;
+use crate::output::Output;
 use crate::pages::Pages;
 use crate::progress::Progress;
 use crate::rewrite::{open, panicked};
@@ -29,6 +30,7 @@ use crate::view::{View, given};
 use densite_sqlite::{self as sqlite, Connection};
 use densite_vfs::Held;
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 use walk::{Watch, digest};
@@ -148,12 +150,13 @@ pub(crate) fn prove(
     let path = given(old_side.view);
     let failed = |e| from_sqlite(path, e);
     let before = open(old_side.api, held).map_err(failed)?;
-    // By a connection that puts nothing beside it, in WAL mode either.
-    let after = new_side
-        .through
-        .connect(new_side.api, new_side.path, Access::Immutable, 0)?;
+    // By its descriptor, and with nothing beside it, in WAL mode either.
+    let bytes = Arc::new(Output::written(new_side.temp, new_side.form)?);
+    let new_path = new_side.temp.path();
+    let shown = Held::new(new_side.api, bytes).map_err(failed)?;
+    let after = open(new_side.api, &shown).map_err(|e| from_sqlite(new_path, e))?;
     same::settings_and_schema(&before, &after, path, progress)?;
-    let trees = trees(&after).map_err(|e| from_sqlite(new_side.path, e))?;
+    let trees = trees(&after).map_err(|e| from_sqlite(new_path, e))?;
     let names = |trees: &[Tree]| -> Vec<(String, bool)> {
         trees.iter().map(|t| (t.name.clone(), t.table)).collect()
     };
@@ -181,17 +184,17 @@ pub(crate) fn prove(
     match (&old.digests, &digests) {
         (Some(old), Some(new)) if old == new => {
             if after.query_i64("PRAGMA auto_vacuum").map_err(failed)? != Some(0) {
-                check::quick(&after, new_side.path)?;
+                check::quick(&after, new_path)?;
             }
             Ok(proven(new))
         }
         _ => {
             progress.phase("comparing", 0);
             let rows = same::rows(&before, &after, path, progress)?;
-            check::integrity(&after, new_side.path)?;
+            check::integrity(&after, new_path)?;
             after.close().map_err(failed)?;
-            if new_side.through == Through::Densite {
-                check::frames(new_side.path, progress)?;
+            if new_side.form == Through::Densite {
+                check::frames(new_side.temp, progress)?;
             }
             Ok(Proven {
                 rows,
@@ -215,7 +218,7 @@ fn walk_copy(
         message: e.to_string(),
     };
     let mut first = side.reader().map_err(unreadable)?;
-    let header = header(&mut *first, side.path).map_err(unreadable)?;
+    let header = header(&mut *first, side.temp.path()).map_err(unreadable)?;
     let size = u64::from(header.page_size);
     progress.phase("verifying", first.len());
     let stop = AtomicBool::new(false);
@@ -251,7 +254,8 @@ fn walk_copy(
     let mut broken = 0;
     let others = not_in_trees(&mut *first, &header, count, &mut broken).map_err(unreadable)?;
     let mut apart = broken == 0;
-    for page in others.into_iter().filter(|p| *p <= count) {
+    let others = others.list.pages().chain(others.maps);
+    for page in others.filter(|p| *p <= count) {
         apart &= found.seen.insert(page);
     }
     // Every page belongs to exactly one tree, or to none for a reason.

@@ -30,7 +30,7 @@ pub(crate) fn replace(
 ) -> Result<()> {
     // Who came while it was written waits for our lock, with the old file open.
     wait_for_others(api, target, wait)?;
-    let done = new.replace(&target.path);
+    let done = new.replace(target);
     if done.is_err() && still_there(target).is_ok() {
         return done;
     }

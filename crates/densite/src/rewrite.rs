@@ -1,24 +1,23 @@
 //! Writing a held database anew through SQL: SQLite's VACUUM INTO, from a view of the source, and the proof of what came out.
 //!
-//! SQLite runs on a thread of its own, so that this one can tell how far it is and stop it: the view fails SQLite's next read. What
-//! VACUUM INTO does not carry over is WAL mode, which is set again. An archive, whose frames are runs of pages in order, is copied once more:
-//! SQLite writes pages as its cache gives them up. Page size, encoding, auto_vacuum, user_version and application_id it
-//! keeps, and it adds one to the schema's version.
+//! SQLite runs on a thread of its own, so that this one can tell how far it is and stop it: the view fails SQLite's next read. The file that it
+//! writes is one of ours too ([`crate::output`]). What VACUUM INTO does not carry over is WAL mode, which is set again. Page size, encoding, auto_vacuum,
+//! user_version and application_id it keeps, and it adds one to the schema's version.
 
 use crate::convert::ConvertOptions;
 use crate::copy::{self, Input};
-use crate::db::{Access, Through, from_sqlite, uri};
+use crate::db::{Through, from_sqlite};
 use crate::error::{Error, Result};
-use crate::freelist::PageSet;
+use crate::freelist::{self, PageSet};
+use crate::output::{self, Output};
 use crate::progress::Progress;
 use crate::proof::{self, OldSide, Side as _};
 use crate::source::State;
 use crate::temp::Temp;
 use crate::view::View;
-use densite_disk::{File, OpenMode, RealFile};
 use densite_sqlite::{Api, Connection, ffi};
 use densite_store::{CodecChoice, Options};
-use densite_vfs::{Held, pause};
+use densite_vfs::{Held, HeldBytes, pause};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -40,6 +39,9 @@ pub(crate) struct Job<'a, 'p> {
     pub(crate) through: Through,
     /// The empty file to write.
     pub(crate) temp: Temp,
+    /// What it becomes in the end, and whether that is the source.
+    pub(crate) wanted: &'a Path,
+    pub(crate) replaces: bool,
     /// The form of the result.
     pub(crate) to: Through,
     /// How a compressed result is stored.
@@ -56,6 +58,32 @@ pub(crate) struct Rewritten {
     pub(crate) page_size: u32,
     pub(crate) pages: u64,
     pub(crate) proven: proof::Proven,
+    /// Whether it holds less than the source, for something was pruned.
+    pub(crate) pruned: bool,
+}
+
+impl Job<'_, '_> {
+    /// Whether the pages that SQLite writes are only a draft, of which the result is a copy: an archive's frames are runs of pages in order, and
+    /// of pages of another size nothing can be learned before they are there.
+    fn is_draft(&self) -> bool {
+        let archive = self.options.store.codec == CodecChoice::Archive;
+        self.to == Through::Densite && (archive || self.page_size.is_some())
+    }
+
+    /// How what SQLite writes is stored.
+    fn store(&self) -> Options {
+        let store = self.options.store.clone();
+        match self.is_draft() {
+            // Read once and thrown away: the cheapest level will do.
+            true => Options {
+                level: 1,
+                codec: CodecChoice::Auto,
+                run_pages: 0,
+                ..store
+            },
+            false => store,
+        }
+    }
 }
 
 /// Writes and proves it, durably.
@@ -63,9 +91,11 @@ pub(crate) fn rewrite(mut job: Job<'_, '_>, progress: &mut dyn Progress) -> Resu
     let header = job.state.header();
     let target = job.state.target().clone();
     let prune = job.prune.take();
+    let failed = |e| from_sqlite(&target.given, e);
     let view = Arc::new(View::new(Arc::clone(&job.state), header.page_size));
-    let held = Held::new(job.api, view.clone()).map_err(|e| from_sqlite(&target.given, e))?;
-    let into = destination(&job)?;
+    let held = Held::new(job.api, view.clone()).map_err(failed)?;
+    let output = Arc::new(Output::new(&job.temp, job.to, &job.store())?);
+    let into = Held::output(job.api, output.clone()).map_err(failed)?;
     let old_side = OldSide {
         api: job.api,
         through: job.through,
@@ -80,9 +110,10 @@ pub(crate) fn rewrite(mut job: Job<'_, '_>, progress: &mut dyn Progress) -> Resu
         api: job.api,
         held: &held,
         given: &target.given,
-        into: &into,
+        into: &into.uri(),
         page_size: job.page_size,
         old_side: &old_side,
+        learner: (!job.is_draft()).then_some(&*output),
     };
     let written = std::thread::scope(|scope| {
         let sql = scope.spawn(|| part.run(prune));
@@ -99,98 +130,61 @@ pub(crate) fn rewrite(mut job: Job<'_, '_>, progress: &mut dyn Progress) -> Resu
     if stopped {
         return Err(Error::Interrupted { path: target.given });
     }
-    let old = written.map_err(|e| view.take_error().unwrap_or_else(|| cause(e, &job.temp)))?;
-
-    let new = job.to.connect(job.api, job.temp.path(), Access::Write, 0)?;
-    if header.wal {
-        // VACUUM INTO gives a rollback journal whatever the source has.
-        set_wal(&new, job.temp.path())?;
-    }
-    let number = |sql: &str| {
-        let n = new.query_i64(sql);
-        n.map_err(|e| from_sqlite(job.temp.path(), e))
-            .map(|n| n.unwrap_or(0))
-    };
-    let pages = u64::try_from(number("PRAGMA page_count")?).unwrap_or(0);
-    let page_size = u32::try_from(number("PRAGMA page_size")?).unwrap_or(0);
-    if pages == 0 {
+    let old = written.map_err(|e| {
+        let first = view.take_error().or_else(|| output.take_error());
+        first.unwrap_or(e)
+    })?;
+    if HeldBytes::is_empty(&*output) {
         return Err(Error::Unsupported(
             "this SQLite's VACUUM INTO wrote nothing; use a newer SQLite".into(),
         ));
     }
+    output.finish(header.wal)?;
+    drop((into, output));
+    let temp = match job.is_draft() {
+        true => copied(&job, progress)?,
+        false => job.temp,
+    };
+    let (shape, len) = output::shape(&temp, job.to)?;
     let wanted = job.page_size.unwrap_or(header.page_size);
-    if page_size != wanted {
+    if shape.page_size != wanted {
         return Err(Error::Io {
             path: target.given,
             doing: "rewrite".into(),
             message: format!("SQLite kept another page size than {wanted}"),
         });
     }
-    new.close().map_err(|e| from_sqlite(job.temp.path(), e))?;
-    job.temp.sync()?;
     pause::at("vacuum-written");
-    let proven = proof::prove(
-        &old_side,
-        &held,
-        old,
-        &proof::NewSide {
-            api: job.api,
-            through: job.to,
-            path: job.temp.path(),
-        },
-        progress,
-    )?;
-    let archive = job.to == Through::Densite && job.options.store.codec == CodecChoice::Archive;
+    let new_side = proof::NewSide {
+        api: job.api,
+        form: job.to,
+        temp: &temp,
+    };
+    let proven = proof::prove(&old_side, &held, old, &new_side, progress)?;
     Ok(Rewritten {
-        temp: match archive {
-            true => as_archive(job, progress)?,
-            false => job.temp,
-        },
-        page_size,
-        pages,
+        pruned: view.is_changed(),
+        temp,
+        page_size: shape.page_size,
+        pages: len / u64::from(shape.page_size),
         proven,
     })
 }
 
-/// The same pages in runs.
-fn as_archive(job: Job<'_, '_>, progress: &mut dyn Progress) -> Result<Temp> {
+/// The pages of the draft as `compress` writes them.
+fn copied(job: &Job<'_, '_>, progress: &mut dyn Progress) -> Result<Temp> {
     let target = job.state.target();
-    let side = proof::NewSide {
-        api: job.api,
-        through: job.to,
-        path: job.temp.path(),
-    };
-    let mut pages = side.reader()?;
-    let header = proof::header(&mut *pages, side.path)?;
+    let mut pages = output::reader(&job.temp, job.to)?;
     let mut input = Input {
-        pages: &mut *pages,
-        header,
+        header: proof::header(&mut pages, job.temp.path())?,
+        pages: &mut pages,
         zero: PageSet::default(),
+        held: None,
         scrub: true,
         path: &target.given,
     };
-    let (second, file) = Temp::create(&target.path, &target.path, true)?;
-    drop(file);
-    copy::to_compressed(&mut input, second.path(), &job.options.store, progress)?;
-    copy::prove_compressed(&mut input, second.path(), &job.options.store, progress)?;
+    let second = Temp::create(job.wanted, target, job.replaces)?;
+    copy::to_compressed(&mut input, &second, &job.options.store, progress)?;
     Ok(second)
-}
-
-/// SQLite has one code for most failures of writing: whether the disk is full is found out by writing on.
-fn cause(e: Error, temp: &Temp) -> Error {
-    const MORE: [u8; 4096] = [0; 4096];
-    let Error::Sqlite { .. } = e else { return e };
-    let path = temp.path();
-    let tried = RealFile::open(path, OpenMode::Write).and_then(|file| {
-        let end = file.len()?;
-        file.write_at(&MORE, end)
-    });
-    match tried {
-        Err(tried) if tried.kind == densite_disk::ErrorKind::Full => {
-            Error::from_disk(path, "write", &tried)
-        }
-        _ => e,
-    }
 }
 
 /// What SQLite's thread does.
@@ -201,6 +195,8 @@ struct SqlPart<'a> {
     into: &'a str,
     page_size: Option<u32>,
     old_side: &'a OldSide<'a>,
+    /// What learns from the source's pages before it is written.
+    learner: Option<&'a Output>,
 }
 
 impl SqlPart<'_> {
@@ -217,6 +213,7 @@ impl SqlPart<'_> {
                 .map_err(failed)?;
         }
         let trees = proof::trees(&db).map_err(failed)?;
+        self.learn()?;
         std::thread::scope(|scope| {
             // SQLite waits for the disk, and for pages to be encoded, often enough.
             let digests = scope.spawn(|| proof::digest_old(self.old_side, &trees));
@@ -232,54 +229,24 @@ impl SqlPart<'_> {
         })
         .map(|digests| proof::Old { trees, digests })
     }
+
+    /// What is learned only while pages are written comes too late for the first ones, and sooner or later by chance.
+    fn learn(&self) -> Result<()> {
+        let Some(learner) = self.learner else {
+            return Ok(());
+        };
+        let mut pages = self.old_side.reader()?;
+        let header = proof::header(&mut *pages, self.given)?;
+        let free = freelist::leaves(&mut *pages, &header)?.unwrap_or_default();
+        let samples = copy::samples(&mut *pages, &header, &free)?;
+        learner.learn(&samples, pages.len())
+    }
 }
 
 /// A connection to what is held.
 pub(crate) fn open(api: Api, held: &Held) -> densite_sqlite::Result<Connection> {
     let flags = ffi::OPEN_READWRITE | ffi::OPEN_URI | ffi::OPEN_NOMUTEX;
     Connection::open(api, &held.uri(), flags, None)
-}
-
-/// The name of the file to write, with how it is to be stored.
-fn destination(job: &Job<'_, '_>) -> Result<String> {
-    let vfs = job.to.vfs(job.api)?.name();
-    let mut parameters = vec![("vfs", vfs)];
-    if job.to == Through::Densite {
-        parameters.extend(stored_as(&job.options.store));
-    }
-    let parameters: Vec<(&str, &str)> = parameters.iter().map(|(k, v)| (*k, &**v)).collect();
-    uri(job.temp.path(), &parameters)
-}
-
-fn stored_as(options: &Options) -> Vec<(&'static str, String)> {
-    // An archive is read once and thrown away: the cheapest level will do.
-    let level = match options.codec {
-        CodecChoice::Archive => 1,
-        _ => options.level,
-    };
-    vec![
-        ("level", level.to_string()),
-        ("threads", options.threads.to_string()),
-        (
-            "decoded_cache",
-            (options.decoded_cache_bytes >> 20).to_string(),
-        ),
-        ("maintain", "off".to_string()),
-    ]
-}
-
-fn set_wal(db: &Connection, path: &Path) -> Result<()> {
-    let mode = db
-        .query_string("PRAGMA journal_mode=WAL")
-        .map_err(|e| from_sqlite(path, e))?;
-    if mode.as_deref() == Some("wal") {
-        return Ok(());
-    }
-    Err(Error::Io {
-        path: path.to_path_buf(),
-        doing: "keep WAL mode in".into(),
-        message: "SQLite refused it".into(),
-    })
 }
 
 /// A thread of ours ended by a fault of ours.

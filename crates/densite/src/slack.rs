@@ -53,24 +53,20 @@ pub(crate) fn slack(
     trees: u32,
 ) -> Result<Vec<Slack>> {
     let size = u64::from(header.page_size);
-    let count = u32::try_from(from.len() / size).unwrap_or(u32::MAX);
+    let count = from.len() / size;
     let each = (SAMPLE / u64::from(trees.max(1))).clamp(1, EACH);
     let step = |n: u64| {
-        let wanted = if u64::from(count) <= SAMPLE {
+        let wanted = if count <= SAMPLE {
             n
         } else {
-            (SAMPLE * n / u64::from(count)).max(each)
+            (SAMPLE * n / count).max(each)
         };
         n.div_ceil(wanted.max(1)).max(1)
     };
     let mut tallies = vec![Tally::default(); pages.len()];
     let mut page = Page::new();
     let mut bytes = vec![0; header.page_size as usize];
-    for number in 1..=count {
-        let owner = owners.of(number);
-        if owner == 0 || owner > trees {
-            continue;
-        }
+    for (number, owner) in owners.owned().filter(|(_, owner)| *owner <= trees) {
         let n = pages.get(owner as usize).copied().unwrap_or(0);
         let Some(tally) = tallies.get_mut(owner as usize) else {
             continue;

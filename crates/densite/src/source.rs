@@ -212,15 +212,19 @@ impl Pages for Source {
 /// Refuses a file that is not that of the name any more: who waited for the lock of another vacuum or conversion has the old one.
 pub(crate) fn still_there(target: &Target) -> Result<()> {
     use std::os::unix::fs::MetadataExt;
-    let now = std::fs::metadata(&target.path);
-    if now.is_ok_and(|now| (now.dev(), now.ino()) == target.inode) {
-        return Ok(());
+    let now = std::fs::symlink_metadata(&target.path);
+    match now.is_ok_and(|now| (now.dev(), now.ino()) == target.inode) {
+        true => Ok(()),
+        false => Err(replaced_meanwhile(target)),
     }
-    Err(Error::Io {
+}
+
+pub(crate) fn replaced_meanwhile(target: &Target) -> Error {
+    Error::Io {
         path: target.given.clone(),
         doing: "replace".into(),
         message: "it was replaced or renamed meanwhile; try again".into(),
-    })
+    }
 }
 
 fn header_of(file: &HostFile, target: &Target) -> Result<Header> {

@@ -1,8 +1,14 @@
 //! An unfinished copy: a file that removes itself unless it is finished.
+//!
+//! The directory may belong to another user, who can exchange any name in it at any moment. So the file is made, and given its rights, by
+//! its own descriptor; what needs it open gets that descriptor ([`Temp::open`]); its name is looked at before and after it takes another, and names
+//! are relative to the directory that was opened first ([`Anchor`]). Until it is finished only its owner may open it: whoever may read the result in
+//! the end gets nothing before.
 
 use crate::error::{Error, Result, parent_of};
-use crate::paths::{TEMP_MARK, beside};
-use densite_disk::{self as disk, Dir, File, OpenMode, RealDir, RealFile, SyncKind};
+use crate::paths::{TEMP_MARK, Target, beside};
+use crate::source::replaced_meanwhile;
+use densite_disk::{self as disk, Anchor, RealFile, Rights, SyncKind};
 use std::hash::{BuildHasher, Hasher};
 use std::path::{Path, PathBuf};
 
@@ -12,53 +18,66 @@ const TRIES: u32 = 16;
 /// What SQLite may leave beside a database.
 pub(crate) const COMPANIONS: [&str; 3] = ["-journal", "-wal", "-shm"];
 
-/// A temporary file beside the file it will become. Dropped unfinished it is removed, with everything
-/// SQLite may have put beside it.
+/// A temporary file beside the file it will become. Dropped unfinished it is removed.
 #[derive(Debug)]
 pub(crate) struct Temp {
     path: PathBuf,
-    dir: RealDir,
+    name: String,
+    dir: Anchor,
+    file: RealFile,
+    identity: (u64, u64),
+    /// The permission bits that it gets where it stands beside the source.
+    mode: u32,
     live: bool,
 }
 
 impl Temp {
-    /// Creates an empty file `WANTED-densite-tmp-XXXX`, with owner and mode of `like` when it will replace
-    /// that file, with its mode alone (less what the umask takes) when it will stand beside it.
-    ///
-    /// The mode is set before anything is written: a private database stays private.
-    pub(crate) fn create(wanted: &Path, like: &Path, replaces: bool) -> Result<(Temp, RealFile)> {
+    /// Creates an empty file `WANTED-densite-tmp-XXXX`, which only its owner may open: that of `like` when it will replace that file, the caller
+    /// when it will stand beside it.
+    pub(crate) fn create(wanted: &Path, like: &Target, replaces: bool) -> Result<Temp> {
         let dir_path = parent_of(wanted);
+        let no_permission = || Error::Permission {
+            path: dir_path.clone(),
+            doing: "create a file in it".into(),
+        };
+        let dir = Anchor::open(&dir_path).map_err(|e| match e.kind {
+            disk::ErrorKind::Permission => no_permission(),
+            _ => Error::from_disk(&dir_path, "open", &e),
+        })?;
+        let rights = match replaces {
+            true => Some(rights_of(&dir, like)?),
+            false => None,
+        };
         for _ in 0..TRIES {
             let path = beside(wanted, &format!("{TEMP_MARK}{}", random_name()));
-            let file = match RealFile::open(&path, OpenMode::CreateNew) {
-                Ok(file) => file,
+            let name = name_of(&path)?;
+            let usual = match rights {
+                Some(_) => Ok(0o600),
+                None => dir.usual_mode(&name),
+            };
+            let made = usual.and_then(|usual| Ok((usual, dir.create_private(&name)?)));
+            let (usual, file) = match made {
+                Ok(made) => made,
                 Err(e) if e.kind == disk::ErrorKind::Exists => continue,
-                Err(e) if e.kind == disk::ErrorKind::Permission => {
-                    return Err(Error::Permission {
-                        path: dir_path,
-                        doing: "create a file in it".into(),
-                    });
-                }
+                Err(e) if e.kind == disk::ErrorKind::Permission => return Err(no_permission()),
                 Err(e) => return Err(Error::from_disk(&path, "create", &e)),
             };
+            let identity = disk::File::identity(&file);
             let temp = Temp {
-                dir: RealDir::new(&dir_path),
+                identity: identity.map_err(|e| Error::from_disk(&path, "look at", &e))?,
+                // The owner of the new file may always use it, whatever the old one's mode says.
+                mode: usual & (like.rights.mode() | 0o600),
                 path,
+                name,
+                dir,
+                file,
                 live: true,
             };
-            if replaces {
-                disk::copy_owner_and_mode(like, &temp.path).map_err(|e| match e.kind {
-                    disk::ErrorKind::Permission => Error::Permission {
-                        path: like.to_path_buf(),
-                        doing: "give its copy the same owner and mode (its owner or root may)"
-                            .into(),
-                    },
-                    _ => Error::from_disk(&temp.path, "copy the mode to", &e),
-                })?;
-            } else {
-                narrow_mode(like, &temp.path)?;
+            if let Some(rights) = rights {
+                // That it may be done is known before the work begins.
+                temp.give(&rights.with_mode(0o600), like)?;
             }
-            return Ok((temp, file));
+            return Ok(temp);
         }
         Err(Error::Io {
             path: dir_path,
@@ -67,31 +86,85 @@ impl Temp {
         })
     }
 
-    /// Where it is.
+    /// Where it is; for messages.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Makes it the new content of `target`, whose lock the caller holds, durably: what SQLite left beside
-    /// the old file goes first, for it would be taken for the new file's own.
-    pub(crate) fn replace(mut self, target: &Path) -> Result<()> {
+    /// The file, whatever its name leads to.
+    pub(crate) fn open(&self) -> Result<RealFile> {
+        let again = self.file.again();
+        again.map_err(|e| Error::from_disk(&self.path, "open", &e))
+    }
+
+    /// Length and allocated bytes.
+    pub(crate) fn sizes(&self) -> Result<(u64, u64)> {
+        let sizes = self.file.sizes();
+        sizes.map_err(|e| Error::from_disk(&self.path, "look at", &e))
+    }
+
+    /// Makes its content and its mode durable.
+    fn sync(&self) -> Result<()> {
+        let synced = disk::File::sync(&self.file, SyncKind::Full);
+        synced.map_err(|e| Error::from_disk(&self.path, "sync", &e))
+    }
+
+    fn give(&self, rights: &Rights, like: &Target) -> Result<()> {
+        self.file.give(rights).map_err(|e| match e.kind {
+            disk::ErrorKind::Permission => Error::Permission {
+                path: like.path.clone(),
+                doing: "give its copy the same owner and mode (its owner or root may)".into(),
+            },
+            _ => Error::from_disk(&self.path, "copy the mode to", &e),
+        })
+    }
+
+    /// Refuses when `name` leads to another file than this one.
+    fn must_be(&self, name: &str) -> Result<()> {
+        let found = self.dir.look(name);
+        let found = found.map_err(|e| Error::from_disk(&self.path, "look at", &e))?;
+        match found.is_some_and(|found| found.identity == self.identity) {
+            true => Ok(()),
+            false => Err(Error::Io {
+                path: self.path.clone(),
+                doing: "finish".into(),
+                message: format!(
+                    "another program put something else in its place; make sure that nobody else writes to {}, and try again",
+                    parent_of(&self.path).display()
+                ),
+            }),
+        }
+    }
+
+    /// Makes it the new content of `target`, whose lock the caller holds, durably, with the owner, group and mode that `target` has now: what SQLite left
+    /// beside the old file goes first, for it would be taken for the new file's own.
+    pub(crate) fn replace(mut self, target: &Target) -> Result<()> {
         let failed = |doing: &'static str| {
-            let path = target.to_path_buf();
+            let path = target.path.clone();
             move |e: disk::Error| Error::from_disk(&path, doing, &e)
         };
+        let name = name_of(&target.path)?;
         for suffix in COMPANIONS {
-            match self.dir.remove(&name_of(&beside(target, suffix))?) {
+            match self.dir.remove(&format!("{name}{suffix}")) {
                 Err(e) if e.kind != disk::ErrorKind::NotFound => {
-                    return Err(Error::from_disk(&beside(target, suffix), "remove", &e));
+                    return Err(Error::from_disk(
+                        &beside(&target.path, suffix),
+                        "remove",
+                        &e,
+                    ));
                 }
                 _ => {}
             }
         }
         self.dir.sync().map_err(failed("sync the directory of"))?;
+        self.must_be(&self.name)?;
+        self.give(&rights_of(&self.dir, target)?, target)?;
+        self.sync()?;
         self.dir
-            .rename(&name_of(&self.path)?, &name_of(target)?)
+            .rename(&self.name, &name)
             .map_err(failed("replace"))?;
         self.live = false;
+        self.must_be(&name)?;
         // The file has its new content; which of the two a power cut would leave is open, and both hold the same.
         self.dir.sync().map_err(failed(
             "sync the directory, after its content was replaced, of",
@@ -100,11 +173,16 @@ impl Temp {
 
     /// Gives it the name `dst`, which must still be free, durably. If that fails, the name is free again.
     pub(crate) fn place(mut self, dst: &Path) -> Result<()> {
-        // A hard link never replaces a file, as a rename would. Where the file system has none, the name
+        let name = name_of(dst)?;
+        let own = self.file.rights();
+        own.and_then(|own| self.file.give(&own.with_mode(self.mode)))
+            .map_err(|e| Error::from_disk(dst, "set the mode of", &e))?;
+        self.sync()?;
+        // A second name never replaces a file, as a rename would. Where the file system has none, the name
         // is looked at once more.
-        match std::fs::hard_link(&self.path, dst) {
+        match self.dir.link(&self.name, &name) {
             Ok(()) => {}
-            Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => {
+            Err(e) if e.kind == disk::ErrorKind::Exists => {
                 return Err(Error::Exists {
                     path: dst.to_path_buf(),
                 });
@@ -112,17 +190,17 @@ impl Temp {
             Err(_) => {
                 crate::paths::must_be_free(dst)?;
                 self.dir
-                    .rename(&name_of(&self.path)?, &name_of(dst)?)
+                    .rename(&self.name, &name)
                     .map_err(|e| Error::from_disk(dst, "create", &e))?;
             }
         }
-        match self.leave_only(dst) {
+        match self.leave_only(dst, &name) {
             Ok(()) => {
                 self.live = false;
                 Ok(())
             }
             // Who is told of a failure does not look for a result, and would find the name taken when trying again.
-            Err(e) => match std::fs::remove_file(dst) {
+            Err(e) => match self.dir.remove(&name) {
                 Ok(()) => Err(e),
                 Err(_) => Err(Error::Io {
                     path: dst.to_path_buf(),
@@ -134,8 +212,9 @@ impl Temp {
     }
 
     /// Makes `dst`, which it is called already, its only name, durably.
-    fn leave_only(&self, dst: &Path) -> Result<()> {
-        match self.dir.remove(&name_of(&self.path)?) {
+    fn leave_only(&self, dst: &Path, name: &str) -> Result<()> {
+        self.must_be(name)?;
+        match self.dir.remove(&self.name) {
             Err(e) if e.kind != disk::ErrorKind::NotFound => {
                 return Err(Error::from_disk(&self.path, "remove", &e));
             }
@@ -145,27 +224,24 @@ impl Temp {
             .sync()
             .map_err(|e| Error::from_disk(dst, "sync the directory of", &e))
     }
-
-    /// Makes the content durable, whoever wrote it.
-    pub(crate) fn sync(&self) -> Result<()> {
-        let failed = |e: disk::Error| Error::from_disk(&self.path, "sync", &e);
-        let file = RealFile::open(&self.path, OpenMode::Write).map_err(failed)?;
-        file.sync(SyncKind::Full).map_err(failed)
-    }
 }
 
 impl Drop for Temp {
     fn drop(&mut self) {
-        if !self.live {
-            return;
+        if self.live {
+            // Nobody is left to tell; what stays is named as a leftover by the next run.
+            let _ = self.dir.remove(&self.name);
         }
-        // Nobody is left to tell; what stays is named as a leftover by the next run.
-        for suffix in ["", COMPANIONS[0], COMPANIONS[1], COMPANIONS[2]] {
-            let path = beside(&self.path, suffix);
-            if let Ok(name) = name_of(&path) {
-                let _ = self.dir.remove(&name);
-            }
-        }
+    }
+}
+
+/// Who may use `target` now, if its name in `dir` still leads to it.
+fn rights_of(dir: &Anchor, target: &Target) -> Result<Rights> {
+    let found = dir.look(&name_of(&target.path)?);
+    let found = found.map_err(|e| Error::from_disk(&target.path, "look at", &e))?;
+    match found.filter(|found| found.is_file && found.identity == target.inode) {
+        Some(found) => Ok(found.rights),
+        None => Err(replaced_meanwhile(target)),
     }
 }
 
@@ -178,23 +254,6 @@ pub(crate) fn name_of(path: &Path) -> Result<String> {
             path.display()
         ))),
     }
-}
-
-/// Takes from `to` every permission that `from` does not give.
-fn narrow_mode(from: &Path, to: &Path) -> Result<()> {
-    use std::os::unix::fs::PermissionsExt;
-    let mode = |path: &Path| -> Result<u32> {
-        let meta = std::fs::metadata(path).map_err(|e| Error::from_std(path, "look at it", &e))?;
-        Ok(meta.permissions().mode() & 0o777)
-    };
-    let (want, have) = (mode(from)?, mode(to)?);
-    // The owner of the new file may always use it, whatever the old one's mode says.
-    let narrowed = have & (want | 0o600);
-    if narrowed == have {
-        return Ok(());
-    }
-    std::fs::set_permissions(to, std::fs::Permissions::from_mode(narrowed))
-        .map_err(|e| Error::from_std(to, "set its mode", &e))
 }
 
 /// Eight letters and digits that no other run is likely to choose.
@@ -213,75 +272,4 @@ fn random_name() -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use std::fs;
-    use std::os::unix::fs::PermissionsExt;
-
-    #[test]
-    fn an_unfinished_copy_goes_with_its_companions() {
-        let dir = tempfile::tempdir().expect("a directory");
-        let like = dir.path().join("a.db");
-        fs::write(&like, b"x").expect("write");
-        fs::set_permissions(&like, fs::Permissions::from_mode(0o600)).expect("mode");
-        let (temp, _file) = Temp::create(&like, &like, false).expect("a temporary file");
-        let mode = fs::metadata(temp.path())
-            .expect("metadata")
-            .permissions()
-            .mode();
-        assert_eq!(mode & 0o777, 0o600);
-        fs::write(beside(temp.path(), "-wal"), b"y").expect("write");
-        assert_eq!(crate::paths::leftovers(&like).len(), 2);
-        drop(temp);
-        assert_eq!(fs::read_dir(dir.path()).expect("list").count(), 1);
-    }
-
-    #[test]
-    fn placing_never_replaces() {
-        let dir = tempfile::tempdir().expect("a directory");
-        let dst = dir.path().join("b.db");
-        let (temp, _file) = Temp::create(&dst, dir.path(), false).expect("a temporary file");
-        fs::write(&dst, b"mine").expect("write");
-        assert!(matches!(temp.place(&dst), Err(Error::Exists { .. })));
-        assert_eq!(fs::read(&dst).expect("read"), b"mine");
-        assert_eq!(fs::read_dir(dir.path()).expect("list").count(), 1);
-    }
-
-    #[test]
-    fn a_placing_that_fails_leaves_the_name_free() {
-        let dir = tempfile::tempdir().expect("a directory");
-        let dst = dir.path().join("b.db");
-        let (mut temp, _file) = Temp::create(&dst, dir.path(), false).expect("a temporary file");
-        let path = temp.path().to_path_buf();
-        // A directory in which nothing can be removed or synced.
-        temp.dir = RealDir::new(dir.path().join("b.db-journal"));
-        fs::write(dir.path().join("b.db-journal"), b"").expect("write");
-        let failed = temp.place(&dst).expect_err("no directory");
-        assert!(failed.to_string().contains("cannot remove"), "{failed}");
-        assert!(!dst.exists(), "{failed}");
-        // The same without the failure; that the first name is gone already is none.
-        fs::remove_file(dir.path().join("b.db-journal")).expect("remove");
-        let temp = Temp {
-            path,
-            dir: RealDir::new(dir.path()),
-            live: true,
-        };
-        temp.place(&dst).expect("placed");
-        let names: Vec<_> = fs::read_dir(dir.path()).expect("list").flatten().collect();
-        assert_eq!(names.len(), 1, "{names:?}");
-        assert!(dst.exists());
-    }
-
-    #[test]
-    fn replacing_removes_what_would_be_taken_for_its_own() {
-        let dir = tempfile::tempdir().expect("a directory");
-        let target = dir.path().join("c.db");
-        fs::write(&target, b"old").expect("write");
-        fs::write(beside(&target, "-wal"), b"").expect("write");
-        let (temp, file) = Temp::create(&target, &target, true).expect("a temporary file");
-        file.write_at(b"new", 0).expect("write");
-        temp.replace(&target).expect("replace");
-        assert_eq!(fs::read(&target).expect("read"), b"new");
-        assert_eq!(fs::read_dir(dir.path()).expect("list").count(), 1);
-    }
-}
+mod tests;

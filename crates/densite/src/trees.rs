@@ -39,6 +39,16 @@ impl Owners {
             .unwrap_or(0)
     }
 
+    /// The pages that have an owner, ascending, each with it: no more work than there are such pages, however many the database claims.
+    pub(crate) fn owned(&self) -> impl Iterator<Item = (u32, u32)> {
+        let chunks = self.chunks.iter().zip(0u32..);
+        chunks.flat_map(|(chunk, i)| {
+            let owners = chunk.iter().flat_map(|c| c.iter()).zip(0u32..);
+            let owned = owners.filter(|(owner, _)| **owner != 0);
+            owned.map(move |(owner, at)| (i * CHUNK as u32 + at, *owner))
+        })
+    }
+
     /// Gives a page to `owner`, unless it is no page of the database or has an owner.
     pub(crate) fn give(&mut self, page: u32, owner: u32) -> bool {
         if page == 0 || page > self.count {

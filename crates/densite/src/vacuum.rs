@@ -4,7 +4,7 @@
 //! 2. See that there is space, and that a file can be made beside it ([`VacuumPlan::check`]). A person may be asked now.
 //! 3. Have SQLite recover it, and take it alone: EXCLUSIVE, in WAL mode too ([`crate::source`]).
 //! 4. Prune, in a view of it that no file knows of; write the new file; prove it ([`crate::rewrite`]).
-//! 5. Replace the file by it ([`crate::replace`]).
+//! 5. Replace the file by it ([`crate::replace`]), unless it is larger and nothing was pruned: then the database stays as it is.
 //!
 //! Until the rename the database holds what it held (SQLite's own recovery aside), whatever happens.
 
@@ -74,6 +74,10 @@ pub struct VacuumReport {
     pub indexes: u64,
     /// Rows of the tables.
     pub rows: u64,
+    /// Whether the new file took the old one's place: it was not larger, or something was pruned.
+    pub replaced: bool,
+    /// Length in bytes of the new file, whether it was used or not.
+    pub written_bytes: u64,
     /// Wall time, without that for which a person was asked.
     pub elapsed: Duration,
 }
@@ -197,7 +201,7 @@ impl VacuumPlan {
     /// [`Error::NoSpace`], [`Error::Permission`].
     pub fn check(&self) -> Result<()> {
         let path = &self.target.path;
-        drop(Temp::create(path, path, true)?);
+        drop(Temp::create(path, &self.target, true)?);
         convert::require_space(path, self.gain.needed_bytes)
     }
 
@@ -223,8 +227,7 @@ impl VacuumPlan {
         let source = Source::alone(self.api, through, target, options.wait)?;
         replace::wait_for_others(self.api, target, options.wait)?;
         pause::at("vacuum-locked");
-        let (temp, file) = Temp::create(&target.path, &target.path, true)?;
-        drop(file);
+        let temp = Temp::create(&target.path, target, true)?;
         let before = sizes(&target.path)?;
         let store = ConvertOptions {
             store: options.store.clone(),
@@ -241,6 +244,8 @@ impl VacuumPlan {
             state: source.state(),
             through,
             temp,
+            wanted: &target.path,
+            replaces: true,
             to: through,
             options: &store,
             page_size: None,
@@ -253,14 +258,21 @@ impl VacuumPlan {
                 path: target.given.clone(),
             });
         }
-        let after = sizes(new.temp.path())?;
-        replace::replace(self.api, &source, target, new.temp, options.wait, progress)?;
+        let written = new.temp.sizes()?;
+        let replaced = new.pruned || written.0 <= before.0;
+        let (after, pages_after) = match replaced {
+            true => (written, new.pages),
+            false => (before, pages_before),
+        };
+        if replaced {
+            replace::replace(self.api, &source, target, new.temp, options.wait, progress)?;
+        }
         Ok(VacuumReport {
             path: target.given.clone(),
             form: self.info.form,
             page_size: new.page_size,
             pages_before,
-            pages_after: new.pages,
+            pages_after,
             bytes_before: before.0,
             bytes_after: after.0,
             allocated_before: before.1,
@@ -268,6 +280,8 @@ impl VacuumPlan {
             tables: new.proven.tables,
             indexes: new.proven.indexes,
             rows: new.proven.rows,
+            replaced,
+            written_bytes: written.0,
             elapsed: self.looked + started.elapsed(),
         })
     }

@@ -2,6 +2,7 @@
 //! temporary file of ours. So the source stays as it is until the new file takes its place, whatever is pruned before.
 
 use crate::error::{Error, Result};
+use crate::first_error::FirstError;
 use crate::pages::Pages;
 use crate::paths::Target;
 use crate::source::State;
@@ -34,7 +35,7 @@ pub(crate) struct View {
     /// For digests of what it holds.
     random: (u64, u64),
     /// The first error, which SQLite only gets a code of.
-    failed: Mutex<Option<Error>>,
+    failed: FirstError,
 }
 
 /// Pages that were written.
@@ -59,7 +60,7 @@ impl View {
             changed: AtomicBool::new(false),
             read: AtomicU64::new(0),
             stop: AtomicBool::new(false),
-            failed: Mutex::default(),
+            failed: FirstError::default(),
         }
     }
 
@@ -75,10 +76,7 @@ impl View {
 
     /// What went wrong first, if anything.
     pub(crate) fn take_error(&self) -> Option<Error> {
-        self.failed
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take()
+        self.failed.take()
     }
 
     /// Two random numbers, the same as long as it lives.
@@ -165,7 +163,9 @@ impl View {
         let mut changes = self.changes();
         if changes.file.is_none() {
             let target: &Target = self.base.target();
-            changes.file = Some(Temp::create(&target.path, &target.path, true)?);
+            let temp = Temp::create(&target.path, target, true)?;
+            let file = temp.open()?;
+            changes.file = Some((temp, file));
         }
         let next = changes.places.len() as u64;
         let place = *changes.places.entry(page).or_insert(next);
@@ -179,20 +179,6 @@ impl View {
         self.len.fetch_max(end, Ordering::AcqRel);
         Ok(())
     }
-
-    /// Keeps the first error, and gives SQLite a code.
-    fn code<T>(&self, done: Result<T>) -> std::result::Result<T, Code> {
-        done.map_err(|e| {
-            let code = match &e {
-                Error::Damaged { .. } => Code::CORRUPT,
-                Error::NoSpace { .. } => Code::FULL,
-                _ => Code::IOERR,
-            };
-            let mut failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner);
-            failed.get_or_insert(e);
-            code
-        })
-    }
 }
 
 impl HeldBytes for View {
@@ -200,7 +186,7 @@ impl HeldBytes for View {
         if self.stop.load(Ordering::Relaxed) {
             return Err(Code::INTERRUPT);
         }
-        self.code(self.read_at(buf, offset))?;
+        self.failed.code(self.read_at(buf, offset))?;
         let left = usize::try_from(self.len().saturating_sub(offset)).unwrap_or(usize::MAX);
         let n = buf.len().min(left);
         if self.read.fetch_add(n as u64, Ordering::Relaxed) > PAUSE_AFTER {
@@ -218,7 +204,7 @@ impl HeldBytes for View {
         while !rest.is_empty() {
             let room = usize::try_from(self.page_size - at % self.page_size).unwrap_or(rest.len());
             let (part, later) = rest.split_at(room.min(rest.len()));
-            self.code(self.write_page(part, at))?;
+            self.failed.code(self.write_page(part, at))?;
             at += part.len() as u64;
             rest = later;
         }

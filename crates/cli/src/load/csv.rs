@@ -1,100 +1,101 @@
 //! Rows of a CSV file. Every field is text, as it is for `.import` of the sqlite3 shell; the table's columns make numbers of it.
 
+use super::records::{Fault, Record, Records, Wrong};
 use super::{Bad, Column, Row, Source};
 use crate::args::LoadArgs;
-use csv::{ByteRecord, ErrorKind, Reader, ReaderBuilder};
 use rusqlite::types::Value;
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, BufReader, Cursor, Read};
 
-/// Stands behind the file, in a line of its own: it is a record unless the file ends within quotes. No text has these bytes.
-const END: &[u8] = b"\xff\xfe\xfd\xfc";
-const BEHIND: &[u8] = b"\n\xff\xfe\xfd\xfc\n";
+/// What some programs begin UTF-8 with.
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 pub(super) struct Csv {
-    reader: Reader<io::Chain<File, &'static [u8]>>,
-    /// Bytes of the file, where that is one.
-    bytes: u64,
+    records: Records<BufReader<io::Chain<Cursor<Vec<u8>>, File>>>,
+    /// Bytes of the byte order mark.
+    mark: u64,
     columns: Vec<Column>,
-    record: ByteRecord,
+    record: Record,
+    /// The record is the first of a file without a header line, and is still to be handed out.
+    is_ready: bool,
     null: Option<String>,
 }
 
 impl Csv {
-    pub(super) fn new(file: File, args: &LoadArgs, is_tsv: bool) -> Result<Csv, Bad> {
+    pub(super) fn new(mut file: File, args: &LoadArgs, is_tsv: bool) -> Result<Csv, Bad> {
         let delimiter = args.delimiter.unwrap_or(if is_tsv { b'\t' } else { b',' });
-        let bytes = file.metadata().map_or(u64::MAX, |m| match m.is_file() {
-            true => m.len(),
-            false => u64::MAX,
-        });
-        let mut reader = ReaderBuilder::new()
-            .delimiter(delimiter)
-            .has_headers(!args.no_header)
-            .flexible(true)
-            .buffer_capacity(1 << 16)
-            .from_reader(file.chain(BEHIND));
-        // Looked at and given back: has_headers(false) returns it as the first record too.
-        let first = reader.byte_headers().map_err(|e| bad(&e))?;
-        // A byte order mark alone has no record at all.
-        if first.is_empty() || is_end(first) {
+        let quote = args.quote.byte();
+        if quote == Some(delimiter) {
+            return Err(Bad::file(
+                "cannot be read with quotes as delimiters; give --quote none too",
+            ));
+        }
+        let unread = |e: &io::Error| Bad::file(format!("cannot be read: {e}"));
+        let mut first = Vec::new();
+        let read = file.by_ref().take(BYTE_ORDER_MARK.len() as u64);
+        { read }.read_to_end(&mut first).map_err(|e| unread(&e))?;
+        let mark = match first == BYTE_ORDER_MARK {
+            true => std::mem::take(&mut first).len() as u64,
+            false => 0,
+        };
+        let input = BufReader::with_capacity(1 << 16, Cursor::new(first).chain(file));
+        let mut csv = Csv {
+            records: Records::new(input, delimiter, quote),
+            mark,
+            columns: Vec::new(),
+            record: Record::default(),
+            is_ready: args.no_header,
+            null: args.null.clone(),
+        };
+        if !csv.records.read(&mut csv.record).map_err(|e| csv.bad(e))? {
             return Err(Bad::file("has no header line; it is empty"));
         }
-        whole(first)?;
-        let names: Vec<String> = match args.no_header {
-            true => (1..=first.len()).map(|i| format!("c{i}")).collect(),
-            false => {
-                let first = reader.headers().map_err(|e| bad(&e))?;
-                let bom = |(i, name): (usize, &str)| match i {
-                    0 => name.trim_start_matches('\u{feff}').to_owned(),
-                    _ => name.to_owned(),
-                };
-                first.iter().enumerate().map(bom).collect()
-            }
-        };
+        let names = (1..).zip(csv.record.fields());
+        let names: Result<Vec<String>, _> = names
+            .map(|(i, name)| match args.no_header {
+                true => Ok(format!("c{i}")),
+                false => std::str::from_utf8(name).map(str::to_owned),
+            })
+            .collect();
+        let names = names.map_err(|_| Bad {
+            at: Some(csv.record.line),
+            ..Bad::file("is not UTF-8; convert the file first")
+        })?;
         let column = |name| Column {
             name,
             declared: "TEXT",
         };
-        Ok(Csv {
-            reader,
-            bytes,
-            columns: names.into_iter().map(column).collect(),
-            record: ByteRecord::new(),
-            null: args.null.clone(),
-        })
+        csv.columns = names.into_iter().map(column).collect();
+        Ok(csv)
     }
-}
 
-fn bad(e: &csv::Error) -> Bad {
-    let line = e.position().map(csv::Position::line);
-    let problem = match e.kind() {
-        ErrorKind::Utf8 { .. } => "is not UTF-8; convert the file first".to_owned(),
-        ErrorKind::Io(e) => format!("cannot be read: {e}"),
-        _ => e.to_string(),
-    };
-    Bad {
-        at: line,
-        is_last: matches!(e.kind(), ErrorKind::Io(_)),
-        ..Bad::file(problem)
-    }
-}
-
-/// Whether it is the record behind the file.
-fn is_end(record: &ByteRecord) -> bool {
-    record.len() == 1 && record.get(0).is_some_and(|field| field == END)
-}
-
-/// That the file does not end within this record's last field.
-fn whole(record: &ByteRecord) -> Result<(), Bad> {
-    let last = record.len().checked_sub(1).and_then(|i| record.get(i));
-    match last.is_some_and(|field| field.windows(END.len()).any(|w| w == END)) {
-        false => Ok(()),
-        true => Err(Bad {
-            at: record.position().map(csv::Position::line),
-            ..Bad::file(
-                "begins a field in quotes that the file does not end; a part of the file is missing, or a quote is one too many",
-            )
-        }),
+    fn bad(&self, wrong: Wrong) -> Bad {
+        let (fault, line, field, is_one_line) = match wrong {
+            Wrong::Read(e) => return Bad::file(format!("cannot be read: {e}")),
+            Wrong::Field {
+                fault,
+                line,
+                field,
+                is_one_line,
+            } => (fault, line, field, is_one_line),
+        };
+        let problem = match fault {
+            Fault::QuoteWithin => {
+                "has a quote in a field that does not begin with one; put the field in quotes and write the quote twice, or give --quote none where quotes are text"
+            }
+            Fault::TextBehind => {
+                "has text behind the closing quote of a field; write a quote within a field twice, or give --quote none where quotes are text"
+            }
+            Fault::Unclosed => {
+                "begins a field in quotes that the file does not end; a part of the file is missing, or a quote is one too many; give --quote none where quotes are text"
+            }
+        };
+        Bad {
+            column: self.columns.get(field).map(|column| column.name.clone()),
+            // Where the next record begins is not known for a field of several lines.
+            is_last: !is_one_line,
+            ..Bad::row(line, problem)
+        }
     }
 }
 
@@ -108,18 +109,13 @@ impl Source for Csv {
     }
 
     fn next(&mut self) -> Result<Option<Row>, Bad> {
-        if !self
-            .reader
-            .read_byte_record(&mut self.record)
-            .map_err(|e| bad(&e))?
-        {
-            return Ok(None);
+        if !std::mem::take(&mut self.is_ready) {
+            let read = self.records.read(&mut self.record);
+            if !read.map_err(|e| self.bad(e))? {
+                return Ok(None);
+            }
         }
-        if is_end(&self.record) {
-            return Ok(None);
-        }
-        whole(&self.record)?;
-        let at = self.record.position().map_or(0, csv::Position::line);
+        let at = self.record.line;
         let (fields, columns) = (self.record.len(), self.columns.len());
         if fields != columns {
             return Err(Bad::row(
@@ -128,7 +124,7 @@ impl Source for Csv {
             ));
         }
         let mut values = Vec::with_capacity(self.columns.len());
-        for (field, column) in self.record.iter().zip(&self.columns) {
+        for (field, column) in self.record.fields().zip(&self.columns) {
             let text = std::str::from_utf8(field).map_err(|_| {
                 let shown = String::from_utf8_lossy(field).into_owned();
                 Bad::row(at, "is not UTF-8; convert the file first")
@@ -143,6 +139,6 @@ impl Source for Csv {
     }
 
     fn bytes_read(&self) -> u64 {
-        self.reader.position().byte().min(self.bytes)
+        self.mark + self.records.bytes()
     }
 }

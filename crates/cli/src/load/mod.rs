@@ -4,9 +4,11 @@
 
 mod csv;
 pub(crate) mod insert;
+mod int96;
 mod jsonl;
 mod order;
 mod parquet;
+mod records;
 pub(crate) mod target;
 
 use crate::args::{FileFormat, LoadArgs};
@@ -34,6 +36,8 @@ pub(crate) struct Bad {
     pub(crate) problem: String,
     /// Nothing that follows in the file can be read either.
     pub(crate) is_last: bool,
+    /// The file is damaged, or not of its format.
+    pub(crate) is_damaged: bool,
 }
 
 impl Bad {
@@ -45,6 +49,15 @@ impl Bad {
             value: None,
             problem: problem.into(),
             is_last: true,
+            is_damaged: false,
+        }
+    }
+
+    /// About a file that is damaged.
+    pub(crate) fn damaged(problem: impl Into<String>) -> Bad {
+        Bad {
+            is_damaged: true,
+            ..Bad::file(problem)
         }
     }
 

@@ -1,50 +1,169 @@
-//! Rows of a Parquet file. Dates and times become ISO 8601 text, which SQLite's date functions read; decimals text, exact; nested values JSON.
+//! Rows of a Parquet file. Dates, times and decimals become text as `densite.insert` writes them, exact; nested values JSON.
+//!
+//! The reader looks at damaged files by assertions: a panic of its is an error of the file's.
 
+use super::int96::Int96s;
 use super::{Bad, Column, Row, Source};
-use parquet::basic::{ConvertedType, LogicalType, Type as Physical};
+use densite_bulk::Unit;
+use densite_bulk::text::{date, decimal, time, timestamp};
+use parquet::basic::{ConvertedType, LogicalType, TimeUnit, Type as Physical};
 use parquet::errors::ParquetError;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::{Field, reader::RowIter};
 use parquet::schema::types::Type;
 use rusqlite::types::Value;
 use std::fs::File;
-
-/// Days from 1970 to the years 0001 and 9999, which is what SQLite's and everybody's dates reach.
-const DAYS: std::ops::RangeInclusive<i64> = -719_162..=2_932_896;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 
 pub(super) struct Parquet {
     rows: RowIter<'static>,
     columns: Vec<Column>,
+    kinds: Vec<Kind>,
     at: u64,
     total: u64,
     bytes: u64,
 }
 
-fn failed(e: &ParquetError) -> Bad {
-    Bad::file(format!("cannot be read as Parquet: {e}"))
+/// What a column's numbers mean.
+enum Kind {
+    /// What they are.
+    Own,
+    Time(Unit),
+    /// With a time zone or not: then they are in UTC.
+    Timestamp(Unit, bool),
+    /// Timestamps of 96 bits.
+    Int96(Box<Int96s>),
+}
+
+/// What the reader says of a file: that it is damaged or no Parquet, unless the system failed to read it or the reader lacks what it needs.
+pub(super) fn failed(e: &ParquetError) -> Bad {
+    let is_damaged = match e {
+        ParquetError::NYI(_) => false,
+        // Encrypted, or of a compression that is not built in: the reader has no other name for these.
+        ParquetError::General(said) => !said.contains("feature"),
+        ParquetError::External(e) => {
+            let e = e.downcast_ref::<std::io::Error>();
+            e.is_none_or(|e| e.raw_os_error().is_none())
+        }
+        _ => true,
+    };
+    Bad {
+        is_damaged,
+        ..Bad::file(format!("cannot be read as Parquet: {e}"))
+    }
+}
+
+/// Has the reader work; a panic of its is an error.
+fn caught<T>(read: impl FnOnce() -> Result<T, Bad>) -> Result<T, Bad> {
+    // What the reader leaves half done is not used again: the error is the file's last.
+    catch_unwind(AssertUnwindSafe(read)).unwrap_or_else(|_| {
+        Err(Bad::damaged(
+            "is damaged: the Parquet reader fails on it; have it written again",
+        ))
+    })
 }
 
 impl Parquet {
     pub(super) fn new(file: File) -> Result<Parquet, Bad> {
-        let bytes = file.metadata().map_or(0, |m| m.len());
+        caught(|| Parquet::open(file))
+    }
+
+    fn open(file: File) -> Result<Parquet, Bad> {
+        let about = file.metadata();
+        if about.as_ref().is_ok_and(|m| !m.is_file()) {
+            return Err(Bad::file(
+                "cannot be read as Parquet, which is not read from its beginning: give a file that is on a disk",
+            ));
+        }
+        let bytes = about.map_or(0, |m| m.len());
+        let again = file
+            .try_clone()
+            .map_err(|e| Bad::file(format!("cannot be read: {e}")))?;
         let reader = SerializedFileReader::new(file).map_err(|e| failed(&e))?;
         let meta = reader.metadata().file_metadata();
         let total = u64::try_from(meta.num_rows()).unwrap_or(0);
         let fields = meta.schema().get_fields();
-        let column = |field: &std::sync::Arc<Type>| Column {
+        let column = |field: &Arc<Type>| Column {
             name: field.name().to_owned(),
             declared: declared(field),
         };
         let columns = fields.iter().map(column).collect();
+        let mut leaf = 0;
+        let mut kinds = Vec::with_capacity(fields.len());
+        for field in fields {
+            kinds.push(kind_of(field, leaf, &again)?);
+            leaf += leaves(field);
+        }
         let rows = RowIter::from_file_into(Box::new(reader));
         Ok(Parquet {
             rows,
             columns,
+            kinds,
             at: 0,
             total,
             bytes,
         })
     }
+
+    fn row(&mut self) -> Result<Option<Row>, Bad> {
+        let Some(row) = self.rows.next() else {
+            return Ok(None);
+        };
+        self.at += 1;
+        let at = self.at;
+        let row = row.map_err(|e| Bad {
+            at: Some(at),
+            ..failed(&e)
+        })?;
+        let value = |((name, field), kind): ((&String, &Field), &mut Kind)| {
+            value_of(field, kind)
+                .map(Some)
+                .map_err(|problem| match problem {
+                    Problem::Value(what, shown) => Bad::row(at, what).with(name, Some(shown)),
+                    Problem::File(bad) => bad,
+                })
+        };
+        let columns = row.get_column_iter().zip(&mut self.kinds);
+        let values = columns.map(value).collect::<Result<_, _>>()?;
+        Ok(Some(Row { at, values }))
+    }
+}
+
+/// How many columns of single values a field has.
+fn leaves(field: &Type) -> usize {
+    match field.is_primitive() {
+        true => 1,
+        false => field.get_fields().iter().map(|field| leaves(field)).sum(),
+    }
+}
+
+/// What the numbers of a field mean; `leaf` is its place among the file's columns.
+fn kind_of(field: &Type, leaf: usize, file: &File) -> Result<Kind, Bad> {
+    if !field.is_primitive() {
+        return Ok(Kind::Own);
+    }
+    let unit = |unit: &TimeUnit| match unit {
+        TimeUnit::MILLIS => Unit::Milli,
+        TimeUnit::MICROS => Unit::Micro,
+        TimeUnit::NANOS => Unit::Nano,
+    };
+    let info = field.get_basic_info();
+    // Older files have only the one, whose timestamps are in UTC; newer ones may have only the other.
+    Ok(match (info.logical_type_ref(), info.converted_type()) {
+        (Some(LogicalType::Timestamp(of)), _) => {
+            Kind::Timestamp(unit(&of.unit), of.is_adjusted_to_u_t_c)
+        }
+        (Some(LogicalType::Time(of)), _) => Kind::Time(unit(&of.unit)),
+        (_, ConvertedType::TIMESTAMP_MILLIS) => Kind::Timestamp(Unit::Milli, true),
+        (_, ConvertedType::TIMESTAMP_MICROS) => Kind::Timestamp(Unit::Micro, true),
+        (_, ConvertedType::TIME_MILLIS) => Kind::Time(Unit::Milli),
+        (_, ConvertedType::TIME_MICROS) => Kind::Time(Unit::Micro),
+        _ if field.get_physical_type() == Physical::INT96 => {
+            Kind::Int96(Box::new(Int96s::new(file, leaf)?))
+        }
+        _ => Kind::Own,
+    })
 }
 
 /// The type of a column in a table that is made for it.
@@ -53,16 +172,36 @@ fn declared(field: &Type) -> &'static str {
         return "TEXT";
     }
     let info = field.get_basic_info();
-    // Older files have only the one, newer ones both.
+    // Older files have only the one, newer ones both. Decimals are text, for NUMERIC would make floating point of them.
     match (info.logical_type_ref(), info.converted_type()) {
-        (Some(LogicalType::Integer { .. }), _) => return "INTEGER",
-        (Some(LogicalType::Decimal { .. }), _) | (_, ConvertedType::DECIMAL) => return "NUMERIC",
-        (Some(LogicalType::String | LogicalType::Json | LogicalType::Enum), _)
-        | (_, ConvertedType::UTF8 | ConvertedType::JSON | ConvertedType::ENUM)
-        | (Some(LogicalType::Date | LogicalType::Time { .. } | LogicalType::Timestamp { .. }), _) =>
-        {
+        (Some(LogicalType::Integer(_)), _) => return "INTEGER",
+        (
+            Some(
+                LogicalType::Decimal(_)
+                | LogicalType::String
+                | LogicalType::Json
+                | LogicalType::Enum
+                | LogicalType::Date
+                | LogicalType::Time(_)
+                | LogicalType::Timestamp(_),
+            ),
+            _,
+        )
+        | (
+            _,
+            ConvertedType::DECIMAL
+            | ConvertedType::UTF8
+            | ConvertedType::JSON
+            | ConvertedType::ENUM
+            | ConvertedType::DATE
+            | ConvertedType::TIME_MILLIS
+            | ConvertedType::TIME_MICROS
+            | ConvertedType::TIMESTAMP_MILLIS
+            | ConvertedType::TIMESTAMP_MICROS,
+        ) => {
             return "TEXT";
         }
+        (Some(LogicalType::Float16), _) => return "REAL",
         _ => {}
     }
     match field.get_physical_type() {
@@ -73,38 +212,70 @@ fn declared(field: &Type) -> &'static str {
     }
 }
 
-/// A value, or why there is none.
-fn value_of(field: &Field) -> Result<Value, &'static str> {
-    const OUT_OF_RANGE: &str = "is a date outside the years 1 to 9999";
-    let date = |days: i64| match DAYS.contains(&days) {
-        // In UTC: that is what SQLite's date functions take text without a zone for.
-        true => Ok(Value::Text(field.to_string().replace(" +00:00", ""))),
-        false => Err(OUT_OF_RANGE),
+/// Why a value cannot be loaded.
+enum Problem {
+    /// What is wrong, and the value.
+    Value(&'static str, String),
+    File(Bad),
+}
+
+fn text(write: impl FnOnce(&mut String)) -> Value {
+    let mut text = String::new();
+    write(&mut text);
+    Value::Text(text)
+}
+
+/// A value as it is stored, by what its column is.
+fn value_of(field: &Field, kind: &mut Kind) -> Result<Value, Problem> {
+    let number = match field {
+        Field::Int(n) | Field::TimeMillis(n) => Some(i64::from(*n)),
+        Field::Long(n)
+        | Field::TimeMicros(n)
+        | Field::TimestampMillis(n)
+        | Field::TimestampMicros(n) => Some(*n),
+        _ => None,
     };
+    if let Some(n) = number {
+        match kind {
+            Kind::Own => {}
+            Kind::Time(unit) => return Ok(text(|out| time(out, n, *unit))),
+            Kind::Timestamp(unit, utc) => return Ok(text(|out| timestamp(out, n, *unit, *utc))),
+            Kind::Int96(values) => {
+                let (days, nanos) = values.next().map_err(Problem::File)?;
+                return Ok(text(|out| {
+                    date(out, days);
+                    out.push(' ');
+                    time(out, nanos, Unit::Nano);
+                }));
+            }
+        }
+    }
     Ok(match field {
         Field::Null => Value::Null,
         Field::Bool(b) => Value::Integer(i64::from(*b)),
         Field::Byte(n) => Value::Integer(i64::from(*n)),
         Field::Short(n) => Value::Integer(i64::from(*n)),
-        Field::Int(n) => Value::Integer(i64::from(*n)),
-        Field::Long(n) => Value::Integer(*n),
+        Field::Int(n) | Field::TimeMillis(n) => Value::Integer(i64::from(*n)),
+        Field::Long(n)
+        | Field::TimeMicros(n)
+        | Field::TimestampMillis(n)
+        | Field::TimestampMicros(n) => Value::Integer(*n),
         Field::UByte(n) => Value::Integer(i64::from(*n)),
         Field::UShort(n) => Value::Integer(i64::from(*n)),
         Field::UInt(n) => Value::Integer(i64::from(*n)),
-        Field::ULong(n) => Value::Integer(
-            i64::try_from(*n).map_err(|_| "is larger than SQLite's largest integer")?,
-        ),
+        Field::ULong(n) => Value::Integer(i64::try_from(*n).map_err(|_| {
+            Problem::Value("is larger than SQLite's largest integer", n.to_string())
+        })?),
         Field::Float16(x) => Value::Real(f64::from(*x)),
         Field::Float(x) => Value::Real(f64::from(*x)),
         Field::Double(x) => Value::Real(*x),
         Field::Str(text) => Value::Text(text.clone()),
         Field::Bytes(bytes) => Value::Blob(bytes.data().to_vec()),
-        Field::Decimal(_) | Field::TimeMillis(_) | Field::TimeMicros(_) => {
-            Value::Text(field.to_string())
+        Field::Decimal(given) => {
+            let digits: Vec<u8> = given.data().iter().rev().copied().collect();
+            text(|out| decimal(out, &digits, given.scale()))
         }
-        Field::Date(days) => date(i64::from(*days))?,
-        Field::TimestampMillis(ms) => date(ms.div_euclid(86_400_000))?,
-        Field::TimestampMicros(us) => date(us.div_euclid(86_400_000_000))?,
+        Field::Date(days) => text(|out| date(out, i64::from(*days))),
         Field::Group(_) | Field::ListInternal(_) | Field::MapInternal(_) => {
             Value::Text(field.to_json_value().to_string())
         }
@@ -121,30 +292,7 @@ impl Source for Parquet {
     }
 
     fn next(&mut self) -> Result<Option<Row>, Bad> {
-        let Some(row) = self.rows.next() else {
-            return Ok(None);
-        };
-        self.at += 1;
-        let at = self.at;
-        let row = row.map_err(|e| Bad {
-            at: Some(at),
-            ..failed(&e)
-        })?;
-        let value = |(name, field): (&String, &Field)| {
-            let value = value_of(field);
-            value.map(Some).map_err(|problem| {
-                let shown = match field {
-                    Field::ULong(n) => n.to_string(),
-                    Field::Date(n) => format!("{n} days from 1970"),
-                    Field::TimestampMillis(n) => format!("{n} ms from 1970"),
-                    Field::TimestampMicros(n) => format!("{n} us from 1970"),
-                    other => other.to_string(),
-                };
-                Bad::row(at, problem).with(name, Some(shown))
-            })
-        };
-        let values = row.get_column_iter().map(value).collect::<Result<_, _>>()?;
-        Ok(Some(Row { at, values }))
+        caught(|| self.row())
     }
 
     fn bytes_read(&self) -> u64 {

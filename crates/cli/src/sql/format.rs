@@ -7,6 +7,7 @@
 //! | text | as it is, control characters as `^X` | quoted where needed; the empty text is `""` | string |
 //! | blob | `X'00FF'` | `X'00FF'` | `{"hex": "00FF"}` |
 
+use crate::shown;
 use comfy_table::{Cell, CellAlignment, ContentArrangement, Table, presets};
 use rusqlite::types::ValueRef;
 use serde_json::{Value, json};
@@ -46,7 +47,7 @@ impl Tables {
         table
             .load_style(presets::UTF8_FULL_CONDENSED)
             .set_content_arrangement(ContentArrangement::Disabled);
-        table.set_header(columns.iter().map(|c| visible(c)));
+        table.set_header(columns.iter().map(|c| shown::lines(c)));
         table
     }
 }
@@ -70,7 +71,7 @@ impl Sink for Tables {
             .table
             .get_or_insert_with(|| Tables::fresh(&self.columns));
         table.add_row(values.iter().map(|v| {
-            let cell = Cell::new(visible(&plain(*v)));
+            let cell = Cell::new(shown::lines(&plain(*v)));
             match v {
                 ValueRef::Integer(_) | ValueRef::Real(_) => {
                     cell.set_alignment(CellAlignment::Right)
@@ -260,25 +261,6 @@ fn json_value(v: ValueRef<'_>) -> Value {
         ValueRef::Text(t) => Value::String(String::from_utf8_lossy(t).into_owned()),
         ValueRef::Blob(b) => json!({ "hex": hex(b) }),
     }
-}
-
-/// Control characters made visible, so that stored text cannot drive the terminal.
-fn visible(text: &str) -> String {
-    let mut s = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '\n' => s.push(c),
-            '\t' => s.push(' '),
-            '\0'..='\x1f' => {
-                s.push('^');
-                s.push(char::from(c as u8 + b'@'));
-            }
-            '\x7f' => s.push_str("^?"),
-            '\u{80}'..='\u{9f}' => s.push('\u{fffd}'),
-            _ => s.push(c),
-        }
-    }
-    s
 }
 
 #[cfg(test)]

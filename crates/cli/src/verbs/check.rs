@@ -3,6 +3,7 @@
 use crate::args::{Common, DbArg};
 use crate::failure::Outcome;
 use crate::progress::Bar;
+use crate::shown::{self, shown};
 use crate::{out, sqlite};
 use densite::Checked;
 use std::fmt::Write as _;
@@ -30,14 +31,16 @@ fn text(c: &Checked) -> String {
         let _ = writeln!(
             s,
             "damaged: {} at offset {}{page}: {}",
-            p.what, p.offset, p.problem
+            p.what,
+            p.offset,
+            shown(&p.problem)
         );
     }
     for line in &c.integrity_check {
-        let _ = writeln!(s, "SQLite: {line}");
+        let _ = writeln!(s, "SQLite: {}", shown(line));
     }
     if let Some(cut) = &c.cut {
-        let _ = writeln!(s, "cut: {cut}");
+        let _ = writeln!(s, "cut: {}", shown(cut));
     }
     let verdict = match (c.ok(), &c.cut) {
         (true, None) => "ok",
@@ -50,14 +53,14 @@ fn text(c: &Checked) -> String {
         Some(frames) => writeln!(
             s,
             "{}: {verdict} ({} pages in {} frames)",
-            c.path.display(),
+            shown::path(&c.path),
             out::thousands(c.pages),
             out::thousands(frames)
         ),
         None => writeln!(
             s,
             "{}: {verdict} ({} pages)",
-            c.path.display(),
+            shown::path(&c.path),
             out::thousands(c.pages)
         ),
     };

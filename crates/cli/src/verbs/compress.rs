@@ -25,6 +25,6 @@ pub(crate) fn run(common: Common, args: &CompressArgs) -> Outcome {
     let mut bar = Bar::interruptible(common)?;
     let report = densite::compress(api, &args.src, args.dst.as_deref(), &options, &mut bar);
     drop(bar);
-    super::converted::print(common, "compress", &report?)?;
+    super::converted::tell(common, "compress", args.dst.as_deref(), report)?;
     Ok(0)
 }

@@ -1,18 +1,45 @@
 //! What `compress` and `decompress` say when they are done.
 
 use crate::args::Common;
+use crate::failure::Failure;
 use crate::out;
-use densite::ConvertReport;
+use crate::shown;
+use densite::{ConvertReport, Error};
+use serde_json::json;
 use std::io;
+use std::path::Path;
 
-pub(super) fn print(common: Common, verb: &str, report: &ConvertReport) -> io::Result<()> {
+/// A file that has the form asked for already is left as it is, and that is no failure; where a second file was wanted, there is none.
+pub(super) fn tell(
+    common: Common,
+    verb: &str,
+    dst: Option<&Path>,
+    report: densite::Result<ConvertReport>,
+) -> Result<(), Failure> {
+    match report {
+        Ok(report) => print(common, verb, &report)?,
+        Err(e @ (Error::AlreadyCompressed { .. } | Error::AlreadyPlain { .. }))
+            if dst.is_none() =>
+        {
+            let path = e.path().map(Path::to_string_lossy);
+            let object =
+                json!({ "verb": verb, "source": path, "destination": path, "already": true });
+            out::result(common, &object, "")?;
+            out::message(common, &e.to_string());
+        }
+        Err(e) => return Err(e.into()),
+    }
+    Ok(())
+}
+
+fn print(common: Common, verb: &str, report: &ConvertReport) -> io::Result<()> {
     let object = densite::json::converted(verb, report);
     let text = if common.quiet {
         String::new()
     } else {
         format!(
             "{}: {} pages of {} bytes, {} to {} ({:.1} %), {:.1} s\n",
-            report.destination.display(),
+            shown::path(&report.destination),
             out::thousands(report.pages),
             report.page_size,
             indicatif::BinaryBytes(report.source_bytes),

@@ -17,6 +17,6 @@ pub(crate) fn run(common: Common, args: &DecompressArgs) -> Outcome {
         &mut bar,
     );
     drop(bar);
-    super::converted::print(common, "decompress", &report?)?;
+    super::converted::tell(common, "decompress", args.dst.as_deref(), report)?;
     Ok(0)
 }

@@ -3,6 +3,7 @@
 use super::{gain, objects};
 use crate::args::{Common, InfoArgs};
 use crate::failure::Outcome;
+use crate::shown::{self, shown};
 use crate::{out, sqlite};
 use densite::log::Figures;
 use densite::{Form, Info, JournalMode};
@@ -39,7 +40,7 @@ pub(crate) fn run(common: Common, args: &InfoArgs) -> Outcome {
 fn log_lines(log: &Result<Figures, String>) -> Vec<(&'static str, String)> {
     let figures = match log {
         Ok(log) => log,
-        Err(problem) => return vec![("log", problem.clone())],
+        Err(problem) => return vec![("log", shown(problem))],
     };
     let behind =
         |rows: u64, bytes: u64| format!("{} rows, {}", out::thousands(rows), out::bytes(bytes));
@@ -65,7 +66,7 @@ fn log_lines(log: &Result<Figures, String>) -> Vec<(&'static str, String)> {
         let lag = behind(slowest.rows_behind, slowest.bytes_behind);
         lines.push((
             "slowest subscriber",
-            format!("{}: {lag} behind", slowest.name),
+            format!("{}: {lag} behind", shown(&slowest.name)),
         ));
     }
     lines
@@ -99,7 +100,7 @@ fn text(info: &Info) -> String {
             Cell::new(value).set_alignment(CellAlignment::Left),
         ]);
     };
-    row("database", info.path.display().to_string());
+    row("database", shown::path(&info.path));
     row("form", form.to_string());
     row("logical size", out::bytes(info.logical_bytes));
     row("stored size", out::bytes(info.stored_bytes));
@@ -124,7 +125,7 @@ fn text(info: &Info) -> String {
                 "WAL is read by",
                 format!(
                     "{}; it cannot begin anew until their transactions end",
-                    readers.join(", ")
+                    shown(&readers.join(", "))
                 ),
             );
         }

@@ -6,8 +6,10 @@ use crate::failure::{Failure, Outcome};
 use crate::load::insert::{Loaded, Options, Stop, load};
 use crate::load::{Bad, format_of, open as open_file};
 use crate::progress::Bar;
+use crate::shown::shown;
 use crate::{out, sqlite};
 use densite::Progress;
+use rusqlite::{Connection, ErrorCode, OpenFlags};
 use serde_json::{Value, json};
 use std::fmt::Write;
 use std::time::Instant;
@@ -27,11 +29,17 @@ pub(crate) fn run(common: Common, args: &LoadArgs) -> Outcome {
     };
     let mut source = open_file(args, format).map_err(|bad| input(args, "line", bad))?;
     sqlite::api()?;
-    let db = open(&args.db)?;
+    // Before there is anything to undo.
+    let mut bar = Bar::interruptible(common)?;
+    let is_new = is_missing(&args.db);
+    let opened = Opened {
+        db: Some(open(&args.db, true)?),
+        is_new,
+    };
+    let db = opened.get()?;
     // Who is told that rows are loaded may throw the file away: without a WAL FULL leaves a journal that a power cut may bring back.
     db.pragma_update(None, "synchronous", "EXTRA")
         .map_err(|e| failure(&args.db, None, &e))?;
-    let mut bar = Bar::interruptible(common)?;
     let bytes = std::fs::metadata(&args.file).map_or(0, |m| m.len());
     bar.phase("load", bytes);
     let options = Options {
@@ -40,7 +48,7 @@ pub(crate) fn run(common: Common, args: &LoadArgs) -> Outcome {
         by_order: args.no_header,
         memory: args.memory << 20,
     };
-    let done = load(&db, source.as_mut(), &options, &mut bar);
+    let done = load(db, source.as_mut(), &options, &mut bar);
     drop(bar);
     let unit = source.unit();
     let loaded = match done {
@@ -57,7 +65,7 @@ pub(crate) fn run(common: Common, args: &LoadArgs) -> Outcome {
         }
     };
     // The last close writes what WAL mode left to do; what fails there fails the command.
-    db.close().map_err(|(_, e)| failure(&args.db, None, &e))?;
+    opened.keep().map_err(|e| failure(&args.db, None, &e))?;
     for bad in &loaded.bad {
         out::message(common, &format!("left out: {}", sentence(args, unit, bad)));
     }
@@ -80,15 +88,76 @@ pub(crate) fn run(common: Common, args: &LoadArgs) -> Outcome {
     Ok(0)
 }
 
+/// The database that rows go to. One that the command made goes away with this, unless it is kept.
+struct Opened {
+    /// Until it is closed.
+    db: Option<Connection>,
+    is_new: bool,
+}
+
+impl Opened {
+    fn get(&self) -> Result<&Connection, Failure> {
+        let closed = || Failure::Other("sqlite", 1, "the database is closed".to_owned(), json!({}));
+        self.db.as_ref().ok_or_else(closed)
+    }
+
+    /// Closes it, with what was loaded.
+    fn keep(mut self) -> rusqlite::Result<()> {
+        match self.db.take() {
+            Some(db) => db.close().map_err(|(_, e)| e),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Drop for Opened {
+    fn drop(&mut self) {
+        if let Some(db) = self.db.take().filter(|_| self.is_new) {
+            // A file that stays is empty, and the failure itself tells more.
+            remove(&db).ok();
+        }
+    }
+}
+
+/// Whether opening a database makes its file.
+fn is_missing(db: &str) -> bool {
+    let mut flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    if db.starts_with("file:") {
+        flags |= OpenFlags::SQLITE_OPEN_URI;
+    }
+    let opened = Connection::open_with_flags_and_vfs(db, flags, sqlite::VFS);
+    opened.is_err_and(|e| e.sqlite_error_code() == Some(ErrorCode::CannotOpen))
+}
+
+/// Removes the file of a database in which nobody has done anything, under a lock that keeps others from beginning to.
+fn remove(db: &Connection) -> rusqlite::Result<()> {
+    if !db.is_autocommit() {
+        db.execute_batch("ROLLBACK")?;
+    }
+    db.execute_batch("BEGIN EXCLUSIVE")?;
+    let is_empty = db.query_row(
+        "SELECT NOT EXISTS (SELECT 1 FROM main.sqlite_schema) AND user_version = 0 AND application_id = 0
+         FROM pragma_user_version, pragma_application_id",
+        [],
+        |row| row.get(0),
+    );
+    if is_empty == Ok(true)
+        && let Some(path) = db.path()
+    {
+        std::fs::remove_file(path).ok();
+    }
+    db.execute_batch("ROLLBACK")
+}
+
 fn text(common: Common, args: &LoadArgs, loaded: &Loaded, seconds: f64) -> String {
     if common.quiet {
         return String::new();
     }
     let mut text = format!(
         "{}: {} rows into {} in {seconds:.1} s",
-        args.db,
+        shown(&args.db),
         out::thousands(loaded.rows),
-        args.table,
+        shown(&args.table),
     );
     if loaded.created {
         text += ", which was made";
@@ -131,5 +200,9 @@ fn input(args: &LoadArgs, unit: &str, bad: Bad) -> Failure {
     if !bad.is_last {
         text += ", --skip-errors leaves such rows out";
     }
-    Failure::Other("input", 1, text, details(args, unit, &bad))
+    let (kind, code) = match bad.is_damaged {
+        true => ("damaged", 5),
+        false => ("input", 1),
+    };
+    Failure::Other(kind, code, text, details(args, unit, &bad))
 }

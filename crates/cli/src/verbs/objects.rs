@@ -1,6 +1,7 @@
 //! Tables and indexes, as `densite info` shows them.
 
 use crate::out;
+use crate::shown::shown;
 use comfy_table::{Cell, CellAlignment, ContentArrangement, Table, presets};
 use densite::json::kind;
 use densite::{Info, Object, ObjectKind};
@@ -13,7 +14,11 @@ const SHORT: usize = 10;
 pub(super) fn text(info: &Info, columns: bool) -> String {
     let mut text = String::new();
     if let Some(problem) = &info.objects_problem {
-        let _ = writeln!(text, "\ntables and indexes could not be told: {problem}");
+        let _ = writeln!(
+            text,
+            "\ntables and indexes could not be told: {}",
+            shown(problem)
+        );
         return text;
     }
     let all = &info.objects.all;
@@ -131,17 +136,4 @@ fn column_text(o: &Object, text: &mut String) {
             encodings.replace("\n      ", &format!("\n    {:width$}  ", ""))
         );
     }
-}
-
-/// A name from the schema, so that it cannot command the terminal.
-fn shown(name: &str) -> String {
-    name.chars()
-        .map(|c| {
-            if c.is_control() {
-                char::REPLACEMENT_CHARACTER
-            } else {
-                c
-            }
-        })
-        .collect()
 }

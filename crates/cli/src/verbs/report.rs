@@ -2,6 +2,7 @@
 
 use crate::args::{Common, ReportArgs};
 use crate::failure::{Failure, Outcome};
+use crate::shown;
 use crate::{out, report, sqlite};
 use densite::Error;
 use serde_json::json;
@@ -27,7 +28,7 @@ pub(crate) fn run(common: Common, args: &ReportArgs) -> Outcome {
         true => String::new(),
         false => format!(
             "{}: {}\n",
-            args.output.display(),
+            shown::path(&args.output),
             out::bytes(page.len() as u64)
         ),
     };

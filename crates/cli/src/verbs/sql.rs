@@ -5,9 +5,11 @@
 use crate::args::{Common, Format, SqlArgs};
 use crate::failure::{Failure, Outcome};
 use crate::out;
+use crate::shown;
 use crate::sql::format::{Csv, Json, Sink, Tables, Wrapped};
 use crate::sql::split::{Piece, Splitter};
 use crate::sqlite;
+use densite_sqlite::Code;
 use rusqlite::fallible_iterator::FallibleIterator;
 use rusqlite::types::ValueRef;
 use rusqlite::{Batch, Connection, OpenFlags};
@@ -21,7 +23,7 @@ const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
 pub(crate) fn run(common: Common, args: &SqlArgs) -> Outcome {
     sqlite::api()?;
-    let connection = open(&args.db)?;
+    let connection = open(&args.db, args.create)?;
     let mut run = Run {
         db: &args.db,
         connection,
@@ -38,7 +40,7 @@ pub(crate) fn run(common: Common, args: &SqlArgs) -> Outcome {
         write!(
             run.out,
             "{{\"path\":{},\"results\":[",
-            Value::String(args.db.clone())
+            shown::json(&Value::String(args.db.clone()))
         )?;
     }
     let done = match &args.sql {
@@ -49,8 +51,9 @@ pub(crate) fn run(common: Common, args: &SqlArgs) -> Outcome {
     run.finish(common.json, done)
 }
 
-/// Opens the database; what is wrong with the path is said in our words, for SQLite only says that it cannot.
-pub(super) fn open(db: &str) -> Result<Connection, Failure> {
+/// Opens the database, which is made if it is missing and `create` says so; what is wrong with the path is said in our words, for SQLite only
+/// says that it cannot.
+pub(super) fn open(db: &str, create: bool) -> Result<Connection, Failure> {
     let uri = db.starts_with("file:");
     if !uri && db != ":memory:" {
         let path = Path::new(db);
@@ -73,12 +76,23 @@ pub(super) fn open(db: &str) -> Result<Connection, Failure> {
                     }
                     .into());
                 }
+                if !create {
+                    return Err(Failure::Other(
+                        "not_found",
+                        1,
+                        format!(
+                            "{db}: there is no such file; check the path, or give --create to make a new database"
+                        ),
+                        json!({ "path": db }),
+                    ));
+                }
             }
         }
     }
-    let mut flags = OpenFlags::SQLITE_OPEN_READ_WRITE
-        | OpenFlags::SQLITE_OPEN_CREATE
-        | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let mut flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    if create {
+        flags |= OpenFlags::SQLITE_OPEN_CREATE;
+    }
     if uri {
         flags |= OpenFlags::SQLITE_OPEN_URI;
     }
@@ -229,10 +243,11 @@ impl Run<'_> {
         )?;
         let code = match outcome {
             Err(Failure::Other(kind, code, text, details)) => {
+                let described = densite::json::described(kind, code, &text, details.clone());
                 write!(
                     self.out,
                     ",\"error\":{}",
-                    densite::json::described(kind, code, &text, details.clone())
+                    shown::json_text(&described.to_string())
                 )?;
                 out::failure(false, kind, code, &text, details);
                 code
@@ -285,6 +300,9 @@ pub(super) fn failure(db: &str, at: Option<(u64, &Piece)>, e: &rusqlite::Error) 
         // What is ours says itself what to do.
         Some(5 | 6) if message.ends_with("; end it first") => ("locked", 3, ""),
         Some(5 | 6) => ("locked", 3, "; another connection uses it, try again later"),
+        Some(10) if sqlite_code == Some(Code::IOERR_SHMSIZE.0) => {
+            ("no_space", 4, "; free some disk space and try again")
+        }
         Some(13) => ("no_space", 4, "; free some disk space and try again"),
         Some(11) if message.contains("densite log check") => ("damaged", 5, ""),
         Some(11) => (

@@ -5,6 +5,7 @@ use crate::args::{Common, VacuumArgs};
 use crate::ask;
 use crate::failure::Outcome;
 use crate::progress::Bar;
+use crate::shown;
 use crate::{chroma, out, sqlite};
 use densite::chroma::{ChromaVacuum, PrunePlan};
 use densite::{Form, VacuumOptions, VacuumPlan, VacuumReport};
@@ -68,7 +69,9 @@ fn of_chroma(
     directory.check()?;
     if !common.yes {
         let given = args.path.display();
-        out::message(common, chroma::text(directory.plan()).trim_end());
+        for line in chroma::text(directory.plan()).trim_end().lines() {
+            out::message(common, line);
+        }
         let gives = gain::sentence(plan.gain());
         out::message(
             common,
@@ -86,7 +89,7 @@ fn of_chroma(
     } else {
         format!(
             "{}: {} of {} rows of the log pruned\n{text}",
-            pruned.dir.display(),
+            shown::path(&pruned.dir),
             out::thousands(pruned.rows),
             out::thousands(pruned.queue_rows),
         )
@@ -116,7 +119,7 @@ fn planned_text(plan: &VacuumPlan) -> Result<String, densite::Error> {
     let info = plan.info();
     let mut text = format!(
         "{}: {}\n",
-        info.path.display(),
+        shown::path(&info.path),
         out::bytes(info.stored_bytes)
     );
     for (name, value) in gain::lines(plan.gain(), info.form == Form::Compressed) {
@@ -131,22 +134,24 @@ fn planned_text(plan: &VacuumPlan) -> Result<String, densite::Error> {
 fn done(common: Common, report: &VacuumReport) -> (Value, String) {
     let freed = report.freed_bytes();
     let object = densite::json::vacuumed(report);
-    let change = match freed {
-        0.. => format!(
+    let more = |bytes: u64| format!("{} more than before", indicatif::BinaryBytes(bytes));
+    let change = match (report.replaced, freed) {
+        (false, _) => format!(
+            "left as it was, because a new file would take {}",
+            more(report.written_bytes.saturating_sub(report.bytes_before))
+        ),
+        (true, 0..) => format!(
             "{} given back",
             indicatif::BinaryBytes(freed.unsigned_abs())
         ),
-        _ => format!(
-            "{} more than before, for it was as small as it gets",
-            indicatif::BinaryBytes(freed.unsigned_abs())
-        ),
+        (true, _) => more(freed.unsigned_abs()),
     };
     let text = if common.quiet {
         String::new()
     } else {
         format!(
             "{}: {} to {} on the disk, {change}; {} rows of {} tables and {} indexes compared, {:.1} s\n",
-            report.path.display(),
+            shown::path(&report.path),
             indicatif::BinaryBytes(report.allocated_before),
             indicatif::BinaryBytes(report.allocated_after),
             out::thousands(report.rows),

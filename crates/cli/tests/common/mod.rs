@@ -239,10 +239,10 @@ pub(crate) struct Other {
 }
 
 impl Other {
-    /// Starts `densite sql` on the database.
+    /// Starts `densite sql` on the database, which may be a new one.
     pub(crate) fn on(path: &str) -> Other {
         let mut child = Command::new(DENSITE)
-            .args(["sql", path, "--format", "csv"])
+            .args(["sql", path, "--create", "--format", "csv"])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
@@ -390,16 +390,6 @@ pub(crate) fn unprivileged(dir: &tempfile::TempDir, args: &[&str]) -> Ran {
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).expect("mode");
     }
     run(Command::new(&bin).args(args).uid(NOBODY).gid(NOBODY))
-}
-
-/// Says why a test cannot run here.
-///
-/// # Panics
-/// Under `DENSITE_NO_SKIP=1`.
-pub(crate) fn skip(why: &str) {
-    let strict = std::env::var("DENSITE_NO_SKIP").is_ok_and(|v| v == "1");
-    assert!(!strict, "skipped under DENSITE_NO_SKIP=1: {why}");
-    eprintln!("skipped: {why}");
 }
 
 /// The user and group that own nothing.

@@ -46,7 +46,7 @@ impl Error {
                 path,
                 doing: doing.to_string(),
             },
-            disk::ErrorKind::Io => Error::Io {
+            disk::ErrorKind::NotAFile | disk::ErrorKind::Io => Error::Io {
                 path,
                 doing: doing.to_string(),
                 message: e.to_string(),
@@ -104,11 +104,13 @@ impl Error {
                 doing: doing.to_string(),
             },
             store::Error::Setting(s) => Error::Setting(s),
-            store::Error::Poisoned | store::Error::Overtaken => Error::Io {
-                path: p,
-                doing: doing.to_string(),
-                message: e.to_string(),
-            },
+            store::Error::Poisoned | store::Error::Overtaken | store::Error::Overwritten => {
+                Error::Io {
+                    path: p,
+                    doing: doing.to_string(),
+                    message: e.to_string(),
+                }
+            }
         }
     }
 }

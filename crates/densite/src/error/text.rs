@@ -65,14 +65,14 @@ impl fmt::Display for Error {
             Error::AlreadyCompressed { path } => {
                 write!(
                     f,
-                    "{} is compressed already; there is nothing to do",
+                    "{} is compressed already; it was left as it is",
                     path.display()
                 )
             }
             Error::AlreadyPlain { path } => {
                 write!(
                     f,
-                    "{} is a plain SQLite database already; there is nothing to do",
+                    "{} is a plain SQLite database already; it was left as it is",
                     path.display()
                 )
             }

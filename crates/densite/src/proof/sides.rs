@@ -1,18 +1,13 @@
 //! The two sides of the proof, and how each thread reads them.
 
 use crate::db::Through;
-use crate::error::{Error, Result};
-use crate::objects::Bytes;
+use crate::error::Result;
+use crate::output;
 use crate::pages::Pages;
+use crate::temp::Temp;
 use crate::view::{Reader, View};
-use densite_disk::{File, OpenMode, RealFile};
 use densite_sqlite::Api;
-use densite_store::{Handle, Options, Readahead};
-use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-
-/// Each page is read once: what was decoded is of no further use.
-const CACHE_BYTES: usize = 1 << 20;
 
 /// The source.
 pub(crate) struct OldSide<'a> {
@@ -36,8 +31,8 @@ impl OldSide<'_> {
 /// The copy, which nobody else has.
 pub(crate) struct NewSide<'a> {
     pub(crate) api: Api,
-    pub(crate) through: Through,
-    pub(crate) path: &'a Path,
+    pub(crate) form: Through,
+    pub(crate) temp: &'a Temp,
 }
 
 /// Where pages are read from, by each thread for itself.
@@ -54,24 +49,6 @@ impl Side for OldSide<'_> {
 
 impl Side for NewSide<'_> {
     fn reader(&self) -> Result<Box<dyn Pages + '_>> {
-        let file = RealFile::open(self.path, OpenMode::Read)
-            .map_err(|e| Error::from_disk(self.path, "open", &e))?;
-        if self.through == Through::Host {
-            let len = File::len(&file).map_err(|e| Error::from_disk(self.path, "read", &e))?;
-            return Ok(Box::new(Bytes::Plain(file, len, self.path.to_path_buf())));
-        }
-        let options = Options {
-            read_only: true,
-            threads: 0,
-            decoded_cache_bytes: CACHE_BYTES,
-            readahead: Readahead::Off,
-            ..Options::default()
-        };
-        let failed = |e| Error::from_store(self.path, "verify", e);
-        let identity = format!("proof:{}", self.path.display());
-        let mut store = Handle::open(Box::new(file), &identity, options).map_err(failed)?;
-        let len = store.len().map_err(failed)?;
-        let copy = Bytes::<RealFile>::Stored(Box::new(store), len, self.path.to_path_buf());
-        Ok(Box::new(copy))
+        Ok(Box::new(output::reader(self.temp, self.form)?))
     }
 }

@@ -33,6 +33,11 @@ impl State {
         &self.target
     }
 
+    /// Whether all of it is in the file.
+    pub(crate) fn is_file_alone(&self) -> bool {
+        self.overlay.is_none()
+    }
+
     /// The same by another open file, so that two threads can read at once; `None` where it is more than a file. The lock is the first
     /// one's.
     pub(crate) fn again(&self, api: Api, through: Through) -> Result<Option<State>> {

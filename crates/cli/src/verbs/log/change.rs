@@ -3,6 +3,7 @@
 use crate::args::{Common, DbArg, From, SubscribeArgs, UnsubscribeArgs};
 use crate::failure::{Failure, Outcome};
 use crate::out;
+use crate::shown::shown;
 use crate::sqlite;
 use crate::verbs::sql::{failure, open};
 use densite::log::Beside;
@@ -17,7 +18,7 @@ fn call(path: &Path, sql: &str, params: impl Params) -> Result<Option<i64>, Fail
         return Err(densite::Error::NotFound { path }.into());
     }
     let name = path.to_string_lossy();
-    let db: Connection = open(&name)?;
+    let db: Connection = open(&name, false)?;
     let answer = db.query_row(sql, params, |row| row.get(0));
     let answer = answer.map_err(|e| failure(&name, None, &e))?;
     db.close().map_err(|(_, e)| failure(&name, None, &e))?;
@@ -46,7 +47,7 @@ pub(super) fn subscribe(common: Common, args: &SubscribeArgs) -> Outcome {
     told(
         common,
         &object,
-        &format!("{} begins after row {position}\n", args.name),
+        &format!("{} begins after row {position}\n", shown(&args.name)),
     )
 }
 
@@ -61,7 +62,7 @@ pub(super) fn unsubscribe(common: Common, args: &UnsubscribeArgs) -> Outcome {
     told(
         common,
         &object,
-        &format!("{} is no subscriber any more\n", args.name),
+        &format!("{} is no subscriber any more\n", shown(&args.name)),
     )
 }
 

@@ -4,6 +4,7 @@ use super::repair;
 use crate::args::{Common, LogCheckArgs};
 use crate::failure::Outcome;
 use crate::out;
+use crate::shown::shown;
 use crate::sqlite;
 use densite::log::Beside;
 use densite_log::{CheckReport, check};
@@ -53,7 +54,9 @@ fn text(common: Common, report: &CheckReport) -> String {
         let _ = writeln!(
             text,
             "damaged: {}, offset {}: {}",
-            p.segment, p.offset, p.problem
+            shown(&p.segment),
+            p.offset,
+            shown(&p.problem)
         );
     }
     if report.problems.is_empty() && !common.quiet {

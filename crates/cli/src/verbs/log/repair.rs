@@ -4,9 +4,10 @@ use crate::args::Common;
 use crate::ask;
 use crate::failure::Failure;
 use crate::out;
+use crate::shown;
 use densite::log::Beside;
 use densite_disk::{Dir, RealDir, exchange};
-use densite_log::{Lost, Salvage, Salvaged};
+use densite_log::{Log, LogDir, Lost, Options, Salvage, Salvaged};
 use serde_json::{Value, json};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -22,9 +23,10 @@ pub(super) fn run(common: Common, beside: &Beside) -> Result<Repaired, Failure> 
     let api = crate::sqlite::api()?;
     let failed = |e: densite_log::Error| Failure::from(beside.failed(&e));
     let io = |e: densite_disk::Error| Failure::from(beside.failed(&e.into()));
+    let applied = || beside.applied(api).filter(|a| a.is_same);
     let hold = || {
-        let applied = beside.applied(api).filter(|a| a.is_same).map(|a| a.seq);
-        Salvage::begin(beside.dir.clone(), beside.id, applied).map_err(failed)
+        let seq = applied().map(|a| a.seq);
+        Salvage::begin(beside.dir.clone(), beside.id, seq).map_err(failed)
     };
     // Not held while somebody thinks about the answer.
     let plan = hold()?.run(None).map_err(failed)?;
@@ -54,7 +56,12 @@ pub(super) fn run(common: Common, beside: &Beside) -> Result<Repaired, Failure> 
     let held = hold()?;
     let new = free_name(&beside.path, "-new");
     let dir = RealDir::new(&new).like(&beside.db).made().map_err(io)?;
-    let done = held.run(Some(Arc::new(dir))).and_then(|salvaged| {
+    let dir: LogDir = Arc::new(dir);
+    let done = held.run(Some(dir.clone())).and_then(|salvaged| {
+        // What the database has and the log has lost: its numbers are not given again.
+        let mut options = Options::new(beside.id);
+        options.above = applied().map_or(0, |a| a.end);
+        drop(Log::open(dir, options)?);
         // At no time is the database without a log.
         exchange(&beside.path, &new)?;
         Ok(salvaged)
@@ -90,7 +97,7 @@ pub(super) fn run(common: Common, beside: &Beside) -> Result<Repaired, Failure> 
         text: format!(
             "repaired: {} rows kept; the damaged log is {}\n",
             out::thousands(salvaged.rows),
-            aside.display()
+            shown::path(&aside)
         ),
     })
 }

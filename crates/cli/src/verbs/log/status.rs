@@ -2,6 +2,7 @@
 
 use crate::args::{Common, DbArg};
 use crate::failure::Outcome;
+use crate::shown::{self, shown};
 use crate::{out, sqlite};
 use densite::log::{Beside, Figures};
 use serde_json::json;
@@ -30,7 +31,7 @@ fn text(beside: &Beside, figures: &Figures) -> String {
     let mut row = |name: &str, value: String| {
         table.add_row(vec![name.to_owned(), value]);
     };
-    row("log", beside.path.display().to_string());
+    row("log", shown::path(&beside.path));
     row(
         "rows",
         match status.last < status.first {
@@ -80,7 +81,7 @@ fn text(beside: &Beside, figures: &Figures) -> String {
             out::thousands(s.rows_behind),
             out::bytes(s.bytes_behind)
         );
-        row(&format!("subscriber {}", s.name), behind);
+        row(&format!("subscriber {}", shown(&s.name)), behind);
     }
     format!("{}\n", table.trim_fmt())
 }

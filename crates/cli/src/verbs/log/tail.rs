@@ -2,6 +2,7 @@
 
 use crate::args::{Common, TailArgs};
 use crate::failure::{Failure, Outcome};
+use crate::shown::{self, shown};
 use crate::sqlite;
 use densite::log::Beside;
 use densite_ingest::{Entry, entries};
@@ -49,7 +50,7 @@ pub(super) fn run(common: Common, args: &TailArgs) -> Outcome {
             "path": args.db.to_string_lossy(),
             "rows": shown,
         });
-        writeln!(out, "{object:#}")?;
+        writeln!(out, "{}", shown::json(&object))?;
     }
     out.flush()?;
     Ok(0)
@@ -66,7 +67,8 @@ fn begin(log: &Log, args: &TailArgs) -> densite_log::Result<u64> {
 
 fn line(entry: &Entry) -> String {
     let what = entry.row.as_ref().unwrap_or(&entry.key);
-    format!("{} {} {} {what}", entry.seq, entry.op, entry.table)
+    let (table, what) = (shown(&entry.table), shown::json_text(what));
+    format!("{} {} {table} {what}", entry.seq, entry.op)
 }
 
 fn object(entry: &Entry) -> serde_json::Value {

@@ -1,0 +1,242 @@
+//! Records of a CSV file, read strictly.
+//!
+//! A field begins with a quote or has none. After its closing quote a field ends, and two quotes within it are one. A file that breaks this was written
+//! by other rules, or was damaged: read leniently, a stray quote would swallow the lines up to the next one. Records end with LF, CR or both; empty lines
+//! are none. Lines are counted within quotes too.
+
+use std::io::{self, BufRead};
+
+/// The fields of a record, one after another.
+#[derive(Debug, Default)]
+pub(super) struct Record {
+    bytes: Vec<u8>,
+    /// Where each field ends.
+    ends: Vec<usize>,
+    /// The line in which it begins, from 1.
+    pub(super) line: u64,
+}
+
+impl Record {
+    pub(super) fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    pub(super) fn fields(&self) -> impl Iterator<Item = &[u8]> {
+        let mut from = 0;
+        self.ends.iter().map(move |&to| {
+            let field = self.bytes.get(from..to).unwrap_or_default();
+            from = to;
+            field
+        })
+    }
+
+    fn begin(&mut self, line: u64) {
+        self.bytes.clear();
+        self.ends.clear();
+        self.line = line;
+    }
+}
+
+/// What is wrong with a field.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Fault {
+    /// A quote in a field that does not begin with one.
+    QuoteWithin,
+    /// A quoted field goes on behind its closing quote.
+    TextBehind,
+    /// The file ends before the closing quote.
+    Unclosed,
+}
+
+/// Why there is no record.
+#[derive(Debug)]
+pub(super) enum Wrong {
+    Read(io::Error),
+    Field {
+        fault: Fault,
+        /// The line of the quote.
+        line: u64,
+        /// The place of the field in its record, from 0.
+        field: usize,
+        /// Whether reading can go on with the next line: the record that is left out has no more than this one.
+        is_one_line: bool,
+    },
+}
+
+/// Where in a record reading is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum At {
+    /// Before the first byte of a record.
+    Record,
+    /// Before the first byte of a field that is not the record's first.
+    Field,
+    Plain,
+    Quoted,
+    /// Behind a quote within a quoted field: it closes the field, or is the first of two.
+    Closing,
+    /// A wrong record's rest, up to the end of the line.
+    Rest,
+}
+
+/// Reads records.
+pub(super) struct Records<R> {
+    input: R,
+    delimiter: u8,
+    quote: Option<u8>,
+    /// The line that is read, from 1.
+    line: u64,
+    /// Bytes that were read.
+    bytes: u64,
+    /// The last byte was a CR: an LF that follows belongs to it.
+    is_behind_cr: bool,
+}
+
+impl<R: BufRead> Records<R> {
+    pub(super) fn new(input: R, delimiter: u8, quote: Option<u8>) -> Records<R> {
+        Records {
+            input,
+            delimiter,
+            quote,
+            line: 1,
+            bytes: 0,
+            is_behind_cr: false,
+        }
+    }
+
+    /// How far reading is, in bytes.
+    pub(super) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// The next record; false at the end of the file. After a fault in one line the next call goes on behind that line.
+    pub(super) fn read(&mut self, record: &mut Record) -> Result<bool, Wrong> {
+        record.begin(self.line);
+        let mut at = At::Record;
+        // The line in which the field's quote stands, and what is wrong with the record.
+        let mut opened = self.line;
+        let mut wrong: Option<(Fault, u64, usize)> = None;
+        loop {
+            let buffer = self.input.fill_buf().map_err(Wrong::Read)?;
+            if buffer.is_empty() {
+                break;
+            }
+            let mut used = 0;
+            let mut is_whole = false;
+            while let Some(&byte) = buffer.get(used) {
+                let is_end = byte == b'\n' || byte == b'\r';
+                if std::mem::take(&mut self.is_behind_cr) && byte == b'\n' {
+                    // The line was counted with its CR.
+                    if at == At::Quoted {
+                        record.bytes.push(byte);
+                    }
+                    used += 1;
+                    continue;
+                }
+                match at {
+                    At::Record if is_end => {
+                        (self.line, self.is_behind_cr) = (self.line + 1, byte == b'\r');
+                        record.line = self.line;
+                        used += 1;
+                    }
+                    At::Record | At::Field if Some(byte) == self.quote => {
+                        (at, opened) = (At::Quoted, self.line);
+                        used += 1;
+                    }
+                    At::Record | At::Field => at = At::Plain,
+                    At::Plain => {
+                        let rest = buffer.get(used..).unwrap_or_default();
+                        let stops = |b: &u8| {
+                            *b == self.delimiter
+                                || *b == b'\n'
+                                || *b == b'\r'
+                                || Some(*b) == self.quote
+                        };
+                        let len = rest.iter().position(stops).unwrap_or(rest.len());
+                        let (plain, behind) = rest.split_at(len);
+                        record.bytes.extend_from_slice(plain);
+                        used += len;
+                        match behind.first() {
+                            None => {}
+                            Some(b) if *b == self.delimiter => {
+                                record.ends.push(record.bytes.len());
+                                at = At::Field;
+                                used += 1;
+                            }
+                            Some(b'\n' | b'\r') => is_whole = true,
+                            Some(_) => {
+                                wrong = Some((Fault::QuoteWithin, self.line, record.len()));
+                                at = At::Rest;
+                            }
+                        }
+                    }
+                    At::Quoted => {
+                        let rest = buffer.get(used..).unwrap_or_default();
+                        let stops = |b: &u8| *b == b'\n' || *b == b'\r' || Some(*b) == self.quote;
+                        let len = rest.iter().position(stops).unwrap_or(rest.len());
+                        let (text, behind) = rest.split_at(len);
+                        record.bytes.extend_from_slice(text);
+                        used += len;
+                        match behind.first() {
+                            None => {}
+                            Some(b) if Some(*b) == self.quote => {
+                                at = At::Closing;
+                                used += 1;
+                            }
+                            Some(b) => {
+                                (self.line, self.is_behind_cr) = (self.line + 1, *b == b'\r');
+                                record.bytes.push(*b);
+                                used += 1;
+                            }
+                        }
+                    }
+                    At::Closing if Some(byte) == self.quote => {
+                        record.bytes.push(byte);
+                        at = At::Quoted;
+                        used += 1;
+                    }
+                    At::Closing if byte == self.delimiter => {
+                        record.ends.push(record.bytes.len());
+                        at = At::Field;
+                        used += 1;
+                    }
+                    At::Closing if !is_end => {
+                        wrong = Some((Fault::TextBehind, opened, record.len()));
+                        at = At::Rest;
+                    }
+                    At::Closing => is_whole = true,
+                    At::Rest if is_end => is_whole = true,
+                    At::Rest => used += 1,
+                }
+                if is_whole {
+                    break;
+                }
+            }
+            if is_whole {
+                let byte = buffer.get(used).copied();
+                (self.line, self.is_behind_cr) = (self.line + 1, byte == Some(b'\r'));
+                used += 1;
+            }
+            self.input.consume(used);
+            self.bytes += used as u64;
+            if is_whole {
+                break;
+            }
+        }
+        if at == At::Quoted {
+            wrong = Some((Fault::Unclosed, opened, record.len()));
+        }
+        if let Some((fault, line, field)) = wrong {
+            return Err(Wrong::Field {
+                fault,
+                line,
+                field,
+                is_one_line: fault != Fault::Unclosed && self.line <= record.line + 1,
+            });
+        }
+        if at == At::Record {
+            return Ok(false);
+        }
+        record.ends.push(record.bytes.len());
+        Ok(true)
+    }
+}

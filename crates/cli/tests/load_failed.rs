@@ -1,0 +1,107 @@
+//! `densite load` that fails or is interrupted: no new file stays, and what there was is what there is.
+
+mod common;
+
+use common::{DENSITE, at, densite, temp};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// A Parquet file on which the reader panics: a mutant of a whole one.
+const PANICS: &str = "tests/damaged/pq-1352.parquet";
+
+fn write(dir: &tempfile::TempDir, name: &str, bytes: impl AsRef<[u8]>) -> String {
+    let path = at(dir, name);
+    std::fs::write(&path, bytes).expect("written");
+    path
+}
+
+/// Files whose names begin with the database's.
+fn files(db: &str) -> Vec<PathBuf> {
+    let dir = Path::new(db).parent().expect("a directory");
+    let entries = std::fs::read_dir(dir).expect("read");
+    let mut files: Vec<PathBuf> = entries.map(|e| e.expect("an entry").path()).collect();
+    files.retain(|path| path.to_string_lossy().starts_with(db));
+    files
+}
+
+#[test]
+fn a_load_that_fails_leaves_no_new_file() {
+    let dir = temp();
+    let many: String = (0..20_000).map(|i| format!("{i},{i:0100}\n")).collect();
+    let cases = [
+        ("t", write(&dir, "a.csv", "a,b\n1,2\n3\n"), 1),
+        ("t", write(&dir, "b.csv", format!("a,b\n{many}1,2,3\n")), 1),
+        ("t", write(&dir, "c.csv", "a,b\n1,\"2\n"), 1),
+        ("t", write(&dir, "d.csv", "a,A\n1,2\n"), 1),
+        ("t", write(&dir, "e.jsonl", "{\"a\":1}\n[]\n"), 1),
+        ("t", write(&dir, "f.jsonl", ""), 1),
+        ("sqlite_t", write(&dir, "g.csv", "a,b\n1,2\n"), 1),
+        ("t", PANICS.to_owned(), 5),
+    ];
+    let new = at(&dir, "new.db");
+    for db in [
+        new.clone(),
+        format!("file:{new}"),
+        format!("file:{new}?vfs=unix"),
+    ] {
+        for (table, file, code) in &cases {
+            densite(&["load", &db, table, file, "--memory", "1"]).expect(*code);
+            assert_eq!(files(&new), Vec::<PathBuf>::new(), "{db} {file}");
+        }
+    }
+    // What was there stays, though it has nothing.
+    std::fs::write(&new, "").expect("written");
+    densite(&["load", &new, "t", &cases[0].1]).expect(1);
+    assert_eq!(files(&new).len(), 1);
+    densite(&["sql", &new, "PRAGMA user_version = 7"]).expect(0);
+    densite(&["load", &new, "t", &cases[0].1]).expect(1);
+    let ran = densite(&["sql", &new, "PRAGMA user_version", "--format", "csv"]).expect(0);
+    assert_eq!(ran.out, "user_version\n7\n");
+}
+
+#[test]
+fn a_load_that_is_interrupted_leaves_no_new_file() {
+    let dir = temp();
+    let db = at(&dir, "new.db");
+    for signal in ["INT", "TERM", "HUP"] {
+        let mut load = Command::new(DENSITE)
+            .args(["load", &db, "t", "-", "--format", "csv", "--memory", "1"])
+            .stdin(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("runs");
+        let mut input = load.stdin.take().expect("a pipe");
+        input.write_all(b"a,b\n").expect("written");
+        // More than a pipe and the memory for sorting hold: a part of the rows is in.
+        let part: String = (0..20_000).map(|i| format!("{i},{i:050}\n")).collect();
+        input.write_all(part.as_bytes()).expect("written");
+        assert!(!files(&db).is_empty(), "the file is there");
+        let id = load.id().to_string();
+        let sent = Command::new("kill")
+            .args([&format!("-{signal}"), &id])
+            .status();
+        assert!(sent.expect("runs").success());
+        // It looks for signals between rows; when it ends, nobody reads on.
+        while input.write_all(part.as_bytes()).is_ok() {}
+        drop(input);
+        let done = load.wait_with_output().expect("ends");
+        let said = String::from_utf8_lossy(&done.stderr).into_owned();
+        assert_eq!(done.status.code(), Some(130), "{said}");
+        assert!(said.contains("nothing was loaded"), "{said}");
+        assert_eq!(files(&db), Vec::<PathBuf>::new(), "{signal}");
+    }
+}
+
+#[test]
+fn a_parquet_file_on_which_the_reader_panics_is_damaged() {
+    let dir = temp();
+    let ran = densite(&["load", &at(&dir, "new.db"), "t", PANICS, "--json"]).expect(5);
+    assert_eq!(ran.err.lines().count(), 1, "{}", ran.err);
+    assert!(
+        ran.err.contains("pq-1352.parquet: is damaged"),
+        "{}",
+        ran.err
+    );
+    assert_eq!(ran.json()["error"]["kind"], "damaged");
+}
