@@ -13,15 +13,21 @@ import sys
 from typing import Any, Callable, List, Optional
 
 from . import _native
+from ._change import Change
 from ._columns import Set
 
 #: How often the caller's thread looks.
 _LOOK_SECONDS = 0.05
 
 
+def is_alone() -> bool:
+    """Whether this is the only thread."""
+    return len(sys._current_frames()) == 1  # noqa: SLF001: all threads, whoever started them
+
+
 def may_be_shared(con: Any, module: Any) -> bool:
     """Whether another thread may use a connection now: there is one, and the driver lets it (``check_same_thread=False``)."""
-    if len(sys._current_frames()) == 1:  # noqa: SLF001: all threads, whoever started them
+    if is_alone():
         return False
     may: List[bool] = []
     asked = _thread.allocate_lock()
@@ -42,7 +48,7 @@ def may_be_shared(con: Any, module: Any) -> bool:
     return may[0]
 
 
-def run(execute: Callable[[], Any], part: Set, tell: Optional[Callable[[int], Any]]) -> None:
+def run(change: Change, part: Set, tell: Optional[Callable[[int], Any]]) -> None:
     """Runs a statement that reads a set on a thread of its own. `tell` learns of the rows read so far, on this thread; what it raises, Ctrl-C included,
     ends the statement and is passed on."""
     watch = _native.Watch()
@@ -60,7 +66,7 @@ def run(execute: Callable[[], Any], part: Set, tell: Optional[Callable[[int], An
         except IndexError:
             return
         try:
-            execute()
+            change.run()
         except BaseException as error:  # noqa: BLE001: raised again below
             failed.append(error)
         ended = True
@@ -74,7 +80,7 @@ def run(execute: Callable[[], Any], part: Set, tell: Optional[Callable[[int], An
         while True:
             over.acquire(timeout=_LOOK_SECONDS)
             is_over = ended
-            if tell is not None and watch.rows_read > told and not failed:
+            if tell is not None and watch.rows_read > told and not failed and change.rows >= 0:
                 told = watch.rows_read
                 tell(told)
             if is_over:
@@ -91,3 +97,4 @@ def run(execute: Callable[[], Any], part: Set, tell: Optional[Callable[[int], An
         raise
     if failed:
         raise failed[0]
+    change.check()

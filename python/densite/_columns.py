@@ -104,9 +104,15 @@ def sets(data: Any, names: Optional[Sequence[str]], errors: Any, copy: bool = Fa
         copy: the sets must not need the caller's memory.
         whole: all in one set.
     """
+    is_mixed = False
+    dtypes = getattr(data, "dtypes", None)
+    if isinstance(dtypes, list) and "Object" in map(str, dtypes) and hasattr(data, "get_columns"):
+        # Of Python objects polars hands over the addresses.
+        return _from_columns([(values.name, values.to_list()) for values in data.get_columns()], errors, copy)
     if hasattr(data, "reset_index") and hasattr(data, "iloc") and hasattr(data, "columns"):
         data = _with_index(data)
-    stream = getattr(data, "__arrow_c_stream__", None)
+        is_mixed = _is_mixed(data)
+    stream = None if is_mixed else getattr(data, "__arrow_c_stream__", None)
     if stream is not None:
         try:
             capsule = stream()
@@ -144,6 +150,21 @@ def _with_index(frame: Any) -> Any:
     if unnamed:
         frame = frame.reset_index(level=unnamed, drop=True)
     return frame.reset_index() if len(unnamed) < len(names) else frame
+
+
+def _is_mixed(frame: Any) -> bool:
+    """Whether a column of a pandas frame has Python values of several types. Arrow would make them one, which it is by their order."""
+    for place, dtype in enumerate(frame.dtypes):
+        if str(dtype) != "object":
+            continue
+        values = frame.iloc[:, place].tolist()
+        kinds = {kind for kind in set(map(type, values)) if kind.__name__ not in ("NoneType", "NAType")}
+        # Where something is missing there may be NaN.
+        if len(kinds) > 1 and float in kinds and all(value != value for value in values if type(value) is float):  # noqa: PLR0124
+            kinds.remove(float)
+        if len(kinds) > 1:
+            return True
+    return False
 
 
 def _has_columns(data: Any) -> bool:
@@ -485,14 +506,14 @@ def _plain(name: str, value: Any, errors: Any, row: int) -> Any:
         if hasattr(value, "utcoffset") and hasattr(value, "date"):
             offset = value.utcoffset()
             if offset is None:
-                return value.isoformat(" ")
+                return _short(value.isoformat(" "))
             try:
-                return (value.replace(tzinfo=None) - offset).isoformat(" ") + "+00:00"
+                return _short((value.replace(tzinfo=None) - offset).isoformat(" ")) + "+00:00"
             except OverflowError:
                 raise errors.DataError(f"column {name}, row {row}: {value} is beyond the years 1 to 9999 in UTC; convert it, to text for example") from None
         # Of a duration's there is a unit in an array only.
         if hasattr(value, "isoformat") and not hasattr(value, "total_seconds"):
-            return value.isoformat()
+            return _short(value.isoformat())
     if hasattr(value, "item") and kind == "numpy":
         if value.dtype.kind in "mM":
             return _time_of_numpy(name, value, errors, row)
@@ -502,9 +523,16 @@ def _plain(name: str, value: Any, errors: Any, row: int) -> Any:
         # What Python has no type for (numpy.longdouble) is its own item.
         if type(item) is not type(value):
             return _plain(name, item, errors, row)
-    raise errors.ProgrammingError(
+    raise errors.DataError(
         f"column {name}, row {row}: a value of type {type(value).__name__} is none that SQLite stores; convert it, to text for example"
     )
+
+
+def _short(moment: str) -> str:
+    """A time with the fewest of 3, 6 or 9 digits that hold its fraction, or none: as the library writes those of columns."""
+    whole, _, fraction = moment.partition(".")
+    digits = -(-len(fraction.rstrip("0")) // 3) * 3
+    return f"{whole}.{fraction[:digits]}" if digits else whole
 
 
 def _time_of_numpy(name: str, value: Any, errors: Any, row: int) -> Any:
@@ -521,4 +549,4 @@ def _time_of_numpy(name: str, value: Any, errors: Any, row: int) -> Any:
     year, month, rest = str(exact).replace("T", " ").rsplit("-", 2)
     whole, _, fraction = rest.partition(".")
     year = year if len(year) == 4 and year.isdigit() else f"{int(year):+05d}"
-    return f"{year}-{month}-{whole}.{fraction}" if fraction.strip("0") else f"{year}-{month}-{whole}"
+    return _short(f"{year}-{month}-{whole}.{fraction}" if fraction else f"{year}-{month}-{whole}")

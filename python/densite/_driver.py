@@ -61,6 +61,14 @@ def plain_cursor(con: Any, module: Any) -> Any:
     return cursor
 
 
+def has_transaction(con: Any, module: Any) -> bool:
+    """Whether a connection has a transaction open; one that is closed has none."""
+    try:
+        return bool(con.in_transaction)
+    except module.ProgrammingError:
+        return False
+
+
 @contextmanager
 def closed_after(cursor: Any, module: Any) -> Iterator[Any]:
     """A cursor for a ``with`` statement. CPython 3.11 keeps the statement that has failed in a cursor, however long that is kept (by an object of ours, or by the traceback of an

@@ -8,9 +8,9 @@ from typing import Any, ContextManager, Dict, List, NamedTuple, Optional
 
 from ._aside import may_be_shared
 from ._columns import sets
-from ._driver import ask, closed_after, cursor_of, module_of, plain_cursor, text
+from ._driver import ask, closed_after, cursor_of, has_transaction, module_of, plain_cursor, text
 from ._insert import _described, _insert_part, quoted
-from ._log import alone, coded, failure, with_log
+from ._log import alone, code_of, coded, failure, with_log
 
 #: How long one statement waits: Ctrl-C is seen between two.
 _SLICE_SECONDS = 0.25
@@ -30,6 +30,34 @@ class Reject(NamedTuple):
     error: str
     #: When, in UTC: ``2026-01-01T12:30:00.000Z``.
     at: str
+
+
+class _Patience:
+    """Runs statements that may have to wait, in slices, so that Ctrl-C is seen. Their time is limited in all. A COMMIT that was busy can be tried again."""
+
+    def __init__(self, cursor: Any, module: Any, timeout: Optional[float]) -> None:
+        self._cursor, self._module = cursor, module
+        self._usual = int(cursor.execute("PRAGMA busy_timeout").fetchall()[0][0])
+        self._left = self._usual / 1000 if timeout is None else float(timeout)
+
+    def execute(self, sql: str) -> None:
+        begun = time.monotonic()
+        try:
+            while True:
+                left = max(0.0, self._left - (time.monotonic() - begun))
+                self._wait_for(min(_SLICE_SECONDS, left))
+                try:
+                    self._cursor.execute(sql)
+                    return
+                except self._module.OperationalError as error:
+                    if code_of(error) != 3 or time.monotonic() - begun >= self._left:
+                        raise
+        finally:
+            self._left = max(0.0, self._left - (time.monotonic() - begun))
+            self._wait_for(self._usual / 1000)
+
+    def _wait_for(self, seconds: float) -> None:
+        self._cursor.execute(f"PRAGMA busy_timeout = {round(seconds * 1000)}").fetchall()
 
 
 class Ingest:
@@ -74,12 +102,14 @@ class Ingest:
                 "give another name=, or drop it",
             )
 
-    def append(self, data: Any) -> int:
+    def append(self, data: Any, timeout: Optional[float] = None) -> int:
         """Appends rows to the log, all or none, as one transaction. When it returns they are durable, and every reader through ``name`` sees them.
 
         Args:
             data: rows or columns in any shape that :func:`densite.insert` takes: tuples in the table's order, dicts, Arrow data, a dict of NumPy arrays
                 each of shape (n,). Columns that are not given get their defaults. Rows stay in the order given. 1 GB at most.
+            timeout: how long it waits, in seconds, while more than ``max_unapplied_bytes`` are not applied; 0 only asks. Without it as long as the
+                connection's ``busy_timeout`` says (``timeout`` of :func:`densite.connect`, 5 seconds). With ``on_full="error"`` it does not wait.
 
         Returns:
             the sequence number of the last of these rows, for :meth:`wait`. Of no rows: that of the connection's last row, or 0.
@@ -88,21 +118,25 @@ class Ingest:
             sqlite3.IntegrityError: a value that the table cannot take whatever else is in it, as a missing one of a NOT NULL column; names row (from 0)
                 and value. What only the table can tell is found later: :meth:`rejects`.
             sqlite3.DataError, sqlite3.ProgrammingError: as :func:`densite.insert`; ProgrammingError also while a transaction is open.
-            sqlite3.OperationalError: no such column; no space (``code`` 4), or too much is unapplied and ``on_full="error"``; the log cannot be used.
+            sqlite3.OperationalError: no such column; no space (``code`` 4), or too much is unapplied and ``on_full="error"``; too much is unapplied and the
+                time is over (``code`` 3); the log cannot be used.
             Each has ``code``, the command's exit code. Whatever it is, none of the rows is in the log.
         """
         with coded(self._module), self._a_cursor() as cursor:
             alone(self._con, self._module, "rows are appended")
+            patience = _Patience(cursor, self._module, timeout)
             cursor.execute("BEGIN")
             try:
+                # Waits for room here, before the transaction reads: in a rollback mode a reader stops the worker.
+                patience.execute(f"DELETE FROM temp.{quoted(self.name)} WHERE 0")
                 read = 0
                 shared = may_be_shared(self._con, self._module)
                 for part in sets(data, self._target.columns, self._module):
-                    _insert_part(cursor, "temp", self._target, part, "abort", False, read, None, shared, self._module)
+                    _insert_part(self._con, cursor, "temp", self._target, part, "abort", False, read, None, shared, self._module)
                     read += part.rows
-                cursor.execute("COMMIT")
+                patience.execute("COMMIT")
             except BaseException:
-                if self._con.in_transaction:
+                if has_transaction(self._con, self._module):
                     cursor.execute("ROLLBACK")
                 raise
             return int(self._ask("SELECT densite_last_seq()") or 0)
@@ -185,7 +219,8 @@ def ingest(con: Any, table: str, on_conflict: str = "abort", *, on_full: str = "
         table: a table of the main database.
         on_conflict: what a row does whose key is there already: ``abort`` (it goes to the rejects), ``ignore``, ``replace``, or ``update(column, ...)``
             (these columns of the old row change).
-        on_full: what :meth:`Ingest.append` does when more than ``max_unapplied_bytes`` wait for the worker: ``wait``, or ``error``.
+        on_full: what :meth:`Ingest.append` does when more than ``max_unapplied_bytes`` wait for the worker: ``wait`` (as long as its ``timeout`` says), or
+            ``error``.
         name: of the virtual table, in temp (default: ``<table>_in``). One that this connection made with the same arguments is used again.
 
     Raises:

@@ -6,11 +6,15 @@ import re
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 
 from . import _aside, _native
+from ._change import Change
 from ._columns import Set, sets
-from ._driver import ask, closed_after, cursor_of, module_of, text
+from ._driver import ask, closed_after, cursor_of, has_transaction, module_of, text
 
 #: Told how many rows were read so far.
 Progress = Callable[[int], Any]
+
+#: A statement that reads so many rows is over soon: Ctrl-C is seen at its end.
+_FEW_ROWS = 1 << 16
 
 #: All or nothing: which of two rows is in the other's way does not matter.
 _ABORTING = ("abort", "fail", "rollback")
@@ -27,6 +31,8 @@ class _Key(NamedTuple):
     stable: Tuple[int, ...]
     #: An INTEGER PRIMARY KEY: NULL becomes the next number, which depends on the rows before it.
     is_rowid: bool = False
+    #: NOT NULL with a DEFAULT: with ``replace`` NULL becomes that, which other rows may have as it is.
+    has_default: bool = False
 
 
 class _Table(NamedTuple):
@@ -82,22 +88,23 @@ def _missing(cursor: Any, schema: str, table: str) -> str:
 
 
 def _described(cursor: Any, schema: str, table: str, module: Any) -> _Table:
-    found = ask(cursor, f"SELECT {text('name')}, {text('type')}, pk, hidden FROM pragma_table_xinfo(?, ?)", table, schema)
+    found = ask(cursor, f"SELECT {text('name')}, {text('type')}, pk, hidden, \"notnull\" AND dflt_value IS NOT NULL FROM pragma_table_xinfo(?, ?)", table, schema)
     if not found:
         raise module.OperationalError(_missing(cursor, schema, table))
-    columns = [name for name, _, _, hidden in found if hidden == 0]
+    columns = [name for name, _, _, hidden, _ in found if hidden == 0]
+    defaults = {name for name, *_, has_default in found if has_default}
     indexes = ask(cursor, f'SELECT {text("name")}, "unique", {text("origin")}, partial FROM pragma_index_list(?, ?)', table, schema)
     unique = [name for name, is_unique, _, partial in indexes if is_unique and not partial]
     primary = [name for name, _, origin, _ in indexes if origin == "pk"]
-    alias = [name for name, _, pk, _ in found if pk]
-    declared = {name: kind or "" for name, kind, _, _ in found}
+    alias = [name for name, _, pk, *_ in found if pk]
+    declared = {name: kind or "" for name, kind, *_ in found}
     (is_strict,) = (ask(cursor, "SELECT strict FROM pragma_table_list(?) WHERE schema = ? COLLATE NOCASE", table, schema) or [(0,)])[0]
     key: List[_Key] = []
     if primary or (unique and not alias):
         columns_of = f'SELECT {text("name")}, "desc", {text("coll")} FROM pragma_index_xinfo(?, ?) WHERE key AND cid >= 0 ORDER BY seqno'
         for name, descending, collation in ask(cursor, columns_of, (primary or unique)[0], schema):
             flags = (1 if descending else 0) | (2 if collation.upper() == "NOCASE" else 0)
-            key.append(_Key(name, flags, _stable(declared[name], bool(is_strict), collation)))
+            key.append(_Key(name, flags, _stable(declared[name], bool(is_strict), collation), has_default=name in defaults))
     elif alias:
         key = [_Key(alias[0], 0, (11,), is_rowid=True)]
     triggers = ask(
@@ -149,8 +156,11 @@ def insert(
               sequences of Python values; a structured array; a pandas frame without pyarrow. Of pandas' index only what has a name is a column;
             - an iterable of rows: tuples or lists with a value for each column of the table, in its order; or dicts.
 
+            Each value keeps its own type, also where a column has several (as ``object`` in pandas and polars), and the column's affinity converts it, as
+            with sqlite3's executemany. Arrow data has one type a column.
+
             999 columns at most; those that are not given get their defaults. Integers, floating point (NaN becomes NULL), text, bytes, booleans (0 and 1), None.
-            Dates are stored as ``2024-02-29``, timestamps as ``2024-02-29 12:30:00`` with 3, 6 or 9 digits of a fraction that is not zero (Python's: 6),
+            Dates are stored as ``2024-02-29``, timestamps as ``2024-02-29 12:30:00`` with the fewest of 3, 6 or 9 digits that hold a fraction which is not zero,
             with ``+00:00`` (and in UTC) if they have a time zone, times as ``12:30:00``, durations as integers of their unit; decimals as text with all
             their digits, which a column of NUMERIC affinity turns into a number and one of TEXT affinity keeps. Dictionary-encoded columns are stored
             as their values.
@@ -165,13 +175,17 @@ def insert(
     with ``ignore`` or ``replace`` nothing is sorted for a table with triggers, several unique keys, a reference to itself or (``replace``) others with ON DELETE
     to it, nor where keys that differ
     may be equal in the table (numbers and text in a column, text in one of numbers, a collation of your own); nor by an INTEGER PRIMARY KEY with NULLs, which
-    become the next number. An Arrow stream is read 4 million rows at a
+    become the next number, nor with ``replace`` by a NOT NULL column with NULLs, which become its DEFAULT. An Arrow stream is read 4 million rows at a
     time, an iterator 262,144; each such part is sorted by itself. All of it is one part where the table refers to itself, or has foreign keys and triggers,
     and foreign_keys is on: a row's parent may come later.
 
     On a connection that other threads may use the statement runs on a thread of its own; `progress` is called on the caller's.
 
-    All rows go in within one transaction: the caller's, if one is open (a savepoint undoes them if they fail), otherwise one that is committed at the end.
+    As in one statement of SQLite's, foreign keys are looked at when all rows of a part are there: with ``replace`` a row without a parent may be replaced by
+    a later one.
+
+    All rows go in within one transaction: the caller's, if one is open (a savepoint undoes them if they fail), otherwise one that is committed at the end,
+    for which ``PRAGMA defer_foreign_keys`` holds if it was set just before.
 
     Returns:
         how many rows were inserted.
@@ -179,7 +193,7 @@ def insert(
     Raises:
         sqlite3.IntegrityError: a constraint; the message names row (from 0), columns and values (of CHECK the row's), but for tables with triggers (SQLite reads all rows
             before it writes the first) and foreign keys that are deferred to the commit.
-        sqlite3.DataError: a value that SQLite cannot store: an integer beyond 64 bits, text that is not UTF-8, a list; names column, row and value. Columns that differ
+        sqlite3.DataError: a value that SQLite cannot store: an integer beyond 64 bits, text that is not UTF-8, a list, tuple, dict, complex number or other object; names column, row and value. Columns that differ
             in length.
         sqlite3.OperationalError: no such table or column; locked; no space.
         sqlite3.ProgrammingError: the data is none of the above, the connection is closed, or another process's (before a fork).
@@ -194,8 +208,6 @@ def insert(
     if how not in _CONFLICTS:
         raise module.ProgrammingError(f"on_conflict is {on_conflict!r}; use one of {', '.join(_CONFLICTS)}")
     with closed_after(cursor_of(con, module), module) as cursor:
-        target = _described(cursor, schema, table, module)
-        sort = how in _ABORTING and not target.has_triggers or target.any_order and not (how == "replace" and _is_followed(cursor, schema, table))
         own = not con.in_transaction
         begin = "BEGIN IMMEDIATE" if own and schema != "temp" else "BEGIN" if own else "SAVEPOINT densite_insert"
         begun, inserted, read = own, 0, 0
@@ -203,14 +215,17 @@ def insert(
             # Within, for Ctrl-C may come between it and whatever follows.
             cursor.execute(begin)
             begun = True
+            # Within too: a SELECT before it would end what PRAGMA defer_foreign_keys says.
+            target = _described(cursor, schema, table, module)
+            sort = how in _ABORTING and not target.has_triggers or target.any_order and not (how == "replace" and _is_followed(cursor, schema, table))
             shared = _aside.may_be_shared(con, module)
             for part in sets(data, target.columns, module, whole=target.needs_all):
-                inserted += _insert_part(cursor, schema, target, part, how, sort, read, progress, shared, module)
+                inserted += _insert_part(con, cursor, schema, target, part, how, sort, read, progress, shared, module)
                 read += part.rows
             cursor.execute("COMMIT" if own else "RELEASE densite_insert")
         except BaseException:
             # A conflict may have ended the transaction already.
-            if begun and con.in_transaction:
+            if begun and has_transaction(con, module):
                 if own:
                     cursor.execute("ROLLBACK")
                 else:
@@ -221,7 +236,7 @@ def insert(
 
 
 def _insert_part(
-    cursor: Any, schema: str, target: _Table, part: Set, how: str, sort: bool, before: int, progress: Optional[Progress], shared: bool, module: Any
+    con: Any, cursor: Any, schema: str, target: _Table, part: Set, how: str, sort: bool, before: int, progress: Optional[Progress], shared: bool, module: Any
 ) -> int:
     known = set(map(folded, target.columns))
     places = {folded(name): place for place, name in enumerate(part.names)}
@@ -237,7 +252,7 @@ def _insert_part(
         keys = []
         for key in target.key:
             place = places.get(folded(key.name))
-            if place is None or (key.is_rowid and part.has_null(place)):
+            if place is None or ((key.is_rowid or (key.has_default and how == "replace")) and part.has_null(place)):
                 break
             if how not in _ABORTING and not any(part.types(place) | allowed == allowed for allowed in key.stable):
                 break
@@ -247,26 +262,38 @@ def _insert_part(
     values = ", ".join(f"c{i}" for i in range(len(part.names)))
     # Nothing stays of a statement that fails, so "fail" would only leave rows to be undone.
     word = "ABORT" if how == "fail" else how.upper()
-    sql = f"INSERT OR {word} INTO {quoted(schema)}.{quoted(target.name)} ({names}) SELECT {values} FROM {part.function}(?)"
-    tell = None if progress is None else lambda rows: progress(before + rows)
+    sql = f"INSERT OR {word} INTO {quoted(schema)}.{quoted(target.name)} ({names}) SELECT {values} FROM {part.function}"
+    tell = None if progress is None else lambda rows: _tell(progress, before + rows, con, module)
     try:
-        (_aside.run if shared else _run)(lambda: cursor.execute(sql, (part.handle,)), part, tell)
-        return int(cursor.rowcount)
+        if tell is None and not shared and part.rows <= _FEW_ROWS:
+            # Nothing of Python's is called meanwhile.
+            cursor.execute(f"{sql}(?)", (part.handle,))
+            return int(cursor.rowcount)
+        with Change(cursor, f"{sql}({part.handle})") as change:
+            (_aside.run if shared else _run)(change, part, tell)
+            return change.rows
     except (module.IntegrityError, module.DataError) as error:
         raise _with_row(error, cursor, schema, target, part, places, module) from None
 
 
-def _run(execute: Callable[[], Any], part: Set, tell: Optional[Progress]) -> None:
+def _tell(progress: Progress, rows: int, con: Any, module: Any) -> None:
+    """Calls the caller's function, which must leave the connection open."""
+    progress(rows)
+    try:
+        con.in_transaction  # noqa: B018: of a closed connection there is no answer
+    except module.ProgrammingError:
+        raise module.ProgrammingError("progress closed the connection; nothing was inserted") from None
+
+
+def _run(change: Change, part: Set, tell: Optional[Progress]) -> None:
     """Runs a statement that reads a set, as :func:`_aside.run` does, on this thread alone."""
     # Always there: only while Python code runs does Python see Ctrl-C.
     listener = _native.Listener(lambda told: tell(told.done) if tell is not None else None)
     part.progress(listener)
-    try:
-        execute()
-    except BaseException:
-        if listener.raised:
-            raise listener.raised[0] from None
-        raise
+    change.run()
+    if listener.raised:
+        raise listener.raised[0]
+    change.check()
 
 
 #: How many columns of a row are shown where SQLite does not name one.

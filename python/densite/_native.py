@@ -83,6 +83,9 @@ _FUNCTIONS = {
     "densite_capsule_name": (c_void_p, ()),
     "densite_capsule_new": (c_void_p, ()),
     "densite_capsule_destroy": (None, (c_void_p,)),
+    "densite_capsule_change_new": (c_int64, ()),
+    "densite_capsule_change_run": (c_int64, (c_int64,)),
+    "densite_capsule_change_release": (c_int, (c_int64,)),
 }
 
 _library: Optional[ctypes.CDLL] = None

@@ -104,7 +104,9 @@ class Result:
         """The rows for any Arrow consumer: ``pyarrow.table(result)``, ``polars.DataFrame(result)``. It is given once; duckdb asks twice, and takes
         ``pyarrow.RecordBatchReader.from_stream(result)``.
 
-        Columns are int64, float64, utf8 or binary, by what their first 65,536 rows hold. A later value that does not fit that is an error of the
+        Columns are int64, float64, utf8 or binary, by what their first 65,536 rows hold, in whatever order. Integers among floating point become that, or
+        are an error where it is not exact. Numbers among text become SQLite's text of them, as by ``CAST(... AS TEXT)``. Text among blobs becomes its bytes.
+        Numbers and blobs in one column are an error. A later value that does not fit that is an error of the
         reader's that names column, row and value.
         """
         lib = _native.library()
@@ -270,7 +272,9 @@ def query(con: Any, sql: str, parameters: Any = (), *, keys: Any = None, columns
         parameters: for its ``?`` (a sequence) or ``:name`` (a mapping), as in sqlite3; at most 100, by name 60. Many values are keys.
         keys: the rows of the table ``keys`` in the statement, in any shape that :func:`densite.insert` takes. They are copied, and sorted by their
             columns in order, so that looking them up goes through an index from one end to the other; rows come out in that order unless the
-            statement says ORDER BY. Give the columns of the index in its order.
+            statement says ORDER BY. Give the columns of the index in its order. They have no type: the affinity of a column that they are compared with
+            converts them, as it does those of ``CREATE TABLE keys(a)``. A view that unites columns of several types has one affinity, by SQLite's rules, and
+            a key may equal rows of one of its tables only: convert keys or view with CAST.
         columns: the names of keys that are tuples (otherwise c0, c1, ...).
 
     Raises:

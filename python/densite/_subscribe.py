@@ -5,8 +5,13 @@ from __future__ import annotations
 import time
 from typing import Any, ContextManager, Dict, Iterator, List, NamedTuple, Optional
 
+from ._aside import is_alone, may_be_shared
 from ._driver import ask, closed_after, cursor_of, module_of, plain_cursor, text
 from ._log import alone, coded, failure, with_log
+
+
+#: How long one statement waits: Ctrl-C and :meth:`Subscription.close` are seen between two.
+_SLICE_SECONDS = 0.5
 
 
 class Change(NamedTuple):
@@ -58,6 +63,8 @@ class Subscription:
                 self._acked = int(self._ask("SELECT densite_ack(?, 0)", name))
         self._read = self._acked
         self._open = True
+        #: Whether the driver lets other threads use the connection; None until that matters.
+        self._is_shared: Optional[bool] = None
 
     def __iter__(self) -> Iterator[Batch]:
         """Batches, one after the other, until :meth:`close`, or until nothing has come for the timeout that was given to :func:`subscribe`."""
@@ -71,13 +78,14 @@ class Subscription:
         """The next batch of at most ``max_rows`` rows. It begins behind the last one that this object gave, acknowledged or not.
 
         Args:
-            timeout: how long it waits for a first row, in seconds; 0 only looks, None waits for ever. It looks every ``poll`` seconds, and Ctrl-C ends it.
+            timeout: how long it waits for a first row, in seconds; 0 only looks, None waits for ever. A row that is appended, by any process, ends the wait
+                at once. Ctrl-C, ``con.interrupt()`` and :meth:`close` end it within half a second.
 
         Returns:
             a batch, or None when the time is over or the subscription was closed meanwhile.
 
         Raises:
-            sqlite3.OperationalError: there is no such subscriber any more; the log cannot be read, and what to do.
+            sqlite3.OperationalError: there is no such subscriber any more; the log cannot be read, and what to do; the connection was interrupted.
             sqlite3.ProgrammingError: the subscription is closed.
         """
         self._checked()
@@ -86,11 +94,22 @@ class Subscription:
             batch = self._look()
             if batch is not None:
                 return batch
-            left = self._poll if end is None else min(self._poll, end - time.monotonic())
+            left = _SLICE_SECONDS if end is None else min(_SLICE_SECONDS, end - time.monotonic())
             if left <= 0:
                 return None
-            time.sleep(left)
+            self._wait(left)
         return None
+
+    def _wait(self, seconds: float) -> None:
+        """Waits until there may be rows, or so long."""
+        if self._is_shared is None and not is_alone():
+            self._is_shared = may_be_shared(self._con, self._module)
+        if self._is_shared:
+            # A statement that waits would keep the connection from the other threads.
+            time.sleep(min(seconds, self._poll))
+            return
+        with coded(self._module):
+            self._ask("SELECT densite_log_wait(?, ?)", self._read, seconds)
 
     def _look(self) -> Optional[Batch]:
         import json  # noqa: PLC0415: imported only where it is needed
@@ -170,7 +189,8 @@ def subscribe(
         max_rows: of a batch, which ends there or where the log does: also within a transaction, whose other rows then come first in the next one. Rows of
             one transaction have numbers that follow each other, and no row of another between them.
         timeout: after how many seconds without a row iterating ends: 0 gives what is there, None goes on for ever.
-        poll: how often it looks for rows while there are none, in seconds.
+        poll: how often it looks for rows where it cannot wait for them, in seconds: on a connection with ``check_same_thread=False`` in a process with
+            other threads, which a wait within SQLite would keep from using it.
 
     The log is made if there is none.
 

@@ -28,7 +28,14 @@ class Files(unittest.TestCase):
         except ImportError:
             if os.environ.get("DENSITE_NO_SKIP"):
                 raise
-            self.skipTest(f"{name} is not installed")
+            self.skip(f"{name} is not installed")
+
+    def skip(self, why):
+        """Skips the test; `make test` counts the reasons in DENSITE_SKIPPED at its end."""
+        if path := os.environ.get("DENSITE_SKIPPED"):
+            with open(path, "a", encoding="utf-8") as file:
+                file.write(f"{why}\n")
+        self.skipTest(why)
 
     def memory(self, *statements):
         con = densite.connect(":memory:")

@@ -3,6 +3,9 @@
 import os
 import pathlib
 import sqlite3
+import subprocess
+import sys
+import textwrap
 import unittest
 from concurrent.futures import ThreadPoolExecutor
 
@@ -191,6 +194,150 @@ class Close(Files):
             next(iter(result))
         con.close()
         self.assertEqual(self.left(), [])
+
+
+class CloseMeanwhile(Files):
+    """Closing while the library runs a statement. In processes of their own, since what is to be seen here is a crash of the interpreter."""
+
+    BEGIN = """
+        import array, faulthandler, gc, os, sys, threading
+        import densite
+        faulthandler.enable()
+        con = densite.connect(sys.argv[1], check_same_thread=False)
+        con.execute("CREATE TABLE t(a INTEGER PRIMARY KEY)")
+        con.commit()
+        data = {"a": array.array("q", range(300_000))}
+
+        def links():
+            return [os.readlink(entry.path) for entry in os.scandir("/proc/self/fd") if os.path.lexists(entry.path)] if os.path.isdir("/proc/self/fd") else []
+    """
+
+    def ended(self, code):
+        """What a program says, and the rows that it leaves."""
+        path = self.dir / f"{len(list(self.dir.iterdir()))}.db"
+        program = textwrap.dedent(self.BEGIN) + textwrap.dedent(code)
+        done = subprocess.run([sys.executable, "-c", program, path], capture_output=True, text=True, timeout=60)
+        self.assertEqual(done.returncode, 0, f"{done.stdout}{done.stderr}")
+        con = densite.connect(path)
+        found = self.rows(con, "SELECT count(*) FROM t")[0][0]
+        con.close()
+        return done.stdout.splitlines(), found
+
+    def test_progress_that_closes_the_connection_ends_the_insert(self):
+        # With a transaction of the caller's or one of its own, triggers or none, and what the interpreter frees when the connection is closed.
+        for before in (
+            "",
+            "con.execute('INSERT INTO t VALUES (-1)')",
+            "con.execute('CREATE TRIGGER g AFTER INSERT ON t BEGIN SELECT 1; END')",
+            "con.set_progress_handler(lambda: 0, 10)",
+            "con.set_trace_callback(lambda sql: None)",
+        ):
+            with self.subTest(before):
+                said, found = self.ended(
+                    f"""
+                    {before}
+                    def close(rows):
+                        con.close()
+                        gc.collect()
+                    try:
+                        densite.insert(con, "t", data, progress=close)
+                    except con.ProgrammingError as error:
+                        print(error)
+                    try:
+                        con.execute("SELECT 1")
+                    except con.ProgrammingError as error:
+                        print("closed")
+                    print([link for link in links() if link.startswith(sys.argv[1])])
+                    """
+                )
+                self.assertEqual((said, found), (["progress closed the connection; nothing was inserted", "closed", "[]"], 0))
+
+    def test_what_progress_raises_after_it_closed_the_connection_is_passed_on(self):
+        said, found = self.ended(
+            """
+            def close(rows):
+                con.close()
+                raise LookupError("enough")
+            try:
+                densite.insert(con, "t", data, progress=close)
+            except LookupError as error:
+                print(error)
+            """
+        )
+        self.assertEqual((said, found), (["enough"], 0))
+
+    def test_rows_that_close_the_connection(self):
+        said, found = self.ended(
+            """
+            def rows():
+                yield (1,)
+                con.close()
+                yield (2,)
+            for source in rows(), []:
+                try:
+                    densite.insert(con, "t", source)
+                except con.ProgrammingError as error:
+                    print(error)
+            """
+        )
+        self.assertEqual((said, found), (["Cannot operate on a closed database."] * 2, 0))
+
+    def test_another_thread_that_closes_the_connection_ends_the_insert(self):
+        said, found = self.ended(
+            """
+            began, over = threading.Event(), threading.Event()
+            def close():
+                began.wait()
+                con.close()
+                over.set()
+            thread = threading.Thread(target=close, daemon=True)
+            thread.start()
+            def tell(rows):
+                began.set()
+                over.wait(0.2)
+            try:
+                densite.insert(con, "t", data, progress=tell)
+            except con.ProgrammingError as error:
+                print(error)
+            thread.join(10)
+            """
+        )
+        self.assertEqual((said, found), (["progress closed the connection; nothing was inserted"], 0))
+
+    def test_ingest_of_rows_that_close_the_connection(self):
+        said, found = self.ended(
+            """
+            log = densite.ingest(con, "t")
+            def rows():
+                yield from ((n,) for n in range(1000))
+                con.close()
+            try:
+                log.append(rows())
+            except con.ProgrammingError as error:
+                print(error)
+            """
+        )
+        self.assertEqual((said, found), (["Cannot operate on a closed database."], 0))
+
+    def test_a_stream_outlives_what_the_connection_called(self):
+        self.library("pyarrow")
+        for handler in "con.set_progress_handler(lambda: 0, 10)", "con.set_trace_callback(lambda sql: None)":
+            with self.subTest(handler):
+                said, found = self.ended(
+                    f"""
+                    import pyarrow
+                    densite.insert(con, "t", data)
+                    {handler}
+                    reader = pyarrow.RecordBatchReader.from_stream(densite.query(con, "SELECT a + 1 FROM t"))
+                    first = reader.read_next_batch()
+                    con.close()
+                    del con
+                    gc.collect()
+                    kept = [[object()] for _ in range(100_000)]
+                    print(len(first) + sum(map(len, reader)))
+                    """
+                )
+                self.assertEqual((said, found), (["300000"], 300_000))
 
 
 if __name__ == "__main__":

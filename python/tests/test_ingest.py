@@ -35,9 +35,9 @@ class Ingest(Files):
         self.addCleanup(run.kill)
         return run
 
-    def locked(self):
+    def locked(self, name="a.db"):
         """A connection that keeps the worker from applying, until it is rolled back."""
-        other = densite.connect(self.dir / "a.db", isolation_level=None, timeout=30)
+        other = densite.connect(self.dir / name, isolation_level=None, timeout=30, check_same_thread=False)
         self.addCleanup(other.close)
         other.execute("BEGIN IMMEDIATE")
         return other
@@ -117,7 +117,7 @@ class Append(Ingest):
             ([{"a": 1, "c": 2}], sqlite3.OperationalError, "no column c; its columns are a, b"),
             ([(1, "x"), (2, None)], sqlite3.IntegrityError, "row 1: .*t.b"),
             ([(1, "x"), (2**63, "y")], sqlite3.DataError, "column a, row 1: 9223372036854775808"),
-            ([(1, "x"), (2, object())], sqlite3.ProgrammingError, "column b, row 1"),
+            ([(1, "x"), (2, object())], sqlite3.DataError, "column b, row 1"),
             (7, sqlite3.ProgrammingError, "neither columns nor rows"),
         ]
         for data, error, words in cases:
@@ -144,6 +144,41 @@ class Append(Ingest):
         con.close()
         with self.assertRaises(sqlite3.ProgrammingError):
             log.append([(1, "x")])
+
+    def test_append_waits_for_room(self):
+        for mode in ("wal", "delete"):
+            with self.subTest(mode):
+                con = self.opened(f"PRAGMA journal_mode = {mode}", "CREATE TABLE t(id INTEGER PRIMARY KEY, v)", name=f"{mode}.db")
+                log = densite.ingest(con, "t")
+                hasty = densite.ingest(con, "t", on_full="error", name="hasty")
+                log.wait()
+                other = self.locked(f"{mode}.db")
+                log.append([(None, os.urandom(2000))])
+                con.execute("SELECT densite_config('max_unapplied_bytes', 1000)").fetchall()
+                # The answer to how much waits may be so old.
+                time.sleep(0.05)
+                with self.assertRaisesRegex(sqlite3.OperationalError, "max_unapplied_bytes is 1000") as raised:
+                    hasty.append([(None, 1)])
+                self.assertEqual(raised.exception.code, 4)
+                for timeout in (0, 0.4):
+                    begun = time.monotonic()
+                    with self.assertRaisesRegex(sqlite3.OperationalError, "max_unapplied_bytes is 1000") as raised:
+                        log.append([(None, 1)], timeout=timeout)
+                    self.assertEqual(raised.exception.code, 3)
+                    self.assertGreaterEqual(time.monotonic() - begun, timeout)
+                    self.assertFalse(con.in_transaction)
+                self.assertEqual(con.execute("PRAGMA busy_timeout").fetchone(), (5000,))
+                began = threading.Event()
+                began.set()
+                with self.ctrl_c(began, after=0.2):
+                    log.append([(None, 1)], timeout=60)
+                self.assertFalse(con.in_transaction)
+                release = threading.Timer(0.5, other.rollback)
+                release.start()
+                log.append(([n, n] for n in range(10, 12)), timeout=60)
+                release.join()
+                log.wait()
+                self.assertEqual(self.rows(con, "SELECT id FROM t WHERE v = id"), [(10,), (11,)])
 
     def test_a_transaction_of_the_callers_is_not_taken_over(self):
         con = self.opened(VOTE)

@@ -1,6 +1,7 @@
 """densite.insert: conflicts, transactions, progress."""
 
 import array
+import datetime
 import random
 import sqlite3
 import sys
@@ -95,6 +96,85 @@ class Conflicts(Files):
                     con.rollback()
                 found.append(self.rows(con))
             self.assertEqual(*found, f"{table} {how} {rows}, seed {seed}")
+
+    def test_null_becomes_the_default_of_a_key_and_the_last_such_row_stays_as_in_sqlite(self):
+        seed = random.randrange(1 << 30)
+        choose = random.Random(seed)
+        nothing = (None, float("nan"))
+        tables = [
+            "CREATE TABLE t(a INT NOT NULL DEFAULT 5 PRIMARY KEY, b)",
+            "CREATE TABLE t(a INTEGER DEFAULT 5, c DEFAULT 1 NOT NULL, b, PRIMARY KEY (c, a)) WITHOUT ROWID",
+            "CREATE TABLE t(c NOT NULL, a REAL NOT NULL DEFAULT (2 + 3), b, UNIQUE (c, a))",
+            "CREATE TABLE t(a DEFAULT 5 UNIQUE, b)",
+            "CREATE TABLE t(a INT NOT NULL ON CONFLICT REPLACE DEFAULT 5 PRIMARY KEY ON CONFLICT REPLACE, b)",
+        ]
+        for number in range(100):
+            table = choose.choice(tables)
+            how = choose.choice(("abort", "ignore", "replace", "replace", "fail"))
+            names = [name for name in ("a", "b", "c") if f"{name} " in table or f"{name}," in table or f"{name})" in table]
+            of = {"a": lambda n: choose.choice((*nothing, 4, 5, 6)), "b": lambda n: n, "c": lambda n: choose.choice((None, 1, 2) if how == "replace" else (1, 2))}
+            rows = [{name: of[name](n) for name in names} for n in range(choose.randrange(1, 8))]
+            marks = ", ".join(f":{name}" for name in names)
+            found = []
+            for insert in (
+                lambda con: densite.insert(con, "t", rows, how),
+                lambda con: con.executemany(f"INSERT OR {how} INTO t ({', '.join(names)}) VALUES ({marks})", rows),
+            ):
+                con = self.memory(table)
+                try:
+                    insert(con)
+                    con.commit()
+                except sqlite3.IntegrityError:
+                    con.rollback()
+                found.append(self.rows(con, "SELECT * FROM t ORDER BY b"))
+            self.assertEqual(*found, f"{table} {how} {rows}, seed {seed}")
+
+    def test_foreign_keys_that_are_deferred_before_insert_begins(self):
+        for deferred in (True, False):
+            con = self.memory("PRAGMA foreign_keys = ON", "CREATE TABLE p(a INTEGER PRIMARY KEY)", "CREATE TABLE t(a REFERENCES p)")
+            con.execute("CREATE TRIGGER late AFTER INSERT ON t WHEN new.a = 2 BEGIN INSERT INTO p VALUES (1), (2); END")
+            con.execute("BEGIN")
+            con.execute("COMMIT")
+            con.execute(f"PRAGMA defer_foreign_keys = {int(deferred)}")
+            # At its commit the insert fails in both cases, and with the rows that are missing in neither.
+            densite.insert(con, "t", [(1,), (2,)])
+            con.execute(f"PRAGMA defer_foreign_keys = {int(deferred)}")
+            with self.assertRaisesRegex(sqlite3.IntegrityError, "^FOREIGN KEY constraint failed$" if deferred else "which p has not as a"):
+                densite.insert(con, "t", [(3,)])
+            self.assertEqual(self.rows(con), [(1,), (2,)])
+
+    def test_equal_instants_have_equal_text_however_they_come(self):
+        numpy, pandas, pa = self.library("numpy"), self.library("pandas"), self.library("pyarrow")
+        moments = [datetime.datetime(2024, 2, 29, 12, 30, 0, fraction) for fraction in (0, 1, 20, 300, 4_000, 500_000, 123_456)]
+        texts = ["2024-02-29 12:30:00" + end for end in ("", ".000001", ".000020", ".000300", ".004", ".500", ".123456")]
+        for unit in ("us", "ns"):
+            array = numpy.array(moments, f"datetime64[{unit}]")
+            series = pandas.Series(array)
+            for data in (
+                {"x": array},
+                {"x": series},
+                {"x": list(array)},
+                {"x": list(series)},
+                pandas.DataFrame({"x": series}),
+                pa.table({"x": pa.array(moments, pa.timestamp(unit))}),
+                {"x": moments},
+                [(moment,) for moment in moments],
+            ):
+                con = self.memory("CREATE TABLE t(x)")
+                densite.insert(con, "t", data)
+                self.assertEqual([text for (text,) in self.rows(con)], texts, f"{unit} {data!r:.60}")
+        con = self.memory("CREATE TABLE t(x)")
+        zone = datetime.timezone(datetime.timedelta(hours=2))
+        densite.insert(con, "t", [(moments[5].replace(tzinfo=zone),), (moments[4].time(),), (datetime.time(1, 2),)])
+        self.assertEqual(self.rows(con), [("2024-02-29 10:30:00.500+00:00",), ("12:30:00.004",), ("01:02:00",)])
+
+    def test_values_that_are_no_values_of_sqlite(self):
+        con = self.memory("CREATE TABLE t(x)")
+        for value in ([1], (1, 2), {"a": 1}, object(), 1j, {1}):
+            for data in ([(1,), (value,)], {"x": [1, value]}):
+                with self.assertRaisesRegex(sqlite3.DataError, "column x, row 1: a value of type"):
+                    densite.insert(con, "t", data)
+        self.assertEqual(self.rows(con), [])
 
     def test_a_row_that_is_replaced_takes_those_with_it_that_sqlite_says(self):
         con = self.memory("PRAGMA foreign_keys = ON", "CREATE TABLE t(id INTEGER PRIMARY KEY, up REFERENCES t ON DELETE CASCADE)", "INSERT INTO t VALUES (1, NULL)")

@@ -1,6 +1,8 @@
 """densite.subscribe: following the log."""
 
+import pathlib
 import sqlite3
+import statistics
 import threading
 import time
 import unittest
@@ -103,6 +105,86 @@ class Subscribe(test_ingest.Ingest):
             with self.assertRaisesRegex(sqlite3.ProgrammingError, "the subscription s is closed"):
                 call()
         self.assertEqual(log.wait(), 1)
+
+    def test_a_row_of_another_process_wakes_it_at_once(self):
+        con = self.opened(VOTE)
+        densite.ingest(con, "vote")
+        sub = densite.subscribe(con, "s")
+        writer = self.program(
+            """
+            import densite, sys, time
+            con = densite.connect(sys.argv[1])
+            log = densite.ingest(con, "vote")
+            for n in range(20):
+                time.sleep(0.05)
+                log.append([(n, 1, str(time.monotonic()))])
+            """,
+            self.dir / "a.db",
+        )
+        late = []
+        while len(late) < 20:
+            late += [time.monotonic() - float(change.row["at"]) for change in sub.next(30).rows]
+        # Most of it is the writer's sync. Who looked every 50 ms would be 25 ms late as a rule.
+        self.assertLess(statistics.median(late), 0.02, late)
+        writer.wait()
+
+    def test_an_idle_one_sleeps(self):
+        status = pathlib.Path("/proc/thread-self/status")
+        if not status.exists():
+            self.skip("the system does not count how often a thread sleeps")
+        con = self.opened(VOTE)
+        sub = densite.subscribe(con, "s")
+        sub.next(timeout=1)
+
+        def sleeps():
+            return sum(int(line.split()[1]) for line in status.read_text().splitlines() if line.startswith("voluntary"))
+
+        before, used = sleeps(), time.thread_time()
+        self.assertIsNone(sub.next(timeout=4))
+        # It looks twice a second. One that looked every 50 ms would sleep 80 times.
+        self.assertLess(sleeps() - before, 40)
+        self.assertLess(time.thread_time() - used, 0.2)
+
+    def test_ctrl_c_and_interrupt_end_it(self):
+        con = self.opened(VOTE)
+        sub = densite.subscribe(con, "s")
+        began = threading.Event()
+        began.set()
+        start = time.monotonic()
+        with self.ctrl_c(began, after=0.2):
+            sub.next()
+        self.assertLess(time.monotonic() - start, 3)
+        timer = threading.Timer(0.2, con.interrupt)
+        timer.start()
+        start = time.monotonic()
+        with self.assertRaisesRegex(sqlite3.OperationalError, "interrupted"):
+            sub.next()
+        timer.join()
+        self.assertLess(time.monotonic() - start, 3)
+        self.assertIsNone(sub.next(0))
+
+    def test_other_threads_use_its_connection_while_it_waits(self):
+        con = densite.connect(self.dir / "a.db", check_same_thread=False)
+        self.addCleanup(con.close)
+        con.execute(VOTE)
+        log, sub = densite.ingest(con, "vote"), densite.subscribe(con, "s")
+        over, took = threading.Event(), []
+
+        def look():
+            while not over.wait(0.01):
+                start = time.monotonic()
+                con.execute("SELECT count(*) FROM vote").fetchall()
+                took.append(time.monotonic() - start)
+
+        thread = threading.Thread(target=look)
+        thread.start()
+        self.assertIsNone(sub.next(timeout=1.5))
+        over.set()
+        thread.join()
+        # A wait within SQLite would let through one or two.
+        self.assertGreater(len(took), 20)
+        log.append([(1, 1, "a")])
+        self.assertEqual(sub.next(30).seq, 1)
 
     def test_a_killed_follower_goes_on_where_it_acknowledged(self):
         con = self.opened(VOTE)

@@ -5,16 +5,21 @@
 //! - `densite_columns(handle)`: a set as a table, for `INSERT … SELECT` and joins;
 //! - [`Query`]: a statement whose rows come out as Arrow record batches, one at a time; [`queries`] knows them by number, and the SQL
 //!   function `densite_query(handle, sql, …)` compiles it on the connection that it runs on;
+//! - [`changes`]: statements that change the database, compiled by the SQL function `densite_change(handle, sql)` and run outside of the driver;
+//! - [`text`]: dates, times and decimals as text, the same however they come in;
 //! - [`arrow`]: the structures of the Arrow C data interface.
 //!
-//! `unsafe` is in `memory` (slices of memory that somebody else keeps) and in `arrow` (structures that cross the C boundary).
+//! `unsafe` is in `memory` (slices of memory that somebody else keeps), in `arrow` (structures that cross the C boundary) and in `confined` (what a
+//! connection's cursors share).
 
 #![warn(missing_docs)]
 
 pub mod arrow;
 mod bits;
 mod build;
+mod change;
 mod chunk;
+mod confined;
 mod error;
 mod gather;
 mod memory;
@@ -25,9 +30,10 @@ mod radix;
 mod set;
 mod sink;
 mod table;
-mod text;
+pub mod text;
 
 pub use bits::Bits;
+pub use change::changes;
 pub use chunk::{Chunk, Data, Places, since};
 pub use error::{Error, Result};
 pub use memory::{Owner, Plain, Slice};
@@ -38,12 +44,13 @@ pub use text::Unit;
 
 use densite_sqlite::Connection;
 
-/// Adds `densite_columns` and `densite_query` to a connection.
+/// Adds `densite_columns`, `densite_query` and `densite_change` to a connection.
 ///
 /// # Errors
 /// SQLite's.
 pub fn create_functions(connection: &Connection) -> densite_sqlite::Result<()> {
     table::create(connection)?;
     sink::create(connection)?;
-    query::create(connection)
+    query::create(connection)?;
+    change::create(connection)
 }

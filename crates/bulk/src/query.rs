@@ -4,7 +4,7 @@
 //! connection is open and used from the right thread, and nobody passes pointers to connections around. From then on it has its own claim on
 //! the connection.
 
-use crate::build::Column;
+use crate::build::{Column, Filled};
 use crate::set::sets;
 use crate::sink::{BATCH_ROWS, Filling, Registered};
 use crate::{Error, Result};
@@ -67,13 +67,15 @@ impl Kind {
 pub struct Batch {
     /// How many.
     pub rows: usize,
-    pub(crate) columns: Vec<Column>,
+    pub(crate) columns: Vec<Filled>,
 }
 
 /// A statement that is being read.
 pub struct Query {
     /// Until the last row was read.
     statement: Option<Detached>,
+    /// Gives SQLite's text of a number; as long as the statement.
+    text_of: Option<Detached>,
     /// Where the statement has its rows; without one they are asked for row by row.
     sink: Option<Registered>,
     names: Vec<String>,
@@ -90,7 +92,7 @@ pub struct Query {
 impl Drop for Query {
     fn drop(&mut self) {
         // The statement first: a set that is read is not released.
-        self.statement = None;
+        self.end();
         for set in self.keeps.drain(..) {
             // One that another statement reads too stays registered.
             let _ = sets::release(set);
@@ -133,6 +135,7 @@ impl Query {
                 .collect(),
             sink: joined.is_some().then_some(sink),
             statement: Some(joined.unwrap_or(statement)),
+            text_of: Some(Detached::prepare(connection, "SELECT CAST(?1 AS TEXT)")?),
             kinds: None,
             first: None,
             rows: 0,
@@ -237,16 +240,22 @@ impl Query {
         Ok((batch.rows > 0).then_some(batch))
     }
 
+    fn end(&mut self) {
+        (self.statement, self.text_of) = (None, None);
+    }
+
     fn read(&mut self) -> Result<Batch> {
-        let columns: Vec<Column> = match &self.kinds {
+        let Some(statement) = &mut self.statement else {
+            let kinds = self.kinds.iter().flatten();
+            let columns = kinds.map(|kind| Filled::empty(*kind)).collect();
+            return Ok(Batch { rows: 0, columns });
+        };
+        let columns = match &self.kinds {
             Some(kinds) => kinds
                 .iter()
                 .map(|kind| Column::new(Some(*kind), BATCH_ROWS))
                 .collect(),
             None => self.names.iter().map(|_| Column::new(None, 0)).collect(),
-        };
-        let Some(statement) = &mut self.statement else {
-            return Ok(Batch { rows: 0, columns });
         };
         let mut filling = Filling::new(columns);
         let more = match &self.sink {
@@ -259,22 +268,52 @@ impl Query {
             }
             None => statement.rows(|row: &Row<'_>| Ok(filling.push(row))),
         };
-        let failed = filling.failed.take();
-        // What has failed or ended holds no transaction open.
-        if failed.is_some() || !matches!(more, Ok(true)) {
-            self.statement = None;
-        }
-        if let Some((column, what)) = failed {
+        let rows = filling.rows;
+        let filled = match (filling.failed.take(), more) {
+            (Some((column, what)), _) => Err((column, rows, what)),
+            (None, Err(error)) => {
+                self.end();
+                return Err(error.into());
+            }
+            (None, Ok(is_more)) => {
+                let finish = |(i, column): (usize, Column)| {
+                    let text_of = &mut |x| text_of(self.text_of.as_mut(), x);
+                    let filled = column.finish(text_of);
+                    filled.map_err(|(row, what)| (i, row, what))
+                };
+                let columns = filling.columns.into_iter().enumerate();
+                let filled = columns.map(finish).collect::<std::result::Result<_, _>>();
+                if !is_more {
+                    // What has ended holds no transaction open, and no connection that is closed.
+                    self.end();
+                }
+                filled
+            }
+        };
+        let columns = filled.map_err(|(column, row, what)| {
+            self.end();
             let name = self.names.get(column).map_or("", String::as_str);
-            return Err(Error::value(name, self.rows + filling.rows as u64, what));
-        }
-        more?;
-        self.rows += filling.rows as u64;
-        Ok(Batch {
-            rows: filling.rows,
-            columns: filling.columns,
-        })
+            Error::value(name, self.rows + row as u64, what)
+        })?;
+        self.rows += rows as u64;
+        Ok(Batch { rows, columns })
     }
+}
+
+/// SQLite's text of a floating-point number, whose digits depend on its version.
+fn text_of(statement: Option<&mut Detached>, x: f64) -> std::result::Result<String, String> {
+    let said = |e: densite_sqlite::Error| e.to_string();
+    let statement = statement.ok_or("densite: internal error: the statement is gone")?;
+    let mut text = String::new();
+    statement.bind(1, ValueRef::Real(x)).map_err(said)?;
+    statement
+        .rows(|row| {
+            text.push_str(row.column(0).as_str().unwrap_or_default());
+            Ok::<bool, densite_sqlite::Error>(true)
+        })
+        .map_err(said)?;
+    statement.reset();
+    Ok(text)
 }
 
 /// The queries that are registered.

@@ -9,15 +9,18 @@
 //!
 //! The join has no rows, so that SQLite goes on by itself, but for one when a batch is full: there the statement stands until it is read on.
 //!
-//! Who has the batch: the reader puts an empty one into the [`Sink`], the cursor takes it out with the first row and puts it back when it is full,
-//! when a value does not fit, and when it is closed, which is before the statement answers that it is done.
+//! Who has the batch: the reader puts an empty one into the [`Sink`]. A cursor takes it out with the first row and puts it back when it is full, when a
+//! value does not fit, and when a cursor is closed, which is before the statement answers that it is done. In between it is [`Taken`], the same for all
+//! cursors of the connection: where SQLite joins each part of a UNION ALL with this table by itself, a statement has several.
 
 use crate::build::Column;
+use crate::confined::Confined;
 use densite_disk::sync::Mutex;
 use densite_sqlite::{
     Arguments, Code, Connection, Error, Existence, Operator, Origin, Plan, Result, Row,
     TableCursor, ValueRef, VirtualTable, create_module, quoted,
 };
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -157,15 +160,16 @@ impl Registered {
         Registered { handle, sink }
     }
 
-    /// The statement that has the rows of another one here; `None` where that may not be: it has too many columns, or an order of rows that it
-    /// would lose, for SQLite drops the ORDER BY of what is joined.
+    /// The statement that has the rows of another one here; `None` where that may not be: it has too many columns, or
+    /// would not have the same rows in the same order.
     pub(crate) fn statement(
         &self,
         connection: &Connection,
         sql: &str,
         columns: usize,
     ) -> Option<String> {
-        if !(1..=COLUMNS_MAX).contains(&columns) || may_have_order(connection, sql).unwrap_or(true)
+        if !(1..=COLUMNS_MAX).contains(&columns)
+            || is_other_when_joined(connection, sql).unwrap_or(true)
         {
             return None;
         }
@@ -186,38 +190,96 @@ impl Drop for Registered {
     }
 }
 
-/// Whether ORDER BY is in a statement, or in a view that it may read.
-fn may_have_order(connection: &Connection, sql: &str) -> Result<bool> {
-    if sql.to_ascii_uppercase().contains("ORDER") {
+/// Whether a statement may have other rows, or another order, where it is joined with a table:
+///
+/// - SQLite drops the ORDER BY of what is joined.
+/// - A column of a compound has the affinity of its first SELECT. If that is REAL, an integer of another SELECT becomes floating point.
+///
+/// Words decide, of the statement and of the views that it may read.
+fn is_other_when_joined(connection: &Connection, sql: &str) -> Result<bool> {
+    const COMPOUND: &[&str] = &["UNION", "INTERSECT", "EXCEPT", "VALUES"];
+    // The last one: a virtual table declares its columns itself.
+    const REAL: &[&str] = &["REAL", "FLOA", "DOUB", "VIRTUAL"];
+    let has = |text: &str, words: &[&str]| words.iter().any(|word| text.contains(word));
+    let mut text = sql.to_ascii_uppercase();
+    if has(&text, &["ORDER"]) {
         return Ok(true);
     }
     let mut schemas = Vec::new();
     let mut list = connection.prepare("SELECT name FROM pragma_database_list")?;
     while list.step()? {
-        schemas.extend(list.column(0).as_str().map(str::to_owned));
+        schemas.extend(list.column(0).as_str().map(quoted));
     }
-    for schema in schemas {
-        let mut views = connection.prepare(&format!(
-            "SELECT 1 FROM {}.sqlite_schema WHERE type = 'view' AND sql LIKE '%order%' LIMIT 1",
-            quoted(&schema)
-        ))?;
-        if views.step()? {
-            return Ok(true);
+    let definitions = |types: &str| -> Result<String> {
+        let mut all = String::new();
+        for schema in &schemas {
+            let sql = format!("SELECT sql FROM {schema}.sqlite_schema WHERE type = '{types}'");
+            let mut found = connection.prepare(&sql)?;
+            while found.step()? {
+                all.push_str(found.column(0).as_str().unwrap_or_default());
+            }
         }
-    }
-    Ok(false)
+        Ok(all.to_ascii_uppercase())
+    };
+    text.push_str(&definitions("view")?);
+    Ok(has(&text, &["ORDER"])
+        || has(&text, COMPOUND) && (has(&text, REAL) || has(&definitions("table")?, REAL)))
 }
 
 pub(crate) fn create(connection: &Connection) -> Result<()> {
     create_module::<Table>(connection, "densite_sink", ())
 }
 
-struct Table;
+/// A batch that cursors fill, and where it goes.
+struct Taken {
+    handle: i64,
+    sink: Arc<Sink>,
+    filling: Filling,
+}
 
-#[derive(Default)]
+impl Taken {
+    /// Takes the batch of a sink, which wants as many values as there are arguments but the handle.
+    #[cold]
+    fn of(handle: i64, arguments: &Arguments<'_>) -> Result<Box<Taken>> {
+        let sink = SINKS.get().lock().get(&handle).cloned();
+        let taken = sink.and_then(|sink| {
+            let filling = sink.take()?;
+            Some(Taken {
+                handle,
+                sink,
+                filling,
+            })
+        });
+        match taken {
+            Some(taken) if taken.filling.columns.len() + 1 == arguments.len() => {
+                Ok(Box::new(taken))
+            }
+            other => {
+                if let Some(taken) = other {
+                    taken.give_back();
+                }
+                Err(Error::new(
+                    Code::MISUSE,
+                    "densite_sink is for the library itself; use densite.query",
+                ))
+            }
+        }
+    }
+
+    fn give_back(self) {
+        self.sink.put(self.filling);
+    }
+}
+
+/// The batch that cursors of a connection fill; that of the statement which had a row last, where several are read by turns.
+type Current = Confined<Cell<Option<Box<Taken>>>>;
+
+struct Table(Current);
+
 struct Cursor {
-    sink: Option<Arc<Sink>>,
-    filling: Option<Filling>,
+    /// The sink that the first argument names; `None` before the first row.
+    handle: Option<i64>,
+    current: Current,
     /// Whether the cursor has a row: the batch is full.
     is_full: bool,
 }
@@ -231,8 +293,10 @@ impl VirtualTable for Table {
 
     fn connect((): &(), _: &Connection, _: &Origin) -> Result<(Table, String)> {
         let values: Vec<String> = (0..COLUMNS_MAX).map(|i| format!("v{i} HIDDEN")).collect();
+        // SAFETY: SQLite keeps the table, which hands it to its cursors only.
+        let current = unsafe { Confined::new(Cell::default()) };
         Ok((
-            Table,
+            Table(current),
             format!("CREATE TABLE x(full, handle HIDDEN, {})", values.join(", ")),
         ))
     }
@@ -257,61 +321,52 @@ impl VirtualTable for Table {
     }
 
     fn open(&self) -> Result<Cursor> {
-        Ok(Cursor::default())
-    }
-}
-
-impl Cursor {
-    /// Has the sink that the first argument names, and its batch, which wants as many values as there are further ones.
-    #[cold]
-    fn begin(&mut self, arguments: &Arguments<'_>) -> Result<()> {
-        let handle = arguments.iter().next().and_then(ValueRef::as_i64);
-        self.sink = handle.and_then(|handle| SINKS.get().lock().get(&handle).cloned());
-        self.filling = self.sink.as_ref().and_then(|sink| sink.take());
-        match &self.filling {
-            Some(filling) if filling.columns.len() + 1 == arguments.len() => Ok(()),
-            _ => {
-                self.give_back();
-                Err(Error::new(
-                    Code::MISUSE,
-                    "densite_sink is for the library itself; use densite.query",
-                ))
-            }
-        }
-    }
-
-    fn give_back(&mut self) {
-        if let (Some(sink), Some(filling)) = (&self.sink, self.filling.take()) {
-            sink.put(filling);
-        }
+        Ok(Cursor {
+            handle: None,
+            current: self.0.clone(),
+            is_full: false,
+        })
     }
 }
 
 impl Drop for Cursor {
     fn drop(&mut self) {
-        self.give_back();
+        match self.current.take() {
+            Some(taken) if Some(taken.handle) == self.handle => taken.give_back(),
+            other => self.current.set(other),
+        }
     }
 }
 
 impl TableCursor for Cursor {
     #[inline]
     fn filter(&mut self, _: &Connection, _: i32, _: &str, arguments: Arguments<'_>) -> Result<()> {
-        // The handle is the same for every row of a statement: it is looked at once for each batch.
-        if self.filling.is_none() {
-            self.begin(&arguments)?;
-        }
-        let Some(filling) = &mut self.filling else {
-            return Ok(());
+        // The handle is the same for every row of a statement: it is asked for once.
+        let handle = match self.handle {
+            Some(handle) => handle,
+            None => arguments.integer(0).unwrap_or(0),
         };
-        self.is_full = !filling.push(&arguments);
-        if self.is_full {
-            let has_failed = filling.failed.is_some();
-            self.give_back();
-            if has_failed {
-                return Err(Error::from(Code::MISMATCH));
+        self.handle = Some(handle);
+        let mut taken = match self.current.take() {
+            Some(taken) if taken.handle == handle => taken,
+            other => {
+                if let Some(taken) = other {
+                    taken.give_back();
+                }
+                Taken::of(handle, &arguments)?
             }
+        };
+        self.is_full = !taken.filling.push(&arguments);
+        if !self.is_full {
+            self.current.set(Some(taken));
+            return Ok(());
         }
-        Ok(())
+        let has_failed = taken.filling.failed.is_some();
+        taken.give_back();
+        match has_failed {
+            true => Err(Error::from(Code::MISMATCH)),
+            false => Ok(()),
+        }
     }
 
     fn next(&mut self) -> Result<()> {

@@ -1,8 +1,8 @@
 //! Dates, times and decimals as text.
 //!
 //! - a date: `2024-02-29`, as SQLite's `date()` writes it;
-//! - a timestamp: `2024-02-29 12:30:00`, with `.` and 3, 6 or 9 digits by its unit where the fraction is not zero, and with `+00:00` where the type
-//!   has a time zone (Arrow keeps such values in UTC);
+//! - a timestamp: `2024-02-29 12:30:00`, with `.` and the fewest of 3, 6 or 9 digits that hold a fraction which is not zero, whatever its unit is, so that
+//!   equal instants have equal text; and with `+00:00` where the type has a time zone (Arrow keeps such values in UTC);
 //! - a time: `12:30:00`, with a fraction by the same rule;
 //! - a decimal: all its digits, `12.30`. What becomes of it is the table's affinity: TEXT keeps it, NUMERIC makes it a number.
 //!
@@ -55,7 +55,7 @@ pub(crate) struct Decimal {
 const DAY_SECONDS: i64 = 86_400;
 
 /// Writes a date: days since 1970-01-01.
-pub(crate) fn date(out: &mut String, days: i64) {
+pub fn date(out: &mut String, days: i64) {
     let (year, month, day) = civil(days);
     let _ = match year {
         0..=9999 => write!(out, "{year:04}-{month:02}-{day:02}"),
@@ -81,7 +81,7 @@ fn civil(days: i64) -> (i64, i64, i64) {
 }
 
 /// Writes a time since midnight. One before that, which is none, has a sign.
-pub(crate) fn time(out: &mut String, since: i64, unit: Unit) {
+pub fn time(out: &mut String, since: i64, unit: Unit) {
     if since < 0 {
         out.push('-');
     }
@@ -95,13 +95,17 @@ pub(crate) fn time(out: &mut String, since: i64, unit: Unit) {
         seconds / 60 % 60,
         seconds % 60
     );
+    let (mut fraction, mut digits) = (fraction, unit.digits());
     if fraction != 0 {
-        let _ = write!(out, ".{fraction:0width$}", width = unit.digits());
+        while fraction.is_multiple_of(1000) {
+            (fraction, digits) = (fraction / 1000, digits - 3);
+        }
+        let _ = write!(out, ".{fraction:0digits$}");
     }
 }
 
 /// Writes a timestamp since 1970-01-01 00:00:00.
-pub(crate) fn timestamp(out: &mut String, since: i64, unit: Unit, utc: bool) {
+pub fn timestamp(out: &mut String, since: i64, unit: Unit, utc: bool) {
     let day = DAY_SECONDS * unit.per_second();
     date(out, since.div_euclid(day));
     out.push(' ');
@@ -111,8 +115,8 @@ pub(crate) fn timestamp(out: &mut String, since: i64, unit: Unit, utc: bool) {
     }
 }
 
-/// Writes a decimal of [`Decimal::bytes`] bytes.
-pub(crate) fn decimal(out: &mut String, value: &[u8], scale: i32) {
+/// Writes a decimal: a little-endian number in two's complement, and how many of its digits are behind the point.
+pub fn decimal(out: &mut String, value: &[u8], scale: i32) {
     let negative = value.last().is_some_and(|byte| byte & 0x80 != 0);
     let mut digits = digits(value, negative);
     let scale = match usize::try_from(scale) {
@@ -205,6 +209,14 @@ mod tests {
         let at = |n, unit, utc| written(|out| timestamp(out, n, unit, utc));
         assert_eq!(at(0, Unit::Seconds, false), "1970-01-01 00:00:00");
         assert_eq!(at(-1, Unit::Milli, false), "1969-12-31 23:59:59.999");
+        for (n, unit) in [
+            (-20, Unit::Milli),
+            (-20_000, Unit::Micro),
+            (-20_000_000, Unit::Nano),
+        ] {
+            assert_eq!(at(n, unit, false), "1969-12-31 23:59:59.980");
+        }
+        assert_eq!(at(1_000, Unit::Nano, false), "1970-01-01 00:00:00.000001");
         assert_eq!(
             at(1_709_210_096_000_007, Unit::Micro, true),
             "2024-02-29 12:34:56.000007+00:00"

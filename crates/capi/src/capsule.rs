@@ -1,10 +1,12 @@
-//! What the Python package alone needs: capsules around Arrow streams, and callbacks by one pointer.
+//! What the Python package alone needs: capsules around Arrow streams, callbacks by one pointer, and statements that its driver compiles and the library runs.
 //!
 //! The Arrow PyCapsule interface hands a stream over in a capsule, whose destructor releases the stream if nobody consumed it. A destructor runs
 //! when Python drops the capsule, possibly while the interpreter ends; so it is one of ours and not Python code. It asks the capsule for its pointer
 //! by Python's own function, whose address the package tells once.
 
+use crate::failure::{answer, number};
 use densite_bulk::arrow::ArrowArrayStream;
+use densite_bulk::changes;
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
@@ -110,4 +112,22 @@ pub unsafe extern "C" fn densite_capsule_progress(
 pub unsafe extern "C" fn densite_capsule_rows(context: *mut c_void, rows: u64) -> c_int {
     // SAFETY: passed on.
     unsafe { densite_capsule_progress(context, std::ptr::null(), rows, 0, std::ptr::null()) }
+}
+
+/// `densite_capsule_change_new`: a place that `SELECT densite_change(handle, sql)` fills.
+#[unsafe(no_mangle)]
+pub extern "C" fn densite_capsule_change_new() -> i64 {
+    number(|| Ok(changes::reserve()))
+}
+
+/// `densite_capsule_change_run`: runs the statement; answers how many rows it changed, -1 for a failure, which `SELECT densite_change(handle)` repeats.
+#[unsafe(no_mangle)]
+pub extern "C" fn densite_capsule_change_run(handle: i64) -> i64 {
+    number(|| Ok(changes::run(handle)?))
+}
+
+/// `densite_capsule_change_release`: ends the statement, and gives its place free.
+#[unsafe(no_mangle)]
+pub extern "C" fn densite_capsule_change_release(handle: i64) -> c_int {
+    answer(|| Ok(changes::release(handle)?))
 }

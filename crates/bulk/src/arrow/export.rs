@@ -4,7 +4,7 @@
 //! children out before it releases their parent; what was moved is marked, and left alone.
 
 use super::abi::{ArrowArray, ArrowArrayStream, ArrowSchema};
-use crate::build::{Column, Values};
+use crate::build::{Filled, Values};
 use crate::query::{Batch, Kind, Query};
 use crate::{Error, Result};
 use std::ffi::{CString, c_char, c_int, c_void};
@@ -55,8 +55,8 @@ fn array_of(batch: Batch) -> ArrowArray {
     array(rows, 0, vec![None], children.collect())
 }
 
-fn child(column: Column) -> ArrowArray {
-    let rows = column.rows();
+fn child(column: Filled) -> ArrowArray {
+    let rows = column.values.rows();
     let nulls = column.valid.as_ref().map_or(0, |valid| valid.zeros);
     let valid = column
         .valid
