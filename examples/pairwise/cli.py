@@ -147,7 +147,7 @@ def _parser() -> argparse.ArgumentParser:
         found.add_argument("--seed", type=int, default=standard.seed, help=f"of the generator ({standard.seed})")
 
     def serving(found: argparse.ArgumentParser, port: int) -> None:
-        found.add_argument("--host", default=HOST, help=f"the address to listen on ({HOST}); whoever reaches another one may read and deliver")
+        found.add_argument("--host", default=HOST, help=f"the address to listen on ({HOST}); whoever has the token may read and deliver")
         found.add_argument("--port", type=int, default=port, help=f"the port to listen on ({port}; 0: any that is free)")
         found.add_argument("--lease", type=_number(float, 0.1, 86_400), default=30.0, help="how long a worker may be silent, in seconds (30)")
 
@@ -159,7 +159,7 @@ def _parser() -> argparse.ArgumentParser:
     serve.add_argument("file")
     serving(serve, PORT)
     worker = verb("work", _work, "be a worker of a coordinator, until all is done")
-    worker.add_argument("url", nargs="?", default=f"http://{HOST}:{PORT}", help=f"of the coordinator (http://{HOST}:{PORT})")
+    worker.add_argument("url", help="of the coordinator, as it prints it, with its token")
     worker.add_argument("--name", default=f"{os.uname().nodename[:40]}:{os.getpid()}", help="what the status page calls it (host:process)")
     worker.add_argument(
         "--patience", type=_number(float, 0, 86_400), default=60.0, help="how long to wait for a coordinator that is away, in seconds (60)"

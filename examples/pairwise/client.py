@@ -7,7 +7,7 @@ import json
 import random
 import time
 from typing import Any, Optional
-from urllib.parse import urlsplit
+from urllib.parse import parse_qs, urlsplit
 
 from .errors import Failed, Refused
 
@@ -16,7 +16,7 @@ REQUEST_SECONDS = 30.0
 
 
 class Client:
-    """The coordinator at `url`, as one worker sees it.
+    """The coordinator at `url`, as one worker sees it. `url` is what the coordinator prints, with its token.
 
     A request that gets no answer, or 503, is sent again after 0.05 seconds, then after twice as long each time up to two seconds, until
     `patience_seconds` have passed without an answer. Every request may be sent twice: a lease too many runs out, results count once.
@@ -30,7 +30,8 @@ class Client:
             host = port = None
         if parts.scheme != "http" or not host:
             raise Failed(f"{url} is no address of a coordinator; give one as http://127.0.0.1:8765", 2)
-        self.url = url.rstrip("/")
+        self.url = f"http://{parts.netloc}"
+        self._headers = {"Authorization": f"Bearer {parse_qs(parts.query).get('token', [''])[-1]}"}
         self._patience_seconds = patience_seconds
         self._connection = http.client.HTTPConnection(host, port or 80, timeout=REQUEST_SECONDS)
 
@@ -78,7 +79,7 @@ class Client:
             delay = min(2.0, delay * 2)
 
     def _once(self, method: str, path: str, body: Optional[str]) -> Any:
-        headers = {} if body is None else {"Content-Type": "application/json"}
+        headers = self._headers if body is None else {**self._headers, "Content-Type": "application/json"}
         self._connection.request(method, path, body, headers)
         response = self._connection.getresponse()
         text = response.read()

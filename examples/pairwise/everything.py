@@ -78,7 +78,7 @@ def run(path: str, workers: int, serve: Sequence[str] = ()) -> None:
     try:
         served, url = coordinator(path, *serve)
         processes.append(served)
-        print(f"status page: {url}/", flush=True)
+        print(f"status page: {url}", flush=True)
         processes += [Process("work", url, "--name", f"w{number}") for number in range(1, workers + 1)]
         with Client(url, ANSWER_SECONDS) as client:
             _watch(client, processes[1:], served)

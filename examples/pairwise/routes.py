@@ -37,7 +37,8 @@ class Coordinator:
         self._store = store
         self._histogram = Cached()
         with store.connection() as con:
-            (self._window,) = con.execute("SELECT window FROM work").fetchone()
+            #: What a request must bring: whoever has it may read and deliver. It is in the file, so that workers find the next coordinator.
+            self._window, self.token = con.execute("SELECT window, token FROM work").fetchone()
             #: Batches whose results were there although nobody had noted it.
             self.settled = leases.settle(con)
 

@@ -15,6 +15,7 @@ What goes out and what comes in are kept apart, because they have different need
 
 from __future__ import annotations
 
+import secrets
 import sqlite3
 from typing import NamedTuple
 
@@ -22,7 +23,7 @@ from . import clock
 from .series import generate, packed
 
 #: The number in ``PRAGMA user_version`` of a file of pairs.
-VERSION = 1
+VERSION = 2
 
 _TABLES = """
 CREATE TABLE work(                      -- one row: what is to be done, and how much of it is
@@ -35,7 +36,8 @@ CREATE TABLE work(                      -- one row: what is to be done, and how 
     pairs       INTEGER NOT NULL DEFAULT 0,
     done_pairs  INTEGER NOT NULL DEFAULT 0,
     started     REAL,                   -- times are seconds since 1970
-    made        REAL NOT NULL
+    made        REAL NOT NULL,
+    token       TEXT NOT NULL           -- of those who may talk to a coordinator of this file
 ) STRICT;
 CREATE TABLE sample(
     id     INTEGER PRIMARY KEY,
@@ -103,8 +105,8 @@ def create(con: sqlite3.Connection, settings: Settings) -> None:
     con.execute("PRAGMA journal_mode = WAL")
     con.executescript(f"BEGIN IMMEDIATE; {_TABLES} PRAGMA user_version = {VERSION};")
     con.execute(
-        "INSERT INTO work(id, seed, length, window, batch_pairs, made) VALUES (1, ?, ?, ?, ?, ?)",
-        (settings.seed, settings.length, settings.window, settings.batch_pairs, clock.now()),
+        "INSERT INTO work(id, seed, length, window, batch_pairs, made, token) VALUES (1, ?, ?, ?, ?, ?, ?)",
+        (settings.seed, settings.length, settings.window, settings.batch_pairs, clock.now(), secrets.token_urlsafe(16)),
     )
     con.execute("COMMIT")
 

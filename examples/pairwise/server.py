@@ -6,6 +6,8 @@ Speaks HTTP/1.1 with connections that are kept; one thread a connection. Every e
 from __future__ import annotations
 
 import errno
+import hmac
+import ipaddress
 import json
 import socket
 import sqlite3
@@ -21,6 +23,14 @@ from .routes import Coordinator, Text
 MOST_BYTES = 8 << 20
 
 
+def _is_address(name: str) -> bool:
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True
+
+
 class Server(ThreadingHTTPServer):
     """Listens, and knows the coordinator whose answers it gives."""
 
@@ -30,6 +40,8 @@ class Server(ThreadingHTTPServer):
 
     def __init__(self, host: str, port: int, coordinator: Coordinator) -> None:
         self.coordinator = coordinator
+        #: The names in "Host" that are ours. Addresses in numbers are, too: no page of another site can have one of those as its name.
+        self.names = {"localhost", host.lower(), socket.gethostname().lower(), socket.getfqdn().lower()}
         if ":" in host:
             self.address_family = socket.AF_INET6
         try:
@@ -45,9 +57,10 @@ class Server(ThreadingHTTPServer):
 
     @property
     def url(self) -> str:
-        """Where it is reached."""
+        """Where it is reached, with the token that it asks for."""
         host, port = self.server_address[:2]
-        return f"http://[{host!s}]:{port}" if self.address_family == socket.AF_INET6 else f"http://{host!s}:{port}"
+        name = f"[{host!s}]" if self.address_family == socket.AF_INET6 else f"{host!s}"
+        return f"http://{name}:{port}/?token={self.coordinator.token}"
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """A worker that goes away in the middle of an answer is no news; anything else is."""
@@ -70,10 +83,35 @@ class Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         url = urlsplit(self.path)
         query = {name: values[-1] for name, values in parse_qs(url.query).items()}
-        self._answer(lambda: self.server.coordinator.get(url.path, query))
+
+        def ask() -> Any:
+            self._check(query.pop("token", ""))
+            return self.server.coordinator.get(url.path, query)
+
+        self._answer(ask)
 
     def do_POST(self) -> None:
-        self._answer(lambda: self.server.coordinator.post(urlsplit(self.path).path, self._body()))
+        def ask() -> Any:
+            self._check("")
+            return self.server.coordinator.post(urlsplit(self.path).path, self._body())
+
+        self._answer(ask)
+
+    def _check(self, token: str) -> None:
+        """Refuses a page of another site whose name was made to lead here, and whoever does not know the token: in the address, as a browser has it, or in
+        the header ``Authorization: Bearer``."""
+        try:
+            name = urlsplit(f"//{self.headers.get('Host', '')}").hostname or ""
+        except ValueError:
+            name = ""
+        if name not in self.server.names and not _is_address(name):
+            self.close_connection = True
+            raise Refused(f"this is not {name[:80] or 'without a name'}: use the address in numbers, or start the coordinator with --host and that name", 421)
+        scheme, _, brought = self.headers.get("Authorization", "").partition(" ")
+        given = brought.strip() if scheme.lower() == "bearer" else token
+        if not hmac.compare_digest(given.encode(), self.server.coordinator.token.encode()):
+            self.close_connection = True
+            raise Refused("the token is missing or wrong; use the whole address that the coordinator printed when it started", 401)
 
     def _body(self) -> Any:
         length = self.headers.get("Content-Length", "")

@@ -11,6 +11,7 @@ import threading
 import time
 import unittest
 from unittest import mock
+from urllib.parse import urlsplit
 
 import densite
 
@@ -30,14 +31,14 @@ class Http(Case):
         self.addCleanup(thread.join)
         self.addCleanup(server.server_close)
         self.addCleanup(server.shutdown)
-        self.port = server.server_address[1]
+        self.port, self.token = server.server_address[1], server.coordinator.token
         return server.url
 
     def raw(self, method, path, body=None, headers=None):
         """Status and answer of one request, as it is."""
         con = http.client.HTTPConnection("127.0.0.1", self.port, timeout=20)
         try:
-            con.request(method, path, body, headers or {})
+            con.request(method, path, body, {"Authorization": f"Bearer {self.token}", **(headers or {})})
             answer = con.getresponse()
             return answer.status, answer.read().decode(), answer.headers
         finally:
@@ -119,6 +120,46 @@ class Http(Case):
                 self.assertEqual(found, status, text)
                 self.assertIn(says, json.loads(text)["error"])
         self.assertEqual(self.raw("POST", "/results", good, kind)[0], 200)
+
+    def test_who_has_not_the_token_gets_nothing(self):
+        self.make(3, length=8)
+        url = self.coordinator()
+        got = self.client(url).get("/progress")
+        for path in ("/", "/progress", "/samples?ids=1", "/distances?left=1&right=2", "/nothing"):
+            for headers, query in (
+                ({"Authorization": ""}, ""),
+                ({"Authorization": "Bearer"}, ""),
+                ({"Authorization": f"Bearer {self.token}x"}, ""),
+                ({"Authorization": f"Basic {self.token}"}, ""),
+                ({"Authorization": "Bearer \xe9"}, ""),
+                ({"Authorization": ""}, f"token={self.token[:-1]}"),
+            ):
+                with self.subTest(path=path, headers=headers, query=query):
+                    status, text, _ = self.raw("GET", path + ("&" if "?" in path else "?") + query, None, headers)
+                    self.assertEqual(status, 401)
+                    self.assertIn("the token is missing or wrong", json.loads(text)["error"])
+        for path in ("/lease", "/renew", "/results", f"/lease?token={self.token}"):
+            status, _, _ = self.raw("POST", path, '{"worker": "w"}', {"Content-Type": "application/json", "Authorization": ""})
+            self.assertEqual(status, 401)
+        # A browser has it in the address; the page itself is whole then.
+        status, text, _ = self.raw("GET", urlsplit(url).path + "?" + urlsplit(url).query, None, {"Authorization": ""})
+        self.assertEqual(status, 200)
+        self.assertNotIn(self.token, text)
+        with self.assertRaises(Refused) as caught:
+            self.client(url.partition("?")[0], 0).get("/progress")
+        self.assertEqual(caught.exception.status, 401)
+        self.assertEqual(self.client(url).get("/progress")["pairs"], got["pairs"])
+
+    def test_a_name_of_another_site_that_leads_here_is_refused(self):
+        self.make(3, length=8)
+        self.coordinator()
+        for host in ("evil.example", f"evil.example:{self.port}", "127.0.0.1.evil.example", "", "[::1", "a" * 5000):
+            with self.subTest(host=host):
+                status, text, _ = self.raw("GET", "/progress", None, {"Host": host})
+                self.assertEqual(status, 421, text)
+                self.assertIn("use the address in numbers", json.loads(text)["error"])
+        for host in ("127.0.0.1", f"LOCALHOST:{self.port}", "[::1]:80", "192.0.2.7:1"):
+            self.assertEqual(self.raw("GET", "/progress", None, {"Host": host})[0], 200, host)
 
     def test_a_locked_file_is_said_to_be_locked_and_nothing_is_lost(self):
         self.make(4, length=8)

@@ -1,5 +1,6 @@
 """Killed workers and coordinators: nothing acknowledged is lost, every pair is there once."""
 
+from urllib.parse import urlsplit
 from ..verify import verify
 from .support import Case, end_well, free_port, stopped
 
@@ -27,7 +28,7 @@ class Kill(Case):
         # Slow enough, by long series, to be killed in the middle.
         self.make(60, length=144, window=24, batch_pairs=20)
         served, url = self.serve("--lease", "1.5")
-        port = url.rpartition(":")[2]
+        port = str(urlsplit(url).port)
         client = self.client(url)
         lost, *others = (self.start("work", url, "--name", name) for name in ("lost", "w2", "w3"))
 

@@ -113,6 +113,9 @@ class Page(Case):
         if chromium is None:
             if os.environ.get("DENSITE_NO_SKIP"):
                 self.fail("chromium is not installed")
+            if path := os.environ.get("DENSITE_SKIPPED"):
+                with open(path, "a", encoding="utf-8") as file:
+                    file.write("chromium is not installed\n")
             self.skipTest("chromium is not installed")
         self.computed("first", 2)
         shown = threading.Semaphore(0)
@@ -145,7 +148,7 @@ class Page(Case):
             profile = self.dir / "profile"
             return subprocess.run(
                 [chromium, "--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", f"--user-data-dir={profile}",
-                 "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1", "--virtual-time-budget=2500", *arguments, server.url + "/"],
+                 "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1", "--virtual-time-budget=2500", *arguments, server.url],
                 check=True, capture_output=True, timeout=60, env={**os.environ, "HOME": str(self.dir)},
             ).stdout.decode()  # fmt: skip
 
