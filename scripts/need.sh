@@ -1,77 +1,102 @@
 #!/bin/sh
-# need.sh build|python|crash|wheel|test|examples
+# need.sh build|python|crash|wheel|test
 #
-# Says what this machine lacks for the given work and the one command that installs it. Prints nothing and succeeds when all is there.
+# Makes sure that this machine has what the given work needs. What is missing is installed from Debian's packages if that needs no
+# password (root, or sudo that asks for none), after saying what and why. Otherwise it prints the one command that installs it and fails.
+# Without a package that only some tests need (a browser, other languages) it says so and succeeds: those tests are skipped.
+# Rust is never installed, for it comes from elsewhere. Prints nothing when all is there.
 set -u
 rust_min=1.95
-packages=; missing=; rust=
+has() { command -v "$1" >/dev/null 2>&1; }
 
-want() { # want PACKAGE NAME COMMAND...: the command succeeds if NAME is there
+look() { # look WORK: sets needed, wished (packages) and why_needed, why_wished
+  needed=; why_needed=; wished=; why_wished=
+  need build-essential make has make
+  need build-essential "a C compiler" has cc
+  need git git has git
+  case $1 in
+  python) need python3 python3 has python3 ;;
+  crash)
+    need python3 python3 has python3
+    need strace strace has strace ;;
+  wheel)
+    need python3 python3 has python3
+    need binutils "readelf and strip" has readelf ;;
+  test)
+    need build-essential gcc has gcc
+    need sqlite3 "the sqlite3 shell" has sqlite3
+    need tcl tclsh has tclsh
+    need tcl-dev "Tcl's C headers" test -f /usr/include/tcl8.6/tcl.h
+    need dpkg-dev dpkg-source has dpkg-source
+    need ca-certificates "the certificates of package registries" test -e /etc/ssl/certs/ca-certificates.crt
+    need debian-archive-keyring "the keys of Debian's archive" test -e /usr/share/keyrings/debian-archive-keyring.gpg
+    need python3 python3 has python3
+    need python3-venv "Python's venv" python3 -c 'import ensurepip, venv'
+    need util-linux setpriv has setpriv
+    # The shell has a kill of its own.
+    need procps kill env kill -0 $$
+    need file file has file
+    wish chromium "Chromium, for pages that are looked at" has chromium
+    wish libsqlite3-dev "SQLite's C header, for the example in C" test -f /usr/include/sqlite3.h
+    wish golang-go "Go, for its example" has go
+    wish default-jdk-headless "a JDK, for the example in Java" has javac
+    wish maven "Maven, for the example in Java" has mvn
+    wish nodejs "Node, for its example" has node
+    wish npm "npm, for the example in Node" has npm ;;
+  esac
+}
+need() { # need PACKAGE NAME COMMAND...: the command succeeds if NAME is there
   package=$1; name=$2; shift 2
   "$@" >/dev/null 2>&1 && return
-  missing="$missing, $name"
-  case " $packages " in *" $package "*) ;; *) packages="$packages $package" ;; esac
+  why_needed="$why_needed${why_needed:+, }$name"
+  case " $needed " in *" $package "*) ;; *) needed="$needed $package" ;; esac
 }
-has() { command -v "$1"; }
+wish() { # wish PACKAGE NAME COMMAND...
+  package=$1; name=$2; shift 2
+  "$@" >/dev/null 2>&1 && return
+  why_wished="$why_wished${why_wished:+; }$name"
+  wished="$wished $package"
+}
 
-want build-essential make has make
-want build-essential "a C compiler (cc)" has cc
-want git git has git
-if [ "${1:-}" = python ]; then
-  want python3 python3 has python3
-fi
-if [ "${1:-}" = crash ]; then
-  want python3 python3 has python3
-  want strace strace has strace
-fi
-if [ "${1:-}" = wheel ]; then
-  want python3 python3 has python3
-  want binutils "readelf and strip" has readelf
-fi
-if [ "${1:-}" = test ]; then
-  want build-essential "gcc" has gcc
-  want sqlite3 "the sqlite3 shell" has sqlite3
-  want tcl tclsh has tclsh
-  want tcl-dev "Tcl's C headers" test -f /usr/include/tcl8.6/tcl.h
-  want dpkg-dev dpkg-source has dpkg-source
-  want python3 python3 has python3
-  want python3-venv "Python's venv" python3 -c 'import ensurepip, venv'
-  want util-linux setpriv has setpriv
-  # The shell has a kill of its own.
-  want procps kill env kill -0 $$
-  want file file has file
-  want chromium chromium has chromium
-fi
-# The languages of examples/: nothing else needs them, and its run.sh skips those that are not there.
-if [ "${1:-}" = examples ]; then
-  want libsqlite3-dev "SQLite's C header" test -f /usr/include/sqlite3.h
-  want golang-go go has go
-  want default-jdk-headless "a JDK" has javac
-  want maven mvn has mvn
-  want nodejs node has node
-  want npm npm has npm
-fi
+as_root=
+[ "$(id -u)" = 0 ] || as_root="sudo "
+may_install() { has apt-get && { [ "$(id -u)" = 0 ] || sudo -n true >/dev/null 2>&1; }; }
+install() { # install PACKAGE...
+  sudo=; [ "$(id -u)" = 0 ] || sudo="sudo -n"
+  for try in 1 2 3; do
+    $sudo apt-get update -q && $sudo env DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends "$@" && return
+    [ $try = 3 ] || { echo "apt-get failed; trying again" >&2; sleep $((try * 5)); }
+  done
+  return 1
+}
 
-# Rust: rustup's, for Debian's own is older than what the code needs.
-if ! has cargo >/dev/null 2>&1; then
-  missing="$missing, Rust $rust_min or newer"
-  packages="$packages curl ca-certificates"
-  rust="curl --proto '=https' --tlsv1.2 -sSf https://sh.rustup.rs | sh -s -- -y && . \"\$HOME/.cargo/env\""
+work=${1:-build}
+look "$work"
+if [ -n "$needed$wished" ] && may_install; then
+  echo "installing$needed$wished, for make $work lacks: $why_needed${why_needed:+${why_wished:+; }}$why_wished" >&2
+  # One package that cannot be had must not keep the others away.
+  [ -z "$needed" ] || install $needed >&2
+  for package in $wished; do install "$package" >&2; done
+  look "$work"
+fi
+[ -z "$why_wished" ] || echo "not there: $why_wished. The tests that need it are skipped. Install: ${as_root}apt-get install$wished" >&2
+
+rust=; missing=$why_needed
+rustup="curl --proto '=https' --tlsv1.2 -sSf https://sh.rustup.rs | sh -s -- -y && . \"\$HOME/.cargo/env\""
+if ! has cargo; then
+  rust=$rustup
+  missing="$missing${missing:+, }Rust $rust_min or newer"
+  has curl || needed="$needed curl ca-certificates"
 else
   have=$(rustc --version 2>/dev/null | cut -d' ' -f2 | cut -d- -f1)
   oldest=$(printf '%s\n%s\n' "${have:-0}" "$rust_min" | sort -V | head -n 1)
   if [ "$oldest" != "$rust_min" ]; then
-    missing="$missing, Rust $rust_min or newer (found ${have:-none})"
-    if has rustup >/dev/null 2>&1; then rust="rustup update stable && rustup default stable"
-    else rust="curl --proto '=https' --tlsv1.2 -sSf https://sh.rustup.rs | sh -s -- -y && . \"\$HOME/.cargo/env\""; fi
+    missing="$missing${missing:+, }Rust $rust_min or newer (found ${have:-none})"
+    if has rustup; then rust="rustup update stable && rustup default stable"; else rust=$rustup; fi
   fi
 fi
-
 [ -z "$missing" ] && exit 0
 command=$rust
-if [ -n "$packages" ]; then
-  sudo="sudo "; [ "$(id -u)" = 0 ] && sudo=
-  command="${sudo}apt-get install -y$packages${rust:+ && $rust}"
-fi
-echo "missing: ${missing#, }. Install: $command" >&2
+[ -z "$needed" ] || command="${as_root}apt-get install -y$needed${rust:+ && $rust}"
+echo "missing: $missing. Install: $command" >&2
 exit 1

@@ -12,7 +12,8 @@ import random
 import re
 import shutil
 import sys
-import time
+
+import long.run
 
 from .disk import Disk, save
 from .scenarios import SCENARIOS
@@ -68,21 +69,13 @@ def main():
     parser = argparse.ArgumentParser(prog="powercut")
     parser.add_argument("--command", required=True)
     parser.add_argument("--dir", required=True)
-    parser.add_argument("--minutes", type=float, default=1)
-    parser.add_argument("--seed", type=int, default=None)
+    long.run.options(parser)
     parser.add_argument("--only", choices=sorted({which.__name__ for which in SCENARIOS}), default=None)
     parser.add_argument("--deaf", default=None)
     options = parser.parse_args()
     os.makedirs(options.dir, exist_ok=True)
     options.dir = os.path.realpath(options.dir)
-    seed = random.randrange(1 << 31) if options.seed is None else options.seed
-    until, looked = time.monotonic() + options.minutes * 60, 0
-    while True:
-        looked += play(options, seed)
-        seed += 1
-        if time.monotonic() > until:
-            print(f"{looked} states of the disk, nothing lost")
-            return None
+    long.run.seeds("states of a disk", options, lambda seed: play(options, seed))
 
 
 if __name__ == "__main__":

@@ -73,7 +73,7 @@ class Sql(Command):
         return summaries(self.seed, self.first, self.first + MORE)
 
     def arguments(self):
-        return [self.command, "sql", self.path, "--format", "csv", f"PRAGMA synchronous = EXTRA; {self.before}{self.sql()}"]
+        return [self.command, "sql", self.path, "--create", "--format", "csv", f"PRAGMA synchronous = EXTRA; {self.before}{self.sql()}"]
 
     def sql(self):
         """As many as fit into an argument."""

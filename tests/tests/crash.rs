@@ -121,31 +121,24 @@ fn a_creation_that_was_torn() {
     through_densite(pair, 1014, 1, RESTLESS).assert_kept();
 }
 
-/// For `make crash`: new workloads, for `DENSITE_MINUTES`, from `DENSITE_SEED` on.
+/// A part of `make crash`: each seed runs all journal modes with all settings of `synchronous`.
 #[test]
-#[ignore = "long"]
+#[ignore = "takes DENSITE_MINUTES"]
 fn long_crash() {
-    let number = |name: &str, default: u64| {
-        std::env::var(name)
-            .ok()
-            .and_then(|s| s.parse().ok())
-            .unwrap_or(default)
-    };
-    let end = std::time::Instant::now()
-        + std::time::Duration::from_secs(60 * number("DENSITE_MINUTES", 60));
-    let mut seed = number("DENSITE_SEED", 1000);
-    let mut total = Tally::default();
-    while std::time::Instant::now() < end {
+    densite_testing::long_run("power cuts", |seed| {
+        let mut total = Tally::default();
         for journal in Journal::ALL {
             for synchronous in [Synchronous::Normal, Synchronous::Full, Synchronous::Extra] {
                 for plan in [Plan::default(), RESTLESS] {
-                    let tally = through_densite((journal, synchronous), seed, 1, plan);
+                    let pair = (journal, synchronous);
+                    // Its second half takes the workload behind the first.
+                    let tally = through_densite(pair, seed * 2, 1, plan);
                     tally.assert_kept();
                     total.add(tally);
                 }
             }
         }
-        println!("DENSITE_SEED={seed} done; in all {total}");
-        seed += 2;
-    }
+        println!("SEED={seed}: {total}");
+        total.cases
+    });
 }

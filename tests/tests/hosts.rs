@@ -6,8 +6,9 @@ use std::ffi::{CStr, CString, c_char, c_int, c_void};
 
 use std::process::{Command, Output};
 
+use densite_testing::skip;
 use densite_tests::library::library;
-use densite_tests::model::{folder, skip};
+use densite_tests::model::folder;
 use rusqlite::{Connection, LoadExtensionGuard, OpenFlags, ffi};
 
 /// Runs SQLite's shell; `None` when there is none.

@@ -136,24 +136,15 @@ fn an_older_database_catches_up_or_is_refused() {
     }
 }
 
-/// For `make crash`: new seeds, for `DENSITE_MINUTES`, from `DENSITE_SEED` on.
+/// A part of `make crash`.
 #[test]
-#[ignore = "long"]
+#[ignore = "takes DENSITE_MINUTES"]
 fn long_crash_ingest() {
-    let minutes = number("DENSITE_MINUTES").unwrap_or(60);
-    let end = std::time::Instant::now() + std::time::Duration::from_secs(60 * minutes);
-    let mut seed = number("DENSITE_SEED").unwrap_or(1000);
-    while std::time::Instant::now() < end {
+    densite_testing::long_run("power cuts", |seed| {
         let under = [Under::Plain, Under::Densite][(seed % 2) as usize];
         let journal = ["WAL", "DELETE", "WAL"][(seed % 3) as usize];
-        let tally = crash(
-            &format!("long-{seed}"),
-            under,
-            journal,
-            seed % 5 < 2,
-            seed..seed + 1,
-        );
-        println!("DENSITE_SEED={seed} done: {tally:?}");
-        seed += 1;
-    }
+        let name = format!("long-{seed}");
+        let tally = crash(&name, under, journal, seed % 5 < 2, seed..seed + 1);
+        tally.cuts as u64
+    });
 }

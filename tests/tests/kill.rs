@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use densite_tests::procs::child::copy_database;
 use densite_tests::procs::ledger::Ledger;
-use densite_tests::procs::{Child, Subject, long_run, seed, store};
+use densite_tests::procs::{Child, Subject, seed, store};
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 use tempfile::TempDir;
@@ -164,9 +164,8 @@ impl Bench {
     }
 }
 
-/// Rounds until the time is over; at least `least`.
-fn run(name: &str, subject: Subject, settings: &str, time: Duration, least: u32) {
-    let seed = seed(name, 20);
+/// Rounds until the time is over; at least `least`. Returns the number of kills.
+fn run(name: &str, subject: Subject, settings: &str, time: Duration, least: u32, seed: u64) -> u64 {
     let mut bench = Bench::new(subject, settings, seed);
     let begin = Instant::now();
     while begin.elapsed() < time || bench.round < least {
@@ -174,6 +173,7 @@ fn run(name: &str, subject: Subject, settings: &str, time: Duration, least: u32)
     }
     println!("{name}: {} rounds, {} kills", bench.round, bench.kills);
     assert!(bench.kills * 2 > least, "hardly any writer was killed");
+    u64::from(bench.kills)
 }
 
 macro_rules! killed {
@@ -181,19 +181,22 @@ macro_rules! killed {
         $(#[test]
         fn $name() {
             let millis = if Subject::$subject == Subject::Densite { 2500 } else { 1500 };
-            run(stringify!($name), Subject::$subject, $settings, Duration::from_millis(millis), 10);
+            let (name, time) = (stringify!($name), Duration::from_millis(millis));
+            run(name, Subject::$subject, $settings, time, 10, seed(name, 20));
         })*
 
-        /// All of the above, for as long as `make crash` says.
+        /// A part of `make crash`: each seed runs all of the above that are Densite's.
         #[test]
         #[ignore = "takes DENSITE_MINUTES"]
         fn long_crash_kill() {
             let all = [$((stringify!($name), Subject::$subject, $settings)),*];
             let densite = all.iter().filter(|(_, subject, _)| *subject == Subject::Densite);
-            let each = long_run(densite.clone().count() as u32);
-            for (name, subject, settings) in densite {
-                run(name, *subject, settings, each, 10);
-            }
+            densite_testing::long_run("kills", |seed| {
+                let kills = densite.clone().map(|(name, subject, settings)| {
+                    run(&format!("{name}, seed {seed}"), *subject, settings, Duration::ZERO, 10, seed)
+                });
+                kills.sum()
+            });
         }
     };
 }

@@ -3,7 +3,7 @@
 //! `DENSITE_SEED` and `DENSITE_STEPS` choose another run than the one of every day; with
 //! `DENSITE_CHECK_FROM` SQLite's integrity check follows every step from that one on.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use densite_tests::model::{Config, run};
 
@@ -88,41 +88,22 @@ fn replay() {
     same_answers(usize::try_from(page_size).expect("a page size"));
 }
 
-/// Runs seed after seed for `DENSITE_MINUTES`, from `DENSITE_SEED`, over all page sizes.
+/// A part of `make crash`. Each seed runs with every page size.
 #[test]
-#[ignore = "hours: make crash"]
+#[ignore = "takes DENSITE_MINUTES"]
 fn long_model() {
-    let minutes = number("DENSITE_MINUTES").unwrap_or(60);
-    let first = number("DENSITE_SEED").unwrap_or_else(|| {
-        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-        now.map_or(1, |d| d.as_secs())
-    });
     let steps = number("DENSITE_STEPS").unwrap_or(5000);
-    let end = Instant::now() + Duration::from_secs(minutes * 60);
-    let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    println!("model: from seed {first} for {minutes} minutes, {threads} runs at a time");
-    std::thread::scope(|scope| {
-        for thread in 0..threads {
-            scope.spawn(move || {
-                let runs = (first..).flat_map(|seed| PAGE_SIZES.map(|page_size| (seed, page_size)));
-                for (seed, page_size) in runs.skip(thread).step_by(threads) {
-                    if Instant::now() >= end {
-                        println!("model: resume with DENSITE_SEED={seed}");
-                        return;
-                    }
-                    let begin = Instant::now();
-                    let every_kind = steps >= 5000;
-                    let check_from = None;
-                    match run(Config { seed, page_size, steps, every_kind, check_from }) {
-                        Ok(report) => println!(
-                            "model: seed {seed}, page size {page_size}: {} steps in {:.0?}, same answers",
-                            report.steps,
-                            begin.elapsed()
-                        ),
-                        Err(difference) => panic!("{difference}"),
-                    }
-                }
-            });
+    densite_testing::long_run("steps", |seed| {
+        for page_size in PAGE_SIZES {
+            let config = Config {
+                seed,
+                page_size,
+                steps,
+                every_kind: steps >= 5000,
+                check_from: None,
+            };
+            run(config).unwrap_or_else(|difference| panic!("{difference}"));
         }
+        steps * PAGE_SIZES.len() as u64
     });
 }

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use densite_tests::procs::child::copy_database;
 use densite_tests::procs::crowd::{self, REPORT};
-use densite_tests::procs::{Child, Subject, long_run, seed, store};
+use densite_tests::procs::{Child, Subject, seed, store};
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 
@@ -102,9 +102,20 @@ impl Bench {
 }
 
 fn run(name: &str, subject: Subject, settings: &'static str, time: Duration) {
+    run_seed(name, subject, settings, time, seed(name, 30));
+}
+
+/// Returns the number of kills.
+fn run_seed(
+    name: &str,
+    subject: Subject,
+    settings: &'static str,
+    time: Duration,
+    seed: u64,
+) -> u64 {
     let dir = tempfile::tempdir().expect("directory");
     let path = dir.path().join("app.db");
-    let rng = SmallRng::seed_from_u64(seed(name, 30));
+    let rng = SmallRng::seed_from_u64(seed);
     let mut bench = Bench {
         subject,
         settings,
@@ -164,6 +175,7 @@ fn run(name: &str, subject: Subject, settings: &'static str, time: Duration) {
         bench.commits,
         bench.kills
     );
+    u64::from(bench.kills)
 }
 
 /// Asserts that the database at `path` is whole and holds what was promised.
@@ -222,10 +234,19 @@ fn control_delete() {
     );
 }
 
-/// For as long as `make crash` says.
+/// A part of `make crash`.
 #[test]
 #[ignore = "takes DENSITE_MINUTES"]
 fn long_crash_several() {
-    run("several wal", Subject::Densite, WAL, long_run(2));
-    run("several delete", Subject::Densite, DELETE, long_run(2));
+    densite_testing::long_run("kills", |seed| {
+        let settings = if seed % 2 == 0 { WAL } else { DELETE };
+        let name = format!("several, seed {seed}");
+        run_seed(
+            &name,
+            Subject::Densite,
+            settings,
+            Duration::from_secs(20),
+            seed,
+        )
+    });
 }

@@ -4,7 +4,7 @@
 //! asked to do before.
 
 use densite_disk::Op;
-use densite_disk::sim::SimDisk;
+use densite_disk::sim::{Capture, Fault, FaultKind, SimDisk};
 use densite_tests::crash::{Journal, Stand, Synchronous, Tally, Trouble, Workload, trouble};
 use densite_tests::procs::subject;
 use densite_tests::simvfs::SimVfs;
@@ -87,6 +87,76 @@ fn calls_on_the_database_fail() {
 #[test]
 fn calls_on_any_file_fail() {
     through_densite("calls", failing(None, CALLS, 2), &Journal::ALL);
+}
+
+/// A transaction fails at each of its writes, and is rolled back. The next one changes something else, and the power goes within it: nothing of the first one is there.
+#[test]
+fn a_transaction_that_failed_does_not_come_back_with_the_next_one() {
+    let vfs = SimVfs::register("trouble-next", SimDisk::new(1));
+    let over = CString::new("trouble-next-over").expect("no zero");
+    let below = CString::new("trouble-next").expect("no zero");
+    densite_vfs::register(subject::api(), &over, Some(&below), false).expect("register");
+    let stand = Stand::over(&vfs, "trouble-next-over").with_uri("threads=0&maintain=off");
+    let sql = |db: &rusqlite::Connection, sql: &str| db.execute_batch(sql);
+    let mut failed = 0;
+    for journal in ["DELETE", "TRUNCATE", "PERSIST"] {
+        let settings = format!("PRAGMA journal_mode={journal}; PRAGMA synchronous=EXTRA");
+        stand.boot(&SimDisk::new(1));
+        let db = stand.connect().expect("open");
+        sql(&db, &settings).expect("settings");
+        sql(
+            &db,
+            "CREATE TABLE t(id INTEGER PRIMARY KEY, v INT, pad); CREATE INDEX i ON t(v);
+             WITH RECURSIVE c(k) AS (VALUES(1) UNION ALL SELECT k + 1 FROM c WHERE k < 600)
+             INSERT INTO t SELECT k, k, hex(randomblob(100)) FROM c",
+        )
+        .expect("rows");
+        drop(db);
+        let prepared = vfs.disk().snapshot();
+        for nth in 0..4 {
+            let disk = prepared.snapshot();
+            stand.boot(&disk);
+            let db = stand.connect().expect("open");
+            sql(&db, &settings).expect("settings");
+            let fault = Fault::new(FaultKind::Io, Op::Write).after(nth);
+            disk.fail(fault.on_path("crash.db"));
+            let done = sql(
+                &db,
+                "BEGIN; UPDATE t SET v = v + 1000000 WHERE id < 50; COMMIT",
+            );
+            disk.clear_faults();
+            if done.is_ok() {
+                continue;
+            }
+            failed += 1;
+            if !db.is_autocommit() {
+                sql(&db, "ROLLBACK").expect("rollback");
+            }
+            let from = disk.changes();
+            for (change, seed) in (1..30).flat_map(|n| (0..12).map(move |seed| (n, seed))) {
+                disk.capture_at(from + change, Capture::Cut(seed << 8 | change));
+            }
+            sql(&db, "UPDATE t SET v = -5 WHERE id = 500").expect("the next one");
+            drop(db);
+            for cut in disk.take_captures() {
+                let what = format!(
+                    "{journal}, write {nth}, {} {:?}",
+                    cut.change - from,
+                    cut.how
+                );
+                stand.boot(&cut.disk);
+                let db = stand.connect().expect("open");
+                let query = |sql: &str| {
+                    let got = db.query_row(sql, [], |row| row.get::<_, String>(0));
+                    got.unwrap_or_else(|e| panic!("{what}: {e}"))
+                };
+                assert_eq!(query("PRAGMA integrity_check"), "ok", "{what}");
+                let back = "SELECT count(*) || '' FROM t NOT INDEXED WHERE v > 900000";
+                assert_eq!(query(back), "0", "{what}");
+            }
+        }
+    }
+    assert!(failed >= 6, "{failed}");
 }
 
 /// The same on plain SQLite: what it does not keep is not asked of Densite.

@@ -15,6 +15,8 @@ import subprocess
 import sys
 import time
 
+import long.run
+
 from .outside import Outside
 from .roles import ROLES
 from .verify import verify
@@ -33,7 +35,7 @@ class Round:
         self.outside = Outside(options.command, self.directory, r, converts=not self.plain)
         self.roles = ["write"] * r.choice([1, 2, 2, 3]) + ["read"] * r.choice([0, 1, 1]) + ["follow"] * r.choice([0, 1])
         self.begun = dict.fromkeys(ROLES, 0)
-        self.living = {}
+        self.living, self.kills = {}, 0
         self.make_database()
 
     def make_database(self):
@@ -59,6 +61,7 @@ class Round:
         """Nobody ends by himself."""
         role, number, process = self.living[pid]
         process.kill()
+        self.kills += 1
         status = process.wait()
         del self.living[pid]
         with open(f"{self.directory}/stderr.{role}{number}", encoding="utf-8") as err:
@@ -133,6 +136,7 @@ class Round:
                 process.wait()
         print(f"    {known} batches acknowledged, {unknown} begun, {self.begun['write']} writers", flush=True)
         shutil.rmtree(self.directory)
+        return self.kills
 
 
 def main():
@@ -142,16 +146,9 @@ def main():
     parser = argparse.ArgumentParser(prog="torture")
     parser.add_argument("--command", required=True)
     parser.add_argument("--dir", required=True)
-    parser.add_argument("--minutes", type=float, default=1)
-    parser.add_argument("--seed", type=int, default=None)
+    long.run.options(parser)
     options = parser.parse_args()
-    seed = random.randrange(1 << 31) if options.seed is None else options.seed
-    until = time.monotonic() + options.minutes * 60
-    while True:
-        Round(options, seed).run()
-        seed += 1
-        if time.monotonic() > until:
-            return None
+    return long.run.seeds("kills", options, lambda seed: Round(options, seed).run())
 
 
 if __name__ == "__main__":

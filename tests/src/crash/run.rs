@@ -4,7 +4,7 @@ use densite_disk::sim::{Capture, Captured, SimDisk};
 use rusqlite::Connection;
 
 use super::stand::Stand;
-use super::state::digest;
+use super::state::{Digest, digest};
 use super::workload::{Journal, SCHEMA, Step, Workload};
 
 /// A point of a run, by the changes of the disk up to then.
@@ -27,6 +27,10 @@ pub(super) struct Run {
     pub(super) captured: Vec<Captured>,
     /// The changes in words.
     pub(super) trace: Vec<String>,
+    /// States aside of the script's: each was there after the script's state of this number, and was undone.
+    pub(super) detours: Vec<(Digest, usize)>,
+    /// Changes at which a transaction aside had failed and was not there.
+    pub(super) failed_aside: Vec<u64>,
     /// What happened by which change, in words.
     pub(super) notes: Vec<(u64, String)>,
 }

@@ -3,7 +3,9 @@
 //! A transaction whose COMMIT answers an error may be there or not; the application looks, on the same connection or a new one, and tries it again if it
 //! is not. What follows builds upon what was found. So after the cut
 //! - no transaction that was acknowledged is missing, however many calls failed before and after;
-//! - nor is one that was found there, once a later one was acknowledged.
+//! - nor is one that was found there, once a later one was acknowledged;
+//! - and where only calls on the database fail, no other transaction is there that failed, was not found, and was not tried again: the application went
+//!   on with another one (`Driver::detour`).
 
 use densite_disk::Op;
 use densite_disk::sim::{Capture, Fault, FaultKind, OpSet, SimDisk};
@@ -30,6 +32,9 @@ pub struct Trouble {
     /// Cuts of one workload.
     pub cuts: u64,
 }
+
+/// Changes after a failure at each of which the power goes.
+const AFTER_FAILURE: u64 = 16;
 
 /// Attempts at a transaction on a disk that fails now and then; the last ones on one that does not.
 const ATTEMPTS: u32 = 8;
@@ -58,9 +63,15 @@ fn cases(
         .map(|_| (rng.random_range(1..=whole.changes), rng.random()))
         .map(|(change, seed)| (change, Capture::Cut(seed)))
         .collect();
+    // What failed aside comes back, if at all, within the next commit.
+    for failed in &whole.failed_aside {
+        captures.extend((1..=AFTER_FAILURE).map(|n| (failed + n, Capture::Cut(rng.random()))));
+    }
     captures.sort_unstable_by_key(|c| c.0);
     captures.dedup_by_key(|c| c.0);
     let run = run(stand, workload, trouble, (&prepared, &states), &captures)?;
+    let mut known = states.clone();
+    known.extend(run.detours.iter().map(|(digest, _)| *digest));
     for captured in &run.captured {
         tally.cases += 1;
         let (acknowledged, begun) = run.possible(captured.change);
@@ -72,10 +83,13 @@ fn cases(
         if std::env::var_os("DENSITE_STORY").is_some() {
             what = format!("{what} after\n{}\n", run.story(captured.change));
         }
-        let (found, _) = verify(stand, &captured.disk, &states, None);
+        let (found, _) = verify(stand, &captured.disk, &known, None);
         match found {
             Found::Broken(e) => tally.failures.push(format!("{workload}: {what}: {e}")),
             Found::State(state) => {
+                let aside = state.checked_sub(states.len());
+                let detour = aside.and_then(|at| run.detours.get(at));
+                let state = detour.map_or(state, |(_, after)| *after);
                 tally.lost += u64::from(state < begun);
                 tally.lost_acknowledged += u64::from(state < acknowledged);
                 if !(at_least..=begun).contains(&state) {
@@ -211,6 +225,10 @@ impl Driver<'_> {
 
     /// Makes the database reach `state`.
     fn commit(&mut self, run: &mut Run, state: usize, statements: &str) -> Result<(), String> {
+        // After a failed append to a WAL plain SQLite, too, may find later what it did not find at first.
+        if state > 1 && self.trouble.on_path.is_some() && self.rng.random_ratio(1, 3) {
+            self.detour(run, state - 1)?;
+        }
         let sql = format!("BEGIN; {statements}; COMMIT");
         run.begins(self.disk.changes(), state);
         for attempt in 0.. {
@@ -242,15 +260,64 @@ impl Driver<'_> {
         Ok(())
     }
 
-    /// Whether a transaction that failed is there all the same.
-    fn is_there(&mut self, state: usize, attempt: u32) -> Result<bool, String> {
+    /// A transaction that is not of the script. If it fails, it is not tried again; if it is there, it is undone.
+    fn detour(&mut self, run: &mut Run, state: usize) -> Result<(), String> {
+        let (txn, id) = (9_000_000 + state, 5_000_000 + 2 * state);
+        let pad = "aside ".repeat(self.rng.random_range(1..400));
+        self.disk.clear_faults();
+        // The writes of a commit: frames and trailer, and the tip.
+        let fault = Fault::new(FaultKind::Io, Op::Write).after(self.rng.random_range(0..4));
+        let suffix = self.trouble.on_path.unwrap_or_default();
+        self.disk.fail(fault.on_path(suffix));
+        let sql = format!(
+            "BEGIN; INSERT INTO ledger VALUES ({id}, {txn}, 0, 5, '{pad}'), ({id} + 1, {txn}, 1, -5, '');
+             INSERT INTO done VALUES ({txn}, 2); COMMIT"
+        );
+        let done = self.connection().and_then(|db| db.execute_batch(&sql));
+        let note = format!("aside of state {state}: {done:?}");
+        run.notes.push((self.disk.changes(), note));
+        if done.is_err() {
+            self.after_failure();
+        }
+        let now = self.looked()?;
+        if self.states.get(state) == Some(&now) {
+            return match done {
+                Ok(()) => Err(format!(
+                    "aside of state {state}: acknowledged, and not there"
+                )),
+                Err(_) => {
+                    run.failed_aside.push(self.disk.changes());
+                    Ok(())
+                }
+            };
+        }
+        run.detours.push((now, state));
+        let undo = format!(
+            "BEGIN; DELETE FROM ledger WHERE txn = {txn}; DELETE FROM done WHERE txn = {txn}; COMMIT"
+        );
+        self.disk.clear_faults();
+        let undone = self.connection().and_then(|db| db.execute_batch(&undo));
+        undone.map_err(|e| format!("aside of state {state}: it cannot be undone: {e}"))?;
+        match self.states.get(state) == Some(&self.looked()?) {
+            true => Ok(()),
+            false => Err(format!("aside of state {state}: another state is there")),
+        }
+    }
+
+    /// What is there, on a disk that is well if need be.
+    fn looked(&mut self) -> Result<Digest, String> {
         let mut answer = self.connection().and_then(digest);
         if answer.is_err() {
             self.disk.clear_faults();
             self.db = None;
             answer = self.connection().and_then(digest);
         }
-        let now = answer.map_err(|e| format!("reading after a failure: {e}"))?;
+        answer.map_err(|e| format!("reading after a failure: {e}"))
+    }
+
+    /// Whether a transaction that failed is there all the same.
+    fn is_there(&mut self, state: usize, attempt: u32) -> Result<bool, String> {
+        let now = self.looked()?;
         let is = |n: usize| self.states.get(n) == Some(&now);
         match (is(state), is(state - 1)) {
             (true, _) => Ok(true),

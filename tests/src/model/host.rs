@@ -51,14 +51,3 @@ pub fn folder() -> tempfile::TempDir {
     }
     builder.tempdir().expect("make a temporary folder")
 }
-
-/// What a test does that cannot run on this machine: it prints why and passes, but fails when
-/// `DENSITE_NO_SKIP` is 1.
-///
-/// # Panics
-/// Under `DENSITE_NO_SKIP=1`.
-pub fn skip(why: &str) {
-    let strict = std::env::var("DENSITE_NO_SKIP").is_ok_and(|v| v == "1");
-    assert!(!strict, "skipped under DENSITE_NO_SKIP=1: {why}");
-    eprintln!("skipped: {why}");
-}

@@ -28,5 +28,5 @@ mod side;
 mod step;
 mod write;
 
-pub use host::{folder, register, skip};
+pub use host::{folder, register};
 pub use run::{Config, Report, run};

@@ -17,7 +17,7 @@ pub mod writer;
 
 pub use child::Child;
 pub use puppet::Puppet;
-pub use settings::{long_run, seed};
+pub use settings::seed;
 pub use subject::Subject;
 
 /// What the worker binary does: `args` are a role and the role's own arguments.

@@ -5,7 +5,8 @@ use std::os::unix::process::CommandExt;
 use std::process::Command;
 
 use super::*;
-use densite_tests::model::{folder, skip};
+use densite_testing::skip;
+use densite_tests::model::folder;
 
 /// The user that owns nothing; the superuser is not bound by permissions.
 const NOBODY: u32 = 65534;

@@ -3,7 +3,8 @@
 use std::process::Command;
 
 use super::*;
-use densite_tests::model::{folder, skip};
+use densite_testing::skip;
+use densite_tests::model::folder;
 
 #[test]
 fn a_new_or_empty_file_becomes_densites() {

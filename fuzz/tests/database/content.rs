@@ -1,0 +1,154 @@
+//! What SQLite reads from a mutant, compared with what was stored.
+
+use super::kinds::{Kind, open};
+use rusqlite::{Connection, Result};
+use std::fmt::Write;
+use std::path::Path;
+use xxhash_rust::xxh3::xxh3_64;
+
+/// By query: a hash of each row, in order.
+pub(crate) type Content = Vec<(String, Vec<u64>)>;
+
+/// The queries that read everything: every table, and every index by itself.
+fn queries(con: &Connection) -> Result<Vec<String>> {
+    let mut schema = con.prepare(
+        "SELECT 'SELECT * FROM \"' || name || '\" NOT INDEXED' FROM sqlite_schema WHERE type = 'table'
+         UNION ALL SELECT 'SELECT ' || columns || ' FROM \"' || tbl_name || '\" INDEXED BY \"' || name || '\" ORDER BY ' || columns FROM
+           (SELECT *, (SELECT group_concat('\"' || name || '\"') FROM pragma_index_info(i.name)) AS columns FROM sqlite_schema AS i WHERE type = 'index' AND sql IS NOT NULL)
+         UNION ALL SELECT 'SELECT * FROM sqlite_schema'",
+    )?;
+    schema.query_map([], |row| row.get(0))?.collect()
+}
+
+/// Rows of a query, and the error that ended it.
+fn rows(con: &Connection, sql: &str) -> (Vec<u64>, Result<()>) {
+    let mut hashes = Vec::new();
+    let mut read = || -> Result<()> {
+        let mut statement = con.prepare(sql)?;
+        let columns = statement.column_count();
+        let mut rows = statement.query([])?;
+        let mut text = String::new();
+        while let Some(row) = rows.next()? {
+            text.clear();
+            for i in 0..columns {
+                let _ = write!(text, "{:?}|", row.get_ref(i)?);
+            }
+            hashes.push(xxh3_64(text.as_bytes()));
+        }
+        Ok(())
+    };
+    let done = read();
+    (hashes, done)
+}
+
+/// All that a sound database has.
+pub(crate) fn content(con: &Connection) -> Content {
+    let queries = queries(con).expect("a schema");
+    let all = queries.into_iter().map(|sql| {
+        let (hashes, done) = rows(con, &sql);
+        done.unwrap_or_else(|e| panic!("{sql}: {e}"));
+        (sql, hashes)
+    });
+    all.collect()
+}
+
+/// What became of a mutant.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// All rows, no error.
+    Same,
+    /// An error. What was read before it, and from other tables, is right.
+    Error,
+    /// All of an earlier state, of a file that was not closed.
+    Earlier,
+    /// No table and no error.
+    Empty,
+    /// Rows that were never there, or fewer, without an error.
+    Wrong(String),
+}
+
+impl Outcome {
+    pub(crate) fn name(&self) -> &'static str {
+        match self {
+            Outcome::Same => "same",
+            Outcome::Error => "error",
+            Outcome::Earlier => "earlier",
+            Outcome::Empty => "empty",
+            Outcome::Wrong(_) => "WRONG",
+        }
+    }
+}
+
+/// What was read, as far as it came.
+struct Found {
+    /// By query: what was read, and whether to the end.
+    parts: Vec<(String, Vec<u64>, bool)>,
+}
+
+/// Reads everything there is and compares it with each of the states that it may be.
+pub(crate) fn outcome(kind: &Kind, path: &Path) -> Outcome {
+    let Ok(con) = open(path) else {
+        return Outcome::Error;
+    };
+    let Ok(queries) = queries(&con) else {
+        return Outcome::Error;
+    };
+    let parts = queries.into_iter().map(|sql| {
+        let (hashes, done) = rows(&con, &sql);
+        (sql, hashes, done.is_ok())
+    });
+    let found = Found {
+        parts: parts.collect(),
+    };
+    let whole = found.parts.iter().all(|(.., done)| *done);
+    let mut problem = String::new();
+    for (age, state) in kind.states.iter().rev().enumerate() {
+        match found.compared(state) {
+            Ok(()) => {
+                return match (whole, age) {
+                    (false, _) => Outcome::Error,
+                    (true, 0) => Outcome::Same,
+                    (true, _) => Outcome::Earlier,
+                };
+            }
+            Err(e) if age == 0 => problem = e,
+            Err(_) => {}
+        }
+    }
+    match whole && found.parts.iter().all(|(_, rows, _)| rows.is_empty()) {
+        true => Outcome::Empty,
+        false => Outcome::Wrong(problem),
+    }
+}
+
+impl Found {
+    /// That nothing of it contradicts a state.
+    fn compared(&self, state: &Content) -> std::result::Result<(), String> {
+        if self.parts.len() != state.len() {
+            return Err(format!(
+                "{} tables and indexes, not {}",
+                self.parts.len(),
+                state.len()
+            ));
+        }
+        for ((sql, found, done), (wanted_sql, wanted)) in self.parts.iter().zip(state) {
+            if sql != wanted_sql {
+                return Err(format!("{sql}, not {wanted_sql}"));
+            }
+            let same = found.iter().zip(wanted).take_while(|(a, b)| a == b).count();
+            if same < found.len() || (*done && same < wanted.len()) {
+                let how = if *done {
+                    "without an error"
+                } else {
+                    "before an error"
+                };
+                return Err(format!(
+                    "{sql}: {} of {} rows, {same} of them right, {how}",
+                    found.len(),
+                    wanted.len()
+                ));
+            }
+        }
+        Ok(())
+    }
+}

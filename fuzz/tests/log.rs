@@ -1,0 +1,192 @@
+//! Mutants of a log's files, their checksums made right again: whatever they say, nothing panics, waits for ever or asks for memory that nobody has, and what the log takes nevertheless can be read.
+//!
+//! `make test` runs ten thousand of them; `long_fuzz_log` runs for DENSITE_MINUTES from DENSITE_SEED.
+
+#[path = "log/mutant.rs"]
+mod mutant;
+
+use densite_disk::sim::SimDisk;
+use densite_log::{
+    Batch, Begin, Error, Log, LogDir, LogId, Op, Options, Salvage, Table, Txn, Value, check, id_in,
+};
+use mutant::Files;
+use rand::SeedableRng;
+use rand::rngs::SmallRng;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+const ID: LogId = LogId([7; 16]);
+const DIR: &str = "/app.db-log";
+/// So many run in any test.
+const MUTANTS: u64 = 10_000;
+/// Memory that this process may ask for, bytes: more than the format allows one record, and less than a length from a file may claim.
+const MEMORY: u64 = 6 << 30;
+/// No mutant takes so long.
+const LATE: Duration = Duration::from_secs(20);
+
+fn options() -> Options {
+    Options {
+        create: true,
+        segment_bytes: 8 << 10,
+        grow_bytes: 2 << 10,
+        group_bytes_max: 2 << 10,
+        background: false,
+        ..Options::new(ID)
+    }
+}
+
+fn dir(disk: &SimDisk) -> LogDir {
+    Arc::new(disk.dir(DIR))
+}
+
+fn txn(log: &Log, id: i64, text: &[u8]) -> Txn {
+    let table = Table::new("t", ["id", "text", "any"], 1, b"note".as_slice()).expect("a table");
+    let mut batch = Batch::new(&table, Op::Insert);
+    for n in 0..3 {
+        let any = [Value::Null, Value::Real(0.5), Value::Blob(text)][n];
+        let row = [Value::Int(id), Value::Text(text), any];
+        batch.push(&row).expect("push");
+    }
+    Txn::of(log.new_txn(), &batch).expect("a transaction")
+}
+
+/// A log with several segments, all kinds of records, a spare, a subscriber, rollbacks, and one transaction that is not decided.
+fn original() -> Files {
+    let disk = SimDisk::new(1);
+    let log = Log::open(dir(&disk), options()).expect("opens");
+    log.subscribe("s", Begin::Start).expect("subscribes");
+    for id in 0..60u64 {
+        let noise: Vec<u8> = (0..id * 7)
+            .map(|n| (n.wrapping_mul(0x9E37_79B9_7F4A_7C15 + id) >> 56) as u8)
+            .collect();
+        let text = if id % 3 == 0 { vec![b'x'; 900] } else { noise };
+        let txn = Arc::new(txn(&log, id as i64, &text));
+        log.prepare(&txn).expect("appends");
+        match id % 20 {
+            7 => log.cancel(txn.id()).expect("rolls back"),
+            _ => log.commit(txn.id()),
+        }
+        if id == 40 {
+            log.ack("s", 60).expect("acknowledges");
+            log.prune(60).expect("prunes");
+        }
+    }
+    log.prepare(&Arc::new(txn(&log, -1, b"undecided")))
+        .expect("appends");
+    Files::of(&disk.snapshot(), DIR)
+}
+
+/// Everything that is done with a log. What comes of it stands for the behaviour.
+fn use_it(disk: &SimDisk) -> densite_log::Result<u64> {
+    id_in(dir(disk))?;
+    let mut rows = 0;
+    let report = check(dir(disk), ID).map_or(0, |report| report.problems.len() as u64);
+    if let Ok(log) = Log::open_read_only(dir(disk), ID) {
+        log.status().ok();
+        log.subscribers().ok();
+        for after in [0, 60, 150, u64::MAX] {
+            if let Ok(mut reader) = log.read_after(after) {
+                reader.bytes_left().ok();
+                while let Ok(Some(record)) = reader.next() {
+                    assert!(record.rows.row(0).count() == record.table.columns().len());
+                    rows += record.rows.len() as u64;
+                }
+            }
+        }
+    }
+    if let Ok(salvage) = Salvage::begin(dir(disk), ID, None) {
+        let to = SimDisk::new(2);
+        if salvage.run(Some(dir(&to))).is_ok() {
+            drop(Log::open(dir(&to), options()));
+        }
+    }
+    let log = Log::open(dir(disk), options())?;
+    let at = log.append(txn(&log, 7, b"new"))?;
+    // What the log took is read, or it is damage: an end word may name a number that rows have already.
+    let is_there = |log: &Log, when: &str| -> densite_log::Result<()> {
+        let mut reader = log.read_after(at.first - 1)?;
+        loop {
+            let record = reader.next()?.unwrap_or_else(|| panic!("lost {when}"));
+            if record.first >= at.first {
+                assert_eq!((record.first, record.last()), (at.first, at.last), "{when}");
+                return Ok(());
+            }
+        }
+    };
+    is_there(&log, "after it was acknowledged")?;
+    log.subscribe("t", Begin::Now)?;
+    log.ack("s", at.last).ok();
+    log.bytes_after(0).ok();
+    log.prune(at.first - 1).ok();
+    drop(log);
+    let log = Log::open(dir(disk), options())?;
+    is_there(&log, "after the log was opened again")?;
+    Ok(rows << 8 | report)
+}
+
+/// Runs mutants from this seed on until `goes_on` says no.
+fn run(seed: u64, goes_on: impl Fn(u64) -> bool) {
+    // What asks for more is aborted, and with it this test.
+    let limit = Rlimit {
+        current: Some(MEMORY),
+        maximum: getrlimit(Resource::As).maximum,
+    };
+    setrlimit(Resource::As, limit).expect("a limit");
+    let original = original();
+    let sound = use_it(&original.placed(DIR)).expect("the original is sound");
+    assert!(sound >> 8 > 100, "{sound}");
+    let (mut opened, mut n) = (0u64, 0);
+    while goes_on(n) {
+        let mut mutant = original.clone();
+        let mut rng = SmallRng::seed_from_u64(seed + n);
+        mutant.mutate(&mut rng);
+        let disk = mutant.placed(DIR);
+        let begun = Instant::now();
+        let used = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| use_it(&disk)));
+        let Ok(used) = used else {
+            panic!("DENSITE_SEED={}: a panic", seed + n);
+        };
+        opened += u64::from(used.is_ok());
+        if let Err(e) = used {
+            // Every error is one sentence.
+            assert!(!matches!(e, Error::Abandoned), "DENSITE_SEED={}", seed + n);
+        }
+        assert!(
+            begun.elapsed() < LATE,
+            "DENSITE_SEED={}: it takes too long",
+            seed + n
+        );
+        n += 1;
+    }
+    println!(
+        "{n} mutants, {opened} of them opened; go on with DENSITE_SEED={}",
+        seed + n
+    );
+    assert!(n == 1 || opened > n / 20, "most are refused at once");
+}
+
+#[test]
+fn mutants_of_a_log_do_no_harm() {
+    match std::env::var("DENSITE_SEED")
+        .ok()
+        .and_then(|s| s.parse().ok())
+    {
+        Some(seed) => run(seed, |n| n < 1),
+        None => run(0, |n| n < MUTANTS),
+    }
+}
+
+#[test]
+#[ignore = "runs for DENSITE_MINUTES; see `make fuzz`"]
+fn long_fuzz_log() {
+    let var = |name| std::env::var(name).ok().and_then(|s| s.parse::<u64>().ok());
+    let minutes = var("DENSITE_MINUTES").unwrap_or(1);
+    let until = Instant::now() + Duration::from_secs(60 * minutes);
+    let seed = var("DENSITE_SEED").unwrap_or_else(|| {
+        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+        now.map_or(0, |now| now.as_millis() as u64) << 16
+    });
+    println!("DENSITE_SEED={seed}");
+    run(seed, |_| Instant::now() < until);
+}

@@ -1,0 +1,101 @@
+"""`make crash`: every long random test for an equal share of the time.
+
+    PYTHONPATH=tests python3 -m long --minutes M [--seed N] [--only WORD] --dir DIR -- COMMAND...
+
+A part is an ignored Rust test named `long_...` (`long_fuzz...` excepted: `make fuzz`), or a Python
+package beside this one. COMMAND is the `cargo test` command that builds the Rust tests. As many
+parts run at a time as there are cores; together they take M minutes. A part that fails does not
+stop the others. Output goes to DIR/PART.log. The end is a line for each part (runs, what was tried,
+the seed to continue with) and the sum; the exit code is 1 if a part failed.
+"""
+
+import argparse
+import concurrent.futures
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+
+#: What every part prints last, in Rust by `densite-testing`.
+LAST_LINE = re.compile(r"^long run: (.*)$", re.MULTILINE)
+PYTHON_PARTS = ("torture", "powercut")
+
+
+class Part:
+    """A program that takes seeds for DENSITE_MINUTES, from DENSITE_SEED."""
+
+    def __init__(self, name, command, folder):
+        self.name, self.command, self.folder = name, command, folder
+
+    def run(self, options, minutes):
+        """Returns (succeeded, last line)."""
+        environment = dict(os.environ, DENSITE_MINUTES=str(minutes), DENSITE_SEED=options.seed)
+        path = os.path.join(options.dir, f"{self.name}.log")
+        print(f"{self.name}: {minutes:.1f} minutes, {path}", flush=True)
+        with open(path, "wb") as log:
+            ran = subprocess.run(self.command, cwd=self.folder, env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log, check=False)
+        with open(path, encoding="utf-8", errors="replace") as log:
+            said = LAST_LINE.findall(log.read())
+        line = said[-1] if said else f"FAILED without a last line, exit code {ran.returncode}"
+        print(f"{self.name}: {line}", flush=True)
+        return ran.returncode == 0 and bool(said), line
+
+
+def rust_parts(cargo_test, only):
+    """Builds the tests, and lists those that are parts."""
+    built = subprocess.run([*cargo_test, "--no-run", "--message-format=json-render-diagnostics"], stdout=subprocess.PIPE, check=True)
+    parts = []
+    for line in built.stdout.splitlines():
+        message = json.loads(line)
+        program = message.get("executable")
+        if message["reason"] != "compiler-artifact" or not program or not message["profile"]["test"]:
+            continue
+        listed = subprocess.run([program, "--ignored", "--list", "--format=terse"], stdout=subprocess.PIPE, text=True, check=True)
+        for test in re.findall(r"^(.*): test$", listed.stdout, re.MULTILINE):
+            name = test.rpartition("::")[2]
+            if name.startswith("long_") and not name.startswith("long_fuzz") and only in name:
+                command = [program, "--ignored", "--nocapture", "--exact", test]
+                parts.append(Part(name, command, os.path.dirname(message["manifest_path"])))
+    return parts
+
+
+def python_parts(options):
+    parts = []
+    for name in PYTHON_PARTS:
+        if options.only in name:
+            command = [sys.executable, "-m", name, "--command", options.command, "--dir", os.path.join(options.dir, name)]
+            parts.append(Part(name, command, os.getcwd()))
+    return parts
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="long", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--minutes", type=float, default=60, help="for all parts together")
+    parser.add_argument("--seed", default="", help="the first seed of every part; by default every run has new ones")
+    parser.add_argument("--only", default="", help="the parts whose names contain this")
+    parser.add_argument("--dir", required=True, help="for logs, and for what a failed part leaves")
+    parser.add_argument("--command", required=True, help="the densite command")
+    parser.add_argument("cargo_test", nargs="+", help="builds the Rust tests")
+    options = parser.parse_args()
+    os.makedirs(options.dir, exist_ok=True)
+    options.dir = os.path.abspath(options.dir)
+    parts = rust_parts(options.cargo_test, options.only) + python_parts(options)
+    if not parts:
+        sys.exit(f"no part's name contains {options.only!r}")
+    workers = min(os.cpu_count() or 1, len(parts))
+    share = options.minutes * workers / len(parts)
+    began = time.monotonic()
+    with concurrent.futures.ThreadPoolExecutor(workers) as pool:
+        results = list(pool.map(lambda part: part.run(options, share), parts))
+    width = max(len(part.name) for part in parts)
+    print(f"\n{len(parts)} parts in {(time.monotonic() - began) / 60:.0f} minutes:")
+    for part, (succeeded, line) in zip(parts, results):
+        print(f"  {'ok    ' if succeeded else 'FAILED'} {part.name:{width}}  {line}")
+    if not all(succeeded for succeeded, _ in results):
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()

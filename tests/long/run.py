@@ -1,0 +1,24 @@
+"""The loop of a part of `make crash` that is written in Python: as the crate `densite-testing`."""
+
+import os
+import time
+
+
+def options(parser):
+    """Adds --minutes and --seed; the environment gives what they are not."""
+    parser.add_argument("--minutes", type=float, default=float(os.environ.get("DENSITE_MINUTES") or 1))
+    parser.add_argument("--seed", type=int, default=int(os.environ.get("DENSITE_SEED") or int(time.time()) * 1000))
+
+
+def seeds(things, given, once):
+    """Calls once(seed) with one seed after another until the time is over; it returns how many things it tried."""
+    seed, runs, tried = given.seed, 0, 0
+    until = time.monotonic() + given.minutes * 60
+    try:
+        while runs == 0 or time.monotonic() < until:
+            tried += once(seed)
+            runs, seed = runs + 1, seed + 1
+    except BaseException:
+        print(f"long run: FAILED with SEED={seed} after {runs} runs, {tried} {things}", flush=True)
+        raise
+    print(f"long run: {runs} runs, {tried} {things}, continue with SEED={seed}", flush=True)
