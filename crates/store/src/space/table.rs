@@ -18,6 +18,7 @@ use crate::map::NodeRef;
 use crate::options::CodecChoice;
 use densite_disk::sync::Mutex;
 use densite_disk::{Fields, File};
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
@@ -246,8 +247,10 @@ impl Source<'_> {
     }
 
     /// The chunks of which `score` says most, the best ones first, `most` of them, but for those
-    /// that `skip` names. At most `looks` indexes are looked into, those with the best mean first;
-    /// so what is found is no worse than the mean of the whole table as long as it is not skipped.
+    /// that `skip` names. At most `looks` indexes are looked into, those with the best mean first,
+    /// of equal ones the lower level: so the search always goes down from an index to one of its
+    /// parts that is no worse, and as many looks as there are levels find a chunk that is no worse
+    /// than the mean of the whole table, unless it is skipped.
     pub(crate) fn best(
         &self,
         table: &Table,
@@ -266,8 +269,8 @@ impl Source<'_> {
                     if mean > 0 && (level > 0 || !skip(number)) {
                         heap.push((
                             mean,
-                            level,
-                            std::cmp::Reverse(number),
+                            Reverse(level),
+                            Reverse(number),
                             part.place.off,
                             part.place.version,
                             part.place.len,
@@ -277,7 +280,7 @@ impl Source<'_> {
             };
         push(&mut heap, table.level, 0, &table.parts);
         let mut looked = 0;
-        while let Some((_, level, std::cmp::Reverse(number), off, version, len)) = heap.pop() {
+        while let Some((_, Reverse(level), Reverse(number), off, version, len)) = heap.pop() {
             if level == 0 {
                 found.push(number);
                 if found.len() >= most {
