@@ -298,6 +298,35 @@ fn only_ordinary_files_are_opened_in_a_directory() {
     assert!(!path("nowhere").exists());
 }
 
+/// Another user could put a link into the place of a directory beside his file, and have root write where it leads.
+#[test]
+fn a_directory_that_belongs_to_a_file_is_entered_by_no_link() {
+    let tmp = tempfile::tempdir().expect("a directory");
+    let path = |name: &str| tmp.path().join(name);
+    std::fs::write(path("a.db"), b"x").expect("write");
+    std::fs::create_dir(path("victim")).expect("mkdir");
+    std::fs::write(path("victim/end"), b"mine").expect("write");
+    std::os::unix::fs::symlink("victim", path("a.db-log")).expect("symlink");
+    let dir = RealDir::new(path("a.db-log")).like(path("a.db"));
+    let refused = [
+        kind_of(dir.clone().made()),
+        kind_of(dir.open("end", OpenMode::Read)),
+        kind_of(dir.open("new", OpenMode::Create)),
+        kind_of(dir.exists("end")),
+        kind_of(dir.identity("end")),
+        kind_of(dir.remove("end")),
+        kind_of(dir.rename("end", "other")),
+        kind_of(dir.list()),
+        kind_of(dir.sync()),
+    ];
+    assert_eq!(refused, [ErrorKind::NotADirectory; 9]);
+    assert_eq!(std::fs::read(path("victim/end")).expect("read"), b"mine");
+    assert!(!path("victim/new").exists());
+    // Where a user names a directory by a link, it is followed.
+    let named = RealDir::new(path("a.db-log"));
+    assert!(named.exists("end").expect("it can be entered"));
+}
+
 /// A wait ends when a file is closed that was open for writing, and not when it was open for reading.
 #[cfg(target_os = "linux")]
 #[test]
