@@ -5,6 +5,7 @@ use crate::error::{Error, Result};
 use densite_disk::RealDir;
 use densite_log::{Log, LogDir, LogId, Status, Subscriber};
 use densite_sqlite::{Api, Value};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -46,7 +47,8 @@ impl Beside {
     /// [`Error::NotFound`] without a database; [`Error::Log`].
     pub fn find(db: &Path) -> Result<Option<Beside>> {
         let path = directory(db)?;
-        if !path.is_dir() {
+        // Whatever else has the name is met when it is opened, and told.
+        if std::fs::symlink_metadata(&path).is_err_and(|e| e.kind() == ErrorKind::NotFound) {
             return Ok(None);
         }
         let dir: LogDir = Arc::new(RealDir::new(&path).like(db));

@@ -97,6 +97,10 @@ pub trait DirAbove: Send {
     fn rename(&self, from: &str, to: &str) -> Result<()> {
         self.below().rename(from, to)
     }
+    /// See [`Dir::list`].
+    fn list(&self) -> Result<Vec<String>> {
+        self.below().list()
+    }
     /// See [`Dir::sync`].
     fn sync(&self) -> Result<()> {
         self.below().sync()
@@ -123,7 +127,7 @@ impl<D: DirAbove> Dir for D {
         DirAbove::rename(self, from, to)
     }
     fn list(&self) -> Result<Vec<String>> {
-        self.below().list()
+        DirAbove::list(self)
     }
     fn sync(&self) -> Result<()> {
         DirAbove::sync(self)

@@ -43,6 +43,8 @@ pub enum ErrorKind {
     Permission,
     /// A directory, a pipe, a device or a link has the name of a file.
     NotAFile,
+    /// A file or a link has the name of a directory.
+    NotADirectory,
     /// The device failed (EIO) or anything not named above.
     Io,
 }
@@ -94,6 +96,7 @@ impl fmt::Display for Error {
             ErrorKind::Exists => "the file exists already",
             ErrorKind::Permission => "permission denied or read-only",
             ErrorKind::NotAFile => "not a regular file",
+            ErrorKind::NotADirectory => "not a directory (links are not followed here)",
             ErrorKind::Io => "input/output error",
         };
         write!(f, "{what} ({:?}", self.op)?;

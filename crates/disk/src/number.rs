@@ -5,12 +5,12 @@
 
 use std::fs::File;
 use std::io;
-use std::path::Path;
+use std::os::fd::OwnedFd;
 
 #[cfg(target_os = "linux")]
 mod asked {
-    use super::{File, Path, io};
-    use rustix::fs::{AtFlags, CWD, FileType, Statx, StatxFlags, makedev, statx};
+    use super::{File, OwnedFd, io};
+    use rustix::fs::{AtFlags, FileType, Statx, StatxFlags, makedev, statx};
 
     fn number(told: rustix::io::Result<Statx>) -> io::Result<(u64, u64)> {
         let told = told?;
@@ -20,8 +20,9 @@ mod asked {
         ))
     }
 
-    pub(crate) fn of_path(path: &Path) -> io::Result<(u64, u64)> {
-        number(statx(CWD, path, AtFlags::empty(), StatxFlags::INO))
+    /// Of a link the link's.
+    pub(crate) fn of_name(dir: &OwnedFd, name: &str) -> io::Result<(u64, u64)> {
+        number(statx(dir, name, AtFlags::SYMLINK_NOFOLLOW, StatxFlags::INO))
     }
 
     pub(crate) fn of_file(file: &File) -> io::Result<(u64, u64)> {
@@ -36,12 +37,14 @@ mod asked {
 
 #[cfg(not(target_os = "linux"))]
 mod asked {
-    use super::{File, Path, io};
+    use super::{File, OwnedFd, io};
     use std::os::unix::fs::MetadataExt;
 
-    pub(crate) fn of_path(path: &Path) -> io::Result<(u64, u64)> {
-        let meta = std::fs::metadata(path)?;
-        Ok((meta.dev(), meta.ino()))
+    /// Of a link the link's.
+    #[allow(clippy::unnecessary_cast, reason = "other systems have other types")]
+    pub(crate) fn of_name(dir: &OwnedFd, name: &str) -> io::Result<(u64, u64)> {
+        let stat = rustix::fs::statat(dir, name, rustix::fs::AtFlags::SYMLINK_NOFOLLOW)?;
+        Ok((stat.st_dev as u64, stat.st_ino as u64))
     }
 
     pub(crate) fn of_file(file: &File) -> io::Result<(u64, u64)> {
@@ -54,4 +57,4 @@ mod asked {
     }
 }
 
-pub(crate) use asked::{is_regular, of_file, of_path};
+pub(crate) use asked::{is_regular, of_file, of_name};

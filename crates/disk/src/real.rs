@@ -6,20 +6,26 @@
 
 use std::fs;
 use std::io;
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use crate::apart::Apart;
 use crate::number;
 use crate::rights::Rights;
-use rustix::fs::OFlags;
-use rustix::io::Errno;
+use rustix::fs::{AtFlags, Mode, OFlags, statat};
+use rustix::io::{Errno, retry_on_intr};
 
 use crate::{Dir, Error, ErrorKind, File, LockKind, Op, OpenMode, Result, Stamp, SyncKind, Watch};
 
 const EINVAL: i32 = Errno::INVAL.raw_os_error();
 /// What the system answers who opens a link, a directory, a socket or a pipe without a reader as a file.
 const NOT_FILES: [Errno; 3] = [Errno::LOOP, Errno::ISDIR, Errno::NXIO];
+/// How a directory is opened in which files are only named.
+#[cfg(target_os = "linux")]
+const ONLY_ENTER: OFlags = OFlags::PATH;
+#[cfg(not(target_os = "linux"))]
+const ONLY_ENTER: OFlags = OFlags::RDONLY;
 /// Permission bits of a new file, less the umask.
 const BITS: u32 = 0o644;
 
@@ -29,32 +35,31 @@ pub(crate) fn failed(op: Op) -> impl Fn(io::Error) -> Error {
 }
 
 /// Opens a file, which is made with the rights of the one at `like`.
-fn open_like(path: &Path, mode: OpenMode, like: &Path) -> Result<RealFile> {
+fn open_like(dir: &OwnedFd, name: &str, mode: OpenMode, like: &Path) -> Result<RealFile> {
     if mode == OpenMode::Create {
-        match RealFile::entry(path, OpenMode::Write, 0) {
+        match RealFile::entry(dir, name, OpenMode::Write, 0) {
             Err(e) if e.kind == ErrorKind::NotFound => {}
             opened => return opened,
         }
     }
     let Some(rights) = Rights::beside(like) else {
-        return RealFile::entry(path, mode, BITS);
+        return RealFile::entry(dir, name, mode, BITS);
     };
-    match RealFile::entry(path, OpenMode::CreateNew, rights.mode()) {
+    match RealFile::entry(dir, name, OpenMode::CreateNew, rights.mode()) {
         Ok(file) => {
             rights.give(&file.file, rights.mode());
             Ok(file)
         }
         // Somebody was first.
         Err(e) if e.kind == ErrorKind::Exists && mode == OpenMode::Create => {
-            RealFile::entry(path, OpenMode::Write, 0)
+            RealFile::entry(dir, name, OpenMode::Write, 0)
         }
         Err(e) => Err(e),
     }
 }
 
-/// Opens a file again that this process has just made.
-fn open_made(path: &Path, made: &fs::File) -> io::Result<fs::File> {
-    let file = fs::OpenOptions::new().read(true).write(true).open(path)?;
+/// A file that was opened again, if it is the one that this process has just made.
+fn same(file: fs::File, made: &fs::File) -> io::Result<fs::File> {
     match number::of_file(&file)? == number::of_file(made)? {
         true => Ok(file),
         false => Err(io::ErrorKind::AlreadyExists.into()),
@@ -74,7 +79,23 @@ impl RealFile {
     /// `NotFound`, `Exists` or `Permission` as `mode` and the host say; `Io` for anything
     /// else, a directory opened for writing included.
     pub fn open(path: impl AsRef<Path>, mode: OpenMode) -> Result<RealFile> {
-        RealFile::open_with(path.as_ref(), mode, BITS, OFlags::empty())
+        use std::os::unix::fs::OpenOptionsExt;
+        let path = path.as_ref();
+        let mut options = fs::OpenOptions::new();
+        options.read(true).mode(BITS);
+        match mode {
+            OpenMode::Read => &mut options,
+            OpenMode::Write => options.write(true),
+            OpenMode::Create => options.write(true).create(true).truncate(false),
+            OpenMode::CreateNew => options.write(true).create_new(true),
+        };
+        RealFile::opened(|before| match before {
+            Some(made) if mode == OpenMode::CreateNew => {
+                let again = fs::OpenOptions::new().read(true).write(true).open(path);
+                same(again?, made)
+            }
+            _ => options.open(path),
+        })
     }
 
     /// The same open file once more: what its name leads to by now does not matter.
@@ -98,8 +119,20 @@ impl RealFile {
     }
 
     /// Opens a directory's file, and nothing else that has its name; a new one gets these permission bits, less the umask.
-    fn entry(path: &Path, mode: OpenMode, bits: u32) -> Result<RealFile> {
-        let file = RealFile::open_with(path, mode, bits, OFlags::NONBLOCK | OFlags::NOFOLLOW);
+    fn entry(dir: &OwnedFd, name: &str, mode: OpenMode, bits: u32) -> Result<RealFile> {
+        let guards = OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let open = |how: OFlags| -> io::Result<fs::File> {
+            let bits = Mode::from_raw_mode(bits);
+            let opened = retry_on_intr(|| rustix::fs::openat(dir, name, how | guards, bits));
+            Ok(opened?.into())
+        };
+        let file = RealFile::opened(|before| match (before, mode) {
+            (Some(made), OpenMode::CreateNew) => same(open(OFlags::RDWR)?, made),
+            (_, OpenMode::Read) => open(OFlags::RDONLY),
+            (_, OpenMode::Write) => open(OFlags::RDWR),
+            (_, OpenMode::Create) => open(OFlags::RDWR | OFlags::CREATE),
+            (_, OpenMode::CreateNew) => open(OFlags::RDWR | OFlags::CREATE | OFlags::EXCL),
+        });
         let is_else = match &file {
             Ok(file) => !number::is_regular(&file.file).map_err(failed(Op::Open))?,
             Err(e) => NOT_FILES
@@ -110,23 +143,6 @@ impl RealFile {
             true => Err(Error::new(ErrorKind::NotAFile, Op::Open)),
             false => file,
         }
-    }
-
-    fn open_with(path: &Path, mode: OpenMode, bits: u32, flags: OFlags) -> Result<RealFile> {
-        use std::os::unix::fs::OpenOptionsExt;
-        let mut options = fs::OpenOptions::new();
-        options.read(true).mode(bits);
-        options.custom_flags(flags.bits().cast_signed());
-        match mode {
-            OpenMode::Read => &mut options,
-            OpenMode::Write => options.write(true),
-            OpenMode::Create => options.write(true).create(true).truncate(false),
-            OpenMode::CreateNew => options.write(true).create_new(true),
-        };
-        RealFile::opened(|before| match before {
-            Some(made) if mode == OpenMode::CreateNew => open_made(path, made),
-            _ => options.open(path),
-        })
     }
 }
 
@@ -232,7 +248,9 @@ impl RealDir {
         RealDir { path, like: None }
     }
 
-    /// The same directory; files that are made there get the permission bits, and as far as may be the owner and the group, of the file at `like` at that time, if there is one.
+    /// The directory beside the file at `like` that belongs to it. Files that are made there get the permission bits, and as far as may be the owner and the group, of that file at that time, if there is one.
+    ///
+    /// Its owner may be another user than this process's, and could put a link into its place: so its name must be that of a directory, and a link is not followed.
     #[must_use]
     pub fn like(self, like: impl Into<PathBuf>) -> RealDir {
         let like = Some(like.into());
@@ -252,37 +270,46 @@ impl RealDir {
     /// # Errors
     /// As [`RealDir::create`].
     pub fn made(self) -> Result<RealDir> {
-        use rustix::fs::Mode;
         use std::os::unix::fs::DirBuilderExt;
         let rights = self.like.as_deref().and_then(Rights::beside);
         let mode = rights.as_ref().map_or(0o777, Rights::of_directory);
         match fs::DirBuilder::new().mode(mode).create(&self.path) {
             Ok(()) => {
-                let made = rustix::fs::open(
-                    &self.path,
-                    OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC,
-                    Mode::empty(),
-                );
+                let how = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+                let made = rustix::fs::open(&self.path, how, Mode::empty());
                 if let (Some(rights), Ok(made)) = (rights, made) {
                     rights.give(&made.into(), mode);
                 }
                 RealDir::new(self.path.parent().unwrap_or(Path::new("/"))).sync()?;
             }
-            Err(e) if e.kind() == io::ErrorKind::AlreadyExists && self.path.is_dir() => {}
+            Err(e) if e.kind() == io::ErrorKind::AlreadyExists => drop(self.enter(Op::Open)?),
             Err(e) => return Err(Error::from_io(Op::Open, &e)),
         }
         Ok(self)
     }
 
+    /// The directory that has the path now, to name its files by.
+    fn enter(&self, op: Op) -> Result<OwnedFd> {
+        self.opened(ONLY_ENTER, op)
+    }
+
+    /// The directory that has the path now, opened so.
+    fn opened(&self, how: OFlags, op: Op) -> Result<OwnedFd> {
+        let links = match self.like {
+            Some(_) => OFlags::NOFOLLOW,
+            None => OFlags::empty(),
+        };
+        let how = how | links | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let opened = retry_on_intr(|| rustix::fs::open(&self.path, how, Mode::empty()));
+        opened.map_err(|e| match e {
+            Errno::NOTDIR | Errno::LOOP => Error::new(ErrorKind::NotADirectory, op),
+            e => failed(op)(e.into()),
+        })
+    }
+
     /// Where the directory is.
     pub fn path(&self) -> &Path {
         &self.path
-    }
-
-    /// The full path of `name`, which must be a single component.
-    fn at(&self, name: &str, op: Op) -> Result<PathBuf> {
-        check_name(name, op)?;
-        Ok(self.path.join(name))
     }
 }
 
@@ -300,25 +327,30 @@ pub(crate) fn check_name(name: &str, op: Op) -> Result<()> {
 
 impl Dir for RealDir {
     fn open(&self, name: &str, mode: OpenMode) -> Result<Box<dyn File>> {
-        let path = self.at(name, Op::Open)?;
+        check_name(name, Op::Open)?;
+        let dir = self.enter(Op::Open)?;
         let file = match (&self.like, mode) {
-            (Some(like), OpenMode::Create | OpenMode::CreateNew) => open_like(&path, mode, like),
-            _ => RealFile::entry(&path, mode, BITS),
+            (Some(like), OpenMode::Create | OpenMode::CreateNew) => {
+                open_like(&dir, name, mode, like)
+            }
+            _ => RealFile::entry(&dir, name, mode, BITS),
         };
         Ok(Box::new(file?))
     }
 
     fn exists(&self, name: &str) -> Result<bool> {
+        check_name(name, Op::List)?;
         // Not following a link: a dangling one still occupies its name.
-        match fs::symlink_metadata(self.at(name, Op::List)?) {
+        match statat(self.enter(Op::List)?, name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(_) => Ok(true),
-            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(false),
-            Err(e) => Err(Error::from_io(Op::List, &e)),
+            Err(Errno::NOENT) => Ok(false),
+            Err(e) => Err(failed(Op::List)(e.into())),
         }
     }
 
     fn identity(&self, name: &str) -> Result<Option<(u64, u64)>> {
-        match number::of_path(&self.at(name, Op::List)?) {
+        check_name(name, Op::List)?;
+        match number::of_name(&self.enter(Op::List)?, name) {
             Ok(number) => Ok(Some(number)),
             Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(e) => Err(Error::from_io(Op::List, &e)),
@@ -326,8 +358,12 @@ impl Dir for RealDir {
     }
 
     fn stamp(&self) -> Result<Option<Stamp>> {
+        let told = match self.like {
+            Some(_) => fs::symlink_metadata(&self.path),
+            None => fs::metadata(&self.path),
+        };
         // Its ctime changes with its names, too, and cannot be set.
-        match fs::metadata(&self.path) {
+        match told {
             Ok(meta) => Ok(Some(Stamp {
                 identity: (meta.dev(), meta.ino()),
                 changed: (meta.ctime(), meta.ctime_nsec()),
@@ -338,22 +374,27 @@ impl Dir for RealDir {
     }
 
     fn remove(&self, name: &str) -> Result<()> {
-        fs::remove_file(self.at(name, Op::Remove)?).map_err(failed(Op::Remove))
+        check_name(name, Op::Remove)?;
+        let dir = self.enter(Op::Remove)?;
+        rustix::fs::unlinkat(dir, name, AtFlags::empty()).map_err(|e| failed(Op::Remove)(e.into()))
     }
 
     fn rename(&self, from: &str, to: &str) -> Result<()> {
-        let from = self.at(from, Op::Rename)?;
-        let to = self.at(to, Op::Rename)?;
-        fs::rename(from, to).map_err(failed(Op::Rename))
+        check_name(from, Op::Rename)?;
+        check_name(to, Op::Rename)?;
+        let dir = self.enter(Op::Rename)?;
+        rustix::fs::renameat(&dir, from, &dir, to).map_err(|e| failed(Op::Rename)(e.into()))
     }
 
     /// Names that are not UTF-8 are left out: no call of this trait could name them.
     fn list(&self) -> Result<Vec<String>> {
+        let failed = |e: Errno| failed(Op::List)(e.into());
         let mut names = Vec::new();
-        for entry in fs::read_dir(&self.path).map_err(failed(Op::List))? {
-            let entry = entry.map_err(failed(Op::List))?;
-            if let Ok(name) = entry.file_name().into_string() {
-                names.push(name);
+        let dir = self.opened(OFlags::RDONLY, Op::List)?;
+        for entry in rustix::fs::Dir::new(dir).map_err(failed)? {
+            match entry.map_err(failed)?.file_name().to_str() {
+                Ok("." | "..") | Err(_) => {}
+                Ok(name) => names.push(name.to_owned()),
             }
         }
         names.sort_unstable();
@@ -361,7 +402,7 @@ impl Dir for RealDir {
     }
 
     fn sync(&self) -> Result<()> {
-        let dir = fs::File::open(&self.path).map_err(failed(Op::Open))?;
+        let dir = fs::File::from(self.opened(OFlags::RDONLY, Op::Open)?);
         match dir.sync_all() {
             // Some file systems have no fsync for directories; their entries need none.
             Err(e) if e.raw_os_error() == Some(EINVAL) => Ok(()),

@@ -14,6 +14,7 @@ use crate::format::word::EndWord;
 use crate::format::{DATA_OFF, SEGMENT_MAX};
 use crate::scan::{Look, Walk};
 use crate::spare::blank;
+use crate::state::State;
 use crate::tail::read_word;
 use crate::{Error, Result};
 use densite_disk::{File, OpenMode, SyncKind};
@@ -23,11 +24,27 @@ use densite_disk::{File, OpenMode, SyncKind};
 /// # Errors
 /// `Missing` where there is neither a segment nor a state; `Damaged` where a segment is missing, or the state.
 pub(crate) fn segments(files: &Files) -> Result<Vec<u64>> {
-    let state = files.load_state()?;
+    let mut state = files.load_state()?;
+    loop {
+        let found = segments_of(files, state.as_ref());
+        // The state and the directory are read one after the other. If another process prunes in between, the state names a later segment now.
+        if !matches!(found, Err(Error::Missing | Error::Damaged { .. })) {
+            return found;
+        }
+        let now = files.load_state()?;
+        let first = |state: &Option<State>| state.as_ref().map(|s| s.first_segment);
+        if first(&now) == first(&state) {
+            return found;
+        }
+        state = now;
+    }
+}
+
+fn segments_of(files: &Files, state: Option<&State>) -> Result<Vec<u64>> {
     if state.is_none() {
         has_segments(files)?;
     }
-    let numbers = files.numbers(state.as_ref().map_or(0, |s| s.first_segment))?;
+    let numbers = files.numbers(state.map_or(0, |s| s.first_segment))?;
     let Some(lowest) = numbers.first() else {
         return Err(state.map_or(Error::Missing, |s| {
             damaged(s.first_segment, 0, "the segment is missing")
@@ -85,18 +102,24 @@ pub(crate) fn end_as_read(files: &Files) -> Result<EndWord> {
 /// segment deleted, and no word that names it. Who only reads ([`end_as_read`]) may be shown a group that was whole but not synced when its writer was killed: the next one to write
 /// finds the same and keeps it.
 fn find(files: &Files, mode: OpenMode) -> Result<EndWord> {
-    let numbers = segments(files)?;
-    let tail = numbers.last().copied().unwrap_or_default();
+    // Before the segments are listed: the one that it names is there, or was pruned behind a later one.
     let word = match files.open(END, OpenMode::Read)? {
         Some(file) => read_word(file.as_ref(), files)?,
         None => None,
     };
+    let last = || Ok::<_, Error>(segments(files)?.last().copied().unwrap_or_default());
+    let (tail, segment) = loop {
+        let tail = last()?;
+        match files.segment(tail, mode)? {
+            Some(segment) => break (tail, segment),
+            None if last()? == tail => return Err(damaged(tail, 0, "the segment is missing")),
+            // It was pruned since it was listed.
+            None => {}
+        }
+    };
     if let Some(word) = word.filter(|w| w.segment > tail) {
         return Err(damaged(word.segment, 0, "the segment is missing"));
     }
-    let Some(segment) = files.segment(tail, mode)? else {
-        return Err(damaged(tail, 0, "the segment is missing"));
-    };
     let header = segment.header;
     let known = word.filter(|w| w.segment == tail).unwrap_or(EndWord {
         id: files.id,

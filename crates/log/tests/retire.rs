@@ -1,5 +1,5 @@
 //! Two processes give back the files of pruned segments at the same time: a file that one of them has put to use again is left alone by the other. And what a reader
-//! has opened may be pruned before he holds it.
+//! has opened may be pruned before he holds it, or before he has listed the directory.
 
 mod common;
 
@@ -14,7 +14,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// What happens once, before a file is renamed or cut, or locked by a reader.
+/// What happens once, before a file is renamed or cut, or locked by a reader, or the directory is listed.
 type Hook = Arc<Mutex<Option<Box<dyn FnOnce() + Send>>>>;
 
 fn hook(what: impl FnOnce() + Send + 'static) -> Hook {
@@ -33,6 +33,7 @@ struct Hooks {
     rename: Hook,
     cut: Hook,
     lock: Hook,
+    list: Hook,
 }
 
 struct HookedDir(LogDir, Hooks);
@@ -54,6 +55,11 @@ impl DirAbove for HookedDir {
             run(&self.1.rename);
         }
         self.0.rename(from, to)
+    }
+
+    fn list(&self) -> Result<Vec<String>> {
+        run(&self.1.list);
+        self.0.list()
     }
 }
 
@@ -198,4 +204,27 @@ fn a_segment_that_goes_before_a_reader_holds_it_is_pruned_and_not_damaged() {
     let mut reader = log.read_after(6).expect("a reader");
     let record = reader.next().expect("no error").expect("a row");
     assert_eq!((record.first, record.last()), (7, 7));
+}
+
+/// A process that only reads takes no lock: it reads the state and then the directory.
+#[test]
+fn segments_that_go_while_a_log_is_opened_for_reading_are_no_damage() {
+    let disk = SimDisk::new(1);
+    let other = open(&disk, Hooks::default(), 0);
+    for id in 1..=7 {
+        append(&other, id);
+    }
+    let other = Arc::new(other);
+    let pruner = Arc::clone(&other);
+    let list = hook(move || {
+        assert_eq!(pruner.prune(6).expect("prunes").segments, 2);
+    });
+    let hooks = Hooks {
+        list,
+        ..Hooks::default()
+    };
+    let dir = Arc::new(HookedDir(Arc::new(disk.dir(DIR)), hooks));
+    let log = Log::open_read_only(dir, ID).expect("opens although another process prunes");
+    assert_eq!(log.status().expect("a status").first, 7);
+    drop(other);
 }

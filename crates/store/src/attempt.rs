@@ -6,7 +6,7 @@
 //! Invariant: while a writer writes behind a commit, no combination of what the file held since its last sync has another whole attempt there.
 //! So before its first byte the writer looks. If an attempt is whole in the file, it writes a void record over the attempt's
 //! first record and syncs; then it writes. A void record may not be durable yet: whoever finds one does the same.
-//! What is not whole in the file cannot be whole on the disk: the disk has no more of an attempt than was written of it.
+//! What is not whole in the file cannot be whole on the disk: the disk has no more of an attempt than was written of it. Cutting the file's end would break that, so whoever cuts looks first, too.
 //!
 //! An attempt that fails can be made again with more pages. It keeps its frames, so its old trailer is made void and not its first record.
 
@@ -27,7 +27,7 @@ const MOST_ATTEMPTS: u64 = 1 << 32;
 
 impl Handle {
     /// Makes an attempt void, durably, that another writer left behind the newest commit, or this one gave up. For whoever has the writer's right,
-    /// before anything is written there.
+    /// before anything is written there or cut off.
     pub(crate) fn void_left_attempt(&mut self, shared: &Shared) -> Result<()> {
         let (tip, next_off) = {
             let state = shared.state.read();

@@ -159,6 +159,8 @@ impl Handle {
         if tip.commit == 0 {
             return Ok(());
         }
+        // A file that is cut can get its old end back when the power goes, and an attempt with it.
+        self.void_left_attempt(&shared)?;
         let mut durable = shared.writer.lock().durable == Some(tip);
         if !durable && trailers > self.options.tuning.fold_trailer_bytes / 16 {
             self.begin_write(0)?;

@@ -46,11 +46,13 @@ impl Error {
                 path,
                 doing: doing.to_string(),
             },
-            disk::ErrorKind::NotAFile | disk::ErrorKind::Io => Error::Io {
-                path,
-                doing: doing.to_string(),
-                message: e.to_string(),
-            },
+            disk::ErrorKind::NotAFile | disk::ErrorKind::NotADirectory | disk::ErrorKind::Io => {
+                Error::Io {
+                    path,
+                    doing: doing.to_string(),
+                    message: e.to_string(),
+                }
+            }
         }
     }
 
