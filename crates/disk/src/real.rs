@@ -293,6 +293,15 @@ impl RealDir {
         self.opened(ONLY_ENTER, op)
     }
 
+    /// The same; `None` where no directory has the path.
+    fn enter_if_there(&self, op: Op) -> Result<Option<OwnedFd>> {
+        match self.enter(op) {
+            Ok(dir) => Ok(Some(dir)),
+            Err(e) if e.kind == ErrorKind::NotFound => Ok(None),
+            Err(e) => Err(e),
+        }
+    }
+
     /// The directory that has the path now, opened so.
     fn opened(&self, how: OFlags, op: Op) -> Result<OwnedFd> {
         let links = match self.like {
@@ -340,8 +349,11 @@ impl Dir for RealDir {
 
     fn exists(&self, name: &str) -> Result<bool> {
         check_name(name, Op::List)?;
+        let Some(dir) = self.enter_if_there(Op::List)? else {
+            return Ok(false);
+        };
         // Not following a link: a dangling one still occupies its name.
-        match statat(self.enter(Op::List)?, name, AtFlags::SYMLINK_NOFOLLOW) {
+        match statat(dir, name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(_) => Ok(true),
             Err(Errno::NOENT) => Ok(false),
             Err(e) => Err(failed(Op::List)(e.into())),
@@ -350,7 +362,10 @@ impl Dir for RealDir {
 
     fn identity(&self, name: &str) -> Result<Option<(u64, u64)>> {
         check_name(name, Op::List)?;
-        match number::of_name(&self.enter(Op::List)?, name) {
+        let Some(dir) = self.enter_if_there(Op::List)? else {
+            return Ok(None);
+        };
+        match number::of_name(&dir, name) {
             Ok(number) => Ok(Some(number)),
             Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(e) => Err(Error::from_io(Op::List, &e)),
