@@ -116,7 +116,7 @@ fn segment(files: &Files, number: u64, is_tail: bool, report: &mut CheckReport) 
         }
         let header = match place.walk.look(limit)? {
             Look::Record(header) => header,
-            Look::Nothing(problem) if at < known || place.walk.synced_later()? => {
+            Look::Nothing(problem) if at < known || place.walk.is_damaged()? => {
                 return Err(damaged(number, at, problem));
             }
             Look::Nothing(_) => break,

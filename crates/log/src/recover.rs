@@ -1,7 +1,7 @@
 //! Where the log ends, found from its files: when the first process opens it, or when the end word cannot be believed.
 //!
 //! From the end word, or from the beginning of the last segment if the word is older, records are followed as long as they are
-//! valid. What follows them was never acknowledged, with one exception, which is damage: see [`Walk::synced_later`].
+//! valid. What follows them was never acknowledged, with one exception, which is damage: see [`Walk::is_damaged`].
 //! Records behind the word are written again and synced before they count: a process that was killed may have left them in the
 //! system's cache only, even behind a failed sync.
 //!
@@ -153,7 +153,7 @@ fn find(files: &Files, mode: OpenMode) -> Result<EndWord> {
             }
         }
     };
-    if walk.synced_later()? {
+    if walk.is_damaged()? {
         let problem = format!("{problem}, though it was synced");
         return Err(damaged(tail, walk.at(), problem));
     }

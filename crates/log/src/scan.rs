@@ -145,10 +145,20 @@ impl Walk {
         Ok(self.buf.get(from..from + len))
     }
 
-    /// Looks behind this place for a record that was written when more than this place was known to be synced.
+    /// Whether the log is damaged here, where [`Walk::look`] found nothing: a record behind this place was written when more than this place was known to be
+    /// synced. Such a record proves that what lies here was durable once: it is no torn tail.
     ///
-    /// Such a record proves that what lies here was durable once: it is damage and no torn tail.
-    pub(crate) fn synced_later(&self) -> Result<bool> {
+    /// If a writer is at work, both can have been written since the look. So this place is read again once there is proof.
+    pub(crate) fn is_damaged(&mut self) -> Result<bool> {
+        if !self.synced_later()? {
+            return Ok(false);
+        }
+        (self.buf, self.buf_at) = (Vec::new(), self.at);
+        let len = self.file.len()?.min(SEGMENT_MAX);
+        Ok(matches!(self.look(len)?, Look::Nothing(_)))
+    }
+
+    fn synced_later(&self) -> Result<bool> {
         let mut at = self.at;
         let mut buf = vec![0; CHUNK];
         while at < SEGMENT_MAX {

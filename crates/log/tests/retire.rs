@@ -34,6 +34,8 @@ struct Hooks {
     cut: Hook,
     lock: Hook,
     list: Hook,
+    /// After bytes behind the first row of [`append`] were read.
+    read: Hook,
 }
 
 struct HookedDir(LogDir, Hooks);
@@ -66,6 +68,14 @@ impl DirAbove for HookedDir {
 impl FileAbove for HookedFile {
     fn below(&self) -> &dyn File {
         &*self.0
+    }
+
+    fn read_at(&self, buf: &mut [u8], offset: u64) -> Result<usize> {
+        let read = self.0.read_at(buf, offset);
+        if offset > 600 << 10 {
+            run(&self.1.read);
+        }
+        read
     }
 
     fn set_len(&self, len: u64) -> Result<()> {
@@ -226,5 +236,30 @@ fn segments_that_go_while_a_log_is_opened_for_reading_are_no_damage() {
     let dir = Arc::new(HookedDir(Arc::new(disk.dir(DIR)), hooks));
     let log = Log::open_read_only(dir, ID).expect("opens although another process prunes");
     assert_eq!(log.status().expect("a status").first, 7);
+    drop(other);
+}
+
+/// The check reads where the next record will be. Then two are written, and the second one says that the first was synced.
+#[test]
+fn rows_that_are_appended_during_a_check_are_no_damage() {
+    let disk = SimDisk::new(1);
+    let other = Arc::new(open(&disk, Hooks::default(), 0));
+    append(&other, 1);
+    let writer = Arc::clone(&other);
+    let read = hook(move || {
+        append(&writer, 2);
+        append(&writer, 3);
+    });
+    let hooks = Hooks {
+        read: Arc::clone(&read),
+        ..Hooks::default()
+    };
+    let dir = Arc::new(HookedDir(Arc::new(disk.dir(DIR)), hooks));
+    let report = densite_log::check(dir, ID).expect("it ends");
+    assert!(
+        read.lock().expect("no panic").is_none(),
+        "it read no further"
+    );
+    assert!(report.problems.is_empty(), "{report:?}");
     drop(other);
 }
