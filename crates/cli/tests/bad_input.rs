@@ -365,6 +365,30 @@ fn limited(bytes: u64, args: &[&str]) -> Ran {
         .args(args))
 }
 
+/// No verb waits for the other end of a pipe.
+#[test]
+fn a_pipe_is_no_database() {
+    let dir = temp();
+    let pipe = at(&dir, "pipe");
+    run(Command::new("mkfifo").arg(&pipe)).expect(0);
+    for args in [
+        &["info"][..],
+        &["report", "--output", &at(&dir, "report.html")],
+        &["check"],
+        &["compress"],
+        &["vacuum"],
+        &["log", "status"],
+        &["log", "check"],
+        &["log", "tail"],
+    ] {
+        let ran = run(Command::new("timeout")
+            .args(["60", DENSITE])
+            .args(args)
+            .arg(&pipe));
+        ran.expect(5);
+    }
+}
+
 #[test]
 fn a_disk_that_becomes_full_leaves_everything_as_it_was() {
     let dir = temp();

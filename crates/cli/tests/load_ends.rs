@@ -47,6 +47,27 @@ fn the_end_of_a_csv_file() {
         .says("does not end");
 }
 
+/// Other programs write NULL, or an empty text, in a file of one column as an empty line.
+#[test]
+fn an_empty_line_of_a_file_with_one_column_is_a_row() {
+    let dir = temp();
+    let db = at(&dir, "new.db");
+    for (i, text) in ["x\na\n\nb\n\n", "x\r\na\r\n\r\nb\r\n\r\n"]
+        .iter()
+        .enumerate()
+    {
+        let file = write(&dir, "in.csv", text);
+        let table = format!("t{i}");
+        densite(&["load", &db, &table, &file, "--null", ""]).expect(0);
+        let sql = format!("SELECT coalesce(x, 'NULL') FROM {table} ORDER BY rowid");
+        assert_eq!(rows(&db, &sql), ["a", "NULL", "b", "NULL"], "{text:?}");
+    }
+    let file = write(&dir, "in.csv", "a,b\n1,2\n");
+    densite(&["load", &db, "t", &file, "--delimiter", "\n"])
+        .expect(1)
+        .says("line ends as delimiters");
+}
+
 /// A stray quote never swallows the lines up to the next one.
 #[test]
 fn a_stray_quote_is_an_error_with_its_line() {

@@ -2,6 +2,7 @@
 
 use crate::db::{Access, Through};
 use crate::error::{Error, Result};
+use crate::paths;
 use densite_disk::RealDir;
 use densite_log::{Log, LogDir, LogId, Status, Subscriber};
 use densite_sqlite::{Api, Value};
@@ -23,10 +24,7 @@ pub struct Beside {
 
 /// The log's directory of a database file, which may be named by a link.
 fn directory(db: &Path) -> Result<PathBuf> {
-    let not_found = |_| Error::NotFound {
-        path: db.to_path_buf(),
-    };
-    let mut path = db.canonicalize().map_err(not_found)?.into_os_string();
+    let mut path = paths::resolve(db)?.path.into_os_string();
     path.push("-log");
     Ok(path.into())
 }

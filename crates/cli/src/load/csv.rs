@@ -25,6 +25,11 @@ impl Csv {
     pub(super) fn new(mut file: File, args: &LoadArgs, is_tsv: bool) -> Result<Csv, Bad> {
         let delimiter = args.delimiter.unwrap_or(if is_tsv { b'\t' } else { b',' });
         let quote = args.quote.byte();
+        if matches!(delimiter, b'\n' | b'\r') {
+            return Err(Bad::file(
+                "cannot be read with line ends as delimiters; give --delimiter another character",
+            ));
+        }
         if quote == Some(delimiter) {
             return Err(Bad::file(
                 "cannot be read with quotes as delimiters; give --quote none too",
@@ -66,6 +71,9 @@ impl Csv {
             declared: "TEXT",
         };
         csv.columns = names.into_iter().map(column).collect();
+        if csv.columns.len() == 1 {
+            csv.records.expect_one_field();
+        }
         Ok(csv)
     }
 

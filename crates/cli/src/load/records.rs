@@ -1,8 +1,8 @@
 //! Records of a CSV file, read strictly.
 //!
 //! A field begins with a quote or has none. After its closing quote a field ends, and two quotes within it are one. A file that breaks this was written
-//! by other rules, or was damaged: read leniently, a stray quote would swallow the lines up to the next one. Records end with LF, CR or both; empty lines
-//! are none. Lines are counted within quotes too.
+//! by other rules, or was damaged: read leniently, a stray quote would swallow the lines up to the next one. Records end with LF, CR or both. Empty lines
+//! are skipped, unless records have one field: other programs write NULL or an empty text as an empty line there. Lines are counted within quotes too.
 
 use std::io::{self, BufRead};
 
@@ -89,6 +89,8 @@ pub(super) struct Records<R> {
     bytes: u64,
     /// The last byte was a CR: an LF that follows belongs to it.
     is_behind_cr: bool,
+    /// Records have one field, so an empty line is a record whose field is empty.
+    has_one_field: bool,
 }
 
 impl<R: BufRead> Records<R> {
@@ -100,7 +102,13 @@ impl<R: BufRead> Records<R> {
             line: 1,
             bytes: 0,
             is_behind_cr: false,
+            has_one_field: false,
         }
+    }
+
+    /// From here on records have one field.
+    pub(super) fn expect_one_field(&mut self) {
+        self.has_one_field = true;
     }
 
     /// How far reading is, in bytes.
@@ -133,7 +141,7 @@ impl<R: BufRead> Records<R> {
                     continue;
                 }
                 match at {
-                    At::Record if is_end => {
+                    At::Record if is_end && !self.has_one_field => {
                         (self.line, self.is_behind_cr) = (self.line + 1, byte == b'\r');
                         record.line = self.line;
                         used += 1;

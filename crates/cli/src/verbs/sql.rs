@@ -269,6 +269,13 @@ fn other(text: String) -> Failure {
     Failure::Other("sql", 1, text, json!({}))
 }
 
+const FREE_SPACE: &str = "; free some disk space and try again";
+
+/// Whether SQLite's result code says that the disk is full.
+fn is_no_space(sqlite_code: Option<i32>) -> bool {
+    sqlite_code.is_some_and(|code| code & 0xff == Code::FULL.0 || code == Code::IOERR_SHMSIZE.0)
+}
+
 /// A sentence that names the statement, and the exit code that SQLite's result code stands for.
 pub(super) fn failure(db: &str, at: Option<(u64, &Piece)>, e: &rusqlite::Error) -> Failure {
     let (sqlite_code, message) = match e {
@@ -286,10 +293,14 @@ pub(super) fn failure(db: &str, at: Option<(u64, &Piece)>, e: &rusqlite::Error) 
     // SQLite has only a few words for what our VFS refuses; the VFS keeps a sentence, with the path.
     let message = match (at, densite_vfs::take_last_error()) {
         (None, Some(said)) => {
+            let (kind, code, advice) = match is_no_space(sqlite_code) {
+                true => ("no_space", 4, FREE_SPACE),
+                false => ("sql", 1, ""),
+            };
             return Failure::Other(
-                "sql",
-                1,
-                said,
+                kind,
+                code,
+                format!("{said}{advice}"),
                 json!({ "path": db, "sqlite_code": sqlite_code }),
             );
         }
@@ -300,10 +311,7 @@ pub(super) fn failure(db: &str, at: Option<(u64, &Piece)>, e: &rusqlite::Error) 
         // What is ours says itself what to do.
         Some(5 | 6) if message.ends_with("; end it first") => ("locked", 3, ""),
         Some(5 | 6) => ("locked", 3, "; another connection uses it, try again later"),
-        Some(10) if sqlite_code == Some(Code::IOERR_SHMSIZE.0) => {
-            ("no_space", 4, "; free some disk space and try again")
-        }
-        Some(13) => ("no_space", 4, "; free some disk space and try again"),
+        _ if is_no_space(sqlite_code) => ("no_space", 4, FREE_SPACE),
         Some(11) if message.contains("densite log check") => ("damaged", 5, ""),
         Some(11) => (
             "damaged",
