@@ -171,6 +171,24 @@ fn an_attempt_of_a_killed_writer_does_not_come_back() {
     }
 }
 
+/// Another process closes the file in between, and cuts the attempt off its end. The disk still has it there when the power goes.
+#[test]
+fn an_attempt_that_a_close_has_cut_off_does_not_come_back() {
+    for (commits, now) in PUBLISHED.iter().enumerate().skip(1) {
+        let medium = Medium::of(&killed());
+        let before = medium.disk.contents(PATH).expect("a file").len();
+        medium.open().close_clean().expect("close");
+        let after = medium.disk.contents(PATH).expect("a file").len();
+        assert!(
+            after < before,
+            "{after} bytes of {before}: nothing was cut off"
+        );
+        go_on(&mut medium.open(), commits);
+        assert_eq!(pages(&medium.disk), now);
+        only_published(&medium, &format!("{commits} commits"));
+    }
+}
+
 /// As a simulated disk decides what a cut leaves.
 #[test]
 fn an_attempt_of_a_killed_writer_does_not_come_back_from_any_cut() {

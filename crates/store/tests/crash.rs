@@ -491,13 +491,6 @@ fn power_cuts_where_several_processes_fail_or_are_killed_within_publishing() {
     campaign(3, true);
 }
 
-/// A writer is killed before its tip. Another process closes the file, which cuts that attempt off its end. The next commit takes the place, and the power goes
-/// in its sync: the file has its old end again, with the attempt, and the tip.
-#[test]
-fn an_attempt_that_a_close_has_cut_off_does_not_come_back() {
-    crash(1_795_550_798_845, 3, true);
-}
-
 fn campaign(processes: usize, trouble: bool) {
     let one = std::env::var("DENSITE_SEED")
         .ok()
