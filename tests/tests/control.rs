@@ -4,7 +4,7 @@
 //! all, a failure of the shim is the shim's. The runs without syncs are the canary: there the
 //! disk must be seen to destroy databases, or it proves nothing elsewhere.
 
-use densite_disk::sim::{MetadataOrder, SimDisk, WriteOrder};
+use densite_disk::sim::{Capture, MetadataOrder, SimDisk, WriteOrder};
 use densite_tests::crash::{
     Journal, Plan, Promise, Stand, Synchronous, Tally, Workload, campaign, crash, replay,
 };
@@ -169,4 +169,43 @@ fn a_case_can_be_replayed() {
     assert!(story.contains("sync /db/crash.db-journal"), "{story}");
     assert!(story.contains("found State("), "{story}");
     assert_eq!(story, replay(&stand, &workload, 60, 12345));
+}
+
+/// The page size of a database changes in PERSIST mode. The power goes while the journal's header is zeroed, and only the header's last four bytes have
+/// arrived, its page size: SQLite then takes the database's own, which is the new one, for the journal's, and plays the old pages back to wrong places.
+#[test]
+fn a_page_size_changed_in_persist_mode_breaks_plain_sqlite() {
+    let before_the_end = |capture: Option<u64>| {
+        let disk = SimDisk::new(1);
+        let vfs = SimVfs::register("control-page-size", disk.clone());
+        let db = Stand::plain(&vfs).connect().expect("connect");
+        let rows = "PRAGMA page_size=4096; PRAGMA journal_mode=PERSIST; PRAGMA synchronous=EXTRA;
+                    CREATE TABLE t(x); INSERT INTO t VALUES (zeroblob(100000));";
+        db.execute_batch(rows).expect("rows");
+        disk.set_trace(true);
+        if let Some(change) = capture {
+            disk.capture_at(change, Capture::Snapshot);
+        }
+        db.execute_batch("PRAGMA page_size=512; VACUUM")
+            .expect("VACUUM");
+        let zeroed = |line: &&String| line.ends_with("crash.db-journal 0+28");
+        let trace = disk.take_trace();
+        let line = trace.iter().rfind(zeroed).expect("a header").clone();
+        let number = line.split(':').next().expect("a number");
+        (number.parse::<u64>().expect("a number"), disk)
+    };
+    let (last, _) = before_the_end(None);
+    let (_, disk) = before_the_end(Some(last - 1));
+    let cut = disk.take_captures().remove(0).disk;
+    let journal = "/db/crash.db-journal";
+    for (torn, sound) in [(0, true), (4, false)] {
+        let disk = cut.snapshot();
+        let mut header = disk.contents(journal).expect("a journal");
+        header[28 - torn..28].fill(0);
+        disk.place(journal, &header);
+        let vfs = SimVfs::register("control-page-size-cut", disk);
+        let db = Stand::plain(&vfs).connect().expect("connect");
+        let answer = db.query_row("PRAGMA integrity_check", [], |row| row.get::<_, String>(0));
+        assert_eq!(answer.as_deref() == Ok("ok"), sound, "{answer:?}");
+    }
 }

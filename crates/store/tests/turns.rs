@@ -24,6 +24,14 @@ fn process(disk: &SimDisk, name: &str, tuning: Tuning) -> Handle {
     Handle::open(Box::new(file), name, options).expect("open")
 }
 
+/// Each commit folds, and no accounting follows it.
+fn folds() -> Tuning {
+    Tuning {
+        fold_deltas: 4,
+        ..Tuning::default()
+    }
+}
+
 fn page(number: u64, round: u64) -> Vec<u8> {
     let mut page = vec![0; PAGE];
     SmallRng::seed_from_u64(number << 20 | round).fill_bytes(&mut page);
@@ -66,12 +74,8 @@ fn what_another_process_wrote_since_the_slot_is_not_free_though_it_is_dead_again
     database.put(&mut first, 0..FIRST, 1);
     database.put(&mut first, 0..FIRST, 2);
     first.make_reusable().expect("slot");
-    // Another process writes to the units that are free by now, and again to the next ones. Each of its commits folds.
-    let folds = Tuning {
-        fold_deltas: 4,
-        ..Tuning::default()
-    };
-    let mut other = process(&disk, "other", folds);
+    // Another process writes to the units that are free by now, and again to the next ones.
+    let mut other = process(&disk, "other", folds());
     other.space().expect("space");
     other.make_reusable().expect("slot");
     let end = other.space().expect("space").file_bytes;
@@ -81,5 +85,24 @@ fn what_another_process_wrote_since_the_slot_is_not_free_though_it_is_dead_again
     assert!(grown < PAGE as u64, "{grown} bytes");
     // The first one writes more than the other one's extent takes.
     database.put(&mut first, FIRST..FIRST + 600, 5);
+    database.is_whole(&mut process(&disk, "later", Tuning::default()));
+}
+
+/// The slot names a commit of another process, and became durable before its writer had looked at what that commit left.
+#[test]
+fn what_was_freed_waits_for_no_second_slot_after_a_commit_of_another_process() {
+    let disk = SimDisk::new(1);
+    let mut database = Database { rounds: Vec::new() };
+    let mut first = process(&disk, "first", Tuning::default());
+    database.put(&mut first, 0..FIRST, 1);
+    database.put(&mut first, 0..FIRST, 2);
+    let mut other = process(&disk, "other", folds());
+    database.put(&mut other, FIRST..FIRST + FEW, 3);
+    first.make_reusable().expect("slot");
+    let space = first.space().expect("space");
+    assert!(space.free_bytes >= 20 << 16, "{space:?}");
+    assert_eq!(space.waiting_bytes, 0, "{space:?}");
+    // What is written again is not needed by a recovery from that slot.
+    database.put(&mut first, 0..FIRST / 2, 4);
     database.is_whole(&mut process(&disk, "later", Tuning::default()));
 }
