@@ -13,7 +13,12 @@ fn documents() -> Vec<PathBuf> {
     let mut folders = ["docs", "examples", "bench", "python"]
         .map(PathBuf::from)
         .to_vec();
-    let top = ["ARCHITECTURE.md", "CHANGELOG.md", "README.md"];
+    let top = [
+        "ARCHITECTURE.md",
+        "CHANGELOG.md",
+        "CONTRIBUTING.md",
+        "README.md",
+    ];
     found.extend(top.map(PathBuf::from));
     while let Some(folder) = folders.pop() {
         let entries = std::fs::read_dir(root().join(&folder));

@@ -17,7 +17,7 @@ use crate::result::{About as _, Result};
 
 /// Largest of the last third of the time over that of the first.
 const FLAT: f64 = 1.05;
-/// A WAL is checkpointed when it is as large as the database, within these bounds, MiB, and stays below twice that (docs/decisions/ingest.md).
+/// A WAL is checkpointed when it is as large as the database, within these bounds, MiB, and stays below twice that (docs/decisions/ingest-pruning.md).
 const WAL: (f64, f64) = (16.0, 512.0);
 const WAL_TIMES: f64 = 2.0;
 /// The log: the segment that is written, one or two that are not yet applied or pruned, two for use again, 64 MiB each.

@@ -3,7 +3,7 @@
 //! [`create_functions`] makes it known to a connection: the virtual table `densite_ingest`, `densite_last_seq()`, `densite_log_last()`, `densite_log_wait()`, `densite_wait()`, and what subscribers need. [`Home`] is what all connections of
 //! a process on one database share: its log, the worker, what is known of unapplied rows.
 //!
-//! The six rules of ingest and how they are kept are in `docs/decisions/ingest.md`, what survives in `docs/DURABILITY.md`.
+//! The seven rules of ingest and how they are kept are in `docs/decisions/ingest.md`, what survives in `docs/DURABILITY.md`.
 
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
