@@ -157,10 +157,12 @@ fn markdown(outcomes: Vec<Outcome>, notes: &str) -> String {
     outcomes.sort_by(|a, b| (&a.data, place(a)).cmp(&(&b.data, place(b))));
     let mut out = String::from(
         "# Measured results\n\n\
-         Written by `make bench` from bench/results/*.json and bench/NOTES.md; do not edit. Base is plain SQLite unless a cell says otherwise. Every figure is the\n\
-         median of its rounds, the two sides taken in turn, each run in a process of its own, from before the database is opened until after it is\n\
-         closed, the operating system's file cache hot, SQLite's and Densite's empty, default settings unless said. Sizes are allocated blocks. Data\n\
-         and statements: bench/tpch.sql.\n",
+         Written by `make bench` from bench/results/*.json and bench/NOTES.md; do not edit. Base is plain\n\
+         SQLite unless a cell says otherwise. Every figure is the median of its rounds. The two sides run\n\
+         in turn. Each run is a process of its own, and is measured from before the database is opened\n\
+         until after it is closed. The operating system's file cache is hot, the caches of SQLite and\n\
+         Densite are empty. Settings are the defaults unless a row says otherwise. Sizes are allocated\n\
+         blocks. Data and statements: bench/tpch.sql.\n",
     );
     for group in outcomes.chunk_by(|a, b| a.data == b.data) {
         let data = group.first().map_or("", |o| o.data.as_str());
@@ -176,8 +178,10 @@ fn markdown(outcomes: Vec<Outcome>, notes: &str) -> String {
         let _ = write!(
             out,
             "\n## Stored size of other databases\n\n\
-             After `densite compress` with default settings, and with the library's codec=zstd (zstd, dictionaries where they pay); disk space, everything\n\
-             included. The generators are in bench/src/workloads; databases they did not make were measured with `make bench DB=path`. {}\n\n",
+             After `densite compress` with default settings, and with the library's codec=zstd (zstd,\n\
+             dictionaries where they pay). Sizes are disk space, everything included. The generators are in\n\
+             bench/src/workloads. Databases that they did not make were measured with `make bench DB=path`.\n\
+             {}\n\n",
             taken(&others)
         );
         head(&mut out, &OTHERS_HEAD);
