@@ -26,7 +26,7 @@ use std::sync::atomic::AtomicBool;
 fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
-        Err(e) => return usage(&e),
+        Err(e) => return usage(e),
     };
     // A limit on the length of files is then an error of the write, and what was begun is undone.
     let limited = Arc::new(AtomicBool::new(false));
@@ -54,7 +54,10 @@ fn run(cli: &Cli) -> Outcome {
 }
 
 /// What clap found wrong with the words typed, or the help or version asked for.
-fn usage(e: &clap::Error) -> ExitCode {
+fn usage(e: clap::Error) -> ExitCode {
+    // clap repeats arguments as they are: it finds the same wrong with those that are shown, and repeats these.
+    let shown = std::env::args_os().map(|arg| shown::shown(&arg.to_string_lossy()));
+    let e = Cli::try_parse_from(shown).err().unwrap_or(e);
     // clap prints to stdout what was asked for, to stderr what is wrong.
     let _ = e.print();
     match e.kind() {

@@ -365,6 +365,57 @@ fn limited(bytes: u64, args: &[&str]) -> Ran {
         .args(args))
 }
 
+#[test]
+fn a_disk_that_is_full_from_the_start_leaves_no_new_file() {
+    let dir = temp();
+    let rows = at(&dir, "rows.csv");
+    std::fs::write(&rows, "a,b\n1,2\n").expect("write");
+    // Of a journal that cannot be written SQLite says no more than that.
+    limited(0, &["load", &at(&dir, "new.db"), "t", &rows])
+        .expect(1)
+        .says("disk I/O error");
+    assert_eq!(names(dir.path()), ["rows.csv"]);
+    let a = at(&dir, "a.db");
+    plain(&a, 4096, 100);
+    let mut report = Command::new("env");
+    report.args(["--ignore-signal=XFSZ", "prlimit", "--fsize=0", DENSITE]);
+    report.args(["report", "a.db", "-o", "page.html"]);
+    run(report.current_dir(dir.path()))
+        .expect(4)
+        .says("not enough disk space in .;");
+    assert_eq!(names(dir.path()), ["a.db", "rows.csv"]);
+}
+
+/// Also where the URI does not say which VFS it is for: the command knows.
+#[test]
+fn an_unknown_uri_parameter_is_told() {
+    let dir = temp();
+    let (a, rows) = (at(&dir, "a.db"), at(&dir, "rows.csv"));
+    plain(&a, 4096, 100);
+    std::fs::write(&rows, "a,b\n1,2\n").expect("write");
+    let before = snapshot(dir.path());
+    for (parameters, says) in [
+        ("LEVEL=9", "LEVEL is not known: did you mean level?"),
+        (
+            "mode=rw&codex=raw",
+            "codex is not known: did you mean codec?",
+        ),
+        (
+            "application=7#top",
+            "the URI parameter application is not known",
+        ),
+    ] {
+        let uri = format!("file:{a}?{parameters}");
+        densite(&["sql", &uri, "SELECT 1"]).expect(1).says(says);
+        densite(&["load", &uri, "new", &rows]).expect(1).says(says);
+    }
+    assert!(snapshot(dir.path()) == before);
+    for parameters in ["", "?level=9", "?vfs=unix&application=7", "?#top"] {
+        let uri = format!("file:{a}{parameters}");
+        densite(&["sql", &uri, "SELECT 1"]).expect(0);
+    }
+}
+
 /// No verb waits for the other end of a pipe.
 #[test]
 fn a_pipe_is_no_database() {

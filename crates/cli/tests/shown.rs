@@ -75,6 +75,10 @@ fn names_are_shown_and_not_obeyed() {
         &["sql", &missing, "SELECT 1"],
         &["load", &path, EVIL, &rows],
         &["load", &path, &format!("new {EVIL}"), &rows],
+        &["info", &path, &format!("--no {EVIL}")],
+        &["info", &path, EVIL],
+        &["load", &path, "t", &rows, "--format", EVIL],
+        &[EVIL],
     ] {
         for json in [false, true] {
             let args: Vec<&str> = args

@@ -95,9 +95,10 @@ fn nearest<'a>(name: &str, known: &[&'a str]) -> (&'a str, usize) {
         .unwrap_or(("", usize::MAX))
 }
 
-/// Characters to change, add, leave out, or exchange with the next one, to make one name of the other.
+/// Characters to change, add, leave out, or exchange with the next one, to make one name of the other. Capital letters count as small ones.
 fn slips(a: &str, b: &str) -> usize {
-    let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
+    let letters = |name: &str| name.to_ascii_lowercase().chars().collect::<Vec<char>>();
+    let (a, b) = (letters(a), letters(b));
     let at = |row: &[usize], i: usize| row.get(i).copied().unwrap_or(usize::MAX / 2);
     let mut before: Vec<usize> = Vec::new();
     let mut last: Vec<usize> = (0..=b.len()).collect();
@@ -128,7 +129,8 @@ mod tests {
             ("level", "level", 0),
             ("levle", "level", 1),
             ("leve", "level", 1),
-            ("Level", "level", 1),
+            ("Levle", "level", 1),
+            ("LEVEL", "level", 0),
             ("thread", "threads", 1),
             ("", "abc", 3),
             ("codec", "level", 4),
@@ -139,7 +141,14 @@ mod tests {
 
     #[test]
     fn what_looks_like_ours_is_never_ignored() {
-        for key in ["levle", "_level", "treads", "decodedcache", "maintian"] {
+        for key in [
+            "levle",
+            "LEVEL",
+            "_level",
+            "treads",
+            "decodedcache",
+            "maintian",
+        ] {
             let said = check_parameter(key, false).expect_err(key);
             assert!(
                 said.contains(key) && said.contains("did you mean"),

@@ -9,7 +9,7 @@ use crate::progress::Bar;
 use crate::shown::shown;
 use crate::{out, sqlite};
 use densite::Progress;
-use rusqlite::{Connection, ErrorCode, OpenFlags};
+use rusqlite::{Connection, ErrorCode, OpenFlags, ffi};
 use serde_json::{Value, json};
 use std::fmt::Write;
 use std::time::Instant;
@@ -134,7 +134,18 @@ fn remove(db: &Connection) -> rusqlite::Result<()> {
     if !db.is_autocommit() {
         db.execute_batch("ROLLBACK")?;
     }
-    db.execute_batch("BEGIN EXCLUSIVE")?;
+    // A transaction in an empty file begins with a write, for which a full disk has no room. The lock that was taken for it stays in this mode.
+    db.pragma_update(None, "locking_mode", "EXCLUSIVE")?;
+    let begun = db.execute_batch("BEGIN EXCLUSIVE");
+    let no_room = |e: &rusqlite::Error| {
+        let code = e.sqlite_extended_error_code();
+        matches!(code, Some(ffi::SQLITE_FULL | ffi::SQLITE_IOERR_WRITE))
+    };
+    if let Err(e) = begun
+        && !no_room(&e)
+    {
+        return Err(e);
+    }
     let is_empty = db.query_row(
         "SELECT NOT EXISTS (SELECT 1 FROM main.sqlite_schema) AND user_version = 0 AND application_id = 0
          FROM pragma_user_version, pragma_application_id",
@@ -146,7 +157,10 @@ fn remove(db: &Connection) -> rusqlite::Result<()> {
     {
         std::fs::remove_file(path).ok();
     }
-    db.execute_batch("ROLLBACK")
+    if !db.is_autocommit() {
+        db.execute_batch("ROLLBACK")?;
+    }
+    Ok(())
 }
 
 fn text(common: Common, args: &LoadArgs, loaded: &Loaded, seconds: f64) -> String {

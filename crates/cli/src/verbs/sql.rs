@@ -96,13 +96,35 @@ pub(super) fn open(db: &str, create: bool) -> Result<Connection, Failure> {
     if uri {
         flags |= OpenFlags::SQLITE_OPEN_URI;
     }
-    let ready = Connection::open_with_flags_and_vfs(db, flags, sqlite::VFS).and_then(|c| {
+    let name = match uri {
+        true => with_our_vfs(db),
+        false => db.to_owned(),
+    };
+    let ready = Connection::open_with_flags_and_vfs(name, flags, sqlite::VFS).and_then(|c| {
         c.busy_timeout(BUSY_TIMEOUT)?;
         // SQLite's own default; the library linked here was built with another.
         c.pragma_update(None, "foreign_keys", false)?;
         Ok(c)
     });
     ready.map_err(|e| failure(db, None, &e))
+}
+
+/// The URI with our VFS in it, unless it names one: then a parameter that is not known is an error.
+fn with_our_vfs(uri: &str) -> String {
+    let (uri, fragment) = match uri.split_once('#') {
+        Some((uri, fragment)) => (uri, format!("#{fragment}")),
+        None => (uri, String::new()),
+    };
+    let parameters = uri.split_once('?').map(|(_, parameters)| parameters);
+    let mut keys = parameters.into_iter().flat_map(|p| p.split('&'));
+    if keys.any(|p| p.starts_with("vfs=")) {
+        return format!("{uri}{fragment}");
+    }
+    let between = match parameters {
+        Some(_) => '&',
+        None => '?',
+    };
+    format!("{uri}{between}vfs={}{fragment}", sqlite::VFS)
 }
 
 struct Run<'a> {
