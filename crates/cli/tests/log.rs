@@ -321,6 +321,35 @@ fn a_database_goes_on_with_a_repaired_log_that_ends_before_it() {
     assert!(ran.out.contains(&end) && ran.out.contains(rows), "{ran:?}");
 }
 
+#[test]
+fn a_database_that_is_older_than_the_log_reaches_back_is_told() {
+    let dir = temp();
+    let (db, log) = made(&dir);
+    let mut last = 0;
+    while log.status().expect("status").segments < 3 {
+        let next = i64::try_from(last).expect("small");
+        last = append(&log, next..next + 10, &format!("{last:0300}"));
+    }
+    drop(log);
+    let applied = |seq: u64| {
+        let sql = format!("UPDATE densite_applied SET seq = {seq}");
+        densite(&["sql", &db, &sql]).expect(0);
+    };
+    applied(last);
+    densite(&["log", "unsubscribe", &db, "first"]).expect(0);
+    densite(&["log", "prune", &db]).expect(0);
+    let status = || densite(&["log", "status", &db, "--json"]).expect(0).json();
+    assert!(status()["first"].as_u64() > Some(1), "{}", status());
+    assert!(status()["misfit"].is_null(), "{}", status());
+    applied(0);
+    let misfit = status()["misfit"].as_str().unwrap_or_default().to_owned();
+    assert!(
+        misfit.contains("older than the log reaches back"),
+        "{misfit}"
+    );
+    densite(&["log", "check", &db]).expect(5).says(&misfit);
+}
+
 /// With the state goes what was rolled back: whoever uses the log is told that it is damaged or missing, and the report says so before it asks, and in JSON.
 #[test]
 fn a_repair_tells_that_rollbacks_are_lost() {

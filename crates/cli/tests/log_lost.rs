@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{at, densite, temp};
+use common::{at, densite, run, temp};
 
 const MAKE: &str = "CREATE TABLE t(id INTEGER PRIMARY KEY)";
 const OPEN: &str = "CREATE VIRTUAL TABLE temp.t_in USING densite_ingest(t)";
@@ -81,4 +81,53 @@ fn what_sql_says_of_a_log_names_the_way_on() {
         .says("state, offset 0")
         .says("with --repair keeps what can be read");
     assert!(!ran.err.contains("from a backup"), "{}", ran.err);
+}
+
+/// What ingest refuses, `log` and `info` do not call well.
+#[test]
+fn a_log_that_does_not_fit_its_database_is_told() {
+    let dir = temp();
+    let (db, other) = (made(&dir, "app.db"), made(&dir, "other.db"));
+    let log = format!("{db}-log");
+    let moved = |from: &str, to: &str| std::fs::rename(from, to).expect("moved");
+    let copied = |from: &str, to: &str| {
+        run(std::process::Command::new("cp").args(["-a", from, to])).expect(0);
+    };
+    let told = |says: &str| {
+        densite(&["log", "status", &db]).expect(0).says(says);
+        let check = densite(&["log", "check", &db, "--json"]).expect(5).json();
+        for object in [
+            check,
+            densite(&["log", "status", &db, "--json"]).expect(0).json(),
+            densite(&["info", &db, "--json"]).expect(0).json()["log"].clone(),
+        ] {
+            let misfit = object["misfit"].as_str().unwrap_or_default();
+            assert!(misfit.contains(says), "{object}");
+        }
+        let info = densite(&["info", &db]).expect(0);
+        assert!(info.out.contains(says), "{info:?}");
+        densite(&["sql", &db, OPEN]).expect(1);
+    };
+    let fits = || {
+        for verb in ["status", "check"] {
+            let object = densite(&["log", verb, &db, "--json"]).expect(0).json();
+            assert!(object["misfit"].is_null(), "{object}");
+        }
+    };
+    fits();
+    // An older state of the log.
+    let (older, newest) = (at(&dir, "older"), at(&dir, "newest"));
+    copied(&log, &older);
+    let rows = "INSERT INTO t_in VALUES (4), (5); SELECT densite_wait()";
+    densite(&["sql", &db, &format!("{OPEN}; {rows}")]).expect(0);
+    moved(&log, &newest);
+    moved(&older, &log);
+    told("it ends at row 3, and the database is applied up to row 5");
+    std::fs::remove_dir_all(&log).expect("removed");
+    // Another database's.
+    copied(&format!("{other}-log"), &log);
+    told("the database names another log");
+    std::fs::remove_dir_all(&log).expect("removed");
+    moved(&newest, &log);
+    fits();
 }

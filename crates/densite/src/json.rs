@@ -70,6 +70,7 @@ pub fn log(figures: &Figures) -> Value {
         "unapplied_rows": figures.unapplied_rows(),
         "unapplied_bytes": figures.unapplied_bytes,
         "applying": figures.is_led,
+        "misfit": figures.misfit(),
         "rejects": applied.map(|a| a.rejects),
         "automatically_purge": status.config.automatically_purge,
         "max_unapplied_bytes": status.config.max_unapplied_bytes,

@@ -111,6 +111,7 @@ impl Beside {
     /// [`Error::Log`].
     pub fn figures(&self, api: Api) -> Result<Figures> {
         let log = self.read()?;
+        let began = log.status().map_err(|e| self.failed(&e))?.first;
         let applied = self.applied(api);
         let all = || -> densite_log::Result<_> {
             let unapplied = applied
@@ -126,6 +127,7 @@ impl Beside {
             status,
             subscribers,
             applied,
+            began,
             unapplied_bytes,
             is_led,
         })
@@ -173,6 +175,8 @@ pub struct Figures {
     pub subscribers: Vec<Subscriber>,
     /// What the database says; `None` where it cannot be read.
     pub applied: Option<Applied>,
+    /// The first row there was before the database was asked: what is applied meanwhile may be pruned.
+    began: u64,
     /// Bytes of rows that are not applied.
     pub unapplied_bytes: Option<u64>,
     /// A process has the worker that applies them. Any has that uses ingest and may write to the database.
@@ -190,6 +194,29 @@ impl Figures {
     pub fn unapplied_rows(&self) -> Option<u64> {
         let applied = self.applied.as_ref()?;
         Some(self.status.last.saturating_sub(applied.seq))
+    }
+
+    /// Why this log is not the one that the database goes on with, and what to do; `None` if it is. Ingest refuses such a log.
+    pub fn misfit(&self) -> Option<String> {
+        let applied = self.applied.as_ref()?;
+        let (first, last) = (self.began, self.status.last);
+        if !applied.is_same {
+            return Some("the database names another log than this one".to_owned());
+        }
+        if last < applied.end {
+            return Some(format!(
+                "this is an older state of the log: it ends at row {last}, and the database is applied up to row {}; put back the newest one, or give it up \
+                 (DROP TABLE densite_applied, and move this log away)",
+                applied.end
+            ));
+        }
+        let lacks_rows = first > applied.seq.saturating_add(1);
+        lacks_rows.then(|| {
+            format!(
+                "the database is applied up to row {}, and the log begins at row {first}: the database is older than the log reaches back; put back the newest one",
+                applied.seq
+            )
+        })
     }
 
     /// Rows wait, and no process is there that would apply them.

@@ -46,6 +46,9 @@ fn log_lines(log: &Result<Figures, String>) -> Vec<(&'static str, String)> {
         |rows: u64, bytes: u64| format!("{} rows, {}", out::thousands(rows), out::bytes(bytes));
     let status = &figures.status;
     let mut lines = vec![("log", out::bytes(status.bytes + status.spare_bytes))];
+    if let Some(misfit) = figures.misfit() {
+        lines.push(("", shown(&misfit)));
+    }
     if let (Some(rows), Some(bytes)) = (figures.unapplied_rows(), figures.unapplied_bytes) {
         lines.push(("not applied yet", behind(rows, bytes)));
         if figures.is_left_alone() {

@@ -17,6 +17,14 @@ pub(super) fn run(common: Common, args: &LogCheckArgs) -> Outcome {
     let problems = report.problems.iter();
     let problems =
         problems.map(|p| json!({ "segment": p.segment, "offset": p.offset, "problem": p.problem }));
+    // Of a log that is damaged, more is told by the damage.
+    let misfit = match report.problems.is_empty() {
+        true => beside.figures(sqlite::api()?)?.misfit(),
+        false => None,
+    };
+    if let Some(misfit) = &misfit {
+        out::message(common, &format!("{}: {misfit}", args.db.display()));
+    }
     let is_ok = report.problems.is_empty();
     let mut object = json!({
         "verb": "log check",
@@ -28,10 +36,12 @@ pub(super) fn run(common: Common, args: &LogCheckArgs) -> Outcome {
         "rows": report.rows,
         "unconfirmed_bytes": report.unconfirmed_bytes,
         "problems": problems.collect::<Vec<_>>(),
+        "misfit": misfit,
         "repair": Value::Null,
     });
     let mut text = text(common, &report);
     let code = match (is_ok, args.repair) {
+        (true, _) if misfit.is_some() => 5,
         (true, _) => 0,
         (false, false) => {
             text += "densite log check --repair keeps what can be read, and tells what is lost before it does anything\n";

@@ -13,9 +13,8 @@ pub(super) fn run(common: Common, args: &DbArg) -> Outcome {
     let mut object = densite::json::log(&figures);
     object["verb"] = json!("log status");
     object["path"] = json!(args.db.to_string_lossy());
-    if figures.applied.as_ref().is_some_and(|a| !a.is_same) {
-        let text = format!("{} names another log than this one", args.db.display());
-        out::message(common, &text);
+    if let Some(misfit) = figures.misfit() {
+        out::message(common, &format!("{}: {misfit}", args.db.display()));
     }
     out::result(common, &object, &text(&beside, &figures))?;
     Ok(0)
