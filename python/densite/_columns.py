@@ -493,8 +493,8 @@ def _plain(name: str, value: Any, errors: Any, row: int) -> Any:
         return value
     if isinstance(value, (bytearray, memoryview)):
         return bytes(value)
-    # Nothing of these is imported: who has such values has imported them.
-    kind = type(value).__module__.partition(".")[0]
+    # Nothing of these is imported: who has such values has imported them. An array or a Series is many values.
+    kind = "" if getattr(value, "ndim", 0) else type(value).__module__.partition(".")[0]
     if kind == "decimal":
         if not value.is_finite():
             raise errors.DataError(f"column {name}, row {row}: the decimal {value} has no digits; use None for NULL")

@@ -73,6 +73,15 @@ class BadInput(Files):
         numpy = self.library("numpy")
         self.refused("DataError", f"column a, row 1: {2**64 - 1} does not fit", {"a": numpy.array([1, 2**64 - 1], "uint64"), "b": numpy.zeros(2)})
 
+    def test_an_array_or_a_series_as_one_value(self):
+        numpy, pandas = self.library("numpy"), self.library("pandas")
+        for value in (numpy.array([1, 2]), numpy.array([1]), numpy.array([[1.5]]), numpy.zeros(2, "M8[s]"), pandas.Series([1, 2]), pandas.DataFrame([[1]])):
+            words = f"column c, row 1: a value of type {type(value).__name__} is none that SQLite stores"
+            self.refused("DataError", words, [(1, 0.5, "x"), (2, 0.5, value)])
+        con = self.memory(self.TABLE)
+        densite.insert(con, "t", [(1, 0.5, numpy.array(7))])
+        self.assertEqual(con.execute("SELECT c FROM t").fetchone(), ("7",))
+
     def test_text_that_is_not_utf8(self):
         self.refused("DataError", "column c, row 1: .*lone surrogate", [(1, 0.5, "x"), (2, 0.5, "\udc80")])
         pyarrow = self.library("pyarrow")

@@ -204,6 +204,11 @@ fn bad_csv_is_named_and_loads_nothing() {
     densite(&["load", &db, "v", &file])
         .expect(1)
         .says("v is a view");
+    for name in ["densite_applied", "Densite_new"] {
+        densite(&["load", &db, name, &file])
+            .expect(1)
+            .says("names that begin with densite_ are for Densite's own tables");
+    }
     let not_a_database = write(
         &dir,
         "x.db",

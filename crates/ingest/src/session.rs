@@ -249,7 +249,8 @@ fn refuse_mixed(connection: &Connection) -> Result<()> {
     match connection.written_schema()? {
         None => Ok(()),
         Some(name) => Err(refused(format!(
-            "this transaction writes to tables of {name}, or has it open for that since BEGIN IMMEDIATE, and to the log: the two cannot be committed as one. Commit them one after the other"
+            "this transaction writes to tables of {name}, or has it open for that since BEGIN IMMEDIATE, and to the log: the two cannot be committed as one. Commit them one after the other. \
+             (The first CREATE VIRTUAL TABLE … USING densite_ingest of a database writes to main, too: run it before BEGIN.)"
         ))),
     }
 }

@@ -176,6 +176,25 @@ fn rollback_and_savepoints_drop_rows() {
     assert_eq!(all(&con, "SELECT id FROM u"), ["6"]);
 }
 
+/// It names the log in main.
+#[test]
+fn a_transaction_in_which_the_first_ingest_table_was_made_is_told_why() {
+    let db = Db::new("CREATE TABLE t(id INTEGER PRIMARY KEY)");
+    let con = db.open();
+    con.execute_batch("BEGIN").expect("begins");
+    create(&con, "t", "").expect("the first");
+    con.execute_batch("INSERT INTO t_in VALUES (1)")
+        .expect("inserts");
+    let said = refusal(&con, "COMMIT");
+    assert!(said.contains("run it before BEGIN"), "{said}");
+    if !con.is_autocommit() {
+        con.execute_batch("ROLLBACK").expect("rolls back");
+    }
+    create(&con, "t", "").expect("outside");
+    con.execute_batch("BEGIN; INSERT INTO t_in VALUES (1); COMMIT")
+        .expect("commits");
+}
+
 #[test]
 fn a_mixed_transaction_is_refused() {
     let db = Db::new("CREATE TABLE t(id INTEGER PRIMARY KEY); CREATE TABLE other(x)");

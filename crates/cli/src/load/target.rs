@@ -20,6 +20,12 @@ pub(crate) fn look(
     db: &Connection,
     table: &str,
 ) -> rusqlite::Result<Option<Result<Target, String>>> {
+    // As SQLite keeps `sqlite_` for itself: what ingest reads there would be rows of a file.
+    if table.to_ascii_lowercase().starts_with("densite_") {
+        return Ok(Some(Err(format!(
+            "names that begin with densite_ are for Densite's own tables: {table} takes no rows; choose another name"
+        ))));
+    }
     let kind: Option<String> = db
         .query_row(
             "SELECT type FROM main.sqlite_schema WHERE name = ?1 COLLATE NOCASE AND type IN ('table', 'view')",
