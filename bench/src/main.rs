@@ -7,6 +7,7 @@ mod churn;
 mod codec;
 mod connect;
 mod demo;
+mod headlines;
 mod ingest;
 mod library;
 mod machine;

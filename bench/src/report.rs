@@ -7,6 +7,7 @@ use clap::ValueEnum as _;
 use comfy_table::presets::UTF8_FULL_CONDENSED;
 use comfy_table::{ContentArrangement, Table};
 
+use crate::headlines;
 use crate::measure::Measure;
 use crate::outcome::{Compare, Figure, Outcome};
 use crate::result::{About as _, Result};
@@ -70,7 +71,7 @@ fn cells(outcome: &Outcome, figure: &Figure) -> [String; 6] {
 }
 
 /// Three digits that matter, whole numbers as they are.
-fn number(v: f64) -> String {
+pub(crate) fn number(v: f64) -> String {
     if v.fract() == 0.0 && v.abs() < 1e15 {
         return format!("{v:.0}");
     }
@@ -135,7 +136,7 @@ fn place(outcome: &Outcome) -> usize {
         .unwrap_or(usize::MAX)
 }
 
-/// Writes `dir/RESULTS.md` from `dir/results` and `dir/NOTES.md`.
+/// Writes `dir/RESULTS.md` from `dir/results` and `dir/NOTES.md`, and the table of figures in the README beside `dir`, if there is one.
 pub(crate) fn write(dir: &Path) -> Result<()> {
     let outcomes = Outcome::load_all(dir)?;
     let notes_path = dir.join("NOTES.md");
@@ -144,6 +145,12 @@ pub(crate) fn write(dir: &Path) -> Result<()> {
     } else {
         String::new()
     };
+    let readme = dir.join("../README.md");
+    if readme.exists() {
+        let text = std::fs::read_to_string(&readme).about("read", &readme)?;
+        let written = headlines::readme(&text, &outcomes)?;
+        std::fs::write(&readme, written).about("write", &readme)?;
+    }
     let path = dir.join("RESULTS.md");
     std::fs::write(&path, markdown(outcomes, &notes)).about("write", &path)?;
     eprintln!("wrote {}", path.display());
@@ -151,6 +158,7 @@ pub(crate) fn write(dir: &Path) -> Result<()> {
 }
 
 fn markdown(outcomes: Vec<Outcome>, notes: &str) -> String {
+    let first = headlines::all(&outcomes);
     let (mut others, mut outcomes): (Vec<Outcome>, Vec<Outcome>) =
         outcomes.into_iter().partition(sizes::is_comparison);
     others.sort_by_key(|o| (sizes::place(o), o.data.clone()));
@@ -163,6 +171,11 @@ fn markdown(outcomes: Vec<Outcome>, notes: &str) -> String {
          until after it is closed. The operating system's file cache is hot, the caches of SQLite and\n\
          Densite are empty. Settings are the defaults unless a row says otherwise. Sizes are allocated\n\
          blocks. Data and statements: bench/tpch.sql.\n",
+    );
+    let _ = write!(
+        out,
+        "\n## The figures that users ask for\n\n\
+         The tables below have these and all others, with targets, machines and days.\n\n{first}"
     );
     for group in outcomes.chunk_by(|a, b| a.data == b.data) {
         let data = group.first().map_or("", |o| o.data.as_str());
@@ -219,6 +232,15 @@ fn head(out: &mut String, head: &[&str]) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_report_is_that_of_the_results_and_notes() {
+        let dir = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let read = |name: &str| std::fs::read_to_string(dir.join(name)).expect(name);
+        let outcomes = Outcome::load_all(dir).expect("results");
+        let written = markdown(outcomes, &read("NOTES.md"));
+        assert!(written == read("RESULTS.md"), "run densite-bench report");
+    }
 
     #[test]
     fn numbers_keep_three_digits() {
