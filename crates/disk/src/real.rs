@@ -4,6 +4,8 @@
 //! continued here; the caller sees all of it done, or an error.
 //! Every descriptor is opened with `O_CLOEXEC`, and a forked child has none of them ([`crate::apart`]).
 
+mod meta;
+
 use std::fs;
 use std::io;
 use std::os::fd::OwnedFd;

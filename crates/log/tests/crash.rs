@@ -3,9 +3,7 @@
 //!
 //! `DENSITE_SEED=n` runs one seed, `DENSITE_CRASH_SEEDS=n` that many of them.
 
-mod common;
-
-use common::{ID, Row, dir, open, random_txn, read_all, seeds, tables};
+use crate::common::{ID, Row, dir, open, random_txn, read_all, seeds, tables};
 use densite_disk::sim::{Capture, EntryPolicy, Extension, MetadataOrder, SimDisk, WriteOrder};
 use densite_log::{Begin, Log, Seq, check};
 use rand::rngs::SmallRng;

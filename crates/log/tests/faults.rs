@@ -3,9 +3,7 @@
 //!
 //! `DENSITE_SEED=n` runs one seed, `DENSITE_CRASH_SEEDS=n` that many of them.
 
-mod common;
-
-use common::{Row, dir, open, options, random_txn, read_all, seeds, tables};
+use crate::common::{self, Row, dir, open, options, random_txn, read_all, seeds, tables};
 use densite_disk::Op as Call;
 use densite_disk::sim::{FailedSync, Fault, FaultKind, OpSet, SimDisk, Times};
 use densite_log::{Error, Log, Seq};

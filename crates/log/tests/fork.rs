@@ -3,9 +3,7 @@
 //!
 //! The process that forks is this test program once more, with one test, so that nothing else runs in it.
 
-mod common;
-
-use common::{options, tables};
+use crate::common::{options, tables};
 use densite_disk::{Dir, LockKind, OpenMode, RealDir};
 use densite_log::{Batch, Begin, Error, Log, Op, Options, Txn, Value};
 use std::cell::Cell;
@@ -192,7 +190,7 @@ fn forking_process() {
 fn a_child_cannot_use_what_its_parent_has_open_and_takes_nothing_from_it() {
     let tmp = tempfile::tempdir().expect("a directory");
     let out = Command::new(std::env::current_exe().expect("a path"))
-        .args(["--exact", "forking_process", "--nocapture"])
+        .args(["--exact", "fork::forking_process", "--nocapture"])
         .env("FORK_LOG", tmp.path().join("app.db-log"))
         .output()
         .expect("runs");

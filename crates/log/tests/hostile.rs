@@ -1,8 +1,6 @@
 //! Files of a log that claim what nobody has: lengths and counts are bounded by the format before anything is allocated or searched, and only regular files are opened.
 
-mod common;
-
-use common::{ID, options, tables};
+use crate::common::{ID, options, tables};
 use densite_disk::RealDir;
 use densite_log::{Batch, Error, Log, LogDir, Op, Options, Salvage, Txn, Value, check, id_in};
 use std::path::{Path, PathBuf};

@@ -3,9 +3,7 @@
 //!
 //! The processes are this test program once more, with one test each, which tell on a pipe what they began and what was acknowledged. `DENSITE_SEED` sets the seed.
 
-mod common;
-
-use common::{options, tables};
+use crate::common::{self, options, tables};
 use densite_disk::RealDir;
 use densite_log::{Batch, Begin, Log, Op, Options, Seq, Txn, Value};
 use rand::rngs::SmallRng;
@@ -129,7 +127,7 @@ struct Worker {
 
 fn start(path: &Path, id: i64) -> Worker {
     let mut child = Command::new(std::env::current_exe().expect("a path"))
-        .args(["--exact", "appending_process", "--nocapture"])
+        .args(["--exact", "killed::appending_process", "--nocapture"])
         .env("KILLED_LOG", path)
         .env("KILLED_WORKER", id.to_string())
         .stdout(Stdio::piped())

@@ -1,9 +1,7 @@
 //! A transaction that is larger than a group is written in several writes. It is in the log as a whole or not at all,
 //! whichever of them the power cuts off or the disk refuses, and it is written from where its rows lie.
 
-mod common;
-
-use common::{Row, dir, open, read_all, tables};
+use crate::common::{self, Row, dir, open, read_all, tables};
 use densite_disk::Op as Call;
 use densite_disk::sim::{Capture, Fault, FaultKind, SimDisk, WriteOrder};
 use densite_log::{Batch, Error, Log, Op, Seq, Txn, Value};

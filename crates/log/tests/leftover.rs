@@ -1,8 +1,6 @@
 //! Files of pruned segments that could not be given back at once.
 
-mod common;
-
-use common::{DIR, dir, options, random_txn, read_all, tables};
+use crate::common::{DIR, dir, options, random_txn, read_all, tables};
 use densite_disk::Op as Call;
 use densite_disk::sim::{Fault, FaultKind, SimDisk};
 use densite_log::{Log, Options, Seq};

@@ -1,8 +1,6 @@
 //! How many bytes follow a row, and records that are too large for whoever reads.
 
-mod common;
-
-use common::{open, random_txn, tables};
+use crate::common::{open, random_txn, tables};
 use densite_disk::sim::SimDisk;
 use densite_log::{Next, Seq};
 use rand::rngs::SmallRng;

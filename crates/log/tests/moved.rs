@@ -1,8 +1,6 @@
 //! A log's directory, or a file in it, that is moved, removed or replaced while logs have it open: nothing is acknowledged that nobody would find, and what has the name then is left alone.
 
-mod common;
-
-use common::{ID, options, random_txn, read_all, tables};
+use crate::common::{ID, options, random_txn, read_all, tables};
 use densite_disk::RealDir;
 use densite_log::{Begin, Error, Log, LogId, Options, Result, Seq};
 use rand::SeedableRng;

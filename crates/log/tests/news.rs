@@ -1,9 +1,7 @@
 //! Who waits for rows is woken by whoever appends, also from another open log, and does not look again and again meanwhile.
 #![cfg(target_os = "linux")]
 
-mod common;
-
-use common::{options, tables};
+use crate::common::{options, tables};
 use densite_disk::RealDir;
 use densite_log::{Batch, Log, Op, Txn, Value};
 use std::path::Path;

@@ -2,9 +2,7 @@
 //!
 //! The process that forks is this test program once more, with one test, so that nothing else runs in it.
 
-mod common;
-
-use common::{options, tables};
+use crate::common::{options, tables};
 use densite_disk::RealDir;
 use densite_log::{Batch, Begin, Log, Op, Options, Txn, Value};
 use std::io::{BufRead, BufReader, Read, Write};
@@ -107,7 +105,7 @@ fn children_of_a_killed_process_hold_none_of_its_locks() {
     let tmp = tempfile::tempdir().expect("a directory");
     let path = tmp.path().join("app.db-log");
     let mut parent = Command::new(std::env::current_exe().expect("a path"))
-        .args(["--exact", "forking_process", "--nocapture"])
+        .args(["--exact", "orphan::forking_process", "--nocapture"])
         .env("ORPHAN_LOG", &path)
         .stdout(Stdio::piped())
         .spawn()

@@ -1,9 +1,7 @@
 //! No row that a subscriber has not acknowledged, that a reader still needs or that the database does not hold durably is ever gone; once
 //! all have passed, what remains is bounded.
 
-mod common;
-
-use common::{Row, dir, open, options, random_txn, read_all, tables};
+use crate::common::{self, Row, dir, open, options, random_txn, read_all, tables};
 use densite_disk::sim::SimDisk;
 use densite_log::{Begin, Error, Log, Options, Pruned, Reader, Salvage, Seq};
 use proptest::prelude::*;

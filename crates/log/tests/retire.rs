@@ -1,9 +1,7 @@
 //! Two processes give back the files of pruned segments at the same time: a file that one of them has put to use again is left alone by the other. And what a reader
 //! has opened may be pruned before he holds it, or before he has listed the directory.
 
-mod common;
-
-use common::{DIR, ID};
+use crate::common::{DIR, ID};
 use densite_disk::sim::SimDisk;
 use densite_disk::{Dir, DirAbove, File, FileAbove, LockKind, OpenMode, Result};
 use densite_log::{Batch, Error, Log, LogDir, Op, Options, Table, Txn, Value};

@@ -1,8 +1,6 @@
 //! A way on from damage: what can be read is kept, under its numbers; what cannot is named, and nothing else is missing.
 
-mod common;
-
-use common::{ID, Row, dir, open, options, random_txn, read_all, tables};
+use crate::common::{self, ID, Row, dir, open, options, random_txn, read_all, tables};
 use densite_disk::Dir;
 use densite_disk::sim::SimDisk;
 use densite_log::{Begin, Error, Log, LogDir, LogId, Result, Salvage, Salvaged, Seq, check};

@@ -1,9 +1,7 @@
 //! Several threads and several open logs on one directory (each stands for a process): one total order, nobody's rows lost, undecided rows
 //! seen by nobody, readers that follow while others write and prune.
 
-mod common;
-
-use common::{DIR, open, options, random_txn, read_all, tables};
+use crate::common::{self, DIR, open, options, random_txn, read_all, tables};
 use densite_disk::sim::SimDisk;
 use densite_disk::{Dir, OpenMode, RealDir};
 use densite_log::{Batch, Begin, Log, Op, Options, Table, Txn, Value};

@@ -1,8 +1,6 @@
 //! Subscribers that come while others append and prune.
 
-mod common;
-
-use common::{dir, open, options, read_all, tables};
+use crate::common::{dir, open, options, read_all, tables};
 use densite_disk::sim::SimDisk;
 use densite_disk::{Dir, DirAbove, File, OpenMode, Result};
 use densite_log::{Batch, Begin, Log, LogDir, Op, Seq, Txn, Value};

@@ -3,9 +3,7 @@
 //! The first eight bytes of two records are the same. So where a record begins eight bytes before the end of a sector, an old one of which a power cut took the first sector only would be whole again
 //! if the next power cut left of a new one in its place just that sector.
 
-mod common;
-
-use common::{DIR, ID, Row, dir, open, read_all, tables};
+use crate::common::{DIR, ID, Row, dir, open, read_all, tables};
 use densite_disk::Op as Call;
 use densite_disk::sim::{Fault, FaultKind, SimDisk};
 use densite_log::{Batch, Log, Op, Seq, Txn, Value, check};

@@ -1,8 +1,6 @@
 //! Open logs that append at once have their turns: nobody waits while another one appends again and again.
 
-mod common;
-
-use common::{options, tables};
+use crate::common::{options, tables};
 use densite_disk::RealDir;
 use densite_log::{Batch, Log, Op, Txn, Value};
 use std::path::Path;

@@ -1,6 +1,6 @@
 //! Connections, statements, functions and tables.
 
-mod common;
+use crate::common;
 
 use densite_sqlite::{
     Backup, BackupStep, Code, Connection, Error, TxnState, Value, ValueRef, create_function,

@@ -1,8 +1,7 @@
 //! What the gathering VFS promises: everybody else sees the WAL as if each frame had been written at once.
 
-mod common;
-#[path = "common/watching.rs"]
-mod watching;
+use crate::common;
+use crate::common::watching;
 
 use densite_sqlite::{Above, Code, Connection, HostFile, ffi, gathering};
 use std::ffi::CStr;

@@ -1,6 +1,6 @@
 //! Files of the host's VFS as files of the disk contract.
 
-mod common;
+use crate::common;
 
 use densite_disk::{ErrorKind, File, SyncKind};
 use densite_sqlite::{Code, HostFile, HostVfs, ffi};

@@ -1,6 +1,6 @@
 //! What an unsuitable host gets: an error that says why, never a call into the dark.
 
-mod common;
+use crate::common;
 
 use densite_sqlite::routines::{Routines, entries};
 use densite_sqlite::{Api, Code, OLDEST_VERSION};

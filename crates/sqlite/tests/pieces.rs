@@ -1,8 +1,7 @@
 //! What the gathering VFS does for everybody else's syncs: little is written between two of its own.
 
-mod common;
-#[path = "common/watching.rs"]
-mod watching;
+use crate::common;
+use crate::common::watching;
 
 use densite_sqlite::{Above, Code, Connection, HostFile, ffi, flood, gathering};
 use std::ffi::CStr;

@@ -1,7 +1,7 @@
 //! The table's order: every entry that we call must be the function of that name. A
 //! wrong order calls wrong functions with no other sign than memory going bad.
 
-mod common;
+use crate::common;
 
 use densite_sqlite::routines::{Routines, entries};
 use rusqlite::ffi;

@@ -1,7 +1,7 @@
 //! The contract between SQLite and a VFS, clause by clause, with the words of SQLite's
 //! documentation, on a VFS that keeps its main files in memory and misbehaves on demand.
 
-mod common;
+use crate::common;
 
 use densite_sqlite::{
     Code, Connection, FileName, HostVfs, Opened, Registered, Vfs, VfsFile, ffi, make_default,

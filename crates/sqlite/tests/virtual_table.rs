@@ -1,6 +1,6 @@
 //! Virtual tables under real SQLite.
 
-mod common;
+use crate::common;
 
 use densite_disk::sync::{Mutex, MutexGuard};
 use densite_sqlite::{

@@ -343,6 +343,8 @@ impl Shared {
             space.add(d.place.off, u64::from(d.place.len));
         }
         space.add(tip.off, u64::from(tip.len));
+        // What it left of the extent before is nobody's: where it put that aside, it forgets it with the next commit that is not its own.
+        space.give_back_extents(&[state.current_extent()], tip.commit);
         space.written(&trailer.pieces, tip.commit);
         space.forget_lanes(tip.commit);
         let bytes: u64 = trailer

@@ -1,8 +1,6 @@
 //! Looking at a whole file while another process writes and moves records: what has moved is no damage, what is damaged still is.
 
-mod common;
-
-use common::{Interrupted, Moment};
+use crate::common::{Interrupted, Moment};
 use densite_disk::sim::{SimDisk, SimFile};
 use densite_disk::sync::Mutex;
 use densite_disk::{File, OpenMode, SyncKind};

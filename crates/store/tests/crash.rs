@@ -5,8 +5,7 @@
 //!
 //! `DENSITE_SEED=n` runs one seed, `DENSITE_CRASH_SEEDS=n` that many of them.
 
-#[path = "common/leaf.rs"]
-mod leaf;
+use crate::common::leaf;
 
 use densite_disk::sim::{Capture, Fault, FaultKind, OpSet, SimDisk, SimFile};
 use densite_disk::{ErrorKind, File, FileAbove, Op, OpenMode, SyncKind};

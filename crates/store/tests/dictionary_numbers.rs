@@ -1,7 +1,6 @@
 //! The number of a dictionary whose commit was never made is given again by another process: the first one must not go on with what nobody else has.
 
-#[path = "common/cells.rs"]
-mod cells;
+use crate::common::cells;
 
 use densite_disk::sim::{Fault, FaultKind, SimDisk};
 use densite_disk::{Op, OpenMode, SyncKind};

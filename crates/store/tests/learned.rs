@@ -4,8 +4,7 @@
 //! in between, and with it went every dictionary that no frame used yet: the last tables of TPC-H, half of its bytes, were stored three
 //! times as large as need be.
 
-#[path = "common/cells.rs"]
-mod cells;
+use crate::common::cells;
 
 use densite_disk::{OpenMode, RealFile};
 use densite_store::{Handle, Options, Tuning};

@@ -1,8 +1,6 @@
 //! Giving space back, clause by clause: each rule is provoked.
 
-mod common;
-
-use common::{Interrupted, Moment};
+use crate::common::{Interrupted, Moment};
 use densite_disk::sim::{Capture, Fault, FaultKind, MetadataOrder, SimDisk};
 use densite_disk::sync::Mutex;
 use densite_disk::{File, Op, OpenMode, SyncKind};

@@ -1,7 +1,6 @@
 //! The store against a model: a vector of bytes for what this handle sees, one for what is published.
 
-#[path = "common/leaf.rs"]
-mod leaf;
+use crate::common::leaf;
 
 use densite_disk::{OpenMode, RealFile, SyncKind};
 use densite_store::{Handle, Options, Tuning};

@@ -1,8 +1,6 @@
 //! Several handles on one file, of one process, which share what they know of it, and of others; and the moment of publishing.
 
-mod common;
-
-use common::{Interrupted, Moment};
+use crate::common::{Interrupted, Moment};
 use densite_disk::sim::{Fault, FaultKind, SimDisk, SimFile};
 use densite_disk::sync::Mutex;
 use densite_disk::{Op, OpenMode};

@@ -1,8 +1,6 @@
 //! Scans, which are read ahead: every page is the right one, whatever others do meanwhile, and a long scan leaves the cache alone.
 
-mod common;
-
-use common::{Interrupted, Moment};
+use crate::common::{Interrupted, Moment};
 use densite_disk::sim::SimDisk;
 use densite_disk::{File, OpenMode, SyncKind};
 use densite_store::{Error, Handle, Held, Options, Readahead};

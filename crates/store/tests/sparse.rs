@@ -1,7 +1,6 @@
 //! Sparse neighbours share a frame (docs/decisions/sparse-pages.md): when they do, when not, and what becomes of the frame when one of them is written again.
 
-#[path = "common/leaf.rs"]
-mod leaf;
+use crate::common::leaf;
 
 use densite_disk::sim::SimDisk;
 use densite_disk::{OpenMode, SyncKind};

@@ -23,12 +23,13 @@
 //! cells, text and blobs stored as they are, unallocated bytes.
 
 use crate::bits::BitWriter;
+use crate::context::PageContext;
 use crate::ints::{Habit, Params, Shape, Stats};
 use crate::mismatch;
 use crate::model::Model;
 use crate::page::{Kind, LastOrder, Page};
 use crate::scrub::may_scrub;
-use crate::split::{PageContext, Split, Stream, Tail};
+use crate::split::{Split, Stream, Tail};
 use std::cell::RefCell;
 
 /// What it costs, more or less, to write a stream's parameters out.

@@ -17,11 +17,11 @@
 //! smaller than the pages, so that what is a whole payload in them is one there.
 
 use crate::bits::{BitReader, BitWriter, PADDING, width_of};
+use crate::context::PageContext;
 use crate::mismatch;
 use crate::model::Model;
 use crate::page::{Kind, Layout, Page, USABLE_MAX};
 use crate::scrub::may_scrub;
-use crate::split::PageContext;
 use crate::{Undecodable, decode, encode};
 use std::cell::RefCell;
 

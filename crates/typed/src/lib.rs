@@ -11,6 +11,7 @@
 
 pub mod bits;
 mod class;
+mod context;
 pub mod decimal;
 mod decode;
 #[cfg(test)]
@@ -27,10 +28,10 @@ mod split;
 pub mod symbols;
 pub mod template;
 
+pub use context::PageContext;
 pub use decode::{Undecodable, decode};
 pub use encode::{encode, encode_unchecked, is_scrubbed, scrub};
 pub use joined::{decode_joined, encode_joined, used_bytes};
 #[cfg(feature = "fuzz")]
 pub use mismatch::fuzz;
 pub use model::{ColumnDescription, Model, Outlook, Subject};
-pub use split::PageContext;

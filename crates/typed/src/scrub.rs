@@ -15,8 +15,8 @@
 //!
 //! All this holds for pages of a checkpoint that is not complete, too: it speaks of the page, not of a state of the file.
 
+use crate::context::PageContext;
 use crate::page::Page;
-use crate::split::PageContext;
 
 /// Pages that may have been allocated and not written yet: 64 GiB of pages of 4 KiB.
 const MARGIN: u32 = 1 << 24;

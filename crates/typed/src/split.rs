@@ -3,23 +3,13 @@
 mod narrow;
 
 use crate::class::Class;
+use crate::context::PageContext;
 use crate::decimal::to_scaled;
 use crate::model::{COLUMN_STREAMS, ColumnStream, Form, Model, PAGE_STREAMS, PageStream};
 use crate::page::Page;
 use crate::record::{CUT, Coded, Raw, Small, take_cell};
 use crate::scrub::may_scrub;
 use crate::template::FIELDS_MAX;
-
-/// Where a page stands in its database.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct PageContext {
-    /// Its number; page 1 begins with the database header.
-    pub number: u32,
-    /// Pages that the database has, or may have by the time this page counts; see [`crate::scrub()`].
-    pub pages: u32,
-    /// Bytes at the end of each page that SQLite leaves to others.
-    pub reserved: usize,
-}
 
 /// A stream of integers of a page.
 #[derive(Debug, Clone, Copy)]

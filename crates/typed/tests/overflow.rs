@@ -1,8 +1,6 @@
 //! Rows that go on on overflow pages: what is local of them is in the columns, and comes back wherever it ends.
 
-mod common;
-
-use common::round_trip;
+use crate::common::round_trip;
 use densite_typed::page::{Cell, Kind, Page, local_len, put_varint, varint};
 use densite_typed::{Model, Outlook, PageContext, decode, encode};
 use proptest::prelude::*;

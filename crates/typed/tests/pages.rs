@@ -1,8 +1,6 @@
 //! Every page that SQLite makes comes back, with whatever model; and nothing else does harm.
 
-mod common;
-
-use common::round_trip;
+use crate::common::round_trip;
 use densite_typed::page::Page;
 use densite_typed::{Model, Outlook, PageContext, decode, encode, scrub};
 use proptest::prelude::*;

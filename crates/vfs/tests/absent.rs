@@ -1,6 +1,6 @@
 //! What is known not to be there is not asked for again, and what comes is seen all the same.
 
-mod common;
+use crate::common;
 
 use common::flaky::flaky;
 use common::{Place, assert_sound, fill, int, run, text};

@@ -1,8 +1,6 @@
 //! The last close, and what others notice of it: nothing (rule 3).
 
-mod common;
-
-use common::{Place, assert_sound, fill, int, run};
+use crate::common::{self, Place, assert_sound, fill, int, run};
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::Duration;

@@ -1,7 +1,7 @@
 //! A disk that fails: what was acknowledged stays, what was not is an error, and the
 //! connection works on (rule 11), also where SQLite does not look at the answer.
 
-mod common;
+use crate::common;
 
 use common::flaky::flaky;
 use common::{Place, assert_sound, fill, int, run, text};

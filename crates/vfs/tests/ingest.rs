@@ -1,8 +1,6 @@
 //! Ingest into databases that Densite stores: the worker opens the same file through the same VFS, and its sync of the file writes no slot.
 
-mod common;
-
-use common::{Place, assert_sound, int, run, text};
+use crate::common::{Place, assert_sound, int, run, text};
 
 #[test]
 fn rows_are_ingested_in_every_journal_mode() {

@@ -2,9 +2,7 @@
 //!
 //! The process that is killed is this test program, started again for the "test" that writes.
 
-mod common;
-
-use common::{Place, assert_sound, int, noise, run};
+use crate::common::{self, Place, assert_sound, int, noise, run};
 use rusqlite::Connection;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};

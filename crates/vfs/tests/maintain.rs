@@ -1,8 +1,6 @@
 //! Space comes back: while writing, when asked, and at the last close.
 
-mod common;
-
-use common::{Place, assert_sound, int, noise, run, text};
+use crate::common::{self, Place, assert_sound, int, noise, run, text};
 use rusqlite::Connection;
 use std::time::{Duration, Instant};
 

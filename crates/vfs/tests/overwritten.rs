@@ -1,8 +1,6 @@
 //! Other contents are written over a file that is open, in the same inode, as `cp` does it.
 
-mod common;
-
-use common::{Place, assert_sound, bytes, int, run};
+use crate::common::{Place, assert_sound, bytes, int, run};
 use rusqlite::Connection;
 use std::fs::OpenOptions;
 use std::io::{Seek, SeekFrom, Write};

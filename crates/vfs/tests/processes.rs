@@ -3,9 +3,7 @@
 //! The other process is this test program, started again for one "test" that does nothing
 //! unless it is told to by its environment.
 
-mod common;
-
-use common::{Place, assert_sound, fill, int, run, text};
+use crate::common::{self, Place, assert_sound, fill, int, run, text};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -36,7 +34,7 @@ fn other_process() {
 fn start(path: &Path, sql: &str, pause: Option<&str>) -> Child {
     let mut command = Command::new(std::env::current_exe().expect("a path"));
     command
-        .args(["--exact", "other_process", "--nocapture"])
+        .args(["--exact", "processes::other_process", "--nocapture"])
         .env("OTHER_DB", path)
         .env("OTHER_SQL", sql)
         .stdout(Stdio::piped())

@@ -1,8 +1,6 @@
 //! A connection whose file was replaced, as `mv` does it, keeps away from the journal and the WAL of the new one.
 
-mod common;
-
-use common::{Place, assert_sound, fill, int, run, text};
+use crate::common::{Place, assert_sound, fill, int, run, text};
 use rusqlite::ffi;
 
 #[test]

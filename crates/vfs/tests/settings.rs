@@ -1,8 +1,6 @@
 //! URI parameters and PRAGMAs: taken when right, refused with a reason when wrong.
 
-mod common;
-
-use common::{Place, fill, int, run, text};
+use crate::common::{self, Place, fill, int, run, text};
 
 #[test]
 fn parameters_are_taken() {

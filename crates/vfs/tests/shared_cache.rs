@@ -1,8 +1,6 @@
 //! Connections that share a cache, and so one open file.
 
-mod common;
-
-use common::{Place, run};
+use crate::common::{Place, run};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 

@@ -1,8 +1,6 @@
 //! Pages that deletes leave half empty share frames, and hold what plain SQLite holds.
 
-mod common;
-
-use common::{Place, assert_sound, run, wrapped};
+use crate::common::{Place, assert_sound, run, wrapped};
 use densite_store::codec::CodecId;
 use rusqlite::Connection;
 

@@ -1,8 +1,6 @@
 //! SQL through the VFS: what SQLite can do it can do here.
 
-mod common;
-
-use common::{Place, assert_sound, copy, figure, fill, int, run, text, wrapped};
+use crate::common::{self, Place, assert_sound, copy, figure, fill, int, run, text, wrapped};
 
 #[test]
 fn every_journal_mode_and_page_size_survives_reopening() {

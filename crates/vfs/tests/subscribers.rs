@@ -1,8 +1,6 @@
 //! Subscribers, settings and pruning through SQL.
 
-mod common;
-
-use common::{Place, int, run, text};
+use crate::common::{Place, int, run, text};
 use densite_disk::RealDir;
 use densite_log::{Batch, Log, LogId, Op, Options, Table, Txn, Value};
 use rusqlite::Connection;

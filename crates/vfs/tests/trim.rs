@@ -1,8 +1,6 @@
 //! Free pages lose their frames, and no page that anybody may still ask for does.
 
-mod common;
-
-use common::{Place, assert_sound, copy, figure, int, run, text};
+use crate::common::{self, Place, assert_sound, copy, figure, int, run, text};
 use rusqlite::Connection;
 
 /// Fills `table` with rows of 900 bytes that tell what they are.

@@ -1,8 +1,6 @@
 //! Pages that SQLite writes to the WAL are encoded before the checkpoint asks for them.
 
-mod common;
-
-use common::{Place, assert_sound, fill, int, run, wrapped};
+use crate::common::{self, Place, assert_sound, fill, int, run, wrapped};
 use densite_store::Early;
 use rusqlite::Connection;
 use std::sync::Arc;

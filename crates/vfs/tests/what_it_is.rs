@@ -1,8 +1,6 @@
 //! What a file is: plain, empty, Densite's or damaged, and when that is judged again.
 
-mod common;
-
-use common::{Place, assert_sound, bytes, figure, fill, int, run, text};
+use crate::common::{Place, assert_sound, bytes, figure, fill, int, run, text};
 
 #[test]
 fn a_plain_database_is_passed_through() {

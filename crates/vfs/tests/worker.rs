@@ -1,8 +1,6 @@
 //! Space comes back by itself while a connection is open and does nothing.
 
-mod common;
-
-use common::{Place, assert_sound, figure, noise, run, text};
+use crate::common::{Place, assert_sound, figure, noise, run, text};
 use rusqlite::Connection;
 use std::time::{Duration, Instant};
 

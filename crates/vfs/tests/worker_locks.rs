@@ -2,9 +2,7 @@
 //!
 //! The worker is held up in the middle of its slices, with its locks, by a pause point. That is for the whole process, so each of these tests runs alone.
 
-mod common;
-
-use common::{Place, assert_sound, figure, int, run, text};
+use crate::common::{self, Place, assert_sound, figure, int, run, text};
 use densite_disk::sync::{Mutex, MutexGuard};
 use densite_vfs::pause;
 use rusqlite::Connection;
@@ -173,7 +171,7 @@ fn other_process() {
 
 fn start(path: &Path, end: &Path) -> Child {
     Command::new(std::env::current_exe().expect("a path"))
-        .args(["--exact", "other_process", "--nocapture"])
+        .args(["--exact", "worker_locks::other_process", "--nocapture"])
         .env("OTHER_DB", path)
         .env("OTHER_END", end)
         .stdout(Stdio::piped())
@@ -274,7 +272,7 @@ fn forking_process() {
 fn a_fork_waits_for_the_end_of_a_slice() {
     let place = Place::new();
     let out = Command::new(std::env::current_exe().expect("a path"))
-        .args(["--exact", "forking_process", "--nocapture"])
+        .args(["--exact", "worker_locks::forking_process", "--nocapture"])
         .env("FORK_DB", place.path("x.db"))
         .output()
         .expect("runs");

@@ -4,7 +4,6 @@
 
 mod csv;
 pub(crate) mod insert;
-mod int96;
 mod jsonl;
 mod order;
 mod parquet;

@@ -2,10 +2,12 @@
 //!
 //! The reader looks at damaged files by assertions: a panic of its is an error of the file's.
 
-use super::int96::Int96s;
+mod int96;
+
 use super::{Bad, Column, Row, Source};
 use densite_bulk::Unit;
 use densite_bulk::text::{date, decimal, time, timestamp};
+use int96::Int96s;
 use parquet::basic::{ConvertedType, LogicalType, TimeUnit, Type as Physical};
 use parquet::errors::ParquetError;
 use parquet::file::reader::{FileReader, SerializedFileReader};
@@ -37,7 +39,7 @@ enum Kind {
 }
 
 /// What the reader says of a file: that it is damaged or no Parquet, unless the system failed to read it or the reader lacks what it needs.
-pub(super) fn failed(e: &ParquetError) -> Bad {
+fn failed(e: &ParquetError) -> Bad {
     let is_damaged = match e {
         ParquetError::NYI(_) => false,
         // Encrypted, or of a compression that is not built in: the reader has no other name for these.

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use rand::rngs::Xoshiro256PlusPlus;
 
-use super::fate::Survival;
+use super::survival::Survival;
 
 /// Number of a file; never used twice on one disk.
 pub(super) type InodeNo = u64;

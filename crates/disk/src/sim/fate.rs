@@ -1,15 +1,7 @@
-//! Which unsynced changes survive a power cut, and in what shape.
-//!
-//! A [`Survival`] is drawn once for each cut. Besides deciding each write on its own, it has
-//! moods that chance would almost never produce over many writes and that find most bugs:
-//! nothing survives, everything does, exactly the first n changes of the whole disk do, one
-//! file loses all while another keeps all, the late writes survive without the early ones.
+//! What becomes of one unsynced change at a power cut.
 
+use rand::RngExt;
 use rand::rngs::Xoshiro256PlusPlus;
-use rand::{Rng, RngExt};
-
-use super::inode::{Change, Pending};
-use super::policy::{MetadataOrder, Policy, WriteOrder};
 
 /// What becomes of one unsynced change.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -54,7 +46,12 @@ impl Torn {
     }
 
     /// Tears a write: a subset of its sectors, or one side of an arbitrary byte.
-    fn draw(offset: usize, len: usize, sector: usize, rng: &mut Xoshiro256PlusPlus) -> Torn {
+    pub(super) fn draw(
+        offset: usize,
+        len: usize,
+        sector: usize,
+        rng: &mut Xoshiro256PlusPlus,
+    ) -> Torn {
         let full_length = rng.random_bool(0.5);
         let mut pieces = Vec::new();
         if rng.random_ratio(1, 4) {
@@ -83,168 +80,6 @@ impl Torn {
 }
 
 /// A number below `n`, which is not zero.
-fn below(rng: &mut Xoshiro256PlusPlus, n: usize) -> usize {
+pub(super) fn below(rng: &mut Xoshiro256PlusPlus, n: usize) -> usize {
     rng.random_range(0..n as u64) as usize
-}
-
-/// How one power cut treats the whole disk.
-#[derive(Debug, Clone)]
-pub(super) struct Survival {
-    mood: Mood,
-    /// Unit of tearing, bytes.
-    sector: usize,
-    in_order: bool,
-    /// With a journal of metadata: changes of metadata survive before this place in the order
-    /// of the whole disk.
-    metadata_end: Option<u64>,
-}
-
-#[derive(Debug, Clone, Copy)]
-enum Mood {
-    /// Nothing that was not synced.
-    Nothing,
-    /// All of it.
-    Everything,
-    /// The changes before this place in the order of the whole disk, the next one torn.
-    UpTo(u64),
-    /// Each file has a mood of its own.
-    EachFile,
-}
-
-impl Survival {
-    /// `first..next` are the places of the pending changes in the order of the disk.
-    pub(super) fn draw(
-        first: u64,
-        next: u64,
-        policy: &Policy,
-        rng: &mut Xoshiro256PlusPlus,
-    ) -> Survival {
-        let next = next.max(first);
-        let mood = match rng.random_range(0..8u32) {
-            0 => Mood::Nothing,
-            1 => Mood::Everything,
-            2 => Mood::UpTo(rng.random_range(first..=next)),
-            _ => Mood::EachFile,
-        };
-        let metadata_end = match mood {
-            _ if policy.metadata == MetadataOrder::Any => None,
-            Mood::Nothing => Some(first),
-            Mood::Everything => Some(next),
-            Mood::UpTo(end) => Some(end),
-            Mood::EachFile => Some(rng.random_range(first..=next)),
-        };
-        Survival {
-            mood,
-            sector: policy.sector,
-            in_order: policy.writes == WriteOrder::InFile,
-            metadata_end,
-        }
-    }
-
-    /// For a sync that failed on one file.
-    pub(super) fn each_file(policy: &Policy) -> Survival {
-        Survival {
-            mood: Mood::EachFile,
-            sector: policy.sector,
-            in_order: policy.writes == WriteOrder::InFile,
-            metadata_end: None,
-        }
-    }
-
-    /// The fates for the pending changes of one file, to be drawn in their order.
-    pub(super) fn for_file(&self, pending: &[Pending], rng: &mut Xoshiro256PlusPlus) -> FileFates {
-        let style = match self.mood {
-            Mood::Nothing => Style::Nothing,
-            Mood::Everything => Style::Everything,
-            Mood::UpTo(seq) => Style::UpTo(seq),
-            Mood::EachFile => {
-                let place = pending.get(below(rng, pending.len().max(1)));
-                let seq = place.map_or(0, |p| p.seq);
-                match rng.random_range(0..8u32) {
-                    0 => Style::Nothing,
-                    1 => Style::Everything,
-                    2 => Style::UpTo(seq),
-                    _ if self.in_order => Style::UpTo(seq),
-                    3 => Style::From(seq),
-                    n => Style::Each {
-                        keep: [0.1, 0.5, 0.5, 0.9]
-                            .get(n as usize - 4)
-                            .copied()
-                            .unwrap_or(0.5),
-                        tear: 0.25,
-                    },
-                }
-            }
-        };
-        FileFates {
-            style,
-            sector: self.sector,
-            metadata_end: self.metadata_end,
-        }
-    }
-
-    /// Whether a change of a directory survives, ordering within a name aside.
-    pub(super) fn keeps_entry(&self, seq: u64, rng: &mut Xoshiro256PlusPlus) -> bool {
-        match (self.metadata_end, self.mood) {
-            (Some(end), _) => seq < end,
-            (None, Mood::Nothing) => false,
-            (None, Mood::Everything) => true,
-            (None, Mood::UpTo(end)) => seq < end,
-            (None, Mood::EachFile) => rng.random_bool(0.5),
-        }
-    }
-}
-
-/// How one power cut treats one file.
-pub(super) struct FileFates {
-    style: Style,
-    sector: usize,
-    metadata_end: Option<u64>,
-}
-
-enum Style {
-    Nothing,
-    Everything,
-    UpTo(u64),
-    /// The later changes survive, the earlier ones do not.
-    From(u64),
-    /// Each on its own: torn, or else kept with this probability.
-    Each {
-        keep: f64,
-        tear: f64,
-    },
-}
-
-impl FileFates {
-    /// The fate of one change.
-    pub(super) fn draw(&mut self, p: &Pending, rng: &mut Xoshiro256PlusPlus) -> Fate {
-        let is_metadata = matches!(p.change, Change::SetLen { .. });
-        let kept = match self.style {
-            _ if is_metadata && let Some(end) = self.metadata_end => p.seq < end,
-            Style::Nothing => false,
-            Style::Everything => true,
-            Style::UpTo(seq) if p.seq == seq => return self.tear(p, rng),
-            Style::UpTo(seq) => p.seq < seq,
-            Style::From(seq) if p.seq == seq => return self.tear(p, rng),
-            Style::From(seq) => p.seq > seq,
-            Style::Each { keep, tear } => {
-                if rng.random_bool(tear) {
-                    return self.tear(p, rng);
-                }
-                rng.random_bool(keep)
-            }
-        };
-        if kept { Fate::Kept } else { Fate::Lost }
-    }
-
-    /// A length is set or not: only writes can be torn.
-    fn tear(&self, p: &Pending, rng: &mut Xoshiro256PlusPlus) -> Fate {
-        match &p.change {
-            Change::Write { offset, bytes } => {
-                Fate::Torn(Torn::draw(*offset, bytes.len(), self.sector, rng))
-            }
-            Change::SetLen { .. } if rng.next_u32() & 1 == 0 => Fate::Lost,
-            Change::SetLen { .. } => Fate::Kept,
-        }
-    }
 }

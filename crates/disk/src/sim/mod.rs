@@ -35,7 +35,9 @@ mod fault;
 mod handle;
 mod inode;
 mod locks;
+mod pending;
 mod policy;
+mod survival;
 mod world;
 
 use std::sync::Arc;

@@ -1,5 +1,4 @@
 //! What the tests of the log share: a workload that knows what it was told, and how to compare a log with it.
-#![allow(dead_code, reason = "each test uses a part")]
 
 use densite_disk::sim::SimDisk;
 use densite_log::{Batch, Log, LogDir, LogId, Op, Options, Seq, Table, Txn, Value};

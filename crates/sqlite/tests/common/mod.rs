@@ -1,5 +1,6 @@
 //! The API table of the SQLite that the tests link.
-#![allow(dead_code, reason = "each test file uses a part of it")]
+
+pub(crate) mod watching;
 
 use densite_sqlite::Api;
 

@@ -15,7 +15,7 @@ pub(crate) fn watch<F: Above>(
     which: i32,
     make: impl Fn(HostFile) -> F + Send + Sync + 'static,
 ) {
-    let api = super::common::api();
+    let api = super::api();
     let vfs = Watching {
         host: HostVfs::find(api, None).expect("a default VFS"),
         which,

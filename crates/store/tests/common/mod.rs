@@ -1,5 +1,8 @@
 //! A file in whose use something comes between.
 
+pub(crate) mod cells;
+pub(crate) mod leaf;
+
 use densite_disk::sim::SimFile;
 use densite_disk::{File, FileAbove, Result};
 

@@ -2,8 +2,9 @@
 
 use super::columns::Columns;
 use super::cut::Cut;
+use super::place::Record;
 use super::streams::{Source, Streams};
-use super::values::{Record, Rows};
+use super::values::Rows;
 use super::{Head, OPAQUE, local};
 use crate::model::{Model, PageStream};
 use crate::page::{put_varint, varint_len};

@@ -4,8 +4,8 @@
 //! behind it are streams of the page, and replace in the record's header what the columns put there.
 
 use super::columns::Columns;
+use super::place::Record;
 use super::streams::{Source, Streams};
-use super::values::Record;
 use super::{Head, local};
 use crate::model::PageStream;
 use crate::page::put_varint;

@@ -4,7 +4,7 @@
 //! each. There nothing is near that must not be written over: so every copy is of a fixed length, and no value is looked at twice.
 
 use super::numbers::{Numbers, Stored};
-use super::values::{Record, put_exactly};
+use super::place::{Record, put_exactly};
 use crate::model::{Dictionary, SLACK};
 use crate::template::{FIELDS_MAX, Template};
 

@@ -15,6 +15,7 @@ mod front;
 mod mixed;
 mod narrow;
 mod numbers;
+mod place;
 mod streams;
 mod values;
 

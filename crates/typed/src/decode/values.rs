@@ -5,18 +5,11 @@
 
 use super::columns::{ABSENT, Body, Columns, Ready, Types};
 use super::front::Front;
+use super::place::{Record, put_exactly};
 use crate::model::{Dictionary, Form, SLACK};
 use crate::page::put_varint;
 use crate::record::{BODY_LEN, body_len};
 use crate::template::FIELDS_MAX;
-
-/// Where the parts of a record lie in the page.
-#[derive(Clone, Copy)]
-pub(super) struct Record {
-    pub(super) types: usize,
-    pub(super) values: usize,
-    pub(super) end: usize,
-}
 
 /// A record that is being written.
 #[derive(Clone, Copy)]
@@ -292,27 +285,4 @@ fn put_text(
         return Some(());
     }
     put_exactly(source.get(..len)?, out.get_mut(at..at + len)?)
-}
-
-/// Copies a text into a place of its length. Most are short, and how short is not foreseen: a call, or a branch for each length, would
-/// take longer than to copy some bytes twice.
-#[inline(always)]
-pub(super) fn put_exactly(from: &[u8], to: &mut [u8]) -> Option<()> {
-    match from.len() {
-        16..=64 => {
-            let last = from.len() - 16;
-            for at in [0, last.min(16), last.min(32), last] {
-                *to.get_mut(at..)?.first_chunk_mut::<16>()? = *from.get(at..)?.first_chunk()?;
-            }
-        }
-        4..16 => {
-            let last = from.len() - 4;
-            for at in [0, last.min(4), last.saturating_sub(4), last] {
-                *to.get_mut(at..)?.first_chunk_mut::<4>()? = *from.get(at..)?.first_chunk()?;
-            }
-        }
-        0..4 => to.iter_mut().zip(from).for_each(|(to, from)| *to = *from),
-        _ => to.copy_from_slice(from),
-    }
-    Some(())
 }

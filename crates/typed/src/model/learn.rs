@@ -7,10 +7,11 @@
 use super::habits::learn_habits;
 use super::{Column, Dictionary, Form, Model};
 use crate::bits::width_of;
+use crate::context::PageContext;
 use crate::decimal::scale_of;
 use crate::page::Page;
 use crate::record::{CUT, Coded, Raw, Small, take_cell};
-use crate::split::{PageContext, Split};
+use crate::split::Split;
 use crate::symbols::Symbols;
 use crate::template::{FIELDS_MAX, Template};
 use std::collections::HashMap;

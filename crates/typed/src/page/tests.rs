@@ -9,7 +9,7 @@ use rusqlite::Connection;
 
 use super::*;
 use crate::bits::{BitReader, BitWriter, PADDING};
-use crate::split::PageContext;
+use crate::context::PageContext;
 
 const PAGE_SIZES: [usize; 8] = [512, 1024, 2048, 4096, 8192, 16_384, 32_768, 65_536];
 const SEED: u64 = 0x5eed_0f9a;

@@ -1,5 +1,4 @@
 //! Databases through the VFS, with the SQLite that the tests link.
-#![allow(dead_code, reason = "each test file uses a part of it")]
 
 pub(crate) mod flaky;
 

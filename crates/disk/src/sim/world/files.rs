@@ -2,9 +2,9 @@
 
 use super::super::counters::StatNo;
 use super::super::entries::InodeNo;
-use super::super::fate::Survival;
 use super::super::inode::Inode;
 use super::super::policy::{EntryPolicy, FailedSync, MetadataOrder};
+use super::super::survival::Survival;
 use super::{FileRef, World, dead, split, struck};
 use crate::{Error, ErrorKind, Op, OpenMode, Result, SyncKind};
 

@@ -6,7 +6,7 @@ use rand::SeedableRng;
 use rand::rngs::Xoshiro256PlusPlus;
 
 use super::super::entries::Entries;
-use super::super::fate::Survival;
+use super::super::survival::Survival;
 use super::World;
 
 /// What to take of a disk without disturbing it.

@@ -1,8 +1,8 @@
 //! Each way of splitting gives what the others give.
 
 use super::*;
+use crate::context::PageContext;
 use crate::model::Outlook;
-use crate::split::PageContext;
 use rand::{RngExt, SeedableRng, rngs::StdRng};
 use rusqlite::Connection;
 

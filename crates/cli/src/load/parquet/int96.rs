@@ -1,7 +1,7 @@
 //! Timestamps of 96 bits in a Parquet file, which the reader of rows would round to milliseconds: read beside it, from the same column.
 
-use super::Bad;
-use super::parquet::failed;
+use super::failed;
+use crate::load::Bad;
 use parquet::column::reader::{ColumnReaderImpl, get_typed_column_reader};
 use parquet::data_type::{Int96, Int96Type};
 use parquet::file::reader::{FileReader, SerializedFileReader};

@@ -1,0 +1,22 @@
+//! The integration tests of this crate, in one program: it is linked once.
+
+mod close;
+mod common;
+mod crash;
+mod faults;
+mod fork;
+mod hostile;
+mod killed;
+mod large;
+mod leftover;
+mod measure;
+mod moved;
+mod news;
+mod orphan;
+mod pruning;
+mod retire;
+mod salvage;
+mod several;
+mod subscribe;
+mod torn;
+mod turns;

@@ -1,0 +1,11 @@
+//! The integration tests of this crate, in one program: it is linked once.
+
+mod common;
+mod database;
+mod gather;
+mod host_file;
+mod old_hosts;
+mod pieces;
+mod table_order;
+mod vfs_contract;
+mod virtual_table;

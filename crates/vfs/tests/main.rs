@@ -1,0 +1,22 @@
+//! The integration tests of this crate, in one program: it is linked once.
+
+mod absent;
+mod closing;
+mod common;
+mod faults;
+mod ingest;
+mod killed;
+mod maintain;
+mod overwritten;
+mod processes;
+mod replaced;
+mod settings;
+mod shared_cache;
+mod sparse;
+mod sql;
+mod subscribers;
+mod trim;
+mod wal_early;
+mod what_it_is;
+mod worker;
+mod worker_locks;
