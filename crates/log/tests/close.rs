@@ -1,6 +1,6 @@
 //! What a log that was closed still does: nothing.
 
-use crate::common::{options};
+use crate::common::options;
 use densite_disk::RealDir;
 use densite_log::{Batch, Log, Op, Options, Table, Txn, Value};
 use std::collections::BTreeSet;
