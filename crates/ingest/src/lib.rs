@@ -10,6 +10,7 @@
 
 mod affinity;
 mod apply;
+mod clustered;
 mod collation;
 mod default;
 mod doubts;
@@ -31,18 +32,17 @@ mod position;
 mod read;
 mod recipe;
 mod session;
-mod sweep;
 mod target;
 mod vtab;
 mod wait;
 
+pub use clustered::ClusteredLimits;
 pub use durable::position as durable_position;
 pub use error::from_log;
 pub use feed::{Entry, entries};
 pub use home::Home;
 pub use medium::{Found, Medium};
-pub use position::{Position, Sweep};
-pub use sweep::Sweeps;
+pub use position::{ClusteredPosition, Position};
 
 use densite_sqlite::{Code, Connection, Error, Result, Value, create_function, create_module, ffi};
 use session::Session;

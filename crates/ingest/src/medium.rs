@@ -1,6 +1,6 @@
 //! The file system that a database and its log are in.
 
-use crate::sweep::Sweeps;
+use crate::clustered::ClusteredLimits;
 use densite_disk::{ErrorKind, Op, OpenMode, RealDir, Result, SyncKind};
 use densite_log::{LogDir, LogId, Options};
 use densite_sqlite::Error;
@@ -52,8 +52,8 @@ pub trait Medium: Send + Sync {
     }
 
     /// When rows are applied in another order than that of the log.
-    fn sweeps(&self) -> Sweeps {
-        Sweeps::default()
+    fn clustered_limits(&self) -> ClusteredLimits {
+        ClusteredLimits::default()
     }
 
     /// A checkpoint is due when the WAL is as large as the database, but neither before the first nor after the second of these, in bytes.
@@ -61,7 +61,7 @@ pub trait Medium: Send + Sync {
         (16 << 20, 512 << 20)
     }
 
-    /// SQLite's pages that the worker keeps in memory, in KiB: a transaction of a sweep changes some 60 MiB of them. One in the log's order may change more, and up to the second of these what it has
+    /// SQLite's pages that the worker keeps in memory, in KiB: a transaction of a clustered apply changes some 60 MiB of them. One in the log's order may change more, and up to the second of these what it has
     /// changed stays in memory until it commits: what is written before may have to be written again.
     fn cache_kib(&self) -> (u32, u32) {
         (96 << 10, 256 << 10)

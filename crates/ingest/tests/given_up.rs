@@ -89,7 +89,7 @@ fn a_process_that_does_not_apply_is_told_too() {
     let own = |process| {
         let medium = Own {
             process,
-            ..Own::sweeping(FEW, 0)
+            ..Own::with_limits(FEW, 0)
         };
         let con = medium.connect(&db.path());
         create(&con, "t", "").expect("t_in");

@@ -183,7 +183,7 @@ fn nothing_is_pruned(journal: &str, fails: &AtomicU64) {
     assert_eq!(db.segments(), more, "the log keeps them: {journal}");
     drop(con);
     // Nor any other process; until somebody who has looked at the disk says that it may.
-    let con = medium::sweeping(&db.path(), medium::FEW, 1);
+    let con = medium::with_limits(&db.path(), medium::FEW, 1);
     create(&con, "t", "").expect("the ingest table");
     wait(&con);
     con.query_row("SELECT densite_prune()", [], |_| Ok(()))

@@ -98,7 +98,7 @@ fn the_wal_is_as_long_as_it_is_whatever_rows_took_before() {
     );
     let medium = Own {
         wal: (LEAST, 512 << 20),
-        ..Own::sweeping(ONE, 0)
+        ..Own::with_limits(ONE, 0)
     };
     let con = medium.connect(&db.path());
     create(&con, "w", "").expect("w_in");

@@ -7,7 +7,7 @@ use crate::simvfs::SimVfs;
 use densite_disk::sim::SimDisk;
 use densite_disk::sync::Mutex;
 use densite_disk::{File, OpenMode, Result};
-use densite_ingest::{Found, Medium, Sweeps};
+use densite_ingest::{ClusteredLimits, Found, Medium};
 use densite_log::{LogDir, LogId, Options};
 use rusqlite::{Connection, OpenFlags};
 use std::ffi::CString;
@@ -91,15 +91,15 @@ impl Medium for SimMedium {
         options(id)
     }
 
-    /// A few rows are enough for a sweep, and a transaction has fewer.
-    fn sweeps(&self) -> Sweeps {
-        Sweeps {
+    /// A few rows are enough for a clustered apply, and a transaction has fewer.
+    fn clustered_limits(&self) -> ClusteredLimits {
+        ClusteredLimits {
             least: 5,
             most: 60,
             bytes: 1 << 20,
             together: 4,
             at_once: 2,
-            ..Sweeps::default()
+            ..ClusteredLimits::default()
         }
     }
 
@@ -214,7 +214,7 @@ impl Process {
         con.execute_batch(
             "CREATE VIRTUAL TABLE temp.t_in USING densite_ingest(t);
              CREATE VIRTUAL TABLE temp.bare_in USING densite_ingest(bare);
-             CREATE VIRTUAL TABLE temp.swept_in USING densite_ingest(swept)",
+             CREATE VIRTUAL TABLE temp.clustered_in USING densite_ingest(clustered)",
         )?;
         Ok(con)
     }

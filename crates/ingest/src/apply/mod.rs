@@ -4,15 +4,16 @@
 //! It has a connection of its own and holds no mutex while SQLite runs. A fork waits until it is outside of SQLite ([`gate`]); outside it has no transaction open.
 
 mod ahead;
-mod arranger;
-mod arranging;
 mod batch;
+mod clustered;
+mod clustered_begin;
 mod drain;
 mod following;
 mod leading;
 mod outcome;
 mod pace;
 mod plan;
+mod planner;
 mod pruning;
 mod queue;
 mod reject;
@@ -20,7 +21,6 @@ mod rest;
 mod round;
 mod rows;
 mod source;
-mod sweeping;
 mod tidy;
 mod values;
 mod wal;

@@ -5,6 +5,7 @@
 
 use super::Applying;
 use super::batch::{Unit, ordered};
+use super::clustered::ClusteredApply;
 use super::following::Following;
 use super::outcome::{Did, Failed};
 use super::pace::{HOLD_MAX, Pace};
@@ -12,13 +13,12 @@ use super::plan::{Plan, place_of};
 use super::queue::Queue;
 use super::rows::{Means, Work};
 use super::source::Source;
-use super::sweeping::Sweeping;
 use super::tidy::Tidy;
 use super::values::Values;
+use crate::clustered::Definition;
 use crate::error::from_log;
 use crate::place::still_has_its_name;
 use crate::position::Position;
-use crate::sweep::Definition;
 use densite_log::{Record, Seq};
 use densite_sqlite::{Code, Connection, Error, Result};
 use std::time::{Duration, Instant};
@@ -33,11 +33,11 @@ pub(super) struct Round {
     pub(super) schema: i64,
     pub(super) queue: Queue,
     /// What is applied in another order at the moment, or is about to be.
-    pub(super) sweeping: Option<Sweeping>,
+    pub(super) clustered: Option<ClusteredApply>,
     /// What comes after it.
     pub(super) following: Following,
     /// Up to here rows are applied in the log's order: it was tried.
-    pub(super) swept_from: Seq,
+    pub(super) clustered_from: Seq,
     pub(super) pace: Pace,
     /// Until when the write lock is left free.
     free_until: Instant,
@@ -74,9 +74,9 @@ impl Round {
             plans: Vec::new(),
             schema: -1,
             queue: Queue::default(),
-            sweeping: None,
+            clustered: None,
             following: Following::default(),
-            swept_from: 0,
+            clustered_from: 0,
             pace: Pace::default(),
             free_until: Instant::now(),
             tidy: Tidy::new(applying.medium.wal_bytes()),
@@ -104,7 +104,7 @@ impl Round {
         }
         applying.tell(|s| s.applied = s.applied.max(position));
         self.look_at_schema(applying)?;
-        if let Some(did) = self.sweep(applying, named)? {
+        if let Some(did) = self.apply_clustered(applying, named)? {
             return Ok(did);
         }
         let room = self.pace.room(self.tidy.is_beside());
@@ -284,7 +284,7 @@ impl Round {
             source: (!self.singly).then_some(&self.source),
         };
         let has_rejected = work.apply(means, units, begun, limit)?;
-        if named.sweep.is_some() && next.sweep.is_none() {
+        if named.clustered.is_some() && next.clustered.is_none() {
             Definition::clear(&self.connection)?;
         }
         let inserted = begun.elapsed();
@@ -349,7 +349,7 @@ impl Round {
 
     /// Whether rows wait that it knows of.
     pub(super) fn has_more(&self) -> bool {
-        self.sweeping.is_some() || self.queue.len() > 0 || !self.queue.is_at_end()
+        self.clustered.is_some() || self.queue.len() > 0 || !self.queue.is_at_end()
     }
 
     pub(super) fn roll_back(&mut self) {

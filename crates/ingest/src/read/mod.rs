@@ -177,11 +177,15 @@ impl Reading {
         {
             return Ok(known.clone());
         }
-        let swept = applied.swept(connection, self.home.unapplied())?;
+        let clustered = applied.clustered(connection, self.home.unapplied())?;
         let take = || {
-            let taken =
-                self.index
-                    .snapshot(self.home.log(), &self.key, applied.seq, swept.clone(), end);
+            let taken = self.index.snapshot(
+                self.home.log(),
+                &self.key,
+                applied.seq,
+                clustered.clone(),
+                end,
+            );
             taken.map_err(|e| self.home.failed(e))
         };
         let mut fresh = take()?;

@@ -1,6 +1,6 @@
 //! The unapplied rows that a scan meets, key by key.
 
-use super::applied::Sweeping;
+use super::applied::ClusteredSnapshot;
 use super::code::Code;
 use super::filter::Probe;
 use super::packed::Item;
@@ -65,16 +65,16 @@ pub(crate) struct Sight {
     /// The log's end for this transaction.
     pub(crate) to: Seq,
     /// Rows between them that it has, too.
-    pub(crate) swept: Option<Sweeping>,
+    pub(crate) clustered: Option<ClusteredSnapshot>,
 }
 
 impl Sight {
     /// Own rows have no number yet.
     pub(crate) fn sees(&self, seq: Seq) -> bool {
-        let is_swept = |s: &Sweeping| s.swept.has(seq);
+        let is_applied = |s: &ClusteredSnapshot| s.progress.has(seq);
         seq > self.from
             && (seq <= self.to || seq >= crate::session::OWN)
-            && !self.swept.as_ref().is_some_and(is_swept)
+            && !self.clustered.as_ref().is_some_and(is_applied)
     }
 }
 

@@ -1,11 +1,11 @@
 //! Runs beside a model: a list of all rows, sorted by key as SQLite compares values, and by number.
 
-use super::applied::Sweeping;
+use super::applied::ClusteredSnapshot;
 use super::gather::Gather;
 use super::overlay::{Bounds, Overlay, Sight};
 use super::run::{Run, push, trim};
+use crate::clustered::ClusteredProgress;
 use crate::collation::Collation;
-use crate::sweep::Swept;
 use densite_log::{Batch, Op, Record, Seq, Table, TxnId};
 use densite_sqlite::{Value, ValueRef};
 use rand::rngs::StdRng;
@@ -123,16 +123,19 @@ impl Model {
                     other => other == wanted,
                 })
             };
-            let place = |s: &Sweeping| {
-                let place = s.swept.places.get((row.0 - sight.from - 1) as usize);
+            let place = |s: &ClusteredSnapshot| {
+                let place = s
+                    .progress
+                    .permutation
+                    .get((row.0 - sight.from - 1) as usize);
                 place.copied().unwrap_or(u32::MAX)
             };
             row.0 > sight.from
                 && row.0 <= sight.to
                 && sight
-                    .swept
+                    .clustered
                     .as_ref()
-                    .is_none_or(|s| place(s) >= s.swept.done)
+                    .is_none_or(|s| place(s) >= s.progress.done)
                 && bounds
                     .equal
                     .iter()
@@ -211,7 +214,9 @@ fn runs_do_what_a_sorted_list_does() {
                 let sight = Sight {
                     from,
                     to: model.next - random.random_range(0..2),
-                    swept: random.random_bool(0.5).then(|| swept(&mut random, from)),
+                    clustered: random
+                        .random_bool(0.5)
+                        .then(|| clustered(&mut random, from)),
                 };
                 let all = Bounds::default();
                 assert_eq!(
@@ -282,7 +287,7 @@ fn small_batches_are_packed_together() {
     let sight = Sight {
         from: 0,
         to: 20_000,
-        swept: None,
+        clustered: None,
     };
     for seq in (1..=20_000u64).step_by(97) {
         let bounds = Bounds {
@@ -335,14 +340,14 @@ fn integers_of_a_key_are_kept_once() {
 }
 
 /// Some of the rows behind `from` are in the base, in an order that is not theirs.
-fn swept(random: &mut StdRng, from: Seq) -> Sweeping {
+fn clustered(random: &mut StdRng, from: Seq) -> ClusteredSnapshot {
     let count = random.random_range(1..40u32);
-    let places: Vec<u32> = (0..count).map(|_| random.random_range(0..count)).collect();
-    Sweeping {
+    let permutation: Vec<u32> = (0..count).map(|_| random.random_range(0..count)).collect();
+    ClusteredSnapshot {
         id: 1,
-        swept: Swept {
+        progress: ClusteredProgress {
             before: from,
-            places: places.into(),
+            permutation: permutation.into(),
             done: random.random_range(1..count + 1),
         },
     }

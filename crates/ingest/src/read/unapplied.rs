@@ -3,13 +3,13 @@
 //! Each table that is read has an index of its own. It is fed from the log when it is read, and by the worker as long as somebody reads now and then; trimmed when rows are applied; dropped when nobody
 //! reads it any more. What a cursor has taken stays as it is: runs never change.
 
-use super::applied::Sweeping;
+use super::applied::ClusteredSnapshot;
 use super::gather::Gather;
 use super::overlay::Sight;
 use super::run::{Run, push, trim};
+use crate::clustered::Permutation;
 use crate::collation::Collation;
 use crate::names::are_same;
-use crate::sweep::Places;
 use densite_disk::sync::Mutex;
 use densite_log::{Log, Reader, Record, Result, Seq};
 use std::collections::HashMap;
@@ -136,13 +136,13 @@ fn next(reader: &mut Reader, table: &str, (names, how): &Key) -> Result<(Gather,
 }
 
 impl Index {
-    /// What is unapplied after `applied`, but for what is swept; to the log's end, or to `to` if the transaction has one.
+    /// What is unapplied after `applied`, except what is applied; to the log's end, or to `to` if the transaction has one.
     pub(crate) fn snapshot(
         &self,
         log: &Log,
         key: &Key,
         applied: Seq,
-        swept: Option<Sweeping>,
+        clustered: Option<ClusteredSnapshot>,
         to: Option<Seq>,
     ) -> Result<Snapshot> {
         let mut index = self.0.lock();
@@ -163,7 +163,7 @@ impl Index {
             sight: Sight {
                 from: applied,
                 to: to.unwrap_or(index.to),
-                swept,
+                clustered,
             },
         })
     }
@@ -173,8 +173,8 @@ impl Index {
 #[derive(Default)]
 pub(crate) struct Unapplied {
     indexes: Mutex<HashMap<String, Arc<Index>>>,
-    /// The order of the sweep that is on its way, its id, and the last number before it.
-    places: Mutex<Option<(i64, Seq, Places)>>,
+    /// The order of the clustered apply that is on its way, its id, and the last number before it.
+    permutation: Mutex<Option<(i64, Seq, Permutation)>>,
 }
 
 impl Unapplied {
@@ -195,18 +195,20 @@ impl Unapplied {
         index.clone()
     }
 
-    /// The order of the sweep of this id, if somebody in this process has read or made it.
-    pub(crate) fn places(&self, sweep: i64) -> Option<Places> {
-        let known = self.places.lock();
+    /// The order of the clustered apply of this id, if somebody in this process has read or made
+    /// it.
+    pub(crate) fn permutation(&self, clustered: i64) -> Option<Permutation> {
+        let known = self.permutation.lock();
         known
             .as_ref()
-            .filter(|(id, ..)| *id == sweep)
-            .map(|(.., places)| places.clone())
+            .filter(|(id, ..)| *id == clustered)
+            .map(|(.., permutation)| permutation.clone())
     }
 
-    /// Remembers that of a sweep behind `before` until it is over, or another one is asked for.
-    pub(crate) fn keep_places(&self, sweep: i64, before: Seq, places: Places) {
-        *self.places.lock() = Some((sweep, before, places));
+    /// Remembers that of a clustered apply behind `before` until it is over, or another one is
+    /// asked for.
+    pub(crate) fn keep_permutation(&self, clustered: i64, before: Seq, permutation: Permutation) {
+        *self.permutation.lock() = Some((clustered, before, permutation));
     }
 
     fn all(&self) -> Vec<Arc<Index>> {
@@ -252,7 +254,9 @@ impl Unapplied {
 
     /// Rows up to here are applied: they are forgotten, and so is what nobody reads any more.
     pub(crate) fn applied(&self, seq: Seq) {
-        self.places.lock().take_if(|(_, before, _)| *before < seq);
+        self.permutation
+            .lock()
+            .take_if(|(_, before, _)| *before < seq);
         for index in self.all() {
             // One that is in use is trimmed the next time.
             let Some(mut index) = index.0.try_lock() else {

@@ -1,11 +1,11 @@
-//! The host's file system as a test wants it: small segments of the log, sweeps of few rows, calls that fail. Connections of another number share nothing with this one but the files: as if they were in
+//! The host's file system as a test wants it: small segments of the log, clustered applies of few rows, calls that fail. Connections of another number share nothing with this one but the files: as if they were in
 //! another process.
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
 use densite_disk::{
     Dir, DirAbove, Error, ErrorKind, File, FileAbove, Op, OpenMode, RealDir, Result, SyncKind,
 };
-use densite_ingest::{Found, Medium, Sweeps};
+use densite_ingest::{ClusteredLimits, Found, Medium};
 use densite_log::{LogDir, LogId, Options};
 use densite_sqlite::Connection;
 use rusqlite::OpenFlags;
@@ -15,8 +15,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// Sweeps of some hundred rows, with transactions of a few.
-pub(crate) const FEW: Sweeps = Sweeps {
+/// Clustered applies of some hundred rows, with transactions of a few.
+pub(crate) const FEW: ClusteredLimits = ClusteredLimits {
     least: 40,
     most: 300,
     bytes: 1 << 20,
@@ -26,7 +26,7 @@ pub(crate) const FEW: Sweeps = Sweeps {
 };
 
 /// As [`FEW`], but slower.
-pub(crate) const ONE: Sweeps = Sweeps { at_once: 1, ..FEW };
+pub(crate) const ONE: ClusteredLimits = ClusteredLimits { at_once: 1, ..FEW };
 
 /// What goes wrong with the log's files, and with a WAL where it is made durable beside SQLite, and what was seen there; copies share it.
 #[derive(Clone, Default)]
@@ -43,7 +43,7 @@ pub(crate) struct Faults {
     pub(crate) failed: Arc<AtomicU64>,
     /// Nothing may be written.
     pub(crate) forbids: Arc<AtomicBool>,
-    /// Reads of a sweep beforehand, while the one before it is applied.
+    /// Reads of a clustered apply beforehand, while the one before it is applied.
     pub(crate) beforehand: Arc<AtomicU64>,
 }
 
@@ -51,7 +51,7 @@ pub(crate) struct Faults {
 #[derive(Clone)]
 pub(crate) struct Own {
     pub(crate) process: u64,
-    pub(crate) sweeps: Sweeps,
+    pub(crate) limits: ClusteredLimits,
     /// Bytes of the log's segments, and of the steps in which they grow.
     pub(crate) segments: Option<(u64, u64)>,
     /// Bytes of a WAL that are to be checkpointed, in a small database and in a large one.
@@ -65,7 +65,7 @@ impl Default for Own {
     fn default() -> Own {
         Own {
             process: 0,
-            sweeps: Sweeps::default(),
+            limits: ClusteredLimits::default(),
             segments: None,
             wal: (16 << 20, 512 << 20),
             cache: (96 << 10, 256 << 10),
@@ -75,11 +75,11 @@ impl Default for Own {
 }
 
 impl Own {
-    /// With these sweeps.
-    pub(crate) fn sweeping(sweeps: Sweeps, process: u64) -> Own {
+    /// With these clustered applies.
+    pub(crate) fn with_limits(limits: ClusteredLimits, process: u64) -> Own {
         Own {
             process,
-            sweeps,
+            limits,
             ..Own::default()
         }
     }
@@ -121,9 +121,13 @@ impl Own {
     }
 }
 
-/// A connection with ingest and these sweeps.
-pub(crate) fn sweeping(path: &Path, sweeps: Sweeps, process: u64) -> rusqlite::Connection {
-    Own::sweeping(sweeps, process).connect(path)
+/// A connection with ingest and these clustered applies.
+pub(crate) fn with_limits(
+    path: &Path,
+    limits: ClusteredLimits,
+    process: u64,
+) -> rusqlite::Connection {
+    Own::with_limits(limits, process).connect(path)
 }
 
 /// A connection with ingest whose log has many segments.
@@ -167,8 +171,8 @@ impl Medium for Own {
         }
     }
 
-    fn sweeps(&self) -> Sweeps {
-        self.sweeps
+    fn clustered_limits(&self) -> ClusteredLimits {
+        self.limits
     }
 
     fn wal_bytes(&self) -> (u64, u64) {
@@ -258,7 +262,7 @@ impl FileAbove for OwnFile {
         if is_thread("densite-apply") && strikes(&self.1.panics) {
             panic!("a read that panics");
         }
-        if is_thread("densite-arrange") {
+        if is_thread("densite-planner") {
             self.1.beforehand.fetch_add(1, Ordering::SeqCst);
         }
         self.0.read_at(buf, offset)

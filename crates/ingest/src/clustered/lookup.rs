@@ -1,6 +1,6 @@
-//! Where rows of a part are, by their numbers.
+//! Where rows of a batch are, by their numbers.
 
-use super::Part;
+use super::ClusteredBatch;
 use crate::apply::Unit;
 
 /// See the module.
@@ -10,24 +10,24 @@ pub(crate) struct Lookup {
 }
 
 impl Lookup {
-    pub(crate) fn of(part: &Part) -> Lookup {
-        let records = part.records.iter();
+    pub(crate) fn of(batch: &ClusteredBatch) -> Lookup {
+        let records = batch.records.iter();
         Lookup {
-            firsts: records.map(|r| part.number(r, r.skip)).collect(),
+            firsts: records.map(|r| batch.number(r, r.skip)).collect(),
         }
     }
 
-    /// The rows of that part with these numbers, which all have one. Quickest where the numbers ascend.
+    /// The rows of that batch with these numbers, which all have one. Quickest where the numbers ascend.
     pub(crate) fn units(
         &self,
-        part: &Part,
+        batch: &ClusteredBatch,
         numbers: impl Iterator<Item = u32>,
     ) -> impl Iterator<Item = Unit> {
         let mut record = 0;
         numbers.map(move |number| {
             record = self.record(number, record);
             let first = self.firsts.get(record).copied().unwrap_or(0);
-            let skip = part.records.get(record).map_or(0, |r| r.skip);
+            let skip = batch.records.get(record).map_or(0, |r| r.skip);
             Unit {
                 record: record as u32,
                 row: number.saturating_sub(first) + skip as u32,

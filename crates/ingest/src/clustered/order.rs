@@ -1,4 +1,4 @@
-//! In which order the rows of a part are applied.
+//! In which order the rows of a batch are applied.
 //!
 //! Of a transaction of n rows out of m, in stripes of which there are g, the rows lie in one stripe and, by the other index, within n·g/m of it. So they touch 1/g of the pages of the key's index and n·g/m of those
 //! of the other: least where g is the root of m/n. Stripes go up and down in turn, so that the end of one is near the beginning of the next.
@@ -6,10 +6,10 @@
 //! Only which rows a transaction has matters for that, and not their order in it. So rows are not sorted but put into buckets: a bucket is a stripe and, of the other column, one of many equal shares, whose bounds
 //! a sample of the rows tells; rows of a bucket stay in the order of the log. All rows of a key are in one bucket, that of the first of them: so they, too, stay in the order of the log.
 //!
-//! The next part is put in order while this one is applied, so little memory is taken beside the rows: 4 bytes for each row, for its bucket and then its place, and 8 for each one of some stripes at a time, to find
+//! The next batch is put in order while this one is applied, so little memory is taken beside the rows: 4 bytes for each row, for its bucket and then its place, and 8 for each one of some stripes at a time, to find
 //! those of one key.
 
-use super::{Kept, NOWHERE, Part, Places, Sweeps, key};
+use super::{ClusteredBatch, ClusteredLimits, Kept, NOWHERE, Permutation, key};
 use crate::affinity::from_log;
 use crate::collation::Collation;
 use crate::read::Code;
@@ -25,8 +25,8 @@ pub(crate) struct Second {
     pub(crate) collation: Collation,
 }
 
-/// Bits of a number in a part.
-const BITS: u32 = Sweeps::MOST.ilog2();
+/// Bits of a number in a batch.
+const BITS: u32 = ClusteredLimits::MOST.ilog2();
 
 /// Buckets, about: of four million rows a bucket has 250, and a transaction with a thousand of them has whole buckets mostly.
 const BUCKETS: usize = 1 << 14;
@@ -34,28 +34,28 @@ const BUCKETS: usize = 1 << 14;
 /// Rows that tell where buckets begin.
 const SAMPLE: usize = BUCKETS;
 
-/// The places of the part's rows in an order in which rows that follow each other share pages, and those of one key are in the order of the log; behind the places that are kept. `None` where the log's own order
+/// The places of the batch's rows in an order in which rows that follow each other share pages, and those of one key are in the order of the log; behind the places that are kept. `None` where the log's own order
 /// is as good: its keys ascend mostly.
-pub(crate) fn arranged(
-    part: &Part,
+pub(crate) fn permutation(
+    batch: &ClusteredBatch,
     kept: Kept<'_>,
     key: &[Collation],
     second: Option<&Second>,
     together: usize,
-) -> Option<Places> {
-    if part.numbers() > Sweeps::MOST {
+) -> Option<Permutation> {
+    if batch.numbers() > ClusteredLimits::MOST {
         return None;
     }
     let order = Order { key, second };
-    let buckets = order.buckets(part, kept, together);
+    let buckets = order.buckets(batch, kept, together);
     // Of each row first its bucket.
-    let mut places = all_nowhere(part);
-    let of = Arc::get_mut(&mut places)?;
+    let mut permutation = all_nowhere(batch);
+    let of = Arc::get_mut(&mut permutation)?;
     let (mut rows, mut ascending, mut before) = (0, 0, 0);
-    for record in &part.records {
+    for record in &batch.records {
         let column = order.column_of_second(record);
         for row in record.skip..record.rows.len() {
-            let number = part.number(record, row);
+            let number = batch.number(record, row);
             let Some(bucket) = of.get_mut(number as usize) else {
                 continue;
             };
@@ -73,38 +73,38 @@ pub(crate) fn arranged(
         return None;
     }
     for some in buckets.some_stripes() {
-        put_together(part, key, of, &some);
+        put_together(batch, key, of, &some);
     }
     place(of, kept, buckets.len());
-    Some(places)
+    Some(permutation)
 }
 
-/// The places of the part's rows in the order of the log, behind those that are kept.
-pub(crate) fn as_logged(part: &Part, kept: Kept<'_>) -> Places {
-    let mut places = all_nowhere(part);
-    if let Some(of) = Arc::get_mut(&mut places) {
-        for number in part.each() {
+/// The places of the batch's rows in the order of the log, behind those that are kept.
+pub(crate) fn log_order(batch: &ClusteredBatch, kept: Kept<'_>) -> Permutation {
+    let mut permutation = all_nowhere(batch);
+    if let Some(of) = Arc::get_mut(&mut permutation) {
+        for number in batch.each() {
             if let Some(bucket) = of.get_mut(number as usize) {
                 *bucket = 0;
             }
         }
         place(of, kept, 1);
     }
-    places
+    permutation
 }
 
-fn all_nowhere(part: &Part) -> Places {
-    (0..part.numbers()).map(|_| NOWHERE).collect()
+fn all_nowhere(batch: &ClusteredBatch) -> Permutation {
+    (0..batch.numbers()).map(|_| NOWHERE).collect()
 }
 
 /// Of the rows in some buckets those of one key get the bucket of the first of them.
-fn put_together(part: &Part, key: &[Collation], of: &mut [u32], some: &Range<u32>) {
+fn put_together(batch: &ClusteredBatch, key: &[Collation], of: &mut [u32], some: &Range<u32>) {
     let count = of.iter().filter(|bucket| some.contains(bucket)).count();
     // The upper bits of what tells keys apart, and the row: rows of a key follow each other when these are sorted.
     let mut alike: Vec<u64> = Vec::with_capacity(count);
-    for record in &part.records {
+    for record in &batch.records {
         for row in record.skip..record.rows.len() {
-            let number = part.number(record, row);
+            let number = batch.number(record, row);
             let bucket = of.get(number as usize);
             if bucket.is_some_and(|bucket| some.contains(bucket)) {
                 alike.push(key::hash(&record.rows, row, key) >> BITS << BITS | u64::from(number));
@@ -189,19 +189,19 @@ impl Order<'_> {
         Code::of(&[collation], |_| value).hi
     }
 
-    /// Into which rows of a part are put, if so many are applied together.
-    fn buckets(&self, part: &Part, kept: Kept<'_>, together: usize) -> Buckets {
+    /// Into which rows of a batch are put, if so many are applied together.
+    fn buckets(&self, batch: &ClusteredBatch, kept: Kept<'_>, together: usize) -> Buckets {
         let (mut keys, mut seconds) = (Vec::new(), Vec::new());
         // Not each so many-th: rows may come in turns.
-        let step = part.rows / SAMPLE;
+        let step = batch.rows / SAMPLE;
         let mut random = 1u64;
         let mut skip = 0;
-        for record in &part.records {
+        for record in &batch.records {
             let column = self.column_of_second(record);
             let rows = record.rows.len();
             let mut row = record.skip + skip;
             while row < rows {
-                if kept.place(part.number(record, row)).is_none() {
+                if kept.place(batch.number(record, row)).is_none() {
                     keys.push(self.code(record, row));
                     seconds.extend(column.map(|_| self.code_of_second(record, row, column)));
                 }
@@ -213,7 +213,7 @@ impl Order<'_> {
             }
             skip = row - rows;
         }
-        let stripes = (part.rows as f64 / together.max(1) as f64).sqrt().round();
+        let stripes = (batch.rows as f64 / together.max(1) as f64).sqrt().round();
         let stripes = match seconds.is_empty() {
             false => (stripes as usize).clamp(1, BUCKETS),
             true => BUCKETS,

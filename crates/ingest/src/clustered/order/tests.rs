@@ -1,7 +1,7 @@
 //! Orders keep those of each key in that of the log, share pages as a sorted order does, and take little memory.
 
 use super::*;
-use crate::sweep::Lookup;
+use crate::clustered::Lookup;
 use densite_log::{Batch, Op, Table, TxnId, Value};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
@@ -18,8 +18,8 @@ fn second() -> Second {
     }
 }
 
-/// Of these rows, in records of some rows of `a` and `b`; a number is left out between records now and then, and the first record may have rows that are not of the part.
-fn part(rows: &[[Value<'_>; 2]], random: &mut StdRng, most: usize) -> Part {
+/// Of these rows, in records of some rows of `a` and `b`; a number is left out between records now and then, and the first record may have rows that are not of the batch.
+fn batch(rows: &[[Value<'_>; 2]], random: &mut StdRng, most: usize) -> ClusteredBatch {
     let table = Table::new("t", ["a", "b"], 1, b"").expect("a table");
     part_of(&[table], rows, random, most)
 }
@@ -30,12 +30,12 @@ fn part_of<const N: usize>(
     rows: &[[Value<'_>; N]],
     random: &mut StdRng,
     most: usize,
-) -> Part {
+) -> ClusteredBatch {
     let before = random.random_range(0..1000u64);
-    let mut part = Part::default();
+    let mut clustered = ClusteredBatch::default();
     let (mut rest, mut first) = (rows, before + 1);
     while !rest.is_empty() {
-        let skip = match part.records.is_empty() {
+        let skip = match clustered.records.is_empty() {
             true => random.random_range(0..4).min(before as usize),
             false => 0,
         };
@@ -59,25 +59,25 @@ fn part_of<const N: usize>(
             rows: batch.rows().expect("rows"),
         };
         first = record.last() + 1 + u64::from(random.random_range(0..20) == 0);
-        part.last = record.last();
-        part.records.push(record);
+        clustered.last = record.last();
+        clustered.records.push(record);
         rest = &rest[count..];
     }
-    part.before = before;
-    part.rows = rows.len();
-    part
+    clustered.before = before;
+    clustered.rows = rows.len();
+    clustered
 }
 
-/// Indexes of the part's rows by their places.
-fn order(part: &Part, places: &[u32]) -> Vec<usize> {
-    let mut order = vec![usize::MAX; part.rows];
-    for (i, number) in part.each().enumerate() {
-        let place = places[number as usize] as usize;
+/// Indexes of the batch's rows by their places.
+fn order(batch: &ClusteredBatch, permutation: &[u32]) -> Vec<usize> {
+    let mut order = vec![usize::MAX; batch.rows];
+    for (i, number) in batch.each().enumerate() {
+        let place = permutation[number as usize] as usize;
         assert_eq!(order[place], usize::MAX, "two rows have the place {place}");
         order[place] = i;
     }
-    let nowhere = places.iter().filter(|p| **p == NOWHERE).count();
-    assert_eq!(nowhere, part.numbers() - part.rows);
+    let nowhere = permutation.iter().filter(|p| **p == NOWHERE).count();
+    assert_eq!(nowhere, batch.numbers() - batch.rows);
     order
 }
 
@@ -102,10 +102,10 @@ fn rows_of_one_key_stay_in_order_and_what_is_kept_stays() {
         let rows: Vec<_> = (0..count)
             .map(|_| [value(&mut random, keys), value(&mut random, of_second)])
             .collect();
-        let part = part(&rows, &mut random, 300);
+        let batch = batch(&rows, &mut random, 300);
         let second = Some(second()).filter(|_| random.random_bool(0.7));
         let together = random.random_range(1..count);
-        let arrange = |kept| arranged(&part, kept, &KEY, second.as_ref(), together);
+        let arrange = |kept| permutation(&batch, kept, &KEY, second.as_ref(), together);
         let what = format!("seed {seed}, round {round}");
         let key = |row: &[Value<'_>; 2]| match row[0] {
             Value::Real(x) => x as i64,
@@ -118,21 +118,21 @@ fn rows_of_one_key_stay_in_order_and_what_is_kept_stays() {
             assert!(order.iter().all(in_turn), "{what}");
         };
         // Few keys may ascend by chance.
-        let Some(places) = arrange(Kept::default()) else {
+        let Some(permutation) = arrange(Kept::default()) else {
             continue;
         };
         seen += 1;
-        let first = order(&part, &places);
+        let first = order(&batch, &permutation);
         is_in_order(&first);
         let done = random.random_range(0..count as u32);
-        let places = &*places;
+        let permutation = &*permutation;
         for again in [
-            arrange(Kept { places, done }),
-            Some(as_logged(&part, Kept { places, done })),
+            arrange(Kept { permutation, done }),
+            Some(log_order(&batch, Kept { permutation, done })),
         ] {
             // What is left may ascend by chance.
             let Some(again) = again else { continue };
-            let again = order(&part, &again);
+            let again = order(&batch, &again);
             assert_eq!(again[..done as usize], first[..done as usize], "{what}");
             is_in_order(&again);
         }
@@ -186,11 +186,11 @@ fn transactions_share_pages() {
         let rows: Vec<_> = (0..ROWS)
             .map(|i| [Value::Int(columns[0][i]), Value::Int(columns[1][i])])
             .collect();
-        let part = part(&rows, &mut random, 5000);
+        let batch = batch(&rows, &mut random, 5000);
         let ranks = [ranks(&columns[0]), ranks(&columns[1])];
         for (together, second) in [(2000, Some(second())), (500, Some(second())), (500, None)] {
-            let places = arranged(&part, Kept::default(), &KEY, second.as_ref(), together);
-            let ours = order(&part, &places.expect("keys do not ascend"));
+            let permutation = permutation(&batch, Kept::default(), &KEY, second.as_ref(), together);
+            let ours = order(&batch, &permutation.expect("keys do not ascend"));
             let mut sorted: Vec<usize> = (0..ROWS).collect();
             let stripe = match second {
                 Some(_) => (ROWS as f64 * together as f64).sqrt() as usize,
@@ -227,15 +227,15 @@ fn transactions_share_pages() {
 #[test]
 fn keys_that_ascend_mostly_have_no_better_order() {
     let mut random = StdRng::seed_from_u64(1);
-    let mut is_arranged = |disorder: i64| {
+    let mut is_permuted = |disorder: i64| {
         let key = |i: i64| Value::Int(i * 10 + random.random_range(0..disorder));
         let rows: Vec<_> = (0..2000).map(key).map(|k| [k, Value::Int(1)]).collect();
-        let part = part(&rows, &mut StdRng::seed_from_u64(1), 100);
-        arranged(&part, Kept::default(), &KEY, Some(&second()), 100).is_some()
+        let batch = batch(&rows, &mut StdRng::seed_from_u64(1), 100);
+        permutation(&batch, Kept::default(), &KEY, Some(&second()), 100).is_some()
     };
-    assert!(!is_arranged(1));
-    assert!(!is_arranged(20));
-    assert!(is_arranged(1000));
+    assert!(!is_permuted(1));
+    assert!(!is_permuted(20));
+    assert!(is_permuted(1000));
 }
 
 #[test]
@@ -245,13 +245,13 @@ fn numbers_tell_rows() {
     let mut random = StdRng::seed_from_u64(seed);
     for most in [1, 2, 50, 1000] {
         let rows: Vec<_> = (0..1000).map(|i| [Value::Int(i), Value::Null]).collect();
-        let part = part(&rows, &mut random, most);
-        let lookup = Lookup::of(&part);
-        let numbers: Vec<u32> = part.each().collect();
+        let batch = batch(&rows, &mut random, most);
+        let lookup = Lookup::of(&batch);
+        let numbers: Vec<u32> = batch.each().collect();
         let values = |numbers: &[usize], all: &[u32]| {
             let some = numbers.iter().map(|i| all[*i]);
-            let values = lookup.units(&part, some).map(|unit| {
-                let record = &part.records[unit.record as usize];
+            let values = lookup.units(&batch, some).map(|unit| {
+                let record = &batch.records[unit.record as usize];
                 record.rows.get(unit.row as usize, 0)
             });
             let expected = numbers.iter().map(|i| Some(Value::Int(*i as i64)));

@@ -63,7 +63,7 @@ fn compare(key: &[Collation], a: &[ValueRef<'_>], b: &[ValueRef<'_>]) -> Orderin
     each.find(|o| o.is_ne()).unwrap_or(Ordering::Equal)
 }
 
-/// A row of a part.
+/// A row of a batch.
 struct Row<'a> {
     key: Vec<ValueRef<'a>>,
     /// Its codes: that of the key, and that of the other column.
@@ -72,9 +72,9 @@ struct Row<'a> {
     kept: Option<u32>,
 }
 
-fn rows<'a>(part: &'a Part, kept: Kept<'_>, order: &Order<'_>) -> Vec<Row<'a>> {
+fn rows<'a>(batch: &'a ClusteredBatch, kept: Kept<'_>, order: &Order<'_>) -> Vec<Row<'a>> {
     let mut rows = Vec::new();
-    for record in &part.records {
+    for record in &batch.records {
         let second = order.column_of_second(record);
         for row in record.skip..record.rows.len() {
             let value = |column| {
@@ -89,7 +89,7 @@ fn rows<'a>(part: &'a Part, kept: Kept<'_>, order: &Order<'_>) -> Vec<Row<'a>> {
                     order.code(record, row),
                     order.code_of_second(record, row, second),
                 ),
-                kept: kept.place(part.number(record, row)),
+                kept: kept.place(batch.number(record, row)),
             });
         }
     }
@@ -165,10 +165,10 @@ fn stripes_go_up_and_down_in_turn() {
         // Parts that ascend or descend.
         let piece = random.random_range(1..=count);
         let order = random.random_range(0..4);
-        for part in all.chunks_mut(piece).filter(|_| order < 2) {
-            part.sort_by(|a, b| key[0].compare(from_log(a[0]), from_log(b[0])));
+        for batch in all.chunks_mut(piece).filter(|_| order < 2) {
+            batch.sort_by(|a, b| key[0].compare(from_log(a[0]), from_log(b[0])));
             if order == 0 {
-                part.reverse();
+                batch.reverse();
             }
         }
         for row in all.iter_mut().filter(|_| random.random_bool(0.05)) {
@@ -180,7 +180,7 @@ fn stripes_go_up_and_down_in_turn() {
         // The column of the other index came later.
         let mut tables = vec![table(&["k", "l", "b"])];
         tables.extend(random.random_bool(0.2).then(|| table(&["k", "l"])));
-        let part = part_of(&tables, &all, &mut random, 40);
+        let batch = part_of(&tables, &all, &mut random, 40);
         let second = Second {
             column: "B".into(),
             collation: how(&mut random),
@@ -192,10 +192,12 @@ fn stripes_go_up_and_down_in_turn() {
             second: second.as_ref(),
         };
         let look = |kept: Kept<'_>| {
-            let rows = rows(&part, kept, &by);
-            let buckets = by.buckets(&part, kept, together);
-            let places = arranged(&part, kept, &key, second.as_ref(), together);
-            let found = places.as_ref().map(|places| super::order(&part, places));
+            let rows = rows(&batch, kept, &by);
+            let buckets = by.buckets(&batch, kept, together);
+            let permutation = permutation(&batch, kept, &key, second.as_ref(), together);
+            let found = permutation
+                .as_ref()
+                .map(|permutation| super::order(&batch, permutation));
             assert_eq!(found, expected(&rows, &key, &buckets), "{what}");
             if let Some(found) = &found {
                 // Whatever the order is, rows of one key are in that of the log.
@@ -206,20 +208,20 @@ fn stripes_go_up_and_down_in_turn() {
                 let log = (0..rows.len()).collect();
                 assert_eq!(sorted(found.clone()), sorted(log), "{what}");
             }
-            let logged = super::order(&part, &as_logged(&part, kept));
+            let logged = super::order(&batch, &log_order(&batch, kept));
             let left = (0..rows.len())
                 .filter(|i| rows[*i].kept.is_none())
                 .collect();
             assert_eq!(logged, behind_kept(&rows, left), "{what}");
-            places
+            permutation
         };
-        let Some(places) = look(Kept::default()) else {
+        let Some(permutation) = look(Kept::default()) else {
             in_log_order += 1;
             continue;
         };
         in_turn += 1;
         look(Kept {
-            places: &places,
+            permutation: &permutation,
             done: random.random_range(0..=count as u32),
         });
     }

@@ -1,4 +1,4 @@
-//! Sweeps that are cut off: by a kill, a log that is shorter or damaged; and databases from before there were any.
+//! Clustered applies that are cut off: by a kill, a log that is shorter or damaged; and databases from before there were any.
 
 mod common;
 #[path = "common/medium.rs"]
@@ -7,7 +7,7 @@ mod medium;
 mod waiting;
 
 use common::{Db, Held, all, create, one, wait};
-use densite_ingest::Sweeps;
+use densite_ingest::ClusteredLimits;
 use medium::{FEW, ONE};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
@@ -17,17 +17,17 @@ use waiting::{SHAPES, caught, one_by_one, place, rows, waiting};
 /// Not a test by itself: a process that applies what waits, until it is killed.
 #[test]
 fn child() {
-    let Ok(path) = std::env::var("DENSITE_INGEST_SWEEPER") else {
+    let Ok(path) = std::env::var("DENSITE_INGEST_CLUSTERED") else {
         return;
     };
-    let con = medium::sweeping(std::path::Path::new(&path), ONE, 0);
+    let con = medium::with_limits(std::path::Path::new(&path), ONE, 0);
     create(&con, "t", ", on_conflict=replace").expect("the ingest table");
     let rows = rows(&con, "t_in");
     println!("rows {}", rows.join(";"));
     wait(&con);
 }
 
-/// Processes that apply are killed one after the other in the middle of sweeps; each first reads what its predecessors left.
+/// Processes that apply are killed one after the other in the middle of clustered applies; each first reads what its predecessors left.
 #[test]
 fn killed_processes_leave_what_the_next_one_goes_on_with() {
     let seed: u64 = rand::random();
@@ -44,7 +44,7 @@ fn killed_processes_leave_what_the_next_one_goes_on_with() {
         let before = place(&plain);
         let mut child = std::process::Command::new(std::env::current_exe().expect("this program"))
             .args(["--exact", "child", "--nocapture"])
-            .env("DENSITE_INGEST_SWEEPER", db.path())
+            .env("DENSITE_INGEST_CLUSTERED", db.path())
             .stdout(std::process::Stdio::piped())
             .stderr(std::process::Stdio::null())
             .spawn()
@@ -62,7 +62,7 @@ fn killed_processes_leave_what_the_next_one_goes_on_with() {
         // On a slow machine it was killed before it began.
         most += if place(&plain) == before { 10 } else { 0 };
     }
-    println!("{rounds} rounds, {in_the_middle} in the middle of a sweep");
+    println!("{rounds} rounds, {in_the_middle} in the middle of a clustered apply");
     assert!(in_the_middle > 2, "{in_the_middle} of {rounds}");
     assert_eq!(rows(&plain, "t"), end, "seed {seed}");
     let mut found = all(&plain, "SELECT seq FROM densite_rejects");
@@ -71,9 +71,9 @@ fn killed_processes_leave_what_the_next_one_goes_on_with() {
     assert_eq!(all(&plain, "PRAGMA integrity_check"), ["ok"]);
 }
 
-/// A log that is put back and ends before the numbers of a sweep that has begun is an older one: its next rows would get these numbers.
+/// A log that is put back and ends before the numbers of a clustered apply that has begun is an older one: its next rows would get these numbers.
 #[test]
-fn a_log_that_ends_within_a_sweep_is_refused() {
+fn a_log_that_ends_within_a_clustered_apply_is_refused() {
     let mut random = StdRng::seed_from_u64(1);
     let (db, con, plain, _) = waiting(&SHAPES[0], 100, &mut random);
     let aside = db.path().with_extension("aside");
@@ -87,7 +87,7 @@ fn a_log_that_ends_within_a_sweep_is_refused() {
     let shorter: i64 = one(&con, "SELECT densite_log_last()");
     drop(con);
     copy(&db.log_dir(), &aside);
-    let con = medium::sweeping(&db.path(), ONE, 0);
+    let con = medium::with_limits(&db.path(), ONE, 0);
     create(&con, "t", ", on_conflict=replace").expect("the ingest table");
     con.execute_batch("BEGIN").expect("begins");
     for n in 0..4000 {
@@ -102,10 +102,10 @@ fn a_log_that_ends_within_a_sweep_is_refused() {
     }
     con.execute_batch("COMMIT").expect("commits");
     plain.execute_batch("ROLLBACK").expect("gives it back");
-    // A sweep that has numbers beyond the shorter log.
+    // A clustered apply that has numbers beyond the shorter log.
     let until = Instant::now() + Duration::from_secs(20);
     let last = loop {
-        assert!(Instant::now() < until, "no such sweep");
+        assert!(Instant::now() < until, "no such clustered apply");
         match caught(&plain, usize::MAX) {
             Some(_) if place(&plain).1 > shorter => break place(&plain).1,
             _ => plain.execute_batch("ROLLBACK").expect("gives it back"),
@@ -116,7 +116,7 @@ fn a_log_that_ends_within_a_sweep_is_refused() {
     let newest = db.path().with_extension("newest");
     std::fs::rename(db.log_dir(), &newest).expect("moves");
     copy(&aside, &db.log_dir());
-    let con = medium::sweeping(&db.path(), ONE, 0);
+    let con = medium::with_limits(&db.path(), ONE, 0);
     let said = create(&con, "t", ", on_conflict=replace").expect_err("older");
     assert!(
         said.to_string().contains("older state of the log"),
@@ -135,12 +135,12 @@ fn a_log_that_ends_within_a_sweep_is_refused() {
 /// Rows in front of a damaged place are applied, also where all of them and those behind it would have been put in order together.
 #[test]
 fn rows_in_front_of_damage_are_applied() {
-    let long = Sweeps {
+    let long = ClusteredLimits {
         most: 1 << 20,
         ..FEW
     };
     let db = Db::new(SHAPES[0].schema);
-    let con = medium::sweeping(&db.path(), long, 0);
+    let con = medium::with_limits(&db.path(), long, 0);
     create(&con, "t", "").expect("the ingest table");
     let held = Held::new(&db);
     for from in (0..20_000).step_by(200) {
@@ -159,7 +159,7 @@ fn rows_in_front_of_damage_are_applied() {
     }
     std::fs::write(&segment, bytes).expect("writes");
     drop(held);
-    let con = medium::sweeping(&db.path(), long, 0);
+    let con = medium::with_limits(&db.path(), long, 0);
     create(&con, "t", "").expect("the ingest table");
     let until = Instant::now() + Duration::from_secs(20);
     while place(&con).0 < 4096 {

@@ -1,4 +1,4 @@
-//! The rows of a part of the log, in memory.
+//! The rows of a batch of the log, in memory.
 
 use densite_log::{Log, Next, Record, Result, Seq};
 
@@ -8,23 +8,23 @@ const COLUMN_BYTES: usize = 120;
 
 /// See the module.
 #[derive(Default)]
-pub(crate) struct Part {
+pub(crate) struct ClusteredBatch {
     /// The last number before it.
     pub(crate) before: Seq,
     /// Its last number.
     pub(crate) last: Seq,
     /// How far the log was read.
     pub(crate) reached: Seq,
-    /// In order; those of `skip` are not of the part.
+    /// In order; those of `skip` are not of the batch.
     pub(crate) records: Vec<Record>,
     /// Of its rows.
     pub(crate) rows: usize,
     bytes: usize,
 }
 
-impl Part {
+impl ClusteredBatch {
     /// The rows behind `before`, up to `most` bytes of memory, until `takes` answers false. It is
-    /// given the part and the next record.
+    /// given the batch and the next record.
     ///
     /// # Errors
     /// The log's.
@@ -32,25 +32,25 @@ impl Part {
         log: &Log,
         before: Seq,
         most: usize,
-        mut takes: impl FnMut(&Part, &Record) -> bool,
-    ) -> Result<Part> {
-        let mut part = Part {
+        mut takes: impl FnMut(&ClusteredBatch, &Record) -> bool,
+    ) -> Result<ClusteredBatch> {
+        let mut batch = ClusteredBatch {
             before,
             last: before,
-            ..Part::default()
+            ..ClusteredBatch::default()
         };
         let mut reader = log.read_after(before)?;
-        while let Next::Record(record) = reader.next_within(most.saturating_sub(part.bytes))?
-            && part.bytes + bytes(&record) <= most
-            && takes(&part, &record)
+        while let Next::Record(record) = reader.next_within(most.saturating_sub(batch.bytes))?
+            && batch.bytes + bytes(&record) <= most
+            && takes(&batch, &record)
         {
-            part.last = record.last();
-            part.rows += rows(&record);
-            part.bytes += bytes(&record);
-            part.records.push(record);
+            batch.last = record.last();
+            batch.rows += rows(&record);
+            batch.bytes += bytes(&record);
+            batch.records.push(record);
         }
-        part.reached = reader.position();
-        Ok(part)
+        batch.reached = reader.position();
+        Ok(batch)
     }
 
     /// Whether it ends where a transaction of the log ends.
@@ -66,7 +66,7 @@ impl Part {
         if self.is_whole() {
             return Ok(());
         }
-        let rest = Part::read(log, self.last, usize::MAX, |rest, _| {
+        let rest = ClusteredBatch::read(log, self.last, usize::MAX, |rest, _| {
             rest.records.is_empty() || !rest.is_whole()
         })?;
         self.last = rest.last;
@@ -77,7 +77,7 @@ impl Part {
         Ok(())
     }
 
-    /// Drops the rows of a transaction at the end that the part does not have completely. If fewer
+    /// Drops the rows of a transaction at the end that the batch does not have completely. If fewer
     /// than `least` rows would be left, it stays when it has at least as many, and more than
     /// `undivided`.
     pub(crate) fn end_with_transaction(&mut self, least: usize, undivided: usize) {

@@ -1,13 +1,13 @@
-//! The order of a sweep in the database: the table `densite_sweep`.
+//! The order of a clustered apply in the database: the table `densite_clustered`.
 //!
 //! ```sql
-//! CREATE TABLE densite_sweep(id INTEGER PRIMARY KEY, basis TEXT NOT NULL, places BLOB NOT NULL);
+//! CREATE TABLE densite_clustered(id INTEGER PRIMARY KEY, basis TEXT NOT NULL, permutation BLOB NOT NULL);
 //! ```
 //!
-//! `places` has, for each number of the part, from the one behind `densite_applied.seq` on, its row's place in the order: 4 bytes, little-endian; 0xFFFFFFFF where no row has the number. `basis` is the table's
+//! `permutation` has, for each number of the batch, from the one behind `densite_applied.seq` on, its row's place in the order: 4 bytes, little-endian; 0xFFFFFFFF where no row has the number. `basis` is the table's
 //! name and how its key compares, as they were when the order was made; empty where the order is that of the log. A row of the table never changes: another order has another, random, id.
 
-use super::Places;
+use super::Permutation;
 use crate::error::refused;
 use densite_sqlite::{Connection, Result, Value, ValueRef};
 
@@ -17,7 +17,7 @@ pub(crate) struct Definition {
     /// Random, and not 0.
     pub(crate) id: i64,
     pub(crate) basis: String,
-    pub(crate) places: Places,
+    pub(crate) permutation: Permutation,
 }
 
 impl Definition {
@@ -25,25 +25,30 @@ impl Definition {
     ///
     /// # Errors
     /// When the host has no source of randomness.
-    pub(crate) fn new(basis: String, places: Places) -> densite_log::Result<Definition> {
+    pub(crate) fn new(basis: String, permutation: Permutation) -> densite_log::Result<Definition> {
         let mut id = [0; 8];
         densite_disk::random::random_bytes(&mut id)?;
         Ok(Definition {
             id: (i64::from_le_bytes(id) & i64::MAX).max(1),
             basis,
-            places,
+            permutation,
         })
     }
 
     /// Writes it, in place of any other; in the connection's transaction.
     pub(crate) fn store(&self, connection: &Connection) -> Result<()> {
         Definition::clear(connection)?;
-        let mut insert = connection
-            .prepare("INSERT INTO main.densite_sweep(id, basis, places) VALUES (?1, ?2, ?3)")?;
+        let mut insert = connection.prepare(
+            "INSERT INTO main.densite_clustered(id, basis, permutation) VALUES (?1, ?2, ?3)",
+        )?;
         insert.bind(1, &Value::Integer(self.id))?;
         insert.bind(2, &Value::from(self.basis.as_str()))?;
         // It is gone when SQLite, which has its own, makes the row of it.
-        let bytes: Vec<u8> = self.places.iter().flat_map(|p| p.to_le_bytes()).collect();
+        let bytes: Vec<u8> = self
+            .permutation
+            .iter()
+            .flat_map(|p| p.to_le_bytes())
+            .collect();
         insert.bind_ref(3, ValueRef::Blob(&bytes))?;
         drop(bytes);
         insert.step()?;
@@ -52,7 +57,7 @@ impl Definition {
 
     /// Forgets what is written; in the connection's transaction.
     pub(crate) fn clear(connection: &Connection) -> Result<()> {
-        connection.exec("DELETE FROM main.densite_sweep")
+        connection.exec("DELETE FROM main.densite_clustered")
     }
 
     /// The one of this id, in the connection's present snapshot.
@@ -60,12 +65,12 @@ impl Definition {
     /// # Errors
     /// SQLite's; when there is none.
     pub(crate) fn load(connection: &Connection, id: i64) -> Result<Definition> {
-        let mut select =
-            connection.prepare("SELECT basis, places FROM main.densite_sweep WHERE id = ?1")?;
+        let mut select = connection
+            .prepare("SELECT basis, permutation FROM main.densite_clustered WHERE id = ?1")?;
         select.bind(1, &Value::Integer(id))?;
         if !select.step()? {
             return Err(refused(
-                "the table densite_sweep lacks the order in which rows of the log are being applied: it is Densite's own and not to be changed; restore the database",
+                "the table densite_clustered lacks the order in which rows of the log are being applied: it is Densite's own and not to be changed; restore the database",
             ));
         }
         let basis = select.column(0).as_str().unwrap_or_default().to_owned();
@@ -77,7 +82,7 @@ impl Definition {
         Ok(Definition {
             id,
             basis,
-            places: bytes.chunks_exact(4).map(place).collect(),
+            permutation: bytes.chunks_exact(4).map(place).collect(),
         })
     }
 }

@@ -16,20 +16,20 @@ use waiting::{
     POLICIES, SHAPES, Shape, caught, change, expected, log, one_by_one, rows, through, waiting,
 };
 
-/// Looks at the sweeps of one table.
+/// Looks at the clustered applies of one table.
 const LOOKS: u64 = 30;
 /// So many looks at all of them are too few.
 const FEW_LOOKS: u64 = 30;
 
-/// Random changes of each shape, waiting in the log, applied by sweeps; somebody else now and then changes the table itself, or its schema, in the middle. Two readers, that share nothing but
+/// Random changes of each shape, waiting in the log, applied by clustered applies; somebody else now and then changes the table itself, or its schema, in the middle. Two readers, that share nothing but
 /// the files, see what the model says at every stage.
 #[test]
-fn a_sweep_does_what_the_log_order_does() {
+fn a_clustered_apply_does_what_the_log_order_does() {
     let seed: u64 = rand::random();
     println!("seed {seed}");
     let mut random = StdRng::seed_from_u64(seed);
     let (mut caught_up, mut rounds) = (0, 0);
-    // On a busy machine sweeps are over before they are looked at.
+    // On a busy machine clustered applies are over before they are looked at.
     while caught_up <= FEW_LOOKS && rounds < 20 {
         rounds += 1;
         for (i, shape) in SHAPES.iter().enumerate() {
@@ -41,15 +41,15 @@ fn a_sweep_does_what_the_log_order_does() {
     }
     assert!(
         caught_up > FEW_LOOKS,
-        "sweeps were seen on their way {caught_up} times"
+        "clustered applies were seen on their way {caught_up} times"
     );
 }
 
 fn run(random: &mut StdRng, shape: &Shape, policy: &str, verb: &str, what: &str) -> u64 {
     let db = Db::new(shape.schema);
-    let con = medium::sweeping(&db.path(), FEW, 0);
+    let con = medium::with_limits(&db.path(), FEW, 0);
     create(&con, "t", &format!(", on_conflict={policy}")).expect("the ingest table");
-    let other = medium::sweeping(&db.path(), FEW, 1);
+    let other = medium::with_limits(&db.path(), FEW, 1);
     create(&other, "t", &format!(", on_conflict={policy}")).expect("the ingest table");
     let plain = Connection::open(db.path()).expect("opens");
     plain
@@ -97,12 +97,15 @@ fn run(random: &mut StdRng, shape: &Shape, policy: &str, verb: &str, what: &str)
     wait(&con);
     assert_eq!(rows(&con, "t"), end, "{what}: the end");
     assert_eq!(rows(&other, "t_in"), end, "{what}: the end");
-    assert_eq!(one::<i64>(&con, "SELECT count(*) FROM densite_sweep"), 0);
+    assert_eq!(
+        one::<i64>(&con, "SELECT count(*) FROM densite_clustered"),
+        0
+    );
     assert_eq!(all(&con, "PRAGMA integrity_check"), ["ok"], "{what}");
     seen
 }
 
-/// What makes order matter may come in the middle of a sweep: then what is left of it is applied in the order of the log. So it is when rows cannot be applied any more.
+/// What makes order matter may come in the middle of a clustered apply: then what is left of it is applied in the order of the log. So it is when rows cannot be applied any more.
 #[test]
 fn a_schema_that_changes_in_the_middle_leaves_the_order_of_the_log() {
     let seed: u64 = rand::random();
@@ -157,7 +160,7 @@ fn a_new_order_knows_what_is_done() {
     let seed: u64 = rand::random();
     println!("seed {seed}");
     let mut random = StdRng::seed_from_u64(seed);
-    let order = "SELECT sweep FROM densite_applied";
+    let order = "SELECT clustered FROM densite_applied";
     let mut seen = 0;
     for _ in 0..20 {
         let (_db, con, plain, changes) = waiting(&SHAPES[0], 500, &mut random);
@@ -198,7 +201,7 @@ fn rows_without_an_id_keep_their_turn() {
     let mut random = StdRng::seed_from_u64(seed);
     let schema = "CREATE TABLE t(id INTEGER PRIMARY KEY, v); CREATE INDEX by_v ON t(v)";
     let db = Db::new(schema);
-    let con = medium::sweeping(&db.path(), FEW, 0);
+    let con = medium::with_limits(&db.path(), FEW, 0);
     create(&con, "t", "").expect("the ingest table");
     let plain = Connection::open(db.path()).expect("opens");
     plain.execute_batch("BEGIN IMMEDIATE").expect("the lock");
@@ -226,9 +229,9 @@ fn rows_without_an_id_keep_their_turn() {
     assert_eq!(rows(&plain, "t"), rows(&model, "t"), "seed {seed}");
 }
 
-/// Where order matters, and where that of the log is as good, there is no sweep: rows get their row ids in the order in which they are applied.
+/// Where order matters, and where that of the log is as good, there is no clustered apply: rows get their row ids in the order in which they are applied.
 #[test]
-fn tables_that_need_the_order_of_the_log_and_keys_that_ascend_are_not_swept() {
+fn tables_that_need_the_order_of_the_log_and_keys_that_ascend_are_not_clustered() {
     let seed: u64 = rand::random();
     println!("seed {seed}");
     let mut random = StdRng::seed_from_u64(seed);
@@ -279,9 +282,9 @@ fn tables_that_need_the_order_of_the_log_and_keys_that_ascend_are_not_swept() {
             true,
         ),
     ];
-    for (schema, ascends, is_swept) in tables {
+    for (schema, ascends, is_applied) in tables {
         let db = Db::new(schema);
-        let con = medium::sweeping(&db.path(), FEW, 0);
+        let con = medium::with_limits(&db.path(), FEW, 0);
         create(&con, "t", "").expect("the ingest table");
         let plain = Connection::open(db.path()).expect("opens");
         plain.execute_batch("BEGIN IMMEDIATE").expect("the lock");
@@ -307,6 +310,6 @@ fn tables_that_need_the_order_of_the_log_and_keys_that_ascend_are_not_swept() {
         wait(&con);
         let applied = all(&plain, "SELECT k FROM t ORDER BY rowid");
         assert_eq!(applied.len(), logged.len(), "seed {seed}: {schema}");
-        assert_eq!(applied != logged, is_swept, "seed {seed}: {schema}");
+        assert_eq!(applied != logged, is_applied, "seed {seed}: {schema}");
     }
 }

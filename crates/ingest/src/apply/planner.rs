@@ -1,11 +1,13 @@
-//! Reads a part of the log and puts its rows in order, with a connection that tells how their table's keys compare.
+//! Reads a batch of the log and puts its rows in order, with a connection that tells how their table's keys compare.
 
 use super::Applying;
 use super::batch::has_all_keys;
 use super::pace::UNDIVIDED;
 use super::plan::{Action, Plan, place_of};
+use crate::clustered::{
+    ClusteredBatch, ClusteredLimits, Definition, Kept, Permutation, Second, permutation,
+};
 use crate::error::from_log;
-use crate::sweep::{Definition, Kept, Part, Places, Second, Sweeps, arranged};
 use densite_log::{Log, Record, Seq};
 use densite_sqlite::{Connection, Result};
 use std::path::Path;
@@ -14,18 +16,18 @@ use std::path::Path;
 const OF_UNAPPLIED: u64 = 4;
 
 /// An order, and what it is based on.
-type Arranged = Option<(String, Places)>;
+type Permuted = Option<(String, Permutation)>;
 
 /// What waits behind a position.
-pub(super) enum Found {
-    /// It is worth a sweep.
-    Sweep(Definition, Part),
+pub(super) enum Waiting {
+    /// It is worth a clustered apply.
+    Clustered(Definition, ClusteredBatch),
     /// It is applied in the order of the log, up to here at least.
-    AsItIs(Seq),
+    InLogOrder(Seq),
 }
 
 /// See the module.
-pub(super) struct Arranger<'a> {
+pub(super) struct Planner<'a> {
     pub(super) connection: &'a Connection,
     pub(super) plans: &'a mut Vec<Plan>,
 }
@@ -39,40 +41,40 @@ pub(super) fn basis(plan: &Plan) -> Option<String> {
     })
 }
 
-/// What a sweep of what waits behind `before` may have; `None` where too little waits.
-pub(super) fn limits(applying: &Applying, before: Seq) -> Result<Option<Sweeps>> {
+/// What a clustered apply of what waits behind `before` may have; `None` where too little waits.
+pub(super) fn limits(applying: &Applying, before: Seq) -> Result<Option<ClusteredLimits>> {
     let failed = |e| from_log(&applying.dir, e);
-    let sweeps = applying.medium.sweeps();
+    let limits = applying.medium.clustered_limits();
     let waiting = applying.log.last().map_err(failed)?.saturating_sub(before);
-    if usize::try_from(waiting).map_or(true, |n| n < sweeps.least) {
+    if usize::try_from(waiting).map_or(true, |n| n < limits.least) {
         return Ok(None);
     }
     let limit = applying.log.config().map_err(failed)?.max_unapplied_bytes / OF_UNAPPLIED;
     let bytes = match limit {
-        0 => sweeps.bytes,
-        limit => sweeps
+        0 => limits.bytes,
+        limit => limits
             .bytes
             .min(usize::try_from(limit).unwrap_or(usize::MAX)),
     };
-    Ok(Some(Sweeps { bytes, ..sweeps }))
+    Ok(Some(ClusteredLimits { bytes, ..limits }))
 }
 
-impl Arranger<'_> {
+impl Planner<'_> {
     /// What waits behind `before`, as long as `goes_on` says so.
-    pub(super) fn find(
+    pub(super) fn plan(
         &mut self,
         (log, dir): (&Log, &Path),
         before: Seq,
-        sweeps: Sweeps,
+        limits: ClusteredLimits,
         goes_on: impl Fn() -> bool,
-    ) -> Result<Found> {
+    ) -> Result<Waiting> {
         let failed = |e| from_log(dir, e);
         let last = log.last().map_err(failed)?;
         let mut error = None;
-        let part = Part::read(log, before, sweeps.bytes, |part, record| {
+        let batch = ClusteredBatch::read(log, before, limits.bytes, |batch, record| {
             goes_on()
-                && part.numbers_with(record) <= sweeps.most.min(Sweeps::MOST)
-                && self.fits(part, record).unwrap_or_else(|e| {
+                && batch.numbers_with(record) <= limits.most.min(ClusteredLimits::MOST)
+                && self.fits(batch, record).unwrap_or_else(|e| {
                     error = Some(e);
                     false
                 })
@@ -80,27 +82,27 @@ impl Arranger<'_> {
         if let Some(error) = error {
             return Err(error);
         }
-        let Ok(mut part) = part else {
+        let Ok(mut batch) = batch else {
             // Rows in front of what cannot be read are applied as ever, and then that is told.
-            return Ok(Found::AsItIs(last));
+            return Ok(Waiting::InLogOrder(last));
         };
-        part.end_with_transaction(sweeps.least, UNDIVIDED);
-        let placed = match part.rows >= sweeps.least && goes_on() {
-            true => self.arranged(&part, Kept::default(), sweeps.together)?,
+        batch.end_with_transaction(limits.least, UNDIVIDED);
+        let permuted = match batch.rows >= limits.least && goes_on() {
+            true => self.permutation(&batch, Kept::default(), limits.together)?,
             false => None,
         };
-        let Some((basis, places)) = placed else {
+        let Some((basis, permutation)) = permuted else {
             // What is there is applied as ever, and what is behind it looked at then.
-            return Ok(Found::AsItIs(part.last.max(before + 1)));
+            return Ok(Waiting::InLogOrder(batch.last.max(before + 1)));
         };
-        let definition = Definition::new(basis, places).map_err(failed)?;
-        Ok(Found::Sweep(definition, part))
+        let definition = Definition::new(basis, permutation).map_err(failed)?;
+        Ok(Waiting::Clustered(definition, batch))
     }
 
-    /// Whether a record may be put in order with what a part has.
-    pub(super) fn fits(&mut self, part: &Part, record: &Record) -> Result<bool> {
+    /// Whether a record may be put in order with what a batch has.
+    pub(super) fn fits(&mut self, batch: &ClusteredBatch, record: &Record) -> Result<bool> {
         let place = place_of(self.connection, self.plans, record)?;
-        let first = match part.records.first() {
+        let first = match batch.records.first() {
             Some(first) => place_of(self.connection, self.plans, first)?,
             None => place,
         };
@@ -111,14 +113,14 @@ impl Arranger<'_> {
         }))
     }
 
-    /// An order of the rows of a part behind what is kept, and what it is based on; `None` where there is no better one than the log's.
-    pub(super) fn arranged(
+    /// An order of the rows of a batch behind what is kept, and what it is based on; `None` where there is no better one than the log's.
+    pub(super) fn permutation(
         &mut self,
-        part: &Part,
+        batch: &ClusteredBatch,
         kept: Kept<'_>,
         together: usize,
-    ) -> Result<Arranged> {
-        let Some(first) = part.records.first() else {
+    ) -> Result<Permuted> {
+        let Some(first) = batch.records.first() else {
             return Ok(None);
         };
         let place = place_of(self.connection, self.plans, first)?;
@@ -127,7 +129,7 @@ impl Arranger<'_> {
         };
         let (table, key) = (&plan.table, &plan.sort);
         let second = Second::of(self.connection, table.name(), table.columns().first())?;
-        let places = arranged(part, kept, key, second.as_ref(), together);
-        Ok(places.map(|places| (basis, places)))
+        let permutation = permutation(batch, kept, key, second.as_ref(), together);
+        Ok(permutation.map(|permutation| (basis, permutation)))
     }
 }
