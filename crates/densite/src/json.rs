@@ -71,7 +71,7 @@ pub fn log(figures: &Figures) -> Value {
         "unapplied_bytes": figures.unapplied_bytes,
         "applying": figures.is_led,
         "rejects": applied.map(|a| a.rejects),
-        "automatically_purge": status.config.automatically_purge,
+        "auto_prune": status.config.auto_prune,
         "max_unapplied_bytes": status.config.max_unapplied_bytes,
         "retain_bytes": status.config.retain_bytes,
         "subscribers": figures.subscribers.iter().map(subscriber).collect::<Vec<_>>(),

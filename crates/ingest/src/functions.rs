@@ -132,12 +132,12 @@ fn config(home: impl FnOnce() -> Result<Arc<Home>>, given: &[ValueRef<'_>]) -> R
         _ => (None, None),
     };
     let place = match name {
-        Some("automatically_purge") => Setting::Purge,
+        Some("auto_prune") => Setting::AutoPrune,
         Some("max_unapplied_bytes") => Setting::Unapplied,
         Some("retain_bytes") => Setting::Retain,
         _ => {
             return Err(refused(
-                "densite_config wants 'automatically_purge', 'max_unapplied_bytes' or 'retain_bytes', and then a value to set it",
+                "densite_config wants 'auto_prune', 'max_unapplied_bytes' or 'retain_bytes', and then a value to set it",
             ));
         }
     };
@@ -155,7 +155,7 @@ fn config(home: impl FnOnce() -> Result<Arc<Home>>, given: &[ValueRef<'_>]) -> R
 
 #[derive(Clone, Copy)]
 enum Setting {
-    Purge,
+    AutoPrune,
     Unapplied,
     Retain,
 }
@@ -164,8 +164,8 @@ impl Setting {
     fn checked(self, value: ValueRef<'_>) -> Result<u64> {
         let number = value.as_i64().and_then(|n| u64::try_from(n).ok());
         match (self, number) {
-            (Setting::Purge, Some(n @ (0 | 1))) => Ok(n),
-            (Setting::Purge, _) => Err(refused("automatically_purge is 0 or 1")),
+            (Setting::AutoPrune, Some(n @ (0 | 1))) => Ok(n),
+            (Setting::AutoPrune, _) => Err(refused("auto_prune is 0 or 1")),
             (_, Some(n)) => Ok(n),
             (Setting::Unapplied, None) => Err(refused(
                 "max_unapplied_bytes is a number of bytes, 0 for no limit",
@@ -176,7 +176,7 @@ impl Setting {
 
     fn set(self, config: &mut Config, value: u64) {
         match self {
-            Setting::Purge => config.automatically_purge = value == 1,
+            Setting::AutoPrune => config.auto_prune = value == 1,
             Setting::Unapplied => config.max_unapplied_bytes = value,
             Setting::Retain => config.retain_bytes = value,
         }
@@ -184,7 +184,7 @@ impl Setting {
 
     fn of(self, config: &Config) -> i64 {
         match self {
-            Setting::Purge => i64::from(config.automatically_purge),
+            Setting::AutoPrune => i64::from(config.auto_prune),
             Setting::Unapplied => config.max_unapplied_bytes as i64,
             Setting::Retain => config.retain_bytes as i64,
         }

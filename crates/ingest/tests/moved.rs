@@ -217,7 +217,7 @@ fn nothing_is_pruned_by_what_a_file_has_that_has_not_its_name_any_more() {
     fill(&old, 0);
     wait(&old);
     backup(&old, &db);
-    old.execute_batch("SELECT densite_config('automatically_purge', 0)")
+    old.execute_batch("SELECT densite_config('auto_prune', 0)")
         .expect("set");
     fill(&old, 100);
     wait(&old);

@@ -103,20 +103,20 @@ impl Log {
         Ok(())
     }
 
-    /// [`Log::prune`], if `automatically_purge` is on. For whoever runs after writes: it looks at two small files and at the directory if there is nothing to do.
+    /// [`Log::prune`], if `auto_prune` is on. For whoever runs after writes: it looks at two small files and at the directory if there is nothing to do.
     ///
     /// # Errors
     /// As [`Log::prune`].
-    pub fn purge(&self, durable: Seq) -> Result<Pruned> {
-        self.purge_in_time(durable, &|| true)
+    pub fn auto_prune(&self, durable: Seq) -> Result<Pruned> {
+        self.auto_prune_in_time(durable, &|| true)
     }
 
-    /// [`Log::purge`], which takes its time for the writers' sake (four seconds a segment) as long as `has_time` says so, and then comes to its end at once.
+    /// [`Log::auto_prune`], which takes its time for the writers' sake (four seconds a segment) as long as `has_time` says so, and then comes to its end at once.
     ///
     /// # Errors
     /// As [`Log::prune`].
-    pub fn purge_in_time(&self, durable: Seq, has_time: &dyn Fn() -> bool) -> Result<Pruned> {
-        match self.config()?.automatically_purge {
+    pub fn auto_prune_in_time(&self, durable: Seq, has_time: &dyn Fn() -> bool) -> Result<Pruned> {
+        match self.config()?.auto_prune {
             true => self.prune_with(durable, has_time),
             false => Ok(Pruned::default()),
         }

@@ -123,7 +123,7 @@ impl World {
                 }
             }
             Step::Durable(at) => self.durable = self.between(self.durable, at),
-            Step::Prune => self.pruned += self.log.purge(self.durable).expect("prune").bytes,
+            Step::Prune => self.pruned += self.log.auto_prune(self.durable).expect("prune").bytes,
             Step::OpenReader(at) => {
                 let first = self.log.status().expect("status").first - 1;
                 self.reader = Some(
@@ -265,7 +265,7 @@ fn pruned_segments_are_written_again() {
 fn a_log_without_its_state_is_refused_and_not_pruned_by_itself_once_it_is_repaired() {
     let disk = SimDisk::new(1);
     let log = open(&disk);
-    assert!(log.config().expect("config").automatically_purge);
+    assert!(log.config().expect("config").auto_prune);
     let last = fill(&log, 3);
     let state = format!("{}/state", common::DIR);
     disk.remove(&state).expect("remove");
@@ -302,14 +302,13 @@ fn a_log_without_its_state_is_refused_and_not_pruned_by_itself_once_it_is_repair
         .expect("salvaged");
     assert!(done.state_lost && done.lost.is_empty() && done.rows == last);
     let log = Log::open(new.clone(), options()).expect("open");
-    assert!(!log.config().expect("config").automatically_purge);
+    assert!(!log.config().expect("config").auto_prune);
     while log.status().expect("status").segments < 3 {
         fill(&log, 3);
     }
     let last = log.last().expect("last");
-    assert_eq!(log.purge(last).expect("purge"), Pruned::default());
-    log.set_config(|c| c.automatically_purge = true)
-        .expect("config");
+    assert_eq!(log.auto_prune(last).expect("prune"), Pruned::default());
+    log.set_config(|c| c.auto_prune = true).expect("config");
     drop(log);
     let log = Log::open(
         new,
@@ -320,7 +319,7 @@ fn a_log_without_its_state_is_refused_and_not_pruned_by_itself_once_it_is_repair
     )
     .expect("open");
     assert_eq!(
-        log.purge(last).expect("purge").segments,
+        log.auto_prune(last).expect("prune").segments,
         2,
         "kept with the log"
     );
@@ -336,7 +335,7 @@ fn a_log_that_was_not_finished_is_made_again() {
     disk.remove(&path("state")).expect("remove");
     disk.place(&path("end"), &[]);
     let log = open(&disk);
-    assert!(log.config().expect("config").automatically_purge);
+    assert!(log.config().expect("config").auto_prune);
     drop(log);
     // With an end word it was finished once: a subscriber may have been added.
     disk.remove(&path("state")).expect("remove");

@@ -81,11 +81,11 @@ impl Pruning {
         // What became of one before does not matter any more.
         self.owed.lock().at = None;
         let (log, hurries) = (applying.log.clone(), self.hurries.clone());
-        let purge = move || log.purge_in_time(position, &|| !hurries.load(Ordering::Acquire));
+        let prune = move || log.auto_prune_in_time(position, &|| !hurries.load(Ordering::Acquire));
         let builder = std::thread::Builder::new().name("densite-prune".into());
-        *thread = builder.spawn(purge).ok();
+        *thread = builder.spawn(prune).ok();
         if thread.is_none() {
-            let done = applying.log.purge(position);
+            let done = applying.log.auto_prune(position);
             self.came_to(done);
         }
         true

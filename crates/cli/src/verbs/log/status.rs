@@ -60,12 +60,8 @@ fn text(beside: &Beside, figures: &Figures) -> String {
         row("rejects", out::thousands(applied.rejects));
     }
     let config = &status.config;
-    let purge = if config.automatically_purge {
-        "on"
-    } else {
-        "off"
-    };
-    row("automatically_purge", purge.to_owned());
+    let auto_prune = if config.auto_prune { "on" } else { "off" };
+    row("auto_prune", auto_prune.to_owned());
     row(
         "max_unapplied_bytes",
         match config.max_unapplied_bytes {
