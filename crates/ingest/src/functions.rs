@@ -77,12 +77,12 @@ pub(crate) fn create(connection: &Connection, session: &Arc<Session>) -> Result<
         move |connection, _| {
             let home = home(connection)?;
             let durable = durable::position_on(connection, home.medium().as_ref());
-            let durable = home.doubts().heeds(durable)?;
-            if home.doubts().are_there() {
+            let durable = home.sync_failed().record(durable)?;
+            if home.sync_failed().has_failed() {
                 return Err(refused(format!(
                     "{}: a sync of the database failed, so nobody knows what is on the disk, and nothing is pruned until the system is started anew, or {} is removed and the database closed by every process that was told",
                     home.place().path,
-                    home.doubts().path().display()
+                    home.sync_failed().path().display()
                 )));
             }
             let pruned = home.log().prune(durable).map_err(|e| home.failed(e))?;

@@ -1,7 +1,6 @@
 //! What all connections of a process on one database share: its log.
 
 use crate::apply::{Applying, Worker};
-use crate::doubts::Doubts;
 use crate::error::{from_log, refused};
 use crate::medium::{Medium, host};
 use crate::naming::Naming;
@@ -11,6 +10,7 @@ use crate::place::{Identity, Place};
 use crate::position::{self, Position};
 use crate::read::Unapplied;
 use crate::recipe::Recipe;
+use crate::sync_failed::SyncFailed;
 use densite_disk::sync::Mutex;
 use densite_log::{self as log, Log, LogId, Patience, Seq};
 use densite_sqlite::{Connection, PerProcess, Result};
@@ -33,7 +33,7 @@ pub struct Home {
     worker: Mutex<Option<Worker>>,
     unapplied: Arc<Unapplied>,
     naming: Naming,
-    doubts: Doubts,
+    sync_failed: SyncFailed,
     overwritten: Overwritten,
     /// When the size of what is unapplied was last looked at, and whether it was too large.
     pressure: Mutex<(Option<Instant>, bool)>,
@@ -225,7 +225,7 @@ impl Home {
             }
             Err(e) => return Err(from_log(&dir, e)),
         };
-        let doubts = Doubts::of(place.medium.as_ref(), files, &dir);
+        let sync_failed = SyncFailed::of(place.medium.as_ref(), files, &dir);
         let fresh = Arc::new(Home {
             log,
             id: position.id,
@@ -234,7 +234,7 @@ impl Home {
             worker: Mutex::new(None),
             unapplied: Arc::default(),
             naming: Naming::of(place.identity),
-            doubts,
+            sync_failed,
             overwritten: Overwritten::default(),
             pressure: Mutex::default(),
         });
@@ -316,8 +316,8 @@ impl Home {
     }
 
     /// Whether a sync of the database has failed, as far as this process was told.
-    pub(crate) fn doubts(&self) -> &Doubts {
-        &self.doubts
+    pub(crate) fn sync_failed(&self) -> &SyncFailed {
+        &self.sync_failed
     }
 
     /// Whether the database has rows that nobody here has applied.
@@ -364,6 +364,6 @@ impl Home {
 
 impl Drop for Home {
     fn drop(&mut self) {
-        self.naming.end(self.place.identity, &self.doubts);
+        self.naming.end(self.place.identity, &self.sync_failed);
     }
 }

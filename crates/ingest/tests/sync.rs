@@ -188,7 +188,7 @@ fn nothing_is_pruned(journal: &str, fails: &AtomicU64) {
     wait(&con);
     con.query_row("SELECT densite_prune()", [], |_| Ok(()))
         .expect_err("told by the other");
-    std::fs::remove_file(db.log_dir().join("doubts")).expect("it was noted");
+    std::fs::remove_file(db.log_dir().join("sync_failed")).expect("it was noted");
     con.query_row("SELECT densite_prune()", [], |_| Ok(()))
         .expect("prunes");
     drop(con);

@@ -7,7 +7,7 @@
 //! end                the end word                       (format/word.rs)
 //! writer-0, …        one slot for each open log         (format/slot.rs)
 //! state              subscribers, settings, rollbacks   (state.rs)
-//! doubts             a sync of the database failed      (ingest's)
+//! sync_failed        a sync of the database failed      (ingest's)
 //! *.lock             locks: append, state, apply, wanted
 //! ```
 

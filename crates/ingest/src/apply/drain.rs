@@ -5,7 +5,7 @@
 //! as ever. But the system may tell of a page that it could not write to one who syncs, and to nobody after him; so if that is this thread nothing is pruned any more.
 
 use super::Applying;
-use crate::doubts::Doubts;
+use crate::sync_failed::SyncFailed;
 use densite_disk::{File, OpenMode, SyncKind};
 use densite_log::LogDir;
 use densite_sqlite::{Connection, Flood};
@@ -35,10 +35,10 @@ impl Drain {
         let name = format!("{}-wal", path.file_name()?.to_string_lossy());
         let ends = Arc::new(AtomicBool::new(false));
         let (rises, told) = (flood.clone(), ends.clone());
-        let doubts = applying.pruning.doubts().clone();
+        let sync_failed = applying.pruning.sync_failed().clone();
         let thread = std::thread::Builder::new()
             .name("densite-drain".into())
-            .spawn(move || run(&rises, &dir, &name, &told, &doubts))
+            .spawn(move || run(&rises, &dir, &name, &told, &sync_failed))
             .ok()?;
         Some(Drain {
             flood,
@@ -53,7 +53,7 @@ impl Drain {
     }
 }
 
-fn run(flood: &Flood, dir: &LogDir, name: &str, ends: &AtomicBool, doubts: &Doubts) {
+fn run(flood: &Flood, dir: &LogDir, name: &str, ends: &AtomicBool, sync_failed: &SyncFailed) {
     let mut wal: Option<Box<dyn File>> = None;
     while !ends.load(Ordering::Acquire) {
         if !flood.wait(STEP) {
@@ -65,7 +65,7 @@ fn run(flood: &Flood, dir: &LogDir, name: &str, ends: &AtomicBool, doubts: &Doub
         }
         let Some(file) = &wal else { return };
         if file.sync(SyncKind::Data).is_err() {
-            doubts.arise();
+            sync_failed.record_one();
             return;
         }
     }

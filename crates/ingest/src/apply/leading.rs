@@ -99,7 +99,7 @@ impl Applying {
                 Err(error) => {
                     known = None;
                     // COMMIT syncs, too.
-                    self.pruning.doubts().heed(&error);
+                    self.pruning.sync_failed().record_error(&error);
                     if let Some(seq) = rests {
                         self.pruning.put_off();
                         self.wait_for_rows(seq, None);

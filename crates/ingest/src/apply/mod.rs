@@ -167,7 +167,7 @@ impl Applying {
             state: Mutex::default(),
             news: Condvar::new(),
             hurry: Condvar::new(),
-            pruning: Pruning::new(home.doubts()),
+            pruning: Pruning::new(home.sync_failed()),
             overwritten: home.overwritten().clone(),
         }
     }

@@ -4,7 +4,7 @@
 //! beginning, with a look at what the database holds durably by then: meanwhile it may have gone back to a backup.
 
 use super::Applying;
-use crate::doubts::Doubts;
+use crate::sync_failed::SyncFailed;
 use densite_disk::sync::Mutex;
 use densite_log::{Pruned, Result, Seq};
 use std::sync::Arc;
@@ -25,7 +25,7 @@ pub(super) struct Pruning {
     thread: Mutex<Option<JoinHandle<Result<Pruned>>>>,
     hurries: Arc<AtomicBool>,
     owed: Mutex<Owed>,
-    doubts: Doubts,
+    sync_failed: SyncFailed,
 }
 
 /// When it is tried again, if it is to be.
@@ -57,9 +57,9 @@ pub(super) enum Again {
 }
 
 impl Pruning {
-    pub(super) fn new(doubts: &Doubts) -> Pruning {
+    pub(super) fn new(sync_failed: &SyncFailed) -> Pruning {
         Pruning {
-            doubts: doubts.clone(),
+            sync_failed: sync_failed.clone(),
             thread: Mutex::default(),
             hurries: Arc::default(),
             owed: Mutex::new(Owed::NOTHING),
@@ -67,8 +67,8 @@ impl Pruning {
     }
 
     /// Whether a sync has failed: then nothing is pruned. Whatever may have synced the database or its WAL passes by there.
-    pub(super) fn doubts(&self) -> &Doubts {
-        &self.doubts
+    pub(super) fn sync_failed(&self) -> &SyncFailed {
+        &self.sync_failed
     }
 
     /// Begins to prune what is applied durably up to `position`; false if the thread is still at it. What fails is tried again later: rows are applied whether or not

@@ -229,7 +229,7 @@ impl Tidy {
         let begun = Instant::now();
         loop {
             let done = connection.checkpoint(Some(c"main"), ffi::CHECKPOINT_PASSIVE);
-            let done = match applying.pruning.doubts().heeds(done) {
+            let done = match applying.pruning.sync_failed().record(done) {
                 Ok(done) => done,
                 // Somebody else is at it.
                 Err(e) if e.is_busy() => return Ok(false),
@@ -262,10 +262,10 @@ impl Tidy {
         };
         self.pruned = Some(Instant::now());
         let synced = crate::durable::sync(connection, applying.medium.as_ref());
-        applying.pruning.doubts().heeds(synced)?;
+        applying.pruning.sync_failed().record(synced)?;
         // Else what has the name now may lack those rows.
         still_has_its_name(connection)?;
-        if applying.pruning.doubts().are_there() {
+        if applying.pruning.sync_failed().has_failed() {
             applying.pruning.forget();
             return Ok(());
         }

@@ -9,14 +9,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The file in the log's directory that tells other processes.
-const NAME: &str = "doubts";
+const NAME: &str = "sync_failed";
 /// It in the making.
-const MAKING: &str = "doubts.new";
+const MAKING: &str = "sync_failed.new";
 
 /// A sync of the database or of its WAL has failed. What it should have written may be lost although later ones succeed: systems forget it, tell of it once for each open file, and go on showing what
 /// the disk never got. So from then on the log keeps its rows: as long as this process has the database open, and in every process until the system is started anew, for then what can be read is what the disk has.
 #[derive(Debug, Clone)]
-pub(crate) struct Doubts(Arc<Inner>);
+pub(crate) struct SyncFailed(Arc<Inner>);
 
 struct Inner {
     /// Syncs that failed in this process, and what may have been one.
@@ -27,10 +27,10 @@ struct Inner {
     boot: Option<String>,
 }
 
-impl Doubts {
+impl SyncFailed {
     /// Of the database whose log has these files, in the directory at `path`.
-    pub(crate) fn of(medium: &dyn Medium, dir: LogDir, path: &Path) -> Doubts {
-        Doubts(Arc::new(Inner {
+    pub(crate) fn of(medium: &dyn Medium, dir: LogDir, path: &Path) -> SyncFailed {
+        SyncFailed(Arc::new(Inner {
             count: AtomicU64::new(0),
             dir,
             path: path.join(NAME),
@@ -39,32 +39,32 @@ impl Doubts {
     }
 
     /// Whatever may have synced the database or its WAL passes by here.
-    pub(crate) fn heeds<T>(&self, done: Result<T>) -> Result<T> {
+    pub(crate) fn record<T>(&self, done: Result<T>) -> Result<T> {
         if let Err(e) = &done {
-            self.heed(e);
+            self.record_error(e);
         }
         done
     }
 
     /// An error that may be one of a sync.
-    pub(crate) fn heed(&self, e: &Error) {
+    pub(crate) fn record_error(&self, e: &Error) {
         if matches!(
             e.code,
             Code::IOERR | Code::IOERR_FSYNC | Code::IOERR_DIR_FSYNC
         ) {
-            self.arise();
+            self.record_one();
         }
     }
 
     /// One has failed.
-    pub(crate) fn arise(&self) {
+    pub(crate) fn record_one(&self) {
         if self.0.count.fetch_add(1, Ordering::AcqRel) == 0 {
             // The disk that failed may have the log, too: then this process alone knows.
-            self.note().ok();
+            self.write_note().ok();
         }
     }
 
-    fn note(&self) -> densite_disk::Result<()> {
+    fn write_note(&self) -> densite_disk::Result<()> {
         let Inner { dir, boot, .. } = &*self.0;
         let Some(boot) = boot else { return Ok(()) };
         let file = dir.open(MAKING, OpenMode::Create)?;
@@ -80,12 +80,12 @@ impl Doubts {
     }
 
     /// Whether one has failed, in this process or another.
-    pub(crate) fn are_there(&self) -> bool {
-        self.count() > 0 || self.are_noted()
+    pub(crate) fn has_failed(&self) -> bool {
+        self.count() > 0 || self.is_noted()
     }
 
     /// Whether one has failed in any process since the system was started. What is noted and cannot be read counts; nobody removes what was noted before, for another process may be noting something.
-    pub(crate) fn are_noted(&self) -> bool {
+    pub(crate) fn is_noted(&self) -> bool {
         let Some(boot) = &self.0.boot else {
             return false;
         };
@@ -105,7 +105,7 @@ impl Doubts {
 
 impl std::fmt::Debug for Inner {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Doubts")
+        f.debug_struct("SyncFailed")
             .field("count", &self.count)
             .finish_non_exhaustive()
     }
