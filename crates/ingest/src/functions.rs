@@ -76,7 +76,7 @@ pub(crate) fn create(connection: &Connection, session: &Arc<Session>) -> Result<
         flags,
         move |connection, _| {
             let home = home(connection)?;
-            let durable = durable::position_on(connection, home.medium().as_ref());
+            let durable = durable::position_on(connection, home.storage().as_ref());
             let durable = home.sync_failed().record(durable)?;
             if home.sync_failed().has_failed() {
                 return Err(refused(format!(
@@ -119,7 +119,7 @@ fn subscribe(session: &Session, connection: &Connection, given: &[ValueRef<'_>])
             "densite_subscribe wants a name, and then 'start' or 'now' (the default), as in densite_subscribe('indexer', 'start')",
         ));
     };
-    let home = Home::open_or_create(connection, session.medium())?;
+    let home = Home::open_or_create(connection, session.storage())?;
     let at = home.log().subscribe(name, begin);
     Ok(Value::Integer(at.map_err(|e| home.failed(e))? as i64))
 }

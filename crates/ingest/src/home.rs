@@ -2,7 +2,6 @@
 
 use crate::apply::{Applying, Worker};
 use crate::error::{from_log, refused};
-use crate::medium::{Medium, host};
 use crate::naming::Naming;
 use crate::overwritten::Overwritten;
 use crate::patience::patience;
@@ -10,6 +9,7 @@ use crate::place::{Identity, Place};
 use crate::position::{self, Position};
 use crate::read::Unapplied;
 use crate::recipe::Recipe;
+use crate::storage::{StorageBackend, host};
 use crate::sync_failed::SyncFailed;
 use densite_disk::sync::Mutex;
 use densite_log::{self as log, Log, LogId, Patience, Seq};
@@ -49,12 +49,12 @@ impl Home {
         Home::on(connection, &host())
     }
 
-    /// As [`Home::of`], of a database on this medium.
+    /// As [`Home::of`], of a database on this storage backend.
     pub(crate) fn on(
         connection: &Connection,
-        medium: &Arc<dyn Medium>,
+        storage: &Arc<dyn StorageBackend>,
     ) -> Result<Option<Arc<Home>>> {
-        let place = Place::of(connection, medium)?;
+        let place = Place::of(connection, storage)?;
         match Position::read(connection)? {
             Some(position) => Home::find(connection, &place, position).map(Some),
             None => Ok(None),
@@ -67,9 +67,9 @@ impl Home {
     /// As [`Home::of`]; and when a log with rows in it is there that the database does not name.
     pub(crate) fn open_or_create(
         connection: &Connection,
-        medium: &Arc<dyn Medium>,
+        storage: &Arc<dyn StorageBackend>,
     ) -> Result<Arc<Home>> {
-        let place = Place::of(connection, medium)?;
+        let place = Place::of(connection, storage)?;
         if let Some(position) = Position::read(connection)? {
             return Home::find(connection, &place, position);
         }
@@ -117,7 +117,7 @@ impl Home {
         let path = place.log_dir();
         let failed = |e| from_log(&path, e);
         let dir = place
-            .medium
+            .storage
             .create_log_dir(&path, &place.path)
             .map_err(|e| failed(e.into()))?;
         let mut other = None;
@@ -206,11 +206,11 @@ impl Home {
         patience: Patience<'_>,
     ) -> Result<Arc<Home>> {
         let dir = place.log_dir();
-        let mut options = place.medium.options(position.id);
+        let mut options = place.storage.options(position.id);
         options.create = create;
         // A log that is there ends no earlier, or it is refused.
         options.above = if create { position.end() } else { 0 };
-        let files = place.medium.log_dir(&dir, &place.path);
+        let files = place.storage.log_dir(&dir, &place.path);
         let log = match Log::open_within(files.clone(), options, patience) {
             Ok(log) => log,
             // Who may write neither to the database nor to its log reads both.
@@ -225,7 +225,7 @@ impl Home {
             }
             Err(e) => return Err(from_log(&dir, e)),
         };
-        let sync_failed = SyncFailed::of(place.medium.as_ref(), files, &dir);
+        let sync_failed = SyncFailed::of(place.storage.as_ref(), files, &dir);
         let fresh = Arc::new(Home {
             log,
             id: position.id,
@@ -329,8 +329,8 @@ impl Home {
         &self.place
     }
 
-    pub(crate) fn medium(&self) -> &Arc<dyn Medium> {
-        &self.place.medium
+    pub(crate) fn storage(&self) -> &Arc<dyn StorageBackend> {
+        &self.place.storage
     }
 
     pub(crate) fn unapplied(&self) -> &Arc<Unapplied> {

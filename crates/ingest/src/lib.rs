@@ -20,7 +20,6 @@ mod functions;
 mod home;
 pub mod json;
 mod listen;
-mod medium;
 mod names;
 mod naming;
 mod overwritten;
@@ -31,6 +30,7 @@ mod position;
 mod read;
 mod recipe;
 mod session;
+mod storage;
 mod sync_failed;
 mod target;
 mod vtab;
@@ -41,8 +41,8 @@ pub use durable::position as durable_position;
 pub use error::from_log;
 pub use feed::{Entry, entries};
 pub use home::Home;
-pub use medium::{Found, Medium};
 pub use position::{ClusteredPosition, Position};
+pub use storage::{FileInfo, StorageBackend};
 
 use densite_sqlite::{Code, Connection, Error, Result, Value, create_function, create_module, ffi};
 use session::Session;
@@ -53,15 +53,18 @@ use std::sync::Arc;
 /// # Errors
 /// SQLite's.
 pub fn create_functions(connection: &Connection) -> Result<()> {
-    create_functions_on(connection, medium::host())
+    create_functions_on(connection, storage::host())
 }
 
 /// As [`create_functions`], for a connection through a VFS that has its files elsewhere than on the host's file system.
 ///
 /// # Errors
 /// SQLite's.
-pub fn create_functions_on(connection: &Connection, medium: Arc<dyn Medium>) -> Result<()> {
-    let session = Arc::new(Session::on(medium));
+pub fn create_functions_on(
+    connection: &Connection,
+    storage: Arc<dyn StorageBackend>,
+) -> Result<()> {
+    let session = Arc::new(Session::on(storage));
     functions::create(connection, &session)?;
     feed::create(connection, &session)?;
     listen::create(connection, &session)?;

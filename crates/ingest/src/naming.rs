@@ -5,10 +5,10 @@
 
 use crate::error::{refused, unnamed};
 use crate::home::Home;
-use crate::medium::sync_beside;
 use crate::place::Identity;
 use crate::position::{self, Position};
 use crate::recipe::Recipe;
+use crate::storage::sync_beside;
 use crate::sync_failed::SyncFailed;
 use densite_disk::sync::Mutex;
 use densite_log as log;
@@ -101,7 +101,7 @@ impl Home {
     /// Makes sure of it.
     ///
     /// # Errors
-    /// The VFS's, the medium's. After a sync that failed: busy while somebody reads or writes what has to be written anew.
+    /// The VFS's, the storage backend's. After a sync that failed: busy while somebody reads or writes what has to be written anew.
     pub(crate) fn be_named(&self, connection: &Connection) -> Result<()> {
         let naming = self.naming();
         if naming.done.load(Ordering::Acquire) {
@@ -122,11 +122,11 @@ impl Home {
         let record = |done| self.sync_failed().record(done);
         // It has no locks that closing a descriptor would drop.
         record(sync_beside(
-            self.medium().as_ref(),
+            self.storage().as_ref(),
             &self.place().path,
             "-journal",
         ))?;
-        record(crate::durable::sync(connection, self.medium().as_ref()))?;
+        record(crate::durable::sync(connection, self.storage().as_ref()))?;
         if self.sync_failed().count() != before {
             // Somebody else was told meanwhile of what this one should have been told.
             return Err(refused(format!(

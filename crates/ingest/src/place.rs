@@ -1,13 +1,13 @@
 //! Which file a connection's main database is.
 
 use crate::error::refused;
-use crate::medium::Medium;
+use crate::storage::StorageBackend;
 use densite_disk::ErrorKind;
 use densite_sqlite::{Code, Connection, Error, Result};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// See [`crate::Found::identity`].
+/// See [`crate::FileInfo::identity`].
 pub(crate) type Identity = (u64, u64);
 
 /// The file of a main database.
@@ -15,7 +15,7 @@ pub(crate) type Identity = (u64, u64);
 pub(crate) struct Place {
     pub(crate) path: String,
     pub(crate) identity: Identity,
-    pub(crate) medium: Arc<dyn Medium>,
+    pub(crate) storage: Arc<dyn StorageBackend>,
     /// The connection may not write to it.
     pub(crate) reads_only: bool,
 }
@@ -35,8 +35,8 @@ pub(crate) fn still_has_its_name(connection: &Connection) -> Result<()> {
 }
 
 impl Place {
-    /// Of this connection's main database, whose files are on `medium`.
-    pub(crate) fn of(connection: &Connection, medium: &Arc<dyn Medium>) -> Result<Place> {
+    /// Of this connection's main database, whose files are on `storage backend`.
+    pub(crate) fn of(connection: &Connection, storage: &Arc<dyn StorageBackend>) -> Result<Place> {
         let path = connection.filename(c"main").ok_or_else(|| {
             refused("the name of the database's file is not UTF-8, so its log cannot be named after it; rename it")
         })?;
@@ -47,7 +47,7 @@ impl Place {
         }
         // What is found there would be another file.
         still_has_its_name(connection)?;
-        let found = medium.find(&path).map_err(|e| {
+        let found = storage.file_info(&path).map_err(|e| {
             let text = format!("{path}: the database's file cannot be found: {e}");
             match e.kind {
                 ErrorKind::NotFound | ErrorKind::Permission => refused(text),
@@ -63,7 +63,7 @@ impl Place {
         Ok(Place {
             identity: found.identity,
             path,
-            medium: medium.clone(),
+            storage: storage.clone(),
             reads_only: connection.is_readonly(c"main") == Some(true),
         })
     }

@@ -13,9 +13,9 @@ pub(crate) use own::OWN;
 
 use crate::error::refused;
 use crate::home::Home;
-use crate::medium::Medium;
 use crate::patience::patience;
 use crate::place::still_has_its_name;
+use crate::storage::StorageBackend;
 use crate::vtab::Turn;
 use crate::wait::WhenFull;
 use densite_disk::sync::Mutex;
@@ -51,7 +51,7 @@ struct Inner {
 /// See the module.
 pub(crate) struct Session {
     inner: Mutex<Inner>,
-    medium: Arc<dyn Medium>,
+    storage: Arc<dyn StorageBackend>,
     pub(crate) turn: Turn,
 }
 
@@ -98,17 +98,17 @@ impl Inner {
 }
 
 impl Session {
-    /// Of a connection whose database is on this medium.
-    pub(crate) fn on(medium: Arc<dyn Medium>) -> Session {
+    /// Of a connection whose database is on this storage backend.
+    pub(crate) fn on(storage: Arc<dyn StorageBackend>) -> Session {
         Session {
             inner: Mutex::default(),
-            medium,
+            storage,
             turn: Turn::default(),
         }
     }
 
-    pub(crate) fn medium(&self) -> &Arc<dyn Medium> {
-        &self.medium
+    pub(crate) fn storage(&self) -> &Arc<dyn StorageBackend> {
+        &self.storage
     }
 
     /// Adds a row.
@@ -226,7 +226,7 @@ impl Session {
         if let Some(home) = &self.inner.lock().home {
             return Ok(Some(home.clone()));
         }
-        let home = Home::on(connection, &self.medium)?;
+        let home = Home::on(connection, &self.storage)?;
         self.inner.lock().home.clone_from(&home);
         Ok(home)
     }

@@ -1,6 +1,6 @@
 //! Whether what was written is on the disk.
 
-use crate::medium::Medium;
+use crate::storage::StorageBackend;
 use densite_disk::{ErrorKind, OpenMode, SyncKind};
 use densite_log::LogDir;
 use densite_sqlite::{Code, Error, Result};
@@ -29,12 +29,12 @@ struct Inner {
 
 impl SyncFailed {
     /// Of the database whose log has these files, in the directory at `path`.
-    pub(crate) fn of(medium: &dyn Medium, dir: LogDir, path: &Path) -> SyncFailed {
+    pub(crate) fn of(storage: &dyn StorageBackend, dir: LogDir, path: &Path) -> SyncFailed {
         SyncFailed(Arc::new(Inner {
             count: AtomicU64::new(0),
             dir,
             path: path.join(NAME),
-            boot: medium.boot(),
+            boot: storage.boot(),
         }))
     }
 

@@ -273,7 +273,7 @@ impl VirtualTable for Ingest {
                 target.name
             )));
         }
-        let home = Home::open_or_create(connection, session.medium());
+        let home = Home::open_or_create(connection, session.storage());
         let home = session.turn.end(connection, home)?;
         home.applying(connection)?;
         if origin.is_new {

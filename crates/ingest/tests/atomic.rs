@@ -1,8 +1,8 @@
 //! A reader of a table sees all of a transaction of the log, or nothing.
 
 mod common;
-#[path = "common/medium.rs"]
-mod medium;
+#[path = "common/storage.rs"]
+mod storage;
 
 use common::{Db, Held, all, create, one, wait};
 use densite_ingest::ClusteredLimits;
@@ -120,7 +120,7 @@ fn a_clustered_apply_ends_with_a_transaction() {
         at_once: 50,
         ..ClusteredLimits::default()
     };
-    let con = medium::with_limits(&db.path(), limits, 0);
+    let con = storage::with_limits(&db.path(), limits, 0);
     create(&con, "t", "").expect("the ingest table");
     wait(&con);
     let mut random = StdRng::seed_from_u64(2);
@@ -278,7 +278,7 @@ fn a_clustered_apply_takes_whole_transactions_where_they_write_to_several_tables
         "CREATE TABLE t(u INTEGER NOT NULL, s INTEGER NOT NULL, PRIMARY KEY(u, s)); CREATE INDEX t_s ON t(s);
          CREATE TABLE w(u INTEGER NOT NULL, s INTEGER NOT NULL, PRIMARY KEY(u, s)); CREATE INDEX w_s ON w(s);",
     );
-    let con = medium::with_limits(&db.path(), medium::FEW, 0);
+    let con = storage::with_limits(&db.path(), storage::FEW, 0);
     for name in ["t", "w"] {
         create(&con, name, "").expect("the ingest tables");
     }

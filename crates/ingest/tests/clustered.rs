@@ -1,17 +1,17 @@
 //! Rows that are applied in another order than that of the log: the result is that of the log's order, and whoever reads meanwhile sees all rows, once.
 
 mod common;
-#[path = "common/medium.rs"]
-mod medium;
+#[path = "common/storage.rs"]
+mod storage;
 #[path = "common/waiting.rs"]
 mod waiting;
 
 use common::{Db, all, create, one, wait};
-use medium::FEW;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use rusqlite::Connection;
 use std::time::Duration;
+use storage::FEW;
 use waiting::{
     POLICIES, SHAPES, Shape, caught, change, expected, log, one_by_one, rows, through, waiting,
 };
@@ -47,9 +47,9 @@ fn a_clustered_apply_does_what_the_log_order_does() {
 
 fn run(random: &mut StdRng, shape: &Shape, policy: &str, verb: &str, what: &str) -> u64 {
     let db = Db::new(shape.schema);
-    let con = medium::with_limits(&db.path(), FEW, 0);
+    let con = storage::with_limits(&db.path(), FEW, 0);
     create(&con, "t", &format!(", on_conflict={policy}")).expect("the ingest table");
-    let other = medium::with_limits(&db.path(), FEW, 1);
+    let other = storage::with_limits(&db.path(), FEW, 1);
     create(&other, "t", &format!(", on_conflict={policy}")).expect("the ingest table");
     let plain = Connection::open(db.path()).expect("opens");
     plain
@@ -201,7 +201,7 @@ fn rows_without_an_id_keep_their_turn() {
     let mut random = StdRng::seed_from_u64(seed);
     let schema = "CREATE TABLE t(id INTEGER PRIMARY KEY, v); CREATE INDEX by_v ON t(v)";
     let db = Db::new(schema);
-    let con = medium::with_limits(&db.path(), FEW, 0);
+    let con = storage::with_limits(&db.path(), FEW, 0);
     create(&con, "t", "").expect("the ingest table");
     let plain = Connection::open(db.path()).expect("opens");
     plain.execute_batch("BEGIN IMMEDIATE").expect("the lock");
@@ -284,7 +284,7 @@ fn tables_that_need_the_order_of_the_log_and_keys_that_ascend_are_not_clustered(
     ];
     for (schema, ascends, is_applied) in tables {
         let db = Db::new(schema);
-        let con = medium::with_limits(&db.path(), FEW, 0);
+        let con = storage::with_limits(&db.path(), FEW, 0);
         create(&con, "t", "").expect("the ingest table");
         let plain = Connection::open(db.path()).expect("opens");
         plain.execute_batch("BEGIN IMMEDIATE").expect("the lock");

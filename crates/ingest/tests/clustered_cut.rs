@@ -1,17 +1,17 @@
 //! Clustered applies that are cut off: by a kill, a log that is shorter or damaged; and databases from before there were any.
 
 mod common;
-#[path = "common/medium.rs"]
-mod medium;
+#[path = "common/storage.rs"]
+mod storage;
 #[path = "common/waiting.rs"]
 mod waiting;
 
 use common::{Db, Held, all, create, one, wait};
 use densite_ingest::ClusteredLimits;
-use medium::{FEW, ONE};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use std::time::{Duration, Instant};
+use storage::{FEW, ONE};
 use waiting::{SHAPES, caught, one_by_one, place, rows, waiting};
 
 /// Not a test by itself: a process that applies what waits, until it is killed.
@@ -20,7 +20,7 @@ fn child() {
     let Ok(path) = std::env::var("DENSITE_INGEST_CLUSTERED") else {
         return;
     };
-    let con = medium::with_limits(std::path::Path::new(&path), ONE, 0);
+    let con = storage::with_limits(std::path::Path::new(&path), ONE, 0);
     create(&con, "t", ", on_conflict=replace").expect("the ingest table");
     let rows = rows(&con, "t_in");
     println!("rows {}", rows.join(";"));
@@ -87,7 +87,7 @@ fn a_log_that_ends_within_a_clustered_apply_is_refused() {
     let shorter: i64 = one(&con, "SELECT densite_log_last()");
     drop(con);
     copy(&db.log_dir(), &aside);
-    let con = medium::with_limits(&db.path(), ONE, 0);
+    let con = storage::with_limits(&db.path(), ONE, 0);
     create(&con, "t", ", on_conflict=replace").expect("the ingest table");
     con.execute_batch("BEGIN").expect("begins");
     for n in 0..4000 {
@@ -116,7 +116,7 @@ fn a_log_that_ends_within_a_clustered_apply_is_refused() {
     let newest = db.path().with_extension("newest");
     std::fs::rename(db.log_dir(), &newest).expect("moves");
     copy(&aside, &db.log_dir());
-    let con = medium::with_limits(&db.path(), ONE, 0);
+    let con = storage::with_limits(&db.path(), ONE, 0);
     let said = create(&con, "t", ", on_conflict=replace").expect_err("older");
     assert!(
         said.to_string().contains("older state of the log"),
@@ -140,7 +140,7 @@ fn rows_in_front_of_damage_are_applied() {
         ..FEW
     };
     let db = Db::new(SHAPES[0].schema);
-    let con = medium::with_limits(&db.path(), long, 0);
+    let con = storage::with_limits(&db.path(), long, 0);
     create(&con, "t", "").expect("the ingest table");
     let held = Held::new(&db);
     for from in (0..20_000).step_by(200) {
@@ -159,7 +159,7 @@ fn rows_in_front_of_damage_are_applied() {
     }
     std::fs::write(&segment, bytes).expect("writes");
     drop(held);
-    let con = medium::with_limits(&db.path(), long, 0);
+    let con = storage::with_limits(&db.path(), long, 0);
     create(&con, "t", "").expect("the ingest table");
     let until = Instant::now() + Duration::from_secs(20);
     while place(&con).0 < 4096 {

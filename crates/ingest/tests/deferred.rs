@@ -1,8 +1,8 @@
 //! Foreign keys that COMMIT judges: each transaction of the log as if it were committed alone, whatever it is applied together with, and also where the key comes in the middle of a clustered apply.
 
 mod common;
-#[path = "common/medium.rs"]
-mod medium;
+#[path = "common/storage.rs"]
+mod storage;
 #[path = "common/waiting.rs"]
 mod waiting;
 
@@ -214,7 +214,7 @@ fn in_the_middle(
     ));
     let limits = ClusteredLimits {
         most,
-        ..medium::ONE
+        ..storage::ONE
     };
     let con = ingest(&db, limits, 0);
     let plain = Connection::open(db.path()).expect("opens");
@@ -232,7 +232,7 @@ fn in_the_middle(
 }
 
 fn ingest(db: &Db, limits: ClusteredLimits, process: u64) -> Connection {
-    let con = medium::with_limits(&db.path(), limits, process);
+    let con = storage::with_limits(&db.path(), limits, process);
     create(&con, "t", ", on_conflict=replace").expect("t_in");
     create(&con, "w", ", on_conflict=replace").expect("w_in");
     con
@@ -380,7 +380,7 @@ fn a_clustered_apply_of_whole_transactions_is_taken_over() {
         }
         // The lock is held: its worker ends without another row.
         drop(con);
-        let con = ingest(&db, medium::ONE, 1);
+        let con = ingest(&db, storage::ONE, 1);
         ends_as_one_by_one(
             &con,
             &plain,

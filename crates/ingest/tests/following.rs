@@ -1,18 +1,18 @@
 //! The next clustered apply, which is read and put in order while the one before it is applied.
 
 mod common;
-#[path = "common/medium.rs"]
-mod medium;
+#[path = "common/storage.rs"]
+mod storage;
 #[path = "common/waiting.rs"]
 mod waiting;
 
 use common::{Db, Held, all, create, one, wait};
 use densite_ingest::ClusteredLimits;
-use medium::{FEW, Faults, Own};
 use rand::SeedableRng;
 use rand::rngs::StdRng;
 use rusqlite::Connection;
 use std::sync::atomic::Ordering;
+use storage::{FEW, Faults, Own};
 use waiting::{SHAPES, caught, one_by_one, place, rows, waiting};
 
 /// Takes the lock in the last quarter of a clustered apply that others will follow; false if there is none any more.
@@ -70,13 +70,13 @@ fn a_schema_that_changes_before_it_begins_leaves_the_order_of_the_log() {
 fn read_beforehand(read_max: usize) -> u64 {
     const ROWS: i64 = 1200;
     let faults = Faults::default();
-    let medium = Own {
+    let storage = Own {
         limits: ClusteredLimits { read_max, ..FEW },
         faults: faults.clone(),
         ..Own::default()
     };
     let db = Db::new("CREATE TABLE t(id INTEGER PRIMARY KEY, v)");
-    let con = medium.connect(&db.path());
+    let con = storage.connect(&db.path());
     create(&con, "t", "").expect("the ingest table");
     let held = Held::new(&db);
     for from in (0..ROWS).step_by(100) {

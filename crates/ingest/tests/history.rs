@@ -4,10 +4,10 @@
 mod common;
 #[path = "common/hooked.rs"]
 mod hooked;
-#[path = "common/medium.rs"]
-mod medium;
 #[path = "common/past/mod.rs"]
 mod past;
+#[path = "common/storage.rs"]
+mod storage;
 #[path = "common/waiting.rs"]
 mod waiting;
 

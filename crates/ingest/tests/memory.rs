@@ -1,8 +1,8 @@
 //! What the worker takes of memory, beside SQLite's: bytes that this program has allocated, the only test in it.
 
 mod common;
-#[path = "common/medium.rs"]
-mod medium;
+#[path = "common/storage.rs"]
+mod storage;
 
 use common::{Db, create, one, wait};
 use densite_ingest::ClusteredLimits;
@@ -59,7 +59,7 @@ fn a_clustered_apply_and_the_next_one_take_few_bytes_a_row() {
         at_once: 5000,
         ..ClusteredLimits::default()
     };
-    let con = medium::with_limits(&db.path(), limits, 0);
+    let con = storage::with_limits(&db.path(), limits, 0);
     create(&con, "t", "").expect("the ingest table");
     let before = NOW.load(Ordering::SeqCst);
     MOST.store(before, Ordering::SeqCst);

@@ -3,16 +3,16 @@
 #[path = "common/away.rs"]
 mod away;
 mod common;
-#[path = "common/medium.rs"]
-mod medium;
+#[path = "common/storage.rs"]
+mod storage;
 
 use away::{TABLE, begun, told};
 use common::{Db, all, create, one, open, wait};
-use medium::{Faults, Own};
 use rusqlite::Connection;
 use std::fs::{remove_file, rename};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
+use storage::{Faults, Own};
 
 /// The file of that name with an ending.
 fn beside(path: &Path, ending: &str) -> PathBuf {

@@ -163,7 +163,7 @@ impl Round {
         let done = clustered.done as usize;
         let left = apply.order.len().saturating_sub(done);
         let most = self.pace.rows(self.tidy.is_beside());
-        let most = most.min(applying.medium.clustered_limits().at_once);
+        let most = most.min(applying.storage.clustered_limits().at_once);
         let whole = self.queue.whole;
         let least = if whole {
             apply.whole_places(done, 1)

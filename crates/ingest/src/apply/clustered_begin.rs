@@ -131,7 +131,7 @@ impl Round {
         for record in &batch.records {
             is_one = is_one && self.planner().fits(&batch, record)?;
         }
-        let together = applying.medium.clustered_limits().together;
+        let together = applying.storage.clustered_limits().together;
         let permuted = match is_one {
             true => self.planner().permutation(&batch, kept, together)?,
             false => None,

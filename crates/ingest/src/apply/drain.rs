@@ -31,7 +31,7 @@ impl Drain {
         let flood = densite_sqlite::flood(connection)?;
         let path = connection.filename(c"main")?;
         let path = Path::new(&path);
-        let dir = applying.medium.dir(path.parent()?);
+        let dir = applying.storage.dir(path.parent()?);
         let name = format!("{}-wal", path.file_name()?.to_string_lossy());
         let ends = Arc::new(AtomicBool::new(false));
         let (rises, told) = (flood.clone(), ends.clone());

@@ -38,7 +38,7 @@ impl Following {
         self.end();
         self.before = Some(last);
         self.ends = Arc::default();
-        let read_max = applying.medium.clustered_limits().read_max;
+        let read_max = applying.storage.clustered_limits().read_max;
         if applying.unapplied.has_more_than(read_max) {
             return Ok(());
         }

@@ -30,11 +30,11 @@ pub(crate) use batch::Unit;
 
 use crate::error::from_log;
 use crate::home::Home;
-use crate::medium::Medium;
 use crate::overwritten::Overwritten;
 use crate::position::Position;
 use crate::read::Unapplied;
 use crate::recipe::Recipe;
+use crate::storage::StorageBackend;
 use densite_disk::sync::{Condvar, Mutex};
 use densite_log::{self as log, Log, LogId, Seq};
 use densite_sqlite::{Code, Error, Result, gate};
@@ -87,7 +87,7 @@ pub(crate) struct Applying {
     id: LogId,
     dir: PathBuf,
     recipe: Recipe,
-    medium: Arc<dyn Medium>,
+    storage: Arc<dyn StorageBackend>,
     unapplied: Arc<Unapplied>,
     stop: AtomicBool,
     /// Somebody waits for what another process applies, or for what is not there although it was applied.
@@ -160,7 +160,7 @@ impl Applying {
             id: home.id(),
             dir: home.dir().to_owned(),
             recipe,
-            medium: home.medium().clone(),
+            storage: home.storage().clone(),
             unapplied: home.unapplied().clone(),
             stop: AtomicBool::new(false),
             asked: AtomicBool::new(false),

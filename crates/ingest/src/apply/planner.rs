@@ -44,7 +44,7 @@ pub(super) fn basis(plan: &Plan) -> Option<String> {
 /// What a clustered apply of what waits behind `before` may have; `None` where too little waits.
 pub(super) fn limits(applying: &Applying, before: Seq) -> Result<Option<ClusteredLimits>> {
     let failed = |e| from_log(&applying.dir, e);
-    let limits = applying.medium.clustered_limits();
+    let limits = applying.storage.clustered_limits();
     let waiting = applying.log.last().map_err(failed)?.saturating_sub(before);
     if usize::try_from(waiting).map_or(true, |n| n < limits.least) {
         return Ok(None);

@@ -66,7 +66,7 @@ impl Round {
     pub(super) fn open(applying: &Applying) -> Result<Round> {
         let connection = applying.recipe.open_to_write()?;
         connection.busy_timeout(BUSY_MS)?;
-        let (cache, _) = applying.medium.cache_kib();
+        let (cache, _) = applying.storage.cache_kib();
         connection.exec(&format!(
             "PRAGMA foreign_keys = ON; PRAGMA wal_autocheckpoint = 0; PRAGMA cache_size = -{cache}"
         ))?;
@@ -79,7 +79,7 @@ impl Round {
             clustered_from: 0,
             pace: Pace::default(),
             free_until: Instant::now(),
-            tidy: Tidy::new(applying.medium.wal_bytes()),
+            tidy: Tidy::new(applying.storage.wal_bytes()),
             source: Source::of(&connection)?,
             singly: false,
             connection,
@@ -237,7 +237,7 @@ impl Round {
         if schema != self.schema {
             self.plans.clear();
             // Not before something was read: it is kept as a number of pages, of the size that is known.
-            let (_, changed) = applying.medium.cache_kib();
+            let (_, changed) = applying.storage.cache_kib();
             self.connection
                 .exec(&format!("PRAGMA main.cache_spill = -{changed}"))?;
             let deferred =

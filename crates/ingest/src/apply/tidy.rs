@@ -46,7 +46,7 @@ pub(super) struct Tidy {
 }
 
 impl Tidy {
-    /// Nothing is done or known yet. `wal`: see [`crate::Medium::wal_bytes`].
+    /// Nothing is done or known yet. `wal`: see [`crate::StorageBackend::wal_bytes`].
     pub(super) fn new(wal: (u64, u64)) -> Tidy {
         Tidy {
             wal: None,
@@ -261,7 +261,7 @@ impl Tidy {
             return Ok(());
         };
         self.pruned = Some(Instant::now());
-        let synced = crate::durable::sync(connection, applying.medium.as_ref());
+        let synced = crate::durable::sync(connection, applying.storage.as_ref());
         applying.pruning.sync_failed().record(synced)?;
         // Else what has the name now may lack those rows.
         still_has_its_name(connection)?;

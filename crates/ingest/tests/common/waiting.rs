@@ -2,7 +2,7 @@
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
 use crate::common::{Db, all, create, one};
-use crate::medium::{self, ONE};
+use crate::storage::{self, ONE};
 use rand::RngExt;
 use rand::rngs::StdRng;
 use rusqlite::Connection;
@@ -286,7 +286,7 @@ pub(crate) fn waiting(
     random: &mut StdRng,
 ) -> (Db, Connection, Connection, Vec<String>) {
     let db = Db::new(shape.schema);
-    let con = medium::with_limits(&db.path(), ONE, 0);
+    let con = storage::with_limits(&db.path(), ONE, 0);
     create(&con, "t", ", on_conflict=replace").expect("the ingest table");
     let plain = Connection::open(db.path()).expect("opens");
     plain

@@ -11,7 +11,7 @@ mod tight;
 mod trouble;
 
 use crate::common::{Db, all, create, one};
-use crate::medium::{FEW, ONE, Own};
+use crate::storage::{FEW, ONE, Own};
 use compare::*;
 use densite_ingest::ClusteredLimits;
 use kinds::*;
@@ -123,7 +123,7 @@ pub(crate) struct World {
     plain: Connection,
     tables: Vec<Table>,
     con: Vec<Connection>,
-    medium: Own,
+    storage: Own,
     /// What the log has, by number.
     changes: BTreeMap<i64, String>,
     /// Its transactions: the first number of each, by the last.
@@ -221,7 +221,7 @@ impl World {
             plain,
             tables,
             con: Vec::new(),
-            medium: Own {
+            storage: Own {
                 // So small that there are some to be pruned.
                 segments: Some((8 << 10, 1 << 10)),
                 wal: (256 << 10, 1 << 20),
@@ -255,8 +255,8 @@ impl World {
     fn connect(&mut self, count: usize) {
         let old = std::mem::take(&mut self.con);
         for _ in 0..count {
-            self.medium.process += 1;
-            let con = tight::connect(&self.db.path(), self.medium.clone());
+            self.storage.process += 1;
+            let con = tight::connect(&self.db.path(), self.storage.clone());
             let full = if self.refuses { "error" } else { "wait" };
             for table in &self.tables {
                 let options = format!(", on_conflict={}, on_full={full}", table.on_conflict());

@@ -5,7 +5,7 @@
 use densite_disk::{
     Dir, DirAbove, Error, ErrorKind, File, FileAbove, Op, OpenMode, RealDir, Result, SyncKind,
 };
-use densite_ingest::{ClusteredLimits, Found, Medium};
+use densite_ingest::{ClusteredLimits, FileInfo, StorageBackend};
 use densite_log::{LogDir, LogId, Options};
 use densite_sqlite::Connection;
 use rusqlite::OpenFlags;
@@ -135,11 +135,11 @@ pub(crate) fn failing(path: &Path, faults: &Faults) -> rusqlite::Connection {
     Own::failing(faults).connect(path)
 }
 
-impl Medium for Own {
-    fn find(&self, path: &str) -> Result<Found> {
+impl StorageBackend for Own {
+    fn file_info(&self, path: &str) -> Result<FileInfo> {
         let meta = std::fs::metadata(path).expect("there");
-        Ok(Found {
-            // Apart from what connections on the host's own medium have open, too.
+        Ok(FileInfo {
+            // Apart from what connections on the host's own storage backend have open, too.
             identity: (meta.dev() ^ (self.process + 1) << 32, meta.ino()),
             names: meta.nlink(),
         })

@@ -1,7 +1,7 @@
 //! The host's file system, with a log of small segments and checkpoints of small WALs: much is pruned in a short time.
 
 use densite_disk::{Error, Op, RealDir, Result};
-use densite_ingest::{Found, Medium};
+use densite_ingest::{FileInfo, StorageBackend};
 use densite_log::{LogDir, LogId, Options};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -9,10 +9,10 @@ use std::sync::Arc;
 
 pub(crate) struct Small;
 
-impl Medium for Small {
-    fn find(&self, path: &str) -> Result<Found> {
+impl StorageBackend for Small {
+    fn file_info(&self, path: &str) -> Result<FileInfo> {
         let meta = std::fs::metadata(path).map_err(|e| Error::from_io(Op::Open, &e))?;
-        Ok(Found {
+        Ok(FileInfo {
             identity: (meta.dev(), meta.ino()),
             names: meta.nlink(),
         })

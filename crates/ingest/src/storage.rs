@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 /// Which file a path leads to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Found {
+pub struct FileInfo {
     /// The same for two paths exactly if they lead to the same file; on the host's file system device and inode.
     pub identity: (u64, u64),
     /// How many names (hard links) the file has.
@@ -19,12 +19,12 @@ pub struct Found {
 
 /// A file system: the host's, or that on which a SQLite VFS of another kind has its files. The log is written through it, and it says which
 /// file a database is; the database itself is only ever reached through SQLite.
-pub trait Medium: Send + Sync {
+pub trait StorageBackend: Send + Sync {
     /// Which file a database's path leads to. The file must not be opened for that: closing a descriptor would drop SQLite's locks.
     ///
     /// # Errors
     /// `NotFound`, `Permission`, `Io`.
-    fn find(&self, path: &str) -> Result<Found>;
+    fn file_info(&self, path: &str) -> Result<FileInfo>;
 
     /// A directory; nothing is done until it is used.
     fn dir(&self, path: &Path) -> LogDir;
@@ -69,17 +69,17 @@ pub trait Medium: Send + Sync {
 }
 
 /// The host's file system.
-pub(crate) fn host() -> Arc<dyn Medium> {
+pub(crate) fn host() -> Arc<dyn StorageBackend> {
     Arc::new(Host)
 }
 
 struct Host;
 
-impl Medium for Host {
-    fn find(&self, path: &str) -> Result<Found> {
+impl StorageBackend for Host {
+    fn file_info(&self, path: &str) -> Result<FileInfo> {
         let meta =
             std::fs::metadata(path).map_err(|e| densite_disk::Error::from_io(Op::Open, &e))?;
-        Ok(Found {
+        Ok(FileInfo {
             identity: (meta.dev(), meta.ino()),
             names: meta.nlink(),
         })
@@ -100,7 +100,7 @@ impl Medium for Host {
 
 /// Makes durable what is in the file whose name is that of a database with an ending, if there is one.
 pub(crate) fn sync_beside(
-    medium: &dyn Medium,
+    storage: &dyn StorageBackend,
     path: &str,
     ending: &str,
 ) -> densite_sqlite::Result<()> {
@@ -109,7 +109,7 @@ pub(crate) fn sync_beside(
         return Ok(());
     };
     let name = format!("{}{ending}", name.to_string_lossy());
-    let synced = match medium.dir(parent).open(&name, OpenMode::Read) {
+    let synced = match storage.dir(parent).open(&name, OpenMode::Read) {
         Err(e) if e.kind == ErrorKind::NotFound => Ok(()),
         opened => opened.and_then(|file| file.sync(SyncKind::Full)),
     };
@@ -117,10 +117,10 @@ pub(crate) fn sync_beside(
 }
 
 /// Makes durable what was created, renamed and removed beside a database's file.
-pub(crate) fn sync_parent(medium: &dyn Medium, path: &str) -> densite_sqlite::Result<()> {
+pub(crate) fn sync_parent(storage: &dyn StorageBackend, path: &str) -> densite_sqlite::Result<()> {
     let Some(parent) = Path::new(path).parent() else {
         return Ok(());
     };
-    let synced = medium.dir(parent).sync();
+    let synced = storage.dir(parent).sync();
     synced.map_err(|e| Error::new(e.op.into(), format!("{}: {e}", parent.display())))
 }
