@@ -3,8 +3,8 @@
 //! Whoever made the name may run `synchronous=OFF`, or NORMAL with a WAL, where a commit is not durable. So files are synced here, which waits for nobody. Where a sync has failed that is not enough: the
 //! system may have dropped what it could not write, and the next sync succeeds all the same. Then the name is written anew, and a WAL, which may have a hole now, is emptied.
 
+use crate::database_log::DatabaseLog;
 use crate::error::{refused, unnamed};
-use crate::home::Home;
 use crate::place::Identity;
 use crate::position::{self, Position};
 use crate::recipe::Recipe;
@@ -64,7 +64,7 @@ const BUSY_MS: i32 = 2000;
 /// How often a process that does not apply looks whether the name is still there.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
-impl Home {
+impl DatabaseLog {
     /// That the database still names this log: else nobody applies what is acknowledged. The
     /// process that applies knows it by its worker. Others look now and then, by a connection of
     /// their own: this one may read an older state.

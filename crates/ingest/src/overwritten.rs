@@ -9,7 +9,7 @@ use densite_sqlite::{Code, Error, Result};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Shared by the home and its worker.
+/// Shared by the database log and its worker.
 #[derive(Clone, Default)]
 pub(crate) struct Overwritten {
     error: Arc<Mutex<Option<Error>>>,

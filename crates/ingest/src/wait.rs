@@ -5,8 +5,8 @@
 //! transaction begins to write, before it holds anything, and again at COMMIT. By then it may have
 //! read: in a rollback mode that stops the worker, in WAL mode it does not.
 
+use crate::database_log::DatabaseLog;
 use crate::error::{refused, unnamed};
-use crate::home::Home;
 use crate::place::still_has_its_name;
 use crate::position::Position;
 use densite_log::Seq;
@@ -124,7 +124,7 @@ impl Wait {
     }
 }
 
-impl Home {
+impl DatabaseLog {
     /// Waits until all rows up to `seq` are applied or rejected, as far as this connection would see them, and answers `seq`; or, when the time is over, how far they are, which is less.
     pub(crate) fn wait_applied(
         &self,
@@ -209,7 +209,7 @@ impl Home {
     /// Answers whether there is room.
     ///
     /// # Errors
-    /// As [`Home::hold_back`].
+    /// As [`DatabaseLog::hold_back`].
     pub(crate) fn room_to_begin(&self, connection: &Connection) -> Result<bool> {
         if holds_main(connection) {
             return Ok(false);

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Db, all, home, one, wait};
+use common::{Db, all, database_log, one, wait};
 use densite_log::{Log, Options};
 use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
@@ -41,7 +41,7 @@ fn a_log_that_ends_with_rolled_back_rows_is_applied_to_its_end() {
     assert_eq!(at, 3);
     assert_eq!(all(&con, "SELECT seq FROM densite_applied"), ["3"]);
     // Nothing is unapplied, so nobody waits for it.
-    home(&con)
+    database_log(&con)
         .log()
         .set_config(|c| c.max_unapplied_bytes = 100_000)
         .expect("set");
@@ -75,7 +75,7 @@ fn numbers_without_rows_are_passed() {
     options.above = 50;
     let dir = Arc::new(densite_disk::RealDir::new(db.log_dir()));
     drop(Log::open(dir, options).expect("opens"));
-    assert_eq!(home(&con).log().last().expect("an end"), 50);
+    assert_eq!(database_log(&con).log().last().expect("an end"), 50);
     let (at, con) = wait_soon(con);
     assert_eq!(at, 50);
     con.execute_batch("INSERT INTO t_in VALUES (2)")

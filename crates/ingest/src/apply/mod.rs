@@ -1,6 +1,6 @@
 //! Moving rows from the log into their tables: one worker per database, in whichever process leads.
 //!
-//! The thread belongs to [`Applying`], not to the [`Home`] that starts it: the home ends it when the last connection of the process goes.
+//! The thread belongs to [`Applying`], not to the [`DatabaseLog`] that starts it: the database log ends it when the last connection of the process goes.
 //! It has a connection of its own and holds no mutex while SQLite runs. A fork waits until it is outside of SQLite ([`gate`]); outside it has no transaction open.
 
 mod ahead;
@@ -28,8 +28,8 @@ mod whole;
 
 pub(crate) use batch::Unit;
 
+use crate::database_log::DatabaseLog;
 use crate::error::from_log;
-use crate::home::Home;
 use crate::overwritten::Overwritten;
 use crate::position::Position;
 use crate::read::Unapplied;
@@ -154,21 +154,21 @@ impl Drop for Worker {
 }
 
 impl Applying {
-    pub(crate) fn new(home: &Home, recipe: Recipe) -> Applying {
+    pub(crate) fn new(database_log: &DatabaseLog, recipe: Recipe) -> Applying {
         Applying {
-            log: home.log().clone(),
-            id: home.id(),
-            dir: home.dir().to_owned(),
+            log: database_log.log().clone(),
+            id: database_log.id(),
+            dir: database_log.dir().to_owned(),
             recipe,
-            storage: home.storage().clone(),
-            unapplied: home.unapplied().clone(),
+            storage: database_log.storage().clone(),
+            unapplied: database_log.unapplied().clone(),
             stop: AtomicBool::new(false),
             asked: AtomicBool::new(false),
             state: Mutex::default(),
             news: Condvar::new(),
             hurry: Condvar::new(),
-            pruning: Pruning::new(home.sync_failed()),
-            overwritten: home.overwritten().clone(),
+            pruning: Pruning::new(database_log.sync_failed()),
+            overwritten: database_log.overwritten().clone(),
         }
     }
 

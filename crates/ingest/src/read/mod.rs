@@ -28,8 +28,8 @@ pub(crate) use run::{Run, push};
 pub(crate) use transaction::Transaction;
 pub(crate) use unapplied::{RUN_ROWS, Unapplied};
 
+use crate::database_log::DatabaseLog;
 use crate::error::{refused, unnamed};
-use crate::home::Home;
 use crate::session::Session;
 use crate::target::{Key, Target};
 use applied::Applied;
@@ -49,7 +49,7 @@ struct State {
 
 /// What the cursors of one table share.
 pub(crate) struct Reading {
-    home: Arc<Home>,
+    database_log: Arc<DatabaseLog>,
     session: Arc<Session>,
     target: Arc<Target>,
     /// The virtual table's name.
@@ -64,7 +64,7 @@ pub(crate) struct Reading {
 
 impl Reading {
     pub(crate) fn new(
-        home: Arc<Home>,
+        database_log: Arc<DatabaseLog>,
         session: Arc<Session>,
         target: Arc<Target>,
         name: &str,
@@ -77,9 +77,9 @@ impl Reading {
         let key = key
             .map(|k| (named(k), k.collations.clone()))
             .unwrap_or_default();
-        let index = home.unapplied().index(&target.name, &key);
+        let index = database_log.unapplied().index(&target.name, &key);
         Reading {
-            home,
+            database_log,
             session,
             target,
             name: name.to_owned(),
@@ -153,7 +153,7 @@ impl Reading {
             .message
             .contains("no such table: main.densite_applied")
         {
-            true => unnamed(self.home.dir()),
+            true => unnamed(self.database_log.dir()),
             false => error,
         }
     }
@@ -177,23 +177,23 @@ impl Reading {
         {
             return Ok(known.clone());
         }
-        let clustered = applied.clustered(connection, self.home.unapplied())?;
+        let clustered = applied.clustered(connection, self.database_log.unapplied())?;
         let take = || {
             let taken = self.index.snapshot(
-                self.home.log(),
+                self.database_log.log(),
                 &self.key,
                 applied.seq,
                 clustered.clone(),
                 end,
             );
-            taken.map_err(|e| self.home.failed(e))
+            taken.map_err(|e| self.database_log.failed(e))
         };
         let mut fresh = take()?;
-        if let Some(own) = self.session.last_in(&self.home)
+        if let Some(own) = self.session.last_in(&self.database_log)
             && end.is_none()
             && fresh.sight.to < own
         {
-            self.home.wait_visible(own)?;
+            self.database_log.wait_visible(own)?;
             fresh = take()?;
         }
         self.session.set_read_end(fresh.sight.to);
@@ -215,7 +215,7 @@ impl Reading {
     /// The rows of the connection's own transaction.
     fn own_runs(&self) -> Result<Vec<Arc<Run>>> {
         let own = self.session.own_runs(&self.target.name, &self.key);
-        own.map_err(|e| self.home.failed(e))
+        own.map_err(|e| self.database_log.failed(e))
     }
 
     /// The row id of a row that has it as its key.

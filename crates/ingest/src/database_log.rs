@@ -20,12 +20,12 @@ use std::sync::{Arc, Weak};
 use std::time::Instant;
 
 /// The opened logs of this process, by the identity of the database's file. Its mutex is never held while SQLite or the log is called.
-type Homes = Mutex<HashMap<Identity, Weak<Home>>>;
+type DatabaseLogs = Mutex<HashMap<Identity, Weak<DatabaseLog>>>;
 
-static HOMES: PerProcess<Homes> = PerProcess::new();
+static DATABASE_LOGS: PerProcess<DatabaseLogs> = PerProcess::new();
 
 /// The log of one database, opened once in this process.
-pub struct Home {
+pub struct DatabaseLog {
     log: Log,
     id: LogId,
     dir: PathBuf,
@@ -39,24 +39,24 @@ pub struct Home {
     pressure: Mutex<(Option<Instant>, bool)>,
 }
 
-impl Home {
+impl DatabaseLog {
     /// The log of the connection's main database; `None` if that has none.
     ///
     /// # Errors
     /// When the database is in memory or has several hard links; when the log it names is missing, is another one, is damaged, or does not reach back to the database's
     /// position; SQLite's.
-    pub fn of(connection: &Connection) -> Result<Option<Arc<Home>>> {
-        Home::on(connection, &host())
+    pub fn of(connection: &Connection) -> Result<Option<Arc<DatabaseLog>>> {
+        DatabaseLog::on(connection, &host())
     }
 
-    /// As [`Home::of`], of a database on this storage backend.
+    /// As [`DatabaseLog::of`], of a database on this storage backend.
     pub(crate) fn on(
         connection: &Connection,
         storage: &Arc<dyn StorageBackend>,
-    ) -> Result<Option<Arc<Home>>> {
+    ) -> Result<Option<Arc<DatabaseLog>>> {
         let place = Place::of(connection, storage)?;
         match Position::read(connection)? {
-            Some(position) => Home::find(connection, &place, position).map(Some),
+            Some(position) => DatabaseLog::find(connection, &place, position).map(Some),
             None => Ok(None),
         }
     }
@@ -64,14 +64,15 @@ impl Home {
     /// The log of the connection's main database, which is made, with its tables, if the database has none.
     ///
     /// # Errors
-    /// As [`Home::of`]; and when a log with rows in it is there that the database does not name.
+    /// As [`DatabaseLog::of`]; and when a log with rows in it is there that the database does not
+    /// name.
     pub(crate) fn open_or_create(
         connection: &Connection,
         storage: &Arc<dyn StorageBackend>,
-    ) -> Result<Arc<Home>> {
+    ) -> Result<Arc<DatabaseLog>> {
         let place = Place::of(connection, storage)?;
         if let Some(position) = Position::read(connection)? {
-            return Home::find(connection, &place, position);
+            return DatabaseLog::find(connection, &place, position);
         }
         if place.reads_only {
             return Err(refused(format!(
@@ -79,32 +80,32 @@ impl Home {
                 place.path
             )));
         }
-        let made = Home::make(connection, &place);
+        let made = DatabaseLog::make(connection, &place);
         let Err(error) = made else {
             return made;
         };
         // Another connection may have been first, which this one cannot see: its statement has read the database already.
         let other = Recipe::of(connection, &place.path).open();
         match other.and_then(|other| Position::read(&other)) {
-            Ok(Some(position)) => Home::find(connection, &place, position),
+            Ok(Some(position)) => DatabaseLog::find(connection, &place, position),
             _ => Err(error),
         }
     }
 
     /// Makes the log of a database that names none, and names it.
-    fn make(connection: &Connection, place: &Place) -> Result<Arc<Home>> {
+    fn make(connection: &Connection, place: &Place) -> Result<Arc<DatabaseLog>> {
         // The log first: what is left if the transaction is rolled back is an empty log, and the next one takes that.
         let above = position::last_reject(connection)?;
-        let (home, begin) = Home::found(place, above, &patience(connection))?;
+        let (database_log, begin) = DatabaseLog::create(place, above, &patience(connection))?;
         let last_row = connection.last_insert_rowid();
         let created = begin.create(connection);
         // Rows of our own are nothing that the application has inserted.
         connection.set_last_insert_rowid(last_row);
         created?;
-        home.naming.is_new();
+        database_log.naming.is_new();
         match Position::read(connection)? {
-            Some(position) if position.id == home.id => Ok(home),
-            Some(position) => Home::find(connection, place, position),
+            Some(position) if position.id == database_log.id => Ok(database_log),
+            Some(position) => DatabaseLog::find(connection, place, position),
             None => Err(refused(format!(
                 "{}: the table densite_applied cannot be made",
                 place.path
@@ -113,7 +114,11 @@ impl Home {
     }
 
     /// A log for a database that has none, and where it begins: above this number.
-    fn found(place: &Place, above: Seq, patience: Patience<'_>) -> Result<(Arc<Home>, Position)> {
+    fn create(
+        place: &Place,
+        above: Seq,
+        patience: Patience<'_>,
+    ) -> Result<(Arc<DatabaseLog>, Position)> {
         let path = place.log_dir();
         let failed = |e| from_log(&path, e);
         let dir = place
@@ -128,8 +133,10 @@ impl Home {
                 None => LogId::random().map_err(failed)?,
             };
             let begin = Position::at(id, above);
-            match Home::get(place, begin, true, patience) {
-                Ok(home) if home.is_unused(above).map_err(failed)? => return Ok((home, begin)),
+            match DatabaseLog::get(place, begin, true, patience) {
+                Ok(database_log) if database_log.is_unused(above).map_err(failed)? => {
+                    return Ok((database_log, begin));
+                }
                 Ok(_) => {
                     return Err(refused(format!(
                         "{}: there is a log with rows in it that the database {} does not name: its table densite_applied was dropped, or the log is that of a newer state of the database, or of another one; \
@@ -155,18 +162,26 @@ impl Home {
     }
 
     /// The one that is open, or opens it; for a database that is at this position.
-    fn find(connection: &Connection, place: &Place, position: Position) -> Result<Arc<Home>> {
-        let home = Home::get(place, position, false, &patience(connection))?;
-        home.reaches_up(place, position)?;
-        let first = home.log.status().map_err(|e| home.failed(e))?.first;
+    fn find(
+        connection: &Connection,
+        place: &Place,
+        position: Position,
+    ) -> Result<Arc<DatabaseLog>> {
+        let database_log = DatabaseLog::get(place, position, false, &patience(connection))?;
+        database_log.reaches_up(place, position)?;
+        let first = database_log
+            .log
+            .status()
+            .map_err(|e| database_log.failed(e))?
+            .first;
         if first > position.seq.saturating_add(1) {
             // The worker may have applied and pruned since the position was read; then who reads now sees it.
             let other = Recipe::of(connection, &place.path).open();
             let now = other.and_then(|other| Position::read(&other))?;
             let seq = now.filter(|now| now.id == position.id).map(|now| now.seq);
-            home.reaches_back(place, first, seq.unwrap_or(position.seq))?;
+            database_log.reaches_back(place, first, seq.unwrap_or(position.seq))?;
         }
-        Ok(home)
+        Ok(database_log)
     }
 
     fn get(
@@ -174,26 +189,26 @@ impl Home {
         position: Position,
         create: bool,
         patience: Patience<'_>,
-    ) -> Result<Arc<Home>> {
-        let known = HOMES
+    ) -> Result<Arc<DatabaseLog>> {
+        let known = DATABASE_LOGS
             .get()
             .lock()
             .get(&place.identity)
             .and_then(Weak::upgrade);
         match known {
             // Who has the old one open is told so; who comes now finds what there is.
-            Some(home) if home.has_lost_its_place() => {
-                Home::open(place, position, create, Some(&home), patience)
+            Some(database_log) if database_log.has_lost_its_place() => {
+                DatabaseLog::open(place, position, create, Some(&database_log), patience)
             }
-            Some(home) if home.id == position.id => Ok(home),
-            Some(home) => Err(from_log(
-                &home.dir,
+            Some(database_log) if database_log.id == position.id => Ok(database_log),
+            Some(database_log) => Err(from_log(
+                &database_log.dir,
                 log::Error::OtherLog {
-                    found: home.id,
+                    found: database_log.id,
                     expected: position.id,
                 },
             )),
-            None => Home::open(place, position, create, None, patience),
+            None => DatabaseLog::open(place, position, create, None, patience),
         }
     }
 
@@ -202,9 +217,9 @@ impl Home {
         place: &Place,
         position: Position,
         create: bool,
-        lost: Option<&Arc<Home>>,
+        lost: Option<&Arc<DatabaseLog>>,
         patience: Patience<'_>,
-    ) -> Result<Arc<Home>> {
+    ) -> Result<Arc<DatabaseLog>> {
         let dir = place.log_dir();
         let mut options = place.storage.options(position.id);
         options.create = create;
@@ -226,7 +241,7 @@ impl Home {
             Err(e) => return Err(from_log(&dir, e)),
         };
         let sync_failed = SyncFailed::of(place.storage.as_ref(), files, &dir);
-        let fresh = Arc::new(Home {
+        let fresh = Arc::new(DatabaseLog {
             log,
             id: position.id,
             dir,
@@ -238,19 +253,23 @@ impl Home {
             overwritten: Overwritten::default(),
             pressure: Mutex::default(),
         });
-        let mut homes = HOMES.get().lock();
-        homes.retain(|_, home| home.strong_count() > 0);
+        let mut database_logs = DATABASE_LOGS.get().lock();
+        database_logs.retain(|_, database_log| database_log.strong_count() > 0);
         // Another thread may have been first; this one then closes its own again, without the lock.
-        let is_lost = |home: &Arc<Home>| lost.is_some_and(|lost| Arc::ptr_eq(lost, home));
-        let home = match homes.get(&place.identity).and_then(Weak::upgrade) {
-            Some(home) if home.id == position.id && !is_lost(&home) => home,
+        let is_lost = |database_log: &Arc<DatabaseLog>| {
+            lost.is_some_and(|lost| Arc::ptr_eq(lost, database_log))
+        };
+        let database_log = match database_logs.get(&place.identity).and_then(Weak::upgrade) {
+            Some(database_log) if database_log.id == position.id && !is_lost(&database_log) => {
+                database_log
+            }
             _ => {
-                homes.insert(place.identity, Arc::downgrade(&fresh));
+                database_logs.insert(place.identity, Arc::downgrade(&fresh));
                 fresh.clone()
             }
         };
-        drop(homes);
-        Ok(home)
+        drop(database_logs);
+        Ok(database_log)
     }
 
     /// Whether the directory has another log by now, or there is none.
@@ -362,7 +381,7 @@ impl Home {
     }
 }
 
-impl Drop for Home {
+impl Drop for DatabaseLog {
     fn drop(&mut self) {
         self.naming.end(self.place.identity, &self.sync_failed);
     }
