@@ -1,6 +1,7 @@
 //! What all connections of a process on one database share: its log.
 
 use crate::apply::{Applying, Worker};
+use crate::connection_spec::ConnectionSpec;
 use crate::error::{from_log, refused};
 use crate::naming::Naming;
 use crate::overwritten::Overwritten;
@@ -8,7 +9,6 @@ use crate::patience::patience;
 use crate::place::{Identity, Place};
 use crate::position::{self, Position};
 use crate::read::Unapplied;
-use crate::recipe::Recipe;
 use crate::storage::{StorageBackend, host};
 use crate::sync_failed::SyncFailed;
 use densite_disk::sync::Mutex;
@@ -85,7 +85,7 @@ impl DatabaseLog {
             return made;
         };
         // Another connection may have been first, which this one cannot see: its statement has read the database already.
-        let other = Recipe::of(connection, &place.path).open();
+        let other = ConnectionSpec::of(connection, &place.path).open();
         match other.and_then(|other| Position::read(&other)) {
             Ok(Some(position)) => DatabaseLog::find(connection, &place, position),
             _ => Err(error),
@@ -176,7 +176,7 @@ impl DatabaseLog {
             .first;
         if first > position.seq.saturating_add(1) {
             // The worker may have applied and pruned since the position was read; then who reads now sees it.
-            let other = Recipe::of(connection, &place.path).open();
+            let other = ConnectionSpec::of(connection, &place.path).open();
             let now = other.and_then(|other| Position::read(&other))?;
             let seq = now.filter(|now| now.id == position.id).map(|now| now.seq);
             database_log.reaches_back(place, first, seq.unwrap_or(position.seq))?;
@@ -317,8 +317,8 @@ impl DatabaseLog {
             worker.take_if(|w| w.applying().only_watches());
         }
         if worker.is_none() {
-            let recipe = Recipe::of(connection, &self.place.path);
-            *worker = Some(Worker::start(Applying::new(self, recipe))?);
+            let spec = ConnectionSpec::of(connection, &self.place.path);
+            *worker = Some(Worker::start(Applying::new(self, spec))?);
         }
         let applying = worker.as_ref().map(|w| w.applying().clone());
         applying.ok_or_else(|| refused("no worker"))

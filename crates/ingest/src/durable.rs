@@ -4,10 +4,10 @@
 //! once that is synced, and the WAL with it: SQLite reads that again after a power cut, as far as it reached the disk, and what it has of older states would come before what the file has. With a
 //! rollback journal a commit is the journal's removal, which the directory's sync makes durable.
 
+use crate::connection_spec::ConnectionSpec;
 use crate::error::refused;
 use crate::place::still_has_its_name;
 use crate::position::Position;
-use crate::recipe::Recipe;
 use crate::storage::{StorageBackend, host, sync_beside, sync_parent};
 use densite_log::Seq;
 use densite_sqlite::{Checkpointed, Connection, Result, ffi};
@@ -68,7 +68,9 @@ pub(crate) fn sync(connection: &Connection, storage: &dyn StorageBackend) -> Res
         // One that is older than an error is told of it.
         false => connection.sync_file(c"main")?,
         // Another thread may be at that one.
-        true => Recipe::of(connection, &path).open()?.sync_file(c"main")?,
+        true => ConnectionSpec::of(connection, &path)
+            .open()?
+            .sync_file(c"main")?,
     }
     sync_parent(storage, &path)
 }

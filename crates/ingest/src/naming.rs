@@ -3,11 +3,11 @@
 //! Whoever made the name may run `synchronous=OFF`, or NORMAL with a WAL, where a commit is not durable. So files are synced here, which waits for nobody. Where a sync has failed that is not enough: the
 //! system may have dropped what it could not write, and the next sync succeeds all the same. Then the name is written anew, and a WAL, which may have a hole now, is emptied.
 
+use crate::connection_spec::ConnectionSpec;
 use crate::database_log::DatabaseLog;
 use crate::error::{refused, unnamed};
 use crate::place::Identity;
 use crate::position::{self, Position};
-use crate::recipe::Recipe;
 use crate::storage::sync_beside;
 use crate::sync_failed::SyncFailed;
 use densite_disk::sync::Mutex;
@@ -82,7 +82,7 @@ impl DatabaseLog {
             }
             *looked = Some(Instant::now());
         }
-        let other = Recipe::of(connection, &self.place().path).open();
+        let other = ConnectionSpec::of(connection, &self.place().path).open();
         // What cannot be read now, as somebody has locked it perhaps, is looked at by the next.
         let Ok(position) = other.and_then(|other| Position::read(&other)) else {
             return Ok(());
@@ -140,7 +140,7 @@ impl DatabaseLog {
 
     /// Writes Densite's tables anew, each of their pages, to other places or the same ones; and all that a WAL has to the database's file.
     fn name_anew(&self, connection: &Connection) -> Result<()> {
-        let own = Recipe::of(connection, &self.place().path).open()?;
+        let own = ConnectionSpec::of(connection, &self.place().path).open()?;
         own.busy_timeout(BUSY_MS)?;
         own.exec("PRAGMA main.synchronous = EXTRA; BEGIN IMMEDIATE")?;
         match Position::read(&own)? {

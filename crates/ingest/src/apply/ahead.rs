@@ -5,7 +5,7 @@
 //! here is remembered in [`SyncFailed`].
 
 use super::Applying;
-use crate::recipe::Recipe;
+use crate::connection_spec::ConnectionSpec;
 use crate::sync_failed::SyncFailed;
 use densite_sqlite::{Checkpointed, Code, Error, Result, ffi, gate};
 use std::thread::JoinHandle;
@@ -19,8 +19,8 @@ pub(super) struct Ahead {
 impl Ahead {
     /// Begins one. Without a thread to be had there is none: it only saves time.
     pub(super) fn begin(&mut self, applying: &Applying) {
-        let (recipe, sync_failed) = (
-            applying.recipe.clone(),
+        let (spec, sync_failed) = (
+            applying.spec.clone(),
             applying.pruning.sync_failed().clone(),
         );
         let inside = gate::beside();
@@ -28,7 +28,7 @@ impl Ahead {
             .name("densite-checkpoint".into())
             .spawn(move || {
                 let _inside = inside;
-                run(&recipe, &sync_failed)
+                run(&spec, &sync_failed)
             })
             .ok();
     }
@@ -69,8 +69,8 @@ impl Ahead {
     }
 }
 
-fn run(recipe: &Recipe, sync_failed: &SyncFailed) -> Result<Checkpointed> {
-    let connection = recipe.open_to_write()?;
+fn run(spec: &ConnectionSpec, sync_failed: &SyncFailed) -> Result<Checkpointed> {
+    let connection = spec.open_to_write()?;
     // The default of some builds is OFF.
     connection.exec("PRAGMA main.synchronous = NORMAL; PRAGMA wal_autocheckpoint = 0")?;
     sync_failed.record(connection.checkpoint(Some(c"main"), ffi::CHECKPOINT_PASSIVE))

@@ -46,11 +46,11 @@ impl Following {
             return Ok(());
         };
         let (log, dir) = (applying.log.clone(), applying.dir.clone());
-        let (recipe, ends) = (applying.recipe.clone(), self.ends.clone());
+        let (spec, ends) = (applying.spec.clone(), self.ends.clone());
         let inside = gate::beside();
         let find = move || {
             let _inside = inside;
-            let connection = recipe.open()?;
+            let connection = spec.open()?;
             let mut plans = Vec::new();
             let mut planner = Planner {
                 connection: &connection,

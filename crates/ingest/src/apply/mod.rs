@@ -28,12 +28,12 @@ mod whole;
 
 pub(crate) use batch::Unit;
 
+use crate::connection_spec::ConnectionSpec;
 use crate::database_log::DatabaseLog;
 use crate::error::from_log;
 use crate::overwritten::Overwritten;
 use crate::position::Position;
 use crate::read::Unapplied;
-use crate::recipe::Recipe;
 use crate::storage::StorageBackend;
 use densite_disk::sync::{Condvar, Mutex};
 use densite_log::{self as log, Log, LogId, Seq};
@@ -86,7 +86,7 @@ pub(crate) struct Applying {
     log: Log,
     id: LogId,
     dir: PathBuf,
-    recipe: Recipe,
+    spec: ConnectionSpec,
     storage: Arc<dyn StorageBackend>,
     unapplied: Arc<Unapplied>,
     stop: AtomicBool,
@@ -154,12 +154,12 @@ impl Drop for Worker {
 }
 
 impl Applying {
-    pub(crate) fn new(database_log: &DatabaseLog, recipe: Recipe) -> Applying {
+    pub(crate) fn new(database_log: &DatabaseLog, spec: ConnectionSpec) -> Applying {
         Applying {
             log: database_log.log().clone(),
             id: database_log.id(),
             dir: database_log.dir().to_owned(),
-            recipe,
+            spec,
             storage: database_log.storage().clone(),
             unapplied: database_log.unapplied().clone(),
             stop: AtomicBool::new(false),
@@ -189,7 +189,7 @@ impl Applying {
 
     /// The database may not be written to by this process, as far as is known: others apply, and this one looks how far they are.
     pub(crate) fn only_watches(&self) -> bool {
-        self.recipe.reads_only()
+        self.spec.reads_only()
     }
 
     fn stops(&self) -> bool {
@@ -325,7 +325,7 @@ impl Applying {
     /// Asks the database how far another process is: somebody here waits for it, or keeps rows of the log, and with them its segments.
     fn watch(&self) {
         let _inside = gate::enter();
-        let position = self.recipe.open().and_then(|c| Position::read(&c));
+        let position = self.spec.open().and_then(|c| Position::read(&c));
         if let Ok(Some(position)) = position
             && position.id == self.id
         {

@@ -64,7 +64,7 @@ pub(super) struct Tried {
 
 impl Round {
     pub(super) fn open(applying: &Applying) -> Result<Round> {
-        let connection = applying.recipe.open_to_write()?;
+        let connection = applying.spec.open_to_write()?;
         connection.busy_timeout(BUSY_MS)?;
         let (cache, _) = applying.storage.cache_kib();
         connection.exec(&format!(

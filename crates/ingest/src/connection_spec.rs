@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 
 /// How to open one more connection.
 #[derive(Debug, Clone)]
-pub(crate) struct Recipe {
+pub(crate) struct ConnectionSpec {
     api: Api,
     vfs: Option<CString>,
     uri: String,
@@ -14,9 +14,9 @@ pub(crate) struct Recipe {
     reads_only: bool,
 }
 
-impl Recipe {
+impl ConnectionSpec {
     /// To the same file, which has this path, through the same SQLite and VFS, with the same settings.
-    pub(crate) fn of(connection: &Connection, path: &str) -> Recipe {
+    pub(crate) fn of(connection: &Connection, path: &str) -> ConnectionSpec {
         let mut uri = String::from("file:");
         encode(path, &mut uri);
         // These say what the one connection may do (which is asked below), not what the database is.
@@ -32,7 +32,7 @@ impl Recipe {
             encode(value, &mut uri);
         }
         let vfs = connection.registered_vfs(c"main");
-        Recipe {
+        ConnectionSpec {
             api: connection.api(),
             vfs: vfs.and_then(|name| CString::new(name).ok()),
             uri,
@@ -50,7 +50,8 @@ impl Recipe {
         self.open_through(self.vfs.as_deref())
     }
 
-    /// As [`Recipe::open`], for large transactions: the frames of a WAL are written together.
+    /// As [`ConnectionSpec::open`], for large transactions: the frames of a WAL are written
+    /// together.
     pub(crate) fn open_to_write(&self) -> Result<Connection> {
         let gathering = densite_sqlite::gathering(self.api, self.vfs.as_deref())?;
         self.open_through(gathering.as_deref().or(self.vfs.as_deref()))
