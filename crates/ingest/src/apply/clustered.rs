@@ -151,8 +151,8 @@ impl Round {
         named: Position,
         clustered: ClusteredPosition,
     ) -> Result<Did> {
-        self.tidy.set_synchronous(&self.connection)?;
-        if let Some(error) = self.tidy.held_up(&self.connection, applying)? {
+        self.scheduler.set_synchronous(&self.connection)?;
+        if let Some(error) = self.scheduler.held_up(&self.connection, applying)? {
             return Ok(Did::Waits(error));
         }
         let mut apply = self.load(applying, named, clustered)?;
@@ -162,7 +162,7 @@ impl Round {
         }
         let done = clustered.done as usize;
         let left = apply.order.len().saturating_sub(done);
-        let most = self.pace.rows(self.tidy.is_beside());
+        let most = self.pace.rows(self.scheduler.is_beside());
         let most = most.min(applying.storage.clustered_limits().at_once);
         let whole = self.queue.whole;
         let least = if whole {

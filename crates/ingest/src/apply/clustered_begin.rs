@@ -51,7 +51,7 @@ impl Round {
 
     /// Writes the order of a clustered apply before the first row of it is applied.
     pub(super) fn define(&mut self, applying: &Applying, named: Position) -> Result<Did> {
-        self.tidy.set_synchronous(&self.connection)?;
+        self.scheduler.set_synchronous(&self.connection)?;
         let Some(apply) = &self.clustered else {
             return Ok(Did::Applied(named.seq));
         };

@@ -5,6 +5,8 @@
 
 mod ahead;
 mod batch;
+mod batch_delay;
+mod checkpoint_scheduler;
 mod clustered;
 mod clustered_begin;
 mod drain;
@@ -17,11 +19,9 @@ mod planner;
 mod pruning;
 mod queue;
 mod reject;
-mod rest;
 mod round;
 mod rows;
 mod source;
-mod tidy;
 mod values;
 mod wal;
 mod whole;
@@ -38,7 +38,7 @@ use crate::storage::StorageBackend;
 use densite_disk::sync::{Condvar, Mutex};
 use densite_log::{self as log, Log, LogId, Seq};
 use densite_sqlite::{Code, Error, Result, gate};
-use pruning::{Again, Pruning};
+use pruning::{Pruning, RetryTime};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -77,7 +77,7 @@ struct State {
     /// That the worker panicked; `None` once it got through, or another process leads.
     broken: Option<Error>,
     leads: bool,
-    /// Somebody waits for rows: the worker does not rest.
+    /// Somebody waits for rows: the worker does not delay its next batch.
     wanted: bool,
 }
 
@@ -94,7 +94,7 @@ pub(crate) struct Applying {
     asked: AtomicBool,
     state: Mutex<State>,
     news: Condvar,
-    /// Wakes a worker that rests.
+    /// Wakes a worker that delays its next batch.
     hurry: Condvar,
     pruning: Pruning,
     overwritten: Overwritten,
@@ -371,7 +371,7 @@ impl Applying {
             match rings.and_then(waits) {
                 Ok(true) => return,
                 Ok(false) if self.asked.swap(false, Ordering::AcqRel) => return,
-                Ok(false) if self.pruning.again() == Again::Now => return,
+                Ok(false) if self.pruning.retry_time() == RetryTime::Now => return,
                 Ok(false) if until.is_some_and(|until| Instant::now() >= until) => return,
                 Ok(false) => {}
                 Err(_) => return self.pause(RETRY),

@@ -5,6 +5,7 @@
 
 use super::Applying;
 use super::batch::{Unit, ordered};
+use super::checkpoint_scheduler::CheckpointScheduler;
 use super::clustered::ClusteredApply;
 use super::following::Following;
 use super::outcome::{Did, Failed};
@@ -13,7 +14,6 @@ use super::plan::{Plan, place_of};
 use super::queue::Queue;
 use super::rows::{Means, Work};
 use super::source::Source;
-use super::tidy::Tidy;
 use super::values::Values;
 use crate::clustered::Definition;
 use crate::error::from_log;
@@ -41,7 +41,7 @@ pub(super) struct Round {
     pub(super) pace: Pace,
     /// Until when the write lock is left free.
     free_until: Instant,
-    pub(super) tidy: Tidy,
+    pub(super) scheduler: CheckpointScheduler,
     /// Where statements for many rows find them.
     source: Source,
     /// Rows are applied one by one: such a statement failed, and rows have been rejected since in each transaction.
@@ -79,7 +79,7 @@ impl Round {
             clustered_from: 0,
             pace: Pace::default(),
             free_until: Instant::now(),
-            tidy: Tidy::new(applying.storage.wal_bytes()),
+            scheduler: CheckpointScheduler::new(applying.storage.wal_bytes()),
             source: Source::of(&connection)?,
             singly: false,
             connection,
@@ -107,18 +107,19 @@ impl Round {
         if let Some(did) = self.apply_clustered(applying, named)? {
             return Ok(did);
         }
-        let room = self.pace.room(self.tidy.is_beside());
+        let room = self.pace.room(self.scheduler.is_beside());
         self.queue.fill(applying, position, room)?;
         if self.queue.len() == 0 {
             let end = self.queue.end().unwrap_or(position);
             if end > position {
                 return self.pass(applying, named, end);
             }
-            self.tidy.rest(&self.connection, applying, position)?;
+            self.scheduler
+                .when_idle(&self.connection, applying, position)?;
             return Ok(Did::Nothing(position));
         }
-        self.tidy.set_synchronous(&self.connection)?;
-        if let Some(error) = self.tidy.held_up(&self.connection, applying)? {
+        self.scheduler.set_synchronous(&self.connection)?;
+        if let Some(error) = self.scheduler.held_up(&self.connection, applying)? {
             return Ok(Did::Waits(error));
         }
         let rows = self.queue.batch(room);
@@ -146,7 +147,7 @@ impl Round {
                 let did = self.committed(applying, tried)?;
                 if !is_full && self.queue.len() == 0 {
                     // Where rows keep coming there may be no other time.
-                    self.tidy.rest(&self.connection, applying, last)?;
+                    self.scheduler.when_idle(&self.connection, applying, last)?;
                 }
                 Ok(did)
             }
@@ -175,7 +176,7 @@ impl Round {
         } = tried;
         self.pace.held(rows, asked, held, is_full);
         self.leave_free(held);
-        self.tidy
+        self.scheduler
             .after(&self.connection, applying, next.seq, rows)?;
         Ok(Did::Applied(next.seq))
     }
@@ -206,7 +207,7 @@ impl Round {
 
     /// The log ends with numbers that no row has: they were rolled back, or are lost. The position goes past them, or it would be waited for for ever.
     fn pass(&mut self, applying: &Applying, named: Position, end: Seq) -> Result<Did> {
-        self.tidy.set_synchronous(&self.connection)?;
+        self.scheduler.set_synchronous(&self.connection)?;
         let done = self
             .begin(applying, named)
             .and_then(|_| self.finish(applying, Position::at(named.id, end)));
@@ -216,7 +217,7 @@ impl Round {
         match done {
             Ok(()) => {
                 self.queue.jump(end);
-                self.tidy.after(&self.connection, applying, end, 0)?;
+                self.scheduler.after(&self.connection, applying, end, 0)?;
                 Ok(Did::Applied(end))
             }
             Err(Failed::Other(e) | Failed::Commit(e)) => Err(e),
@@ -277,7 +278,7 @@ impl Round {
         divisible: bool,
     ) -> std::result::Result<Duration, Failed> {
         let begun = self.begin(applying, named)?;
-        let limit = divisible.then(|| self.pace.limit(units.len(), self.tidy.is_beside()));
+        let limit = divisible.then(|| self.pace.limit(units.len(), self.scheduler.is_beside()));
         let means = Means {
             connection: &self.connection,
             plans: &mut self.plans,

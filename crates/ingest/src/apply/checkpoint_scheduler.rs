@@ -8,7 +8,7 @@
 use super::Applying;
 use super::ahead::Ahead;
 use super::drain::Drain;
-use super::pruning::Again;
+use super::pruning::RetryTime;
 use super::wal::Wal;
 use crate::place::still_has_its_name;
 use densite_log::Seq;
@@ -17,9 +17,9 @@ use std::time::{Duration, Instant};
 
 /// Pruning is tried no more often while rows are applied.
 const PRUNE_EVERY: Duration = Duration::from_secs(1);
-/// Nothing came for so long: it is time to tidy up.
+/// Nothing came for so long: it is time to checkpoint and prune.
 const IDLE: Duration = Duration::from_millis(250);
-/// Whoever commits row after row is caught up with after each. Tidying up costs the disk as much as several commits, so while rows keep coming it is done
+/// Whoever commits row after row is caught up with after each. Checkpointing and pruning cost the disk as much as several commits, so while rows keep coming it is done
 /// after so long, and then after twice as long, and so on:
 const PATIENCE: Duration = Duration::from_secs(1);
 /// up to this.
@@ -28,7 +28,7 @@ const PATIENCE_MAX: Duration = Duration::from_secs(64);
 const WAL_PATIENCE: Duration = Duration::from_secs(2);
 const WAL_STEP: Duration = Duration::from_millis(5);
 
-pub(super) struct Tidy {
+pub(super) struct CheckpointScheduler {
     wal: Option<bool>,
     size: Wal,
     /// A reader has kept the WAL from being checkpointed until it was too large.
@@ -41,14 +41,14 @@ pub(super) struct Tidy {
     pruned: Option<Instant>,
     /// When rows were applied last.
     active: Option<Instant>,
-    /// When it was tidied up last, and for how long that will do while rows keep coming.
-    rested: Option<(Instant, Duration)>,
+    /// When it last checkpointed and pruned, and for how long that will do while rows keep coming.
+    last_idle: Option<(Instant, Duration)>,
 }
 
-impl Tidy {
+impl CheckpointScheduler {
     /// Nothing is done or known yet. `wal`: see [`crate::StorageBackend::wal_bytes`].
-    pub(super) fn new(wal: (u64, u64)) -> Tidy {
-        Tidy {
+    pub(super) fn new(wal: (u64, u64)) -> CheckpointScheduler {
+        CheckpointScheduler {
             wal: None,
             size: Wal::new(wal),
             stuck: false,
@@ -57,7 +57,7 @@ impl Tidy {
             position: None,
             pruned: None,
             active: None,
-            rested: None,
+            last_idle: None,
         }
     }
 
@@ -132,43 +132,43 @@ impl Tidy {
         self.active.is_none_or(|t| t.elapsed() >= IDLE)
     }
 
-    /// Whether to tidy up now that there is nothing to apply.
+    /// Whether to checkpoint and prune now that there is nothing to apply.
     fn is_time(&mut self) -> bool {
         let idle = self.is_idle();
-        let next = match self.rested {
+        let next = match self.last_idle {
             _ if idle => PATIENCE,
             None => PATIENCE,
             Some((at, patience)) if at.elapsed() >= patience => (2 * patience).min(PATIENCE_MAX),
             Some(_) => return false,
         };
-        self.rested = Some((Instant::now(), next));
+        self.last_idle = Some((Instant::now(), next));
         true
     }
 
-    /// When there is nothing to apply.
-    pub(super) fn rest(
+    /// Called when there is nothing to apply.
+    pub(super) fn when_idle(
         &mut self,
         connection: &Connection,
         applying: &Applying,
         position: Seq,
     ) -> Result<()> {
-        let again = applying.pruning.again();
-        if self.position.is_none() && (self.pruned.is_none() || again == Again::Now) {
+        let retry_time = applying.pruning.retry_time();
+        if self.position.is_none() && (self.pruned.is_none() || retry_time == RetryTime::Now) {
             // Just opened, or not done with: what was applied before may not be pruned yet.
             self.position = Some(position);
             self.set_synchronous(connection)?;
         }
         // Where rows keep coming it would grow again at once.
         let is_to_be_cut = self.is_idle() && self.wal == Some(true) && self.size.is_long();
-        let is_due = match again {
-            Again::Nothing => self.position.is_some() && self.is_time() || is_to_be_cut,
-            Again::Later => false,
-            Again::Now => true,
+        let is_due = match retry_time {
+            RetryTime::Nothing => self.position.is_some() && self.is_time() || is_to_be_cut,
+            RetryTime::Later => false,
+            RetryTime::Now => true,
         };
         if !is_due {
             return Ok(());
         }
-        let done = self.tidy_up(connection, applying, is_to_be_cut);
+        let done = self.checkpoint_and_prune(connection, applying, is_to_be_cut);
         if !matches!(done, Ok(true)) {
             applying.pruning.put_off();
         }
@@ -176,7 +176,7 @@ impl Tidy {
     }
 
     /// Whether it was possible: all is in the database's file then, and what is applied is being pruned.
-    fn tidy_up(
+    fn checkpoint_and_prune(
         &mut self,
         connection: &Connection,
         applying: &Applying,
@@ -286,27 +286,33 @@ mod tests {
     fn rows_that_keep_coming_put_it_off_longer_and_longer() {
         let now = Instant::now();
         let ago = |t: Duration| now.checked_sub(t).expect("a clock that has run");
-        let mut tidy = Tidy {
+        let mut scheduler = CheckpointScheduler {
             active: Some(now),
-            ..Tidy::new((16 << 20, 512 << 20))
+            ..CheckpointScheduler::new((16 << 20, 512 << 20))
         };
-        assert!(tidy.is_time(), "the first time at once");
+        assert!(scheduler.is_time(), "the first time at once");
         let mut expected = PATIENCE;
         for _ in 0..10 {
-            let (at, patience) = tidy.rested.expect("it was");
+            let (at, patience) = scheduler.last_idle.expect("it was");
             assert_eq!(patience, expected);
-            tidy.active = Some(Instant::now());
-            assert!(!tidy.is_time());
-            tidy.rested = Some((at.checked_sub(patience).unwrap_or(at), patience));
-            if tidy.rested.is_some_and(|(at, _)| at.elapsed() < patience) {
+            scheduler.active = Some(Instant::now());
+            assert!(!scheduler.is_time());
+            scheduler.last_idle = Some((at.checked_sub(patience).unwrap_or(at), patience));
+            if scheduler
+                .last_idle
+                .is_some_and(|(at, _)| at.elapsed() < patience)
+            {
                 // A clock that has not run for so long.
                 break;
             }
-            assert!(tidy.is_time());
+            assert!(scheduler.is_time());
             expected = (2 * expected).min(PATIENCE_MAX);
         }
-        tidy.active = Some(ago(IDLE));
-        assert!(tidy.is_time(), "nothing comes any more");
-        assert_eq!(tidy.rested.map(|(_, patience)| patience), Some(PATIENCE));
+        scheduler.active = Some(ago(IDLE));
+        assert!(scheduler.is_time(), "nothing comes any more");
+        assert_eq!(
+            scheduler.last_idle.map(|(_, patience)| patience),
+            Some(PATIENCE)
+        );
     }
 }

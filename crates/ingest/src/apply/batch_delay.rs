@@ -1,15 +1,15 @@
-//! Rests between batches while rows trickle in.
+//! The delay between batches while rows trickle in.
 //!
 //! A transaction for each row that comes would take the writers' processor, and their disk's time, as often as they commit. Readers see rows that are not applied, so few rows can wait a little
-//! for more. Who waits for them, or for room, ends the rest; so does the end of the worker, which then applies them.
+//! for more. Who waits for them, or for room, ends the delay; so does the end of the worker, which then applies them.
 
 use super::Applying;
 use super::round::Round;
 use densite_log::Seq;
 use std::time::{Duration, Instant};
 
-/// The longest rest: how far a table lags behind its log while its worker keeps up.
-const REST: Duration = Duration::from_millis(50);
+/// The longest delay: how far a table lags behind its log while its worker keeps up.
+const BATCH_DELAY: Duration = Duration::from_millis(50);
 /// Between two looks at how many rows have come, and whether another process waits for them.
 const LOOK: Duration = Duration::from_millis(10);
 /// So many rows are worth a transaction of their own.
@@ -21,9 +21,9 @@ impl Applying {
         self.log.last().map_or(0, |last| last.saturating_sub(seq))
     }
 
-    /// After a batch up to `seq`.
-    pub(super) fn rest(&self, seq: Seq) {
-        let until = Instant::now() + REST;
+    /// Waits after a batch up to `seq`, until the next one is worth a transaction.
+    pub(super) fn delay_next_batch(&self, seq: Seq) {
+        let until = Instant::now() + BATCH_DELAY;
         while self.waiting(seq) < ROWS && !self.log.is_wanted().unwrap_or(false) {
             let mut state = self.state.lock();
             let left = until.saturating_duration_since(Instant::now());
@@ -34,7 +34,7 @@ impl Applying {
         }
     }
 
-    /// The end of the worker. Whoever closes the database finds in its tables what was there in time; more than a rest's worth stays in the log.
+    /// The end of the worker. Whoever closes the database finds in its tables what was there in time; what came after that stays in the log.
     pub(super) fn finish(&self, round: &mut Round, seq: Seq, known: Option<Seq>) {
         let is_well = self.state.lock().trouble.is_none();
         if is_well && (1..ROWS).contains(&self.waiting(seq)) {

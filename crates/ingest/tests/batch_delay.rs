@@ -1,4 +1,4 @@
-//! The worker rests between batches while rows trickle in, and nobody who waits for it notices.
+//! The worker delays its batches while rows trickle in, and nobody who waits for it notices.
 
 mod common;
 #[path = "common/leader.rs"]
@@ -54,15 +54,15 @@ fn rows_that_trickle_in_are_applied_together_and_soon() {
         ended.store(true, Ordering::Release);
         (begun.elapsed(), rows, looks.join().expect("looks"))
     });
-    // One for each rest; how many rows come meanwhile is the machine's.
-    let (batches, rests) = (positions.len() as u128, time.as_millis() / 50);
+    // One for each delay; how many rows come meanwhile is the machine's.
+    let (batches, delays) = (positions.len() as u128, time.as_millis() / 50);
     assert!(
-        batches <= rests + rests / 4 + 5,
+        batches <= delays + delays / 4 + 5,
         "{batches} transactions for {rows} rows in {time:?}"
     );
 }
 
-/// A row behind another that was just applied comes in the middle of a rest: how long its wait takes in the median, the best of some on a machine that may have other things to do.
+/// A row behind another that was just applied comes in the middle of a delay: how long its wait takes in the median, the best of some on a machine that may have other things to do.
 fn time_of_waiting(con: &rusqlite::Connection, enough: Duration) -> Duration {
     let median = || {
         let times = (0..40).map(|_| {
