@@ -53,8 +53,8 @@ impl ConnectionSpec {
     /// As [`ConnectionSpec::open`], for large transactions: the frames of a WAL are written
     /// together.
     pub(crate) fn open_to_write(&self) -> Result<Connection> {
-        let gathering = densite_sqlite::gathering(self.api, self.vfs.as_deref())?;
-        self.open_through(gathering.as_deref().or(self.vfs.as_deref()))
+        let coalesced = densite_sqlite::coalesced_vfs(self.api, self.vfs.as_deref())?;
+        self.open_through(coalesced.as_deref().or(self.vfs.as_deref()))
     }
 
     fn open_through(&self, vfs: Option<&CStr>) -> Result<Connection> {

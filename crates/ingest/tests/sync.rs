@@ -221,7 +221,7 @@ fn a_folder_that_is_away_for_a_while_is_no_sync_that_failed() {
 
 /// The WAL is synced by a thread beside the worker, too: what that is told of nobody else may be.
 #[test]
-fn what_only_the_drain_was_told_of_is_remembered() {
+fn a_failure_that_only_the_incremental_sync_saw_is_remembered() {
     let db = Db::new("CREATE TABLE t(id INTEGER PRIMARY KEY, v)");
     let faults = storage::Faults::default();
     let con = storage::failing(&db.path(), &faults);

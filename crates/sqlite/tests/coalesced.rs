@@ -1,10 +1,10 @@
-//! What the gathering VFS promises: everybody else sees the WAL as if each frame had been written at once.
+//! What the coalescing VFS promises: everybody else sees the WAL as if each frame had been written at once.
 
 mod common;
 #[path = "common/watching.rs"]
 mod watching;
 
-use densite_sqlite::{Above, Code, Connection, HostFile, ffi, gathering};
+use densite_sqlite::{Above, Code, Connection, HostFile, coalesced_vfs, ffi};
 use std::ffi::CStr;
 use std::path::Path;
 use std::sync::Arc;
@@ -41,7 +41,7 @@ impl Above for Wal {
     }
 }
 
-/// A database that is written through the gathering VFS, over one that watches.
+/// A database that is written through the coalescing VFS, over one that watches.
 struct Site {
     seen: Arc<Seen>,
     con: Connection,
@@ -60,15 +60,15 @@ impl Site {
             host,
             seen: shared.clone(),
         });
-        let gather = gathering(api, Some(name)).expect("registers");
-        let gather = gather.expect("nobody has that name");
-        let again = gathering(api, Some(name)).expect("is registered");
-        assert_eq!(again.as_ref(), Some(&gather));
+        let vfs = coalesced_vfs(api, Some(name)).expect("registers");
+        let vfs = vfs.expect("nobody has that name");
+        let again = coalesced_vfs(api, Some(name)).expect("is registered");
+        assert_eq!(again.as_ref(), Some(&vfs));
         let dir = tempfile::tempdir().expect("a directory");
         let path = dir.path().join("x.db");
         let flags = ffi::OPEN_READWRITE | ffi::OPEN_CREATE;
         let path = path.to_str().expect("UTF-8");
-        let con = Connection::open(api, path, flags, Some(&gather)).expect("opens");
+        let con = Connection::open(api, path, flags, Some(&vfs)).expect("opens");
         con.exec("PRAGMA page_size = 4096; PRAGMA journal_mode = WAL; PRAGMA wal_autocheckpoint = 0; PRAGMA synchronous = NORMAL")
             .expect("a WAL");
         con.exec(SCHEMA).expect("the schema");
@@ -253,7 +253,7 @@ fn a_full_disk_fails_the_commit() {
     }
 }
 
-/// A disk that was full while pages were spilled, and is not any more: what was gathered then is written, or nothing is committed.
+/// A disk that was full while pages were spilled, and is not any more: what was collected then is written, or nothing is committed.
 #[test]
 fn a_disk_that_was_full_for_a_moment_loses_no_frame() {
     let site = Site::new(c"watch-moment");

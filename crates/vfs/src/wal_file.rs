@@ -4,7 +4,7 @@
 //! is told at once, so that its pool can encode the page until then (`densite_store::Early`). Nothing depends on it.
 //!
 //! SQLite (`walWriteOneFrame`) writes a frame's header of 24 bytes, which begins with the page's number, and then the page
-//! behind it; or frames come together, from `densite_sqlite::gathering`. What does not come like that is not noted.
+//! behind it; or frames come together, from `densite_sqlite::coalesced_vfs`. What does not come like that is not noted.
 
 use crate::main_file::Done;
 use densite_disk::sync::Mutex;

@@ -16,8 +16,8 @@ fn early_of(db: &Connection) -> Arc<Early> {
 }
 
 /// A connection as the ingest worker has one: frames of its WAL are written together.
-fn gathering(place: &Place) -> Connection {
-    let name = densite_sqlite::gathering(common::densite(), Some(densite_vfs::NAME));
+fn coalescing(place: &Place) -> Connection {
+    let name = densite_sqlite::coalesced_vfs(common::densite(), Some(densite_vfs::NAME));
     let name = name.expect("registers").expect("nobody has that name");
     let flags = rusqlite::OpenFlags::SQLITE_OPEN_READ_WRITE;
     Connection::open_with_flags_and_vfs(place.path("x.db"), flags, name.as_c_str()).expect("opens")
@@ -157,7 +157,7 @@ fn frames_that_come_together_are_ready_at_the_checkpoint() {
     const PARTS: u32 = 12;
     const ROWS: u32 = 48_000;
     let (place, db, early) = begun(ROWS);
-    let writer = gathering(&place);
+    let writer = coalescing(&place);
     run(&writer, "PRAGMA wal_autocheckpoint=0");
     for part in 0..PARTS {
         let from = part * (ROWS / PARTS);
@@ -195,7 +195,7 @@ fn frames_that_come_together_are_ready_at_the_checkpoint() {
 #[test]
 fn the_first_frames_that_come_together_are_noted() {
     let (place, db, early) = begun(48_000);
-    let writer = gathering(&place);
+    let writer = coalescing(&place);
     // Pages that spill, and no frame that commits.
     run(
         &writer,

@@ -7,7 +7,7 @@
 
 use super::Applying;
 use super::ahead::Ahead;
-use super::drain::Drain;
+use super::incremental_sync::IncrementalSync;
 use super::pruning::RetryTime;
 use super::wal::Wal;
 use crate::place::still_has_its_name;
@@ -35,7 +35,7 @@ pub(super) struct CheckpointScheduler {
     stuck: bool,
     ahead: Ahead,
     /// In WAL mode.
-    drain: Option<Drain>,
+    incremental_sync: Option<IncrementalSync>,
     /// Committed, and not known to be durable.
     position: Option<Seq>,
     pruned: Option<Instant>,
@@ -53,7 +53,7 @@ impl CheckpointScheduler {
             size: Wal::new(wal),
             stuck: false,
             ahead: Ahead::default(),
-            drain: None,
+            incremental_sync: None,
             position: None,
             pruned: None,
             active: None,
@@ -110,8 +110,8 @@ impl CheckpointScheduler {
         if let Some(done) = was_ahead {
             self.size.was_ahead(done);
         }
-        if let Some(drain) = &self.drain {
-            self.size.reaches(drain.flood().reached());
+        if let Some(incremental_sync) = &self.incremental_sync {
+            self.size.reaches(incremental_sync.progress().reached());
         }
         if self.size.is_due() || is_done && self.size.is_little(rows) {
             return Ok(true);
@@ -199,9 +199,9 @@ impl CheckpointScheduler {
         applying: &Applying,
     ) -> Result<Option<Error>> {
         if self.wal != Some(true) {
-            self.drain = None;
-        } else if self.drain.is_none() {
-            self.drain = Drain::start(connection, applying);
+            self.incremental_sync = None;
+        } else if self.incremental_sync.is_none() {
+            self.incremental_sync = IncrementalSync::start(connection, applying);
         }
         if self.stuck {
             self.checkpoint(connection, applying)?;
@@ -238,8 +238,8 @@ impl CheckpointScheduler {
             self.size.is(connection, done)?;
             if done.wal_frames == done.checkpointed {
                 self.stuck = false;
-                if let Some(drain) = &self.drain {
-                    drain.flood().forget();
+                if let Some(incremental_sync) = &self.incremental_sync {
+                    incremental_sync.progress().forget();
                 }
                 self.size.restart(connection)?;
                 return Ok(true);

@@ -8,7 +8,7 @@ use super::Applying;
 use crate::sync_failed::SyncFailed;
 use densite_disk::{File, OpenMode, SyncKind};
 use densite_log::LogDir;
-use densite_sqlite::{Connection, Flood};
+use densite_sqlite::{Connection, WalProgress};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,44 +19,50 @@ use std::time::Duration;
 const STEP: Duration = Duration::from_millis(50);
 
 /// The running thread; it ends with this value.
-pub(super) struct Drain {
-    flood: Arc<Flood>,
+pub(super) struct IncrementalSync {
+    progress: Arc<WalProgress>,
     ends: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Drain {
+impl IncrementalSync {
     /// Starts it, for a connection in WAL mode; `None` if there is nothing to be done for this connection, or no thread to be had.
-    pub(super) fn start(connection: &Connection, applying: &Applying) -> Option<Drain> {
-        let flood = densite_sqlite::flood(connection)?;
+    pub(super) fn start(connection: &Connection, applying: &Applying) -> Option<IncrementalSync> {
+        let progress = densite_sqlite::wal_progress(connection)?;
         let path = connection.filename(c"main")?;
         let path = Path::new(&path);
         let dir = applying.storage.dir(path.parent()?);
         let name = format!("{}-wal", path.file_name()?.to_string_lossy());
         let ends = Arc::new(AtomicBool::new(false));
-        let (rises, told) = (flood.clone(), ends.clone());
+        let (written, end) = (progress.clone(), ends.clone());
         let sync_failed = applying.pruning.sync_failed().clone();
         let thread = std::thread::Builder::new()
-            .name("densite-drain".into())
-            .spawn(move || run(&rises, &dir, &name, &told, &sync_failed))
+            .name("densite-walsync".into())
+            .spawn(move || run(&written, &dir, &name, &end, &sync_failed))
             .ok()?;
-        Some(Drain {
-            flood,
+        Some(IncrementalSync {
+            progress,
             ends,
             thread: Some(thread),
         })
     }
 
     /// What the worker's connection tells of its WAL.
-    pub(super) fn flood(&self) -> &Flood {
-        &self.flood
+    pub(super) fn progress(&self) -> &WalProgress {
+        &self.progress
     }
 }
 
-fn run(flood: &Flood, dir: &LogDir, name: &str, ends: &AtomicBool, sync_failed: &SyncFailed) {
+fn run(
+    progress: &WalProgress,
+    dir: &LogDir,
+    name: &str,
+    ends: &AtomicBool,
+    sync_failed: &SyncFailed,
+) {
     let mut wal: Option<Box<dyn File>> = None;
     while !ends.load(Ordering::Acquire) {
-        if !flood.wait(STEP) {
+        if !progress.wait(STEP) {
             continue;
         }
         if wal.is_none() {
@@ -71,10 +77,10 @@ fn run(flood: &Flood, dir: &LogDir, name: &str, ends: &AtomicBool, sync_failed: 
     }
 }
 
-impl Drop for Drain {
+impl Drop for IncrementalSync {
     fn drop(&mut self) {
         self.ends.store(true, Ordering::Release);
-        self.flood.wake();
+        self.progress.wake();
         if let Some(thread) = self.thread.take() {
             thread.join().ok();
         }

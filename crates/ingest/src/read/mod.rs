@@ -8,12 +8,12 @@ mod code;
 mod cursor;
 mod filter;
 mod fold;
-mod gather;
 mod name;
 mod overlay;
 mod packed;
 mod plan;
 mod run;
+mod run_builder;
 #[cfg(test)]
 mod tests;
 pub(crate) mod transaction;
@@ -22,9 +22,9 @@ mod values;
 
 pub(crate) use code::Code;
 pub(crate) use cursor::Cursor;
-pub(crate) use gather::Gather;
 pub(crate) use name::column as name_column;
 pub(crate) use run::{Run, push};
+pub(crate) use run_builder::RunBuilder;
 pub(crate) use transaction::Transaction;
 pub(crate) use unapplied::{RUN_ROWS, Unapplied};
 

@@ -3,22 +3,22 @@
 use super::code::Code;
 use super::packed::Item;
 use super::run::{Run, Sorted, compare};
-use super::values::{Gathered, Kind, value};
+use super::values::{Kind, ValuesBuilder, value};
 use crate::collation::Collation;
 use densite_log::{Record, Seq};
 use std::cmp::Ordering;
 
 /// See the module.
 #[derive(Default)]
-pub(crate) struct Gather {
-    values: Gathered,
+pub(crate) struct RunBuilder {
+    values: ValuesBuilder,
     /// In the log's order.
     items: Vec<Item>,
     first: Option<Seq>,
     last: Seq,
 }
 
-impl Gather {
+impl RunBuilder {
     /// Takes a record, which follows those before in the log; the rows that its `skip` names are left out.
     pub(crate) fn add(&mut self, record: Record, key: &[Collation]) {
         let from = self.items.len();

@@ -1,9 +1,9 @@
 //! Runs beside a model: a list of all rows, sorted by key as SQLite compares values, and by number.
 
 use super::applied::ClusteredSnapshot;
-use super::gather::Gather;
 use super::overlay::{Bounds, Overlay, Sight};
 use super::run::{Run, push, trim};
+use super::run_builder::RunBuilder;
 use crate::clustered::ClusteredProgress;
 use crate::collation::Collation;
 use densite_log::{Batch, Op, Record, Seq, Table, TxnId};
@@ -58,7 +58,7 @@ impl Model {
         rows: usize,
         key: impl Fn(&mut StdRng) -> Vec<Value>,
     ) {
-        let mut gather = Gather::default();
+        let mut builder = RunBuilder::default();
         let mut left = rows;
         while left > 0 {
             let some = [1, 1, 3, 700][random.random_range(0..4)].min(left);
@@ -90,9 +90,9 @@ impl Model {
                 op,
                 rows: batch.rows().expect("rows"),
             };
-            gather.add(record, &self.key);
+            builder.add(record, &self.key);
         }
-        push(&mut self.runs, gather.run(&self.key), &self.key);
+        push(&mut self.runs, builder.run(&self.key), &self.key);
     }
 
     /// All that a scan meets, by key and number.
@@ -273,9 +273,9 @@ fn small_batches_are_packed_together() {
         batch
             .push(&row.each_ref().map(logged))
             .expect("two columns");
-        let mut gather = Gather::default();
-        gather.add(record(seq, &batch), &key);
-        push(&mut runs, gather.run(&key), &key);
+        let mut builder = RunBuilder::default();
+        builder.add(record(seq, &batch), &key);
+        push(&mut runs, builder.run(&key), &key);
     }
     let chunks: usize = runs
         .iter()
@@ -306,7 +306,7 @@ fn integers_of_a_key_are_kept_once() {
     let key = [Collation::Binary, Collation::Binary];
     let table = Table::new("t", ["a", "b", "c"], 2, vec![]).expect("a table");
     for (factor, some, bytes) in [(1, 2000, 1), (1 << 47, 2000, 9), (1, 1, 1), (1 << 47, 1, 9)] {
-        let mut gather = Gather::default();
+        let mut builder = RunBuilder::default();
         for first in (1..=20_000u64).step_by(some) {
             let mut batch = Batch::new(&table, Op::Insert);
             for seq in first as i64..first as i64 + some as i64 {
@@ -319,9 +319,9 @@ fn integers_of_a_key_are_kept_once() {
                     .push(&row.map(densite_log::Value::Int))
                     .expect("three columns");
             }
-            gather.add(record(first, &batch), &key);
+            builder.add(record(first, &batch), &key);
         }
-        let run = gather.run(&key);
+        let run = builder.run(&key);
         let (chunks, kept) = run.kinds[0].chunks();
         let most = bytes * 20_000 + 64 * chunks;
         assert!(kept <= most, "{kept} bytes of at most {most}");

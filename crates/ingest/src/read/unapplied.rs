@@ -4,9 +4,9 @@
 //! reads it any more. What a cursor has taken stays as it is: runs never change.
 
 use super::applied::ClusteredSnapshot;
-use super::gather::Gather;
 use super::overlay::Sight;
 use super::run::{Run, push, trim};
+use super::run_builder::RunBuilder;
 use crate::clustered::Permutation;
 use crate::collation::Collation;
 use crate::names::are_same;
@@ -73,26 +73,26 @@ impl Inner {
             return Ok(());
         };
         let (table, key) = (self.table.as_str(), &self.key);
-        let (mut gather, mut is_end) = next(reader, table, key)?;
+        let (mut builder, mut is_end) = next(reader, table, key)?;
         let mut reached = reader.position();
-        if gather.len() == 0 {
+        if builder.len() == 0 {
             self.to = self.to.max(reached);
             return Ok(());
         }
         let runs = Arc::make_mut(&mut self.runs);
         if is_end {
-            push(runs, gather.run(&key.1), &key.1);
+            push(runs, builder.run(&key.1), &key.1);
             self.to = self.to.max(reached);
             return Ok(());
         }
         // There is much: while this thread reads, another one sorts and merges.
         let runs = Mutex::new(runs);
-        let add = |gather: Gather| {
-            let run = gather.run(&key.1);
+        let add = |builder: RunBuilder| {
+            let run = builder.run(&key.1);
             push(&mut runs.lock(), run, &key.1);
         };
         let done = std::thread::scope(|scope| {
-            let (send, received) = sync_channel::<Gather>(1);
+            let (send, received) = sync_channel::<RunBuilder>(1);
             let thread = std::thread::Builder::new().name("densite-sort".into());
             let has_thread = thread
                 .spawn_scoped(scope, || received.into_iter().for_each(add))
@@ -101,14 +101,14 @@ impl Inner {
                 let position = reader.position();
                 match has_thread {
                     // It takes all that is sent, unless it panics, which the scope passes on.
-                    true => drop(send.send(gather)),
-                    false => add(gather),
+                    true => drop(send.send(builder)),
+                    false => add(builder),
                 }
                 reached = position;
                 if is_end {
                     return Ok(());
                 }
-                (gather, is_end) = next(reader, table, key)?;
+                (builder, is_end) = next(reader, table, key)?;
             }
         });
         self.to = self.to.max(reached);
@@ -117,22 +117,22 @@ impl Inner {
 }
 
 /// Rows for a run; and whether the log ends there.
-fn next(reader: &mut Reader, table: &str, (names, how): &Key) -> Result<(Gather, bool)> {
+fn next(reader: &mut Reader, table: &str, (names, how): &Key) -> Result<(RunBuilder, bool)> {
     let fits = |record: &Record| {
         let keys = record.table.columns().iter();
         record.table.name().eq_ignore_ascii_case(table)
             && are_same(keys.take(record.table.key_columns()), names.iter())
     };
-    let mut gather = Gather::default();
-    while gather.len() < RUN_ROWS {
+    let mut builder = RunBuilder::default();
+    while builder.len() < RUN_ROWS {
         match reader.next()? {
-            Some(record) if fits(&record) => gather.add(record, how),
+            Some(record) if fits(&record) => builder.add(record, how),
             // Those of a key that is not the table's any more will be rejected.
             Some(_) => {}
-            None => return Ok((gather, true)),
+            None => return Ok((builder, true)),
         }
     }
-    Ok((gather, false))
+    Ok((builder, false))
 }
 
 impl Index {

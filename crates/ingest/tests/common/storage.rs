@@ -283,7 +283,7 @@ impl FileAbove for OwnFile {
     }
 
     fn sync(&self, kind: SyncKind) -> Result<()> {
-        if is_thread("densite-drain") && strikes(&self.1.wal_syncs) {
+        if is_thread("densite-walsync") && strikes(&self.1.wal_syncs) {
             return Err(Error::new(ErrorKind::Io, Op::Sync));
         }
         self.0.sync(kind)

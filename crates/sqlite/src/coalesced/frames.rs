@@ -6,7 +6,7 @@ use std::ops::Range;
 pub(super) const WAL_HEADER: usize = 32;
 /// The header of a frame, in bytes.
 pub(super) const FRAME_HEADER: usize = 24;
-/// The most that is gathered, in bytes: SQLite's unix VFS takes only the low 17 bits of a length, and no SQLite ever asks for more at once.
+/// The most that is collected, in bytes: SQLite's unix VFS takes only the low 17 bits of a length, and no SQLite ever asks for more at once.
 const MOST: usize = 1 << 16;
 
 /// See the module. At most [`MOST`] bytes: whole frames, or whole frames and a header whose page is to come.
@@ -24,11 +24,11 @@ pub(super) struct Frames {
 /// What is to be done with a write.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Write {
-    /// Nothing: it is gathered.
-    Gathered,
+    /// Nothing: it is collected.
+    Collected,
     /// It goes to the file.
     Through,
-    /// What is gathered goes to the file first; then it is asked again.
+    /// What is collected goes to the file first; then it is asked again.
     FlushFirst,
 }
 
@@ -39,7 +39,7 @@ pub(super) enum Read {
     Answered,
     /// The file has it.
     File,
-    /// What is gathered goes to the file first, then that has it.
+    /// What is collected goes to the file first, then that has it.
     FlushFirst,
 }
 
@@ -59,7 +59,7 @@ impl Frames {
         };
     }
 
-    /// What is gathered, and where it belongs; `None` when that is nothing.
+    /// What is collected, and where it belongs; `None` when that is nothing.
     pub(super) fn pending(&self) -> Option<(&[u8], u64)> {
         (!self.bytes.is_empty()).then_some((self.bytes.as_slice(), self.at))
     }
@@ -78,7 +78,7 @@ impl Frames {
         offset < self.end() && self.at < offset.saturating_add(len as u64)
     }
 
-    /// Where these bytes are in what is gathered, if all of them are.
+    /// Where these bytes are in what is collected, if all of them are.
     fn place(&self, offset: u64, len: usize) -> Option<Range<usize>> {
         let from = usize::try_from(offset.checked_sub(self.at)?).ok()?;
         let to = from.checked_add(len)?;
@@ -110,13 +110,13 @@ impl Frames {
             if let Some(old) = self.bytes.get_mut(place) {
                 old.copy_from_slice(buf);
             }
-            return Write::Gathered;
+            return Write::Collected;
         }
         let follows = !self.bytes.is_empty() && offset == self.end();
         if follows && self.wants_page && buf.len() == self.page {
             self.bytes.extend_from_slice(buf);
             self.wants_page = false;
-            return Write::Gathered;
+            return Write::Collected;
         }
         let fits = |len: usize| len + FRAME_HEADER + self.page <= MOST;
         if header.is_some() && !self.wants_page && fits(self.bytes.len()) {
@@ -126,7 +126,7 @@ impl Frames {
             if self.bytes.is_empty() || follows {
                 self.bytes.extend_from_slice(buf);
                 self.wants_page = true;
-                return Write::Gathered;
+                return Write::Collected;
             }
         }
         match header.is_none() && !self.meets(offset, buf.len()) {

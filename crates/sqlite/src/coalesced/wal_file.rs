@@ -1,4 +1,4 @@
-//! The WAL: its frames are gathered.
+//! The WAL: its frames are collected.
 
 use super::Shared;
 use super::frames::{Frames, Read, WAL_HEADER, Write};
@@ -23,11 +23,11 @@ impl WalFile {
         self.flush_these(&mut self.shared.lock())
     }
 
-    /// Writes what is gathered. It is kept when that fails.
+    /// Writes what is collected. It is kept when that fails.
     fn flush_these(&self, frames: &mut Frames) -> Done {
         if let Some((bytes, at)) = frames.pending() {
             self.host.write(bytes, at)?;
-            self.shared.flood.rise(bytes.len());
+            self.shared.wal_progress.rise(bytes.len());
             frames.clear();
         }
         Ok(())
@@ -64,7 +64,7 @@ impl Above for WalFile {
 
     fn write(&mut self, buf: &[u8], offset: u64) -> Done {
         let mut frames = self.shared.lock();
-        self.shared.flood.reach(offset, buf.len());
+        self.shared.wal_progress.reach(offset, buf.len());
         if offset > 0 && !frames.knows_pages() {
             // The WAL that was found goes on.
             let mut header = [0; WAL_HEADER];
@@ -77,7 +77,7 @@ impl Above for WalFile {
             self.flush_these(&mut frames)?;
             what = frames.write(buf, offset);
         }
-        if what == Write::Gathered {
+        if what == Write::Collected {
             return Ok(());
         }
         self.host.write(buf, offset)?;

@@ -7,17 +7,17 @@ use std::time::Duration;
 /// So many bytes are worth a sync: a disk takes about as long for them as for the sync itself.
 const PIECE: u64 = 1 << 20;
 
-/// Told by a connection that gathers, for a thread that makes its WAL durable beside it: what waits until the checkpoint is a hundred MiB, and everybody else's
+/// Told by a connection that coalesces writes, for a thread that makes its WAL durable beside it: what waits until the checkpoint is a hundred MiB, and everybody else's
 /// syncs wait for as much.
 #[derive(Debug, Default)]
-pub struct Flood {
+pub struct WalProgress {
     bytes: Mutex<u64>,
     rises: Condvar,
     /// The end of what this connection wrote last, since the WAL began anew.
     reach: AtomicU64,
 }
 
-impl Flood {
+impl WalProgress {
     /// So many bytes were written.
     pub(super) fn rise(&self, bytes: usize) {
         let mut sum = self.bytes.lock();
@@ -37,7 +37,7 @@ impl Flood {
         }
     }
 
-    /// How long the WAL was when this connection last wrote to it, in bytes, the frames of others before its own included. 0 if it has not since [`Flood::forget`].
+    /// How long the WAL was when this connection last wrote to it, in bytes, the frames of others before its own included. 0 if it has not since [`WalProgress::forget`].
     pub fn reached(&self) -> u64 {
         self.reach.load(Ordering::Acquire)
     }
@@ -73,19 +73,19 @@ mod tests {
 
     #[test]
     fn it_reaches_as_far_as_was_written_since_the_header() {
-        let flood = Flood::default();
-        flood.reach(32, 4120);
-        flood.reach(4152, 8240);
+        let wal_progress = WalProgress::default();
+        wal_progress.reach(32, 4120);
+        wal_progress.reach(4152, 8240);
         // Checksums of frames that were written before, mended at COMMIT.
-        flood.reach(32, 24);
-        assert_eq!(flood.reached(), 12_392);
-        flood.reach(0, 32);
-        assert_eq!(flood.reached(), 32);
-        flood.reach(4152, 4120);
-        flood.forget();
-        assert_eq!(flood.reached(), 0);
+        wal_progress.reach(32, 24);
+        assert_eq!(wal_progress.reached(), 12_392);
+        wal_progress.reach(0, 32);
+        assert_eq!(wal_progress.reached(), 32);
+        wal_progress.reach(4152, 4120);
+        wal_progress.forget();
+        assert_eq!(wal_progress.reached(), 0);
         // Behind what others wrote.
-        flood.reach(41_232, 4120);
-        assert_eq!(flood.reached(), 45_352);
+        wal_progress.reach(41_232, 4120);
+        assert_eq!(wal_progress.reached(), 45_352);
     }
 }
