@@ -65,7 +65,7 @@ pub fn log(figures: &Figures) -> Value {
         "last": status.last,
         "segments": status.segments,
         "bytes": status.bytes,
-        "spare_bytes": status.spare_bytes,
+        "free_segment_bytes": status.free_segment_bytes,
         "applied": applied.map(|a| a.seq),
         "unapplied_rows": figures.unapplied_rows(),
         "unapplied_bytes": figures.unapplied_bytes,

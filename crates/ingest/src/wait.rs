@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 /// How often the database is asked while another process applies.
 const POLL: Duration = Duration::from_millis(5);
 /// How long somebody waits for others' transactions before his own, which are decided at once unless their process is stopped or a disk is not.
-const UNDECIDED: Duration = Duration::from_secs(2);
+const PREPARED: Duration = Duration::from_secs(2);
 /// How long the answer about unapplied bytes is good for.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
@@ -193,7 +193,7 @@ impl DatabaseLog {
     /// When that takes too long.
     pub(crate) fn wait_visible(&self, own: Seq) -> Result<()> {
         let before = own.saturating_sub(1);
-        let seen = self.log().wait_after(before, UNDECIDED);
+        let seen = self.log().wait_after(before, PREPARED);
         match seen.map_err(|e| self.failed(e))? {
             true => Ok(()),
             false => Err(Error::new(

@@ -25,16 +25,16 @@ enum Turn {
 pub(crate) struct Entry {
     pub(crate) txn: Arc<Txn>,
     /// It is neither committed nor rolled back once it is appended.
-    pub(crate) undecided: bool,
+    pub(crate) prepared: bool,
     turn: Mutex<Option<Turn>>,
     told: Condvar,
 }
 
 impl Entry {
-    pub(crate) fn new(txn: Arc<Txn>, undecided: bool) -> Arc<Entry> {
+    pub(crate) fn new(txn: Arc<Txn>, prepared: bool) -> Arc<Entry> {
         Arc::new(Entry {
             txn,
-            undecided,
+            prepared,
             turn: Mutex::new(None),
             told: Condvar::new(),
         })

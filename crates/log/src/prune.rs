@@ -13,7 +13,7 @@ use crate::files::{Files, STATE_LOCK, damaged, no_state, segment_name};
 use crate::format::{DATA_OFF, SEGMENT_MAX};
 use crate::log::{Log, Shared};
 use crate::patience::usual;
-use crate::retire::{Pieces, finish, retire};
+use crate::recycle::{Pieces, finish, recycle};
 use crate::{Error, Result, Seq};
 use densite_disk::{File, LockKind, OpenMode};
 use std::collections::BTreeMap;
@@ -82,7 +82,7 @@ impl Log {
             drop(lock);
             let pieces = Pieces::new(files, &shared.options, visible.word, has_time)?;
             shared.is_in_place()?;
-            retire(files, state.first_segment, &shared.options, held, pieces)?;
+            recycle(files, state.first_segment, &shared.options, held, pieces)?;
         } else {
             drop(lock);
             self.finish_earlier(state.first_segment, has_time)?;

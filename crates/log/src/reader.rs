@@ -5,11 +5,11 @@ use crate::files::{Segment, damaged, segment_name};
 use crate::format::record::{Kind, RecordHeader};
 use crate::log::Shared;
 use crate::rows::{Payload, Rows};
-use crate::scan::{Look, Walk};
-use crate::sight::Visible;
+use crate::scan::{Peek, Walk};
 use crate::state::is_cancelled;
 use crate::table::Table;
 use crate::txn::{Op, TxnId};
+use crate::visibility::Visible;
 use crate::{Error, Result, Seq};
 use densite_disk::OpenMode;
 use std::collections::HashMap;
@@ -263,9 +263,9 @@ impl Reader {
         {
             return Ok(Step::Larger);
         }
-        let header = match place.walk.look(limit)? {
-            Look::Record(header) => header,
-            Look::Nothing(problem) => {
+        let header = match place.walk.peek(limit)? {
+            Peek::Record(header) => header,
+            Peek::Nothing(problem) => {
                 return Err(damaged(place.number, place.walk.at(), problem));
             }
         };

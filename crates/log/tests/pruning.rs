@@ -181,7 +181,7 @@ impl World {
         }
     }
 
-    /// When everybody has passed everything, one segment and the spares remain, however many have the log open.
+    /// When everybody has passed everything, one segment and the free segments remain, however many have the log open.
     fn finish(mut self) {
         self.reader = None;
         assert_eq!(
@@ -205,7 +205,10 @@ impl World {
             status.segments == 1 || status.bytes < self.retain + largest,
             "{status:?}"
         );
-        assert!(status.spare_bytes <= options().spares_max as u64 * options().segment_bytes);
+        assert!(
+            status.free_segment_bytes
+                <= options().free_segments_max as u64 * options().segment_bytes
+        );
     }
 }
 
@@ -243,8 +246,8 @@ fn pruned_segments_are_written_again() {
         assert_eq!(log.prune(last).expect("prune").segments, 3);
     }
     let names: Vec<String> = disk.paths();
-    let spares = names.iter().filter(|n| n.contains("spare-")).count();
-    assert!(spares <= options().spares_max, "{names:?}");
+    let free_segments = names.iter().filter(|n| n.contains("free-")).count();
+    assert!(free_segments <= options().free_segments_max, "{names:?}");
     let segments = || log.status().expect("status").segments;
     let (syncs, before) = (disk.counters_total().syncs, segments());
     let mut rng = SmallRng::seed_from_u64(8);

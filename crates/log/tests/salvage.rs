@@ -175,7 +175,7 @@ fn a_log_is_read_without_being_changed() {
     assert!(matches!(log.prune(1), Err(Error::ReadOnly)));
     assert!(matches!(log.set_config(|_| ()), Err(Error::ReadOnly)));
     assert!(matches!(log.try_lead(), Err(Error::ReadOnly)));
-    assert!(matches!(log.prepare_spare(), Err(Error::ReadOnly)));
+    assert!(matches!(log.prepare_free_segment(), Err(Error::ReadOnly)));
     let txn = random_txn(&log, &tables(), &mut SmallRng::seed_from_u64(1)).0;
     assert!(matches!(log.append(txn), Err(Error::ReadOnly)));
     // It follows who writes meanwhile.

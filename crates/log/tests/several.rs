@@ -1,4 +1,4 @@
-//! Several threads and several open logs on one directory (each stands for a process): one total order, nobody's rows lost, undecided rows
+//! Several threads and several open logs on one directory (each stands for a process): one total order, nobody's rows lost, prepared rows
 //! seen by nobody, readers that follow while others write and prune.
 
 mod common;
@@ -115,7 +115,7 @@ fn threads_and_logs_on_the_real_disk() {
 
 /// Rule 1: between xSync and the decision nobody reads on, in this process or another, and what follows waits too.
 #[test]
-fn undecided_rows_are_seen_by_nobody() {
+fn prepared_rows_are_seen_by_nobody() {
     let disk = SimDisk::new(1);
     let (mine, other) = (open(&disk), open(&disk));
     let table = &tables()[0];

@@ -45,7 +45,7 @@ fn log_lines(log: &Result<Figures, String>) -> Vec<(&'static str, String)> {
     let behind =
         |rows: u64, bytes: u64| format!("{} rows, {}", out::thousands(rows), out::bytes(bytes));
     let status = &figures.status;
-    let mut lines = vec![("log", out::bytes(status.bytes + status.spare_bytes))];
+    let mut lines = vec![("log", out::bytes(status.bytes + status.free_segment_bytes))];
     if let (Some(rows), Some(bytes)) = (figures.unapplied_rows(), figures.unapplied_bytes) {
         lines.push(("not applied yet", behind(rows, bytes)));
         if figures.is_left_alone() {

@@ -1,6 +1,6 @@
 //! How far the base is, in the snapshot that a cursor reads.
 
-use super::overlay::Sight;
+use super::overlay::Visibility;
 use super::unapplied::Unapplied;
 use crate::clustered::{ClusteredProgress, Definition};
 use densite_log::Seq;
@@ -32,14 +32,16 @@ impl Applied {
         })
     }
 
-    /// Whether this is what a sight was made for.
-    pub(super) fn is_of(self, sight: &Sight) -> bool {
-        let (clustered, done) = sight
+    /// Whether this is what a visibility was made for.
+    pub(super) fn is_of(self, visibility: &Visibility) -> bool {
+        let (clustered, done) = visibility
             .clustered
             .as_ref()
             .map_or((0, 0), |s| (s.id, s.progress.done));
         // As long as nothing of it is done, a clustered apply is like none.
-        sight.from == self.seq && done == self.done && (clustered == self.clustered || done == 0)
+        visibility.from == self.seq
+            && done == self.done
+            && (clustered == self.clustered || done == 0)
     }
 
     /// Which rows behind `seq` the base has nevertheless. The connection's snapshot is the one that this was read in.

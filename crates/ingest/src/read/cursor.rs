@@ -127,7 +127,7 @@ impl Cursor {
         let snapshot = reading.snapshot(connection, self.applied)?;
         let own = reading.own_runs()?;
         let runs = snapshot.runs.iter().chain(&own);
-        self.overlay = Overlay::new(runs, snapshot.sight, &bounds, &reading.key.1);
+        self.overlay = Overlay::new(runs, snapshot.visibility, &bounds, &reading.key.1);
         self.equal = bounds.equal.clone();
         if is_point {
             if let Some(lone) = self.lone() {

@@ -172,8 +172,8 @@ impl Reading {
         self.mark_transaction(connection);
         let end = self.session.read_end();
         if let Some(known) = &self.state.lock().snapshot
-            && Some(known.sight.to) == end
-            && applied.is_of(&known.sight)
+            && Some(known.visibility.to) == end
+            && applied.is_of(&known.visibility)
         {
             return Ok(known.clone());
         }
@@ -191,12 +191,12 @@ impl Reading {
         let mut fresh = take()?;
         if let Some(own) = self.session.last_in(&self.database_log)
             && end.is_none()
-            && fresh.sight.to < own
+            && fresh.visibility.to < own
         {
             self.database_log.wait_visible(own)?;
             fresh = take()?;
         }
-        self.session.set_read_end(fresh.sight.to);
+        self.session.set_read_end(fresh.visibility.to);
         self.state.lock().snapshot = Some(fresh.clone());
         Ok(fresh)
     }
@@ -209,7 +209,7 @@ impl Reading {
             return Ok(self.own_runs()?.iter().any(has));
         }
         let snapshot = self.state.lock().snapshot.clone();
-        Ok(snapshot.is_some_and(|s| s.sight.sees(seq) && s.runs.iter().any(has)))
+        Ok(snapshot.is_some_and(|s| s.visibility.sees(seq) && s.runs.iter().any(has)))
     }
 
     /// The rows of the connection's own transaction.

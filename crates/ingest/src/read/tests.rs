@@ -1,7 +1,7 @@
 //! Runs beside a model: a list of all rows, sorted by key as SQLite compares values, and by number.
 
 use super::applied::ClusteredSnapshot;
-use super::overlay::{Bounds, Overlay, Sight};
+use super::overlay::{Bounds, Overlay, Visibility};
 use super::run::{Run, push, trim};
 use super::run_builder::RunBuilder;
 use crate::clustered::ClusteredProgress;
@@ -96,8 +96,8 @@ impl Model {
     }
 
     /// All that a scan meets, by key and number.
-    fn read(&self, sight: &Sight, bounds: &Bounds) -> Vec<Row> {
-        let mut overlay = Overlay::new(self.runs.iter(), sight.clone(), bounds, &self.key);
+    fn read(&self, visibility: &Visibility, bounds: &Bounds) -> Vec<Row> {
+        let mut overlay = Overlay::new(self.runs.iter(), visibility.clone(), bounds, &self.key);
         let mut out = Vec::new();
         while !overlay.is_empty() {
             overlay.take(&self.key, |row| {
@@ -111,7 +111,7 @@ impl Model {
         out
     }
 
-    fn expected(&self, sight: &Sight, bounds: &Bounds) -> Vec<Row> {
+    fn expected(&self, visibility: &Visibility, bounds: &Bounds) -> Vec<Row> {
         let column = |row: &Row, i: usize| row.1[i].clone();
         let fits = |row: &&Row| {
             let order =
@@ -127,12 +127,12 @@ impl Model {
                 let place = s
                     .progress
                     .permutation
-                    .get((row.0 - sight.from - 1) as usize);
+                    .get((row.0 - visibility.from - 1) as usize);
                 place.copied().unwrap_or(u32::MAX)
             };
-            row.0 > sight.from
-                && row.0 <= sight.to
-                && sight
+            row.0 > visibility.from
+                && row.0 <= visibility.to
+                && visibility
                     .clustered
                     .as_ref()
                     .is_none_or(|s| place(s) >= s.progress.done)
@@ -211,7 +211,7 @@ fn runs_do_what_a_sorted_list_does() {
                     trim(&mut model.runs, applied);
                 }
                 let from = random.random_range(applied..model.next);
-                let sight = Sight {
+                let visibility = Visibility {
                     from,
                     to: model.next - random.random_range(0..2),
                     clustered: random
@@ -220,8 +220,8 @@ fn runs_do_what_a_sorted_list_does() {
                 };
                 let all = Bounds::default();
                 assert_eq!(
-                    model.read(&sight, &all),
-                    model.expected(&sight, &all),
+                    model.read(&visibility, &all),
+                    model.expected(&visibility, &all),
                     "{what}"
                 );
                 for _ in 0..20 {
@@ -237,8 +237,8 @@ fn runs_do_what_a_sorted_list_does() {
                     }
                     let bounds = bounds(&mut random, columns, &a, &b);
                     assert_eq!(
-                        model.read(&sight, &bounds),
-                        model.expected(&sight, &bounds),
+                        model.read(&visibility, &bounds),
+                        model.expected(&visibility, &bounds),
                         "{what}: {bounds:?}"
                     );
                 }
@@ -284,7 +284,7 @@ fn small_batches_are_packed_together() {
         .sum();
     assert!(chunks < 60, "{chunks}");
     assert!(runs.len() < 12, "{}", runs.len());
-    let sight = Sight {
+    let visibility = Visibility {
         from: 0,
         to: 20_000,
         clustered: None,
@@ -294,7 +294,7 @@ fn small_batches_are_packed_together() {
             equal: vec![Value::Integer((seq * 7919 % 20_011) as i64)],
             ..Bounds::default()
         };
-        let overlay = Overlay::new(runs.iter(), sight.clone(), &bounds, &key);
+        let overlay = Overlay::new(runs.iter(), visibility.clone(), &bounds, &key);
         let (_, row) = overlay.peek().expect("the row");
         assert_eq!(row.value(1), ValueRef::Integer(seq as i64));
     }

@@ -4,7 +4,7 @@
 //! reads it any more. What a cursor has taken stays as it is: runs never change.
 
 use super::applied::ClusteredSnapshot;
-use super::overlay::Sight;
+use super::overlay::Visibility;
 use super::run::{Run, push, trim};
 use super::run_builder::RunBuilder;
 use crate::clustered::Permutation;
@@ -31,7 +31,7 @@ pub(crate) type Key = (Vec<String>, Vec<Collation>);
 #[derive(Clone)]
 pub(crate) struct Snapshot {
     pub(crate) runs: Arc<Vec<Arc<Run>>>,
-    pub(crate) sight: Sight,
+    pub(crate) visibility: Visibility,
 }
 
 /// The unapplied rows of one table.
@@ -160,7 +160,7 @@ impl Index {
         }
         Ok(Snapshot {
             runs: index.runs.clone(),
-            sight: Sight {
+            visibility: Visibility {
                 from: applied,
                 to: to.unwrap_or(index.to),
                 clustered,

@@ -48,7 +48,7 @@ fn text(beside: &Beside, figures: &Figures) -> String {
         "segments",
         format!("{segments}, {}", out::bytes(status.bytes)),
     );
-    row("spare", out::bytes(status.spare_bytes));
+    row("free segments", out::bytes(status.free_segment_bytes));
     if let Some(applied) = &figures.applied {
         row("applied up to", out::thousands(applied.seq));
         let rows = out::thousands(figures.unapplied_rows().unwrap_or(0));

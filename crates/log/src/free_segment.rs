@@ -1,12 +1,12 @@
 //! Files for new segments: pruned ones used again, or new ones.
 //!
 //! A file whose blocks were written before can be written again without changing metadata, so a data sync of it is one write. A
-//! pruned segment is therefore kept as a spare; where there is none, one is prepared while the present segment fills.
+//! pruned segment is therefore kept as a free segment; where there is none, one is prepared while the present segment fills.
 //!
-//! Invariant: whoever writes to a spare holds its lock exclusively, so no reader that still has the old segment open is disturbed.
+//! Invariant: whoever writes to a free segment holds its lock exclusively, so no reader that still has the old segment open is disturbed.
 
 use crate::Result;
-use crate::files::{Files, NEW, PREPARING, SPARE, segment_name, unique};
+use crate::files::{FREE_SEGMENT, Files, NEW, PREPARING, segment_name, unique};
 use crate::format::DATA_OFF;
 use crate::format::segment::SegmentHeader;
 use crate::held::Held;
@@ -64,28 +64,28 @@ pub(crate) fn remove(files: &Files, name: &str) -> Result<()> {
 }
 
 impl Files {
-    /// Names of the spares.
-    pub(crate) fn spares(&self) -> Result<Vec<String>> {
+    /// Names of the free segments.
+    pub(crate) fn free_segments(&self) -> Result<Vec<String>> {
         let mut names = self.dir.list()?;
-        names.retain(|n| n.starts_with(SPARE));
+        names.retain(|n| n.starts_with(FREE_SEGMENT));
         Ok(names)
     }
 
-    /// Makes a segment with this header: durable, under its name, from a spare or anew. Called under the append lock.
+    /// Makes a segment with this header: durable, under its name, from a free segment or anew. Called under the append lock.
     ///
     /// If it fails the segment is not there, or is there without records; then it may be made again.
     pub(crate) fn make_segment(&self, header: &SegmentHeader) -> Result<Box<dyn File>> {
-        for spare in self.spares()? {
-            let Some(file) = self.open(&spare, OpenMode::Write)? else {
+        for free_segment in self.free_segments()? {
+            let Some(file) = self.open(&free_segment, OpenMode::Write)? else {
                 continue;
             };
             if !file.try_lock(LockKind::Exclusive)? {
                 continue;
             }
             // One that cannot be written is not tried again; a new file may do.
-            match self.name_segment(file.as_ref(), &spare, header) {
+            match self.name_segment(file.as_ref(), &free_segment, header) {
                 Ok(()) => return Ok(file),
-                Err(_) => remove(self, &spare)?,
+                Err(_) => remove(self, &free_segment)?,
             }
         }
         let name = unique(NEW)?;
@@ -113,9 +113,9 @@ impl Files {
         Ok(())
     }
 
-    /// Prepares a spare of this size if there is none; answers whether it did. `pause` lies between pieces of a mebibyte, so that writers'
+    /// Prepares a free segment of this size if there is none; answers whether it did. `pause` lies between pieces of a mebibyte, so that writers'
     /// syncs do not wait for all of it. It is given up when `ends` says so between two of them.
-    pub(crate) fn prepare_spare(
+    pub(crate) fn prepare_free_segment(
         &self,
         bytes: u64,
         pause: Duration,
@@ -124,7 +124,7 @@ impl Files {
         let names = self.dir.list()?;
         if names
             .iter()
-            .any(|n| n.starts_with(SPARE) || n.starts_with(PREPARING))
+            .any(|n| n.starts_with(FREE_SEGMENT) || n.starts_with(PREPARING))
         {
             return Ok(false);
         }
@@ -134,7 +134,8 @@ impl Files {
             .fill(file.as_ref(), bytes, pause, ends)
             .and_then(|is_full| {
                 if is_full {
-                    self.dir.rename(&name, &name.replace(PREPARING, SPARE))?;
+                    self.dir
+                        .rename(&name, &name.replace(PREPARING, FREE_SEGMENT))?;
                 }
                 Ok(is_full)
             });

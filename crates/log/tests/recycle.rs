@@ -53,7 +53,7 @@ impl DirAbove for HookedDir {
     }
 
     fn rename(&self, from: &str, to: &str) -> Result<()> {
-        if to.starts_with("spare-") {
+        if to.starts_with("free-") {
             run(&self.1.rename);
         }
         self.0.rename(from, to)
@@ -92,11 +92,11 @@ impl FileAbove for HookedFile {
 }
 
 /// Segments of two mebibytes, for files of less than one are not cut piece by piece.
-fn open(disk: &SimDisk, hooks: Hooks, spares_max: usize) -> Log {
+fn open(disk: &SimDisk, hooks: Hooks, free_segments_max: usize) -> Log {
     let options = Options {
         create: true,
         segment_bytes: 2 << 20,
-        spares_max,
+        free_segments_max,
         background: false,
         ..Options::new(ID)
     };

@@ -1,13 +1,14 @@
-//! Giving back the files of pruned segments: as spares, or piece by piece.
+//! Giving back the files of pruned segments: as free segments, or to the file system piece by
+//! piece.
 //!
 //! Invariant: whoever renames or cuts the file of a pruned segment holds its lock exclusively, and has seen under the lock that the name is still that file's.
-//! Two processes may be at it at once: what one keeps as a spare is soon a segment again, with rows that were acknowledged.
+//! Two processes may be at it at once: what one keeps as a free segment is soon a segment again, with rows that were acknowledged.
 
-use crate::files::{END, Files, SPARE, segment_name};
+use crate::files::{END, FREE_SEGMENT, Files, segment_name};
 use crate::format::SEGMENT_MAX;
 use crate::format::word::EndWord;
+use crate::free_segment::remove;
 use crate::named::Named;
-use crate::spare::remove;
 use crate::tail::read_word;
 use crate::{Options, Result};
 use densite_disk::{ErrorKind, File, LockKind, OpenMode};
@@ -49,13 +50,13 @@ pub(crate) fn finish(
     // Who stored the state may not have come to this, or failed at it.
     files.dir.sync()?;
     let pieces = Pieces::new(files, options, word, has_time)?;
-    retire(files, first_segment, options, BTreeMap::new(), pieces)
+    recycle(files, first_segment, options, BTreeMap::new(), pieces)
 }
 
 /// Keeps the files of pruned segments for use again, or removes them. `held`: those that the caller has locked, by number. What others hold is left to them.
 ///
 /// One that cannot be given back keeps none of the others; the first error is told.
-pub(crate) fn retire(
+pub(crate) fn recycle(
     files: &Files,
     first_segment: u64,
     options: &Options,
@@ -93,9 +94,9 @@ fn give_back(
     pieces.place.check(files)?;
     // A little short of a segment it is as good: it grows.
     let fits = (options.segment_bytes / 2..=options.segment_bytes).contains(&file.len()?);
-    if fits && files.spares()?.len() < options.spares_max {
-        let spare = format!("{}{number:016x}", SPARE);
-        match files.dir.rename(&name, &spare) {
+    if fits && files.free_segments()?.len() < options.free_segments_max {
+        let free_segment = format!("{}{number:016x}", FREE_SEGMENT);
+        match files.dir.rename(&name, &free_segment) {
             Err(e) if e.kind != ErrorKind::NotFound => Err(e.into()),
             _ => Ok(()),
         }

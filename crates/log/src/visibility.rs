@@ -30,12 +30,12 @@ pub(crate) struct Visible {
 struct Said {
     nonce: u64,
     cancels: u64,
-    /// It is gone, and left something undecided: the last rollback may be one that it stored and did not live to count.
+    /// It is gone, and left something prepared: the last rollback may be one that it stored and did not live to count.
     is_cut_off: bool,
 }
 
 /// Looks at the end word and at the slots of all writers.
-pub(crate) struct Sight {
+pub(crate) struct Visibility {
     /// `None` where there is none, in a log that nobody has opened since a power cut took it.
     end_file: Option<Box<dyn File>>,
     slots: HashMap<u32, Box<dyn File>>,
@@ -45,9 +45,9 @@ pub(crate) struct Sight {
     cancelled: Arc<Vec<(Seq, Seq)>>,
 }
 
-impl Sight {
-    pub(crate) fn new(files: &Files, word: EndWord) -> Result<Sight> {
-        Ok(Sight {
+impl Visibility {
+    pub(crate) fn new(files: &Files, word: EndWord) -> Result<Visibility> {
+        Ok(Visibility {
             end_file: files.open(END, OpenMode::Read)?,
             slots: HashMap::new(),
             word,
@@ -56,9 +56,9 @@ impl Sight {
         })
     }
 
-    /// Rule 3, and the waiting of rule 1. The order of reading matters: the end first, then who is undecided, then rollbacks; each is written in
+    /// Rule 3, and the waiting of rule 1. The order of reading matters: the end first, then who is prepared, then rollbacks; each is written in
     /// the opposite order.
-    pub(crate) fn look(
+    pub(crate) fn current(
         &mut self,
         files: &Files,
         own: u32,
@@ -84,8 +84,8 @@ impl Sight {
                 Some(mine) if no == own => (mine.slot(), false),
                 _ => self.slot(files, no)?,
             };
-            if slot.undecided != 0 {
-                last = last.min(slot.undecided - 1);
+            if slot.prepared != 0 {
+                last = last.min(slot.prepared - 1);
             }
             seen.push(Said {
                 nonce: slot.nonce,
@@ -106,7 +106,7 @@ impl Sight {
         })
     }
 
-    /// What another writer says, and whether it is gone and said then that something is undecided: then all is decided.
+    /// What another writer says, and whether it is gone and said then that something is prepared: then all is decided.
     fn slot(&mut self, files: &Files, no: u32) -> Result<(WriterSlot, bool)> {
         let file = match self.slots.entry(no) {
             Entry::Occupied(known) => known.into_mut(),
@@ -116,22 +116,22 @@ impl Sight {
             },
         };
         let slot = read_slot(file.as_ref())?;
-        if slot.undecided != 0 && file.try_lock(LockKind::Shared)? {
+        if slot.prepared != 0 && file.try_lock(LockKind::Shared)? {
             // It is gone. What it said last may be newer than what was read; after that it says nothing more.
             let slot = read_slot(file.as_ref());
             file.unlock()?;
             let slot = slot?;
             let decided = WriterSlot {
-                undecided: 0,
+                prepared: 0,
                 ..slot
             };
-            return Ok((decided, slot.undecided != 0));
+            return Ok((decided, slot.prepared != 0));
         }
         Ok((slot, false))
     }
 }
 
-/// What a writer says. Where nothing can be read, that everything is undecided: it may be about to say something.
+/// What a writer says. Where nothing can be read, that everything is prepared: it may be about to say something.
 fn read_slot(file: &dyn File) -> Result<WriterSlot> {
     for _ in 0..TRIES {
         let mut bytes = [0; SLOT_LEN];
@@ -142,13 +142,13 @@ fn read_slot(file: &dyn File) -> Result<WriterSlot> {
         std::thread::yield_now();
     }
     Ok(WriterSlot {
-        undecided: 1,
+        prepared: 1,
         ..WriterSlot::default()
     })
 }
 
 /// The end word, read again while somebody writes it; `None` if there is none that can be read.
-pub(crate) fn settled_word(files: &Files) -> Result<Option<EndWord>> {
+pub(crate) fn recovered_word(files: &Files) -> Result<Option<EndWord>> {
     let Some(file) = files.open(END, OpenMode::Read)? else {
         return Ok(None);
     };
