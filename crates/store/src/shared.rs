@@ -19,7 +19,7 @@ use crate::format::{TIP_OFF, UNIT_LEN};
 use crate::lineage::{self, Lineage};
 use crate::map::tree::{self, Source};
 use crate::map::{Entry, NodeCache};
-use crate::merge::Merging;
+use crate::reclaim::Reclaiming;
 use crate::recover::{self, Found};
 use crate::space::table::{self, Indexes};
 use crate::space::{Reuse, Space};
@@ -54,7 +54,7 @@ pub(crate) struct Writer {
     /// While the accounting has to be loaded anew for this commit: what is known of free units all the same.
     pub(crate) known_free: Option<(Tip, Reuse)>,
     /// What giving space back remembers.
-    pub(crate) merging: Merging,
+    pub(crate) reclaiming: Reclaiming,
     /// The newest commit that a sync of this process made durable.
     pub(crate) durable: Option<Tip>,
     /// A sync failed, and what it may have dropped is still to be written again: see `again`.
@@ -129,7 +129,7 @@ impl Shared {
         let writer = Writer {
             space: None,
             known_free: None,
-            merging: Merging::default(),
+            reclaiming: Reclaiming::default(),
             durable: None,
             owed: false,
             slot: found.slot,

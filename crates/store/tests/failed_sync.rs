@@ -108,7 +108,9 @@ fn of_who_has_not_the_right_to_write() {
         drop(third);
         open(&disk).sync(SyncKind::Data).expect("sync");
         let mut fourth = open(&disk);
-        fourth.sync_seen(SyncKind::Data).expect("nothing is owed");
+        fourth
+            .sync_seen(SyncKind::Data)
+            .expect("nothing needs a rewrite");
         is_there(&disk, seed);
         drop((writer, fourth));
     }

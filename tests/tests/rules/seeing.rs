@@ -240,7 +240,7 @@ fn rule_06_the_cache_knows_versions() {
 }
 
 /// Rule 6: "A frame is read, checked (page number, version, checksum), and on mismatch the map is refreshed and the read retried; only then
-/// is it corruption. So merging never invalidates a reader."
+/// is it corruption. So space reclamation never invalidates a reader."
 ///
 /// Between a reader's look at the map and its read of the frame, another process writes so much that the place has other bytes.
 /// Take out: the loop in `Handle::read_published`, or the comparison of number and version in `decode_frame_with`.

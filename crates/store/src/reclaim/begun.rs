@@ -3,7 +3,7 @@
 //! What has to be coded anew the pool codes, which takes some 2 ms for a unit: longer than a commit. So units are begun before it is their turn ([`ahead`]),
 //! and a step leaves what the pool is still at to a later one, for a while ([`PATIENCE`]).
 
-use super::look::Frame;
+use super::live::Frame;
 use super::recode::Recoding;
 use crate::format::record::RECORD_LEN;
 use crate::publish::ByFold;

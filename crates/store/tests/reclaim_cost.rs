@@ -1,7 +1,7 @@
-//! What giving space back costs, on the real disk. `cargo test --release -p densite-store --test merge_cost -- --ignored --nocapture`.
+//! What reclaiming space costs, on the real disk. `cargo test --release -p densite-store --test reclaim_cost -- --ignored --nocapture`.
 
 use densite_disk::{OpenMode, RealFile, SyncKind};
-use densite_store::{Handle, MergeBudget, MergeNext, Options};
+use densite_store::{Handle, Options, ReclaimBudget, ReclaimNext};
 use rand::rngs::SmallRng;
 use rand::{Rng, RngExt, SeedableRng};
 
@@ -43,19 +43,19 @@ impl Cost {
     /// A commit, and what it makes due: a step, and what is due then.
     fn commit(&mut self) {
         self.handle.sync(SyncKind::Data).expect("sync");
-        let budget = MergeBudget {
+        let budget = ReclaimBudget {
             bytes: 512 << 10,
             dead_limit: 25,
             stop: &|| false,
         };
         for _ in 0..2 {
-            let step = self.handle.merge_step(&budget).expect("merge");
+            let step = self.handle.reclaim_step(&budget).expect("reclaim");
             self.moved += step.moved_bytes;
             self.written += step.written_bytes;
             match step.next {
-                MergeNext::Cut => drop(self.handle.cut_end().expect("cut")),
-                MergeNext::Again => {}
-                MergeNext::Slot | MergeNext::Done => break,
+                ReclaimNext::Cut => drop(self.handle.cut_end().expect("cut")),
+                ReclaimNext::Again => {}
+                ReclaimNext::Slot | ReclaimNext::Done => break,
             }
         }
         let space = self.handle.space().expect("space");
@@ -68,7 +68,7 @@ impl Cost {
         let mib = |bytes: u64| bytes as f64 / f64::from(1 << 20);
         let space = self.handle.space().expect("space");
         println!(
-            "{what}: frames written {:.0} MiB, moved {:.0} MiB ({:.2}), appended by merging {:.0} MiB, largest file / live {:.2}, live {:.1} MiB",
+            "{what}: frames written {:.0} MiB, moved {:.0} MiB ({:.2}), appended by reclaiming {:.0} MiB, largest file / live {:.2}, live {:.1} MiB",
             mib(self.caused),
             mib(self.moved),
             self.moved as f64 / self.caused as f64,
@@ -76,12 +76,12 @@ impl Cost {
             self.largest,
             mib(space.live_bytes)
         );
-        let rest = MergeBudget {
+        let rest = ReclaimBudget {
             bytes: 4 << 20,
             dead_limit: 5,
             stop: &|| false,
         };
-        let given = self.handle.give_back(&rest).expect("give back");
+        let given = self.handle.reclaim(&rest).expect("reclaim");
         self.handle.close_clean().expect("close");
         let space = self.handle.space().expect("space");
         println!(

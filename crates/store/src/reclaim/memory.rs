@@ -9,10 +9,10 @@ use std::collections::BTreeMap;
 /// What the writer remembers between steps. All of it may be forgotten at any time: what is moved is decided by the map, what is free by the
 /// accounting.
 #[derive(Default)]
-pub(crate) struct Merging {
+pub(crate) struct Reclaiming {
     /// Units that cannot be emptied, and how many bytes lived there when that was seen.
     stuck: BTreeMap<u64, u32>,
-    /// Units that are not worth merging: what seems dead there is part of runs that live. Bytes as before.
+    /// Units that are not worth emptying: what seems dead there is part of runs that live. Bytes as before.
     dense: BTreeMap<u64, u32>,
     /// Units without a living frame: what is left there goes with the next fold. Bytes as before.
     left: BTreeMap<u64, u32>,
@@ -26,7 +26,7 @@ pub(crate) struct Merging {
     pub(super) share: Share,
 }
 
-impl Merging {
+impl Reclaiming {
     pub(super) fn is_stuck(&self, unit: u64, live: u32) -> bool {
         live > 0 && self.stuck.get(&unit) == Some(&live)
     }
@@ -69,12 +69,12 @@ impl Merging {
     }
 
     /// A commit was made, which stored so many bytes of frames.
-    pub(crate) fn committed(&mut self, merge: bool, folded: bool, frame_bytes: u64) {
+    pub(crate) fn committed(&mut self, reclaim: bool, folded: bool, frame_bytes: u64) {
         if folded {
             self.left.clear();
             self.later = ByFold::default();
         }
-        if !merge {
+        if !reclaim {
             self.spent = 0;
             self.share.stored(frame_bytes);
         }

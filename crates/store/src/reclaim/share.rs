@@ -5,7 +5,7 @@
 //! that was stopped by the clock, is paid by those who come after it, [`STEP`] bytes each: a small transaction does not pay for a large one.
 
 use super::plan::targets;
-use super::{MergeBudget, MergeNext, MergeStep, Pace};
+use super::{Pace, ReclaimBudget, ReclaimNext, ReclaimStep};
 use crate::error::Result;
 use crate::handle::Handle;
 use std::time::Duration;
@@ -120,31 +120,31 @@ impl Handle {
     /// writer's right, between transactions. Published and not synced.
     ///
     /// # Errors
-    /// As [`Handle::merge_step`].
-    pub fn merge_share(
+    /// As [`Handle::reclaim_step`].
+    pub fn reclaim_share(
         &mut self,
         dead_limit: u8,
         elapsed: &dyn Fn() -> Duration,
-    ) -> Result<MergeStep> {
+    ) -> Result<ReclaimStep> {
         let Some(shared) = self.shared.clone() else {
-            return Ok(MergeStep::default());
+            return Ok(ReclaimStep::default());
         };
         let file = self.end_bytes();
-        let taken = (shared.writer.lock().merging.share).take(file, u64::from(dead_limit));
+        let taken = (shared.writer.lock().reclaiming.share).take(file, u64::from(dead_limit));
         let Some(Due { bytes, pace, time }) = taken else {
-            return Ok(MergeStep::default());
+            return Ok(ReclaimStep::default());
         };
-        let budget = MergeBudget {
+        let budget = ReclaimBudget {
             bytes,
             dead_limit,
             // Half of the time goes to what follows: coding what was not ready, the trailer, the writes.
             stop: &|| elapsed() * 2 >= time,
         };
-        let done = self.merge_at(&budget, pace);
+        let done = self.reclaim_at(&budget, pace);
         let (moved, due) = done.as_ref().map_or((0, false), |step| {
-            (step.moved_bytes, step.next == MergeNext::Again)
+            (step.moved_bytes, step.next == ReclaimNext::Again)
         });
-        shared.writer.lock().merging.share.paid(moved, due);
+        shared.writer.lock().reclaiming.share.paid(moved, due);
         done
     }
 }

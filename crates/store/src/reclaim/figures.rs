@@ -12,7 +12,8 @@ pub struct SpaceFigures {
     pub file_bytes: u64,
     /// What the newest commit reaches, the preamble (16 KiB) included, and the unit at 1 GiB that stays empty.
     pub live_bytes: u64,
-    /// Dead bytes in units of 64 KiB in which something lives: merging makes free units of them.
+    /// Dead bytes in units of 64 KiB in which something lives: emptying them makes free units of
+    /// them.
     pub dead_bytes: u64,
     /// Units in which nothing lives: they are written again before the file grows, or cut off.
     pub free_bytes: u64,
@@ -31,7 +32,7 @@ impl SpaceFigures {
             .unwrap_or(0)
     }
 
-    /// Whether more than `limit` per cent of the file, the reserve left aside, are dead or free: then [`Handle::merge_step`] has
+    /// Whether more than `limit` per cent of the file, the reserve left aside, are dead or free: then [`Handle::reclaim_step`] has
     /// something to do.
     pub fn over(&self, limit: u8) -> bool {
         let idle = u128::from(self.dead_bytes + self.free_bytes);

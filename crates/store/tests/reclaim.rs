@@ -6,7 +6,7 @@ use common::{Interrupted, Moment};
 use densite_disk::sim::{Capture, Fault, FaultKind, MetadataOrder, SimDisk};
 use densite_disk::sync::Mutex;
 use densite_disk::{File, Op, OpenMode, SyncKind};
-use densite_store::{Error, Handle, MergeBudget, MergeNext, Options, Tuning};
+use densite_store::{Error, Handle, Options, ReclaimBudget, ReclaimNext, Tuning};
 use rand::rngs::SmallRng;
 use rand::{Rng, RngExt, SeedableRng};
 use std::sync::Arc;
@@ -16,12 +16,12 @@ const PAGE: usize = 4096;
 /// Where records begin.
 const DATA: u64 = 16384;
 
-const WRITING: MergeBudget<'static> = MergeBudget {
+const WRITING: ReclaimBudget<'static> = ReclaimBudget {
     bytes: 256 << 10,
     dead_limit: 25,
     stop: &|| false,
 };
-const REST: MergeBudget<'static> = MergeBudget {
+const REST: ReclaimBudget<'static> = ReclaimBudget {
     bytes: 1 << 20,
     dead_limit: 5,
     stop: &|| false,
@@ -89,8 +89,8 @@ fn same(handle: &mut Handle, rounds: &[u64]) {
 }
 
 /// Gives back all it can, within what `budget` says.
-fn give_back(handle: &mut Handle, budget: &MergeBudget<'_>) {
-    let given = handle.give_back(budget).expect("give back");
+fn reclaim(handle: &mut Handle, budget: &ReclaimBudget<'_>) {
+    let given = handle.reclaim(budget).expect("reclaim");
     assert!(given.done && given.damaged.is_empty(), "{given:?}");
 }
 
@@ -101,7 +101,7 @@ fn at_rest_little_is_dead() {
         let mut handle = open(&disk, "a");
         let rounds = scattered(&mut handle, 4000, keep);
         let before = handle.space().expect("space");
-        give_back(&mut handle, &REST);
+        reclaim(&mut handle, &REST);
         let space = handle.space().expect("space");
         assert!(!space.over(5), "{keep}: {before:?} {space:?}");
         handle.close_clean().expect("close");
@@ -131,7 +131,7 @@ fn figures_add_up_and_are_those_of_the_check() {
         let mut other = open(&disk, "b").space().expect("space");
         other.waiting_bytes = space.waiting_bytes;
         assert_eq!(other, space, "from the file");
-        give_back(&mut handle, &REST);
+        reclaim(&mut handle, &REST);
     }
 }
 
@@ -141,29 +141,32 @@ fn a_step_keeps_to_its_budget_and_stops_when_it_is_told() {
     let mut handle = open(&disk, "a");
     let rounds = scattered(&mut handle, 4000, 3);
     handle.make_reusable().expect("slot");
-    let budget = MergeBudget {
+    let budget = ReclaimBudget {
         bytes: 300 << 10,
         ..REST
     };
-    let step = handle.merge_step(&budget).expect("merge");
-    assert_eq!(step.next, MergeNext::Again);
+    let step = handle.reclaim_step(&budget).expect("reclaim");
+    assert_eq!(step.next, ReclaimNext::Again);
     let moved = step.moved_bytes;
     assert!((200 << 10..400 << 10).contains(&moved), "{step:?}");
     handle.make_reusable().expect("slot");
-    let stop = MergeBudget {
+    let stop = ReclaimBudget {
         stop: &|| true,
         ..REST
     };
-    let step = handle.merge_step(&stop).expect("merge");
+    let step = handle.reclaim_step(&stop).expect("reclaim");
     assert!((1..=80 << 10).contains(&step.moved_bytes), "{step:?}");
     same(&mut handle, &rounds);
     put(&mut handle, 1, 7);
-    assert!(matches!(handle.merge_step(&REST), Err(Error::Setting(_))));
+    assert!(matches!(handle.reclaim_step(&REST), Err(Error::Setting(_))));
     assert!(matches!(handle.cut_end(), Err(Error::Setting(_))));
     handle.discard();
     for dead_limit in [0, 91] {
-        let wrong = MergeBudget { dead_limit, ..REST };
-        assert!(matches!(handle.merge_step(&wrong), Err(Error::Setting(_))));
+        let wrong = ReclaimBudget { dead_limit, ..REST };
+        assert!(matches!(
+            handle.reclaim_step(&wrong),
+            Err(Error::Setting(_))
+        ));
     }
 }
 
@@ -193,7 +196,7 @@ fn nothing_is_cut_off_before_a_slot_is_durable() {
         let report = after.check(&mut |_, _| true).expect("check");
         assert_eq!(report.problems, vec![]);
     }
-    give_back(&mut handle, &REST);
+    reclaim(&mut handle, &REST);
     assert!(disk.contents(PATH).expect("there").len() < before / 4);
     same(&mut handle, &[1]);
 }
@@ -222,11 +225,11 @@ fn a_cut_is_named_by_a_durable_commit() {
     handle.sync(SyncKind::Data).expect("sync");
     handle.make_reusable().expect("slot");
     loop {
-        match handle.merge_step(&REST).expect("merge").next {
-            MergeNext::Cut => break,
-            MergeNext::Slot => handle.make_reusable().expect("slot"),
-            MergeNext::Again => {}
-            MergeNext::Done => panic!("nothing to cut"),
+        match handle.reclaim_step(&REST).expect("reclaim").next {
+            ReclaimNext::Cut => break,
+            ReclaimNext::Slot => handle.make_reusable().expect("slot"),
+            ReclaimNext::Again => {}
+            ReclaimNext::Done => panic!("nothing to cut"),
         }
     }
     // The commit, the sync, the cut.
@@ -280,14 +283,14 @@ fn a_reader_with_an_old_entry() {
             let want = rounds[number as usize];
             let after = if number % 2 == 0 { want } else { 9 };
             *guest.lock() = Some(Box::new(move || {
-                let step = writer.merge_step(&REST).expect("merge");
+                let step = writer.reclaim_step(&REST).expect("reclaim");
                 assert!(step.moved_bytes > 0);
                 if !written_over {
                     return;
                 }
                 put(&mut writer, number, after);
                 writer.publish().expect("publish");
-                give_back(&mut writer, &REST);
+                reclaim(&mut writer, &REST);
                 for other in 3000..3600 {
                     put(&mut writer, other, 5);
                 }
@@ -308,12 +311,12 @@ fn a_reader_with_an_old_entry() {
 
 /// A frame keeps its version when it is moved: what was decoded is found again.
 #[test]
-fn merging_leaves_the_cache_as_it_is() {
+fn reclaiming_leaves_the_cache_as_it_is() {
     let disk = SimDisk::new(1);
     let mut handle = open(&disk, "a");
     let rounds = scattered(&mut handle, 1000, 3);
     same(&mut handle, &rounds);
-    give_back(&mut handle, &REST);
+    reclaim(&mut handle, &REST);
     let before = disk.counters(PATH).reads;
     for (number, round) in (0..).zip(&rounds) {
         assert!(read(&mut handle, number).expect("read") == page(number, *round));
@@ -343,7 +346,7 @@ fn a_failure_in_the_middle_changes_nothing() {
             }
             handle.publish().expect("publish");
             disk.fail(Fault::new(kind, op).after(after));
-            let done = handle.give_back(&REST);
+            let done = handle.reclaim(&REST);
             disk.clear_faults();
             failed += u32::from(done.is_err());
             assert!(!handle.has_pending(), "{kind:?} {op:?} {after}");
@@ -360,7 +363,7 @@ fn a_failure_in_the_middle_changes_nothing() {
         }
     }
     assert!(failed > 20, "{failed}");
-    give_back(&mut handle, &REST);
+    reclaim(&mut handle, &REST);
     // 5 per cent, and a unit that is being appended to: 2 per cent of so small a file.
     assert!(!handle.space().expect("space").over(7));
     same(&mut handle, &rounds);
@@ -372,13 +375,13 @@ fn a_failed_sync_poisons() {
     let disk = SimDisk::new(1);
     let mut handle = open(&disk, "a");
     let rounds = scattered(&mut handle, 1000, 3);
-    handle.merge_step(&REST).expect("merge");
+    handle.reclaim_step(&REST).expect("reclaim");
     disk.fail(Fault::new(FaultKind::Io, Op::Sync));
     assert!(handle.make_reusable().is_err());
-    assert!(matches!(handle.merge_step(&REST), Err(Error::Poisoned)));
+    assert!(matches!(handle.reclaim_step(&REST), Err(Error::Poisoned)));
     drop(handle);
     let mut handle = open(&disk, "b");
-    give_back(&mut handle, &REST);
+    reclaim(&mut handle, &REST);
     same(&mut handle, &rounds);
 }
 
@@ -391,13 +394,13 @@ fn a_failed_sync_without_the_right_is_made_good_by_who_writes_next() {
         let mut worker = open(&disk, "process");
         let mut rounds = scattered(&mut worker, 1000, 3);
         let mut writer = open(&disk, "process");
-        assert!(worker.merge_step(&REST).expect("merge").moved_bytes > 0);
+        assert!(worker.reclaim_step(&REST).expect("reclaim").moved_bytes > 0);
         disk.fail(Fault::new(FaultKind::Io, Op::Sync));
         let failed = worker.sync_published().expect_err("the sync fails");
         put(&mut writer, 7, 3);
         writer.publish().expect("publish");
         worker.leave_failed_sync(failed);
-        assert!(matches!(worker.merge_step(&REST), Err(Error::Poisoned)));
+        assert!(matches!(worker.reclaim_step(&REST), Err(Error::Poisoned)));
         put(&mut writer, 8, 3);
         (rounds[7], rounds[8]) = (3, 3);
         writer.sync(SyncKind::Data).expect("sync");
@@ -415,17 +418,17 @@ fn giving_back_goes_on_after_a_failed_sync_without_the_right() {
     let disk = SimDisk::new(1);
     let mut worker = open(&disk, "process");
     let rounds = scattered(&mut worker, 1000, 3);
-    while worker.merge_step(&REST).expect("merge").next != MergeNext::Slot {}
+    while worker.reclaim_step(&REST).expect("reclaim").next != ReclaimNext::Slot {}
     disk.fail(Fault::new(FaultKind::Io, Op::Sync));
     let failed = worker.sync_published().expect_err("the sync fails");
     worker.leave_failed_sync(failed);
     let mut next = open(&disk, "process");
     let asked = std::cell::Cell::new(0);
-    let budget = MergeBudget {
+    let budget = ReclaimBudget {
         stop: &|| asked.replace(asked.get() + 1) > 10_000,
         ..REST
     };
-    let given = next.give_back(&budget).expect("give back");
+    let given = next.reclaim(&budget).expect("reclaim");
     assert!(given.done, "it would go on for ever: {given:?}");
     same(&mut next, &rounds);
     drop((worker, next));
@@ -452,7 +455,7 @@ fn a_damaged_frame_is_not_laundered() {
         disk.place(PATH, &bytes);
         let mut handle = open(&disk, "b");
         assert!(matches!(read(&mut handle, 800), Err(Error::Corrupt(_))));
-        let given = handle.give_back(&REST).expect("give back");
+        let given = handle.reclaim(&REST).expect("reclaim");
         assert!(given.done && given.moved_bytes > 0);
         assert_eq!(given.damaged.len(), 1, "{:?}", given.damaged);
         let told = &given.damaged[0];
@@ -505,7 +508,7 @@ fn processes_that_write_by_turns_reuse_what_was_freed() {
     assert!(space.file_bytes < 3 * space.live_bytes, "{space:?}");
 }
 
-/// What merging costs while all is written at random: the bound is 3 moved for 1 that is won, at 25 %.
+/// What reclaiming costs while all is written at random: the bound is 3 moved for 1 that is won, at 25 %.
 #[test]
 fn random_updates_cost_no_more_than_is_promised() {
     let disk = SimDisk::new(1);
@@ -525,13 +528,13 @@ fn random_updates_cost_no_more_than_is_promised() {
         handle.sync(SyncKind::Data).expect("sync");
         caused += written(&disk) - before;
         for _ in 0..4 {
-            let step = handle.merge_step(&WRITING).expect("merge");
+            let step = handle.reclaim_step(&WRITING).expect("reclaim");
             moved += step.moved_bytes;
             match step.next {
-                MergeNext::Cut => drop(handle.cut_end().expect("cut")),
-                MergeNext::Again => {}
+                ReclaimNext::Cut => drop(handle.cut_end().expect("cut")),
+                ReclaimNext::Again => {}
                 // The syncs of later commits will do.
-                MergeNext::Slot | MergeNext::Done => break,
+                ReclaimNext::Slot | ReclaimNext::Done => break,
             }
         }
         if round > 50 {

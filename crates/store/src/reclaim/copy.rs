@@ -1,7 +1,7 @@
 //! Frames of a unit, copied to new places: as they are stored, but for runs of which only some pages live.
 
 use super::begun::Begun;
-use super::look::Frame;
+use super::live::Frame;
 use super::recode::{Recoding, decode_at};
 use crate::error::Result;
 use crate::format::record::RECORD_LEN;

@@ -4,7 +4,7 @@
 //! What was coded ahead is used as what was coded early is (`early`): for these pages, all of which must live where they did, and only while what they were coded by still holds. So it can
 //! be late or of no use, and not wrong: what is not ready a step codes itself.
 
-use super::look::Frame;
+use super::live::Frame;
 use crate::codec::family::Family;
 use crate::codec::{self, CodecId, Dictionary};
 use crate::early::EarlyFrame;
@@ -234,7 +234,7 @@ pub(super) fn decode_at(
 mod tests {
     use super::*;
     use crate::format::record::Kind;
-    use crate::merge::begun::Begun;
+    use crate::reclaim::begun::Begun;
     use std::collections::BTreeMap;
 
     #[test]

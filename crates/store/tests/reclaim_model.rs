@@ -1,11 +1,11 @@
-//! Giving space back against a model: several processes (handles of their own identity) write by turns, merge, cut, sync and read by turns;
+//! Space reclamation against a model: several processes (handles of their own identity) write by turns, merge, cut, sync and read by turns;
 //! contents always equal the model, the accounting is exact, and at rest little of the file is dead.
 //!
-//! `DENSITE_SEED=n` runs one seed, `DENSITE_MERGE_SEEDS=n` that many of them.
+//! `DENSITE_SEED=n` runs one seed, `DENSITE_RECLAIM_SEEDS=n` that many of them.
 
 use densite_disk::sim::SimDisk;
 use densite_disk::{OpenMode, SyncKind};
-use densite_store::{Handle, MergeBudget, MergeNext, Options, Tuning};
+use densite_store::{Handle, Options, ReclaimBudget, ReclaimNext, Tuning};
 use rand::rngs::SmallRng;
 use rand::{Rng, RngExt, SeedableRng};
 
@@ -129,20 +129,20 @@ impl Run {
                 0..40 => self.write(who),
                 40..65 => {
                     let limit = [1, 5, 25][self.rng.random_range(0..3)];
-                    let budget = MergeBudget {
+                    let budget = ReclaimBudget {
                         bytes: 64 << self.rng.random_range(4..15),
                         dead_limit: limit,
                         stop: &|| false,
                     };
                     let handle = &mut self.processes[who].0;
-                    let done = handle.merge_step(&budget);
-                    let done = done.unwrap_or_else(|e| panic!("{what}: merge: {e}"));
+                    let done = handle.reclaim_step(&budget);
+                    let done = done.unwrap_or_else(|e| panic!("{what}: reclaim: {e}"));
                     assert_eq!(done.damaged, vec![], "{what}");
                     match done.next {
-                        MergeNext::Slot if self.rng.random() => {
+                        ReclaimNext::Slot if self.rng.random() => {
                             handle.make_reusable().expect("slot");
                         }
-                        MergeNext::Cut => {
+                        ReclaimNext::Cut => {
                             handle.cut_end().expect("cut");
                         }
                         _ => {}
@@ -173,14 +173,14 @@ impl Run {
             "DENSITE_SEED={} page size {} run {} eager {} at rest",
             self.seed, self.page_size, self.run_pages, self.eager
         );
-        let budget = MergeBudget {
+        let budget = ReclaimBudget {
             bytes: 1 << 20,
             dead_limit: 5,
             stop: &|| false,
         };
         let handle = &mut self.processes[0].0;
         let live = handle.space().expect("space").live_bytes;
-        let given = handle.give_back(&budget).expect("give back");
+        let given = handle.reclaim(&budget).expect("reclaim");
         let space = handle.space().expect("space");
         assert!(given.done && given.damaged.is_empty(), "{what}: {given:?}");
         let most = 2 * live + (9 << 20);
@@ -209,7 +209,7 @@ fn several_processes() {
     let one = std::env::var("DENSITE_SEED")
         .ok()
         .and_then(|s| s.parse().ok());
-    let n = std::env::var("DENSITE_MERGE_SEEDS")
+    let n = std::env::var("DENSITE_RECLAIM_SEEDS")
         .ok()
         .and_then(|s| s.parse().ok())
         .unwrap_or(30);
@@ -228,7 +228,7 @@ fn one_model(seed: u64) {
 /// A part of `make crash`.
 #[test]
 #[ignore = "takes DENSITE_MINUTES"]
-fn long_merge_model() {
+fn long_reclaim_model() {
     densite_testing::long_run("steps", |seed| {
         one_model(seed);
         300

@@ -1,10 +1,10 @@
-//! The rounds of giving back: steps, and between them the syncs without which nothing freed is written again and no end is cut off.
+//! The rounds of space reclamation: steps, and between them the syncs without which nothing freed is written again and no end is cut off.
 //!
-//! Syncs take long and need no right. So a round ends where one is due ([`GivenBack::wants_sync`]): the caller may give up the writer's
+//! Syncs take long and need no right. So a round ends where one is due ([`Reclaimed::wants_sync`]): the caller may give up the writer's
 //! right, sync ([`Handle::sync_published`]), take it again and go on. Where it has come to is not remembered but seen: in the newest durable
 //! commit, and in the slot. So commits of others in between cost another round and nothing else.
 
-use super::{MergeBudget, MergeNext};
+use super::{ReclaimBudget, ReclaimNext};
 use crate::again;
 use crate::durable::reserve_behind;
 use crate::error::{Damage, Error, Result};
@@ -14,9 +14,9 @@ use crate::shared::Shared;
 use densite_disk::SyncKind;
 use std::sync::Arc;
 
-/// What giving back did in all.
+/// What reclaiming did in all.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct GivenBack {
+pub struct Reclaimed {
     /// Bytes of records that were copied.
     pub moved_bytes: u64,
     /// Bytes appended in all.
@@ -31,7 +31,7 @@ pub struct GivenBack {
     pub wants_sync: bool,
 }
 
-impl GivenBack {
+impl Reclaimed {
     /// A unit that something damaged keeps from being moved is looked at again once more of it has died: what is told is told once.
     fn add_damage(&mut self, damage: Vec<Damage>) {
         for each in damage {
@@ -51,11 +51,11 @@ impl Handle {
     /// Gives back what the limit says, in as many rounds as it takes; `stop` is asked between them too.
     ///
     /// # Errors
-    /// As [`Handle::merge_step`], [`Handle::make_reusable`] and [`Handle::cut_end`].
-    pub fn give_back(&mut self, budget: &MergeBudget<'_>) -> Result<GivenBack> {
-        let mut all = GivenBack::default();
+    /// As [`Handle::reclaim_step`], [`Handle::make_reusable`] and [`Handle::cut_end`].
+    pub fn reclaim(&mut self, budget: &ReclaimBudget<'_>) -> Result<Reclaimed> {
+        let mut all = Reclaimed::default();
         loop {
-            let round = self.give_back_unsynced(budget)?;
+            let round = self.reclaim_unsynced(budget)?;
             all.moved_bytes += round.moved_bytes;
             all.written_bytes += round.written_bytes;
             all.cut_bytes += round.cut_bytes;
@@ -76,26 +76,26 @@ impl Handle {
     /// The same up to where a sync is due, which is left to the caller. For whoever has the writer's right; `stop` ends it, too.
     ///
     /// # Errors
-    /// As [`Handle::merge_step`].
-    pub fn give_back_unsynced(&mut self, budget: &MergeBudget<'_>) -> Result<GivenBack> {
-        let mut all = GivenBack::default();
-        let mut last = MergeNext::Done;
+    /// As [`Handle::reclaim_step`].
+    pub fn reclaim_unsynced(&mut self, budget: &ReclaimBudget<'_>) -> Result<Reclaimed> {
+        let mut all = Reclaimed::default();
+        let mut last = ReclaimNext::Done;
         loop {
-            let step = self.merge_step(budget)?;
+            let step = self.reclaim_step(budget)?;
             all.moved_bytes += step.moved_bytes;
             all.written_bytes += step.written_bytes;
             all.add_damage(step.damaged);
             // What made no difference makes none the second time.
-            all.done = step.next == MergeNext::Done
-                || (step.next == last && step.next != MergeNext::Again);
+            all.done = step.next == ReclaimNext::Done
+                || (step.next == last && step.next != ReclaimNext::Again);
             if all.done {
                 return Ok(all);
             }
             last = step.next;
             match step.next {
-                MergeNext::Done | MergeNext::Again => {}
-                MergeNext::Slot => all.wants_sync = self.name_durable()?,
-                MergeNext::Cut => match self.cut_durable_end()? {
+                ReclaimNext::Done | ReclaimNext::Again => {}
+                ReclaimNext::Slot => all.wants_sync = self.name_durable()?,
+                ReclaimNext::Cut => match self.cut_durable_end()? {
                     Some(bytes) => all.cut_bytes += bytes,
                     None => all.wants_sync = true,
                 },
@@ -235,7 +235,7 @@ impl Handle {
         if end < before {
             let published = self.publish_with(&Besides {
                 even_empty: true,
-                merge: true,
+                reclaim: true,
                 ..Besides::default()
             });
             if let Err(e) = published {

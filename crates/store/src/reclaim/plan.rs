@@ -1,17 +1,17 @@
 //! What is due: which units to empty, or what has to happen before.
 //!
-//! Two things bring space back. *Merging* moves what lives in units that are mostly dead to one place, so that they become free and are
+//! Two things bring space back. *Emptying* moves what lives in units that are mostly dead to one place, so that they become free and are
 //! written again. *Shortening* moves what lives at the end of the file into free units before it, so that the end can be cut off.
-//! Merging makes free units out of dead bytes, shortening takes them off the file.
+//! Emptying makes free units out of dead bytes, shortening takes them off the file.
 //!
-//! Merging follows DuckDB's rule: n units become at most n - 1, and only so many are moved for one that is won (3 with a limit
+//! Emptying follows DuckDB's rule: n units become at most n - 1, and only so many are moved for one that is won (3 with a limit
 //! of 25 %: DuckDB's 1, 2 or 3 targets). But where DuckDB takes neighbours, for its row groups have an order, the units with the least that
 //! lives are taken, wherever they are: nothing moves less for the same gain. If so much as the limit is dead in units that are partly live,
 //! then some n of them pay; so the limit can always be kept.
 //!
-//! Bounds: merging moves at most `targets` bytes for each byte that it wins; shortening at most one for each byte that is cut off.
+//! Bounds: emptying moves at most `targets` bytes for each byte that it wins; shortening at most one for each byte that is cut off.
 
-use super::Merging;
+use super::Reclaiming;
 use crate::format::{LOCK_UNIT, UNIT_LEN};
 use crate::space::{Lane, Space};
 
@@ -35,7 +35,7 @@ const LEFT_MIN: u64 = 512 << 10;
 /// What plans are made from. Sizes are in bytes.
 pub(super) struct Ground<'a> {
     pub(super) space: &'a Space,
-    pub(super) merging: &'a Merging,
+    pub(super) reclaiming: &'a Reclaiming,
     /// Where the open end begins.
     pub(super) tail: u64,
     /// Length of the file.
@@ -106,7 +106,7 @@ impl Ground<'_> {
 
     /// Whether a fold empties the unit, which at rest is not waited for.
     fn is_left(&self, unit: u64) -> bool {
-        !is_at_rest(self.limit) && self.merging.is_left(unit, self.space.live(unit))
+        !is_at_rest(self.limit) && self.reclaiming.is_left(unit, self.space.live(unit))
     }
 
     /// Live bytes before `end`, what is dead or free there and may be written already, and how much of that is allowed.
@@ -133,7 +133,7 @@ impl Ground<'_> {
         let waiting = self.waiting();
         let (live, idle, allowed) = self.figures(end, waiting);
         // What waits for a fold counts as idle: so the limit is kept with it, and other units are emptied in its stead.
-        let left = self.merging.left_units(self.space) * UNIT_LEN;
+        let left = self.reclaiming.left_units(self.space) * UNIT_LEN;
         if !is_at_rest(self.limit) && left >= (allowed / 8).max(LEFT_MIN) {
             return Plan::Fold;
         }
@@ -150,7 +150,7 @@ impl Ground<'_> {
         let Some(excess) = idle.checked_sub(allowed + 1) else {
             return slot.filter(|_| idle + waiting > allowed).unwrap_or(rest);
         };
-        if self.merging.spent > 2 * live + SPENT_MIN {
+        if self.reclaiming.spent > 2 * live + SPENT_MIN {
             return rest;
         }
         let current = if self.current.0 < end {
@@ -174,14 +174,14 @@ impl Ground<'_> {
         if wanted == 0 {
             return shorten()
                 .or(slot)
-                .or_else(|| self.merge(end, excess))
+                .or_else(|| self.empty_units(end, excess))
                 .unwrap_or(rest);
         }
-        // Merging goes on without a slot, at the end of the file if need be, but not for long.
+        // Emptying goes on without a slot, at the end of the file if need be, but not for long.
         if waiting >= (allowed / 4).max(WAITING_MIN) {
             return Plan::Slot;
         }
-        self.merge(end, wanted)
+        self.empty_units(end, wanted)
             .or_else(shorten)
             .or(slot)
             .unwrap_or(rest)
@@ -190,7 +190,7 @@ impl Ground<'_> {
     /// Dead bytes of units that are being emptied.
     fn coming(&self) -> u64 {
         let dead = |unit: u64| UNIT_LEN - u64::from(self.space.live(unit)).min(UNIT_LEN);
-        self.merging.begun_units().map(dead).sum()
+        self.reclaiming.begun_units().map(dead).sum()
     }
 
     /// Empties units at the end into `room`, as far as they shorten the file by `excess`.
@@ -200,7 +200,7 @@ impl Ground<'_> {
         for unit in (1..end.div_ceil(UNIT_LEN)).rev() {
             let live = u64::from(self.space.live(unit));
             let known = self.space.is_known(unit);
-            if !known || self.merging.is_stuck(unit, live as u32) || self.space.is_aside(unit) {
+            if !known || self.reclaiming.is_stuck(unit, live as u32) || self.space.is_aside(unit) {
                 break;
             }
             if self.is_left(unit) {
@@ -232,7 +232,7 @@ impl Ground<'_> {
     }
 
     /// What is begun while other units are being emptied: with these the limit is kept already, or not yet.
-    pub(super) fn merge_next(&self) -> Vec<u64> {
+    pub(super) fn next_units(&self) -> Vec<u64> {
         match self.plan() {
             Plan::Empty { units, below } if below == u64::MAX => units,
             _ => Vec::new(),
@@ -240,16 +240,16 @@ impl Ground<'_> {
     }
 
     /// Empties those units with the least that lives, the younger ones first, as far as it pays and wins `wanted`.
-    fn merge(&self, end: u64, wanted: u64) -> Option<Plan> {
+    fn empty_units(&self, end: u64, wanted: u64) -> Option<Plan> {
         let targets = targets(self.limit);
         let mut partly: Vec<(u32, u64)> = (self.space.known_below(end / UNIT_LEN).skip(1))
             .map(|(unit, live)| (live, unit))
             .filter(|(live, unit)| {
                 let full = u64::from(*live) >= UNIT_LEN;
-                let known = self.merging.is_stuck(*unit, *live)
-                    || self.merging.is_dense(*unit, *live)
+                let known = self.reclaiming.is_stuck(*unit, *live)
+                    || self.reclaiming.is_dense(*unit, *live)
                     || self.is_left(*unit)
-                    || self.merging.is_begun(*unit);
+                    || self.reclaiming.is_begun(*unit);
                 !full && !known && self.can_be_emptied(*unit)
             })
             .collect();
@@ -311,7 +311,7 @@ mod tests {
         let tail = live.len() as u64 * UNIT_LEN;
         let ground = Ground {
             space: &space,
-            merging: &Merging::default(),
+            reclaiming: &Reclaiming::default(),
             tail,
             file: tail + 256 * K,
             reserve: 256 * K,

@@ -4,14 +4,14 @@
 //! step is on the path of a commit, which must not take much longer for it. So
 //!
 //! - a unit is emptied in parts: what was found in it is kept ([`Begun`]), and a step copies as much of it as its budget allows;
-//! - a fold is left to the next commit that makes one anyway, which moves for these units too what it can ([`Merging::later`](super::Merging)); only when much waits for
+//! - a fold is left to the next commit that makes one anyway, which moves for these units too what it can ([`Emptying::later`](super::Emptying)); only when much waits for
 //!   it (`plan`) a step folds.
 
 use super::begun::{self, Begun};
 use super::copy::{Moving, Part};
-use super::look::{Found, Look};
+use super::live::{Found, Look};
 use super::recode::Recoding;
-use super::{MergeBudget, MergeStep, Pace, plan};
+use super::{Pace, ReclaimBudget, ReclaimStep, plan};
 use crate::error::{Damage, Result};
 use crate::format::UNIT_LEN;
 use crate::handle::Handle;
@@ -25,8 +25,8 @@ impl Handle {
         &mut self,
         units: &[u64],
         below: u64,
-        (budget, pace): (&MergeBudget<'_>, Pace),
-        step: &mut MergeStep,
+        (budget, pace): (&ReclaimBudget<'_>, Pace),
+        step: &mut ReclaimStep,
     ) -> Result<()> {
         let shared = self.shared()?;
         let in_parts = !plan::is_at_rest(u64::from(budget.dead_limit));
@@ -45,12 +45,12 @@ impl Handle {
             }
             p.keep_all = true;
         }
-        let merging = below == u64::MAX;
-        let pays = merging.then(|| plan::targets(u64::from(budget.dead_limit)));
+        let emptying = below == u64::MAX;
+        let pays = emptying.then(|| plan::targets(u64::from(budget.dead_limit)));
         let mut moving = Moving::default();
         let mut emptied: Vec<Begun> = Vec::new();
-        let mut begun = std::mem::take(&mut shared.writer.lock().merging.begun);
-        if merging {
+        let mut begun = std::mem::take(&mut shared.writer.lock().reclaiming.begun);
+        if emptying {
             self.go_on(&shared, &mut begun, &mut moving, &mut emptied, |_| {
                 part(pace.patient)
             })?;
@@ -58,7 +58,7 @@ impl Handle {
         // From the end, for of a file's end only what is behind the last unit that stays can be cut off.
         for unit in units.iter().rev() {
             // Whoever leaves what he can to the pool looks for what is next, too.
-            let over = match pace.patient && merging {
+            let over = match pace.patient && emptying {
                 true => late(moving.moved) && !begun.is_empty() || begun.len() >= begun::MOST,
                 false => !emptied.is_empty() && enough(moving.moved),
             };
@@ -83,7 +83,7 @@ impl Handle {
                 emptied.push(now);
             } else {
                 begun.push(now);
-                if !(pace.patient && merging) {
+                if !(pace.patient && emptying) {
                     break;
                 }
             }
@@ -94,7 +94,7 @@ impl Handle {
             })?;
         }
         let mut besides = Besides {
-            merge: true,
+            reclaim: true,
             ..Besides::default()
         };
         {
@@ -102,7 +102,7 @@ impl Handle {
             for unit in &emptied {
                 besides.fold |= !in_parts && (unit.trailers || !unit.by_fold.is_empty());
                 // Should this commit not be made, another fold moves it in vain, and no harm is done.
-                writer.merging.later.add(&unit.by_fold);
+                writer.reclaiming.later.add(&unit.by_fold);
             }
         }
         if !moving.frames.is_empty() || besides.fold {
@@ -111,7 +111,7 @@ impl Handle {
         step.moved_bytes = moving.moved;
         let mut writer = shared.writer.lock();
         let writer = &mut *writer;
-        writer.merging.spent += moving.moved;
+        writer.reclaiming.spent += moving.moved;
         writer.moved_bytes += moving.moved;
         if pace.patient && !enough(moving.moved) {
             let undone = budget.bytes.saturating_sub(moving.moved);
@@ -120,10 +120,10 @@ impl Handle {
                 waits |= begun.waits(undone);
             }
             if waits {
-                writer.merging.share.put_off(undone);
+                writer.reclaiming.share.put_off(undone);
             }
         }
-        writer.merging.begun = begun;
+        writer.reclaiming.begun = begun;
         let Some((_, space)) = &writer.space else {
             return Ok(());
         };
@@ -132,7 +132,7 @@ impl Handle {
             if live == 0 {
                 step.freed_units += 1;
             } else if u64::from(live) <= unit.by_fold_bytes {
-                writer.merging.note_left(unit.unit, live);
+                writer.reclaiming.note_left(unit.unit, live);
             }
         }
         Ok(())
@@ -166,7 +166,7 @@ impl Handle {
         unit: u64,
         (below, ahead): (u64, bool),
         pays: Option<u64>,
-        step: &mut MergeStep,
+        step: &mut ReclaimStep,
     ) -> Result<Option<Begun>> {
         let live = match &shared.writer.lock().space {
             Some((_, space)) if space.is_known(unit) => space.live(unit),
@@ -193,13 +193,13 @@ impl Handle {
                     }]
                 });
                 step.damaged.extend(damage);
-                shared.writer.lock().merging.note_stuck(unit, live);
+                shared.writer.lock().reclaiming.note_stuck(unit, live);
                 return Ok(None);
             }
         };
         let won = UNIT_LEN - found.taken.min(UNIT_LEN);
         if pays.is_some_and(|targets| won * 2 * (targets + 1) < UNIT_LEN) {
-            shared.writer.lock().merging.note_dense(unit, live);
+            shared.writer.lock().reclaiming.note_dense(unit, live);
             return Ok(None);
         }
         let Found {

@@ -12,14 +12,14 @@
 //!
 //! While others write, a step is a part of a unit (`empty`), as large as what the commit before it stored is worth (`share`).
 //!
-//! What a step frees can be written only after a slot is durable, so giving back goes in rounds (`rounds`): [`Handle::merge_step`] says what
+//! What a step frees can be written only after a slot is durable, so reclaiming goes in rounds (`rounds`): [`Handle::reclaim_step`] says what
 //! is due next. All calls are for whoever has the writer's right, between transactions.
 
 mod begun;
 mod copy;
 mod empty;
 mod figures;
-mod look;
+mod live;
 mod memory;
 mod plan;
 mod recode;
@@ -27,8 +27,8 @@ mod rounds;
 mod share;
 
 pub use figures::SpaceFigures;
-pub(crate) use memory::Merging;
-pub use rounds::{GivenBack, SyncFailed};
+pub(crate) use memory::Reclaiming;
+pub use rounds::{Reclaimed, SyncFailed};
 
 use crate::durable::reserve_behind;
 use crate::error::{Damage, Error, Result};
@@ -44,10 +44,10 @@ use plan::{Ground, Plan};
 
 /// What a step may cost, and what is to be reached.
 #[derive(Clone, Copy)]
-pub struct MergeBudget<'a> {
+pub struct ReclaimBudget<'a> {
     /// Bytes of records that one step moves, at most. At rest one unit of 64 KiB is always moved; while writing one frame.
     pub bytes: u64,
-    /// Bytes, in per cent of the file (1 to 90), that may be dead or free. 25 while writing: then merging moves at most 3 bytes
+    /// Bytes, in per cent of the file (1 to 90), that may be dead or free. 25 while writing: then reclaiming moves at most 3 bytes
     /// for one that it wins. 5 at rest, which is anything below 10.
     pub dead_limit: u8,
     /// Asked between units, while writing between frames: true ends the step with what it has.
@@ -69,7 +69,7 @@ struct Pace {
 
 /// What is due after a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum MergeNext {
+pub enum ReclaimNext {
     /// Nothing: the limit is kept, or nothing more can be done.
     #[default]
     Done,
@@ -83,7 +83,7 @@ pub enum MergeNext {
 
 /// What a step did.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct MergeStep {
+pub struct ReclaimStep {
     /// Bytes of records that were copied as they are.
     pub moved_bytes: u64,
     /// Bytes appended in all: the records, the trailer, and map nodes where the map was folded.
@@ -93,7 +93,7 @@ pub struct MergeStep {
     /// What was found damaged. It stays where it is.
     pub damaged: Vec<Damage>,
     /// What is due next.
-    pub next: MergeNext,
+    pub next: ReclaimNext,
 }
 
 impl Handle {
@@ -102,16 +102,16 @@ impl Handle {
     /// # Errors
     /// I/O, a full disk, damage in the page map: nothing has changed then. [`Error::Setting`] within a transaction or for a limit out
     /// of range.
-    pub fn merge_step(&mut self, budget: &MergeBudget<'_>) -> Result<MergeStep> {
+    pub fn reclaim_step(&mut self, budget: &ReclaimBudget<'_>) -> Result<ReclaimStep> {
         let pace = Pace {
             least: 0,
             patient: false,
         };
-        self.merge_at(budget, pace)
+        self.reclaim_at(budget, pace)
     }
 
     /// The same; at this pace while writing.
-    fn merge_at(&mut self, budget: &MergeBudget<'_>, pace: Pace) -> Result<MergeStep> {
+    fn reclaim_at(&mut self, budget: &ReclaimBudget<'_>, pace: Pace) -> Result<ReclaimStep> {
         self.check_poison()?;
         if self.options.read_only {
             return Err(Error::ReadOnly);
@@ -123,18 +123,18 @@ impl Handle {
             )));
         }
         self.between_transactions()?;
-        let mut step = MergeStep::default();
+        let mut step = ReclaimStep::default();
         if !self.attach()? {
             return Ok(step);
         }
         let (units, below, fold) = match self.plan(budget, pace)? {
             Plan::Done => return Ok(step),
             Plan::Slot => {
-                step.next = MergeNext::Slot;
+                step.next = ReclaimNext::Slot;
                 return Ok(step);
             }
             Plan::Cut => {
-                step.next = MergeNext::Cut;
+                step.next = ReclaimNext::Cut;
                 return Ok(step);
             }
             Plan::Fold => (Vec::new(), u64::MAX, true),
@@ -149,7 +149,7 @@ impl Handle {
         // After a failure nothing may be left that a later publish would bring in.
         self.discard();
         done?;
-        step.next = MergeNext::Again;
+        step.next = ReclaimNext::Again;
         Ok(step)
     }
 
@@ -164,7 +164,7 @@ impl Handle {
     }
 
     /// What is due.
-    fn plan(&mut self, budget: &MergeBudget<'_>, pace: Pace) -> Result<Plan> {
+    fn plan(&mut self, budget: &ReclaimBudget<'_>, pace: Pace) -> Result<Plan> {
         let shared = self.shared()?;
         shared.refresh(&*self.file)?;
         let mut writer = shared.writer.lock();
@@ -184,7 +184,7 @@ impl Handle {
         if at_rest {
             // Nobody writes meanwhile, and nothing may be left over.
             space.forget_lanes(commit);
-            writer.merging.begun.clear();
+            writer.reclaiming.begun.clear();
         }
         let src = shared.table_source(&*self.file);
         space.load_end(src, commit)?;
@@ -213,7 +213,7 @@ impl Handle {
         &self,
         state: &State,
         writer: &mut Writer,
-        budget: &MergeBudget<'_>,
+        budget: &ReclaimBudget<'_>,
         pace: Pace,
     ) -> Result<(Plan, bool)> {
         let Some((_, space)) = &writer.space else {
@@ -226,7 +226,7 @@ impl Handle {
         let leaves = state.pages() / LEAF_FANOUT as u64 + 1;
         let ground = Ground {
             space,
-            merging: &writer.merging,
+            reclaiming: &writer.reclaiming,
             tail: state.tail_off,
             file: self.file.len()?,
             reserve: reserve_behind(state.tail_off),
@@ -237,7 +237,7 @@ impl Handle {
             limit: u64::from(budget.dead_limit),
         };
         // What was begun is brought to an end first; what was begun to shorten the file only if it is at its end still.
-        let begun = &writer.merging.begun;
+        let begun = &writer.reclaiming.begun;
         let goes_on: Vec<&Begun> = (begun.iter())
             .filter(|begun| begun.below == u64::MAX && ground.can_be_emptied(begun.unit))
             .collect();
@@ -249,12 +249,12 @@ impl Handle {
             };
             // Who cannot leave anything to the pool has no use for units that are begun ahead.
             let units = match next.budget {
-                bytes if bytes > 0 && pace.patient => next.merge_next(),
+                bytes if bytes > 0 && pace.patient => next.next_units(),
                 _ => Vec::new(),
             };
             let keep: Vec<u64> = goes_on.iter().map(|begun| begun.unit).collect();
             writer
-                .merging
+                .reclaiming
                 .begun
                 .retain(|begun| keep.contains(&begun.unit));
             let below = u64::MAX;
@@ -264,24 +264,24 @@ impl Handle {
         let plan = ground.plan();
         match &plan {
             Plan::Empty { units, below } if *below < u64::MAX => {
-                (writer.merging.begun).retain(|begun| units.contains(&begun.unit));
+                (writer.reclaiming.begun).retain(|begun| units.contains(&begun.unit));
             }
-            _ => writer.merging.begun.clear(),
+            _ => writer.reclaiming.begun.clear(),
         }
         Ok((plan, over))
     }
 
     /// Units without frames wait for a fold, and none came by itself.
-    fn fold_for_left(&mut self, step: &mut MergeStep) -> Result<()> {
+    fn fold_for_left(&mut self, step: &mut ReclaimStep) -> Result<()> {
         let shared = self.shared()?;
         let left = |writer: &Writer| {
             let space = writer.space.as_ref();
-            space.map_or(0, |(_, space)| writer.merging.left_units(space))
+            space.map_or(0, |(_, space)| writer.reclaiming.left_units(space))
         };
         let before = left(&shared.writer.lock());
         step.written_bytes = self.publish_with(&Besides {
             fold: true,
-            merge: true,
+            reclaim: true,
             ..Besides::default()
         })?;
         step.freed_units = before - left(&shared.writer.lock());
