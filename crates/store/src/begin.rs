@@ -1,6 +1,5 @@
 //! A commit begins: on top of the newest one, with the accounting of space that belongs to it; or, in an empty file, with a store without pages.
 
-use crate::again;
 use crate::append::Appender;
 use crate::codec::family::Family;
 use crate::error::{Damage, Error, Result};
@@ -10,6 +9,7 @@ use crate::format::tip::Tip;
 use crate::format::{DATA_OFF, FORMAT_VERSION, HEADER_OFF, MAX_COMMIT, SLOT_COPY, SLOT_OFF};
 use crate::handle::Handle;
 use crate::pending::Pending;
+use crate::rewrite;
 use crate::state::first_hash;
 use crate::write::{DEFAULT_PAGE, RESERVED_AT};
 use densite_disk::SyncKind;
@@ -38,7 +38,7 @@ impl Handle {
         let mut writer = shared.writer.lock();
         let writer = &mut *writer;
         let newest = shared.state.read().tip;
-        again::settle(writer, &*self.file, shared.salt, &newest)?;
+        rewrite::run_if_needed(writer, &*self.file, shared.salt, &newest)?;
         if writer.header_lost {
             self.file.write_at(
                 &Header {

@@ -6,7 +6,6 @@
 #![warn(missing_docs)]
 
 mod account;
-mod again;
 mod append;
 mod attempt;
 mod batches;
@@ -38,6 +37,7 @@ mod read;
 mod readahead;
 mod reclaim;
 mod recover;
+mod rewrite;
 mod shared;
 mod space;
 mod sparse;

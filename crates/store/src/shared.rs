@@ -57,8 +57,8 @@ pub(crate) struct Writer {
     pub(crate) reclaiming: Reclaiming,
     /// The newest commit that a sync of this process made durable.
     pub(crate) durable: Option<Tip>,
-    /// A sync failed, and what it may have dropped is still to be written again: see `again`.
-    pub(crate) owed: bool,
+    /// A sync failed, and what it may have dropped is still to be written again: see `rewrite`.
+    pub(crate) needs_rewrite: bool,
     /// The newest slot in the file, and its block.
     pub(crate) slot: (usize, Slot),
     /// Whether a sync of this process followed the newest slot.
@@ -131,7 +131,7 @@ impl Shared {
             known_free: None,
             reclaiming: Reclaiming::default(),
             durable: None,
-            owed: false,
+            needs_rewrite: false,
             slot: found.slot,
             slot_durable: false,
             since_slot: 0,

@@ -5,11 +5,11 @@
 //! commit, and in the slot. So commits of others in between cost another round and nothing else.
 
 use super::{ReclaimBudget, ReclaimNext};
-use crate::again;
 use crate::durable::reserve_behind;
 use crate::error::{Damage, Error, Result};
 use crate::handle::Handle;
 use crate::publish::Besides;
+use crate::rewrite;
 use crate::shared::Shared;
 use densite_disk::SyncKind;
 use std::sync::Arc;
@@ -119,7 +119,7 @@ impl Handle {
         let tip = shared.state.read().tip;
         self.file.sync(SyncKind::Data).map_err(SyncFailed)?;
         let mut writer = shared.writer.lock();
-        if writer.owed {
+        if writer.needs_rewrite {
             return Ok(());
         }
         if writer.durable.is_none_or(|d| d.commit < tip.commit) {
@@ -163,7 +163,7 @@ impl Handle {
         let mut writer = shared.writer.lock();
         let tip = shared.state.read().tip;
         // Nothing would ever count as durable else, and whoever waits for that would go on for ever.
-        again::settle(&mut writer, &*self.file, shared.salt, &tip)?;
+        rewrite::run_if_needed(&mut writer, &*self.file, shared.salt, &tip)?;
         writer.reread_slot(&*self.file)?;
         if writer.slot.1.tip == tip {
             return Ok(!writer.slot_durable);

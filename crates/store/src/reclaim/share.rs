@@ -16,7 +16,7 @@ const STEP: u64 = 2 << 10;
 const ASK: u64 = 64 << 10;
 const ASK_PART: u64 = 512;
 /// How long a commit moves, and how much longer for each KiB that it stored: about half of what encoding and storing that took. Twice as long if as much as the
-/// file's length is owed, and so on, at most [`TIME_MOST`]: where the clock always keeps something from being moved, the limit could not be kept.
+/// file's length is due, and so on, at most [`TIME_MOST`]: where the clock always keeps something from being moved, the limit could not be kept.
 const TIME: Duration = Duration::from_micros(200);
 const TIME_OF_KIB: Duration = Duration::from_micros(20);
 const TIME_MOST: Duration = Duration::from_millis(4);
@@ -38,7 +38,7 @@ pub(super) struct Share {
     /// More was due than the last step did.
     due: bool,
     /// To be moved.
-    owed: u64,
+    debt: u64,
     /// Of it, what was left to a later step while the pool was coding it.
     put_off: u64,
 }
@@ -67,19 +67,19 @@ impl Share {
                 return None;
             }
             // Who asks may as well do something.
-            self.owed = STEP;
+            self.debt = STEP;
         }
         self.unasked = 0;
         let own = stored.saturating_mul(targets(limit));
-        let time = time(stored, self.owed, file);
-        self.owed = self.owed.saturating_add(own);
-        if self.due && self.owed < STEP {
+        let time = time(stored, self.debt, file);
+        self.debt = self.debt.saturating_add(own);
+        if self.due && self.debt < STEP {
             return None;
         }
         let small = stored < LARGE;
         let bytes = own.max(STEP) + std::mem::take(&mut self.put_off);
         Some(Due {
-            bytes: self.owed.min(bytes).max(1),
+            bytes: self.debt.min(bytes).max(1),
             pace: Pace {
                 least: match small {
                     true => stored,
@@ -97,8 +97,8 @@ impl Share {
     }
 
     fn paid(&mut self, moved: u64, due: bool) {
-        self.owed = if due {
-            self.owed.saturating_sub(moved)
+        self.debt = if due {
+            self.debt.saturating_sub(moved)
         } else {
             0
         };
@@ -107,11 +107,11 @@ impl Share {
 }
 
 /// How long a commit that stored so many bytes may move, where so many are owed in a file so long.
-fn time(stored: u64, owed: u64, file: u64) -> Duration {
+fn time(stored: u64, debt: u64, file: u64) -> Duration {
     let kib = u32::try_from(stored >> 10).unwrap_or(u32::MAX);
     let own = TIME.saturating_add(TIME_OF_KIB.saturating_mul(kib));
     let most = TIME_MOST.as_secs_f64() / TIME.as_secs_f64();
-    let times = (1.0 + owed as f64 / file.max(1) as f64).min(most);
+    let times = (1.0 + debt as f64 / file.max(1) as f64).min(most);
     own.min(TIME_MOST).mul_f64(times).min(TIME_MOST)
 }
 
@@ -176,7 +176,7 @@ mod tests {
         share.stored(10_000);
         assert_eq!(bytes(&mut share), Some(30_000));
         share.paid(30_000, false);
-        assert_eq!(share.owed, 0);
+        assert_eq!(share.debt, 0);
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //! bring them back with a later sync that succeeds. Others, connections and processes, see those commits and build upon
 //! them: what they are promised next would stand on nothing. So whoever meets the failure writes the same bytes again while he has the
 //! writer's right. Then the next sync that succeeds, whoever's it is, covers them. Without the right nothing may be written: others publish meanwhile, and an
-//! older tip would take back what they did. Then it is owed ([`settle`]), and until it is paid nothing counts as durable in this process.
+//! older tip would take back what they did. Then a rewrite is needed ([`run_if_needed`]), and until it is done nothing counts as durable in this process.
 //!
 //! Only what is right is written again: the records of a commit are verified first, by the chain hash that its trailer has. Otherwise what the disk gives
 //! wrongly would become what it has.
@@ -19,14 +19,19 @@ use densite_disk::File;
 /// Bytes written at once.
 const PART: u64 = 256 << 10;
 
-/// What a sync that failed has left owing. For whoever has the right, before he writes or calls anything durable.
+/// Writes again what a failed sync can have lost, if that is needed. The writer calls it before it writes or calls anything durable.
 ///
 /// # Errors
-/// I/O; it is still owed.
-pub(crate) fn settle(writer: &mut Writer, file: &dyn File, salt: u64, tip: &Tip) -> Result<()> {
-    if writer.owed {
-        write_again(file, salt, tip)?;
-        writer.owed = false;
+/// I/O; it is still needed.
+pub(crate) fn run_if_needed(
+    writer: &mut Writer,
+    file: &dyn File,
+    salt: u64,
+    tip: &Tip,
+) -> Result<()> {
+    if writer.needs_rewrite {
+        run(file, salt, tip)?;
+        writer.needs_rewrite = false;
     }
     Ok(())
 }
@@ -36,7 +41,7 @@ pub(crate) fn settle(writer: &mut Writer, file: &dyn File, salt: u64, tip: &Tip)
 ///
 /// # Errors
 /// I/O: the disk is worse than it was. [`Error::Corrupt`]: what is read is not what was published, and nothing of that commit was written.
-pub(crate) fn write_again(file: &dyn File, salt: u64, tip: &Tip) -> Result<()> {
+pub(crate) fn run(file: &dyn File, salt: u64, tip: &Tip) -> Result<()> {
     let mut preamble = vec![0; DATA_OFF as usize];
     let n = file.read_at(&mut preamble, 0)?;
     preamble.truncate(n);
