@@ -104,7 +104,7 @@ impl Handle {
         Ok(())
     }
 
-    /// Whoever goes on after this must not build upon what the disk has dropped: see `rewrite`. If it cannot be written now it is owed.
+    /// Whoever goes on after this must not build upon what the disk has dropped: see `rewrite`. If it cannot be written now, a rewrite is needed.
     pub(crate) fn sync_failed(&mut self, shared: &Shared, e: densite_disk::Error) -> Error {
         let tip = shared.state.read().tip;
         let written =

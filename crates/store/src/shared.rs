@@ -9,7 +9,6 @@
 use crate::cache::Cache;
 use crate::chain;
 use crate::codec::{CodecId, Dictionary, learn::Learner};
-use crate::early::Early;
 use crate::error::{Damage, Error, Result};
 use crate::format::record::{Kind, Record};
 use crate::format::slot::Slot;
@@ -19,6 +18,7 @@ use crate::format::{TIP_OFF, UNIT_LEN};
 use crate::lineage::{self, Lineage};
 use crate::map::tree::{self, Source};
 use crate::map::{Entry, NodeCache};
+use crate::preencoded::PreEncoded;
 use crate::reclaim::Reclaiming;
 use crate::recover::{self, Found};
 use crate::space::table::{self, Indexes};
@@ -42,7 +42,7 @@ pub(crate) struct Shared {
     dicts: Mutex<HashMap<u32, Arc<Dictionary>>>,
     pub(crate) writer: Mutex<Writer>,
     /// Pages on their way to the WAL.
-    pub(crate) early: Arc<Early>,
+    pub(crate) preencoded: Arc<PreEncoded>,
     /// The file was overwritten with other contents. Stays set: who opens the file again shares something new.
     overwritten: AtomicBool,
 }
@@ -156,7 +156,7 @@ impl Shared {
             cache: Arc::new(Cache::new(cache_bytes)),
             dicts: Mutex::new(HashMap::new()),
             writer: Mutex::new(writer),
-            early: Arc::default(),
+            preencoded: Arc::default(),
             overwritten: AtomicBool::new(false),
         })
     }
@@ -381,7 +381,7 @@ impl Shared {
         self.forget_nodes();
         self.cache.clear();
         self.dicts.lock().clear();
-        self.early.forget();
+        self.preencoded.forget();
     }
 
     fn note_overwritten(&self, error: &Error) {

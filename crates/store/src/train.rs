@@ -76,7 +76,7 @@ impl Handle {
     pub(crate) fn name_early(&mut self) -> Result<()> {
         let batch = self.pending.iter().flat_map(|p| &p.batch);
         let unnamed = batch.filter_map(|job| {
-            let frame = &job.early.as_ref()?.frame;
+            let frame = &job.preencoded.as_ref()?.frame;
             Some((frame.family, Arc::clone(frame.unnamed()?)))
         });
         let mut found: Vec<(Family, Arc<Dictionary>)> = Vec::new();

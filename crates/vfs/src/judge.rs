@@ -82,9 +82,9 @@ impl MainFile {
     pub(crate) fn announce(&mut self) {
         if !self.announced
             && let State::Store(handle) = &self.state
-            && let Some(early) = handle.early()
+            && let Some(preencoded) = handle.preencoded()
         {
-            wal_file::announce(&self.path, &early);
+            wal_file::announce(&self.path, &preencoded);
             self.announced = true;
         }
     }

@@ -1,25 +1,25 @@
 //! Runs of which more than a quarter is dead are coded anew, without the dead pages, which takes longer than anything else that emptying a unit does. So while others write the pool does
 //! it, between two commits, and a later step finds the frames ready.
 //!
-//! What was coded ahead is used as what was coded early is (`early`): for these pages, all of which must live where they did, and only while what they were coded by still holds. So it can
+//! What was coded ahead is used as pre-encoded frames are (`preencoded`): for these pages, all of which must live where they did, and only while what they were coded by still holds. So it can
 //! be late or of no use, and not wrong: what is not ready a step codes itself.
 
 use super::live::Frame;
 use crate::codec::family::Family;
 use crate::codec::{self, CodecId, Dictionary};
-use crate::early::EarlyFrame;
 use crate::error::{Damage, Error, Result};
 use crate::format::record::{RECORD_LEN, Record, raw_check};
 use crate::handle::Handle;
 use crate::map::{Entry, NodeRef};
 use crate::pending::{EncodeSettings, Job, PendingPage, encode_batch};
 use crate::pool::Task;
+use crate::preencoded::PreEncodedFrame;
 use crate::shared::Shared;
 use std::collections::HashMap;
 use std::sync::Arc;
 
 /// Runs coded anew, by their places: the pages that lived, and their frames.
-pub(super) type Coded = HashMap<u64, (Vec<u32>, Vec<EarlyFrame>)>;
+pub(super) type Coded = HashMap<u64, (Vec<u32>, Vec<PreEncodedFrame>)>;
 
 /// Runs that the pool codes anew.
 #[derive(Default)]
@@ -38,7 +38,7 @@ impl Recoding {
     }
 
     /// The frames of the run at `off`, if they are ready and all of its pages that were coded live still.
-    pub(super) fn take(&mut self, off: u64, frame: &Frame) -> Option<Vec<EarlyFrame>> {
+    pub(super) fn take(&mut self, off: u64, frame: &Frame) -> Option<Vec<PreEncodedFrame>> {
         let (pages, frames) = self.ready.remove(&off)?;
         let live = frame.pages.iter().map(|(page, _)| page);
         pages.iter().eq(live).then_some(frames)
@@ -100,7 +100,11 @@ impl Handle {
     }
 
     /// Appends frames that the pool has coded, if what they were coded by still holds for all of them.
-    pub(super) fn place_coded(&mut self, shared: &Shared, coded: &[EarlyFrame]) -> Result<bool> {
+    pub(super) fn place_coded(
+        &mut self,
+        shared: &Shared,
+        coded: &[PreEncodedFrame],
+    ) -> Result<bool> {
         let settings = self.encode_settings()?;
         if !coded.iter().all(|frame| frame.holds(&settings)) {
             return Ok(false);
@@ -182,10 +186,10 @@ fn code(runs: &[Loose], settings: &EncodeSettings) -> Coded {
             seq: 0,
             family: Family::of(&bytes),
             bytes,
-            early: None,
+            preencoded: None,
         });
         let frames = encode_batch(jobs.collect(), settings).into_iter();
-        let frames = frames.map(|frame| EarlyFrame::of(frame, settings));
+        let frames = frames.map(|frame| PreEncodedFrame::of(frame, settings));
         coded.insert(run.off, (numbers, frames.collect()));
         std::thread::yield_now();
     }

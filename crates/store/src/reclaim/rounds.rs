@@ -131,7 +131,7 @@ impl Handle {
         Ok(())
     }
 
-    /// After a sync that failed, without the writer's right: what may have been dropped is owed, and whoever has the right next writes it again.
+    /// After a sync that failed, without the writer's right: what may have been dropped needs a rewrite, and the next writer makes it.
     /// This handle answers [`Error::Poisoned`] from now on. Returns the sync's error.
     pub fn leave_failed_sync(&mut self, failed: SyncFailed) -> Error {
         if let Some(shared) = self.attached() {
@@ -151,7 +151,7 @@ impl Handle {
 
     /// The shared part, where there is one by now: the file may have been empty when this handle was opened.
     fn attached(&mut self) -> Option<Arc<Shared>> {
-        // Of a file that cannot be read nothing is known, and nothing is owed.
+        // Of a file that cannot be read nothing is known, and no rewrite is needed.
         let _ = self.attach();
         self.shared.clone()
     }

@@ -16,7 +16,7 @@ const GROWTH_PAGES: u32 = 1 << 20;
 pub(super) const UNNAMED: u32 = MAX_DICT;
 
 /// A page encoded before its commit.
-pub(crate) struct EarlyFrame {
+pub(crate) struct PreEncodedFrame {
     pub(crate) record: Record,
     pub(crate) payload: Vec<u8>,
     pub(crate) family: Family,
@@ -27,8 +27,8 @@ pub(crate) struct EarlyFrame {
 }
 
 /// A frame that was found for a page.
-pub(crate) struct Found {
-    pub(crate) frame: Arc<EarlyFrame>,
+pub(crate) struct ReadyFrame {
+    pub(crate) frame: Arc<PreEncodedFrame>,
     /// The page that it was made of was still there, and is the same. If not, the frame is to be decoded and compared.
     pub(crate) compared: bool,
 }
@@ -44,10 +44,10 @@ fn dictionaries(set: &EncodeSettings, family: Family) -> impl Iterator<Item = &A
     of(family).chain(of(Family::OTHER))
 }
 
-impl EarlyFrame {
+impl PreEncodedFrame {
     /// A frame of one page that was coded with these settings.
-    pub(crate) fn of(frame: Frame, set: &EncodeSettings) -> EarlyFrame {
-        EarlyFrame {
+    pub(crate) fn of(frame: Frame, set: &EncodeSettings) -> PreEncodedFrame {
+        PreEncodedFrame {
             dict: dictionary(set, frame.family, frame.record.model).cloned(),
             record: frame.record,
             payload: frame.payload,

@@ -18,13 +18,13 @@ pub(super) const FIRST_PAGES: usize = 48;
 
 /// Pages that wait for a lesson of their family: the number of each and that of its note.
 #[derive(Default)]
-pub(super) struct Untaught {
+pub(super) struct Untrained {
     waiting: HashMap<Family, BTreeMap<u32, u64>>,
     /// Lessons so far: each dictionary has a number of its own.
     lessons: u32,
 }
 
-impl Untaught {
+impl Untrained {
     pub(super) fn clear(&mut self) {
         self.waiting.clear();
     }

@@ -3,13 +3,13 @@
 mod common;
 
 use common::{Place, assert_sound, fill, int, run, wrapped};
-use densite_store::Early;
+use densite_store::PreEncoded;
 use rusqlite::Connection;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-fn early_of(db: &Connection) -> Arc<Early> {
-    densite_vfs::with_handle(&wrapped(db), c"main", |handle| handle.early())
+fn preencoded_of(db: &Connection) -> Arc<PreEncoded> {
+    densite_vfs::with_handle(&wrapped(db), c"main", |handle| handle.preencoded())
         .expect("answers")
         .flatten()
         .expect("a store")
@@ -24,7 +24,7 @@ fn coalescing(place: &Place) -> Connection {
 }
 
 /// A database with rows, a commit of the store after which the pool knows how to encode, and a WAL that nobody checkpoints by himself and that begins anew.
-fn begun(rows: u32) -> (Place, Connection, Arc<Early>) {
+fn begun(rows: u32) -> (Place, Connection, Arc<PreEncoded>) {
     let place = Place::new();
     let db = place.try_open("x.db", "&threads=1").expect("opens");
     fill(&db, rows);
@@ -33,14 +33,14 @@ fn begun(rows: u32) -> (Place, Connection, Arc<Early>) {
         "PRAGMA journal_mode=WAL; PRAGMA wal_autocheckpoint=0; UPDATE t SET b = 'first ' || b WHERE a % 500 = 0;
          PRAGMA wal_checkpoint(TRUNCATE)",
     );
-    let early = early_of(&db);
-    (place, db, early)
+    let preencoded = preencoded_of(&db);
+    (place, db, preencoded)
 }
 
 /// Waits until a page is ready.
-fn one_is_ready(early: &Early) {
+fn one_is_ready(preencoded: &PreEncoded) {
     let until = Instant::now() + Duration::from_secs(20);
-    while early.ready() == 0 {
+    while preencoded.ready() == 0 {
         assert!(Instant::now() < until, "none is ready");
         std::thread::sleep(Duration::from_millis(1));
     }
@@ -56,14 +56,14 @@ fn pages_of_the_wal_are_ready_at_the_checkpoint() {
         "PRAGMA journal_mode=WAL; PRAGMA wal_autocheckpoint=0;
          UPDATE t SET b = 'first ' || b WHERE a % 500 = 0; PRAGMA wal_checkpoint",
     );
-    let early = early_of(&db);
+    let preencoded = preencoded_of(&db);
     let until = Instant::now() + Duration::from_secs(20);
     let mut k = 0;
-    while early.ready() < 50 {
+    while preencoded.ready() < 50 {
         assert!(
             Instant::now() < until,
             "only {} pages are ready",
-            early.ready()
+            preencoded.ready()
         );
         run(
             &db,
@@ -74,12 +74,12 @@ fn pages_of_the_wal_are_ready_at_the_checkpoint() {
         );
         k += 1;
     }
-    let ready = early.ready();
+    let ready = preencoded.ready();
     // A second connection checkpoints what the first wrote.
     let other = place.try_open("x.db", "&threads=1").expect("opens");
     run(&other, "PRAGMA wal_checkpoint");
     assert!(
-        early.ready() < ready / 2,
+        preencoded.ready() < ready / 2,
         "the checkpoint used {ready} of them"
     );
     let want = int(&db, "SELECT count(*) FROM t WHERE b LIKE 'then %'");
@@ -112,17 +112,17 @@ fn a_bulk_load_finds_its_frames_ready() {
          WITH n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 599999)
          INSERT INTO pairs SELECT i / 700, i % 700 FROM n",
     );
-    let early = early_of(&db);
+    let preencoded = preencoded_of(&db);
     let pages = int(&db, "PRAGMA page_count") as usize;
     assert!(pages > 3000, "{pages} pages");
     // The pool may be behind, but is at it; how far it came depends on the machine.
     let until = Instant::now() + Duration::from_secs(20);
-    while early.ready() < pages / 4 {
-        assert!(Instant::now() < until, "{} of {pages}", early.ready());
+    while preencoded.ready() < pages / 4 {
+        assert!(Instant::now() < until, "{} of {pages}", preencoded.ready());
         std::thread::sleep(Duration::from_millis(5));
     }
     run(&db, "COMMIT; PRAGMA wal_checkpoint(TRUNCATE)");
-    let left = early.ready();
+    let left = preencoded.ready();
     assert!(left < pages / 20, "the checkpoint left {left} of {pages}");
     assert_sound(&db);
     drop(db);
@@ -143,10 +143,14 @@ fn a_wal_that_begins_anew_forgets() {
         "PRAGMA journal_mode=WAL; PRAGMA cache_size=10; UPDATE t SET b = 'x' || b WHERE a = 1;
          PRAGMA wal_checkpoint(TRUNCATE); BEGIN; UPDATE t SET b = 'never ' || b",
     );
-    let early = early_of(&db);
-    one_is_ready(&early);
+    let preencoded = preencoded_of(&db);
+    one_is_ready(&preencoded);
     run(&db, "ROLLBACK; UPDATE t SET b = 'w' WHERE a = 1");
-    assert_eq!(early.ready(), 0, "of what was rolled back nothing stays");
+    assert_eq!(
+        preencoded.ready(),
+        0,
+        "of what was rolled back nothing stays"
+    );
     assert_eq!(int(&db, "SELECT count(*) FROM t WHERE b LIKE 'never%'"), 0);
     assert_sound(&db);
 }
@@ -156,7 +160,7 @@ fn a_wal_that_begins_anew_forgets() {
 fn frames_that_come_together_are_ready_at_the_checkpoint() {
     const PARTS: u32 = 12;
     const ROWS: u32 = 48_000;
-    let (place, db, early) = begun(ROWS);
+    let (place, db, preencoded) = begun(ROWS);
     let writer = coalescing(&place);
     run(&writer, "PRAGMA wal_autocheckpoint=0");
     for part in 0..PARTS {
@@ -173,17 +177,17 @@ fn frames_that_come_together_are_ready_at_the_checkpoint() {
     let until = Instant::now() + Duration::from_secs(20);
     for k in 0.. {
         run(&writer, &format!("UPDATE t SET b = 'one {k}' WHERE a = 1"));
-        if early.ready() >= 20 * PARTS as usize {
+        if preencoded.ready() >= 20 * PARTS as usize {
             break;
         }
-        assert!(Instant::now() < until, "{} are ready", early.ready());
+        assert!(Instant::now() < until, "{} are ready", preencoded.ready());
     }
-    let ready = early.ready();
+    let ready = preencoded.ready();
     run(&db, "PRAGMA wal_checkpoint");
     assert!(
-        early.ready() < ready / 2,
+        preencoded.ready() < ready / 2,
         "the checkpoint used few of {ready}: {} are left",
-        early.ready()
+        preencoded.ready()
     );
     let many = "SELECT count(*) FROM t WHERE b LIKE 'many %'";
     assert_eq!(int(&db, many), i64::from(ROWS) - 1);
@@ -194,14 +198,14 @@ fn frames_that_come_together_are_ready_at_the_checkpoint() {
 /// Nobody has told the size of a page but the WAL's own header.
 #[test]
 fn the_first_frames_that_come_together_are_noted() {
-    let (place, db, early) = begun(48_000);
+    let (place, db, preencoded) = begun(48_000);
     let writer = coalescing(&place);
     // Pages that spill, and no frame that commits.
     run(
         &writer,
         "PRAGMA wal_autocheckpoint=0; PRAGMA cache_size=50; BEGIN; UPDATE t SET b = 'many ' || b",
     );
-    one_is_ready(&early);
+    one_is_ready(&preencoded);
     run(&writer, "ROLLBACK");
     drop(writer);
     assert_sound(&db);

@@ -27,10 +27,10 @@ fn a_frame_of_another_dictionary_of_the_same_number_is_of_no_use() {
         seqs: vec![1],
         family: Family::of(&page(7)),
     };
-    let early = EarlyFrame::of(frame, &with(b"what one has learned"));
-    assert!(early.holds(&with(b"what one has learned")));
-    assert!(!early.holds(&with(b"what another has learned")));
-    assert!(!early.holds(&set));
+    let preencoded = PreEncodedFrame::of(frame, &with(b"what one has learned"));
+    assert!(preencoded.holds(&with(b"what one has learned")));
+    assert!(!preencoded.holds(&with(b"what another has learned")));
+    assert!(!preencoded.holds(&set));
 }
 
 /// Which bytes of a page are not stored depends on how long the database may be, and on what it leaves to others.
@@ -45,38 +45,38 @@ fn a_frame_of_a_database_that_was_much_shorter_or_kept_other_bytes_is_of_no_use(
         seqs: vec![1],
         family: Family::OTHER,
     };
-    let early = EarlyFrame::of(frame, &set);
+    let preencoded = PreEncodedFrame::of(frame, &set);
     let of = |pages: u32, reserved: usize| EncodeSettings {
         pages,
         reserved,
         ..set.clone()
     };
-    assert!(early.holds(&of(set.pages + (1 << 20), 0)));
-    assert!(!early.holds(&of(set.pages + (1 << 20) + 1, 0)));
-    assert!(early.holds(&of(1, 0)), "a shorter one keeps no more");
-    assert!(!early.holds(&of(set.pages, 12)));
+    assert!(preencoded.holds(&of(set.pages + (1 << 20), 0)));
+    assert!(!preencoded.holds(&of(set.pages + (1 << 20) + 1, 0)));
+    assert!(preencoded.holds(&of(1, 0)), "a shorter one keeps no more");
+    assert!(!preencoded.holds(&of(set.pages, 12)));
 }
 
 /// A worker is at a page, and it is written to the WAL again: the frame that comes back is not that of what is noted now.
 #[test]
 fn a_frame_of_what_changed_while_it_was_encoded_is_of_no_use() {
-    let (_dir, mut handle, early) = store(1);
+    let (_dir, mut handle, preencoded) = store(1);
     // No worker is sent: the test is the worker.
-    early.desk.lock().running = true;
+    preencoded.state.lock().running = true;
     for n in 1..=60 {
-        early.note(n, &page(n + 1000));
+        preencoded.note(n, &page(n + 1000));
     }
-    let work = early.desk.lock().next();
+    let work = preencoded.state.lock().next();
     let Some(Work::Encode(jobs, set)) = work else {
         panic!("nothing to encode")
     };
     let at_work: Vec<u32> = jobs.iter().map(|job| job.page).collect();
     let changed = at_work[0];
-    early.note(changed, &page(5000));
+    preencoded.note(changed, &page(5000));
     let frames = encode_batch(jobs, &set);
-    early.desk.lock().lay(frames, &set);
+    preencoded.state.lock().lay(frames, &set);
     for n in &at_work {
-        let ready = early.desk.lock().pages[n].frame.is_some();
+        let ready = preencoded.state.lock().pages[n].frame.is_some();
         assert_eq!(ready, *n != changed, "page {n}");
     }
     for n in 1..=60 {

@@ -4,20 +4,20 @@
 //! connection's path. Encoding takes longer than everything else a checkpoint does, and the pool has nothing to do until then. So whoever
 //! sees pages on their way to the WAL notes them here, the pool encodes them, and the checkpoint finds its frames ready.
 //!
-//! - What was encoded early is used only for a page of the same number and the same bytes, every one of them compared, and only while what
-//!   it was encoded by still holds ([`EarlyFrame::named`]). So nothing that is noted can be wrong: at worst it is of no use.
+//! - A pre-encoded frame is used only for a page of the same number and the same bytes, every one of them compared, and only while what
+//!   it was encoded by still holds ([`PreEncodedFrame::named`]). So nothing that is noted can be wrong: at worst it is of no use.
 //! - A page that changes often is not encoded each time: only pages behind which [`YOUNGER`] others were noted are, and a page noted
 //!   again goes to the end.
 //! - Sparse neighbours are left to the checkpoint, which stores them in one frame (`sparse`).
-//! - Of a bulk load, which notes more pages than the database had, those of families that nothing was learned of yet wait for a lesson ([`untaught`]).
+//! - Of a bulk load, which notes more pages than the database had, those of families that nothing was learned of yet wait for a lesson ([`untrained`]).
 //! - Memory is bounded. Pages are kept with their frames up to [`KEPT_BYTES`]; beyond that a frame is kept without its page, and who uses it decodes it and
 //!   compares. So a transaction of a hundred thousand pages finds its frames ready, and one of a thousand decodes nothing.
 //! - Nobody waits here: who meets the lock taken does without.
 
 mod frame;
-mod untaught;
+mod untrained;
 
-pub(crate) use frame::{EarlyFrame, Found};
+pub(crate) use frame::{PreEncodedFrame, ReadyFrame};
 
 use crate::codec::Dictionary;
 use crate::codec::family::Family;
@@ -28,7 +28,7 @@ use crate::sparse::may_join;
 use densite_disk::sync::Mutex;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
-use untaught::Untaught;
+use untrained::Untrained;
 
 /// Raw bytes of the pages kept: twice what SQLite lets a WAL of 4 KiB pages grow to before it checkpoints.
 const BUDGET_BYTES: usize = 8 << 20;
@@ -55,7 +55,7 @@ struct Noted {
     bytes: Option<Arc<[u8]>>,
     /// Tells this note from later ones of the same page.
     seq: u64,
-    frame: Option<Arc<EarlyFrame>>,
+    frame: Option<Arc<PreEncodedFrame>>,
 }
 
 impl Noted {
@@ -72,11 +72,11 @@ impl Noted {
 /// What is known of a page that comes to the database: its bytes, not to be copied again, and its frame.
 pub(crate) struct Known {
     pub(crate) bytes: Option<Arc<[u8]>>,
-    pub(crate) found: Option<Found>,
+    pub(crate) found: Option<ReadyFrame>,
 }
 
 #[derive(Default)]
-struct Desk {
+struct State {
     /// How the last commit encoded, and where; `None` before the first, and when there is no pool. What was learned since is in it, too.
     by: Option<(EncodeSettings, Arc<Pool>)>,
     /// How often that was told anew.
@@ -90,7 +90,7 @@ struct Desk {
     highest: u32,
     /// Pages to encode, the oldest first; one whose number has changed hands since is passed over.
     waiting: VecDeque<(u32, u64)>,
-    untaught: Untaught,
+    untrained: Untrained,
     seq: u64,
     /// A worker is at it.
     running: bool,
@@ -105,77 +105,78 @@ enum Work {
 
 /// Pages on their way to a WAL, of one file in this process. See the module's documentation.
 #[derive(Default)]
-pub struct Early {
-    desk: Mutex<Desk>,
+pub struct PreEncoded {
+    state: Mutex<State>,
 }
 
-impl Early {
+impl PreEncoded {
     /// Notes a page that is being written to the WAL. Never fails and never waits.
     pub fn note(self: &Arc<Self>, page: u32, bytes: &[u8]) {
-        let Some(mut desk) = self.desk.try_lock() else {
+        let Some(mut state) = self.state.try_lock() else {
             return;
         };
-        let desk = &mut *desk;
-        if desk.by.is_none() {
+        let state = &mut *state;
+        if state.by.is_none() {
             return;
         }
-        let old = desk.remove(page);
-        if desk.bytes + bytes.len() > BUDGET_BYTES || desk.frames > FRAMES_BYTES {
+        let old = state.remove(page);
+        if state.bytes + bytes.len() > BUDGET_BYTES || state.frames > FRAMES_BYTES {
             // What was noted before is out of date.
             return;
         }
-        let copy = desk.copy_of(bytes, old);
-        desk.bytes += bytes.len();
-        desk.seq += 1;
-        desk.highest = desk.highest.max(page);
-        desk.waiting.push_back((page, desk.seq));
+        let copy = state.copy_of(bytes, old);
+        state.bytes += bytes.len();
+        state.seq += 1;
+        state.highest = state.highest.max(page);
+        state.waiting.push_back((page, state.seq));
         let noted = Noted {
             bytes: Some(copy),
-            seq: desk.seq,
+            seq: state.seq,
             frame: None,
         };
-        desk.pages.insert(page, noted);
+        state.pages.insert(page, noted);
         // What changes often leaves many entries behind; they must not pile up while the pool is busy.
-        while let Some((page, seq)) = desk.waiting.front()
-            && desk.pages.get(page).is_none_or(|noted| noted.seq != *seq)
+        while let Some((page, seq)) = state.waiting.front()
+            && state.pages.get(page).is_none_or(|noted| noted.seq != *seq)
         {
-            desk.waiting.pop_front();
+            state.waiting.pop_front();
         }
-        if desk.waiting.len() > YOUNGER + WORTH_WAKING && !desk.running {
-            self.send(desk);
+        if state.waiting.len() > YOUNGER + WORTH_WAKING && !state.running {
+            self.send(state);
         }
     }
 
     /// Has a worker of the pool go on.
-    fn send(self: &Arc<Self>, desk: &mut Desk) {
-        let early = Arc::clone(self);
-        let pool = desk.by.as_ref().map(|(_, pool)| pool);
-        desk.running = pool.is_some_and(|pool| pool.submit(Box::new(move || early.work())).is_ok());
+    fn send(self: &Arc<Self>, state: &mut State) {
+        let preencoded = Arc::clone(self);
+        let pool = state.by.as_ref().map(|(_, pool)| pool);
+        state.running =
+            pool.is_some_and(|pool| pool.submit(Box::new(move || preencoded.work())).is_ok());
     }
 
     /// Forgets everything: the WAL begins anew, so what was noted has reached the database.
     pub fn forget(&self) {
-        if let Some(mut desk) = self.desk.try_lock() {
-            let desk = &mut *desk;
-            desk.pages.clear();
-            desk.waiting.clear();
-            desk.untaught.clear();
-            (desk.bytes, desk.kept, desk.frames, desk.highest) = (0, 0, 0, 0);
+        if let Some(mut state) = self.state.try_lock() {
+            let state = &mut *state;
+            state.pages.clear();
+            state.waiting.clear();
+            state.untrained.clear();
+            (state.bytes, state.kept, state.frames, state.highest) = (0, 0, 0, 0);
         }
     }
 
     /// Pages noted whose frames are ready.
     pub fn ready(&self) -> usize {
-        let desk = self.desk.lock();
-        desk.pages.values().filter(|p| p.frame.is_some()).count()
+        let state = self.state.lock();
+        state.pages.values().filter(|p| p.frame.is_some()).count()
     }
 
     /// Tells how commits encode now. Runs of several pages cannot be foreseen.
     pub(crate) fn renew(&self, set: &EncodeSettings, pool: Option<&Arc<Pool>>) {
-        if let Some(mut desk) = self.desk.try_lock() {
-            desk.round += 1;
-            desk.untaught.clear();
-            desk.by = pool
+        if let Some(mut state) = self.state.try_lock() {
+            state.round += 1;
+            state.untrained.clear();
+            state.by = pool
                 .filter(|_| set.run_pages == 1)
                 .map(|pool| (set.clone(), Arc::clone(pool)));
         }
@@ -183,16 +184,16 @@ impl Early {
 
     /// What is known of a page that comes to the database as `bytes`.
     pub(crate) fn take(&self, page: u32, bytes: &[u8]) -> Option<Known> {
-        let mut desk = self.desk.try_lock()?;
-        let raw = desk.pages.get(&page)?.bytes.as_ref();
+        let mut state = self.state.try_lock()?;
+        let raw = state.pages.get(&page)?.bytes.as_ref();
         // Bytes that differ are of another moment, and may come yet.
         if raw.is_some_and(|raw| **raw != *bytes) {
             return None;
         }
-        let noted = desk.remove(page)?;
+        let noted = state.remove(page)?;
         let compared = noted.bytes.is_some();
         Some(Known {
-            found: noted.frame.map(|frame| Found { frame, compared }),
+            found: noted.frame.map(|frame| ReadyFrame { frame, compared }),
             bytes: noted.bytes,
         })
     }
@@ -200,35 +201,35 @@ impl Early {
     /// Learns and encodes what has waited long enough.
     fn work(self: &Arc<Self>) {
         for _ in 0..STRETCHES {
-            let Some(work) = self.desk.lock().next() else {
-                self.desk.lock().running = false;
+            let Some(work) = self.state.lock().next() else {
+                self.state.lock().running = false;
                 return;
             };
             match work {
                 Work::Encode(jobs, set) => {
                     let frames = encode_batch(jobs, &set);
-                    self.desk.lock().lay(frames, &set);
+                    self.state.lock().lay(frames, &set);
                 }
                 Work::Learn(lesson, round) => {
                     let family = lesson.family;
                     let brought = lesson.train();
-                    let mut desk = self.desk.lock();
+                    let mut state = self.state.lock();
                     let brought = brought.into_iter().map(|trained| {
-                        let number = desk.untaught.number();
+                        let number = state.untrained.number();
                         Arc::new(Dictionary::new(number, trained.codec, trained.bytes))
                     });
                     let brought = brought.collect();
-                    desk.learned(family, brought, round);
+                    state.learned(family, brought, round);
                 }
             }
         }
         // Others have their turn.
-        self.send(&mut self.desk.lock());
+        self.send(&mut self.state.lock());
     }
 }
 
-impl Desk {
-    /// Takes a page from the desk.
+impl State {
+    /// Takes a page from the state.
     fn remove(&mut self, page: u32) -> Option<Noted> {
         let noted = self.pages.remove(&page)?;
         self.bytes -= noted.raw_bytes();
@@ -270,7 +271,7 @@ impl Desk {
                 continue;
             }
             if !set.dicts.contains_key(&family) {
-                let many = self.untaught.add(family, page, seq);
+                let many = self.untrained.add(family, page, seq);
                 if family != Family::OTHER
                     && let Some(lesson) = self.lesson(family, many)
                 {
@@ -278,7 +279,7 @@ impl Desk {
                     back.for_each(|job: Job| self.waiting.push_front((job.page, job.seq)));
                     return Some(Work::Learn(lesson, self.round));
                 }
-                if is_bulk || family != Family::OTHER && many > untaught::FIRST_PAGES {
+                if is_bulk || family != Family::OTHER && many > untrained::FIRST_PAGES {
                     continue;
                 }
             }
@@ -294,7 +295,7 @@ impl Desk {
                 seq,
                 bytes: Arc::clone(bytes),
                 family,
-                early: None,
+                preencoded: None,
             });
         }
         let mut set = self.by.as_ref()?.0.clone();
@@ -308,18 +309,19 @@ impl Desk {
 
     /// The lesson of a family of which so many pages wait, if it is time.
     fn lesson(&self, family: Family, many: usize) -> Option<Lesson> {
-        if many < untaught::FIRST_PAGES || !many.is_power_of_two() && many != untaught::FIRST_PAGES
+        if many < untrained::FIRST_PAGES
+            || !many.is_power_of_two() && many != untrained::FIRST_PAGES
         {
             return None;
         }
         let set = &self.by.as_ref()?.0;
-        let still = self.untaught.of(family).filter_map(|(page, seq)| {
+        let still = self.untrained.of(family).filter_map(|(page, seq)| {
             let noted = self.pages.get(&page).filter(|noted| noted.seq == seq)?;
             noted.bytes.as_deref()
         });
         let page = still.clone().next().map_or(0, <[u8]>::len);
         let database = u64::from(self.highest.max(set.pages)) * page as u64;
-        untaught::lesson(family, still, database, set)
+        untrained::lesson(family, still, database, set)
     }
 
     /// Takes in what a lesson brought; its pages wait for nothing else. Those of a bulk load for which it brought nothing are left to the checkpoint.
@@ -328,9 +330,9 @@ impl Desk {
             return;
         }
         if let Some((set, _)) = &mut self.by {
-            set.dicts = untaught::with(&set.dicts, family, brought);
+            set.dicts = untrained::with(&set.dicts, family, brought);
         }
-        for waited in self.untaught.take(family).into_iter().rev() {
+        for waited in self.untrained.take(family).into_iter().rev() {
             self.waiting.push_front(waited);
         }
     }
@@ -348,7 +350,7 @@ impl Desk {
                 self.kept -= raw;
                 self.frames -= noted.frame_bytes();
             }
-            noted.frame = Some(Arc::new(EarlyFrame::of(frame, set)));
+            noted.frame = Some(Arc::new(PreEncodedFrame::of(frame, set)));
             self.frames += noted.frame_bytes();
             if set.checked {
                 self.kept += raw;

@@ -54,7 +54,7 @@ fn rows(n: u32, record: impl Fn(u32) -> [u8; 7]) -> Vec<u8> {
 }
 
 /// A store of 200 pages whose commits use a thread.
-pub(super) fn store(run_pages: u32) -> (tempfile::TempDir, Handle, Arc<Early>) {
+pub(super) fn store(run_pages: u32) -> (tempfile::TempDir, Handle, Arc<PreEncoded>) {
     let dir = tempfile::tempdir().expect("a directory");
     let file = RealFile::open(dir.path().join("x.db"), OpenMode::Create).expect("opens");
     let options = Options {
@@ -70,41 +70,41 @@ pub(super) fn store(run_pages: u32) -> (tempfile::TempDir, Handle, Arc<Early>) {
             .expect("writes");
     }
     handle.publish().expect("publishes");
-    let early = handle.early().expect("a store");
-    (dir, handle, early)
+    let preencoded = handle.preencoded().expect("a store");
+    (dir, handle, preencoded)
 }
 
 /// Notes a page whatever the pool does meanwhile.
-fn note(early: &Arc<Early>, n: u32, bytes: &[u8]) {
-    while early
-        .desk
+fn note(preencoded: &Arc<PreEncoded>, n: u32, bytes: &[u8]) {
+    while preencoded
+        .state
         .lock()
         .pages
         .get(&n)
         .is_none_or(|noted| noted.bytes.as_deref().is_some_and(|known| known != bytes))
     {
-        early.note(n, bytes);
+        preencoded.note(n, bytes);
     }
 }
 
 #[test]
 fn what_was_noted_is_encoded_and_used_and_what_changed_is_not() {
-    let (_dir, mut handle, early) = store(1);
+    let (_dir, mut handle, preencoded) = store(1);
     for n in 1..=100 {
-        note(&early, n, &page(n + 1000));
+        note(&preencoded, n, &page(n + 1000));
     }
     // A worker may have stopped between two notes; the next note sends it on.
     let until = Instant::now() + Duration::from_secs(20);
     for again in 0.. {
-        early.note(101, &page(again));
-        if early.ready() >= 60 {
+        preencoded.note(101, &page(again));
+        if preencoded.ready() >= 60 {
             break;
         }
-        assert!(Instant::now() < until, "{} are ready", early.ready());
+        assert!(Instant::now() < until, "{} are ready", preencoded.ready());
         std::thread::sleep(Duration::from_millis(1));
     }
     // Who writes does not wait for the worker, and then encodes himself.
-    while early.desk.lock().running {
+    while preencoded.state.lock().running {
         std::thread::sleep(Duration::from_millis(1));
     }
     for n in 1..=60 {
@@ -115,7 +115,7 @@ fn what_was_noted_is_encoded_and_used_and_what_changed_is_not() {
             .expect("writes");
     }
     for n in 1..=60 {
-        let taken = !early.desk.lock().pages.contains_key(&n);
+        let taken = !preencoded.state.lock().pages.contains_key(&n);
         assert_eq!(
             taken,
             n % 3 != 0,
@@ -137,15 +137,22 @@ fn what_was_noted_is_encoded_and_used_and_what_changed_is_not() {
     }
     let report = handle.check(&mut |_, _| true).expect("checks");
     assert!(report.problems.is_empty(), "{:?}", report.problems);
-    early.forget();
-    assert_eq!(early.ready(), 0);
+    preencoded.forget();
+    assert_eq!(preencoded.ready(), 0);
 }
 
 /// What giving space back codes anew keeps every byte; what SQLite writes next need not.
 #[test]
 fn giving_back_does_not_change_how_pages_are_encoded() {
-    let (_dir, mut handle, early) = store(1);
-    let pages = || early.desk.lock().by.as_ref().map(|(set, _)| set.pages);
+    let (_dir, mut handle, preencoded) = store(1);
+    let pages = || {
+        preencoded
+            .state
+            .lock()
+            .by
+            .as_ref()
+            .map(|(set, _)| set.pages)
+    };
     assert_eq!(pages(), Some(200));
     handle.write_at(&page(1000), 0).expect("writes");
     handle.pending.as_mut().expect("just written").keep_all = true;
@@ -155,57 +162,61 @@ fn giving_back_does_not_change_how_pages_are_encoded() {
 
 #[test]
 fn a_page_that_changes_all_the_time_is_left_to_the_checkpoint() {
-    let (_dir, _handle, early) = store(1);
+    let (_dir, _handle, preencoded) = store(1);
     for i in 0..2000 {
-        early.note(i % 3 + 1, &page(i));
+        preencoded.note(i % 3 + 1, &page(i));
     }
     std::thread::sleep(Duration::from_millis(50));
-    assert_eq!(early.ready(), 0);
-    assert!(early.desk.lock().waiting.len() <= YOUNGER + 3);
+    assert_eq!(preencoded.ready(), 0);
+    assert!(preencoded.state.lock().waiting.len() <= YOUNGER + 3);
 }
 
 #[test]
 fn a_bulk_load_of_what_nothing_is_known_of_is_left_to_the_checkpoint() {
-    let (_dir, _handle, early) = store(1);
+    let (_dir, _handle, preencoded) = store(1);
     // More pages than the database has.
     for n in 0..400 {
-        note(&early, n + 1000, &page(n));
+        note(&preencoded, n + 1000, &page(n));
     }
-    let desk = || early.desk.lock();
+    let state = || preencoded.state.lock();
     let until = Instant::now() + Duration::from_secs(20);
     for again in 0.. {
         // All but the first of them were seen among more pages than the database has; the worker has passed over the last.
-        if desk().waiting.len() <= YOUNGER {
+        if state().waiting.len() <= YOUNGER {
             break;
         }
-        early.note(999, &page(again));
+        preencoded.note(999, &page(again));
         assert!(Instant::now() < until);
         std::thread::sleep(Duration::from_millis(1));
     }
-    assert!(early.ready() <= 200, "{} are ready", early.ready());
+    assert!(
+        preencoded.ready() <= 200,
+        "{} are ready",
+        preencoded.ready()
+    );
     for n in 200..360 {
-        assert!(desk().pages[&(n + 1000)].frame.is_none(), "page {n}");
+        assert!(state().pages[&(n + 1000)].frame.is_none(), "page {n}");
     }
 }
 
 #[test]
 fn memory_is_bounded_and_runs_are_not_foreseen() {
-    let (_dir, _handle, early) = store(1);
+    let (_dir, _handle, preencoded) = store(1);
     for n in 0..BUDGET_BYTES as u32 / 4096 {
-        note(&early, n, &page(n));
+        note(&preencoded, n, &page(n));
     }
     for n in 0..1000 {
-        early.note(n + 4000, &page(n));
+        preencoded.note(n + 4000, &page(n));
     }
-    assert!(early.desk.lock().bytes <= BUDGET_BYTES);
-    assert!(early.desk.lock().pages.len() * 4096 > BUDGET_BYTES - 4096);
-    let (_dir, _handle, early) = store(4);
-    early.note(1, &page(1));
-    assert!(early.desk.lock().pages.is_empty());
+    assert!(preencoded.state.lock().bytes <= BUDGET_BYTES);
+    assert!(preencoded.state.lock().pages.len() * 4096 > BUDGET_BYTES - 4096);
+    let (_dir, _handle, preencoded) = store(4);
+    preencoded.note(1, &page(1));
+    assert!(preencoded.state.lock().pages.is_empty());
 }
 
 /// A store of 20 pages of no table, whose commits use a thread.
-fn empty_store() -> (tempfile::TempDir, Handle, Arc<Early>) {
+fn empty_store() -> (tempfile::TempDir, Handle, Arc<PreEncoded>) {
     let dir = tempfile::tempdir().expect("a directory");
     let file = RealFile::open(dir.path().join("x.db"), OpenMode::Create).expect("opens");
     let options = Options {
@@ -218,29 +229,29 @@ fn empty_store() -> (tempfile::TempDir, Handle, Arc<Early>) {
         handle.write_at(&page(n), at).expect("writes");
     }
     handle.publish().expect("publishes");
-    let early = handle.early().expect("a store");
-    (dir, handle, early)
+    let preencoded = handle.preencoded().expect("a store");
+    (dir, handle, preencoded)
 }
 
 /// Of what a first lesson learns nothing the checkpoint may: it has more pages. So nothing is encoded in the way of who knows nothing.
 #[test]
 fn a_bulk_load_of_which_nothing_is_learned_is_left_to_the_checkpoint() {
     const PAGES: u32 = 600;
-    let (_dir, mut handle, early) = empty_store();
+    let (_dir, mut handle, preencoded) = empty_store();
     let patience = || Instant::now() + Duration::from_secs(60);
     for n in 3..PAGES {
         let until = patience();
-        while !early.desk.lock().pages.contains_key(&n) {
-            early.note(n, &noise(n));
+        while !preencoded.state.lock().pages.contains_key(&n) {
+            preencoded.note(n, &noise(n));
             assert!(Instant::now() < until, "page {n} is not noted");
         }
     }
     let until = patience();
-    while early.desk.lock().running || early.desk.lock().pages.len() > 200 {
+    while preencoded.state.lock().running || preencoded.state.lock().pages.len() > 200 {
         assert!(Instant::now() < until, "they stay");
         std::thread::sleep(Duration::from_millis(1));
     }
-    assert_eq!(early.ready(), 0);
+    assert_eq!(preencoded.ready(), 0);
     for n in 3..PAGES {
         let at = u64::from(n - 1) * 4096;
         handle.write_at(&noise(n), at).expect("writes");
@@ -255,33 +266,33 @@ fn a_bulk_load_of_which_nothing_is_learned_is_left_to_the_checkpoint() {
 #[test]
 fn a_bulk_load_is_learned_from_and_encoded_while_it_goes_on() {
     const PAGES: u32 = 4000;
-    let (dir, mut handle, early) = empty_store();
+    let (dir, mut handle, preencoded) = empty_store();
     let patience = || Instant::now() + Duration::from_secs(60);
     for n in 3..PAGES {
         let until = patience();
         // Who is faster than the pool does without; here nobody is.
-        while !early.desk.lock().pages.contains_key(&n) {
-            early.note(n, &leaf(n));
+        while !preencoded.state.lock().pages.contains_key(&n) {
+            preencoded.note(n, &leaf(n));
             assert!(Instant::now() < until, "page {n} is not noted");
         }
-        let desk = early.desk.lock();
-        assert!(desk.bytes <= BUDGET_BYTES && desk.kept <= desk.bytes);
+        let state = preencoded.state.lock();
+        assert!(state.bytes <= BUDGET_BYTES && state.kept <= state.bytes);
     }
     let until = patience();
     for again in 0.. {
-        early.note(PAGES, &leaf(PAGES + again));
-        if early.ready() >= PAGES as usize - 100 {
+        preencoded.note(PAGES, &leaf(PAGES + again));
+        if preencoded.ready() >= PAGES as usize - 100 {
             break;
         }
-        assert!(Instant::now() < until, "{} are ready", early.ready());
+        assert!(Instant::now() < until, "{} are ready", preencoded.ready());
         std::thread::sleep(Duration::from_millis(1));
     }
-    while early.desk.lock().running {
+    while preencoded.state.lock().running {
         std::thread::sleep(Duration::from_millis(1));
     }
     {
-        let desk = early.desk.lock();
-        let frames = desk.pages.values().filter(|noted| noted.frame.is_some());
+        let state = preencoded.state.lock();
+        let frames = state.pages.values().filter(|noted| noted.frame.is_some());
         let (alone, with): (Vec<_>, Vec<_>) = frames.partition(|noted| noted.bytes.is_none());
         assert!(alone.len() > 1500, "{} without pages", alone.len());
         assert!(with.len() * 4096 > KEPT_BYTES / 2 && with.len() * 4096 <= KEPT_BYTES);
@@ -303,7 +314,7 @@ fn a_bulk_load_is_learned_from_and_encoded_while_it_goes_on() {
     }
     handle.publish().expect("publishes");
     // Those that are not the same and were noted with their bytes may come yet.
-    assert!(early.desk.lock().pages.len() < 100);
+    assert!(preencoded.state.lock().pages.len() < 100);
     let mut read = vec![0; 4096];
     for n in 3..PAGES {
         let at = u64::from(n - 1) * 4096;
@@ -322,7 +333,7 @@ fn a_bulk_load_is_learned_from_and_encoded_while_it_goes_on() {
 /// Frames of which the pages are gone are decoded and compared, whatever they were noted as.
 #[test]
 fn a_frame_without_its_page_is_used_for_that_page_only() {
-    let (_dir, mut handle, early) = store(1);
+    let (_dir, mut handle, preencoded) = store(1);
     handle.write_at(&page(7), 0).expect("writes");
     let set = handle.encode_settings().expect("settings");
     let frame = |checked: bool| {
@@ -332,7 +343,7 @@ fn a_frame_without_its_page_is_used_for_that_page_only() {
             seq: 1,
             family: Family::of(&bytes),
             bytes,
-            early: None,
+            preencoded: None,
         };
         let set = EncodeSettings {
             checked,
@@ -340,7 +351,7 @@ fn a_frame_without_its_page_is_used_for_that_page_only() {
             ..set.clone()
         };
         let frame = encode_batch(vec![job], &set).pop().expect("a frame");
-        Arc::new(EarlyFrame::of(frame, &set))
+        Arc::new(PreEncodedFrame::of(frame, &set))
     };
     let right = frame(true).record.raw_check;
     for (n, used) in [(5, true), (6, false)] {
@@ -351,13 +362,13 @@ fn a_frame_without_its_page_is_used_for_that_page_only() {
         };
         assert_eq!(noted.frame.as_ref().expect("is there").record.raw_check, 0);
         {
-            let mut desk = early.desk.lock();
-            desk.frames += noted.frame_bytes();
-            desk.pages.insert(5, noted);
+            let mut state = preencoded.state.lock();
+            state.frames += noted.frame_bytes();
+            state.pages.insert(5, noted);
         }
         let bytes = leaf(n);
-        let known = early.take(5, &bytes).expect("known");
-        assert!(known.bytes.is_none() && early.desk.lock().frames == 0);
+        let known = preencoded.take(5, &bytes).expect("known");
+        assert!(known.bytes.is_none() && preencoded.state.lock().frames == 0);
         let found = known.found.expect("a frame");
         let payload = found.frame.payload.clone();
         let job = Job {
@@ -365,7 +376,7 @@ fn a_frame_without_its_page_is_used_for_that_page_only() {
             seq: 9,
             family: Family::of(&bytes),
             bytes: bytes.into(),
-            early: Some(found),
+            preencoded: Some(found),
         };
         let got = encode_batch(vec![job], &set).pop().expect("a frame");
         assert_eq!(got.payload == payload, used, "{n}");
