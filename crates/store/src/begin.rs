@@ -61,7 +61,7 @@ impl Handle {
         writer
             .learner
             .set_reserved(usize::from(state.head[RESERVED_AT]));
-        if !std::mem::replace(&mut writer.taught, true) {
+        if !std::mem::replace(&mut writer.trained, true) {
             for d in &state.dicts {
                 writer.learner.installed(
                     Family(d.family),

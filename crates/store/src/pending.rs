@@ -4,7 +4,7 @@
 //! takes little memory, however large: what stays is the entry of each page.
 
 use crate::append::Appender;
-use crate::codec::choice::{Chooser, Pages, Taught};
+use crate::codec::choice::{Chooser, Pages, TrainedFamilies};
 use crate::codec::family::Family;
 use crate::codec::{self, Encoded};
 use crate::format::record::{Kind, RECORD_LEN, Record, raw_check};
@@ -93,7 +93,7 @@ pub(crate) struct EncodeSettings {
     pub(crate) run_pages: u32,
     /// Sparse pages may share a frame beyond that.
     pub(crate) join: bool,
-    pub(crate) dicts: Arc<Taught>,
+    pub(crate) dicts: Arc<TrainedFamilies>,
     pub(crate) version: u64,
     /// Pages that the database has, or is about to have.
     pub(crate) pages: u32,

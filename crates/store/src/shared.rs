@@ -87,7 +87,7 @@ pub(crate) struct Writer {
     pub(crate) physical_len: u64,
     pub(crate) learner: Learner,
     /// Whether the learner knows the file's own dictionaries.
-    pub(crate) taught: bool,
+    pub(crate) trained: bool,
 }
 
 impl Writer {
@@ -146,7 +146,7 @@ impl Shared {
             first_dict: u32::MAX,
             physical_len: 0,
             learner: Learner::new(),
-            taught: false,
+            trained: false,
         };
         Ok(Shared {
             salt: found.salt,

@@ -3,7 +3,7 @@
 //! The rule, which weighs size against the cost of decoding:
 //!
 //! 1. All zeros: `zero`.
-//! 2. A family that was taught a model, or nothing: `typed` is tried first. It decodes faster than zstd and is nearly always
+//! 2. A family that has a model, or nothing: `typed` is tried first. It decodes faster than zstd and is nearly always
 //!    smaller: what it makes smaller than [`GOOD`] of the page is taken without trying more (without a model:
 //!    than [`GOOD_UNTRAINED`]).
 //! 3. Otherwise zstd is tried too, with the family's dictionary, or that of OTHER, or none; it is taken if it saves more than
@@ -33,9 +33,9 @@ pub struct PageSettings<'a> {
     pub level: i32,
     /// Which codecs may be used.
     pub choice: CodecChoice,
-    /// What the pages' family was taught.
+    /// The dictionaries and models of the pages' family.
     pub family: Option<&'a Dictionary>,
-    /// What all families without a dictionary of their own were taught.
+    /// Those for all families without a dictionary of their own.
     pub other: Option<&'a Dictionary>,
     /// What comes out is decoded again and compared. Else the caller does that before the pages are gone.
     pub checked: bool,

@@ -9,7 +9,7 @@
 //! - A page that changes often is not encoded each time: only pages behind which [`YOUNGER`] others were noted are, and a page noted
 //!   again goes to the end.
 //! - Sparse neighbours are left to the checkpoint, which stores them in one frame (`sparse`).
-//! - Of a bulk load, which notes more pages than the database had, those of families that nothing was learned of yet wait for a lesson ([`untrained`]).
+//! - Of a bulk load, which notes more pages than the database had, those of families that nothing was learned of yet wait for a training job ([`untrained`]).
 //! - Memory is bounded. Pages are kept with their frames up to [`KEPT_BYTES`]; beyond that a frame is kept without its page, and who uses it decodes it and
 //!   compares. So a transaction of a hundred thousand pages finds its frames ready, and one of a thousand decodes nothing.
 //! - Nobody waits here: who meets the lock taken does without.
@@ -21,7 +21,7 @@ pub(crate) use frame::{PreEncodedFrame, ReadyFrame};
 
 use crate::codec::Dictionary;
 use crate::codec::family::Family;
-use crate::codec::learn::Lesson;
+use crate::codec::learn::TrainingJob;
 use crate::pending::{EncodeSettings, Frame, Job, encode_batch};
 use crate::pool::Pool;
 use crate::sparse::may_join;
@@ -100,7 +100,7 @@ struct State {
 /// What a worker does next.
 enum Work {
     Encode(Vec<Job>, EncodeSettings),
-    Learn(Lesson, u64),
+    Learn(TrainingJob, u64),
 }
 
 /// Pages on their way to a WAL, of one file in this process. See the module's documentation.
@@ -210,9 +210,9 @@ impl PreEncoded {
                     let frames = encode_batch(jobs, &set);
                     self.state.lock().lay(frames, &set);
                 }
-                Work::Learn(lesson, round) => {
-                    let family = lesson.family;
-                    let brought = lesson.train();
+                Work::Learn(training_job, round) => {
+                    let family = training_job.family;
+                    let brought = training_job.train();
                     let mut state = self.state.lock();
                     let brought = brought.into_iter().map(|trained| {
                         let number = state.untrained.number();
@@ -273,11 +273,11 @@ impl State {
             if !set.dicts.contains_key(&family) {
                 let many = self.untrained.add(family, page, seq);
                 if family != Family::OTHER
-                    && let Some(lesson) = self.lesson(family, many)
+                    && let Some(training_job) = self.training_job(family, many)
                 {
                     let back = jobs.into_iter().rev();
                     back.for_each(|job: Job| self.waiting.push_front((job.page, job.seq)));
-                    return Some(Work::Learn(lesson, self.round));
+                    return Some(Work::Learn(training_job, self.round));
                 }
                 if is_bulk || family != Family::OTHER && many > untrained::FIRST_PAGES {
                     continue;
@@ -307,8 +307,8 @@ impl State {
         (!jobs.is_empty()).then_some(Work::Encode(jobs, set))
     }
 
-    /// The lesson of a family of which so many pages wait, if it is time.
-    fn lesson(&self, family: Family, many: usize) -> Option<Lesson> {
+    /// The training job of a family of which so many pages wait, if it is time.
+    fn training_job(&self, family: Family, many: usize) -> Option<TrainingJob> {
         if many < untrained::FIRST_PAGES
             || !many.is_power_of_two() && many != untrained::FIRST_PAGES
         {
@@ -321,10 +321,10 @@ impl State {
         });
         let page = still.clone().next().map_or(0, <[u8]>::len);
         let database = u64::from(self.highest.max(set.pages)) * page as u64;
-        untrained::lesson(family, still, database, set)
+        untrained::training_job(family, still, database, set)
     }
 
-    /// Takes in what a lesson brought; its pages wait for nothing else. Those of a bulk load for which it brought nothing are left to the checkpoint.
+    /// Takes in what a training job brought; its pages wait for nothing else. Those of a bulk load for which it brought nothing are left to the checkpoint.
     fn learned(&mut self, family: Family, brought: Vec<Arc<Dictionary>>, round: u64) {
         if round != self.round {
             return;
@@ -346,7 +346,7 @@ impl State {
             };
             let raw = noted.raw_bytes();
             if noted.frame.is_some() {
-                // It was encoded before its family was taught.
+                // It was encoded before its family was trained.
                 self.kept -= raw;
                 self.frames -= noted.frame_bytes();
             }

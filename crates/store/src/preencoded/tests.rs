@@ -233,7 +233,7 @@ fn empty_store() -> (tempfile::TempDir, Handle, Arc<PreEncoded>) {
     (dir, handle, preencoded)
 }
 
-/// Of what a first lesson learns nothing the checkpoint may: it has more pages. So nothing is encoded in the way of who knows nothing.
+/// Of what a first training job learns nothing the checkpoint may: it has more pages. So nothing is encoded in the way of who knows nothing.
 #[test]
 fn a_bulk_load_of_which_nothing_is_learned_is_left_to_the_checkpoint() {
     const PAGES: u32 = 600;

@@ -1,27 +1,27 @@
-//! Lessons from noted pages: what a bulk load brings is of families that nothing is known of, and its frames would be stored the larger way, or
-//! encoded by the checkpoint, if they waited for its lessons.
+//! Training jobs from noted pages: what a bulk load brings is of families that nothing is known of, and its frames would be stored the larger way, or
+//! encoded by the checkpoint, if they waited for its training jobs.
 //!
-//! The first pages of such a family wait, here by their numbers, until they are enough for the lesson that the checkpoint would begin with; then a worker of the pool
+//! The first pages of such a family wait, here by their numbers, until they are enough for the training job that the checkpoint would begin with; then a worker of the pool
 //! learns. What it brings has no number: it gets one when a commit takes the first frame that was coded with it.
 
 use super::frame::UNNAMED;
 use crate::codec::Dictionary;
-use crate::codec::choice::Taught;
+use crate::codec::choice::TrainedFamilies;
 use crate::codec::family::Family;
-use crate::codec::learn::{Learner, Lesson};
+use crate::codec::learn::{Learner, TrainingJob};
 use crate::pending::EncodeSettings;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-/// So many pages of a family are needed for its first lesson, and more if they are short.
+/// So many pages of a family are needed for its first training job, and more if they are short.
 pub(super) const FIRST_PAGES: usize = 48;
 
-/// Pages that wait for a lesson of their family: the number of each and that of its note.
+/// Pages that wait for a training job of their family: the number of each and that of its note.
 #[derive(Default)]
 pub(super) struct Untrained {
     waiting: HashMap<Family, BTreeMap<u32, u64>>,
-    /// Lessons so far: each dictionary has a number of its own.
-    lessons: u32,
+    /// Training jobs so far: each dictionary has a number of its own.
+    training_jobs: u32,
 }
 
 impl Untrained {
@@ -47,20 +47,20 @@ impl Untrained {
         self.waiting.remove(&family).unwrap_or_default()
     }
 
-    /// A number for what a lesson brings.
+    /// A number for what a training job brings.
     pub(super) fn number(&mut self) -> u32 {
-        self.lessons = self.lessons.wrapping_add(1) % UNNAMED;
-        UNNAMED + self.lessons
+        self.training_jobs = self.training_jobs.wrapping_add(1) % UNNAMED;
+        UNNAMED + self.training_jobs
     }
 }
 
-/// The first lesson of a family as the checkpoint would have it after these pages, if they are enough; `database`: bytes that there will be.
-pub(super) fn lesson<'a>(
+/// The first training job of a family as the checkpoint would have it after these pages, if they are enough; `database`: bytes that there will be.
+pub(super) fn training_job<'a>(
     family: Family,
     pages: impl Iterator<Item = &'a [u8]>,
     database: u64,
     set: &EncodeSettings,
-) -> Option<Lesson> {
+) -> Option<TrainingJob> {
     let mut learner = Learner::new();
     learner.set_level(set.level);
     learner.set_choice(set.choice);
@@ -69,12 +69,18 @@ pub(super) fn lesson<'a>(
     for page in pages {
         learner.observe(family, page);
     }
-    learner.due_first().filter(|lesson| lesson.family == family)
+    learner
+        .due_first()
+        .filter(|training_job| training_job.family == family)
 }
 
-/// What is taught, with what a lesson of `family` brought: nothing at all is known, too, and its pages need not wait.
-pub(super) fn with(taught: &Taught, family: Family, brought: Vec<Arc<Dictionary>>) -> Arc<Taught> {
-    let mut taught = taught.clone();
-    taught.entry(family).or_insert(brought);
-    Arc::new(taught)
+/// What is trained, with what a training job of `family` brought: nothing at all is known, too, and its pages need not wait.
+pub(super) fn with(
+    trained: &TrainedFamilies,
+    family: Family,
+    brought: Vec<Arc<Dictionary>>,
+) -> Arc<TrainedFamilies> {
+    let mut trained = trained.clone();
+    trained.entry(family).or_insert(brought);
+    Arc::new(trained)
 }

@@ -5,58 +5,58 @@ use std::sync::{Arc, Weak};
 use super::super::choice::CANDIDATES;
 use super::super::family::Family;
 use super::super::{CodecId, Dictionary};
-use super::lesson::{Terms, worth};
 use super::reservoir::Reservoir;
-use super::{FIRST_BYTES, FIRST_PAGES, GROWTH, LESSON_PAGES, Lesson, PART};
+use super::training_job::{Terms, worth};
+use super::{FIRST_BYTES, FIRST_PAGES, GROWTH, PART, TRAINING_PAGES, TrainingJob};
 
 /// The weight of one frame in the running mean of a family's ratio is one part in this many.
 const MEMORY: f64 = 96.0;
-/// Frames after a lesson whose mean is what later ones are compared with.
+/// Frames after a training job whose mean is what later ones are compared with.
 const SETTLING: u64 = 96;
-/// Frames larger than that by this factor have drifted; by a power of it after lessons in vain, up to [`VAIN_MAX`] of them.
+/// Frames larger than that by this factor have drifted; by a power of it after training jobs in vain, up to [`VAIN_MAX`] of them.
 const DRIFT: f64 = 1.08;
 const VAIN_MAX: i32 = 3;
 
 /// A model is learned again when its family has been seen so many times as much as would do for a dictionary,
 const MODEL_GROWTH: u64 = 4;
 /// and only if it was learned from less than this many bytes.
-const MODEL_TAUGHT: u64 = 4 << 20;
+const MODEL_TRAINED: u64 = 4 << 20;
 
 /// A model found in the file that is at least so large was not learned from less.
 const MODEL_BYTES: u64 = 2 << 10;
 
 /// A family's record.
 #[derive(Default)]
-pub(super) struct Pupil {
+pub(super) struct FamilyStatistics {
     seen_pages: u64,
     seen_bytes: u64,
     /// How much the learner had seen, in bytes, when it last saw this family.
     pub(super) last_seen: u64,
-    /// `seen_bytes` at the last lesson, or what a dictionary found in the file stands for; 0: never taught.
-    taught_bytes: u64,
-    /// What it was taught, the newest last; at most [`CANDIDATES`].
+    /// `seen_bytes` at the last training job, or what a dictionary found in the file stands for; 0: never trained.
+    trained_bytes: u64,
+    /// Its dictionaries and models, the newest last; at most [`CANDIDATES`].
     dictionaries: Vec<Arc<Dictionary>>,
-    /// Lessons for drift that brought nothing, since the last one that did: what makes frames larger may be nothing that can be learned.
+    /// Training jobs for drift that brought nothing, since the last one that did: what makes frames larger may be nothing that can be learned.
     vain: i32,
-    /// Upgrades while a lesson exists.
-    lesson: Weak<()>,
-    /// Frames coded since the last lesson.
+    /// Upgrades while a training job exists.
+    training_job: Weak<()>,
+    /// Frames coded since the last training job.
     coded: u64,
-    /// Running mean of stored / raw since the last lesson.
+    /// Running mean of stored / raw since the last training job.
     ratio: f64,
     /// That mean when it had settled; 0: not yet.
     settled: f64,
-    /// Pages to teach from.
+    /// Pages to train from.
     pub(super) samples: Reservoir,
 }
 
-impl Pupil {
+impl FamilyStatistics {
     /// Takes note of a page, and perhaps a sample.
     pub(super) fn see(&mut self, page: &[u8], database: u64, share: usize, random: &mut u64) {
         self.seen_pages += 1;
         self.seen_bytes += page.len() as u64;
-        // Samples are taken only when they would serve a lesson that is near.
-        if self.taught_bytes == 0 || self.outgrown(database, GROWTH / 2) || self.drifted() {
+        // Samples are taken only when they would serve a training job that is near.
+        if self.trained_bytes == 0 || self.outgrown(database, GROWTH / 2) || self.drifted() {
             self.samples.offer(page, share, random);
         }
     }
@@ -84,18 +84,23 @@ impl Pupil {
         self.seen_bytes = scaled(self.seen_bytes);
     }
 
-    /// Begins a lesson with the samples that there are.
-    pub(super) fn lesson(&mut self, family: Family, database: u64, terms: Terms) -> Lesson {
+    /// Begins a training job with the samples that there are.
+    pub(super) fn training_job(
+        &mut self,
+        family: Family,
+        database: u64,
+        terms: Terms,
+    ) -> TrainingJob {
         let token = Arc::new(());
-        self.lesson = Arc::downgrade(&token);
-        self.taught_bytes = self.seen_bytes;
+        self.training_job = Arc::downgrade(&token);
+        self.trained_bytes = self.seen_bytes;
         if self.drifted() {
             // Until it has brought something.
             self.vain = (self.vain + 1).min(VAIN_MAX);
         }
-        // Drift is measured anew, also after a lesson in vain: what was drift is then how the family is.
+        // Drift is measured anew, also after a training job in vain: what was drift is then how the family is.
         (self.coded, self.ratio, self.settled) = (0, 0.0, 0.0);
-        Lesson {
+        TrainingJob {
             family,
             samples: std::mem::take(&mut self.samples).into_pages(),
             max_bytes: self.worth(database),
@@ -108,14 +113,14 @@ impl Pupil {
 
     /// Has this dictionary, too, from now on.
     pub(super) fn installed(&mut self, dictionary: &Arc<Dictionary>) {
-        if self.taught_bytes == 0 {
+        if self.trained_bytes == 0 {
             // It was in the file: take it that it was worth its bytes, and that a model of some size has learned what there is.
             let bytes = dictionary.bytes().len() as u64;
-            self.taught_bytes = match dictionary.codec() {
-                CodecId::TYPED if bytes >= MODEL_BYTES => MODEL_TAUGHT,
+            self.trained_bytes = match dictionary.codec() {
+                CodecId::TYPED if bytes >= MODEL_BYTES => MODEL_TRAINED,
                 _ => (bytes * PART).max(FIRST_BYTES),
             };
-            self.seen_bytes += self.taught_bytes;
+            self.seen_bytes += self.trained_bytes;
             self.seen_pages += FIRST_PAGES;
         }
         (self.coded, self.ratio, self.settled) = (0, 0.0, 0.0);
@@ -126,9 +131,9 @@ impl Pupil {
         self.dictionaries.push(Arc::clone(dictionary));
     }
 
-    /// Whether it was never taught and has no dictionary.
+    /// Whether it was never trained and has no dictionary.
     pub(super) fn is_new(&self) -> bool {
-        self.taught_bytes == 0
+        self.trained_bytes == 0
     }
 
     /// Whether its pages may have to make do with the dictionary of OTHER.
@@ -143,14 +148,14 @@ impl Pupil {
 
     /// Whether it has a dictionary of its own, or is about to.
     pub(super) fn has_own(&self) -> bool {
-        !self.dictionaries.is_empty() || self.lesson.strong_count() > 0
+        !self.dictionaries.is_empty() || self.training_job.strong_count() > 0
     }
 
-    /// Whether a lesson is worth while now; `first_pages`: how many must have been seen before the first one.
+    /// Whether a training job is worth while now; `first_pages`: how many must have been seen before the first one.
     pub(super) fn is_due(&self, database: u64, share: usize, first_pages: u64) -> bool {
-        self.lesson.strong_count() == 0
-            && self.samples.pages() >= LESSON_PAGES
-            && match self.taught_bytes {
+        self.training_job.strong_count() == 0
+            && self.samples.pages() >= TRAINING_PAGES
+            && match self.trained_bytes {
                 0 => self.seen_pages >= first_pages && self.seen_bytes >= FIRST_BYTES,
                 _ => {
                     self.outgrown(database, GROWTH)
@@ -178,21 +183,21 @@ impl Pupil {
         self.settled > 0.0 && self.ratio > self.settled * DRIFT.powi(1 + self.vain)
     }
 
-    /// Whether it has been seen `growth` times as much as at the last lesson, and a dictionary twice as large (or the first one) would pay.
+    /// Whether it has been seen `growth` times as much as at the last training job, and a dictionary twice as large (or the first one) would pay.
     fn outgrown(&self, database: u64, growth: u64) -> bool {
         if let Some(model) = self.dictionaries.last()
             && model.codec() == CodecId::TYPED
         {
             // A model that was learned from a full sample has learned what there is, but for drift.
             let growth = growth * MODEL_GROWTH;
-            return self.taught_bytes < MODEL_TAUGHT
-                && self.seen_bytes >= self.taught_bytes.saturating_mul(growth);
+            return self.trained_bytes < MODEL_TRAINED
+                && self.seen_bytes >= self.trained_bytes.saturating_mul(growth);
         }
         let has = self
             .dictionaries
             .last()
             .map_or(0, |dictionary| dictionary.bytes().len());
-        self.seen_bytes >= self.taught_bytes.saturating_mul(growth)
+        self.seen_bytes >= self.trained_bytes.saturating_mul(growth)
             && self.worth(database) >= has * 2
     }
 }

@@ -1,10 +1,10 @@
-//! A lesson: from samples of one family to a model or dictionary that is proven to help.
+//! A training job: from samples of one family to a model or dictionary that is proven to help.
 
 use std::sync::Arc;
 
 use super::super::family::Family;
 use super::super::{CodecId, Dictionary, PageSettings, encode, encode_pages};
-use super::{DICTIONARY_BYTES, LESSON_PAGES, PART, clusters};
+use super::{DICTIONARY_BYTES, PART, TRAINING_PAGES, clusters};
 use crate::CodecChoice;
 use crate::format::record::RECORD_LEN;
 use densite_typed::{Model, Outlook, PageContext};
@@ -31,7 +31,7 @@ const TRAINED_BYTES: usize = 3 << 20;
 
 /// Samples of a family, to make a dictionary from. See [`super::Learner::due`].
 #[derive(Debug)]
-pub struct Lesson {
+pub struct TrainingJob {
     /// Whose dictionary it will be.
     pub family: Family,
     /// Pages of the family.
@@ -44,7 +44,7 @@ pub struct Lesson {
     pub(super) terms: Terms,
     /// What the family has now.
     pub(super) current: Vec<Arc<Dictionary>>,
-    /// While it exists the learner knows that the lesson does.
+    /// While it exists the learner knows that the training job does.
     pub(super) _token: Arc<()>,
 }
 
@@ -61,9 +61,9 @@ pub(super) struct Terms {
     pub(super) even: bool,
 }
 
-/// What a lesson brought.
+/// What a training job brought.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Trained {
+pub struct TrainingResult {
     /// Whose dictionary it is.
     pub family: Family,
     /// What it is for: zstd with dictionary, or typed.
@@ -74,7 +74,7 @@ pub struct Trained {
     pub ratio: f64,
 }
 
-impl Lesson {
+impl TrainingJob {
     /// Leaves samples out that turned out to be none, and with them what they stand for.
     pub(super) fn leave_out(&mut self, which: impl Fn(&[u8]) -> bool) {
         let before = self.samples.len().max(1) as u64;
@@ -83,7 +83,7 @@ impl Lesson {
         self.max_bytes = self.max_bytes.min(worth(self.bytes));
     }
 
-    /// Whether the family has no dictionary yet, so that pages are stored the larger way until the lesson ends.
+    /// Whether the family has no dictionary yet, so that pages are stored the larger way until the training job ends.
     pub fn is_first(&self) -> bool {
         self.current.is_empty()
     }
@@ -92,16 +92,16 @@ impl Lesson {
     /// one makes them smaller by 2 % than what the family has (or nothing) does, and repays its own bytes. A model is better unless the dictionary is
     /// smaller by more than 1 %, for it decodes faster. Two models, if the samples are of two kinds (see `clusters`). Takes 0.02 to 0.5 s, and less where
     /// a trial shows that the family has nothing to learn (see `trial`).
-    pub fn train(self) -> Vec<Trained> {
-        if self.samples.len() < LESSON_PAGES {
+    pub fn train(self) -> Vec<TrainingResult> {
+        if self.samples.len() < TRAINING_PAGES {
             return Vec::new();
         }
-        let (held_out, taught): (Vec<_>, Vec<_>) = self
+        let (held_out, trained): (Vec<_>, Vec<_>) = self
             .samples
             .iter()
             .enumerate()
             .partition(|(i, _)| i % HELD_OUT == 0);
-        let taught: Vec<&[u8]> = taught
+        let trained: Vec<&[u8]> = trained
             .into_iter()
             .map(|(_, page)| page.as_slice())
             .collect();
@@ -114,7 +114,7 @@ impl Lesson {
             raw += page.len();
             raw <= JUDGED_BYTES + page.len()
         });
-        if !self.is_first() && !self.may_bring_something(&held_out, &taught) {
+        if !self.is_first() && !self.may_bring_something(&held_out, &trained) {
             return Vec::new();
         }
         let raw: usize = held_out.iter().map(|page| page.len()).sum();
@@ -131,21 +131,21 @@ impl Lesson {
             (new, after, after as f64 + own)
         };
         let model = self
-            .model(&taught)
+            .model(&trained)
             .map(|m| judged(CodecId::TYPED, vec![m.to_bytes()]));
         let may_help = match (&model, choice) {
             (_, CodecChoice::Typed) => false,
             (None, _) => true,
-            (Some(model), _) => self.dictionary_may_help(model.2, &held_out, &taught),
+            (Some(model), _) => self.dictionary_may_help(model.2, &held_out, &trained),
         };
         let dictionary = if may_help {
-            train(&taught, self.max_bytes).map(|d| judged(CodecId::ZSTD_DICT, vec![d]))
+            train(&trained, self.max_bytes).map(|d| judged(CodecId::ZSTD_DICT, vec![d]))
         } else {
             None
         };
         let two = match &model {
             Some(_) if self.terms.even || !self.is_first() => {
-                clusters::two_kinds(&taught, self.terms.reserved, &|pages| self.model(pages))
+                clusters::two_kinds(&trained, self.terms.reserved, &|pages| self.model(pages))
                     .map(|two| judged(CodecId::TYPED, two.map(|m| m.to_bytes()).to_vec()))
             }
             _ => None,
@@ -169,7 +169,7 @@ impl Lesson {
         }
         let ratio = after as f64 / raw as f64;
         new.into_iter()
-            .map(|new| Trained {
+            .map(|new| TrainingResult {
                 family: self.family,
                 codec: new.codec(),
                 ratio,
@@ -179,7 +179,7 @@ impl Lesson {
     }
 
     /// Learns a model, if pages may be typed and the family is one of b-tree pages.
-    pub(super) fn model(&self, taught: &[&[u8]]) -> Option<Model> {
+    pub(super) fn model(&self, trained: &[&[u8]]) -> Option<Model> {
         if self.family == Family::OTHER
             || matches!(self.terms.choice, CodecChoice::Zstd | CodecChoice::Raw)
         {
@@ -190,7 +190,7 @@ impl Lesson {
         } else {
             Outlook::Beginning
         };
-        Model::learn(taught, self.terms.reserved, self.bytes, outlook)
+        Model::learn(trained, self.terms.reserved, self.bytes, outlook)
     }
 
     /// Bytes that pages take when each gets what suits it best of what the family has and of what is `new`.
@@ -211,16 +211,16 @@ impl Lesson {
         pages.iter().map(|page| self.cost(page, None, choice)).sum()
     }
 
-    /// Whether pages that a model makes `model` bytes of may become smaller by a dictionary made from those that were `taught`.
+    /// Whether pages that a model makes `model` bytes of may become smaller by a dictionary made from those that were `trained`.
     pub(super) fn dictionary_may_help(
         &self,
         model: f64,
         held_out: &[&[u8]],
-        taught: &[&[u8]],
+        trained: &[&[u8]],
     ) -> bool {
         let raw: usize = held_out.iter().map(|page| page.len()).sum();
         model > self.judge_alone(held_out, CodecChoice::Zstd) as f64 * HOPELESS
-            && model > self.together(taught) * raw as f64 * HOPELESS_TOGETHER
+            && model > self.together(trained) * raw as f64 * HOPELESS_TOGETHER
     }
 
     /// Stored / raw of pages that are coded in one piece by zstd.
@@ -257,7 +257,7 @@ impl Lesson {
     }
 }
 
-/// Bytes of the headers of so many pages' frames: no lesson makes them fewer, and of what compresses very well they are the most.
+/// Bytes of the headers of so many pages' frames: no training job makes them fewer, and of what compresses very well they are the most.
 pub(super) fn headers(pages: usize) -> f64 {
     (pages * RECORD_LEN) as f64
 }
