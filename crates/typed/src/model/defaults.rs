@@ -1,11 +1,11 @@
-//! Learning the habits of streams: of some candidates the one under which the sample pages take the fewest bits.
+//! Learning the default parameters of streams: of some candidates the one under which the sample pages take the fewest bits.
 
 use super::Outlook;
 use crate::bits::{mask, width_of};
-use crate::ints::{Habit, Params, Shape, Stats};
+use crate::ints::{DefaultParameters, Params, Shape, Stats};
 use crate::split::Split;
 
-/// What it costs, in bits, that a stream does not keep to its habit: the bits by which all others say that they do.
+/// What it costs, in bits, that a stream does not keep to its default parameters: the bits by which all others say that they do.
 const DEVIANT_BITS: usize = 24;
 /// A relation must save this part of the bits.
 const RELATION_GAIN: f64 = 0.04;
@@ -21,9 +21,13 @@ struct Observed {
     pages: Vec<(usize, usize, usize)>,
 }
 
-/// The habits of all streams, by number.
+/// The default parameters of all streams, by number.
 /// `valued`: those that may be related, see [`super::Model::valued`].
-pub(super) fn learn_habits(splits: &[Split], valued: &[bool], outlook: Outlook) -> Vec<Habit> {
+pub(super) fn learn_defaults(
+    splits: &[Split],
+    valued: &[bool],
+    outlook: Outlook,
+) -> Vec<DefaultParameters> {
     let mut observed: Vec<Observed> = Vec::new();
     observed.resize_with(valued.len(), Observed::default);
     for (i, split) in splits.iter().enumerate() {
@@ -52,12 +56,12 @@ pub(super) fn learn_habits(splits: &[Split], valued: &[bool], outlook: Outlook) 
         Outlook::Whole => 1,
         Outlook::Beginning => 8,
     };
-    let mut habits = Vec::with_capacity(valued.len());
+    let mut all = Vec::with_capacity(valued.len());
     // Streams that others may be related to.
     let mut bases: Vec<usize> = Vec::new();
     for (number, (o, valued)) in observed.iter().zip(valued).enumerate() {
         let stats: Vec<Stats> = o.pages.iter().map(|p| Stats::of(values(p))).collect();
-        let (mut habit, mut cost) = learn(&stats, growth);
+        let (mut defaults, mut cost) = learn(&stats, growth);
         if *valued && full(o) {
             let count: usize = stats.iter().map(|s| s.n).sum();
             if cost > count {
@@ -84,7 +88,7 @@ pub(super) fn learn_habits(splits: &[Split], valued: &[bool], outlook: Outlook) 
                     }
                     let (related, with) = learn(&differences(usize::MAX), growth);
                     if gains(with, cost) {
-                        habit = Habit {
+                        defaults = DefaultParameters {
                             relation: u16::try_from(base).ok(),
                             ..related
                         };
@@ -94,34 +98,34 @@ pub(super) fn learn_habits(splits: &[Split], valued: &[bool], outlook: Outlook) 
             }
             bases.push(number);
         }
-        habits.push(habit);
+        all.push(defaults);
     }
-    habits
+    all
 }
 
-/// The best habit for pages of these statistics, and the bits it takes.
-fn learn(stats: &[Stats], growth: u32) -> (Habit, usize) {
+/// The best default parameters for pages of these statistics, and the bits it takes.
+fn learn(stats: &[Stats], growth: u32) -> (DefaultParameters, usize) {
     let Some(first) = stats.first() else {
-        return (Habit::default(), 0);
+        return (DefaultParameters::default(), 0);
     };
-    // What each page takes if it does not keep to any habit.
+    // What each page takes if it keeps to no default parameters.
     let alone: Vec<usize> = stats
         .iter()
         .map(|s| s.cost(&s.best()) + DEVIANT_BITS)
         .collect();
-    let mut best = (Habit::constant(first.min), usize::MAX);
-    let mut offer = |habit: Habit| {
+    let mut best = (DefaultParameters::constant(first.min), usize::MAX);
+    let mut offer = |defaults: DefaultParameters| {
         let mut cost = 0;
         for (s, alone) in stats.iter().zip(&alone) {
-            cost += habit.params_for(s).map_or(*alone, |p| {
-                (habit.own_bits() + p.value_bits(s.n, s.runs)).min(*alone)
+            cost += defaults.params_for(s).map_or(*alone, |p| {
+                (defaults.own_bits() + p.value_bits(s.n, s.runs)).min(*alone)
             });
         }
         if cost < best.1 {
-            best = (habit, cost);
+            best = (defaults, cost);
         }
     };
-    let fixed = |params: Params| Habit {
+    let fixed = |params: Params| DefaultParameters {
         params,
         anchor_width: None,
         own_widths: false,
@@ -183,7 +187,7 @@ fn learn(stats: &[Stats], growth: u32) -> (Habit, usize) {
                     .map(|top| i64::from(width_of(top.wrapping_sub(step) as u64))),
             );
             for part in [1.0, 0.95, 0.8, 0.5] {
-                offer(Habit {
+                offer(DefaultParameters {
                     params: Params {
                         shape,
                         anchor: low,
@@ -197,7 +201,7 @@ fn learn(stats: &[Stats], growth: u32) -> (Habit, usize) {
                     relation: None,
                 });
             }
-            offer(Habit {
+            offer(DefaultParameters {
                 params: Params {
                     shape,
                     anchor: low,
@@ -252,7 +256,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pages_to_come_keep_to_the_habit_wherever_the_numbers_go() {
+    fn pages_to_come_keep_to_the_defaults_wherever_the_numbers_go() {
         for sign in [1, -1] {
             // Every fifth page has higher numbers than those before, or lower ones.
             let page = |n: i64| -> Vec<i64> {
@@ -261,10 +265,10 @@ mod tests {
             };
             let stats = |n: i64| Stats::of(&page(n));
             let sample: Vec<Stats> = (0..48).map(stats).collect();
-            let (habit, _) = learn(&sample, 8);
+            let (defaults, _) = learn(&sample, 8);
             for n in 0..2000 {
-                let kept = habit.params_for(&stats(n));
-                assert!(kept.is_some(), "page {n} of {sign}: {habit:?}");
+                let kept = defaults.params_for(&stats(n));
+                assert!(kept.is_some(), "page {n} of {sign}: {defaults:?}");
             }
         }
     }

@@ -5,7 +5,7 @@ use crate::bits::{BitReader, BitWriter, mask, width_of};
 
 /// Parameters of a stream as its model has them; some of them may be left to each page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Habit {
+pub struct DefaultParameters {
     /// Shape (never `Curve`), step, widths, and the anchor, or the smallest one if pages have their own.
     pub params: Params,
     /// Pages have an anchor of their own, in so many bits from the smallest one on.
@@ -16,16 +16,16 @@ pub struct Habit {
     pub relation: Option<u16>,
 }
 
-impl Default for Habit {
+impl Default for DefaultParameters {
     fn default() -> Self {
-        Habit::constant(0)
+        DefaultParameters::constant(0)
     }
 }
 
-impl Habit {
+impl DefaultParameters {
     /// All values are this one.
-    pub const fn constant(value: i64) -> Habit {
-        Habit {
+    pub const fn constant(value: i64) -> DefaultParameters {
+        DefaultParameters {
             params: Params {
                 shape: Shape::Frame,
                 anchor: value,
@@ -51,7 +51,8 @@ impl Habit {
         same.then_some(self.params.anchor)
     }
 
-    /// The parameters of a page by this habit; `None` if the page does not keep to it.
+    /// The parameters of a page by these default parameters; `None` if the page does not keep
+    /// to them.
     #[inline]
     pub fn params_for(&self, s: &Stats) -> Option<Params> {
         let h = &self.params;
@@ -105,7 +106,7 @@ impl Habit {
         Some(p)
     }
 
-    /// Bits of what a page adds to the habit.
+    /// Bits of what a page adds to the default parameters.
     pub fn own_bits(&self) -> usize {
         let widths = match (self.own_widths, self.params.shape) {
             (false, _) => 0,
@@ -115,7 +116,8 @@ impl Habit {
         (self.anchor_width.unwrap_or(0) + widths) as usize
     }
 
-    /// Writes what a page adds to the habit; `params` are of [`Habit::params_for`].
+    /// Writes what a page adds to the default parameters; `params` are of
+    /// [`DefaultParameters::params_for`].
     #[inline]
     pub fn put_own(&self, params: &Params, w: &mut BitWriter) {
         if let Some(width) = self.anchor_width {
@@ -129,7 +131,8 @@ impl Habit {
         }
     }
 
-    /// Reads what a page adds to the habit: `params`, which are the habit's, become the page's.
+    /// Reads what a page adds to the default parameters: `params`, which are the defaults, become
+    /// the page's.
     #[inline(always)]
     pub fn take_own(&self, params: &mut Params, r: &mut BitReader<'_>) -> Option<()> {
         if let Some(width) = self.anchor_width {
@@ -144,7 +147,7 @@ impl Habit {
         Some(())
     }
 
-    /// Writes the habit itself, as a model stores it.
+    /// Writes the default parameters themselves, as a model stores it.
     pub fn put(&self, w: &mut BitWriter) {
         self.params.put(w);
         match self.anchor_width {
@@ -158,8 +161,8 @@ impl Habit {
         }
     }
 
-    /// Reads a habit from a model, of the stream of number `slot`.
-    pub fn take(r: &mut BitReader<'_>, slot: usize) -> Option<Habit> {
+    /// Reads default parameters from a model, of the stream of number `slot`.
+    pub fn take(r: &mut BitReader<'_>, slot: usize) -> Option<DefaultParameters> {
         let params = Params::take(r)?;
         let anchor_width = if r.get(1)? == 1 {
             Some(take_width(r)?)
@@ -174,7 +177,7 @@ impl Habit {
         };
         let right =
             params.shape != Shape::Curve && relation.is_none_or(|other| usize::from(other) < slot);
-        right.then_some(Habit {
+        right.then_some(DefaultParameters {
             params,
             anchor_width,
             own_widths,
