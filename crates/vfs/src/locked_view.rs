@@ -1,9 +1,10 @@
-//! A database held by its caller, as a main database file for SQLite: the VFS "densite-held".
+//! A database held by its caller, as a main database file for SQLite: the VFS
+//! "densite-locked-view".
 //!
 //! Who rewrites a database holds it by a lock of its own and hands it to SQLite as bytes, so that one connection can read it (and change
-//! what it sees) while the file itself is neither locked again nor written. Names are tokens that live as long as their [`Held`]. There
+//! what it sees) while the file itself is neither locked again nor written. Names are tokens that live as long as their [`LockedView`]. There
 //! are no locks, for the holder has them, and nothing beside the file: journals are to be `OFF` or `MEMORY`. A new database, which
-//! VACUUM INTO writes ([`Held::output`]), has a journal that keeps nothing: what fails is thrown away as a whole.
+//! VACUUM INTO writes ([`LockedView::output`]), has a journal that keeps nothing: what fails is thrown away as a whole.
 //!
 //! A database in WAL mode is shown as one with a rollback journal: whoever holds it has brought its WAL in.
 
@@ -17,12 +18,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The name of the VFS.
-const HELD_VFS: &CStr = c"densite-held";
+const LOCKED_VIEW_VFS: &CStr = c"densite-locked-view";
 /// Where a database's first page says how it keeps its transactions: two bytes, 2 for a WAL.
 const VERSIONS: std::ops::Range<u64> = 18..20;
 
 /// What SQLite reads and writes in place of the file.
-pub trait HeldBytes: Send + Sync {
+pub trait ViewBytes: Send + Sync {
     /// Reads at `offset`; answers how many bytes lie before the end.
     ///
     /// # Errors
@@ -49,48 +50,48 @@ pub trait HeldBytes: Send + Sync {
 #[derive(Default)]
 struct Tokens {
     next: AtomicU64,
-    held: Mutex<HashMap<String, Arc<dyn HeldBytes>>>,
+    views: Mutex<HashMap<String, Arc<dyn ViewBytes>>>,
 }
 
 static TOKENS: PerProcess<Tokens> = PerProcess::new();
 
-/// A held database that SQLite can open; dropped, its name means nothing any more.
-pub struct Held {
+/// A locked view that SQLite can open; dropped, its name means nothing any more.
+pub struct LockedView {
     token: String,
 }
 
-impl Held {
-    /// Makes `bytes` a database that SQLite can open by [`Held::uri`].
+impl LockedView {
+    /// Makes `bytes` a database that SQLite can open by [`LockedView::uri`].
     ///
     /// # Errors
     /// SQLite's, and when the VFS "densite" is not registered by this build.
-    pub fn new(api: Api, bytes: Arc<dyn HeldBytes>) -> Result<Held> {
+    pub fn new(api: Api, bytes: Arc<dyn ViewBytes>) -> Result<LockedView> {
         let host = host_vfs(api).ok_or_else(|| {
             Error::new(
                 Code::ERROR,
                 "the VFS \"densite\" is not registered with this SQLite",
             )
         })?;
-        if HostVfs::find(api, Some(HELD_VFS)).is_none() {
-            densite_sqlite::register_vfs(api, HELD_VFS, HeldVfs { host }, false)?;
+        if HostVfs::find(api, Some(LOCKED_VIEW_VFS)).is_none() {
+            densite_sqlite::register_vfs(api, LOCKED_VIEW_VFS, LockedViewVfs { host }, false)?;
         }
         let tokens = TOKENS.get();
-        let token = format!("held-{}", tokens.next.fetch_add(1, Ordering::Relaxed));
-        tokens.held.lock().insert(token.clone(), bytes);
-        Ok(Held { token })
+        let token = format!("view-{}", tokens.next.fetch_add(1, Ordering::Relaxed));
+        tokens.views.lock().insert(token.clone(), bytes);
+        Ok(LockedView { token })
     }
 
-    /// Makes `bytes`, which are none yet, a database that SQLite can write by [`Held::uri`]. What it writes to the journal is dropped,
+    /// Makes `bytes`, which are none yet, a database that SQLite can write by [`LockedView::uri`]. What it writes to the journal is dropped,
     /// for SQLite gives the destination of VACUUM INTO one whatever is asked for: nothing of it can be rolled back.
     ///
     /// # Errors
-    /// As [`Held::new`].
-    pub fn output(api: Api, bytes: Arc<dyn HeldBytes>) -> Result<Held> {
-        let held = Held::new(api, bytes)?;
-        let mut tokens = TOKENS.get().held.lock();
-        tokens.insert(held.journal(), Arc::new(Dropped));
+    /// As [`LockedView::new`].
+    pub fn output(api: Api, bytes: Arc<dyn ViewBytes>) -> Result<LockedView> {
+        let view = LockedView::new(api, bytes)?;
+        let mut tokens = TOKENS.get().views.lock();
+        tokens.insert(view.journal(), Arc::new(Dropped));
         drop(tokens);
-        Ok(held)
+        Ok(view)
     }
 
     fn journal(&self) -> String {
@@ -99,13 +100,17 @@ impl Held {
 
     /// The name to open it by.
     pub fn uri(&self) -> String {
-        format!("file:{}?vfs={}", self.token, HELD_VFS.to_string_lossy())
+        format!(
+            "file:{}?vfs={}",
+            self.token,
+            LOCKED_VIEW_VFS.to_string_lossy()
+        )
     }
 }
 
-impl Drop for Held {
+impl Drop for LockedView {
     fn drop(&mut self) {
-        let mut tokens = TOKENS.get().held.lock();
+        let mut tokens = TOKENS.get().views.lock();
         tokens.remove(&self.token);
         tokens.remove(&self.journal());
     }
@@ -114,7 +119,7 @@ impl Drop for Held {
 /// A file that keeps nothing.
 struct Dropped;
 
-impl HeldBytes for Dropped {
+impl ViewBytes for Dropped {
     fn read(&self, _: &mut [u8], _: u64) -> std::result::Result<usize, Code> {
         Ok(0)
     }
@@ -132,13 +137,13 @@ impl HeldBytes for Dropped {
     }
 }
 
-struct HeldVfs {
+struct LockedViewVfs {
     host: HostVfs,
 }
 
-impl Vfs for HeldVfs {
-    type File = HeldFile;
-    type Companion = HeldFile;
+impl Vfs for LockedViewVfs {
+    type File = LockedViewFile;
+    type Companion = LockedViewFile;
 
     fn host(&self) -> HostVfs {
         self.host
@@ -148,22 +153,22 @@ impl Vfs for HeldVfs {
         &self,
         name: Option<FileName<'_>>,
         flags: i32,
-    ) -> std::result::Result<Opened<HeldFile, HeldFile>, Code> {
+    ) -> std::result::Result<Opened<LockedViewFile, LockedViewFile>, Code> {
         let of_database = ffi::OPEN_MAIN_DB | ffi::OPEN_MAIN_JOURNAL | ffi::OPEN_WAL;
         let Some(name) = name.filter(|_| flags & of_database != 0) else {
             // Temporary files.
             return Ok(Opened::Host);
         };
         let token = name.path().to_string_lossy();
-        let held = TOKENS.get().held.lock().get(&*token).cloned();
-        let file = HeldFile(held.ok_or(Code::CANTOPEN)?);
+        let view = TOKENS.get().views.lock().get(&*token).cloned();
+        let file = LockedViewFile(view.ok_or(Code::CANTOPEN)?);
         Ok(Opened::File { file, flags })
     }
 
     fn delete(&self, path: &CStr, sync_dir: bool) -> std::result::Result<(), Code> {
         let token = path.to_string_lossy();
         match is_token(path) {
-            true if TOKENS.get().held.lock().contains_key(&*token) => Ok(()),
+            true if TOKENS.get().views.lock().contains_key(&*token) => Ok(()),
             true => Err(Code::IOERR_DELETE_NOENT),
             false => self.host.delete(path, sync_dir),
         }
@@ -185,13 +190,13 @@ impl Vfs for HeldVfs {
 fn is_token(path: &CStr) -> bool {
     let path = path.to_string_lossy();
     let name = path.trim_end_matches("-journal").trim_end_matches("-wal");
-    TOKENS.get().held.lock().contains_key(name)
+    TOKENS.get().views.lock().contains_key(name)
 }
 
 /// An open held database.
-struct HeldFile(Arc<dyn HeldBytes>);
+struct LockedViewFile(Arc<dyn ViewBytes>);
 
-impl VfsFile for HeldFile {
+impl VfsFile for LockedViewFile {
     fn close(&mut self) -> std::result::Result<(), Code> {
         Ok(())
     }
@@ -249,11 +254,11 @@ mod tests {
 
     #[test]
     fn names_of_held_databases_alone_are_tokens() {
-        let tokens = &TOKENS.get().held;
-        tokens.lock().insert("held-x".into(), Arc::new(Dropped));
-        assert!(is_token(c"held-x") && is_token(c"held-x-journal") && is_token(c"held-x-wal"));
-        assert!(!is_token(c"held-y") && !is_token(c"/held-x"));
-        tokens.lock().remove("held-x");
-        assert!(!is_token(c"held-x"));
+        let tokens = &TOKENS.get().views;
+        tokens.lock().insert("view-x".into(), Arc::new(Dropped));
+        assert!(is_token(c"view-x") && is_token(c"view-x-journal") && is_token(c"view-x-wal"));
+        assert!(!is_token(c"view-y") && !is_token(c"/view-x"));
+        tokens.lock().remove("view-x");
+        assert!(!is_token(c"view-x"));
     }
 }
