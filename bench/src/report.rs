@@ -83,7 +83,7 @@ fn number(v: f64) -> String {
     format!("{v:.digits$}")
 }
 
-/// A table for a person at a terminal, or two: databases of which only the size is measured have one of their own.
+/// A table for a user at a terminal, or two: databases of which only the size is measured have one of their own.
 pub(crate) fn terminal(outcomes: &[Outcome]) -> String {
     let table = |head: &[&str], rows: Vec<Vec<String>>| {
         let mut table = Table::new();

@@ -1,7 +1,7 @@
 //! Writing a database anew, in the place of its file: what was deleted is gone, and what is left lies together.
 //!
 //! 1. Look: it is a database, it has one name; figures of what a vacuum would give back ([`VacuumPlan::look`]).
-//! 2. See that there is space, and that a file can be made beside it ([`VacuumPlan::check`]). A person may be asked now.
+//! 2. See that there is space, and that a file can be made beside it ([`VacuumPlan::check`]). A user may be asked now.
 //! 3. Have SQLite recover it, and take it alone: EXCLUSIVE, in WAL mode too ([`crate::source`]).
 //! 4. Prune, in a view of it that no file knows of; write the new file; prove it ([`crate::rewrite`]).
 //! 5. Replace the file by it ([`crate::replace`]), unless it is larger and nothing was pruned: then the database stays as it is.
@@ -78,7 +78,7 @@ pub struct VacuumReport {
     pub replaced: bool,
     /// Length in bytes of the new file, whether it was used or not.
     pub written_bytes: u64,
-    /// Wall time, without that for which a person was asked.
+    /// Wall time, without that for which a user was asked.
     pub elapsed: Duration,
 }
 

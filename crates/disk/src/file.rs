@@ -132,6 +132,6 @@ pub trait Dir: Send {
     fn watch(&self) -> Option<Watch> {
         None
     }
-    /// Bytes a person without privileges may still write here.
+    /// Bytes a user without privileges may still write here.
     fn free_space(&self) -> Result<u64>;
 }

@@ -36,7 +36,7 @@ pub(crate) fn run(common: Common, args: &InfoArgs) -> Outcome {
     Ok(0)
 }
 
-/// What a person wants to know of a log at a glance.
+/// What a user wants to know of a log at a glance.
 fn log_lines(log: &Result<Figures, String>) -> Vec<(&'static str, String)> {
     let figures = match log {
         Ok(log) => log,
