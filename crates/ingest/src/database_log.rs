@@ -2,11 +2,11 @@
 
 use crate::apply::{Applying, Worker};
 use crate::connection_spec::ConnectionSpec;
+use crate::database_file::{DatabaseFile, Identity};
 use crate::error::{from_log, refused};
 use crate::naming::Naming;
 use crate::overwritten::Overwritten;
 use crate::patience::patience;
-use crate::place::{Identity, Place};
 use crate::position::{self, Position};
 use crate::read::Unapplied;
 use crate::storage::{StorageBackend, host};
@@ -29,7 +29,7 @@ pub struct DatabaseLog {
     log: Log,
     id: LogId,
     dir: PathBuf,
-    place: Place,
+    file: DatabaseFile,
     worker: Mutex<Option<Worker>>,
     unapplied: Arc<Unapplied>,
     naming: Naming,
@@ -54,9 +54,9 @@ impl DatabaseLog {
         connection: &Connection,
         storage: &Arc<dyn StorageBackend>,
     ) -> Result<Option<Arc<DatabaseLog>>> {
-        let place = Place::of(connection, storage)?;
+        let file = DatabaseFile::of(connection, storage)?;
         match Position::read(connection)? {
-            Some(position) => DatabaseLog::find(connection, &place, position).map(Some),
+            Some(position) => DatabaseLog::find(connection, &file, position).map(Some),
             None => Ok(None),
         }
     }
@@ -70,33 +70,33 @@ impl DatabaseLog {
         connection: &Connection,
         storage: &Arc<dyn StorageBackend>,
     ) -> Result<Arc<DatabaseLog>> {
-        let place = Place::of(connection, storage)?;
+        let file = DatabaseFile::of(connection, storage)?;
         if let Some(position) = Position::read(connection)? {
-            return DatabaseLog::find(connection, &place, position);
+            return DatabaseLog::find(connection, &file, position);
         }
-        if place.reads_only {
+        if file.reads_only {
             return Err(refused(format!(
                 "{}: the database is open for reading only, and it has no log yet",
-                place.path
+                file.path
             )));
         }
-        let made = DatabaseLog::make(connection, &place);
+        let made = DatabaseLog::make(connection, &file);
         let Err(error) = made else {
             return made;
         };
         // Another connection may have been first, which this one cannot see: its statement has read the database already.
-        let other = ConnectionSpec::of(connection, &place.path).open();
+        let other = ConnectionSpec::of(connection, &file.path).open();
         match other.and_then(|other| Position::read(&other)) {
-            Ok(Some(position)) => DatabaseLog::find(connection, &place, position),
+            Ok(Some(position)) => DatabaseLog::find(connection, &file, position),
             _ => Err(error),
         }
     }
 
     /// Makes the log of a database that names none, and names it.
-    fn make(connection: &Connection, place: &Place) -> Result<Arc<DatabaseLog>> {
+    fn make(connection: &Connection, file: &DatabaseFile) -> Result<Arc<DatabaseLog>> {
         // The log first: what is left if the transaction is rolled back is an empty log, and the next one takes that.
         let above = position::last_reject(connection)?;
-        let (database_log, begin) = DatabaseLog::create(place, above, &patience(connection))?;
+        let (database_log, begin) = DatabaseLog::create(file, above, &patience(connection))?;
         let last_row = connection.last_insert_rowid();
         let created = begin.create(connection);
         // Rows of our own are nothing that the application has inserted.
@@ -105,25 +105,25 @@ impl DatabaseLog {
         database_log.naming.is_new();
         match Position::read(connection)? {
             Some(position) if position.id == database_log.id => Ok(database_log),
-            Some(position) => DatabaseLog::find(connection, place, position),
+            Some(position) => DatabaseLog::find(connection, file, position),
             None => Err(refused(format!(
                 "{}: the table densite_applied cannot be made",
-                place.path
+                file.path
             ))),
         }
     }
 
     /// A log for a database that has none, and where it begins: above this number.
     fn create(
-        place: &Place,
+        file: &DatabaseFile,
         above: Seq,
         patience: Patience<'_>,
     ) -> Result<(Arc<DatabaseLog>, Position)> {
-        let path = place.log_dir();
+        let path = file.log_dir();
         let failed = |e| from_log(&path, e);
-        let dir = place
+        let dir = file
             .storage
-            .create_log_dir(&path, &place.path)
+            .create_log_dir(&path, &file.path)
             .map_err(|e| failed(e.into()))?;
         let mut other = None;
         // Another process may be first, so twice.
@@ -133,7 +133,7 @@ impl DatabaseLog {
                 None => LogId::random().map_err(failed)?,
             };
             let begin = Position::at(id, above);
-            match DatabaseLog::get(place, begin, true, patience) {
+            match DatabaseLog::get(file, begin, true, patience) {
                 Ok(database_log) if database_log.is_unused(above).map_err(failed)? => {
                     return Ok((database_log, begin));
                 }
@@ -142,7 +142,7 @@ impl DatabaseLog {
                         "{}: there is a log with rows in it that the database {} does not name: its table densite_applied was dropped, or the log is that of a newer state of the database, or of another one; \
                          bring that back, or close the database everywhere and move the log away",
                         path.display(),
-                        place.path
+                        file.path
                     )));
                 }
                 Err(error) => other = Some(error),
@@ -164,11 +164,11 @@ impl DatabaseLog {
     /// The one that is open, or opens it; for a database that is at this position.
     fn find(
         connection: &Connection,
-        place: &Place,
+        file: &DatabaseFile,
         position: Position,
     ) -> Result<Arc<DatabaseLog>> {
-        let database_log = DatabaseLog::get(place, position, false, &patience(connection))?;
-        database_log.reaches_up(place, position)?;
+        let database_log = DatabaseLog::get(file, position, false, &patience(connection))?;
+        database_log.reaches_up(file, position)?;
         let first = database_log
             .log
             .status()
@@ -176,16 +176,16 @@ impl DatabaseLog {
             .first;
         if first > position.seq.saturating_add(1) {
             // The worker may have applied and pruned since the position was read; then who reads now sees it.
-            let other = ConnectionSpec::of(connection, &place.path).open();
+            let other = ConnectionSpec::of(connection, &file.path).open();
             let now = other.and_then(|other| Position::read(&other))?;
             let seq = now.filter(|now| now.id == position.id).map(|now| now.seq);
-            database_log.reaches_back(place, first, seq.unwrap_or(position.seq))?;
+            database_log.reaches_back(file, first, seq.unwrap_or(position.seq))?;
         }
         Ok(database_log)
     }
 
     fn get(
-        place: &Place,
+        file: &DatabaseFile,
         position: Position,
         create: bool,
         patience: Patience<'_>,
@@ -193,12 +193,12 @@ impl DatabaseLog {
         let known = DATABASE_LOGS
             .get()
             .lock()
-            .get(&place.identity)
+            .get(&file.identity)
             .and_then(Weak::upgrade);
         match known {
             // Who has the old one open is told so; who comes now finds what there is.
             Some(database_log) if database_log.has_lost_its_place() => {
-                DatabaseLog::open(place, position, create, Some(&database_log), patience)
+                DatabaseLog::open(file, position, create, Some(&database_log), patience)
             }
             Some(database_log) if database_log.id == position.id => Ok(database_log),
             Some(database_log) => Err(from_log(
@@ -208,29 +208,29 @@ impl DatabaseLog {
                     expected: position.id,
                 },
             )),
-            None => DatabaseLog::open(place, position, create, None, patience),
+            None => DatabaseLog::open(file, position, create, None, patience),
         }
     }
 
     /// Opens it, in place of one that has lost its place.
     fn open(
-        place: &Place,
+        file: &DatabaseFile,
         position: Position,
         create: bool,
         lost: Option<&Arc<DatabaseLog>>,
         patience: Patience<'_>,
     ) -> Result<Arc<DatabaseLog>> {
-        let dir = place.log_dir();
-        let mut options = place.storage.options(position.id);
+        let dir = file.log_dir();
+        let mut options = file.storage.options(position.id);
         options.create = create;
         // A log that is there ends no earlier, or it is refused.
         options.above = if create { position.end() } else { 0 };
-        let files = place.storage.log_dir(&dir, &place.path);
+        let files = file.storage.log_dir(&dir, &file.path);
         let log = match Log::open_within(files.clone(), options, patience) {
             Ok(log) => log,
             // Who may write neither to the database nor to its log reads both.
             Err(log::Error::Io(e))
-                if place.reads_only && e.kind == densite_disk::ErrorKind::Permission =>
+                if file.reads_only && e.kind == densite_disk::ErrorKind::Permission =>
             {
                 Log::open_read_only(files.clone(), position.id).map_err(|e| from_log(&dir, e))?
             }
@@ -240,15 +240,15 @@ impl DatabaseLog {
             }
             Err(e) => return Err(from_log(&dir, e)),
         };
-        let sync_failed = SyncFailed::of(place.storage.as_ref(), files, &dir);
+        let sync_failed = SyncFailed::of(file.storage.as_ref(), files, &dir);
         let fresh = Arc::new(DatabaseLog {
             log,
             id: position.id,
             dir,
-            place: place.clone(),
+            file: file.clone(),
             worker: Mutex::new(None),
             unapplied: Arc::default(),
-            naming: Naming::of(place.identity),
+            naming: Naming::of(file.identity),
             sync_failed,
             overwritten: Overwritten::default(),
             pressure: Mutex::default(),
@@ -259,12 +259,12 @@ impl DatabaseLog {
         let is_lost = |database_log: &Arc<DatabaseLog>| {
             lost.is_some_and(|lost| Arc::ptr_eq(lost, database_log))
         };
-        let database_log = match database_logs.get(&place.identity).and_then(Weak::upgrade) {
+        let database_log = match database_logs.get(&file.identity).and_then(Weak::upgrade) {
             Some(database_log) if database_log.id == position.id && !is_lost(&database_log) => {
                 database_log
             }
             _ => {
-                database_logs.insert(place.identity, Arc::downgrade(&fresh));
+                database_logs.insert(file.identity, Arc::downgrade(&fresh));
                 fresh.clone()
             }
         };
@@ -278,14 +278,14 @@ impl DatabaseLog {
     }
 
     /// The log must have all that the database has: only then is what comes next new to both.
-    fn reaches_up(&self, place: &Place, position: Position) -> Result<()> {
+    fn reaches_up(&self, file: &DatabaseFile, position: Position) -> Result<()> {
         let last = self.log.last().map_err(|e| self.failed(e))?;
         match last < position.end() {
             false => Ok(()),
             true => Err(refused(format!(
                 "{}: the database is applied up to row {}, and its log {} ends at row {last}: it is an older state of the log. Put back the newest one; \
                  or give it up: DROP TABLE densite_applied, move this log away and begin a new one",
-                place.path,
+                file.path,
                 position.end(),
                 self.dir.display()
             ))),
@@ -293,12 +293,12 @@ impl DatabaseLog {
     }
 
     /// A database that was restored from an older backup must find in the log all that it lacks.
-    fn reaches_back(&self, place: &Place, first: Seq, seq: Seq) -> Result<()> {
+    fn reaches_back(&self, file: &DatabaseFile, first: Seq, seq: Seq) -> Result<()> {
         if first > seq.saturating_add(1) {
             return Err(refused(format!(
                 "{}: the database is applied up to row {seq}, and its log {} begins at row {first}: rows between are gone from the log. The database was \
                  restored from an older backup; restore a newer one, or accept the gap with DROP TABLE densite_applied, move the log away and begin a new one",
-                place.path,
+                file.path,
                 self.dir.display()
             )));
         }
@@ -317,7 +317,7 @@ impl DatabaseLog {
             worker.take_if(|w| w.applying().only_watches());
         }
         if worker.is_none() {
-            let spec = ConnectionSpec::of(connection, &self.place.path);
+            let spec = ConnectionSpec::of(connection, &self.file.path);
             *worker = Some(Worker::start(Applying::new(self, spec))?);
         }
         let applying = worker.as_ref().map(|w| w.applying().clone());
@@ -344,12 +344,12 @@ impl DatabaseLog {
         &self.overwritten
     }
 
-    pub(crate) fn place(&self) -> &Place {
-        &self.place
+    pub(crate) fn file(&self) -> &DatabaseFile {
+        &self.file
     }
 
     pub(crate) fn storage(&self) -> &Arc<dyn StorageBackend> {
-        &self.place.storage
+        &self.file.storage
     }
 
     pub(crate) fn unapplied(&self) -> &Arc<Unapplied> {
@@ -383,6 +383,6 @@ impl DatabaseLog {
 
 impl Drop for DatabaseLog {
     fn drop(&mut self) {
-        self.naming.end(self.place.identity, &self.sync_failed);
+        self.naming.end(self.file.identity, &self.sync_failed);
     }
 }

@@ -5,8 +5,8 @@
 //! rollback journal a commit is the journal's removal, which the directory's sync makes durable.
 
 use crate::connection_spec::ConnectionSpec;
+use crate::database_file::still_has_its_name;
 use crate::error::refused;
-use crate::place::still_has_its_name;
 use crate::position::Position;
 use crate::storage::{StorageBackend, host, sync_beside, sync_parent};
 use densite_log::Seq;

@@ -87,7 +87,7 @@ pub(crate) fn create(connection: &Connection, session: &Arc<Session>) -> Result<
             if database_log.sync_failed().has_failed() {
                 return Err(refused(format!(
                     "{}: a sync of the database failed, so nobody knows what is on the disk, and nothing is pruned until the system is started anew, or {} is removed and the database closed by every process that was told",
-                    database_log.place().path,
+                    database_log.file().path,
                     database_log.sync_failed().path().display()
                 )));
             }
@@ -145,7 +145,7 @@ fn config(
         [name, value] => (name.as_str(), Some(*value)),
         _ => (None, None),
     };
-    let place = match name {
+    let setting = match name {
         Some("auto_prune") => Setting::AutoPrune,
         Some("max_unapplied_bytes") => Setting::Unapplied,
         Some("retain_bytes") => Setting::Retain,
@@ -159,14 +159,14 @@ fn config(
     let now = match value {
         None => database_log.log().config(),
         Some(value) => {
-            let value = place.checked(value)?;
+            let value = setting.checked(value)?;
             database_log
                 .log()
-                .set_config(|config| place.set(config, value))
+                .set_config(|config| setting.set(config, value))
         }
     };
     let now = now.map_err(|e| database_log.failed(e))?;
-    Ok(Value::Integer(place.of(&now)))
+    Ok(Value::Integer(setting.of(&now)))
 }
 
 #[derive(Clone, Copy)]

@@ -4,9 +4,9 @@
 //! system may have dropped what it could not write, and the next sync succeeds all the same. Then the name is written anew, and a WAL, which may have a hole now, is emptied.
 
 use crate::connection_spec::ConnectionSpec;
+use crate::database_file::Identity;
 use crate::database_log::DatabaseLog;
 use crate::error::{refused, unnamed};
-use crate::place::Identity;
 use crate::position::{self, Position};
 use crate::storage::sync_beside;
 use crate::sync_failed::SyncFailed;
@@ -82,12 +82,12 @@ impl DatabaseLog {
             }
             *looked = Some(Instant::now());
         }
-        let other = ConnectionSpec::of(connection, &self.place().path).open();
+        let other = ConnectionSpec::of(connection, &self.file().path).open();
         // What cannot be read now, as somebody has locked it perhaps, is looked at by the next.
         let Ok(position) = other.and_then(|other| Position::read(&other)) else {
             return Ok(());
         };
-        self.overwritten().found_named(position.is_some());
+        self.overwritten().set_named(position.is_some());
         match position {
             Some(now) if now.id == self.id() => Ok(()),
             Some(now) => Err(self.failed(log::Error::OtherLog {
@@ -116,14 +116,14 @@ impl DatabaseLog {
         if before > 0 || naming.sync_failed || self.sync_failed().is_noted() {
             self.name_anew(connection).map_err(|e| {
                 let why = "a sync of the database failed, so what names its log is to be written anew, which cannot be done now";
-                Error::new(e.code, format!("{}: {why}: {}; try again", self.place().path, e.message))
+                Error::new(e.code, format!("{}: {why}: {}; try again", self.file().path, e.message))
             })?;
         }
         let record = |done| self.sync_failed().record(done);
         // It has no locks that closing a descriptor would drop.
         record(sync_beside(
             self.storage().as_ref(),
-            &self.place().path,
+            &self.file().path,
             "-journal",
         ))?;
         record(crate::durable::sync(connection, self.storage().as_ref()))?;
@@ -131,7 +131,7 @@ impl DatabaseLog {
             // Somebody else was told meanwhile of what this one should have been told.
             return Err(refused(format!(
                 "{}: a sync of the database failed; try again",
-                &self.place().path
+                &self.file().path
             )));
         }
         naming.done.store(true, Ordering::Release);
@@ -140,7 +140,7 @@ impl DatabaseLog {
 
     /// Writes Densite's tables anew, each of their pages, to other places or the same ones; and all that a WAL has to the database's file.
     fn name_anew(&self, connection: &Connection) -> Result<()> {
-        let own = ConnectionSpec::of(connection, &self.place().path).open()?;
+        let own = ConnectionSpec::of(connection, &self.file().path).open()?;
         own.busy_timeout(BUSY_MS)?;
         own.exec("PRAGMA main.synchronous = EXTRA; BEGIN IMMEDIATE")?;
         match Position::read(&own)? {

@@ -11,10 +11,10 @@ mod pending;
 
 pub(crate) use own::OWN;
 
+use crate::database_file::still_has_its_name;
 use crate::database_log::DatabaseLog;
 use crate::error::refused;
 use crate::patience::patience;
-use crate::place::still_has_its_name;
 use crate::storage::StorageBackend;
 use crate::vtab::Turn;
 use crate::wait::WhenFull;

@@ -336,7 +336,7 @@ impl VirtualTable for Ingest {
                 Code::READONLY,
                 format!(
                     "{}: the database is open for reading only, so nothing is written to its log",
-                    self.database_log.place().path
+                    self.database_log.file().path
                 ),
             ));
         }

@@ -5,9 +5,9 @@
 //! transaction begins to write, before it holds anything, and again at COMMIT. By then it may have
 //! read: in a rollback mode that stops the worker, in WAL mode it does not.
 
+use crate::database_file::still_has_its_name;
 use crate::database_log::DatabaseLog;
 use crate::error::{refused, unnamed};
-use crate::place::still_has_its_name;
 use crate::position::Position;
 use densite_log::Seq;
 use densite_sqlite::{Code, Connection, Error, Result, TxnState, ValueRef};
@@ -101,7 +101,7 @@ impl Wait {
     ///
     /// # Errors
     /// When that may be so.
-    fn look(&mut self, connection: &Connection, applied: Seq) -> Result<()> {
+    fn check_locks(&mut self, connection: &Connection, applied: Seq) -> Result<()> {
         let since = match self.applied {
             Some((known, since)) if known == applied => since,
             _ => {
@@ -166,10 +166,10 @@ impl DatabaseLog {
             if until.is_some_and(|until| Instant::now() >= until) {
                 return Ok(position.min(seq.saturating_sub(1)));
             }
-            wait.look(connection, position)?;
+            wait.check_locks(connection, position)?;
             still_has_its_name(connection)?;
             let applying = self.applying(connection)?;
-            let (applied, trouble) = applying.look(seq, POLL, since);
+            let (applied, trouble) = applying.wait_for_progress(seq, POLL, since);
             if says_so == (applied < seq) {
                 // The database went back, or on: somebody restored it in place.
                 applying.progress(POLL, since);
@@ -304,7 +304,7 @@ impl DatabaseLog {
                     ),
                 ));
             }
-            wait.look(connection, applied)?;
+            wait.check_locks(connection, applied)?;
             applying.progress(POLL, since);
         }
         *self.pressure().lock() = (Some(Instant::now()), false);

@@ -111,7 +111,7 @@ impl Group {
                 continue;
             };
             let waited = since.max(begun).elapsed();
-            if let Err(e) = patience(waited).told(APPEND_LOCK, file) {
+            if let Err(e) = patience(waited).refusal(APPEND_LOCK, file) {
                 let mut queue = self.queue.lock();
                 let place = queue.waiting.iter().position(|e| Arc::ptr_eq(e, entry));
                 // It may have been taken meanwhile, or its thread told to lead.

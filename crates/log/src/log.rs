@@ -129,7 +129,7 @@ impl Log {
     /// Rolls a prepared transaction back, durably. Nothing happens if it was not prepared.
     ///
     /// # Errors
-    /// `Full`, `Io`: it is not durable yet. The rows stay hidden, readers wait at that place, and each append, [`Log::settle`] and the close of the log try again.
+    /// `Full`, `Io`: it is not durable yet. The rows stay hidden, readers wait at that place, and each append, [`Log::retry_rollbacks`] and the close of the log try again.
     /// If it cannot be stored at the close either, or the process ends before, the transaction is committed: there is no place left that says otherwise.
     pub fn cancel(&self, id: TxnId) -> Result<()> {
         let done = self.shared.decisions()?.cancel(id, &self.shared);
@@ -140,7 +140,7 @@ impl Log {
     /// Tries again to roll back what could not be noted when [`Log::cancel`] was asked: until then nobody sees what follows it. Each append does so, too; this is for who may not append again.
     ///
     /// Returns whether something is left that is to be tried again.
-    pub fn settle(&self) -> bool {
+    pub fn retry_rollbacks(&self) -> bool {
         let Ok(decisions) = self.shared.decisions() else {
             return false;
         };

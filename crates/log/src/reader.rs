@@ -129,7 +129,7 @@ impl Reader {
                 Step::Larger => return Ok(Next::Larger),
                 Step::Passed => {}
                 Step::End if fresh => {
-                    self.look_at_place()?;
+                    self.check_name()?;
                     // All that is decided was passed; what is not has greater numbers.
                     self.after = self.after.max(self.visible.last);
                     return Ok(Next::End);
@@ -144,7 +144,7 @@ impl Reader {
     }
 
     /// Where the log was moved away nothing more would ever come. Whoever reads each time that rows may have come does so more often than files are moved.
-    fn look_at_place(&mut self) -> Result<()> {
+    fn check_name(&mut self) -> Result<()> {
         if self.looked.is_none_or(|at| at.elapsed() >= LOOK_EVERY) {
             self.shared.is_in_place()?;
             self.looked = Some(Instant::now());

@@ -104,7 +104,7 @@ impl Tail {
         if !is_sure {
             let written = self.segment.as_ref();
             written.map_or(Ok(()), |(_, name)| name.check(&self.files))?;
-            self.sure = stamp.filter(Stamp::is_settled);
+            self.sure = stamp.filter(Stamp::is_past_tick);
         }
         Ok(())
     }

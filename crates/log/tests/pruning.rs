@@ -336,13 +336,13 @@ fn a_log_that_was_not_finished_is_made_again() {
     let path = |name: &str| format!("{}/{name}", common::DIR);
     let word = disk.contents(&path("end")).expect("there");
     disk.remove(&path("state")).expect("remove");
-    disk.place(&path("end"), &[]);
+    disk.put_file(&path("end"), &[]);
     let log = open(&disk);
     assert!(log.config().expect("config").auto_prune);
     drop(log);
     // With an end word it was finished once: a subscriber may have been added.
     disk.remove(&path("state")).expect("remove");
-    disk.place(&path("end"), &word);
+    disk.put_file(&path("end"), &word);
     assert!(matches!(
         Log::open(dir(&disk), options()),
         Err(Error::Damaged { .. })
@@ -400,7 +400,7 @@ fn a_damaged_header_keeps_what_nobody_can_tell_of_and_no_more() {
         let path = format!("{}/{broken:012}.seg", common::DIR);
         let mut bytes = disk.contents(&path).expect("there");
         bytes[9] ^= 0x10;
-        disk.place(&path, &bytes);
+        disk.put_file(&path, &bytes);
         let is_named = |done: densite_log::Result<Pruned>| {
             let name = format!("{broken:012}.seg");
             let told = done.expect_err("it cannot be told");

@@ -94,7 +94,7 @@ fn a_flipped_byte_costs_the_transaction_it_is_in() {
         let mut bytes = disk.contents(&path).expect("there");
         let at = rng.random_range(4096..bytes.len());
         bytes[at] ^= 1 << rng.random_range(0..8);
-        disk.place(&path, &bytes);
+        disk.put_file(&path, &bytes);
         let what = format!("seed {seed}, byte {at} of segment {number}");
         let done = salvaged(&disk, &txns, &rows, &what);
         // More than once only if it was a table, which many may need.
@@ -124,7 +124,7 @@ fn what_is_around_a_lost_segment_is_kept() {
             if header {
                 let mut bytes = disk.contents(&path).expect("there");
                 bytes[50] ^= 1;
-                disk.place(&path, &bytes);
+                disk.put_file(&path, &bytes);
             } else {
                 disk.dir(common::DIR).remove(&name).expect("removed");
             }

@@ -192,7 +192,7 @@ fn a_killed_writers_rows_are_kept_whole_or_not_at_all() {
         let end = (start + cut as usize * 8).min(whole.len());
         bytes.resize(bytes.len().max(end), 0);
         bytes[start..end].copy_from_slice(&whole[start..end]);
-        killed.place(&path, &bytes);
+        killed.put_file(&path, &bytes);
         let log = open(&killed);
         let got: Vec<_> = read_all(&log, 0).expect("read").into_values().collect();
         assert!(
@@ -359,7 +359,7 @@ fn a_look_at_a_slot_is_not_taken_for_its_writer() {
     let older = append(1);
     append(2);
     drop(log);
-    disk.place(&end, &older);
+    disk.put_file(&end, &older);
     let slot = disk.dir(DIR).open("writer-0", OpenMode::Read);
     let slot = slot.expect("there");
     assert!(slot.try_lock(LockKind::Shared).expect("lock"));

@@ -52,7 +52,7 @@ impl Handle {
         }
         let state = shared.state.read();
         if writer.account(&shared, &*self.file, &state)? {
-            writer.found_other_writer(&*self.file)?;
+            writer.reload_slots(&*self.file)?;
         }
         writer.find_free(&shared, &*self.file, &state)?;
         writer.learner.set_database_bytes(state.logical_len);

@@ -58,12 +58,12 @@ impl Handle {
             rewrite::run_if_needed(&mut writer, &*self.file, shared.salt, &tip)?;
             writer.slot_if_due(&*self.file, self.options.tuning.slot_every_bytes)?;
         }
-        self.sync_settled(&shared, tip, kind).map(drop)
+        self.sync_rewritten(&shared, tip, kind).map(drop)
     }
 
     /// Makes `tip` durable, for whoever has the right to write. A sync of another's that fails meanwhile may have dropped what this one then
     /// finds nothing left of: so it is written again, and synced again.
-    pub(crate) fn sync_settled<'a>(
+    pub(crate) fn sync_rewritten<'a>(
         &mut self,
         shared: &'a Shared,
         tip: Tip,
@@ -93,7 +93,7 @@ impl Handle {
             writer.reread_slot(&*self.file)?;
         }
         for first in [true, false] {
-            let mut writer = self.sync_settled(shared, tip, SyncKind::Data)?;
+            let mut writer = self.sync_rewritten(shared, tip, SyncKind::Data)?;
             if first {
                 if writer.slot.1.tip == tip {
                     break;
@@ -179,7 +179,7 @@ impl Handle {
         durable &= writer.slot_durable;
         if !durable {
             drop(writer);
-            writer = self.sync_settled(&shared, tip, SyncKind::Data)?;
+            writer = self.sync_rewritten(&shared, tip, SyncKind::Data)?;
         }
         writer.write_slot(&*self.file, tip, CLEAN)?;
         let end = shared.state.read().tail_off;

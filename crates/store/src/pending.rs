@@ -293,7 +293,7 @@ impl Pending {
     }
 
     /// Places encoded frames: what was overwritten or cut off meanwhile is dropped.
-    pub(crate) fn place(
+    pub(crate) fn append_frames(
         &mut self,
         frames: &[Frame],
         space: &mut crate::space::Space,

@@ -92,7 +92,7 @@ pub(crate) struct Writer {
 
 impl Writer {
     /// The accounting had to be loaded: what was known of slots may be out of date too, for another process may have written them.
-    pub(crate) fn found_other_writer(&mut self, file: &dyn File) -> Result<()> {
+    pub(crate) fn reload_slots(&mut self, file: &dyn File) -> Result<()> {
         if let Some(slot) = recover::read_slot(file)?
             && slot.1.seq != self.slot.1.seq
         {

@@ -268,7 +268,7 @@ impl Handle {
         let mut writer = shared.writer.lock();
         let mut none = Space::default();
         let space = writer.space.as_mut().map_or(&mut none, |(_, s)| s);
-        let placed = p.place(&frames, space);
+        let placed = p.append_frames(&frames, space);
         for frame in &frames {
             let raw = frame.seqs.len() << frame.record.page_log2;
             writer.learner.coded(frame.family, raw, frame.record_len());

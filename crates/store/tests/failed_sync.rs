@@ -204,7 +204,7 @@ fn what_is_not_as_it_was_written_is_not_written_again() {
         }
         let writes = || disk.counters(PATH).writes;
         let (beside, already) = (open(&disk), writes());
-        disk.place(PATH, &other);
+        disk.put_file(PATH, &other);
         disk.fail(Fault::new(FaultKind::Io, Op::Sync));
         assert!(writer.sync(SyncKind::Data).is_err(), "{what}");
         drop(writer);

@@ -452,7 +452,7 @@ fn a_damaged_frame_is_not_laundered() {
             .find(|at| bytes[*at..].starts_with(&[1 | 1 << 3, 12, 0x21, 3, 0, 0]))
             .expect("a frame of page 801");
         bytes[frame + if header { 3 } else { 100 }] ^= 4;
-        disk.place(PATH, &bytes);
+        disk.put_file(PATH, &bytes);
         let mut handle = open(&disk, "b");
         assert!(matches!(read(&mut handle, 800), Err(Error::Corrupt(_))));
         let given = handle.reclaim(&REST).expect("reclaim");
@@ -475,7 +475,7 @@ fn a_damaged_frame_is_not_laundered() {
         // The frame is as it was: what was flipped can be flipped back.
         let mut bytes = disk.contents(PATH).expect("there");
         bytes[frame..frame + 200].copy_from_slice(&whole[frame..frame + 200]);
-        disk.place(PATH, &bytes);
+        disk.put_file(PATH, &bytes);
         same(&mut open(&disk, "c"), &rounds);
     }
 }

@@ -215,7 +215,7 @@ impl Workload {
             for ending in ["", "-wal", "-journal"] {
                 let path = format!("{PATH}{ending}");
                 match old.disk.contents(&path) {
-                    Some(bytes) => now.place(&path, &bytes),
+                    Some(bytes) => now.put_file(&path, &bytes),
                     None => drop(now.remove(&path)),
                 }
             }

@@ -406,7 +406,7 @@ fn rule_07_eio_keeps_the_journal() {
     assert!(journal.len() > 512);
     // It is hot once its header counts its pages, which SQLite writes when it syncs.
     journal[8..12].copy_from_slice(&1u32.to_be_bytes());
-    disk.place("/app.db-journal", &journal);
+    disk.put_file("/app.db-journal", &journal);
     std::mem::forget(db);
     vfs.reboot(disk.clone());
     for op in [densite_disk::Op::Read, densite_disk::Op::Len] {

@@ -10,7 +10,7 @@ use super::ahead::Ahead;
 use super::incremental_sync::IncrementalSync;
 use super::pruning::RetryTime;
 use super::wal::Wal;
-use crate::place::still_has_its_name;
+use crate::database_file::still_has_its_name;
 use densite_log::Seq;
 use densite_sqlite::{Code, Connection, Error, Result, ffi};
 use std::time::{Duration, Instant};

@@ -99,7 +99,7 @@ impl Round {
         }
         apply.of.clear();
         for record in &apply.batch.records {
-            apply.of.push(self.place_of_plan(record)?);
+            apply.of.push(self.plan_index_of(record)?);
         }
         let made_of = &apply.definition.basis;
         let is_same = |p: &usize| self.plans.get(*p).and_then(basis).as_ref() == Some(made_of);

@@ -204,7 +204,12 @@ impl Applying {
     }
 
     /// Waits for news; answers how far rows are applied as far as this process knows, and what has kept its worker from it after `since`: what was in the way before may be gone.
-    pub(crate) fn look(&self, than: Seq, time: Duration, since: Instant) -> (Seq, Option<Error>) {
+    pub(crate) fn wait_for_progress(
+        &self,
+        than: Seq,
+        time: Duration,
+        since: Instant,
+    ) -> (Seq, Option<Error>) {
         let is_elsewhere = !time.is_zero() && {
             let state = self.state.lock();
             state.applied < than && !state.leads
@@ -255,9 +260,9 @@ impl Applying {
             if self.stops() {
                 return;
             }
-            let is_settled = !self.log.settle();
+            let has_none_left = !self.log.retry_rollbacks();
             let lead = match self.only_watches() {
-                true => self.look_who_leads(&mut alone).map(|()| None),
+                true => self.check_leader(&mut alone).map(|()| None),
                 false => self.log.try_lead(),
             };
             match lead {
@@ -286,7 +291,7 @@ impl Applying {
                     let follows = self.unapplied.keep_up(&self.log);
                     let time = match self.asked.load(Ordering::Acquire) {
                         true => WATCH_ASKED,
-                        false if follows || self.only_watches() || !is_settled => FOLLOW,
+                        false if follows || self.only_watches() || !has_none_left => FOLLOW,
                         false => TAKEOVER,
                     };
                     let waited = rings.and_then(|rings| self.log.wait_to_lead(time, rings));
@@ -306,7 +311,7 @@ impl Applying {
     }
 
     /// Whether somebody applies, since nobody does in this process. `alone`: since when nobody is known to.
-    fn look_who_leads(&self, alone: &mut Option<Instant>) -> log::Result<()> {
+    fn check_leader(&self, alone: &mut Option<Instant>) -> log::Result<()> {
         if self.log.is_led()? {
             *alone = None;
             self.tell(|s| s.trouble = None);
@@ -349,7 +354,7 @@ impl Applying {
     pub(crate) fn progress(&self, time: Duration, since: Instant) -> (Seq, Option<Error>) {
         self.asked.store(true, Ordering::Release);
         self.log.ring();
-        self.look(Seq::MAX, time, since)
+        self.wait_for_progress(Seq::MAX, time, since)
     }
 
     /// Waits for rows after `seq`, for somebody who waits although all is applied (the database may have gone back), or until pruning is to be tried again.
@@ -361,8 +366,8 @@ impl Applying {
             if self.stops() {
                 return;
             }
-            let is_settled = !self.log.settle();
-            let idle = if is_settled { IDLE } else { BUSY };
+            let has_none_left = !self.log.retry_rollbacks();
+            let idle = if has_none_left { IDLE } else { BUSY };
             let idle = idle.min(self.pruning.due().unwrap_or(IDLE));
             let left = until.map_or(idle, |until| {
                 until.saturating_duration_since(Instant::now())

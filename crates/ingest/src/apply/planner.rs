@@ -3,7 +3,7 @@
 use super::Applying;
 use super::batch::has_all_keys;
 use super::pace::UNDIVIDED;
-use super::plan::{Action, Plan, place_of};
+use super::plan::{Action, Plan, plan_index};
 use crate::clustered::{
     ClusteredBatch, ClusteredLimits, Definition, Kept, Permutation, Second, permutation,
 };
@@ -101,9 +101,9 @@ impl Planner<'_> {
 
     /// Whether a record may be put in order with what a batch has.
     pub(super) fn fits(&mut self, batch: &ClusteredBatch, record: &Record) -> Result<bool> {
-        let place = place_of(self.connection, self.plans, record)?;
+        let place = plan_index(self.connection, self.plans, record)?;
         let first = match batch.records.first() {
-            Some(first) => place_of(self.connection, self.plans, first)?,
+            Some(first) => plan_index(self.connection, self.plans, first)?,
             None => place,
         };
         let (plan, first) = (self.plans.get(place), self.plans.get(first));
@@ -123,7 +123,7 @@ impl Planner<'_> {
         let Some(first) = batch.records.first() else {
             return Ok(None);
         };
-        let place = place_of(self.connection, self.plans, first)?;
+        let place = plan_index(self.connection, self.plans, first)?;
         let Some((plan, basis)) = self.plans.get(place).and_then(|p| Some((p, basis(p)?))) else {
             return Ok(None);
         };

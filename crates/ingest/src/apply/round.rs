@@ -10,14 +10,14 @@ use super::clustered::ClusteredApply;
 use super::following::Following;
 use super::outcome::{Did, Failed};
 use super::pace::{HOLD_MAX, Pace};
-use super::plan::{Plan, place_of};
+use super::plan::{Plan, plan_index};
 use super::queue::Queue;
 use super::rows::{Means, Work};
 use super::source::Source;
 use super::values::Values;
 use crate::clustered::Definition;
+use crate::database_file::still_has_its_name;
 use crate::error::from_log;
-use crate::place::still_has_its_name;
 use crate::position::Position;
 use densite_log::{Record, Seq};
 use densite_sqlite::{Code, Connection, Error, Result};
@@ -93,17 +93,17 @@ impl Round {
     pub(super) fn run(&mut self, applying: &Applying, known: Option<Seq>) -> Result<Did> {
         still_has_its_name(&self.connection)?;
         let named = Position::read(&self.connection)?;
-        applying.overwritten.found_named(named.is_some());
+        applying.overwritten.set_named(named.is_some());
         let Some(named) = named else {
             return Ok(Did::Unnamed);
         };
         applying.is_of(named)?;
         let position = named.seq;
-        if let Some(error) = applying.overwritten.look(known, position) {
+        if let Some(error) = applying.overwritten.check_position(known, position) {
             return Ok(Did::Waits(error));
         }
         applying.tell(|s| s.applied = s.applied.max(position));
-        self.look_at_schema(applying)?;
+        self.check_schema(applying)?;
         if let Some(did) = self.apply_clustered(applying, named)? {
             return Ok(did);
         }
@@ -226,11 +226,11 @@ impl Round {
     }
 
     /// Which plan a record has; it is made if there is none.
-    pub(super) fn place_of_plan(&mut self, record: &Record) -> Result<usize> {
-        place_of(&self.connection, &mut self.plans, record)
+    pub(super) fn plan_index_of(&mut self, record: &Record) -> Result<usize> {
+        plan_index(&self.connection, &mut self.plans, record)
     }
 
-    fn look_at_schema(&mut self, applying: &Applying) -> Result<()> {
+    fn check_schema(&mut self, applying: &Applying) -> Result<()> {
         let schema = self
             .connection
             .query_i64("PRAGMA main.schema_version")?
@@ -257,7 +257,7 @@ impl Round {
         let planned: Result<()> = queue.records().iter().try_for_each(|record| {
             if left > 0 {
                 left = left.saturating_sub(record.rows.len() - record.skip);
-                of.push(self.place_of_plan(record)?);
+                of.push(self.plan_index_of(record)?);
             }
             Ok(())
         });

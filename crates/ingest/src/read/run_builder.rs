@@ -54,7 +54,7 @@ impl RunBuilder {
             // The numbers make it stable, so the log's order stays within a key.
             None => items.sort_unstable_by_key(|item| (item.code, item.seq)),
         }
-        settle(&mut items, &kinds, key);
+        sort_ties(&mut items, &kinds, key);
         items.iter().for_each(|item| sorted.push(*item));
         sorted.run(kinds, self.first.unwrap_or(0), self.last)
     }
@@ -84,7 +84,7 @@ fn narrow(items: &[Item]) -> Option<Vec<u128>> {
 }
 
 /// Sorts by their values those that codes leave side by side.
-fn settle(items: &mut [Item], kinds: &[Kind], key: &[Collation]) {
+fn sort_ties(items: &mut [Item], kinds: &[Kind], key: &[Collation]) {
     for same in items.chunk_by_mut(|a, b| a.code == b.code && !a.code.is_exact()) {
         if same.len() > 1 {
             same.sort_by(|a, b| match compare((kinds, *a), (kinds, *b), key) {

@@ -121,7 +121,7 @@ impl Session {
         if inner.pending.rows() == 0 {
             return Ok(Vec::new());
         }
-        inner.pending.settle_for_reading()?;
+        inner.pending.share_memory()?;
         let known = inner.own.iter().position(|o| o.table == table);
         let place = known.unwrap_or_else(|| {
             inner.own.push(OwnRuns {

@@ -64,7 +64,7 @@ impl Log {
         }
         let state = match state {
             Some(state) => state,
-            None => found(&files)?,
+            None => first_state(&files)?,
         };
         // Numbers that a rollback or a subscriber has are never given again.
         let positions = state.subscribers.values().copied();
@@ -165,7 +165,7 @@ fn prepare(files: &Files, options: &Options) -> Result<Option<State>> {
 }
 
 /// The first state of a log that was just made.
-fn found(files: &Files) -> Result<State> {
+fn first_state(files: &Files) -> Result<State> {
     let state = State::new(files.id, true);
     files.store_state(&state)?;
     Ok(state)

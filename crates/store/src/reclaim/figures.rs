@@ -66,7 +66,7 @@ impl Handle {
             let mut writer = shared.writer.lock();
             let state = shared.state.read();
             if writer.account(&shared, &*self.file, &state)? {
-                writer.found_other_writer(&*self.file)?;
+                writer.reload_slots(&*self.file)?;
             }
             let Some((_, space)) = &writer.space else {
                 return Ok(figures);

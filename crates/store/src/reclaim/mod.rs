@@ -173,7 +173,7 @@ impl Handle {
             return Ok(Plan::Done);
         }
         if writer.account(&shared, &*self.file, &state)? {
-            writer.found_other_writer(&*self.file)?;
+            writer.reload_slots(&*self.file)?;
         }
         let writer = &mut *writer;
         let commit = state.tip.commit.max(writer.last_attempt);

@@ -259,11 +259,7 @@ impl Ground<'_> {
         }
         partly.truncate(most);
         partly.sort_unstable_by_key(|(live, unit)| {
-            let soon = if self.space.is_settled(*unit) {
-                0
-            } else {
-                SOON
-            };
+            let soon = if self.space.is_stable(*unit) { 0 } else { SOON };
             (live / BAND + soon, self.space.age(*unit), *unit)
         });
         let (mut units, mut moved, mut won) = (Vec::new(), 0, 0);

@@ -12,7 +12,7 @@ pub(crate) type Identity = (u64, u64);
 
 /// The file of a main database.
 #[derive(Clone)]
-pub(crate) struct Place {
+pub(crate) struct DatabaseFile {
     pub(crate) path: String,
     pub(crate) identity: Identity,
     pub(crate) storage: Arc<dyn StorageBackend>,
@@ -34,9 +34,12 @@ pub(crate) fn still_has_its_name(connection: &Connection) -> Result<()> {
     }
 }
 
-impl Place {
+impl DatabaseFile {
     /// Of this connection's main database, whose files are on `storage backend`.
-    pub(crate) fn of(connection: &Connection, storage: &Arc<dyn StorageBackend>) -> Result<Place> {
+    pub(crate) fn of(
+        connection: &Connection,
+        storage: &Arc<dyn StorageBackend>,
+    ) -> Result<DatabaseFile> {
         let path = connection.filename(c"main").ok_or_else(|| {
             refused("the name of the database's file is not UTF-8, so its log cannot be named after it; rename it")
         })?;
@@ -60,7 +63,7 @@ impl Place {
                 found.names
             )));
         }
-        Ok(Place {
+        Ok(DatabaseFile {
             identity: found.identity,
             path,
             storage: storage.clone(),
