@@ -27,7 +27,7 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory
 
-# A person's rustup is found even where no login shell has run, and the outputs are where the README says.
+# A user's rustup is found even where no login shell has run, and the outputs are where the README says.
 export PATH := $(PATH):$(HOME)/.cargo/bin
 export CARGO_TARGET_DIR := $(CURDIR)/target
 

@@ -73,7 +73,7 @@ typedef struct densite_options {
 void densite_options_init(densite_options *options);
 
 /* Told where the work is: `done` of `total` (bytes, or 0 where that is not known) of a phase are done; or, with `message`, something worth
-** telling a person. Another answer than 0 stops the work. Called on the thread that called the function, at least once for each MiB. */
+** telling a user. Another answer than 0 stops the work. Called on the thread that called the function, at least once for each MiB. */
 typedef int (*densite_progress)(void *context, const char *phase, uint64_t done, uint64_t total, const char *message);
 
 /* A plain database becomes a Densite file, and back: at `dst`, which must not exist, or with NULL in its place. `options` and `progress` may be

@@ -38,9 +38,9 @@ pub(crate) const PAYLOAD_MIB: &str = "payload_mib";
 pub(crate) const REFUSED: &str = "refused_pages";
 
 const MIB: f64 = 1024.0 * 1024.0;
-/// Sample pages are a 64th of the database within these bounds, in bytes, and of one table at most [`LESSON`].
+/// Sample pages are a 64th of the database within these bounds, in bytes, and of one table at most [`SAMPLE_BYTES`].
 const SAMPLE: (u64, u64) = (4 << 20, 32 << 20);
-const LESSON: usize = 1536 << 10;
+const SAMPLE_BYTES: usize = 1536 << 10;
 /// Bytes of zstd's dictionary.
 const DICTIONARY: usize = 112 << 10;
 
@@ -184,7 +184,7 @@ impl Pages {
             .filter(|(number, _)| drawn.contains(&u64::from(*number)))
             .map(|(_, page)| page)
             .collect();
-        let most = (LESSON / self.size).min(ours.len());
+        let most = (SAMPLE_BYTES / self.size).min(ours.len());
         (0..most).map(|i| ours[i * ours.len() / most]).collect()
     }
 }

@@ -84,7 +84,7 @@ pub(crate) fn number(v: f64) -> String {
     format!("{v:.digits$}")
 }
 
-/// A table for a person at a terminal, or two: databases of which only the size is measured have one of their own.
+/// A table for a user at a terminal, or two: databases of which only the size is measured have one of their own.
 pub(crate) fn terminal(outcomes: &[Outcome]) -> String {
     let table = |head: &[&str], rows: Vec<Vec<String>>| {
         let mut table = Table::new();
@@ -129,7 +129,7 @@ fn other(outcome: &Outcome) -> [String; 7] {
 }
 
 /// Where a measure stands in the report.
-fn place(outcome: &Outcome) -> usize {
+fn rank(outcome: &Outcome) -> usize {
     Measure::value_variants()
         .iter()
         .position(|m| name(*m) == outcome.measure)
@@ -161,8 +161,8 @@ fn markdown(outcomes: Vec<Outcome>, notes: &str) -> String {
     let first = headlines::all(&outcomes);
     let (mut others, mut outcomes): (Vec<Outcome>, Vec<Outcome>) =
         outcomes.into_iter().partition(sizes::is_comparison);
-    others.sort_by_key(|o| (sizes::place(o), o.data.clone()));
-    outcomes.sort_by(|a, b| (&a.data, place(a)).cmp(&(&b.data, place(b))));
+    others.sort_by_key(|o| (sizes::rank(o), o.data.clone()));
+    outcomes.sort_by(|a, b| (&a.data, rank(a)).cmp(&(&b.data, rank(b))));
     let mut out = String::from(
         "# Measured results\n\n\
          Written by `make bench` from bench/results/*.json and bench/NOTES.md; do not edit. Base is plain\n\

@@ -1,4 +1,4 @@
-//! The one error of this program: a sentence for a person.
+//! The one error of this program: a sentence for a user.
 
 use std::fmt;
 use std::path::Path;

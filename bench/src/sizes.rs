@@ -64,7 +64,7 @@ pub(crate) fn is_comparison(outcome: &Outcome) -> bool {
 }
 
 /// Where the outcome of a comparison stands among them: the generated databases first.
-pub(crate) fn place(outcome: &Outcome) -> usize {
+pub(crate) fn rank(outcome: &Outcome) -> usize {
     Workload::value_variants()
         .iter()
         .position(|w| outcome.data.starts_with(w.title()))

@@ -1,4 +1,4 @@
-"""Errors that are meant for the person (or the worker) who caused them: one sentence that says what is wrong and what to do."""
+"""Errors that are meant for the user (or the worker) who caused them: one sentence that says what is wrong and what to do."""
 
 from __future__ import annotations
 

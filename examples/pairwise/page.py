@@ -72,7 +72,7 @@ def _row(worker: WorkerProgress, finished: bool) -> str:
 
 
 def duration(seconds: Optional[float]) -> str:
-    """Seconds as a person says them: ``0.4 s``, ``42 s``, ``3 min 5 s``, ``2 h 10 min``; a dash for None."""
+    """Seconds as a user says them: ``0.4 s``, ``42 s``, ``3 min 5 s``, ``2 h 10 min``; a dash for None."""
     if seconds is None:
         return "–"
     if seconds < 10:
@@ -86,7 +86,7 @@ def duration(seconds: Optional[float]) -> str:
 
 
 def size(count: float) -> str:
-    """Bytes as a person says them: ``712 bytes``, ``1.4 MB`` (of a million bytes)."""
+    """Bytes as a user says them: ``712 bytes``, ``1.4 MB`` (of a million bytes)."""
     if count < 1000:
         return f"{count:.0f} bytes"
     unit, divisor = ("kB", 1e3) if count < 999_500 else ("MB", 1e6) if count < 999_500_000 else ("GB", 1e9)

@@ -51,7 +51,7 @@ fn txn(log: &Log, id: i64, text: &[u8]) -> Txn {
     Txn::of(log.new_txn(), &batch).expect("a transaction")
 }
 
-/// A log with several segments, all kinds of records, a spare, a subscriber, rollbacks, and one transaction that is not decided.
+/// A log with several segments, all kinds of records, a free segment, a subscriber, rollbacks, and one transaction that is not decided.
 fn original() -> Files {
     let disk = SimDisk::new(1);
     let log = Log::open(dir(&disk), options()).expect("opens");
@@ -72,7 +72,7 @@ fn original() -> Files {
             log.prune(60).expect("prunes");
         }
     }
-    log.prepare(&Arc::new(txn(&log, -1, b"undecided")))
+    log.prepare(&Arc::new(txn(&log, -1, b"prepared")))
         .expect("appends");
     Files::of(&disk.snapshot(), DIR)
 }

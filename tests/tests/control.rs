@@ -202,7 +202,7 @@ fn a_page_size_changed_in_persist_mode_breaks_plain_sqlite() {
         let disk = cut.snapshot();
         let mut header = disk.contents(journal).expect("a journal");
         header[28 - torn..28].fill(0);
-        disk.place(journal, &header);
+        disk.put_file(journal, &header);
         let vfs = SimVfs::register("control-page-size-cut", disk);
         let db = Stand::plain(&vfs).connect().expect("connect");
         let answer = db.query_row("PRAGMA integrity_check", [], |row| row.get::<_, String>(0));

@@ -31,7 +31,7 @@ fn crash(name: &str, under: Under, journal: &'static str, fills: bool, seeds: Ra
         sum.cuts += tally.cuts;
         sum.acknowledged += tally.acknowledged;
         sum.pruned += tally.pruned;
-        sum.swept += tally.swept;
+        sum.clustered += tally.clustered;
         sum.beside += tally.beside;
         sum.between += tally.between;
     }
@@ -44,7 +44,10 @@ fn kept(name: &str, under: Under, journal: &'static str, fills: bool) {
     if number("DENSITE_SEED").is_none() {
         assert!(tally.cuts >= 60 && tally.acknowledged >= 100, "{tally:?}");
         assert!(tally.pruned > 0, "nothing was ever pruned: {tally:?}");
-        assert!(tally.swept > 0, "no sweep was ever cut: {tally:?}");
+        assert!(
+            tally.clustered > 0,
+            "no clustered apply was ever cut: {tally:?}"
+        );
         assert!(
             tally.beside > 0 || journal != "WAL",
             "no checkpoint was ever done beside the worker: {tally:?}"
@@ -116,7 +119,7 @@ fn first_rows(site: &Site, journal: &'static str, synchronous: &str) {
 #[test]
 fn an_older_database_catches_up_or_is_refused() {
     let site = Site::new("ingest-host-older", Under::Plain);
-    let (mut refused, mut caught_up, mut swept) = (0, 0, 0);
+    let (mut refused, mut caught_up, mut clustered) = (0, 0, 0);
     for seed in seeds() {
         let journal = ["WAL", "DELETE"][(seed % 2) as usize];
         let workload = Workload {
@@ -124,14 +127,16 @@ fn an_older_database_catches_up_or_is_refused() {
             journal,
             fills: false,
         };
-        let (no, yes, sweeps) = workload.restored(&site, 15);
-        (refused, caught_up, swept) = (refused + no, caught_up + yes, swept + sweeps);
+        let (no, yes, limits) = workload.restored(&site, 15);
+        (refused, caught_up, clustered) = (refused + no, caught_up + yes, clustered + limits);
     }
-    println!("refused {refused}, caught up {caught_up}, {swept} in the middle of a sweep");
+    println!(
+        "refused {refused}, caught up {caught_up}, {clustered} in the middle of a clustered apply"
+    );
     if number("DENSITE_SEED").is_none() {
         assert!(
-            refused > 0 && caught_up > 0 && swept > 0,
-            "{swept} in the middle of a sweep, refused {refused}, caught up {caught_up}"
+            refused > 0 && caught_up > 0 && clustered > 0,
+            "{clustered} in the middle of a clustered apply, refused {refused}, caught up {caught_up}"
         );
     }
 }

@@ -109,7 +109,7 @@ fn no_process_prunes_after_a_sync_that_failed_in_another() {
     let cases = [("-wal", true), (PATH, true), (PATH, false)];
     for (i, (path, is_open)) in cases.into_iter().enumerate() {
         let what = format!("{path}, open before: {is_open}");
-        let site = Site::new(&format!("ingest-durable-doubts-{i}"), Under::Plain);
+        let site = Site::new(&format!("ingest-durable-sync-failed-{i}"), Under::Plain);
         let all = unsynced(&site);
         let other = || {
             let process = site.process();

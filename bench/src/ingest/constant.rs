@@ -32,7 +32,7 @@ const SUSTAINED: f64 = 40.0;
 /// Rows of a transaction; of a long run, which has so many more of them.
 const BATCH: u64 = 100;
 const SMALL_BATCH: u64 = 20;
-/// Seconds before sizes count: until there are spare segments.
+/// Seconds before sizes count: until there are free segments.
 const WARM: f64 = 30.0;
 /// Seconds that they count.
 const USUAL: f64 = 180.0;

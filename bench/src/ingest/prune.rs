@@ -137,7 +137,7 @@ fn take_turns(log: &Log, ends: &[u64]) -> Result<(Waits, u64)> {
                 log.ack("slow", *end)?;
                 turn.store(turns_of(end, ends) * 2 + 1, Ordering::SeqCst);
                 let from = Instant::now();
-                log.purge(u64::MAX)?;
+                log.auto_prune(u64::MAX)?;
                 // A purge that keeps the segment for use again is over after a few appends: a percentile is of a turn, and what the disk does afterwards belongs to it.
                 std::thread::sleep(TURN.saturating_sub(from.elapsed()));
                 let took = from.elapsed();

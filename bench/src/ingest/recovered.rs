@@ -40,7 +40,7 @@ pub(super) fn recovered(
         .query_map([before as i64], |row| row.get(0))?
         .collect::<rusqlite::Result<_>>()?;
     let applied = there.len();
-    let position = "SELECT log, seq, sweep_last, sweep_done, (SELECT places FROM densite_sweep WHERE densite_sweep.id = sweep) FROM densite_applied";
+    let position = "SELECT log, seq, clustered_last, clustered_done, (SELECT permutation FROM densite_clustered WHERE densite_clustered.id = clustered) FROM densite_applied";
     let (id, seq, last, done, places): ([u8; 16], i64, i64, u32, Option<Vec<u8>>) =
         con.query_row(position, [], |row| {
             Ok((

@@ -136,7 +136,7 @@ impl Applied {
         let seq: i64 = self
             .0
             // Those behind `seq` that are applied in another order.
-            .prepare_cached("SELECT seq + sweep_done FROM densite_applied")?
+            .prepare_cached("SELECT seq + clustered_done FROM densite_applied")?
             .query_row([], |row| row.get(0))?;
         Ok(seq.unsigned_abs())
     }

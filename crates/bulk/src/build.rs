@@ -243,7 +243,7 @@ impl Filled {
     }
 
     /// Gives a column of NULLs its type.
-    pub(crate) fn settle(&mut self, kind: Kind) {
+    pub(crate) fn set_kind(&mut self, kind: Kind) {
         if let Values::Unknown(rows) = self.values {
             self.values = Values::of(kind, rows);
         }

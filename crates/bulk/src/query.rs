@@ -215,7 +215,7 @@ impl Query {
         for (column, declared) in batch.columns.iter_mut().zip(&self.declared) {
             // With rows to come they may be of any type, and text takes most.
             let otherwise = if over { Kind::Null } else { Kind::Text };
-            column.settle(declared.unwrap_or(otherwise));
+            column.set_kind(declared.unwrap_or(otherwise));
         }
         let kinds: Vec<Kind> = batch
             .columns

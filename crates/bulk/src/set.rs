@@ -305,7 +305,7 @@ impl Set {
     }
 
     /// Tells how far reading is; false to stop.
-    pub(crate) fn told(&self, rows: usize) -> bool {
+    pub(crate) fn report_progress(&self, rows: usize) -> bool {
         self.progress
             .as_ref()
             .is_none_or(|progress| progress(rows as u64))

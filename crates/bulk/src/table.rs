@@ -278,7 +278,7 @@ impl TableCursor for Cursor {
         let due = self.passed.is_multiple_of(PROGRESS_ROWS) || self.is_at_end();
         match &self.set {
             // Not INTERRUPT, for which SQLite rolls back the caller's whole transaction.
-            Some(set) if due && !set.told(self.passed) => Err(Error::new(
+            Some(set) if due && !set.report_progress(self.passed) => Err(Error::new(
                 Code::ABORT,
                 "stopped by the callback that is told of rows",
             )),

@@ -1,4 +1,4 @@
-//! Asking a person before something is replaced.
+//! Asking a user before something is replaced.
 
 use crate::args::Common;
 use crate::failure::Failure;
@@ -6,7 +6,7 @@ use crate::shown::shown;
 use serde_json::json;
 use std::io::{self, IsTerminal, Write};
 
-/// Goes on when the person says yes, or said so beforehand.
+/// Goes on when the user says yes, or said so beforehand.
 pub(crate) fn consent(common: Common, question: &str) -> Result<(), Failure> {
     if common.yes {
         return Ok(());

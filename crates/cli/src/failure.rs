@@ -23,7 +23,7 @@ pub(crate) enum Failure {
 }
 
 impl Failure {
-    /// Tells the person, and returns the exit code.
+    /// Tells the user, and returns the exit code.
     pub(crate) fn report(self, json: bool) -> u8 {
         match self {
             Failure::Library(e) => {

@@ -16,7 +16,7 @@ pub(crate) fn result(common: Common, object: &Value, text: &str) -> io::Result<(
     out.flush()
 }
 
-/// Tells a person something, unless they asked for quiet.
+/// Tells a user something, unless they asked for quiet.
 pub(crate) fn message(common: Common, text: &str) {
     if !common.quiet {
         // A closed stderr is no reason to stop.
@@ -33,7 +33,7 @@ pub(crate) fn failure(json: bool, kind: &str, exit_code: u8, text: &str, details
     }
 }
 
-/// Bytes for a person: "1.4 GiB (1,503,238,553 bytes)".
+/// Bytes for a user: "1.4 GiB (1,503,238,553 bytes)".
 pub(crate) fn bytes(n: u64) -> String {
     let exact = format!("{} bytes", thousands(n));
     if n < 1024 {

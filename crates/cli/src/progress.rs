@@ -50,7 +50,7 @@ impl Progress for Bar {
         if !self.shown {
             return;
         }
-        // Some terminals are narrow: name, bar, then the three figures a person asks for.
+        // Some terminals are narrow: name, bar, then the three figures a user asks for.
         let template = match total {
             0 => "{msg:12} {spinner} {elapsed}",
             _ => {

@@ -15,14 +15,14 @@ mod child;
 mod common;
 #[path = "followers/lanes.rs"]
 mod lanes;
-#[path = "followers/medium.rs"]
-mod medium;
 #[path = "followers/model.rs"]
 mod model;
 #[path = "followers/process.rs"]
 mod process;
 #[path = "followers/random.rs"]
 mod random;
+#[path = "followers/storage.rs"]
+mod storage;
 #[path = "followers/tally.rs"]
 mod tally;
 

@@ -70,7 +70,7 @@ fn status_tells_how_far_everybody_is() {
         assert_eq!(status[field], value, "{field}: {status}");
     }
     assert_eq!(status["applying"], false, "no process has it open");
-    assert_eq!(status["automatically_purge"], true);
+    assert_eq!(status["auto_prune"], true);
     assert_eq!(status["slowest"]["name"], "first");
     assert_eq!(status["subscribers"][0]["rows_behind"], 20);
     let text = densite(&["log", "status", &db]).expect(0).out;

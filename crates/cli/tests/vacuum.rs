@@ -39,7 +39,7 @@ fn mostly_deleted(path: &str, journal: &str, settings: &str) {
     .expect("fill");
 }
 
-/// Everything that a person could ask of it, row ids included.
+/// Everything that a user could ask of it, row ids included.
 fn all(path: &str) -> String {
     let sql = [
         "SELECT id, name, score, hex(body) FROM t ORDER BY id",

@@ -68,7 +68,7 @@ pub fn check(api: Api, path: &Path, progress: &mut dyn Progress) -> Result<Check
             let file = Through::Host.file(api, &target.path, Access::Read)?;
             lock_shared(api, &file, &target, WAIT)?;
             match form::open_store(&target, file) {
-                Ok(mut store) => look(&mut store, path, &mut checked, progress)?,
+                Ok(mut store) => check_store(&mut store, path, &mut checked, progress)?,
                 Err(store::Error::Corrupt(damage)) => {
                     checked.frames = Some(0);
                     checked.problems.push(damage);
@@ -101,7 +101,7 @@ pub fn check(api: Api, path: &Path, progress: &mut dyn Progress) -> Result<Check
     Ok(checked)
 }
 
-fn look(
+fn check_store(
     store: &mut Handle,
     path: &Path,
     checked: &mut Checked,

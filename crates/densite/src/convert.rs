@@ -151,7 +151,7 @@ fn convert(
 ) -> Result<ConvertReport> {
     let started = Instant::now();
     let target = paths::resolve(src)?;
-    let through = look(api, to, &target)?;
+    let through = check_form(api, to, &target)?;
     match dst {
         Some(dst) => paths::must_be_free(dst)?,
         None if target.links > 1 => {
@@ -255,7 +255,7 @@ fn convert(
     let (destination_bytes, _) = temp.sizes()?;
     match dst {
         Some(dst) => {
-            temp.place(dst)?;
+            temp.rename_to(dst)?;
             if let Some(word) = left_behind(api, &target.given, dst) {
                 progress.message(&word);
             }
@@ -277,7 +277,7 @@ fn convert(
 }
 
 /// Makes sure that the source has the form to convert from.
-fn look(api: Api, to: To, target: &Target) -> Result<Through> {
+fn check_form(api: Api, to: To, target: &Target) -> Result<Through> {
     match (to, form::form(api, target)?) {
         (To::Compressed, Form::Plain) => Ok(Through::Host),
         (To::Plain, Form::Compressed) => {

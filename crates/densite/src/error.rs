@@ -147,7 +147,7 @@ pub enum Error {
 
 impl Error {
     /// The exit code of the command for this error: 1 error, 3 locked, 4 no space, 5 damaged or
-    /// not a database. (0 is success, 2 usage and 6 "the person said no" never come from here.)
+    /// not a database. (0 is success, 2 usage and 6 "the user said no" never come from here.)
     /// An interrupted run is 130, as shells have it.
     pub fn exit_code(&self) -> u8 {
         match self {

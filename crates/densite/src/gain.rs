@@ -61,7 +61,8 @@ impl Figures<'_> {
 
 /// Maintenance leaves one byte in so many that is dead or free: 5 per cent of the file, what it does not begin with included.
 const AT_REST: u64 = 20;
-/// With so many bytes more, a file of any size is left as it is (docs/decisions/merging.md).
+/// With so many bytes more, a file of any size is left as it is
+/// (docs/decisions/space-reclamation.md).
 const AT_REST_MIN: u64 = 192 << 10;
 
 /// An archive has one page in so many in long runs, at least: where tables and indexes grew by turns, few pages have a neighbour of their kind.

@@ -9,7 +9,7 @@ use crate::holders::{Holder, holders, wal_readers};
 use crate::objects::{self, Bytes, Objects};
 use crate::paths::{self, Target, beside, len_or_zero};
 use crate::schema;
-use crate::source::is_settled;
+use crate::source::is_recovered;
 use densite_disk::File;
 use densite_sqlite::{Api, Code, HostFile, ffi};
 use std::os::unix::fs::MetadataExt;
@@ -169,7 +169,7 @@ pub(crate) fn info_within(api: Api, path: &Path, wait: Duration) -> Result<Info>
         match found {
             Ok(objects) => info.objects = objects,
             // A checkpoint that was interrupted leaves such a file. It is no damage, and nobody is to restore a backup for it.
-            Err(_) if !is_settled(&target.path).unwrap_or(false) => {
+            Err(_) if !is_recovered(&target.path).unwrap_or(false) => {
                 info.objects_problem = Some(
                     "the file is a whole database only together with the journal or WAL beside it, which goes into it when the database is opened or closed; `densite check` tells whether it is damaged".into(),
                 );

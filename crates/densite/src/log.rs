@@ -89,7 +89,7 @@ impl Beside {
         let db = Through::Densite
             .connect(api, &self.db, Access::Read, 0)
             .ok()?;
-        let position = "SELECT log, seq, max(seq, sweep_last) FROM main.densite_applied";
+        let position = "SELECT log, seq, max(seq, clustered_last) FROM main.densite_applied";
         let (log, seq, end) = match db.query_row(position, &[]).ok()??.as_slice() {
             [Value::Blob(log), Value::Integer(seq), Value::Integer(end)] => {
                 (log.clone(), *seq, *end)

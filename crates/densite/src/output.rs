@@ -11,7 +11,7 @@ use crate::temp::Temp;
 use densite_disk::{File, RealFile, SyncKind};
 use densite_sqlite::Code;
 use densite_store::{Handle, Options, Readahead};
-use densite_vfs::HeldBytes;
+use densite_vfs::ViewBytes;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -94,7 +94,7 @@ impl Output {
         if wal {
             self.write_at(&[2, 2], 18)?;
         }
-        let len = HeldBytes::len(self);
+        let len = ViewBytes::len(self);
         match &mut *self.content() {
             Content::Plain(file) => {
                 let synced = file.sync(SyncKind::Full);
@@ -160,7 +160,7 @@ impl Output {
     }
 }
 
-impl HeldBytes for Output {
+impl ViewBytes for Output {
     fn read(&self, buf: &mut [u8], offset: u64) -> std::result::Result<usize, Code> {
         self.failed.code(self.read_at(buf, offset))
     }

@@ -11,7 +11,7 @@ pub trait Progress {
     fn done(&mut self, done: u64) {
         let _ = done;
     }
-    /// Something worth telling a person that is no error.
+    /// Something worth telling a user that is no error.
     fn message(&mut self, text: &str) {
         let _ = text;
     }

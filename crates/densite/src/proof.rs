@@ -28,7 +28,7 @@ use crate::rewrite::{open, panicked};
 use crate::same;
 use crate::view::{View, given};
 use densite_sqlite::{self as sqlite, Connection};
-use densite_vfs::Held;
+use densite_vfs::LockedView;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -142,18 +142,18 @@ fn side_key(view: &View) -> Key {
 /// Compares the copy with what the source holds.
 pub(crate) fn prove(
     old_side: &OldSide<'_>,
-    held: &Held,
+    view: &LockedView,
     old: Old,
     new_side: &NewSide<'_>,
     progress: &mut dyn Progress,
 ) -> Result<Proven> {
     let path = given(old_side.view);
     let failed = |e| from_sqlite(path, e);
-    let before = open(old_side.api, held).map_err(failed)?;
+    let before = open(old_side.api, view).map_err(failed)?;
     // By its descriptor, and with nothing beside it, in WAL mode either.
     let bytes = Arc::new(Output::written(new_side.temp, new_side.form)?);
     let new_path = new_side.temp.path();
-    let shown = Held::new(new_side.api, bytes).map_err(failed)?;
+    let shown = LockedView::new(new_side.api, bytes).map_err(failed)?;
     let after = open(new_side.api, &shown).map_err(|e| from_sqlite(new_path, e))?;
     same::settings_and_schema(&before, &after, path, progress)?;
     let trees = trees(&after).map_err(|e| from_sqlite(new_path, e))?;

@@ -17,7 +17,7 @@ use crate::temp::Temp;
 use crate::view::View;
 use densite_sqlite::{Api, Connection, ffi};
 use densite_store::{CodecChoice, Options};
-use densite_vfs::{Held, HeldBytes, pause};
+use densite_vfs::{LockedView, ViewBytes, pause};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -93,9 +93,9 @@ pub(crate) fn rewrite(mut job: Job<'_, '_>, progress: &mut dyn Progress) -> Resu
     let prune = job.prune.take();
     let failed = |e| from_sqlite(&target.given, e);
     let view = Arc::new(View::new(Arc::clone(&job.state), header.page_size));
-    let held = Held::new(job.api, view.clone()).map_err(failed)?;
+    let locked = LockedView::new(job.api, view.clone()).map_err(failed)?;
     let output = Arc::new(Output::new(&job.temp, job.to, &job.store())?);
-    let into = Held::output(job.api, output.clone()).map_err(failed)?;
+    let into = LockedView::output(job.api, output.clone()).map_err(failed)?;
     let old_side = OldSide {
         api: job.api,
         through: job.through,
@@ -108,7 +108,7 @@ pub(crate) fn rewrite(mut job: Job<'_, '_>, progress: &mut dyn Progress) -> Resu
     let mut stopped = false;
     let part = SqlPart {
         api: job.api,
-        held: &held,
+        locked: &locked,
         given: &target.given,
         into: &into.uri(),
         page_size: job.page_size,
@@ -134,7 +134,7 @@ pub(crate) fn rewrite(mut job: Job<'_, '_>, progress: &mut dyn Progress) -> Resu
         let first = view.take_error().or_else(|| output.take_error());
         first.unwrap_or(e)
     })?;
-    if HeldBytes::is_empty(&*output) {
+    if ViewBytes::is_empty(&*output) {
         return Err(Error::Unsupported(
             "this SQLite's VACUUM INTO wrote nothing; use a newer SQLite".into(),
         ));
@@ -160,7 +160,7 @@ pub(crate) fn rewrite(mut job: Job<'_, '_>, progress: &mut dyn Progress) -> Resu
         form: job.to,
         temp: &temp,
     };
-    let proven = proof::prove(&old_side, &held, old, &new_side, progress)?;
+    let proven = proof::prove(&old_side, &locked, old, &new_side, progress)?;
     Ok(Rewritten {
         pruned: view.is_changed(),
         temp,
@@ -190,7 +190,7 @@ fn copied(job: &Job<'_, '_>, progress: &mut dyn Progress) -> Result<Temp> {
 /// What SQLite's thread does.
 struct SqlPart<'a> {
     api: Api,
-    held: &'a Held,
+    locked: &'a LockedView,
     given: &'a Path,
     into: &'a str,
     page_size: Option<u32>,
@@ -202,7 +202,7 @@ struct SqlPart<'a> {
 impl SqlPart<'_> {
     fn run(&self, prune: Option<&mut Prune<'_>>) -> Result<proof::Old> {
         let failed = |e| from_sqlite(self.given, e);
-        let db = open(self.api, self.held).map_err(failed)?;
+        let db = open(self.api, self.locked).map_err(failed)?;
         // What is written over the source is thrown away as a whole if anything fails.
         db.exec("PRAGMA journal_mode=OFF").map_err(failed)?;
         if let Some(prune) = prune {
@@ -244,9 +244,9 @@ impl SqlPart<'_> {
 }
 
 /// A connection to what is held.
-pub(crate) fn open(api: Api, held: &Held) -> densite_sqlite::Result<Connection> {
+pub(crate) fn open(api: Api, view: &LockedView) -> densite_sqlite::Result<Connection> {
     let flags = ffi::OPEN_READWRITE | ffi::OPEN_URI | ffi::OPEN_NOMUTEX;
-    Connection::open(api, &held.uri(), flags, None)
+    Connection::open(api, &view.uri(), flags, None)
 }
 
 /// A thread of ours ended by a fault of ours.

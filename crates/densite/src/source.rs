@@ -27,7 +27,7 @@ use densite_sqlite::{Api, Code, Connection, HostFile, ffi};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-pub(crate) use recovered::{is_settled, open_reading};
+pub(crate) use recovered::{is_recovered, open_reading};
 use recovered::{not_a_database, read_state, recover};
 pub(crate) use state::State;
 
@@ -69,7 +69,7 @@ impl Source {
                     .into_iter()
                     .try_for_each(|level| file.lock(level));
                 match locked {
-                    Ok(()) if is_settled(&target.path)? => {
+                    Ok(()) if is_recovered(&target.path)? => {
                         still_there(target)?;
                         return Source::new(target, file, None, None);
                     }
@@ -184,7 +184,7 @@ impl Source {
     /// Whether the state that was read was one state, where that could not be made sure of beforehand.
     pub(crate) fn confirm(&self) -> Result<()> {
         let target = &self.state.target;
-        if self.on_trust && !is_settled(&target.path)? {
+        if self.on_trust && !is_recovered(&target.path)? {
             return Err(Error::Locked {
                 path: target.given.clone(),
                 by: holders(&target.path),

@@ -121,7 +121,7 @@ impl Temp {
 
     /// Refuses when `name` leads to another file than this one.
     fn must_be(&self, name: &str) -> Result<()> {
-        let found = self.dir.look(name);
+        let found = self.dir.lookup(name);
         let found = found.map_err(|e| Error::from_disk(&self.path, "look at", &e))?;
         match found.is_some_and(|found| found.identity == self.identity) {
             true => Ok(()),
@@ -172,7 +172,7 @@ impl Temp {
     }
 
     /// Gives it the name `dst`, which must still be free, durably. If that fails, the name is free again.
-    pub(crate) fn place(mut self, dst: &Path) -> Result<()> {
+    pub(crate) fn rename_to(mut self, dst: &Path) -> Result<()> {
         let name = name_of(dst)?;
         let own = self.file.rights();
         own.and_then(|own| self.file.give(&own.with_mode(self.mode)))
@@ -237,7 +237,7 @@ impl Drop for Temp {
 
 /// Who may use `target` now, if its name in `dir` still leads to it.
 fn rights_of(dir: &Anchor, target: &Target) -> Result<Rights> {
-    let found = dir.look(&name_of(&target.path)?);
+    let found = dir.lookup(&name_of(&target.path)?);
     let found = found.map_err(|e| Error::from_disk(&target.path, "look at", &e))?;
     match found.filter(|found| found.is_file && found.identity == target.inode) {
         Some(found) => Ok(found.rights),

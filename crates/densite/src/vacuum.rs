@@ -1,7 +1,7 @@
 //! Writing a database anew, in the place of its file: what was deleted is gone, and what is left lies together.
 //!
-//! 1. Look: it is a database, it has one name; figures of what a vacuum would give back ([`VacuumPlan::look`]).
-//! 2. See that there is space, and that a file can be made beside it ([`VacuumPlan::check`]). A person may be asked now.
+//! 1. Look: it is a database, it has one name; figures of what a vacuum would give back ([`VacuumPlan::new`]).
+//! 2. See that there is space, and that a file can be made beside it ([`VacuumPlan::check`]). A user may be asked now.
 //! 3. Have SQLite recover it, and take it alone: EXCLUSIVE, in WAL mode too ([`crate::source`]).
 //! 4. Prune, in a view of it that no file knows of; write the new file; prove it ([`crate::rewrite`]).
 //! 5. Replace the file by it ([`crate::replace`]), unless it is larger and nothing was pruned: then the database stays as it is.
@@ -78,7 +78,7 @@ pub struct VacuumReport {
     pub replaced: bool,
     /// Length in bytes of the new file, whether it was used or not.
     pub written_bytes: u64,
-    /// Wall time, without that for which a person was asked.
+    /// Wall time, without that for which a user was asked.
     pub elapsed: Duration,
 }
 
@@ -100,7 +100,7 @@ pub fn vacuum(
     options: &VacuumOptions,
     progress: &mut dyn Progress,
 ) -> Result<VacuumReport> {
-    let plan = VacuumPlan::look(api, path, options)?;
+    let plan = VacuumPlan::new(api, path, options)?;
     plan.check()?;
     plan.run(options, None, progress)
 }
@@ -116,14 +116,15 @@ pub struct VacuumPlan {
 }
 
 impl VacuumPlan {
-    /// Looks at a database. SQLite rolls back a hot journal and brings a WAL in, as far as it may.
+    /// The plan for a database. SQLite rolls back a hot journal and brings a WAL in, as far as it
+    /// may.
     ///
     /// # Errors
     /// See [`Error`]: what keeps it from being vacuumed, space and permission aside.
-    pub fn look(api: Api, path: &Path, options: &VacuumOptions) -> Result<VacuumPlan> {
+    pub fn new(api: Api, path: &Path, options: &VacuumOptions) -> Result<VacuumPlan> {
         let started = Instant::now();
         loop {
-            let plan = VacuumPlan::look_once(api, path, options)?;
+            let plan = VacuumPlan::try_new(api, path, options)?;
             // Who waited for another vacuum looked at the file that it replaced.
             if source::still_there(&plan.target).is_ok() {
                 return Ok(VacuumPlan {
@@ -134,7 +135,7 @@ impl VacuumPlan {
         }
     }
 
-    fn look_once(api: Api, path: &Path, options: &VacuumOptions) -> Result<VacuumPlan> {
+    fn try_new(api: Api, path: &Path, options: &VacuumOptions) -> Result<VacuumPlan> {
         let target = paths::resolve(path)?;
         let through = through(form::form(api, &target)?);
         if target.links > 1 {
@@ -291,8 +292,8 @@ impl VacuumPlan {
 fn whole(api: Api, through: Through, target: &Target) -> Result<Info> {
     let look = || {
         let info = info::info_within(api, &target.given, STEP)?;
-        let is_settled = || source::is_settled(&target.path).unwrap_or(false);
-        let is_whole = info.objects_problem.is_none() || is_settled();
+        let is_recovered = || source::is_recovered(&target.path).unwrap_or(false);
+        let is_whole = info.objects_problem.is_none() || is_recovered();
         Ok((info, is_whole))
     };
     let (info, is_whole) = look()?;

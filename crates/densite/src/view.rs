@@ -9,7 +9,7 @@ use crate::source::State;
 use crate::temp::Temp;
 use densite_disk::{File, RealFile};
 use densite_sqlite::Code;
-use densite_vfs::{HeldBytes, pause};
+use densite_vfs::{ViewBytes, pause};
 use std::collections::HashMap;
 use std::hash::BuildHasher;
 use std::path::Path;
@@ -181,7 +181,7 @@ impl View {
     }
 }
 
-impl HeldBytes for View {
+impl ViewBytes for View {
     fn read(&self, buf: &mut [u8], offset: u64) -> std::result::Result<usize, Code> {
         if self.stop.load(Ordering::Relaxed) {
             return Err(Code::INTERRUPT);
@@ -235,7 +235,7 @@ impl<'a> Reader<'a> {
 
 impl Pages for Reader<'_> {
     fn len(&self) -> u64 {
-        HeldBytes::len(self.view)
+        ViewBytes::len(self.view)
     }
 
     fn read(&mut self, buf: &mut [u8], offset: u64) -> Result<()> {

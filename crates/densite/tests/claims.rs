@@ -72,7 +72,7 @@ fn work_goes_by_what_a_file_holds() {
         assert_eq!(counted, info.pages, "{settings}");
         let in_parts: u64 = info.objects.parts.iter().flatten().map(|(_, n)| n).sum();
         assert_eq!(in_parts, info.pages, "{settings}");
-        VacuumPlan::look(api(), &path, &VacuumOptions::default()).expect("a plan");
+        VacuumPlan::new(api(), &path, &VacuumOptions::default()).expect("a plan");
     }
     // Old: 25 s for each look, or all memory.
     assert!(seconds() - begun < 20.0, "{} s", seconds() - begun);

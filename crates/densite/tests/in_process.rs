@@ -259,6 +259,6 @@ fn vacuum(path: &Path) {
         wait: std::time::Duration::from_millis(50),
         ..VacuumOptions::default()
     };
-    let plan = VacuumPlan::look(api(), path, &options).expect("looked");
+    let plan = VacuumPlan::new(api(), path, &options).expect("looked");
     plan.run(&options, None, &mut Silent).expect("vacuumed");
 }

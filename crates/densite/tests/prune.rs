@@ -48,7 +48,7 @@ fn what_is_pruned_is_gone_and_all_else_is_there() {
             compressed(api, &path);
         }
         let options = VacuumOptions::default();
-        let plan = VacuumPlan::look(api, &path, &options).expect("look");
+        let plan = VacuumPlan::new(api, &path, &options).expect("look");
         plan.check().expect("check");
         let before = fs::read(&path).expect("read");
         let during = path.clone();
@@ -96,7 +96,7 @@ fn a_failure_after_pruning_leaves_the_rows() {
             compressed(api, &path);
         }
         let options = VacuumOptions::default();
-        let plan = VacuumPlan::look(api, &path, &options).expect("look");
+        let plan = VacuumPlan::new(api, &path, &options).expect("look");
         let before = fs::read(&path).expect("read");
         let mut failing = |db: &densite::Connection| {
             prune(db)?;

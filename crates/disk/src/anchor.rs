@@ -50,7 +50,7 @@ impl Anchor {
     /// # Errors
     /// `Permission`, `Io`; all with [`Op::List`].
     #[allow(clippy::unnecessary_cast, reason = "other systems have other types")]
-    pub fn look(&self, name: &str) -> Result<Option<Named>> {
+    pub fn lookup(&self, name: &str) -> Result<Option<Named>> {
         check_name(name, Op::List)?;
         match rustix::fs::statat(&self.dir, name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(stat) => Ok(Some(Named {
@@ -191,7 +191,7 @@ mod tests {
         symlink("nowhere", dir.join("b")).expect("symlink");
         assert_eq!(kind(anchor.create_private("b")), ErrorKind::Exists);
         assert!(!dir.join("nowhere").exists());
-        let link = anchor.look("a").expect("looked").expect("a link");
+        let link = anchor.lookup("a").expect("looked").expect("a link");
         assert!(!link.is_file);
         anchor.link("a", "c").expect("linked");
         assert!(
@@ -202,7 +202,7 @@ mod tests {
         for name in ["a", "b", "c"] {
             anchor.remove(name).expect("removed");
         }
-        assert_eq!(anchor.look("a").expect("looked"), None);
+        assert_eq!(anchor.lookup("a").expect("looked"), None);
         assert_eq!(fs::read(&victim).expect("read"), b"x");
         // Names are no paths.
         assert!(anchor.create_private("../x").is_err() && anchor.remove("..").is_err());
@@ -213,13 +213,13 @@ mod tests {
         let (_tmp, dir) = dirs();
         let anchor = Anchor::open(&dir).expect("open");
         let made = anchor.create_private("a").expect("created");
-        let named = anchor.look("a").expect("looked").expect("a file");
+        let named = anchor.lookup("a").expect("looked").expect("a file");
         assert!(named.is_file);
         assert_eq!(named.identity, made.identity().expect("identity"));
         assert_eq!(named.rights.mode(), 0o600);
         anchor.remove("a").expect("removed");
         anchor.create_private("a").expect("created");
-        let other = anchor.look("a").expect("looked").expect("a file");
+        let other = anchor.lookup("a").expect("looked").expect("a file");
         assert_ne!(other.identity, made.identity().expect("identity"));
         // Changed by its descriptor, whoever has the name.
         let wide = Rights::from_stat(
@@ -229,10 +229,10 @@ mod tests {
         );
         made.give(&wide).expect("given");
         assert_eq!(made.mode().expect("mode"), 0o644);
-        let other = anchor.look("a").expect("looked").expect("a file");
+        let other = anchor.lookup("a").expect("looked").expect("a file");
         assert_eq!(other.rights.mode(), 0o600);
         let usual = anchor.usual_mode("b").expect("a mode");
         assert_eq!(usual & !0o644, 0);
-        assert_eq!(anchor.look("b").expect("looked"), None);
+        assert_eq!(anchor.lookup("b").expect("looked"), None);
     }
 }

@@ -84,7 +84,7 @@ pub trait File: Send {
     }
 }
 
-/// Which directory it is, and when names in it changed. While it stays the same, and [`Stamp::is_settled`] when it was taken, every name leads where it led then.
+/// Which directory it is, and when names in it changed. While it stays the same, and [`Stamp::is_past_tick`] when it was taken, every name leads where it led then.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stamp {
     pub(crate) identity: (u64, u64),
@@ -95,7 +95,7 @@ pub struct Stamp {
 impl Stamp {
     /// Whether any later change has another time: clocks of file systems tick, those of kernels every ten milliseconds at least, and where times are kept in seconds, every two.
     #[must_use]
-    pub fn is_settled(&self) -> bool {
+    pub fn is_past_tick(&self) -> bool {
         let (seconds, nanos) = self.changed;
         let is_fine = nanos % 1_000_000 != 0;
         let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
@@ -132,6 +132,6 @@ pub trait Dir: Send {
     fn watch(&self) -> Option<Watch> {
         None
     }
-    /// Bytes a person without privileges may still write here.
+    /// Bytes a user without privileges may still write here.
     fn free_space(&self) -> Result<u64>;
 }

@@ -13,7 +13,7 @@ const SEEDS: std::ops::Range<u64> = 0..400;
 /// A disk with the durable file `/f`, open.
 fn disk_with(bytes: &[u8]) -> (SimDisk, SimFile) {
     let disk = SimDisk::new(1);
-    disk.place("/f", bytes);
+    disk.put_file("/f", bytes);
     let file = disk.open("/f", OpenMode::Write).expect("open");
     (disk, file)
 }
@@ -105,7 +105,7 @@ fn overlapping_writes_keep_their_order() {
 #[test]
 fn a_sync_of_one_file_leaves_the_others() {
     let (disk, file) = disk_with(&[0]);
-    disk.place("/g", &[0]);
+    disk.put_file("/g", &[0]);
     let other = disk.open("/g", OpenMode::Write).expect("open");
     write(&other, 1, 1, 0);
     write(&file, 1, 1, 0);
@@ -233,7 +233,7 @@ fn metadata_keeps_its_order_where_that_is_the_policy() {
     let set_up = || {
         let (disk, file) = disk_with(&[1; 2]);
         disk.set_metadata_order(MetadataOrder::Journalled);
-        disk.place("/j", b"");
+        disk.put_file("/j", b"");
         disk.remove("/j").expect("remove");
         file.set_len(1).expect("shorten");
         disk.open("/k", OpenMode::Create).expect("create");
@@ -320,7 +320,7 @@ fn a_removed_file_may_come_back_until_the_directory_is_synced() {
 #[test]
 fn a_rename_happens_as_a_whole() {
     let (disk, _file) = disk_with(b"old");
-    disk.place("/g", b"new");
+    disk.put_file("/g", b"new");
     disk.root().rename("g", "f").expect("rename");
     let seen: BTreeSet<_> = SEEDS
         .map(|s| disk.survivor(s))
@@ -549,7 +549,7 @@ fn a_failed_sync_loses_for_good() {
     let mut lost = 0;
     for seed in 0..50 {
         let disk = SimDisk::new(seed);
-        disk.place("/f", &[0, 0]);
+        disk.put_file("/f", &[0, 0]);
         let file = disk.open("/f", OpenMode::Write).expect("open");
         write(&file, 1, 1, 0);
         disk.fail(Fault::new(FaultKind::Io, Op::Sync));
@@ -612,8 +612,8 @@ fn capacity_limits_growth_only() {
 #[test]
 fn renaming_over_a_file_frees_its_room() {
     let disk = SimDisk::new(1);
-    disk.place("/a", &[0; 100]);
-    disk.place("/b", &[0; 10]);
+    disk.put_file("/a", &[0; 100]);
+    disk.put_file("/b", &[0; 10]);
     disk.root().rename("b", "a").expect("rename");
     assert_eq!(disk.used(), 10);
     disk.sync_dir("/").expect("sync");
@@ -634,7 +634,7 @@ fn a_snapshot_is_what_processes_see() {
     write(&file, 1, 2, 3);
     let other = disk.open("/new", OpenMode::Create).expect("create");
     write(&other, 2, 2, 0);
-    disk.place("/gone", b"x");
+    disk.put_file("/gone", b"x");
     disk.remove("/gone").expect("remove");
     let snapshot = disk.snapshot();
     write(&file, 9, 5, 0);
@@ -663,7 +663,7 @@ fn counters_tell_who_synced() {
 #[test]
 fn damage_reaches_open_handles() {
     let (disk, file) = disk_with(b"abc");
-    disk.place("/f", b"aXc");
+    disk.put_file("/f", b"aXc");
     let mut buf = [0; 3];
     file.read_at(&mut buf, 0).expect("read");
     assert_eq!(&buf, b"aXc");

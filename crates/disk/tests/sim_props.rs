@@ -88,7 +88,7 @@ proptest! {
     #[test]
     fn every_surviving_byte_is_accounted_for(steps in prop::collection::vec(step(), 1..40), seed: u64) {
         let disk = SimDisk::new(0);
-        disk.place("/f", b"");
+        disk.put_file("/f", b"");
         let file = disk.open("/f", OpenMode::Write).expect("open");
         let mut model = Model::default();
         for s in &steps {
@@ -199,7 +199,7 @@ fn mistakes(sync_record: bool, sync_count: bool) -> u32 {
     let mut found = 0;
     for cut in 1..=80 {
         let disk = SimDisk::new(0);
-        disk.place("/f", &[0; 8]);
+        disk.put_file("/f", &[0; 8]);
         let file = disk.open("/f", OpenMode::Write).expect("open");
         disk.cut_at_change(cut);
         let acknowledged = append_records(&file, sync_record, sync_count);

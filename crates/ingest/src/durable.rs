@@ -4,11 +4,11 @@
 //! once that is synced, and the WAL with it: SQLite reads that again after a power cut, as far as it reached the disk, and what it has of older states would come before what the file has. With a
 //! rollback journal a commit is the journal's removal, which the directory's sync makes durable.
 
+use crate::connection_spec::ConnectionSpec;
+use crate::database_file::still_has_its_name;
 use crate::error::refused;
-use crate::medium::{Medium, host, sync_beside, sync_parent};
-use crate::place::still_has_its_name;
 use crate::position::Position;
-use crate::recipe::Recipe;
+use crate::storage::{StorageBackend, host, sync_beside, sync_parent};
 use densite_log::Seq;
 use densite_sqlite::{Checkpointed, Connection, Result, ffi};
 use std::time::{Duration, Instant};
@@ -25,8 +25,8 @@ pub fn position(connection: &Connection) -> Result<Seq> {
     position_on(connection, host().as_ref())
 }
 
-/// As [`position`], of a database on this medium.
-pub(crate) fn position_on(connection: &Connection, medium: &dyn Medium) -> Result<Seq> {
+/// As [`position`], of a database on this storage backend.
+pub(crate) fn position_on(connection: &Connection, storage: &dyn StorageBackend) -> Result<Seq> {
     if !connection.is_autocommit() {
         return Err(refused(
             "what is durable cannot be told within a transaction; end it first",
@@ -42,7 +42,7 @@ pub(crate) fn position_on(connection: &Connection, medium: &dyn Medium) -> Resul
             return Ok(0);
         }
     }
-    sync(connection, medium)?;
+    sync(connection, storage)?;
     // Of the file that has the name now it says nothing.
     still_has_its_name(connection)?;
     Ok(position.seq)
@@ -60,15 +60,17 @@ fn checkpoint(connection: &Connection) -> Result<Checkpointed> {
 }
 
 /// Makes durable what is in the database's file and its WAL, and that its rollback journals are gone, whoever wrote and removed them.
-pub(crate) fn sync(connection: &Connection, medium: &dyn Medium) -> Result<()> {
+pub(crate) fn sync(connection: &Connection, storage: &dyn StorageBackend) -> Result<()> {
     let path = connection.filename(c"main").unwrap_or_default();
     // It has no locks that closing a descriptor would drop.
-    sync_beside(medium, &path, "-wal")?;
+    sync_beside(storage, &path, "-wal")?;
     match connection.shares_cache(c"main") {
         // One that is older than an error is told of it.
         false => connection.sync_file(c"main")?,
         // Another thread may be at that one.
-        true => Recipe::of(connection, &path).open()?.sync_file(c"main")?,
+        true => ConnectionSpec::of(connection, &path)
+            .open()?
+            .sync_file(c"main")?,
     }
-    sync_parent(medium, &path)
+    sync_parent(storage, &path)
 }

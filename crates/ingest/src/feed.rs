@@ -1,8 +1,8 @@
 //! What an application reads from the log: `densite_log(subscriber, max_rows)`.
 
 use crate::affinity::from_log;
+use crate::database_log::DatabaseLog;
 use crate::error::refused;
-use crate::home::Home;
 use crate::json::object;
 use crate::session::Session;
 use densite_log::{Op, Record, Seq, keep_whole_transactions};
@@ -75,23 +75,27 @@ pub(crate) fn create(connection: &Connection, session: &Arc<Session>) -> Result<
                     )));
                 }
             };
-            let home = crate::functions::home(&session, connection)?;
+            let database_log = crate::functions::database_log(&session, connection)?;
             let limit = usize::try_from(limit).unwrap_or(usize::MAX);
-            read(&home, name, limit).map_err(|e| home.failed(e))
+            read(&database_log, name, limit).map_err(|e| database_log.failed(e))
         },
     )
 }
 
 /// The next rows for a subscriber.
-fn read(home: &Home, name: &str, limit: usize) -> densite_log::Result<Vec<Vec<Value>>> {
+fn read(
+    database_log: &DatabaseLog,
+    name: &str,
+    limit: usize,
+) -> densite_log::Result<Vec<Vec<Value>>> {
     let position = || {
-        let all = home.log().subscribers()?;
+        let all = database_log.log().subscribers()?;
         let own = all.iter().find(|s| s.name == name).map(|s| s.position);
         own.ok_or_else(|| densite_log::Error::NoSubscriber(name.to_owned()))
     };
     let mut from = position()?;
     loop {
-        match read_after(home, from, limit) {
+        match read_after(database_log, from, limit) {
             // Somebody else acknowledged for this subscriber, and what followed the position was pruned before a reader held it.
             Err(densite_log::Error::Pruned { wanted, first }) => {
                 let now = position()?;
@@ -106,15 +110,19 @@ fn read(home: &Home, name: &str, limit: usize) -> densite_log::Result<Vec<Vec<Va
 }
 
 /// Rows behind a position. What cannot be read is told to who asks for rows there: whole transactions in front of it are there to be had.
-fn read_after(home: &Home, position: Seq, limit: usize) -> densite_log::Result<Vec<Vec<Value>>> {
-    let log = home.log();
+fn read_after(
+    database_log: &DatabaseLog,
+    position: Seq,
+    limit: usize,
+) -> densite_log::Result<Vec<Vec<Value>>> {
+    let log = database_log.log();
     // Nobody searches the log for what is not there, however often it is asked for.
     if log.last()? <= position {
         log.is_in_place()?;
         return Ok(Vec::new());
     }
     let (mut records, mut left) = (Vec::new(), limit);
-    let mut reader = home.log().read_after(position)?;
+    let mut reader = database_log.log().read_after(position)?;
     while left > 0 {
         match reader.next() {
             Ok(Some(record)) => {

@@ -1,16 +1,16 @@
 //! SQL functions of subscribers, pruning and settings. None may be called from triggers and views: they reach beyond the database.
 
+use crate::database_log::DatabaseLog;
 use crate::durable;
 use crate::error::refused;
-use crate::home::Home;
 use crate::session::Session;
 use densite_log::{Begin, Config};
 use densite_sqlite::{Connection, Result, Value, ValueRef, create_function, ffi};
 use std::sync::Arc;
 
 /// The log of the connection's main database, which must have one.
-pub(crate) fn home(session: &Session, connection: &Connection) -> Result<Arc<Home>> {
-    session.home(connection)?.ok_or_else(|| {
+pub(crate) fn database_log(session: &Session, connection: &Connection) -> Result<Arc<DatabaseLog>> {
+    session.database_log(connection)?.ok_or_else(|| {
         refused(
             "the database has no log; densite_subscribe() or a virtual table with densite_ingest makes one",
         )
@@ -23,7 +23,7 @@ pub(crate) fn create(connection: &Connection, session: &Arc<Session>) -> Result<
     // The session keeps the log open from one call to the next.
     let of = |session: &Arc<Session>| {
         let session = Arc::clone(session);
-        move |connection: &Connection| home(&session, connection)
+        move |connection: &Connection| database_log(&session, connection)
     };
     let own = Arc::clone(session);
     create_function(
@@ -33,7 +33,7 @@ pub(crate) fn create(connection: &Connection, session: &Arc<Session>) -> Result<
         flags,
         move |connection, given| subscribe(&own, connection, given),
     )?;
-    let home = of(session);
+    let database_log = of(session);
     create_function(
         connection,
         "densite_ack",
@@ -48,12 +48,15 @@ pub(crate) fn create(connection: &Connection, session: &Arc<Session>) -> Result<
             };
             let seq = u64::try_from(seq)
                 .map_err(|_| refused(format!("densite_ack: {seq} is no sequence number")))?;
-            let home = home(connection)?;
-            let at = home.log().ack(name, seq).map_err(|e| home.failed(e))?;
+            let database_log = database_log(connection)?;
+            let at = database_log
+                .log()
+                .ack(name, seq)
+                .map_err(|e| database_log.failed(e))?;
             Ok(Value::Integer(at as i64))
         },
     )?;
-    let home = of(session);
+    let database_log = of(session);
     create_function(
         connection,
         "densite_unsubscribe",
@@ -63,39 +66,45 @@ pub(crate) fn create(connection: &Connection, session: &Arc<Session>) -> Result<
             let name = text(given, 0).ok_or_else(|| {
                 refused("densite_unsubscribe wants a subscriber's name, as in densite_unsubscribe('indexer')")
             })?;
-            let home = home(connection)?;
-            home.log().unsubscribe(name).map_err(|e| home.failed(e))?;
+            let database_log = database_log(connection)?;
+            database_log
+                .log()
+                .unsubscribe(name)
+                .map_err(|e| database_log.failed(e))?;
             Ok(Value::Null)
         },
     )?;
-    let home = of(session);
+    let database_log = of(session);
     create_function(
         connection,
         "densite_prune",
         0,
         flags,
         move |connection, _| {
-            let home = home(connection)?;
-            let durable = durable::position_on(connection, home.medium().as_ref());
-            let durable = home.doubts().heeds(durable)?;
-            if home.doubts().are_there() {
+            let database_log = database_log(connection)?;
+            let durable = durable::position_on(connection, database_log.storage().as_ref());
+            let durable = database_log.sync_failed().record(durable)?;
+            if database_log.sync_failed().has_failed() {
                 return Err(refused(format!(
                     "{}: a sync of the database failed, so nobody knows what is on the disk, and nothing is pruned until the system is started anew, or {} is removed and the database closed by every process that was told",
-                    home.place().path,
-                    home.doubts().path().display()
+                    database_log.file().path,
+                    database_log.sync_failed().path().display()
                 )));
             }
-            let pruned = home.log().prune(durable).map_err(|e| home.failed(e))?;
+            let pruned = database_log
+                .log()
+                .prune(durable)
+                .map_err(|e| database_log.failed(e))?;
             Ok(Value::Integer(pruned.bytes as i64))
         },
     )?;
-    let home = of(session);
+    let database_log = of(session);
     create_function(
         connection,
         "densite_config",
         -1,
         flags,
-        move |connection, given| config(|| home(connection), given),
+        move |connection, given| config(|| database_log(connection), given),
     )
 }
 
@@ -119,43 +128,50 @@ fn subscribe(session: &Session, connection: &Connection, given: &[ValueRef<'_>])
             "densite_subscribe wants a name, and then 'start' or 'now' (the default), as in densite_subscribe('indexer', 'start')",
         ));
     };
-    let home = Home::open_or_create(connection, session.medium())?;
-    let at = home.log().subscribe(name, begin);
-    Ok(Value::Integer(at.map_err(|e| home.failed(e))? as i64))
+    let database_log = DatabaseLog::open_or_create(connection, session.storage())?;
+    let at = database_log.log().subscribe(name, begin);
+    Ok(Value::Integer(
+        at.map_err(|e| database_log.failed(e))? as i64
+    ))
 }
 
 /// Reads or writes one of the settings.
-fn config(home: impl FnOnce() -> Result<Arc<Home>>, given: &[ValueRef<'_>]) -> Result<Value> {
+fn config(
+    database_log: impl FnOnce() -> Result<Arc<DatabaseLog>>,
+    given: &[ValueRef<'_>],
+) -> Result<Value> {
     let (name, value) = match given {
         [name] => (name.as_str(), None),
         [name, value] => (name.as_str(), Some(*value)),
         _ => (None, None),
     };
-    let place = match name {
-        Some("automatically_purge") => Setting::Purge,
+    let setting = match name {
+        Some("auto_prune") => Setting::AutoPrune,
         Some("max_unapplied_bytes") => Setting::Unapplied,
         Some("retain_bytes") => Setting::Retain,
         _ => {
             return Err(refused(
-                "densite_config wants 'automatically_purge', 'max_unapplied_bytes' or 'retain_bytes', and then a value to set it",
+                "densite_config wants 'auto_prune', 'max_unapplied_bytes' or 'retain_bytes', and then a value to set it",
             ));
         }
     };
-    let home = home()?;
+    let database_log = database_log()?;
     let now = match value {
-        None => home.log().config(),
+        None => database_log.log().config(),
         Some(value) => {
-            let value = place.checked(value)?;
-            home.log().set_config(|config| place.set(config, value))
+            let value = setting.checked(value)?;
+            database_log
+                .log()
+                .set_config(|config| setting.set(config, value))
         }
     };
-    let now = now.map_err(|e| home.failed(e))?;
-    Ok(Value::Integer(place.of(&now)))
+    let now = now.map_err(|e| database_log.failed(e))?;
+    Ok(Value::Integer(setting.of(&now)))
 }
 
 #[derive(Clone, Copy)]
 enum Setting {
-    Purge,
+    AutoPrune,
     Unapplied,
     Retain,
 }
@@ -164,8 +180,8 @@ impl Setting {
     fn checked(self, value: ValueRef<'_>) -> Result<u64> {
         let number = value.as_i64().and_then(|n| u64::try_from(n).ok());
         match (self, number) {
-            (Setting::Purge, Some(n @ (0 | 1))) => Ok(n),
-            (Setting::Purge, _) => Err(refused("automatically_purge is 0 or 1")),
+            (Setting::AutoPrune, Some(n @ (0 | 1))) => Ok(n),
+            (Setting::AutoPrune, _) => Err(refused("auto_prune is 0 or 1")),
             (_, Some(n)) => Ok(n),
             (Setting::Unapplied, None) => Err(refused(
                 "max_unapplied_bytes is a number of bytes, 0 for no limit",
@@ -176,7 +192,7 @@ impl Setting {
 
     fn set(self, config: &mut Config, value: u64) {
         match self {
-            Setting::Purge => config.automatically_purge = value == 1,
+            Setting::AutoPrune => config.auto_prune = value == 1,
             Setting::Unapplied => config.max_unapplied_bytes = value,
             Setting::Retain => config.retain_bytes = value,
         }
@@ -184,7 +200,7 @@ impl Setting {
 
     fn of(self, config: &Config) -> i64 {
         match self {
-            Setting::Purge => i64::from(config.automatically_purge),
+            Setting::AutoPrune => i64::from(config.auto_prune),
             Setting::Unapplied => config.max_unapplied_bytes as i64,
             Setting::Retain => config.retain_bytes as i64,
         }

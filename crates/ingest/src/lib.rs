@@ -1,6 +1,6 @@
 //! Rows at the speed of a log: acknowledged once they are durable there, moved into their tables by a worker, read at once.
 //!
-//! [`create_functions`] makes it known to a connection: the virtual table `densite_ingest`, `densite_last_seq()`, `densite_log_last()`, `densite_log_wait()`, `densite_wait()`, and what subscribers need. [`Home`] is what all connections of
+//! [`create_functions`] makes it known to a connection: the virtual table `densite_ingest`, `densite_last_seq()`, `densite_log_last()`, `densite_log_wait()`, `densite_wait()`, and what subscribers need. [`DatabaseLog`] is what all connections of
 //! a process on one database share: its log, the worker, what is known of unapplied rows.
 //!
 //! The seven rules of ingest and how they are kept are in `docs/decisions/ingest.md`, what survives in `docs/DURABILITY.md`.
@@ -10,39 +10,39 @@
 
 mod affinity;
 mod apply;
+mod clustered;
 mod collation;
+mod connection_spec;
+mod database_file;
+mod database_log;
 mod default;
-mod doubts;
 mod durable;
 mod error;
 mod feed;
 mod functions;
-mod home;
 pub mod json;
 mod listen;
-mod medium;
 mod names;
 mod naming;
 mod overwritten;
 mod patience;
-mod place;
 mod policy;
 mod position;
 mod read;
-mod recipe;
 mod session;
-mod sweep;
+mod storage;
+mod sync_failed;
 mod target;
 mod vtab;
 mod wait;
 
+pub use clustered::ClusteredLimits;
+pub use database_log::DatabaseLog;
 pub use durable::position as durable_position;
 pub use error::from_log;
 pub use feed::{Entry, entries};
-pub use home::Home;
-pub use medium::{Found, Medium};
-pub use position::{Position, Sweep};
-pub use sweep::Sweeps;
+pub use position::{ClusteredPosition, Position};
+pub use storage::{FileInfo, StorageBackend};
 
 use densite_sqlite::{Code, Connection, Error, Result, Value, create_function, create_module, ffi};
 use session::Session;
@@ -53,15 +53,18 @@ use std::sync::Arc;
 /// # Errors
 /// SQLite's.
 pub fn create_functions(connection: &Connection) -> Result<()> {
-    create_functions_on(connection, medium::host())
+    create_functions_on(connection, storage::host())
 }
 
 /// As [`create_functions`], for a connection through a VFS that has its files elsewhere than on the host's file system.
 ///
 /// # Errors
 /// SQLite's.
-pub fn create_functions_on(connection: &Connection, medium: Arc<dyn Medium>) -> Result<()> {
-    let session = Arc::new(Session::on(medium));
+pub fn create_functions_on(
+    connection: &Connection,
+    storage: Arc<dyn StorageBackend>,
+) -> Result<()> {
+    let session = Arc::new(Session::on(storage));
     functions::create(connection, &session)?;
     feed::create(connection, &session)?;
     listen::create(connection, &session)?;
@@ -82,12 +85,15 @@ pub fn create_functions_on(connection: &Connection, medium: Arc<dyn Medium>) -> 
         0,
         ffi::DIRECTONLY,
         move |connection, _| {
-            let Some(home) = own.home(connection)? else {
+            let Some(database_log) = own.database_log(connection)? else {
                 return Ok(Value::Null);
             };
-            let last = home.log().last().map_err(|e| home.failed(e))?;
+            let last = database_log
+                .log()
+                .last()
+                .map_err(|e| database_log.failed(e))?;
             // One's own last row may be behind rows that are not decided yet.
-            Ok(number(last.max(own.last_in(&home).unwrap_or(0))))
+            Ok(number(last.max(own.last_in(&database_log).unwrap_or(0))))
         },
     )?;
     let own = session;
@@ -98,7 +104,7 @@ pub fn create_functions_on(connection: &Connection, medium: Arc<dyn Medium>) -> 
         ffi::DIRECTONLY,
         move |connection, arguments| {
             let (seq, until) = wait::asked("densite_wait", arguments)?;
-            let Some(home) = own.home(connection)? else {
+            let Some(database_log) = own.database_log(connection)? else {
                 return match seq {
                     None | Some(0) => Ok(Value::Integer(0)),
                     Some(_) => Err(Error::new(
@@ -108,10 +114,16 @@ pub fn create_functions_on(connection: &Connection, medium: Arc<dyn Medium>) -> 
                 };
             };
             let mine = own.last().unwrap_or(0);
-            let mut last = home.log().last().map_err(|e| home.failed(e))?;
+            let mut last = database_log
+                .log()
+                .last()
+                .map_err(|e| database_log.failed(e))?;
             if last < mine && seq.is_none_or(|seq| seq > last) {
-                home.wait_visible(mine)?;
-                last = home.log().last().map_err(|e| home.failed(e))?;
+                database_log.wait_visible(mine)?;
+                last = database_log
+                    .log()
+                    .last()
+                    .map_err(|e| database_log.failed(e))?;
             }
             let seq = seq.unwrap_or(last);
             if seq > last {
@@ -120,7 +132,9 @@ pub fn create_functions_on(connection: &Connection, medium: Arc<dyn Medium>) -> 
                     format!("densite_wait: row {seq} is not in the log, which ends at {last}"),
                 ));
             }
-            home.wait_applied(connection, seq, until).map(number)
+            database_log
+                .wait_applied(connection, seq, until)
+                .map(number)
         },
     )
 }

@@ -21,16 +21,21 @@ pub(crate) fn create(connection: &Connection, session: &Arc<Session>) -> Result<
         ffi::DIRECTONLY,
         move |connection, arguments| {
             let (seq, until) = asked("densite_log_wait", arguments)?;
-            let home = functions::home(&session, connection)?;
-            let last = || home.log().last().map_err(|e| home.failed(e));
+            let database_log = functions::database_log(&session, connection)?;
+            let last = || {
+                database_log
+                    .log()
+                    .last()
+                    .map_err(|e| database_log.failed(e))
+            };
             let seq = seq.map_or_else(last, Ok)?;
             loop {
                 let left = until.map_or(LOOK_EVERY, |until| {
                     until.saturating_duration_since(Instant::now())
                 });
-                let came = home.log().wait_after(seq, left.min(LOOK_EVERY));
+                let came = database_log.log().wait_after(seq, left.min(LOOK_EVERY));
                 let is_over = until.is_some_and(|until| Instant::now() >= until);
-                if came.map_err(|e| home.failed(e))? || is_over {
+                if came.map_err(|e| database_log.failed(e))? || is_over {
                     return Ok(Value::Integer(i64::try_from(last()?).unwrap_or(i64::MAX)));
                 }
                 // Reads nothing; it fails if the connection was interrupted.

@@ -3,13 +3,13 @@
 //! Whoever made the name may run `synchronous=OFF`, or NORMAL with a WAL, where a commit is not durable. So files are synced here, which waits for nobody. Where a sync has failed that is not enough: the
 //! system may have dropped what it could not write, and the next sync succeeds all the same. Then the name is written anew, and a WAL, which may have a hole now, is emptied.
 
-use crate::doubts::Doubts;
+use crate::connection_spec::ConnectionSpec;
+use crate::database_file::Identity;
+use crate::database_log::DatabaseLog;
 use crate::error::{refused, unnamed};
-use crate::home::Home;
-use crate::medium::sync_beside;
-use crate::place::Identity;
 use crate::position::{self, Position};
-use crate::recipe::Recipe;
+use crate::storage::sync_beside;
+use crate::sync_failed::SyncFailed;
 use densite_disk::sync::Mutex;
 use densite_log as log;
 use densite_sqlite::{Connection, Error, PerProcess, Result, ffi};
@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// Databases that this process had open when a sync failed, and closed before they named their logs for sure.
-static DOUBTFUL: PerProcess<Mutex<HashSet<Identity>>> = PerProcess::new();
+static SYNC_FAILED: PerProcess<Mutex<HashSet<Identity>>> = PerProcess::new();
 
 /// How sure it is that a database names its log.
 pub(crate) struct Naming {
@@ -27,7 +27,7 @@ pub(crate) struct Naming {
     /// When somebody of this process last looked whether the name is still there.
     looked: Mutex<Option<Instant>>,
     /// A sync failed when the database was open the last time.
-    is_doubtful: bool,
+    sync_failed: bool,
 }
 
 impl Naming {
@@ -37,7 +37,7 @@ impl Naming {
             done: AtomicBool::new(false),
             turn: Mutex::default(),
             looked: Mutex::default(),
-            is_doubtful: DOUBTFUL.get().lock().contains(&identity),
+            sync_failed: SYNC_FAILED.get().lock().contains(&identity),
         }
     }
 
@@ -47,13 +47,13 @@ impl Naming {
     }
 
     /// When it is closed.
-    pub(crate) fn end(&self, identity: Identity, doubts: &Doubts) {
+    pub(crate) fn end(&self, identity: Identity, sync_failed: &SyncFailed) {
         let is_done = self.done.load(Ordering::Acquire);
-        let mut doubtful = DOUBTFUL.get().lock();
+        let mut failed = SYNC_FAILED.get().lock();
         if is_done {
-            doubtful.remove(&identity);
-        } else if doubts.are_there() {
-            doubtful.insert(identity);
+            failed.remove(&identity);
+        } else if sync_failed.has_failed() {
+            failed.insert(identity);
         }
     }
 }
@@ -64,7 +64,7 @@ const BUSY_MS: i32 = 2000;
 /// How often a process that does not apply looks whether the name is still there.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
-impl Home {
+impl DatabaseLog {
     /// That the database still names this log: else nobody applies what is acknowledged. The
     /// process that applies knows it by its worker. Others look now and then, by a connection of
     /// their own: this one may read an older state.
@@ -82,12 +82,12 @@ impl Home {
             }
             *looked = Some(Instant::now());
         }
-        let other = Recipe::of(connection, &self.place().path).open();
+        let other = ConnectionSpec::of(connection, &self.file().path).open();
         // What cannot be read now, as somebody has locked it perhaps, is looked at by the next.
         let Ok(position) = other.and_then(|other| Position::read(&other)) else {
             return Ok(());
         };
-        self.overwritten().found_named(position.is_some());
+        self.overwritten().set_named(position.is_some());
         match position {
             Some(now) if now.id == self.id() => Ok(()),
             Some(now) => Err(self.failed(log::Error::OtherLog {
@@ -101,7 +101,7 @@ impl Home {
     /// Makes sure of it.
     ///
     /// # Errors
-    /// The VFS's, the medium's. After a sync that failed: busy while somebody reads or writes what has to be written anew.
+    /// The VFS's, the storage backend's. After a sync that failed: busy while somebody reads or writes what has to be written anew.
     pub(crate) fn be_named(&self, connection: &Connection) -> Result<()> {
         let naming = self.naming();
         if naming.done.load(Ordering::Acquire) {
@@ -112,26 +112,26 @@ impl Home {
         if naming.done.load(Ordering::Acquire) {
             return Ok(());
         }
-        let before = self.doubts().count();
-        if before > 0 || naming.is_doubtful || self.doubts().are_noted() {
+        let before = self.sync_failed().count();
+        if before > 0 || naming.sync_failed || self.sync_failed().is_noted() {
             self.name_anew(connection).map_err(|e| {
                 let why = "a sync of the database failed, so what names its log is to be written anew, which cannot be done now";
-                Error::new(e.code, format!("{}: {why}: {}; try again", self.place().path, e.message))
+                Error::new(e.code, format!("{}: {why}: {}; try again", self.file().path, e.message))
             })?;
         }
-        let heeds = |done| self.doubts().heeds(done);
+        let record = |done| self.sync_failed().record(done);
         // It has no locks that closing a descriptor would drop.
-        heeds(sync_beside(
-            self.medium().as_ref(),
-            &self.place().path,
+        record(sync_beside(
+            self.storage().as_ref(),
+            &self.file().path,
             "-journal",
         ))?;
-        heeds(crate::durable::sync(connection, self.medium().as_ref()))?;
-        if self.doubts().count() != before {
+        record(crate::durable::sync(connection, self.storage().as_ref()))?;
+        if self.sync_failed().count() != before {
             // Somebody else was told meanwhile of what this one should have been told.
             return Err(refused(format!(
                 "{}: a sync of the database failed; try again",
-                &self.place().path
+                &self.file().path
             )));
         }
         naming.done.store(true, Ordering::Release);
@@ -140,7 +140,7 @@ impl Home {
 
     /// Writes Densite's tables anew, each of their pages, to other places or the same ones; and all that a WAL has to the database's file.
     fn name_anew(&self, connection: &Connection) -> Result<()> {
-        let own = Recipe::of(connection, &self.place().path).open()?;
+        let own = ConnectionSpec::of(connection, &self.file().path).open()?;
         own.busy_timeout(BUSY_MS)?;
         own.exec("PRAGMA main.synchronous = EXTRA; BEGIN IMMEDIATE")?;
         match Position::read(&own)? {
@@ -148,10 +148,10 @@ impl Home {
             _ => return Err(refused("the database names no log, or another one")),
         }
         position::write_anew(&own)?;
-        self.doubts().heeds(own.exec("COMMIT"))?;
+        self.sync_failed().record(own.exec("COMMIT"))?;
         if own.query_string("PRAGMA main.journal_mode")?.as_deref() == Some("wal") {
             let emptied = own.checkpoint(Some(c"main"), ffi::CHECKPOINT_TRUNCATE);
-            self.doubts().heeds(emptied)?;
+            self.sync_failed().record(emptied)?;
         }
         Ok(())
     }

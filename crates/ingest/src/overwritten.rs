@@ -9,7 +9,7 @@ use densite_sqlite::{Code, Error, Result};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Shared by the home and its worker.
+/// Shared by the database log and its worker.
 #[derive(Clone, Default)]
 pub(crate) struct Overwritten {
     error: Arc<Mutex<Option<Error>>>,
@@ -19,7 +19,7 @@ pub(crate) struct Overwritten {
 
 impl Overwritten {
     /// The worker has left the database at `known` and finds it at `position`. Why it may not go on, if that is so.
-    pub(crate) fn look(&self, known: Option<Seq>, position: Seq) -> Option<Error> {
+    pub(crate) fn check_position(&self, known: Option<Seq>, position: Seq) -> Option<Error> {
         let known = known.filter(|known| position > *known);
         let error = known.map(|known| {
             Error::new(
@@ -35,7 +35,7 @@ impl Overwritten {
     }
 
     /// Somebody has looked whether the database names a log.
-    pub(crate) fn found_named(&self, is_named: bool) {
+    pub(crate) fn set_named(&self, is_named: bool) {
         self.unnamed.store(!is_named, Ordering::Release);
     }
 

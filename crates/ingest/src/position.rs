@@ -1,25 +1,26 @@
-//! What the database says of its log: the tables `densite_applied`, `densite_sweep` and `densite_rejects`.
+//! What the database says of its log: the tables `densite_applied`, `densite_clustered` and `densite_rejects`.
 //!
 //! ```sql
 //! CREATE TABLE densite_applied(id INTEGER PRIMARY KEY CHECK (id = 1), log BLOB NOT NULL, seq INTEGER NOT NULL,
-//!     sweep INTEGER NOT NULL DEFAULT 0, sweep_last INTEGER NOT NULL DEFAULT 0, sweep_done INTEGER NOT NULL DEFAULT 0);
-//! CREATE TABLE densite_sweep(id INTEGER PRIMARY KEY, basis TEXT NOT NULL, places BLOB NOT NULL);
+//!     clustered INTEGER NOT NULL DEFAULT 0, clustered_last INTEGER NOT NULL DEFAULT 0, clustered_done INTEGER NOT NULL DEFAULT 0);
+//! CREATE TABLE densite_clustered(id INTEGER PRIMARY KEY, basis TEXT NOT NULL, permutation BLOB NOT NULL);
 //! CREATE TABLE densite_rejects(seq INTEGER PRIMARY KEY, "table" TEXT NOT NULL, "row" TEXT NOT NULL, error TEXT NOT NULL, at TEXT NOT NULL);
 //! ```
 //!
-//! `densite_applied` has one row: the log's id, 16 bytes, and the number of the last row up to which all are applied; then, while rows behind that are applied in another order ([`crate::Sweeps`]), the id of that order
-//! in `densite_sweep`, the last number that it has, and how many of its places are done; else zeros. That row changes in the transaction that applies rows.
+//! `densite_applied` has one row: the log's id, 16 bytes, and the number of the last row up to which all are applied; then, while rows behind that are applied in another order ([`crate::ClusteredLimits`]), the id of that order
+//! in `densite_clustered`, the last number that it has, and how many of its places are done; else zeros. That row changes in the transaction that applies rows.
 
 use crate::error::refused;
 use densite_log::{LogId, Seq};
 use densite_sqlite::{Connection, Error, Result, Value, ValueRef};
 
 /// Names of the tables.
-pub(crate) const OWN_TABLES: [&str; 3] = ["densite_applied", "densite_sweep", "densite_rejects"];
+pub(crate) const OWN_TABLES: [&str; 3] =
+    ["densite_applied", "densite_clustered", "densite_rejects"];
 
 const TABLES: &str = r#"
-CREATE TABLE IF NOT EXISTS main.densite_applied(id INTEGER PRIMARY KEY CHECK (id = 1), log BLOB NOT NULL, seq INTEGER NOT NULL, sweep INTEGER NOT NULL DEFAULT 0, sweep_last INTEGER NOT NULL DEFAULT 0, sweep_done INTEGER NOT NULL DEFAULT 0);
-CREATE TABLE IF NOT EXISTS main.densite_sweep(id INTEGER PRIMARY KEY, basis TEXT NOT NULL, places BLOB NOT NULL);
+CREATE TABLE IF NOT EXISTS main.densite_applied(id INTEGER PRIMARY KEY CHECK (id = 1), log BLOB NOT NULL, seq INTEGER NOT NULL, clustered INTEGER NOT NULL DEFAULT 0, clustered_last INTEGER NOT NULL DEFAULT 0, clustered_done INTEGER NOT NULL DEFAULT 0);
+CREATE TABLE IF NOT EXISTS main.densite_clustered(id INTEGER PRIMARY KEY, basis TEXT NOT NULL, permutation BLOB NOT NULL);
 CREATE TABLE IF NOT EXISTS main.densite_rejects(seq INTEGER PRIMARY KEY, "table" TEXT NOT NULL, "row" TEXT NOT NULL, error TEXT NOT NULL, at TEXT NOT NULL);
 "#;
 
@@ -36,13 +37,13 @@ pub struct Position {
     /// The last row up to which the database has the effect of all, in this connection's present snapshot.
     pub seq: Seq,
     /// What it has of the rows behind that.
-    pub sweep: Option<Sweep>,
+    pub clustered: Option<ClusteredPosition>,
 }
 
 /// How far rows are applied that are applied in another order than that of the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Sweep {
-    /// The order's id in `densite_sweep`.
+pub struct ClusteredPosition {
+    /// The order's id in `densite_clustered`.
     pub id: i64,
     /// The last number that it has.
     pub last: Seq,
@@ -56,13 +57,13 @@ impl Position {
         Position {
             id,
             seq,
-            sweep: None,
+            clustered: None,
         }
     }
 
     /// The greatest number that the database knows of.
     pub(crate) fn end(&self) -> Seq {
-        self.sweep.map_or(self.seq, |s| s.last.max(self.seq))
+        self.clustered.map_or(self.seq, |s| s.last.max(self.seq))
     }
 
     /// What the main database says; `None` if it has no log.
@@ -76,7 +77,7 @@ impl Position {
             return Ok(None);
         }
         let mut statement = connection
-            .prepare("SELECT log, seq, sweep, sweep_last, sweep_done FROM main.densite_applied")
+            .prepare("SELECT log, seq, clustered, clustered_last, clustered_done FROM main.densite_applied")
             .map_err(of_an_earlier_version)?;
         if !statement.step()? {
             return Ok(None);
@@ -91,11 +92,11 @@ impl Position {
         };
         let place = number(4).and_then(|n| u32::try_from(n).ok());
         match (id, number(1), number(2), number(3), place) {
-            (Some(id), Some(seq), Some(sweep), Some(last), Some(done)) => Ok(Some(Position {
+            (Some(id), Some(seq), Some(clustered), Some(last), Some(done)) => Ok(Some(Position {
                 id: LogId(id),
                 seq,
-                sweep: (sweep != 0).then_some(Sweep {
-                    id: sweep.cast_signed(),
+                clustered: (clustered != 0).then_some(ClusteredPosition {
+                    id: clustered.cast_signed(),
                     last,
                     done,
                 }),
@@ -109,9 +110,9 @@ impl Position {
     /// Writes how far rows are applied; in the connection's transaction.
     pub(crate) fn write(&self, connection: &Connection) -> Result<()> {
         let mut update = connection.prepare(
-            "UPDATE main.densite_applied SET seq = ?1, sweep = ?2, sweep_last = ?3, sweep_done = ?4",
+            "UPDATE main.densite_applied SET seq = ?1, clustered = ?2, clustered_last = ?3, clustered_done = ?4",
         )?;
-        let (id, last, done) = self.sweep.map_or((0, 0, 0), |s| (s.id, s.last, s.done));
+        let (id, last, done) = self.clustered.map_or((0, 0, 0), |s| (s.id, s.last, s.done));
         update.bind(1, &number(self.seq))?;
         update.bind(2, &Value::Integer(id))?;
         update.bind(3, &number(last))?;

@@ -11,11 +11,11 @@ mod pending;
 
 pub(crate) use own::OWN;
 
+use crate::database_file::still_has_its_name;
+use crate::database_log::DatabaseLog;
 use crate::error::refused;
-use crate::home::Home;
-use crate::medium::Medium;
 use crate::patience::patience;
-use crate::place::still_has_its_name;
+use crate::storage::StorageBackend;
 use crate::vtab::Turn;
 use crate::wait::WhenFull;
 use densite_disk::sync::Mutex;
@@ -35,7 +35,7 @@ struct Prepared {
 
 #[derive(Default)]
 struct Inner {
-    home: Option<Arc<Home>>,
+    database_log: Option<Arc<DatabaseLog>>,
     pending: Pending,
     marks: Marks,
     prepared: Option<Prepared>,
@@ -51,7 +51,7 @@ struct Inner {
 /// See the module.
 pub(crate) struct Session {
     inner: Mutex<Inner>,
-    medium: Arc<dyn Medium>,
+    storage: Arc<dyn StorageBackend>,
     pub(crate) turn: Turn,
 }
 
@@ -69,12 +69,12 @@ impl Inner {
     }
 
     fn failed(&self, error: densite_log::Error) -> Error {
-        match (&error, &self.home) {
+        match (&error, &self.database_log) {
             (densite_log::Error::TooLarge { .. }, _) => Error::new(
                 Code::TOOBIG,
                 "a transaction of ingest may hold 1 GB; commit more often",
             ),
-            (_, Some(home)) => home.failed(error),
+            (_, Some(database_log)) => database_log.failed(error),
             (_, None) => refused(error.to_string()),
         }
     }
@@ -90,31 +90,31 @@ impl Inner {
     }
 
     fn cancel(&mut self) {
-        if let (Some(prepared), Some(home)) = (self.prepared.take(), &self.home) {
+        if let (Some(prepared), Some(database_log)) = (self.prepared.take(), &self.database_log) {
             // If it cannot be made durable now, the rows stay hidden and the log tries again.
-            home.log().cancel(prepared.txn.id()).ok();
+            database_log.log().cancel(prepared.txn.id()).ok();
         }
     }
 }
 
 impl Session {
-    /// Of a connection whose database is on this medium.
-    pub(crate) fn on(medium: Arc<dyn Medium>) -> Session {
+    /// Of a connection whose database is on this storage backend.
+    pub(crate) fn on(storage: Arc<dyn StorageBackend>) -> Session {
         Session {
             inner: Mutex::default(),
-            medium,
+            storage,
             turn: Turn::default(),
         }
     }
 
-    pub(crate) fn medium(&self) -> &Arc<dyn Medium> {
-        &self.medium
+    pub(crate) fn storage(&self) -> &Arc<dyn StorageBackend> {
+        &self.storage
     }
 
     /// Adds a row.
     pub(crate) fn push(
         &self,
-        home: &Arc<Home>,
+        database_log: &Arc<DatabaseLog>,
         table: &Arc<Table>,
         op: Op,
         row: &[Value<'_>],
@@ -122,12 +122,12 @@ impl Session {
     ) -> Result<()> {
         let mut inner = self.inner.lock();
         let inner = &mut *inner;
-        match &inner.home {
-            Some(known) if Arc::ptr_eq(known, home) => {}
+        match &inner.database_log {
+            Some(known) if Arc::ptr_eq(known, database_log) => {}
             _ => {
                 // A number of another log says nothing of this one.
                 inner.last = None;
-                inner.home = Some(home.clone());
+                inner.database_log = Some(database_log.clone());
             }
         }
         inner.touch();
@@ -155,23 +155,25 @@ impl Session {
             return Ok(());
         }
         refuse_mixed(connection)?;
-        let Some(home) = inner.home.clone() else {
+        let Some(database_log) = inner.database_log.clone() else {
             return Ok(());
         };
-        home.still_named(connection)?;
+        database_log.still_named(connection)?;
         let when_full = match (inner.fail_when_full, inner.had_room) {
             (true, _) => WhenFull::Fail,
             (false, false) => WhenFull::Wait,
             (false, true) => WhenFull::WaitOrPass,
         };
-        home.hold_back(connection, when_full)?;
-        home.be_named(connection)?;
-        home.overwritten().check()?;
+        database_log.hold_back(connection, when_full)?;
+        database_log.be_named(connection)?;
+        database_log.overwritten().check()?;
         inner.cancel();
-        let txn = inner.pending.txn(home.log().new_txn());
+        let txn = inner.pending.txn(database_log.log().new_txn());
         let txn = Arc::new(txn.map_err(|e| inner.failed(e))?);
-        let appended = home.log().prepare_within(&txn, &patience(connection));
-        let appended = appended.map_err(|e| home.failed(e))?;
+        let appended = database_log
+            .log()
+            .prepare_within(&txn, &patience(connection));
+        let appended = appended.map_err(|e| database_log.failed(e))?;
         inner.prepared = Some(Prepared {
             txn,
             appended,
@@ -183,8 +185,10 @@ impl Session {
     /// xCommit.
     pub(crate) fn commit(&self) {
         let mut inner = self.inner.lock();
-        if let (Some(prepared), Some(home)) = (inner.prepared.take(), inner.home.clone()) {
-            home.log().commit(prepared.txn.id());
+        if let (Some(prepared), Some(database_log)) =
+            (inner.prepared.take(), inner.database_log.clone())
+        {
+            database_log.log().commit(prepared.txn.id());
             inner.last = Some(prepared.appended.last);
             // A cursor that is still open keeps what it has taken; the next one sees these rows.
             inner.reads.end = None;
@@ -222,13 +226,13 @@ impl Session {
     }
 
     /// The log that the connection writes to, found once.
-    pub(crate) fn home(&self, connection: &Connection) -> Result<Option<Arc<Home>>> {
-        if let Some(home) = &self.inner.lock().home {
-            return Ok(Some(home.clone()));
+    pub(crate) fn database_log(&self, connection: &Connection) -> Result<Option<Arc<DatabaseLog>>> {
+        if let Some(database_log) = &self.inner.lock().database_log {
+            return Ok(Some(database_log.clone()));
         }
-        let home = Home::on(connection, &self.medium)?;
-        self.inner.lock().home.clone_from(&home);
-        Ok(home)
+        let database_log = DatabaseLog::on(connection, &self.storage)?;
+        self.inner.lock().database_log.clone_from(&database_log);
+        Ok(database_log)
     }
 
     /// The last row of this connection's last acknowledged transaction.
@@ -237,9 +241,12 @@ impl Session {
     }
 
     /// The same, if that transaction went to this log.
-    pub(crate) fn last_in(&self, home: &Arc<Home>) -> Option<Seq> {
+    pub(crate) fn last_in(&self, database_log: &Arc<DatabaseLog>) -> Option<Seq> {
         let inner = self.inner.lock();
-        let known = inner.home.as_ref().is_some_and(|h| Arc::ptr_eq(h, home));
+        let known = inner
+            .database_log
+            .as_ref()
+            .is_some_and(|h| Arc::ptr_eq(h, database_log));
         inner.last.filter(|_| known)
     }
 }

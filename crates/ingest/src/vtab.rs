@@ -4,8 +4,8 @@ mod arguments;
 mod turn;
 
 use crate::affinity::{Affinity, Cell, to_log};
+use crate::database_log::DatabaseLog;
 use crate::error::refused;
-use crate::home::Home;
 use crate::json;
 use crate::policy::OnConflict;
 use crate::position::OWN_TABLES;
@@ -24,7 +24,7 @@ pub(crate) use turn::Turn;
 /// A `densite_ingest` table of a connection.
 pub(crate) struct Ingest {
     session: Arc<Session>,
-    home: Arc<Home>,
+    database_log: Arc<DatabaseLog>,
     target: Arc<Target>,
     /// Which place among the declared columns each column of the log has.
     order: Vec<usize>,
@@ -39,7 +39,12 @@ pub(crate) struct Ingest {
 }
 
 /// The columns in the log, of an operation.
-fn log_table(home: &Home, target: &Target, keys_only: bool, note: Vec<u8>) -> Result<Arc<Table>> {
+fn log_table(
+    database_log: &DatabaseLog,
+    target: &Target,
+    keys_only: bool,
+    note: Vec<u8>,
+) -> Result<Arc<Table>> {
     let keys = target.key.as_ref().map_or(0, |k| k.columns.len());
     let order = target.log_order();
     let some = if keys_only { keys } else { order.len() };
@@ -48,7 +53,7 @@ fn log_table(home: &Home, target: &Target, keys_only: bool, note: Vec<u8>) -> Re
         .take(some)
         .filter_map(|c| target.columns.get(*c))
         .map(|c| c.name.clone());
-    Table::new(target.name.clone(), names, keys, note).map_err(|e| home.failed(e))
+    Table::new(target.name.clone(), names, keys, note).map_err(|e| database_log.failed(e))
 }
 
 /// The column's type, where a virtual table may have the same words and they mean the same: STRICT tables know ANY, HIDDEN is no type here, and what was in quotes may be anything.
@@ -169,7 +174,7 @@ impl Ingest {
         let values: Vec<densite_log::Value<'_>> =
             cells.iter().map(|c| to_log(c.as_ref())).collect();
         self.session
-            .push(&self.home, table, op, &values, self.fail_when_full)
+            .push(&self.database_log, table, op, &values, self.fail_when_full)
     }
 
     fn insert(
@@ -273,20 +278,22 @@ impl VirtualTable for Ingest {
                 target.name
             )));
         }
-        let home = Home::open_or_create(connection, session.medium());
-        let home = session.turn.end(connection, home)?;
-        home.applying(connection)?;
+        let database_log = DatabaseLog::open_or_create(connection, session.storage());
+        let database_log = session.turn.end(connection, database_log)?;
+        database_log.applying(connection)?;
         if origin.is_new {
             transaction::make_table(connection)?;
         }
-        let insert = |policy: &OnConflict| log_table(&home, &target, false, policy.note());
+        let insert = |policy: &OnConflict| log_table(&database_log, &target, false, policy.note());
         let inserts = [
             insert(&arguments.on_conflict)?,
             insert(&OnConflict::Ignore)?,
             insert(&OnConflict::Replace)?,
         ];
         let keyed = |keys_only| match has_key {
-            true => log_table(&home, &target, keys_only, OnConflict::Abort.note()).map(Some),
+            true => {
+                log_table(&database_log, &target, keys_only, OnConflict::Abort.note()).map(Some)
+            }
             false => Ok(None),
         };
         let (updates, deletes) = (keyed(false)?, keyed(true)?);
@@ -294,14 +301,14 @@ impl VirtualTable for Ingest {
         let order = target.log_order();
         let target = Arc::new(target);
         let reading = Arc::new(Reading::new(
-            home.clone(),
+            database_log.clone(),
             session.clone(),
             target.clone(),
             &origin.table,
         ));
         let table = Ingest {
             session: session.clone(),
-            home,
+            database_log,
             target,
             order,
             inserts,
@@ -329,7 +336,7 @@ impl VirtualTable for Ingest {
                 Code::READONLY,
                 format!(
                     "{}: the database is open for reading only, so nothing is written to its log",
-                    self.home.place().path
+                    self.database_log.file().path
                 ),
             ));
         }
@@ -374,7 +381,7 @@ impl VirtualTable for Ingest {
     fn begin(&self, connection: &Connection) -> Result<()> {
         self.reading.check_transaction(connection);
         let waits = !self.fail_when_full && !self.reads_only && !self.session.is_in_transaction();
-        let had_room = waits && self.home.room_to_begin(connection)?;
+        let had_room = waits && self.database_log.room_to_begin(connection)?;
         self.session.begin(had_room);
         Ok(())
     }

@@ -5,9 +5,9 @@
 //! transaction begins to write, before it holds anything, and again at COMMIT. By then it may have
 //! read: in a rollback mode that stops the worker, in WAL mode it does not.
 
+use crate::database_file::still_has_its_name;
+use crate::database_log::DatabaseLog;
 use crate::error::{refused, unnamed};
-use crate::home::Home;
-use crate::place::still_has_its_name;
 use crate::position::Position;
 use densite_log::Seq;
 use densite_sqlite::{Code, Connection, Error, Result, TxnState, ValueRef};
@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 /// How often the database is asked while another process applies.
 const POLL: Duration = Duration::from_millis(5);
 /// How long somebody waits for others' transactions before his own, which are decided at once unless their process is stopped or a disk is not.
-const UNDECIDED: Duration = Duration::from_secs(2);
+const PREPARED: Duration = Duration::from_secs(2);
 /// How long the answer about unapplied bytes is good for.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
@@ -101,7 +101,7 @@ impl Wait {
     ///
     /// # Errors
     /// When that may be so.
-    fn look(&mut self, connection: &Connection, applied: Seq) -> Result<()> {
+    fn check_locks(&mut self, connection: &Connection, applied: Seq) -> Result<()> {
         let since = match self.applied {
             Some((known, since)) if known == applied => since,
             _ => {
@@ -124,7 +124,7 @@ impl Wait {
     }
 }
 
-impl Home {
+impl DatabaseLog {
     /// Waits until all rows up to `seq` are applied or rejected, as far as this connection would see them, and answers `seq`; or, when the time is over, how far they are, which is less.
     pub(crate) fn wait_applied(
         &self,
@@ -166,10 +166,10 @@ impl Home {
             if until.is_some_and(|until| Instant::now() >= until) {
                 return Ok(position.min(seq.saturating_sub(1)));
             }
-            wait.look(connection, position)?;
+            wait.check_locks(connection, position)?;
             still_has_its_name(connection)?;
             let applying = self.applying(connection)?;
-            let (applied, trouble) = applying.look(seq, POLL, since);
+            let (applied, trouble) = applying.wait_for_progress(seq, POLL, since);
             if says_so == (applied < seq) {
                 // The database went back, or on: somebody restored it in place.
                 applying.progress(POLL, since);
@@ -193,7 +193,7 @@ impl Home {
     /// When that takes too long.
     pub(crate) fn wait_visible(&self, own: Seq) -> Result<()> {
         let before = own.saturating_sub(1);
-        let seen = self.log().wait_after(before, UNDECIDED);
+        let seen = self.log().wait_after(before, PREPARED);
         match seen.map_err(|e| self.failed(e))? {
             true => Ok(()),
             false => Err(Error::new(
@@ -209,7 +209,7 @@ impl Home {
     /// Answers whether there is room.
     ///
     /// # Errors
-    /// As [`Home::hold_back`].
+    /// As [`DatabaseLog::hold_back`].
     pub(crate) fn room_to_begin(&self, connection: &Connection) -> Result<bool> {
         if holds_main(connection) {
             return Ok(false);
@@ -304,7 +304,7 @@ impl Home {
                     ),
                 ));
             }
-            wait.look(connection, applied)?;
+            wait.check_locks(connection, applied)?;
             applying.progress(POLL, since);
         }
         *self.pressure().lock() = (Some(Instant::now()), false);

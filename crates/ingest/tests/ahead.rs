@@ -3,17 +3,17 @@
 mod common;
 #[path = "common/hooked.rs"]
 mod hooked;
-#[path = "common/medium.rs"]
-mod medium;
+#[path = "common/storage.rs"]
+mod storage;
 
 use common::{Db, all, create, one};
 use hooked::Hooks;
-use medium::{Faults, Own};
 use rusqlite::{Connection, ffi};
 use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock};
 use std::time::{Duration, Instant};
+use storage::{Faults, Own};
 
 /// The name of its thread.
 const THREAD: &str = "densite-checkpoint";
@@ -87,11 +87,11 @@ fn begin() -> (MutexGuard<'static, ()>, Db, Connection) {
     }
     FAILS_EVER.store(false, Ordering::SeqCst);
     let db = Db::new("CREATE TABLE t(id INTEGER PRIMARY KEY, v)");
-    let medium = Own {
+    let storage = Own {
         wal: (WAL, 512 << 20),
         ..Own::failing(&Faults::default())
     };
-    let con = medium.connect_through(&db.path(), c"beside");
+    let con = storage.connect_through(&db.path(), c"beside");
     create(&con, "t", ", on_conflict=replace").expect("the ingest table");
     (alone, db, con)
 }

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Db, Held, all, create, home, one, refusal, wait};
+use common::{Db, Held, all, create, database_log, one, refusal, wait};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use std::time::{Duration, Instant};
@@ -216,7 +216,7 @@ fn nothing_is_pruned_that_a_checkpoint_has_not_passed() {
     con.execute_batch("PRAGMA synchronous = OFF; INSERT INTO t_in VALUES (0, 0)")
         .expect("inserts");
     wait(&con);
-    let home = home(&con);
+    let database_log = database_log(&con);
     let reader = rusqlite::Connection::open(db.path()).expect("opens");
     reader
         .execute_batch("BEGIN; SELECT * FROM t")
@@ -234,7 +234,7 @@ fn nothing_is_pruned_that_a_checkpoint_has_not_passed() {
     wait(&con);
     std::thread::sleep(Duration::from_millis(1500));
     assert_eq!(
-        home.log().status().expect("a status").first,
+        database_log.log().status().expect("a status").first,
         1,
         "the reader keeps the checkpoint from completing"
     );
@@ -242,10 +242,10 @@ fn nothing_is_pruned_that_a_checkpoint_has_not_passed() {
     fill(20_001);
     wait(&con);
     let until = Instant::now() + Duration::from_secs(20);
-    while home.log().status().expect("a status").first == 1 && Instant::now() < until {
+    while database_log.log().status().expect("a status").first == 1 && Instant::now() < until {
         std::thread::sleep(Duration::from_millis(20));
     }
-    let status = home.log().status().expect("a status");
+    let status = database_log.log().status().expect("a status");
     assert!(status.first > 1, "{status:?}");
     assert!(status.segments <= 2, "{status:?}");
     // The WAL is bounded by the worker's checkpoints.
@@ -259,7 +259,7 @@ fn writers_wait_when_too_much_is_unapplied() {
     let con = db.ingest("t", "");
     let hasty = db.ingest("t", ", on_full=error");
     wait(&con);
-    home(&con)
+    database_log(&con)
         .log()
         .set_config(|c| c.max_unapplied_bytes = 100_000)
         .expect("set");
@@ -339,12 +339,12 @@ fn an_older_backup_is_refused_unless_the_log_reaches_back() {
         .expect("inserts");
     }
     wait(&con);
-    let home = home(&con);
+    let database_log = database_log(&con);
     let until = Instant::now() + Duration::from_secs(20);
-    while home.log().status().expect("a status").first == 1 && Instant::now() < until {
+    while database_log.log().status().expect("a status").first == 1 && Instant::now() < until {
         std::thread::sleep(Duration::from_millis(20));
     }
-    drop((home, con));
+    drop((database_log, con));
     restore();
     let said = create(&db.open(), "t", "")
         .expect_err("too old")

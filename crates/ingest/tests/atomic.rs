@@ -1,11 +1,11 @@
 //! A reader of a table sees all of a transaction of the log, or nothing.
 
 mod common;
-#[path = "common/medium.rs"]
-mod medium;
+#[path = "common/storage.rs"]
+mod storage;
 
 use common::{Db, Held, all, create, one, wait};
-use densite_ingest::Sweeps;
+use densite_ingest::ClusteredLimits;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use rusqlite::{Connection, ErrorCode};
@@ -105,22 +105,22 @@ fn a_reader_finds_whole_transactions() {
     }
 }
 
-/// A sweep applies rows in another order and divides transactions. The table has whole transactions
-/// again when the sweep ends.
+/// A clustered apply applies rows in another order and divides transactions. The table has whole
+/// transactions again when the clustered apply ends.
 #[test]
-fn a_sweep_ends_with_a_transaction() {
+fn a_clustered_apply_ends_with_a_transaction() {
     const EACH: i64 = 7;
     let db = Db::new(
         "CREATE TABLE t(u INTEGER NOT NULL, s INTEGER NOT NULL, PRIMARY KEY(u, s)); CREATE INDEX by_s ON t(s)",
     );
-    let sweeps = Sweeps {
+    let limits = ClusteredLimits {
         least: 100,
         most: 300,
         together: 50,
         at_once: 50,
-        ..Sweeps::default()
+        ..ClusteredLimits::default()
     };
-    let con = medium::sweeping(&db.path(), sweeps, 0);
+    let con = storage::with_limits(&db.path(), limits, 0);
     create(&con, "t", "").expect("the ingest table");
     wait(&con);
     let mut random = StdRng::seed_from_u64(2);
@@ -141,10 +141,9 @@ fn a_sweep_ends_with_a_transaction() {
     plain
         .busy_timeout(Duration::from_secs(10))
         .expect("a timeout");
-    let mut swept = 0;
+    let mut clustered = 0;
     loop {
-        let sql =
-            "SELECT seq, sweep_last, sweep_done, (SELECT count(*) FROM t) FROM densite_applied";
+        let sql = "SELECT seq, clustered_last, clustered_done, (SELECT count(*) FROM t) FROM densite_applied";
         let place = all(&plain, sql);
         let numbers: Vec<i64> = place[0]
             .split('|')
@@ -155,12 +154,12 @@ fn a_sweep_ends_with_a_transaction() {
         };
         assert_eq!((seq % EACH, last % EACH), (0, 0), "{place:?}");
         assert_eq!(rows, seq + done, "{place:?}");
-        swept += usize::from(done > 0);
+        clustered += usize::from(done > 0);
         if seq == 400 * EACH {
             break;
         }
     }
-    println!("{swept} looks within sweeps");
+    println!("{clustered} looks within clustered applies");
 }
 
 /// A table whose rows take some milliseconds each, and how many.
@@ -271,28 +270,29 @@ fn a_transaction_that_fits_into_half_a_second_is_whole() {
     had_whole_transactions(&con, 6000, 30_000);
 }
 
-/// A sweep takes rows of one table. It takes none of a transaction that has rows of another one.
+/// A clustered apply takes rows of one table. It takes none of a transaction that has rows of
+/// another one.
 #[test]
-fn a_sweep_takes_whole_transactions_where_they_write_to_several_tables() {
+fn a_clustered_apply_takes_whole_transactions_where_they_write_to_several_tables() {
     let db = Db::new(
         "CREATE TABLE t(u INTEGER NOT NULL, s INTEGER NOT NULL, PRIMARY KEY(u, s)); CREATE INDEX t_s ON t(s);
          CREATE TABLE w(u INTEGER NOT NULL, s INTEGER NOT NULL, PRIMARY KEY(u, s)); CREATE INDEX w_s ON w(s);",
     );
-    let con = medium::sweeping(&db.path(), medium::FEW, 0);
+    let con = storage::with_limits(&db.path(), storage::FEW, 0);
     for name in ["t", "w"] {
         create(&con, name, "").expect("the ingest tables");
     }
     wait(&con);
     let mut random = StdRng::seed_from_u64(3);
     let plain = Connection::open(db.path()).expect("opens");
-    let sql = "SELECT seq, sweep_last, sweep_done, (SELECT count(*) FROM t) + (SELECT count(*) FROM w) FROM densite_applied";
-    let (mut swept, mut ends) = (0, vec![0]);
+    let sql = "SELECT seq, clustered_last, clustered_done, (SELECT count(*) FROM t) + (SELECT count(*) FROM w) FROM densite_applied";
+    let (mut clustered, mut ends) = (0, vec![0]);
     for several in [&["t", "w"][..], &["w", "t", "w"], &["t", "w", "t"]] {
         let held = Held::new(&db);
         for i in 0..9 {
             con.execute_batch("BEGIN").expect("begins");
             for name in if i == 5 { several } else { &["t"] } {
-                // As many of one table as are worth a sweep.
+                // As many of one table as are worth a clustered apply.
                 let sql = format!("INSERT INTO {name}_in VALUES (?1, ?2)");
                 for _ in 0..50 {
                     con.execute(&sql, random.random::<[i64; 2]>())
@@ -312,12 +312,12 @@ fn a_sweep_takes_whole_transactions_where_they_write_to_several_tables() {
             let [seq, last, done, rows] = place;
             assert!(ends.contains(&seq) && ends.contains(&last), "{place:?}");
             assert_eq!(rows, seq + done, "{place:?}");
-            swept += usize::from(done > 0);
+            clustered += usize::from(done > 0);
             if Some(&seq) == ends.last() {
                 break;
             }
         }
     }
-    println!("{swept} looks within sweeps");
-    assert!(swept > 0);
+    println!("{clustered} looks within clustered applies");
+    assert!(clustered > 0);
 }

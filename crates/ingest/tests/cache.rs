@@ -3,15 +3,15 @@
 mod common;
 #[path = "common/hooked.rs"]
 mod hooked;
-#[path = "common/medium.rs"]
-mod medium;
+#[path = "common/storage.rs"]
+mod storage;
 
 use common::{Db, Held, create, one, wait};
 use hooked::{Files, Hooks};
-use medium::Own;
 use rusqlite::{Connection, ffi};
 use std::ffi::{CStr, c_int, c_void};
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use storage::Own;
 
 /// Rows that have half a page each; their index has them in another order.
 const ROWS: i64 = 3000;
@@ -68,11 +68,11 @@ unsafe extern "C" fn write(
 /// An ingest table through such a VFS.
 fn begin(db: &Db, vfs: &'static CStr, hooks: Hooks, cache: (u32, u32)) -> Connection {
     hooked::register(vfs, hooks);
-    let medium = Own {
+    let storage = Own {
         cache,
         ..Own::default()
     };
-    let con = medium.connect_through(&db.path(), vfs);
+    let con = storage.connect_through(&db.path(), vfs);
     create(&con, "t", ", on_conflict=ignore").expect("the ingest table");
     con
 }

@@ -1,12 +1,12 @@
 //! A log that cannot be read for a while: nothing is skipped when it can again. A database that an open connection puts back to an older state, further than the log reaches.
 
 mod common;
-#[path = "common/medium.rs"]
-mod medium;
+#[path = "common/storage.rs"]
+mod storage;
 
 use common::{Db, Held, all, create, one, wait};
-use medium::{Faults, failing};
 use std::os::unix::fs::FileExt;
+use storage::{Faults, failing};
 
 /// A wrong byte in the log's files, where these bytes are; it ends with this value.
 struct Damage {

@@ -178,7 +178,7 @@ fn a_table_is_one_of_the_main_database_and_the_applications_own() {
     for (name, part) in [
         ("densite_applied", "densite_applied is Densite's own"),
         ("Densite_Rejects", "densite_rejects is Densite's own"),
-        ("densite_sweep", "densite_sweep is Densite's own"),
+        ("densite_clustered", "densite_clustered is Densite's own"),
         ("sqlite_sequence", "sqlite_sequence is SQLite's own"),
         ("main.t", "there is no table main.t in the main database"),
         ("aside", "there is no table aside in the main database"),

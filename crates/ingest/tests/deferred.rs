@@ -1,13 +1,13 @@
-//! Foreign keys that COMMIT judges: each transaction of the log as if it were committed alone, whatever it is applied together with, and also where the key comes in the middle of a sweep.
+//! Foreign keys that COMMIT judges: each transaction of the log as if it were committed alone, whatever it is applied together with, and also where the key comes in the middle of a clustered apply.
 
 mod common;
-#[path = "common/medium.rs"]
-mod medium;
+#[path = "common/storage.rs"]
+mod storage;
 #[path = "common/waiting.rs"]
 mod waiting;
 
 use common::{Db, Held, all, create, wait};
-use densite_ingest::Sweeps;
+use densite_ingest::ClusteredLimits;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use rusqlite::Connection;
@@ -138,8 +138,8 @@ fn one_by_one(from: &Connection, transactions: &Transactions) -> (Vec<String>, V
         for sql in changes {
             number += 1;
             let at = usize::try_from(number - seq - 1).ok();
-            let is_swept = number <= last && at.is_some_and(|at| i64::from(places[at]) < done);
-            if number <= seq || is_swept {
+            let is_applied = number <= last && at.is_some_and(|at| i64::from(places[at]) < done);
+            if number <= seq || is_applied {
                 continue;
             }
             all_of_it.push(number.to_string());
@@ -204,7 +204,7 @@ fn random_transactions_are_judged_as_if_each_were_alone() {
     }
 }
 
-/// A database whose log waits, and what that has; the last connection has the lock in the middle of a sweep, of so many rows at most. `None` where that was over too soon.
+/// A database whose log waits, and what that has; the last connection has the lock in the middle of a clustered apply, of so many rows at most. `None` where that was over too soon.
 fn in_the_middle(
     random: &mut StdRng,
     most: usize,
@@ -212,11 +212,11 @@ fn in_the_middle(
     let db = Db::new(&format!(
         "{FREE}; CREATE TABLE w(id INTEGER PRIMARY KEY, up, v)"
     ));
-    let sweeps = Sweeps {
+    let limits = ClusteredLimits {
         most,
-        ..medium::ONE
+        ..storage::ONE
     };
-    let con = ingest(&db, sweeps, 0);
+    let con = ingest(&db, limits, 0);
     let plain = Connection::open(db.path()).expect("opens");
     plain
         .execute_batch("PRAGMA foreign_keys = OFF")
@@ -231,14 +231,14 @@ fn in_the_middle(
     Some((db, con, plain, logged))
 }
 
-fn ingest(db: &Db, sweeps: Sweeps, process: u64) -> Connection {
-    let con = medium::sweeping(&db.path(), sweeps, process);
+fn ingest(db: &Db, limits: ClusteredLimits, process: u64) -> Connection {
+    let con = storage::with_limits(&db.path(), limits, process);
     create(&con, "t", ", on_conflict=replace").expect("t_in");
     create(&con, "w", ", on_conflict=replace").expect("w_in");
     con
 }
 
-/// Whether the lock was taken in the middle of a sweep.
+/// Whether the lock was taken in the middle of a clustered apply.
 fn is_caught(plain: &Connection, logged: &Transactions) -> bool {
     let is_caught = caught(plain, logged.iter().map(Vec::len).sum()).is_some();
     if !is_caught {
@@ -247,10 +247,10 @@ fn is_caught(plain: &Connection, logged: &Transactions) -> bool {
     is_caught
 }
 
-/// As [`is_caught`], of a sweep that is in the order of the log by now.
+/// As [`is_caught`], of a clustered apply that is in the order of the log by now.
 fn is_caught_in_log_order(plain: &Connection, logged: &Transactions) -> bool {
     while is_caught(plain, logged) {
-        if all(plain, "SELECT basis FROM densite_sweep") == [""] {
+        if all(plain, "SELECT basis FROM densite_clustered") == [""] {
             return true;
         }
         plain.execute_batch("ROLLBACK").expect("gives it back");
@@ -268,9 +268,9 @@ fn ends_as_one_by_one(con: &Connection, plain: &Connection, logged: &Transaction
     assert_eq!(rejects(plain), refused, "{what}");
 }
 
-/// What is left of each transaction is judged as one, in the log's order; also of the one at the end of the sweep, which goes on behind it.
+/// What is left of each transaction is judged as one, in the log's order; also of the one at the end of the clustered apply, which goes on behind it.
 #[test]
-fn a_key_that_comes_in_the_middle_of_a_sweep_judges_whole_transactions() {
+fn a_key_that_comes_in_the_middle_of_a_clustered_apply_judges_whole_transactions() {
     let seed: u64 = rand::random();
     println!("seed {seed}");
     let mut random = StdRng::seed_from_u64(seed);
@@ -311,7 +311,7 @@ fn a_key_that_comes_in_the_middle_of_a_sweep_judges_whole_transactions() {
     assert!(seen > 5, "seed {seed}: it was over too soon");
 }
 
-/// A sweep ends where a transaction goes on with rows of another table. When that one gets the key, the rows of the sweep may still be put in order, and go with their transactions all the same.
+/// A clustered apply ends where a transaction goes on with rows of another table. When that one gets the key, the rows of the clustered apply may still be put in order, and go with their transactions all the same.
 #[test]
 fn a_key_of_another_table_keeps_transactions_together() {
     let seed: u64 = rand::random();
@@ -350,7 +350,7 @@ fn a_key_of_another_table_keeps_transactions_together() {
 
 /// Another process goes on with it in the same way; and when the key is gone its order still is one, though nothing is judged any more.
 #[test]
-fn a_sweep_of_whole_transactions_is_taken_over() {
+fn a_clustered_apply_of_whole_transactions_is_taken_over() {
     let seed: u64 = rand::random();
     println!("seed {seed}");
     let mut random = StdRng::seed_from_u64(seed);
@@ -380,7 +380,7 @@ fn a_sweep_of_whole_transactions_is_taken_over() {
         }
         // The lock is held: its worker ends without another row.
         drop(con);
-        let con = ingest(&db, medium::ONE, 1);
+        let con = ingest(&db, storage::ONE, 1);
         ends_as_one_by_one(
             &con,
             &plain,

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Db, all, home, one, wait};
+use common::{Db, all, database_log, one, wait};
 use densite_log::{Log, Options};
 use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
@@ -41,7 +41,7 @@ fn a_log_that_ends_with_rolled_back_rows_is_applied_to_its_end() {
     assert_eq!(at, 3);
     assert_eq!(all(&con, "SELECT seq FROM densite_applied"), ["3"]);
     // Nothing is unapplied, so nobody waits for it.
-    home(&con)
+    database_log(&con)
         .log()
         .set_config(|c| c.max_unapplied_bytes = 100_000)
         .expect("set");
@@ -75,7 +75,7 @@ fn numbers_without_rows_are_passed() {
     options.above = 50;
     let dir = Arc::new(densite_disk::RealDir::new(db.log_dir()));
     drop(Log::open(dir, options).expect("opens"));
-    assert_eq!(home(&con).log().last().expect("an end"), 50);
+    assert_eq!(database_log(&con).log().last().expect("an end"), 50);
     let (at, con) = wait_soon(con);
     assert_eq!(at, 50);
     con.execute_batch("INSERT INTO t_in VALUES (2)")
@@ -83,14 +83,14 @@ fn numbers_without_rows_are_passed() {
     assert_eq!(wait_soon(con).0, 51);
 }
 
-/// A connection whose commit is in its hook: its rows are in the log, and undecided until this is told.
-struct Undecided {
+/// A connection whose commit is in its hook: its rows are in the log, and prepared until this is told.
+struct Prepared {
     tell: Sender<()>,
     thread: std::thread::JoinHandle<()>,
 }
 
-impl Undecided {
-    fn new(db: &Db) -> Undecided {
+impl Prepared {
+    fn new(db: &Db) -> Prepared {
         let mut other = db.ingest("t", "");
         let (tell, told) = channel::<()>();
         let (send, receive) = channel();
@@ -110,7 +110,7 @@ impl Undecided {
                 .expect("inserts");
         });
         receive.recv().expect("the hook");
-        Undecided { tell, thread }
+        Prepared { tell, thread }
     }
 
     /// It is, in a while.
@@ -128,13 +128,13 @@ impl Undecided {
 fn own_rows_are_there_although_others_are_not_decided() {
     let db = Db::new("CREATE TABLE t(id INTEGER PRIMARY KEY)");
     let con = db.ingest("t", "");
-    let other = Undecided::new(&db);
+    let other = Prepared::new(&db);
     con.execute_batch("INSERT INTO t_in VALUES (1)")
         .expect("inserts");
     other.is_decided_soon();
     assert_eq!(all(&con, "SELECT id FROM t_in WHERE id = 1"), ["1"]);
     other.ends();
-    let other = Undecided::new(&db);
+    let other = Prepared::new(&db);
     con.execute_batch("INSERT INTO t_in VALUES (2)")
         .expect("inserts");
     other.is_decided_soon();
@@ -144,7 +144,7 @@ fn own_rows_are_there_although_others_are_not_decided() {
     );
     assert_eq!(all(&con, "SELECT id FROM t"), ["1", "2", "100"]);
     other.ends();
-    let other = Undecided::new(&db);
+    let other = Prepared::new(&db);
     con.execute_batch("INSERT INTO t_in VALUES (3)")
         .expect("inserts");
     other.is_decided_soon();
@@ -158,7 +158,7 @@ fn own_rows_are_there_although_others_are_not_decided() {
 fn own_rows_that_cannot_be_read_are_an_error() {
     let db = Db::new("CREATE TABLE t(id INTEGER PRIMARY KEY)");
     let con = db.ingest("t", "");
-    let other = Undecided::new(&db);
+    let other = Prepared::new(&db);
     con.execute_batch("INSERT INTO t_in VALUES (1)")
         .expect("inserts");
     for sql in ["SELECT id FROM t_in WHERE id = 1", "SELECT densite_wait()"] {

@@ -1,21 +1,21 @@
-//! The next sweep, which is read and put in order while the one before it is applied.
+//! The next clustered apply, which is read and put in order while the one before it is applied.
 
 mod common;
-#[path = "common/medium.rs"]
-mod medium;
+#[path = "common/storage.rs"]
+mod storage;
 #[path = "common/waiting.rs"]
 mod waiting;
 
 use common::{Db, Held, all, create, one, wait};
-use densite_ingest::Sweeps;
-use medium::{FEW, Faults, Own};
+use densite_ingest::ClusteredLimits;
 use rand::SeedableRng;
 use rand::rngs::StdRng;
 use rusqlite::Connection;
 use std::sync::atomic::Ordering;
+use storage::{FEW, Faults, Own};
 use waiting::{SHAPES, caught, one_by_one, place, rows, waiting};
 
-/// Takes the lock in the last quarter of a sweep that others will follow; false if there is none any more.
+/// Takes the lock in the last quarter of a clustered apply that others will follow; false if there is none any more.
 fn near_the_end(plain: &Connection, changes: usize) -> bool {
     while caught(plain, changes).is_some() {
         let (_, last, done, places) = place(plain);
@@ -66,17 +66,17 @@ fn a_schema_that_changes_before_it_begins_leaves_the_order_of_the_log() {
     }
 }
 
-/// Reads of sweeps beforehand while rows are applied that a reader of the same process has in memory, where those may be so many.
+/// Reads of clustered applies beforehand while rows are applied that a reader of the same process has in memory, where those may be so many.
 fn read_beforehand(read_max: usize) -> u64 {
     const ROWS: i64 = 1200;
     let faults = Faults::default();
-    let medium = Own {
-        sweeps: Sweeps { read_max, ..FEW },
+    let storage = Own {
+        limits: ClusteredLimits { read_max, ..FEW },
         faults: faults.clone(),
         ..Own::default()
     };
     let db = Db::new("CREATE TABLE t(id INTEGER PRIMARY KEY, v)");
-    let con = medium.connect(&db.path());
+    let con = storage.connect(&db.path());
     create(&con, "t", "").expect("the ingest table");
     let held = Held::new(&db);
     for from in (0..ROWS).step_by(100) {
@@ -92,7 +92,7 @@ fn read_beforehand(read_max: usize) -> u64 {
     faults.beforehand.load(Ordering::SeqCst)
 }
 
-/// It takes the memory of a second sweep.
+/// It takes the memory of a second clustered apply.
 #[test]
 fn it_is_not_read_while_readers_have_many_rows_in_memory() {
     assert!(read_beforehand(usize::MAX) > 0);

@@ -1,12 +1,12 @@
 //! A disk that was full for a moment holds nobody up for longer.
 
 mod common;
-#[path = "common/medium.rs"]
-mod medium;
+#[path = "common/storage.rs"]
+mod storage;
 
 use common::{Db, all, create, wait};
-use medium::{Faults, Own};
 use std::sync::atomic::Ordering;
+use storage::{Faults, Own};
 
 /// A rollback that could not be noted is noted once there is room, though its process writes nothing any more: what others wrote behind it is hidden until then.
 #[test]
@@ -14,11 +14,11 @@ fn a_rollback_that_could_not_be_noted_is_tried_again() {
     let db = Db::new("CREATE TABLE t(id INTEGER PRIMARY KEY)");
     let faults = Faults::default();
     let open = |process| {
-        let medium = Own {
+        let storage = Own {
             process,
             ..Own::failing(&faults)
         };
-        let con = medium.connect(&db.path());
+        let con = storage.connect(&db.path());
         create(&con, "t", "").expect("the ingest table");
         con
     };

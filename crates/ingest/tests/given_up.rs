@@ -1,14 +1,14 @@
 //! A log that the database does not name any more, and one that ends before the database's position: nobody would apply what they acknowledge.
 
 mod common;
-#[path = "common/medium.rs"]
-mod medium;
+#[path = "common/storage.rs"]
+mod storage;
 
 use common::{Db, all, create, one, refusal, wait};
-use medium::{FEW, Own};
 use rusqlite::Connection;
 use std::path::Path;
 use std::time::{Duration, Instant};
+use storage::{FEW, Own};
 
 const SCHEMA: &str = "CREATE TABLE t(id INTEGER PRIMARY KEY, v)";
 
@@ -87,11 +87,11 @@ fn a_log_that_was_given_up_acknowledges_no_more() {
 fn a_process_that_does_not_apply_is_told_too() {
     let db = Db::new(SCHEMA);
     let own = |process| {
-        let medium = Own {
+        let storage = Own {
             process,
-            ..Own::sweeping(FEW, 0)
+            ..Own::with_limits(FEW, 0)
         };
-        let con = medium.connect(&db.path());
+        let con = storage.connect(&db.path());
         create(&con, "t", "").expect("t_in");
         con
     };

@@ -1,13 +1,13 @@
-//! Random histories of tables with random schemas: rows come, are read, change the table from elsewhere and meet changes of the schema while sweeps are on their way, are taken over, restored and rolled back. At every look the log's order
+//! Random histories of tables with random schemas: rows come, are read, change the table from elsewhere and meet changes of the schema while clustered applies are on their way, are taken over, restored and rolled back. At every look the log's order
 //! on what the table has gives what plain SQLite made of the same history, and readers see it.
 
 mod common;
 #[path = "common/hooked.rs"]
 mod hooked;
-#[path = "common/medium.rs"]
-mod medium;
 #[path = "common/past/mod.rs"]
 mod past;
+#[path = "common/storage.rs"]
+mod storage;
 #[path = "common/waiting.rs"]
 mod waiting;
 
@@ -27,16 +27,16 @@ fn whatever_happens_the_result_is_that_of_the_log_order() {
         Some((seed.parse().ok()?, count.parse().ok()?))
     });
     let (first, count): (u64, u64) = given.unwrap_or_else(|| (rand::random(), HISTORIES));
-    let (mut swept, mut looks, mut refused, mut pruned) = (0, 0, 0, 0);
+    let (mut clustered, mut looks, mut refused, mut pruned) = (0, 0, 0, 0);
     for seed in (0..count).map(|i| first.wrapping_add(i)) {
         let world = history(seed);
-        swept += world.swept;
+        clustered += world.clustered;
         looks += world.looks;
         refused += world.refused;
         pruned += world.pruned;
     }
     println!(
-        "{looks} looks, {swept} in the middle of sweeps; {refused} commits without room, {pruned} segments pruned"
+        "{looks} looks, {clustered} in the middle of clustered applies; {refused} commits without room, {pruned} segments pruned"
     );
     assert!(looks > 0);
     assert!(

@@ -6,7 +6,7 @@ mod common;
 #[path = "common/leader.rs"]
 mod leader;
 
-use common::{Db, home, one};
+use common::{Db, database_log, one};
 use leader::Leader;
 use std::time::{Duration, Instant};
 
@@ -73,14 +73,14 @@ fn an_idle_subscriber_sleeps_and_is_woken_by_another_process() {
     let db = Db::new("CREATE TABLE t(id INTEGER PRIMARY KEY)");
     let leader = Leader::start(&db);
     let con = db.ingest("t", "");
-    let home = home(&con);
-    let last = home.log().last().expect("a number");
+    let database_log = database_log(&con);
+    let last = database_log.log().last().expect("a number");
     std::thread::scope(|scope| {
         let subscriber = || {
             let before = sleeps();
-            assert!(!home.log().wait_after(last, TIME).expect("waits"));
+            assert!(!database_log.log().wait_after(last, TIME).expect("waits"));
             let slept = sleeps() - before;
-            let woken = home.log().wait_after(last, Duration::from_secs(60));
+            let woken = database_log.log().wait_after(last, Duration::from_secs(60));
             assert!(woken.expect("waits"));
             (slept, Instant::now())
         };

@@ -2,16 +2,16 @@
 //! subscriber has not acknowledged is in the log.
 
 mod common;
-#[path = "common/medium.rs"]
-mod medium;
+#[path = "common/storage.rs"]
+mod storage;
 
 use common::{Db, all, one, wait};
-use medium::{Faults, failing};
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
+use storage::{Faults, failing};
 
 const SCHEMA: &str = "CREATE TABLE t(id INTEGER PRIMARY KEY, writer INT, n INT, u INT UNIQUE, CHECK (n % 50 != 7)); CREATE INDEX by_writer ON t(writer, n)";
 /// Rows of one transaction.

@@ -3,15 +3,15 @@
 mod common;
 #[path = "common/hooked.rs"]
 mod hooked;
-#[path = "common/medium.rs"]
-mod medium;
+#[path = "common/storage.rs"]
+mod storage;
 
 use common::{Db, all, create, one, wait};
 use hooked::{Files, Hooks};
-use medium::Own;
 use rusqlite::ffi;
 use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicBool, Ordering};
+use storage::Own;
 
 /// Whoever writes through the VFS `limited` has used up what he may.
 static USED_UP: AtomicBool = AtomicBool::new(false);

@@ -3,14 +3,14 @@
 #[path = "common/away.rs"]
 mod away;
 mod common;
-#[path = "common/medium.rs"]
-mod medium;
+#[path = "common/storage.rs"]
+mod storage;
 
 use away::{TABLE, begun, told};
 use common::{Db, all, create, open, wait};
-use medium::{Faults, Own};
 use std::fs;
 use std::path::{Path, PathBuf};
+use storage::{Faults, Own};
 
 fn aside(log: &Path) -> PathBuf {
     log.with_extension("aside")

@@ -1,11 +1,11 @@
 //! What the worker takes of memory, beside SQLite's: bytes that this program has allocated, the only test in it.
 
 mod common;
-#[path = "common/medium.rs"]
-mod medium;
+#[path = "common/storage.rs"]
+mod storage;
 
 use common::{Db, create, one, wait};
-use densite_ingest::Sweeps;
+use densite_ingest::ClusteredLimits;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use rusqlite::Connection;
@@ -37,7 +37,7 @@ unsafe impl GlobalAlloc for Counting {
     }
 }
 
-/// Rows of a sweep. One is applied while the next one is put in order.
+/// Rows of a clustered apply. One is applied while the next one is put in order.
 const ROWS: usize = 200_000;
 
 /// Of a row of 16 bytes: these, twice, and its number and its place while it is applied; its bucket and a part of what finds rows of its key, while it is put in order.
@@ -47,19 +47,19 @@ const BYTES: usize = 2 * 16 + 8 + 7;
 const BESIDE: usize = 3 << 20;
 
 #[test]
-fn a_sweep_and_the_next_one_take_few_bytes_a_row() {
+fn a_clustered_apply_and_the_next_one_take_few_bytes_a_row() {
     let mut random = StdRng::seed_from_u64(1);
     let schema = "CREATE TABLE t(u INTEGER NOT NULL, s INTEGER NOT NULL, PRIMARY KEY(u, s)) WITHOUT ROWID; CREATE INDEX by_s ON t(s)";
     let db = Db::new(schema);
-    let sweeps = Sweeps {
+    let limits = ClusteredLimits {
         least: ROWS / 2,
         most: ROWS,
         bytes: 1 << 30,
         together: 5000,
         at_once: 5000,
-        ..Sweeps::default()
+        ..ClusteredLimits::default()
     };
-    let con = medium::sweeping(&db.path(), sweeps, 0);
+    let con = storage::with_limits(&db.path(), limits, 0);
     create(&con, "t", "").expect("the ingest table");
     let before = NOW.load(Ordering::SeqCst);
     MOST.store(before, Ordering::SeqCst);
@@ -83,7 +83,10 @@ fn a_sweep_and_the_next_one_take_few_bytes_a_row() {
     let most = MOST.load(Ordering::SeqCst) - before;
     let count = one::<i64>(&plain, "SELECT count(*) FROM t");
     assert_eq!(count, 2 * ROWS as i64);
-    println!("{most} bytes, {} a row of a sweep", most / ROWS);
-    assert!(most > ROWS * 24, "there was no sweep: {most} bytes");
+    println!("{most} bytes, {} a row of a clustered apply", most / ROWS);
+    assert!(
+        most > ROWS * 24,
+        "there was no clustered apply: {most} bytes"
+    );
     assert!(most < ROWS * BYTES + BESIDE, "{most} bytes");
 }

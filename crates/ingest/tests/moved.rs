@@ -3,16 +3,16 @@
 #[path = "common/away.rs"]
 mod away;
 mod common;
-#[path = "common/medium.rs"]
-mod medium;
+#[path = "common/storage.rs"]
+mod storage;
 
 use away::{TABLE, begun, told};
 use common::{Db, all, create, one, open, wait};
-use medium::{Faults, Own};
 use rusqlite::Connection;
 use std::fs::{remove_file, rename};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
+use storage::{Faults, Own};
 
 /// The file of that name with an ending.
 fn beside(path: &Path, ending: &str) -> PathBuf {
@@ -217,7 +217,7 @@ fn nothing_is_pruned_by_what_a_file_has_that_has_not_its_name_any_more() {
     fill(&old, 0);
     wait(&old);
     backup(&old, &db);
-    old.execute_batch("SELECT densite_config('automatically_purge', 0)")
+    old.execute_batch("SELECT densite_config('auto_prune', 0)")
         .expect("set");
     fill(&old, 100);
     wait(&old);

@@ -1,13 +1,13 @@
 //! A panic in the worker: who waits is told, nothing is lost, and the worker begins anew.
 
 mod common;
-#[path = "common/medium.rs"]
-mod medium;
+#[path = "common/storage.rs"]
+mod storage;
 
 use common::{Db, all, create, one, wait};
-use medium::{Faults, failing};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
+use storage::{Faults, failing};
 
 #[test]
 fn a_panic_of_the_worker_is_told_and_it_begins_anew() {

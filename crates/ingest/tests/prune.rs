@@ -1,16 +1,16 @@
 //! Pruning behind a batch (rule 4), with small segments, so that a batch fills many.
 
 mod common;
-#[path = "common/medium.rs"]
-mod medium;
+#[path = "common/storage.rs"]
+mod storage;
 
 use common::{Db, Held, create, one, wait};
 use densite_disk::RealDir;
 use densite_log::Log;
-use medium::{Faults, failing};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
+use storage::{Faults, failing};
 
 /// Number of the first row in the log.
 fn first(db: &Db) -> u64 {

@@ -1,15 +1,15 @@
 //! A log has rows of its database: who may use the one may use the other, and nobody else.
 
 mod common;
-#[path = "common/medium.rs"]
-mod medium;
+#[path = "common/storage.rs"]
+mod storage;
 
 use common::{Db, create, wait};
-use medium::{Faults, Own};
 use rusqlite::Connection;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
+use storage::{Faults, Own};
 
 /// The directory and all files in it.
 fn all(log: &Path) -> Vec<PathBuf> {

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Db, Held, all, home, one, refusal, wait};
+use common::{Db, Held, all, database_log, one, refusal, wait};
 use rusqlite::{Connection, ErrorCode};
 use std::sync::mpsc;
 use std::time::Duration;
@@ -46,7 +46,7 @@ fn full(db: &Db, con: &Connection) -> Held {
 }
 
 fn set(con: &Connection, bytes: u64) {
-    let log = home(con);
+    let log = database_log(con);
     log.log()
         .set_config(|c| c.max_unapplied_bytes = bytes)
         .expect("set");

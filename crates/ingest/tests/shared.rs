@@ -4,7 +4,7 @@ mod common;
 #[path = "common/leader.rs"]
 mod leader;
 
-use common::{Db, all, home, one, wait};
+use common::{Db, all, database_log, one, wait};
 use leader::Leader;
 use std::time::{Duration, Instant};
 
@@ -31,17 +31,17 @@ fn a_process_that_does_not_apply_keeps_no_rows_for_ever() {
         .expect("inserts");
     }
     wait(&con);
-    let home = home(&con);
+    let database_log = database_log(&con);
     let until = Instant::now() + Duration::from_secs(20);
     let mut i = 0;
-    while home.log().status().expect("a status").segments > 1 && Instant::now() < until {
+    while database_log.log().status().expect("a status").segments > 1 && Instant::now() < until {
         // Something to prune after.
         i += 1;
         con.execute_batch(&format!("INSERT INTO t_in VALUES ({}, 1)", 1_000_000 + i))
             .expect("inserts");
         std::thread::sleep(Duration::from_millis(200));
     }
-    let status = home.log().status().expect("a status");
+    let status = database_log.log().status().expect("a status");
     assert_eq!(status.segments, 1, "{status:?}");
     leader.end();
     wait(&con);

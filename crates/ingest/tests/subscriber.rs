@@ -1,12 +1,12 @@
 //! A subscriber that reads while the log is pruned behind it, also by somebody else who acknowledges under the same name.
 
 mod common;
-#[path = "common/medium.rs"]
-mod medium;
+#[path = "common/storage.rs"]
+mod storage;
 
 use common::{Db, create, one, wait};
-use medium::{Faults, failing};
 use std::sync::atomic::{AtomicBool, Ordering};
+use storage::{Faults, failing};
 
 fn numbers(con: &rusqlite::Connection, rows: i64) -> rusqlite::Result<Vec<i64>> {
     let mut statement = con.prepare("SELECT seq FROM densite_log('s', ?1)")?;

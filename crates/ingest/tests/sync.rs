@@ -3,12 +3,12 @@
 mod common;
 #[path = "common/hooked.rs"]
 mod hooked;
-#[path = "common/medium.rs"]
-mod medium;
+#[path = "common/storage.rs"]
+mod storage;
 
 use common::{Db, all, api, create, functions, wait};
 use densite_disk::{Dir, DirAbove, RealDir};
-use densite_ingest::{Found, Medium};
+use densite_ingest::{FileInfo, StorageBackend};
 use densite_log::LogDir;
 use hooked::{Hooks, Sync};
 use rusqlite::{OpenFlags, ffi};
@@ -146,7 +146,7 @@ fn nothing_is_pruned(journal: &str, fails: &AtomicU64) {
         let con = rusqlite::Connection::open_with_flags_and_vfs(db.path(), flags, c"failing")
             .expect("opens");
         con.busy_timeout(Duration::from_secs(10)).expect("a time");
-        medium::Own::failing(&medium::Faults::default()).add(&con);
+        storage::Own::failing(&storage::Faults::default()).add(&con);
         create(&con, "t", "").expect("the ingest table");
         con
     };
@@ -183,12 +183,12 @@ fn nothing_is_pruned(journal: &str, fails: &AtomicU64) {
     assert_eq!(db.segments(), more, "the log keeps them: {journal}");
     drop(con);
     // Nor any other process; until somebody who has looked at the disk says that it may.
-    let con = medium::sweeping(&db.path(), medium::FEW, 1);
+    let con = storage::with_limits(&db.path(), storage::FEW, 1);
     create(&con, "t", "").expect("the ingest table");
     wait(&con);
     con.query_row("SELECT densite_prune()", [], |_| Ok(()))
         .expect_err("told by the other");
-    std::fs::remove_file(db.log_dir().join("doubts")).expect("it was noted");
+    std::fs::remove_file(db.log_dir().join("sync_failed")).expect("it was noted");
     con.query_row("SELECT densite_prune()", [], |_| Ok(()))
         .expect("prunes");
     drop(con);
@@ -221,10 +221,10 @@ fn a_folder_that_is_away_for_a_while_is_no_sync_that_failed() {
 
 /// The WAL is synced by a thread beside the worker, too: what that is told of nobody else may be.
 #[test]
-fn what_only_the_drain_was_told_of_is_remembered() {
+fn a_failure_that_only_the_incremental_sync_saw_is_remembered() {
     let db = Db::new("CREATE TABLE t(id INTEGER PRIMARY KEY, v)");
-    let faults = medium::Faults::default();
-    let con = medium::failing(&db.path(), &faults);
+    let faults = storage::Faults::default();
+    let con = storage::failing(&db.path(), &faults);
     create(&con, "t", "").expect("the ingest table");
     faults.wal_syncs.store(1, Ordering::SeqCst);
     let mut rows = 0;
@@ -247,10 +247,10 @@ struct Watched(Arc<AtomicU64>);
 
 struct WatchedDir(RealDir, Arc<AtomicU64>);
 
-impl Medium for Watched {
-    fn find(&self, path: &str) -> densite_disk::Result<Found> {
+impl StorageBackend for Watched {
+    fn file_info(&self, path: &str) -> densite_disk::Result<FileInfo> {
         let meta = std::fs::metadata(path).expect("there");
-        Ok(Found {
+        Ok(FileInfo {
             identity: (meta.dev() ^ 0x77, meta.ino()),
             names: 1,
         })
@@ -287,8 +287,8 @@ fn the_directory_is_synced_before_rows_are_pruned() {
     let con = rusqlite::Connection::open(db.path()).expect("opens");
     // SAFETY: an open connection of that library.
     let lent = unsafe { densite_sqlite::Connection::borrow(api(), con.handle().cast()) };
-    let medium = Arc::new(Watched(syncs.clone()));
-    densite_ingest::create_functions_on(&lent.expect("a connection"), medium).expect("functions");
+    let storage = Arc::new(Watched(syncs.clone()));
+    densite_ingest::create_functions_on(&lent.expect("a connection"), storage).expect("functions");
     create(&con, "t", "").expect("the ingest table");
     is_synced(&syncs, &con);
 }

@@ -1,13 +1,13 @@
 //! Who waits for the worker: for how long, and what he is told.
 
 mod common;
-#[path = "common/medium.rs"]
-mod medium;
+#[path = "common/storage.rs"]
+mod storage;
 
 use common::{Db, Held, create, functions, one, refusal, wait};
-use medium::Faults;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
+use storage::Faults;
 
 const TABLE: &str = "CREATE TABLE t(id INTEGER PRIMARY KEY, a)";
 
@@ -151,7 +151,7 @@ fn reader(db: &Db, faults: Option<&Faults>) -> rusqlite::Connection {
         .expect("a timeout");
     match faults {
         None => functions(common::api(), &reader),
-        Some(faults) => medium::Own::failing(faults).add(&reader),
+        Some(faults) => storage::Own::failing(faults).add(&reader),
     }
     create(&reader, "t", "").expect("a table to read from");
     reader
@@ -220,7 +220,7 @@ fn a_process_that_only_reads_applies_nothing() {
 fn who_only_reads_waits_for_others() {
     let db = Db::new(TABLE);
     let con = db.ingest("t", "");
-    // On another medium: as if it were another process.
+    // On another storage backend: as if it were another process.
     let reader = reader(&db, Some(&Faults::default()));
     let held = Held::new(&db);
     for n in 1..=3 {

@@ -1,12 +1,12 @@
 //! How large the WAL becomes.
 
 mod common;
-#[path = "common/medium.rs"]
-mod medium;
+#[path = "common/storage.rs"]
+mod storage;
 
 use common::{Db, Held, all, create, one, wait};
-use medium::{ONE, Own};
 use std::time::{Duration, Instant};
+use storage::{ONE, Own};
 
 /// Rows of 4 KB that do not compress, in transactions of a thousand.
 fn fill(con: &rusqlite::Connection, from: i64, thousands: i64) {
@@ -96,11 +96,11 @@ fn the_wal_is_as_long_as_it_is_whatever_rows_took_before() {
     let db = Db::new(
         "CREATE TABLE w(v); CREATE TABLE t(id INTEGER PRIMARY KEY, v, x); CREATE INDEX by_v ON t(v)",
     );
-    let medium = Own {
+    let storage = Own {
         wal: (LEAST, 512 << 20),
-        ..Own::sweeping(ONE, 0)
+        ..Own::with_limits(ONE, 0)
     };
-    let con = medium.connect(&db.path());
+    let con = storage.connect(&db.path());
     create(&con, "w", "").expect("w_in");
     create(&con, "t", "").expect("t_in");
     let numbers = |from: i64, count: i64| {

@@ -157,9 +157,9 @@ fn work(job: Job, con: &Connection) {
         }
         Log => {
             use densite_log::{Batch, Op, Table, Txn, Value};
-            let home = common::home(con);
+            let database_log = common::database_log(con);
             let table = Table::new("t", ["id", "v"], 1, []).expect("a table");
-            let mut txn = Txn::new(home.log().new_txn());
+            let mut txn = Txn::new(database_log.log().new_txn());
             let mut blob = vec![0; MIB];
             for i in 0..LARGE {
                 // Such bytes become no smaller.
@@ -171,8 +171,8 @@ fn work(job: Job, con: &Connection) {
             }
             // What stays of it until it is decided.
             let txn = std::sync::Arc::new(txn);
-            home.log().prepare(&txn).expect("appended");
-            home.log().cancel(txn.id()).expect("rolled back");
+            database_log.log().prepare(&txn).expect("appended");
+            database_log.log().cancel(txn.id()).expect("rolled back");
         }
     }
 }

@@ -185,7 +185,7 @@ fn pruning(path: &Path, backlog: u64) -> Outcome<()> {
         });
         let looks = Instant::now();
         for _ in 0..100 {
-            log.purge(u64::MAX)?;
+            log.auto_prune(u64::MAX)?;
         }
         println!(
             "a prune that finds nothing, {} segments there: {:.1?}",
@@ -198,7 +198,7 @@ fn pruning(path: &Path, backlog: u64) -> Outcome<()> {
             log.ack("slow", *end)?;
             is_pruning.store(true, Ordering::Relaxed);
             let start = Instant::now();
-            log.purge(u64::MAX)?;
+            log.auto_prune(u64::MAX)?;
             times.push(start.elapsed());
             is_pruning.store(false, Ordering::Relaxed);
         }

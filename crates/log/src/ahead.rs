@@ -13,7 +13,7 @@ const PAUSE: Duration = Duration::from_millis(5);
 /// See the module. One at a time.
 #[derive(Default)]
 pub(crate) struct Ahead {
-    /// The segment while which a spare was last asked for.
+    /// The segment while which a free segment was last asked for.
     asked: AtomicU64,
     thread: Mutex<Option<JoinHandle<()>>>,
     ends: Arc<AtomicBool>,
@@ -28,7 +28,7 @@ impl Ahead {
         let (files, ends) = (files.clone(), self.ends.clone());
         let prepare = move || {
             let ends = || ends.load(Ordering::Acquire);
-            files.prepare_spare(bytes, PAUSE, &ends).ok();
+            files.prepare_free_segment(bytes, PAUSE, &ends).ok();
         };
         let builder = std::thread::Builder::new().name("densite-log".into());
         // One that is still at it makes what is asked for.

@@ -3,7 +3,7 @@
 use crate::files::{END, Files, LogDir, damaged};
 use crate::format::SEGMENT_MAX;
 use crate::reader::Place;
-use crate::scan::Look;
+use crate::scan::Peek;
 use crate::tail::read_word;
 use crate::{Error, LogId, Result, recover};
 use densite_disk::OpenMode;
@@ -114,12 +114,12 @@ fn segment(files: &Files, number: u64, is_tail: bool, report: &mut CheckReport) 
         if sealed.is_some() && at >= limit {
             break;
         }
-        let header = match place.walk.look(limit)? {
-            Look::Record(header) => header,
-            Look::Nothing(problem) if at < known || place.walk.is_damaged()? => {
+        let header = match place.walk.peek(limit)? {
+            Peek::Record(header) => header,
+            Peek::Nothing(problem) if at < known || place.walk.is_damaged()? => {
                 return Err(damaged(number, at, problem));
             }
-            Look::Nothing(_) => break,
+            Peek::Nothing(_) => break,
         };
         place.read(&header, 0, &[])?;
         if at >= known {

@@ -31,7 +31,7 @@ impl Inner {
     fn tell(&mut self) -> Result<()> {
         let first = self.by_seq.first_key_value();
         let slot = WriterSlot {
-            undecided: first.map_or(0, |(seq, _)| *seq),
+            prepared: first.map_or(0, |(seq, _)| *seq),
             ..self.slot
         };
         // Known in this process whether or not the others can be told.
@@ -83,7 +83,7 @@ impl Decisions {
         self.inner.lock().slot
     }
 
-    /// Where an undecided transaction went.
+    /// Where a prepared transaction went.
     pub(crate) fn find(&self, id: TxnId) -> Option<Appended> {
         self.inner.lock().by_id.get(&id).copied()
     }
@@ -111,7 +111,7 @@ impl Decisions {
         inner.tell().ok();
     }
 
-    /// The transaction is committed; one that is not undecided was before.
+    /// The transaction is committed; one that is not prepared was before.
     pub(crate) fn commit(&self, id: TxnId) {
         let mut inner = self.inner.lock();
         if inner.by_id.contains_key(&id) {
@@ -121,7 +121,7 @@ impl Decisions {
         }
     }
 
-    /// The transaction is rolled back, durably. If that fails it stays undecided, hidden from everybody, and is tried again later.
+    /// The transaction is rolled back, durably. If that fails it stays prepared, hidden from everybody, and is tried again later.
     pub(crate) fn cancel(&self, id: TxnId, log: &Shared) -> Result<()> {
         let mut inner = self.inner.lock();
         let done = inner.cancel(id, log);

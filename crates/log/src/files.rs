@@ -2,12 +2,12 @@
 //!
 //! ```text
 //! 000000000001.seg   segment 1
-//! spare-…            a pruned segment, or one prepared in advance, to be used again
+//! free-…             a pruned segment, or one prepared in advance, to be used again
 //! new-…, prep-…      a segment in the making; what a crash leaves of it is removed
 //! end                the end word                       (format/word.rs)
 //! writer-0, …        one slot for each open log         (format/slot.rs)
 //! state              subscribers, settings, rollbacks   (state.rs)
-//! doubts             a sync of the database failed      (ingest's)
+//! sync_failed        a sync of the database failed      (ingest's)
 //! *.lock             locks: append, state, apply, wanted
 //! ```
 
@@ -30,7 +30,7 @@ pub(crate) const APPEND_LOCK: &str = "append.lock";
 pub(crate) const STATE_LOCK: &str = "state.lock";
 pub(crate) const APPLY_LOCK: &str = "apply.lock";
 pub(crate) const WANTED_LOCK: &str = "wanted.lock";
-pub(crate) const SPARE: &str = "spare-";
+pub(crate) const FREE_SEGMENT: &str = "free-";
 pub(crate) const NEW: &str = "new-";
 pub(crate) const PREPARING: &str = "prep-";
 

@@ -25,16 +25,16 @@ enum Turn {
 pub(crate) struct Entry {
     pub(crate) txn: Arc<Txn>,
     /// It is neither committed nor rolled back once it is appended.
-    pub(crate) undecided: bool,
+    pub(crate) prepared: bool,
     turn: Mutex<Option<Turn>>,
     told: Condvar,
 }
 
 impl Entry {
-    pub(crate) fn new(txn: Arc<Txn>, undecided: bool) -> Arc<Entry> {
+    pub(crate) fn new(txn: Arc<Txn>, prepared: bool) -> Arc<Entry> {
         Arc::new(Entry {
             txn,
-            undecided,
+            prepared,
             turn: Mutex::new(None),
             told: Condvar::new(),
         })
@@ -111,7 +111,7 @@ impl Group {
                 continue;
             };
             let waited = since.max(begun).elapsed();
-            if let Err(e) = patience(waited).told(APPEND_LOCK, file) {
+            if let Err(e) = patience(waited).refusal(APPEND_LOCK, file) {
                 let mut queue = self.queue.lock();
                 let place = queue.waiting.iter().position(|e| Arc::ptr_eq(e, entry));
                 // It may have been taken meanwhile, or its thread told to lead.

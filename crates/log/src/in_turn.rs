@@ -58,7 +58,7 @@ pub(crate) fn lock_in_turn(
         return Ok(file);
     }
     let (since, identity) = (Instant::now(), file.identity().ok());
-    patience(Duration::ZERO).told(name, identity)?;
+    patience(Duration::ZERO).refusal(name, identity)?;
     let shared = Arc::new(Shared::default());
     let waiting = Arc::new(Mutex::new(Some(file)));
     let thread = {
@@ -93,7 +93,7 @@ pub(crate) fn lock_in_turn(
             Waiting::GoesOn => state = shared.changed.wait_for(state, ASK),
             over => {
                 state.is_abandoned = true;
-                over.told(name, identity)?;
+                over.refusal(name, identity)?;
             }
         }
     }

@@ -12,11 +12,11 @@ use crate::named::Named;
 use crate::news::{News, Rings};
 use crate::patience::{Patience, usual};
 use crate::reader::Reader;
-use crate::sight::{Sight, Visible};
 use crate::state::{Config, State};
 use crate::tail::Tail;
 use crate::takeover::Takeover;
 use crate::txn::{Appended, Txn, TxnId};
+use crate::visibility::{Visibility, Visible};
 use crate::{Error, Options, Result, Seq};
 use densite_disk::sync::Mutex;
 use densite_disk::{File, LockKind, OpenMode};
@@ -42,7 +42,7 @@ pub(crate) struct Shared {
     group: Group,
     /// `None` as above.
     decisions: Option<Decisions>,
-    sight: Mutex<Sight>,
+    visibility: Mutex<Visibility>,
     /// A name that leads to the same file as long as the directory has this log.
     pub(crate) mark: Option<Named>,
     /// That file, in a log that is open for reading only. Else the tail has it open.
@@ -67,7 +67,7 @@ pub struct Status {
     /// Bytes of their files.
     pub bytes: u64,
     /// Bytes of segments kept for use again.
-    pub spare_bytes: u64,
+    pub free_segment_bytes: u64,
     /// Settings.
     pub config: Config,
 }
@@ -96,7 +96,7 @@ impl Log {
     }
 
     /// Appends a transaction and waits until it is durable; readers see it once [`Log::commit`] is called, and never if [`Log::cancel`] is. Again with the id of one that is
-    /// undecided it appends nothing and answers where that one is.
+    /// prepared it appends nothing and answers where that one is.
     ///
     /// If the process ends in between, the transaction is committed.
     ///
@@ -129,7 +129,7 @@ impl Log {
     /// Rolls a prepared transaction back, durably. Nothing happens if it was not prepared.
     ///
     /// # Errors
-    /// `Full`, `Io`: it is not durable yet. The rows stay hidden, readers wait at that place, and each append, [`Log::settle`] and the close of the log try again.
+    /// `Full`, `Io`: it is not durable yet. The rows stay hidden, readers wait at that place, and each append, [`Log::retry_rollbacks`] and the close of the log try again.
     /// If it cannot be stored at the close either, or the process ends before, the transaction is committed: there is no place left that says otherwise.
     pub fn cancel(&self, id: TxnId) -> Result<()> {
         let done = self.shared.decisions()?.cancel(id, &self.shared);
@@ -140,7 +140,7 @@ impl Log {
     /// Tries again to roll back what could not be noted when [`Log::cancel`] was asked: until then nobody sees what follows it. Each append does so, too; this is for who may not append again.
     ///
     /// Returns whether something is left that is to be tried again.
-    pub fn settle(&self) -> bool {
+    pub fn retry_rollbacks(&self) -> bool {
         let Ok(decisions) = self.shared.decisions() else {
             return false;
         };
@@ -247,12 +247,12 @@ impl Log {
     ///
     /// # Errors
     /// `Full`, `Io`; the log works on without.
-    pub fn prepare_spare(&self) -> Result<bool> {
+    pub fn prepare_free_segment(&self) -> Result<bool> {
         let shared = &self.shared;
         shared.may_write()?;
         shared
             .files
-            .prepare_spare(shared.options.segment_bytes, Duration::ZERO, &|| false)
+            .prepare_free_segment(shared.options.segment_bytes, Duration::ZERO, &|| false)
     }
 
     /// Settings.
@@ -293,16 +293,16 @@ impl Log {
         for number in &numbers {
             bytes += size(&crate::files::segment_name(*number))?;
         }
-        let mut spare_bytes = 0;
-        for name in files.spares()? {
-            spare_bytes += size(&name)?;
+        let mut free_segment_bytes = 0;
+        for name in files.free_segments()? {
+            free_segment_bytes += size(&name)?;
         }
         Ok(Status {
             first: self.shared.first_seq()?,
             last: self.last()?,
             segments: numbers.len() as u64,
             bytes,
-            spare_bytes,
+            free_segment_bytes,
             config: state.config,
         })
     }
@@ -333,14 +333,14 @@ impl Shared {
         self: &Arc<Shared>,
         decisions: &Decisions,
         txn: Arc<Txn>,
-        undecided: bool,
+        prepared: bool,
         patience: Patience<'_>,
     ) -> Result<Appended> {
         if txn.rows() == 0 {
             return Ok(Appended { first: 1, last: 0 });
         }
         decisions.retry(self);
-        let entry = Entry::new(txn, undecided);
+        let entry = Entry::new(txn, prepared);
         self.group
             .run(&entry, patience, || self.lead(decisions, patience))
     }
@@ -366,25 +366,25 @@ impl Shared {
         let mut taken = self.group.take(|bytes, more| tail.fits(bytes, more));
         let entries = taken.entries();
         let txns: Vec<Arc<Txn>> = entries.iter().map(|e| e.txn.clone()).collect();
-        let undecided = || entries.iter().filter(|e| e.undecided);
-        let is_any_decided = entries.iter().any(|e| !e.undecided);
+        let prepared = || entries.iter().filter(|e| e.prepared);
+        let is_any_decided = entries.iter().any(|e| !e.prepared);
         let outcome = ready.and_then(|()| {
             tail.write(&txns, |appended| {
-                let both = entries.iter().zip(appended).filter(|(e, _)| e.undecided);
+                let both = entries.iter().zip(appended).filter(|(e, _)| e.prepared);
                 decisions.add(both.map(|(e, a)| (e.txn.id(), *a)))
             })
         });
         // Should this fail, the lock goes with its handle; nobody can be told of it here.
         file.unlock().ok();
         match &outcome {
-            Ok(_) => self.ask_for_spare(tail),
-            Err(_) if undecided().next().is_some() => {
-                decisions.retract(undecided().map(|e| e.txn.id()));
+            Ok(_) => self.ask_for_free_segment(tail),
+            Err(_) if prepared().next().is_some() => {
+                decisions.retract(prepared().map(|e| e.txn.id()));
             }
             Err(_) => {}
         }
         drop(held);
-        // What is undecided nobody may read yet.
+        // What is prepared nobody may read yet.
         if is_any_decided {
             self.wake();
         }
@@ -392,7 +392,7 @@ impl Shared {
         Ok(taken)
     }
 
-    fn ask_for_spare(&self, tail: &Tail) {
+    fn ask_for_free_segment(&self, tail: &Tail) {
         if self.options.background && tail.is_half_full() {
             let segment = tail.word().segment;
             (self.ahead).ask(&self.files, segment, self.options.segment_bytes);
@@ -405,10 +405,10 @@ impl Shared {
 
     pub(crate) fn visible(&self) -> Result<Visible> {
         self.is_ours()?;
-        let visible = self
-            .sight
-            .lock()
-            .look(&self.files, self.slot_no, self.decisions.as_ref())?;
+        let visible =
+            self.visibility
+                .lock()
+                .current(&self.files, self.slot_no, self.decisions.as_ref())?;
         // Who may write keeps a repair away by its slot; who only reads is not known to anybody.
         if self.decisions.is_none() {
             self.is_in_place()?;
@@ -446,7 +446,7 @@ impl Drop for Shared {
             return;
         }
         self.ahead.end();
-        // Once the slot is given up, what is undecided counts as committed: this is the last time to store a rollback that could not be stored before.
+        // Once the slot is given up, what is prepared counts as committed: this is the last time to store a rollback that could not be stored before.
         if let Some(decisions) = &self.decisions {
             decisions.retry(self);
         }

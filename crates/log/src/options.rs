@@ -48,7 +48,7 @@ pub struct Options {
     /// A segment that could not be recycled grows in steps of this many bytes, each of which costs one sync of metadata.
     pub grow_bytes: u64,
     /// Pruned segments kept for use again; more are removed.
-    pub spares_max: usize,
+    pub free_segments_max: usize,
     /// Bytes after which a group is closed, and written in one write; a larger transaction is a group of its own, in several.
     pub group_bytes_max: usize,
     /// Whether a thread may prepare the next segment when the present one is half full.
@@ -64,7 +64,7 @@ impl Options {
             above: 0,
             segment_bytes: 64 << 20,
             grow_bytes: 1 << 20,
-            spares_max: 2,
+            free_segments_max: 2,
             group_bytes_max: 4 << 20,
             background: true,
         }

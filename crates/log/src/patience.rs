@@ -36,7 +36,7 @@ pub fn usual(waited: Duration) -> Waiting {
 
 impl Waiting {
     /// What a wait for the lock of this file of the log ends with, if it is to end. `identity`: which file that is.
-    pub(crate) fn told(self, name: &str, identity: Option<(u64, u64)>) -> Result<()> {
+    pub(crate) fn refusal(self, name: &str, identity: Option<(u64, u64)>) -> Result<()> {
         match self {
             Waiting::GoesOn => Ok(()),
             Waiting::IsOver => Err(Error::Locked {
@@ -78,7 +78,7 @@ pub(crate) fn wait_for<T>(
         let waited = since.get_or_insert_with(Instant::now).elapsed();
         match patience(waited) {
             Waiting::GoesOn => {}
-            over => over.told(name, file.identity().ok())?,
+            over => over.refusal(name, file.identity().ok())?,
         }
         std::thread::sleep((waited / 8).clamp(STEP_MIN, STEP_MAX));
     }

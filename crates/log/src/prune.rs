@@ -13,7 +13,7 @@ use crate::files::{Files, STATE_LOCK, damaged, no_state, segment_name};
 use crate::format::{DATA_OFF, SEGMENT_MAX};
 use crate::log::{Log, Shared};
 use crate::patience::usual;
-use crate::retire::{Pieces, finish, retire};
+use crate::recycle::{Pieces, finish, recycle};
 use crate::{Error, Result, Seq};
 use densite_disk::{File, LockKind, OpenMode};
 use std::collections::BTreeMap;
@@ -82,7 +82,7 @@ impl Log {
             drop(lock);
             let pieces = Pieces::new(files, &shared.options, visible.word, has_time)?;
             shared.is_in_place()?;
-            retire(files, state.first_segment, &shared.options, held, pieces)?;
+            recycle(files, state.first_segment, &shared.options, held, pieces)?;
         } else {
             drop(lock);
             self.finish_earlier(state.first_segment, has_time)?;
@@ -103,20 +103,20 @@ impl Log {
         Ok(())
     }
 
-    /// [`Log::prune`], if `automatically_purge` is on. For whoever runs after writes: it looks at two small files and at the directory if there is nothing to do.
+    /// [`Log::prune`], if `auto_prune` is on. For whoever runs after writes: it looks at two small files and at the directory if there is nothing to do.
     ///
     /// # Errors
     /// As [`Log::prune`].
-    pub fn purge(&self, durable: Seq) -> Result<Pruned> {
-        self.purge_in_time(durable, &|| true)
+    pub fn auto_prune(&self, durable: Seq) -> Result<Pruned> {
+        self.auto_prune_in_time(durable, &|| true)
     }
 
-    /// [`Log::purge`], which takes its time for the writers' sake (four seconds a segment) as long as `has_time` says so, and then comes to its end at once.
+    /// [`Log::auto_prune`], which takes its time for the writers' sake (four seconds a segment) as long as `has_time` says so, and then comes to its end at once.
     ///
     /// # Errors
     /// As [`Log::prune`].
-    pub fn purge_in_time(&self, durable: Seq, has_time: &dyn Fn() -> bool) -> Result<Pruned> {
-        match self.config()?.automatically_purge {
+    pub fn auto_prune_in_time(&self, durable: Seq, has_time: &dyn Fn() -> bool) -> Result<Pruned> {
+        match self.config()?.auto_prune {
             true => self.prune_with(durable, has_time),
             false => Ok(Pruned::default()),
         }

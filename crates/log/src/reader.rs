@@ -5,11 +5,11 @@ use crate::files::{Segment, damaged, segment_name};
 use crate::format::record::{Kind, RecordHeader};
 use crate::log::Shared;
 use crate::rows::{Payload, Rows};
-use crate::scan::{Look, Walk};
-use crate::sight::Visible;
+use crate::scan::{Peek, Walk};
 use crate::state::is_cancelled;
 use crate::table::Table;
 use crate::txn::{Op, TxnId};
+use crate::visibility::Visible;
 use crate::{Error, Result, Seq};
 use densite_disk::OpenMode;
 use std::collections::HashMap;
@@ -129,7 +129,7 @@ impl Reader {
                 Step::Larger => return Ok(Next::Larger),
                 Step::Passed => {}
                 Step::End if fresh => {
-                    self.look_at_place()?;
+                    self.check_name()?;
                     // All that is decided was passed; what is not has greater numbers.
                     self.after = self.after.max(self.visible.last);
                     return Ok(Next::End);
@@ -144,7 +144,7 @@ impl Reader {
     }
 
     /// Where the log was moved away nothing more would ever come. Whoever reads each time that rows may have come does so more often than files are moved.
-    fn look_at_place(&mut self) -> Result<()> {
+    fn check_name(&mut self) -> Result<()> {
         if self.looked.is_none_or(|at| at.elapsed() >= LOOK_EVERY) {
             self.shared.is_in_place()?;
             self.looked = Some(Instant::now());
@@ -263,9 +263,9 @@ impl Reader {
         {
             return Ok(Step::Larger);
         }
-        let header = match place.walk.look(limit)? {
-            Look::Record(header) => header,
-            Look::Nothing(problem) => {
+        let header = match place.walk.peek(limit)? {
+            Peek::Record(header) => header,
+            Peek::Nothing(problem) => {
                 return Err(damaged(place.number, place.walk.at(), problem));
             }
         };

@@ -12,8 +12,8 @@ use crate::files::{END, Files, damaged, no_state, segment_name};
 use crate::format::record::RECORD_LEN;
 use crate::format::word::EndWord;
 use crate::format::{DATA_OFF, SEGMENT_MAX};
-use crate::scan::{Look, Walk};
-use crate::spare::blank;
+use crate::free_segment::blank;
+use crate::scan::{Peek, Walk};
 use crate::state::State;
 use crate::tail::read_word;
 use crate::{Error, Result};
@@ -77,7 +77,7 @@ pub(crate) fn has_segments(files: &Files) -> Result<bool> {
         && let Some(segment) = files.segment(1, OpenMode::Read)?
     {
         let len = segment.file.len()?.min(SEGMENT_MAX);
-        if let Look::Nothing(_) = Walk::new(segment).look(len)? {
+        if let Peek::Nothing(_) = Walk::new(segment).peek(len)? {
             return Ok(true);
         }
     }
@@ -141,10 +141,10 @@ fn find(files: &Files, mode: OpenMode) -> Result<EndWord> {
     let mut walk = Walk::from(segment, known.off, known.check);
     let (mut end, mut next_seq) = (known, known.next_seq);
     let problem = loop {
-        match walk.look(len)? {
-            Look::Nothing(problem) => break problem,
-            Look::Record(record) if record.first_seq < next_seq => break "rows out of order",
-            Look::Record(record) => {
+        match walk.peek(len)? {
+            Peek::Nothing(problem) => break problem,
+            Peek::Record(record) if record.first_seq < next_seq => break "rows out of order",
+            Peek::Record(record) => {
                 walk.pass(&record);
                 next_seq = record.last_seq() + 1;
                 if record.ends_transaction() {

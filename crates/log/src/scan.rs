@@ -27,7 +27,7 @@ pub(crate) struct Walk {
 }
 
 /// What lies at the place.
-pub(crate) enum Look {
+pub(crate) enum Peek {
     /// A valid record.
     Record(RecordHeader),
     /// None, and why.
@@ -73,26 +73,26 @@ impl Walk {
     }
 
     /// What lies here; nothing from `limit` on is looked at, since it may still be written.
-    pub(crate) fn look(&mut self, limit: u64) -> Result<Look> {
+    pub(crate) fn peek(&mut self, limit: u64) -> Result<Peek> {
         let (salt, at) = (self.salt, self.at);
         let Some(head) = self.bytes(0, RECORD_LEN, limit)? else {
-            return Ok(Look::Nothing("no room for a record"));
+            return Ok(Peek::Nothing("no room for a record"));
         };
         let Some(header) = RecordHeader::decode(head, salt, at) else {
-            return Ok(Look::Nothing("no valid record header"));
+            return Ok(Peek::Nothing("no valid record header"));
         };
         if header.prev != self.prev {
-            return Ok(Look::Nothing(
+            return Ok(Peek::Nothing(
                 "a record that does not follow the one before it",
             ));
         }
         let Some(payload) = self.bytes(RECORD_LEN, header.stored_len as usize, limit)? else {
-            return Ok(Look::Nothing("a record that ends too late"));
+            return Ok(Peek::Nothing("a record that ends too late"));
         };
         if xxh3_64(payload) != header.payload_check {
-            return Ok(Look::Nothing("checksum mismatch"));
+            return Ok(Peek::Nothing("checksum mismatch"));
         }
-        Ok(Look::Record(header))
+        Ok(Peek::Record(header))
     }
 
     /// The payload of the record that [`Walk::look`] found here.
@@ -155,7 +155,7 @@ impl Walk {
         }
         (self.buf, self.buf_at) = (Vec::new(), self.at);
         let len = self.file.len()?.min(SEGMENT_MAX);
-        Ok(matches!(self.look(len)?, Look::Nothing(_)))
+        Ok(matches!(self.peek(len)?, Peek::Nothing(_)))
     }
 
     fn synced_later(&self) -> Result<bool> {

@@ -4,7 +4,7 @@
 //! offset  size  field
 //!      0    16  magic               "Densite logst\r\n" and a zero
 //!     16     4  version             of the log's format
-//!     20     4  flags               1: automatically_purge
+//!     20     4  flags               1: auto_prune
 //!     24    16  log_id              as in the segments
 //!     40     8  first_segment       segments before this one are pruned, whether or not their files are there
 //!     48     8  max_unapplied_bytes 0: no limit
@@ -36,7 +36,7 @@ const LEN_MAX: usize = 16 << 20;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Config {
     /// Prune after writes, without being asked. On for a new log, off for one that was adopted with rows in it.
-    pub automatically_purge: bool,
+    pub auto_prune: bool,
     /// Bytes that may wait to be applied before writers are held up; 0: no limit. Kept here for the layers above.
     pub max_unapplied_bytes: u64,
     /// Bytes of segments that pruning leaves although nobody needs them.
@@ -55,12 +55,12 @@ pub(crate) struct State {
 }
 
 impl State {
-    pub(crate) fn new(id: LogId, automatically_purge: bool) -> State {
+    pub(crate) fn new(id: LogId, auto_prune: bool) -> State {
         State {
             id,
             first_segment: 1,
             config: Config {
-                automatically_purge,
+                auto_prune,
                 max_unapplied_bytes: 0,
                 retain_bytes: 0,
             },
@@ -73,11 +73,7 @@ impl State {
         let mut out = Vec::new();
         out.extend_from_slice(MAGIC);
         out.extend_from_slice(&LOG_FORMAT_VERSION.to_le_bytes());
-        let flags = if self.config.automatically_purge {
-            PURGE
-        } else {
-            0
-        };
+        let flags = if self.config.auto_prune { PURGE } else { 0 };
         out.extend_from_slice(&flags.to_le_bytes());
         out.extend_from_slice(&self.id.0);
         for field in [

@@ -104,7 +104,7 @@ impl Tail {
         if !is_sure {
             let written = self.segment.as_ref();
             written.map_or(Ok(()), |(_, name)| name.check(&self.files))?;
-            self.sure = stamp.filter(Stamp::is_settled);
+            self.sure = stamp.filter(Stamp::is_past_tick);
         }
         Ok(())
     }
@@ -278,7 +278,7 @@ impl Tail {
                 // A file that grows in large steps changes its metadata once for many syncs.
                 let step = end.next_multiple_of(self.options.grow_bytes.max(1));
                 let to = step.min(self.options.segment_bytes).max(end);
-                crate::spare::write_zeros(file, end, to)?;
+                crate::free_segment::write_zeros(file, end, to)?;
                 self.len = to;
             }
             Ok(())
@@ -287,7 +287,7 @@ impl Tail {
             // A part of the group that is whole must not turn up after all.
             let gone = file.len().and_then(|len| {
                 self.len = len;
-                crate::spare::blank(file, at, end)
+                crate::free_segment::blank(file, at, end)
             });
             if gone.is_err() {
                 self.seal();

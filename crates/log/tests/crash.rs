@@ -105,7 +105,7 @@ impl Run {
             }
             10 => {
                 let ((), _) = self.when(|log, _| {
-                    log.prepare_spare().expect("spare");
+                    log.prepare_free_segment().expect("free_segment");
                 });
             }
             _ => self.append(),

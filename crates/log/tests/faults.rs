@@ -153,7 +153,7 @@ fn damaged(disk: &SimDisk, name: &str, at: u64) {
     let path = format!("{}/{name}", common::DIR);
     let mut bytes = disk.contents(&path).expect("there");
     bytes[at as usize] ^= 0x10;
-    disk.place(&path, &bytes);
+    disk.put_file(&path, &bytes);
 }
 
 /// A log of two segments with rows in both.

@@ -66,11 +66,11 @@ fn is_forked<T>(answer: densite_log::Result<T>) -> bool {
 }
 
 /// Everything that a child must not do with a log of its parent.
-fn is_refused(log: &Log, undecided: &Arc<Txn>) {
+fn is_refused(log: &Log, prepared: &Arc<Txn>) {
     assert!(is_forked(log.append(txn(log, -1))));
-    assert!(is_forked(log.prepare(undecided)));
-    assert!(is_forked(log.cancel(undecided.id())));
-    log.commit(undecided.id());
+    assert!(is_forked(log.prepare(prepared)));
+    assert!(is_forked(log.cancel(prepared.id())));
+    log.commit(prepared.id());
     assert!(is_forked(log.last()));
     assert!(is_forked(log.wait_after(0, Duration::from_secs(1))));
     assert!(is_forked(log.read_after(0).map(drop)));
@@ -80,14 +80,14 @@ fn is_refused(log: &Log, undecided: &Arc<Txn>) {
     assert!(is_forked(log.subscribe("child", Begin::Now)));
     assert!(is_forked(log.set_config(|_| ())));
     assert!(is_forked(log.status()));
-    assert!(is_forked(log.prepare_spare()));
+    assert!(is_forked(log.prepare_free_segment()));
 }
 
 /// Forks while threads append and change settings, so that locks and mutexes are in any state. Every second child lives on, and nobody may wait for it.
 fn children_of_a_busy_process(path: &str) {
     let log = open(path);
     log.subscribe("all", Begin::Start).expect("subscribe");
-    let undecided = Arc::new(txn(&log, -2));
+    let prepared = Arc::new(txn(&log, -2));
     let (stop, turns) = (AtomicBool::new(false), AtomicU64::new(0));
     let mut alive = Vec::new();
     let (rows, own) = std::thread::scope(|s| {
@@ -115,7 +115,7 @@ fn children_of_a_busy_process(path: &str) {
             } else {
                 own += 1;
                 await_end(in_child(|| {
-                    is_refused(&log, &undecided);
+                    is_refused(&log, &prepared);
                     let own = open(path);
                     own.append(txn(&own, -1)).expect("append");
                 }));
@@ -154,23 +154,23 @@ fn children_of_a_busy_process(path: &str) {
 /// A child that drops all it was left with: the parent's locks stay.
 fn a_child_drops_everything(path: &str) {
     let log = open(path);
-    let undecided = Arc::new(txn(&log, -2));
+    let prepared = Arc::new(txn(&log, -2));
     let before = log.last().expect("last");
-    log.prepare(&undecided).expect("prepare");
+    log.prepare(&prepared).expect("prepare");
     let reader = log.read_after(before).expect("reader");
     let lead = log.try_lead().expect("lead").expect("free");
     let all = Cell::new(Some((log, reader, lead)));
     await_end(in_child(|| {
         let (log, mut reader, lead) = all.take().expect("there");
-        is_refused(&log, &undecided);
+        is_refused(&log, &prepared);
         assert!(is_forked(reader.next()));
         drop((log, reader, lead));
     }));
     let other = open(path);
-    assert_eq!(other.last().expect("last"), before, "still undecided");
+    assert_eq!(other.last().expect("last"), before, "still prepared");
     assert!(other.try_lead().expect("lead").is_none(), "still led");
     let (log, mut reader, lead) = all.take().expect("there");
-    log.cancel(undecided.id()).expect("cancel");
+    log.cancel(prepared.id()).expect("cancel");
     let at = log.append(txn(&log, 7)).expect("append");
     let record = reader.next().expect("next").expect("a record");
     assert_eq!((record.first, record.last()), (at.first, at.last));

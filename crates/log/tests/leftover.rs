@@ -7,10 +7,10 @@ use densite_log::{Log, Options, Seq};
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
 
-/// Without spares: every file of a pruned segment is removed.
+/// Without free segments: every file of a pruned segment is removed.
 fn open(disk: &SimDisk) -> Log {
     let options = Options {
-        spares_max: 0,
+        free_segments_max: 0,
         ..options()
     };
     Log::open(dir(disk), options).expect("opens")

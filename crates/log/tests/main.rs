@@ -14,7 +14,7 @@ mod moved;
 mod news;
 mod orphan;
 mod pruning;
-mod retire;
+mod recycle;
 mod salvage;
 mod several;
 mod subscribe;

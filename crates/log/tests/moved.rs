@@ -189,7 +189,7 @@ fn what_has_its_name_is_left_alone() {
     assert_eq!(there.len() as u64, last);
 
     told(&old.cancel(prepared.id()), "cancel");
-    old.settle();
+    old.retry_rollbacks();
     told(&old.ack("s", 1), "ack");
     told(&old.unsubscribe("s"), "unsubscribe");
     told(&old.subscribe("t", Begin::Start), "subscribe");

@@ -58,10 +58,10 @@ fn forking_process() {
     log.subscribe("all", Begin::Start).expect("subscribe");
     let _lead = log.try_lead().expect("lead").expect("free");
     let _wanted = log.want().expect("want");
-    let undecided = Arc::new(txn(&log, -1, 1));
-    log.prepare(&undecided).expect("prepare");
+    let prepared = Arc::new(txn(&log, -1, 1));
+    log.prepare(&prepared).expect("prepare");
     let mut reader = log.read_after(0).expect("reader");
-    assert!(reader.next().expect("next").is_none(), "undecided");
+    assert!(reader.next().expect("next").is_none(), "prepared");
     std::thread::scope(|s| {
         s.spawn(|| {
             for n in 0.. {

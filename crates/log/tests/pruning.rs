@@ -121,7 +121,7 @@ impl World {
                 }
             }
             Step::Durable(at) => self.durable = self.between(self.durable, at),
-            Step::Prune => self.pruned += self.log.purge(self.durable).expect("prune").bytes,
+            Step::Prune => self.pruned += self.log.auto_prune(self.durable).expect("prune").bytes,
             Step::OpenReader(at) => {
                 let first = self.log.status().expect("status").first - 1;
                 self.reader = Some(
@@ -179,7 +179,7 @@ impl World {
         }
     }
 
-    /// When everybody has passed everything, one segment and the spares remain, however many have the log open.
+    /// When everybody has passed everything, one segment and the free segments remain, however many have the log open.
     fn finish(mut self) {
         self.reader = None;
         assert_eq!(
@@ -203,7 +203,10 @@ impl World {
             status.segments == 1 || status.bytes < self.retain + largest,
             "{status:?}"
         );
-        assert!(status.spare_bytes <= options().spares_max as u64 * options().segment_bytes);
+        assert!(
+            status.free_segment_bytes
+                <= options().free_segments_max as u64 * options().segment_bytes
+        );
     }
 }
 
@@ -241,8 +244,8 @@ fn pruned_segments_are_written_again() {
         assert_eq!(log.prune(last).expect("prune").segments, 3);
     }
     let names: Vec<String> = disk.paths();
-    let spares = names.iter().filter(|n| n.contains("spare-")).count();
-    assert!(spares <= options().spares_max, "{names:?}");
+    let free_segments = names.iter().filter(|n| n.contains("free-")).count();
+    assert!(free_segments <= options().free_segments_max, "{names:?}");
     let segments = || log.status().expect("status").segments;
     let (syncs, before) = (disk.counters_total().syncs, segments());
     let mut rng = SmallRng::seed_from_u64(8);
@@ -263,7 +266,7 @@ fn pruned_segments_are_written_again() {
 fn a_log_without_its_state_is_refused_and_not_pruned_by_itself_once_it_is_repaired() {
     let disk = SimDisk::new(1);
     let log = open(&disk);
-    assert!(log.config().expect("config").automatically_purge);
+    assert!(log.config().expect("config").auto_prune);
     let last = fill(&log, 3);
     let state = format!("{}/state", common::DIR);
     disk.remove(&state).expect("remove");
@@ -300,14 +303,13 @@ fn a_log_without_its_state_is_refused_and_not_pruned_by_itself_once_it_is_repair
         .expect("salvaged");
     assert!(done.state_lost && done.lost.is_empty() && done.rows == last);
     let log = Log::open(new.clone(), options()).expect("open");
-    assert!(!log.config().expect("config").automatically_purge);
+    assert!(!log.config().expect("config").auto_prune);
     while log.status().expect("status").segments < 3 {
         fill(&log, 3);
     }
     let last = log.last().expect("last");
-    assert_eq!(log.purge(last).expect("purge"), Pruned::default());
-    log.set_config(|c| c.automatically_purge = true)
-        .expect("config");
+    assert_eq!(log.auto_prune(last).expect("prune"), Pruned::default());
+    log.set_config(|c| c.auto_prune = true).expect("config");
     drop(log);
     let log = Log::open(
         new,
@@ -318,7 +320,7 @@ fn a_log_without_its_state_is_refused_and_not_pruned_by_itself_once_it_is_repair
     )
     .expect("open");
     assert_eq!(
-        log.purge(last).expect("purge").segments,
+        log.auto_prune(last).expect("prune").segments,
         2,
         "kept with the log"
     );
@@ -332,13 +334,13 @@ fn a_log_that_was_not_finished_is_made_again() {
     let path = |name: &str| format!("{}/{name}", common::DIR);
     let word = disk.contents(&path("end")).expect("there");
     disk.remove(&path("state")).expect("remove");
-    disk.place(&path("end"), &[]);
+    disk.put_file(&path("end"), &[]);
     let log = open(&disk);
-    assert!(log.config().expect("config").automatically_purge);
+    assert!(log.config().expect("config").auto_prune);
     drop(log);
     // With an end word it was finished once: a subscriber may have been added.
     disk.remove(&path("state")).expect("remove");
-    disk.place(&path("end"), &word);
+    disk.put_file(&path("end"), &word);
     assert!(matches!(
         Log::open(dir(&disk), options()),
         Err(Error::Damaged { .. })
@@ -396,7 +398,7 @@ fn a_damaged_header_keeps_what_nobody_can_tell_of_and_no_more() {
         let path = format!("{}/{broken:012}.seg", common::DIR);
         let mut bytes = disk.contents(&path).expect("there");
         bytes[9] ^= 0x10;
-        disk.place(&path, &bytes);
+        disk.put_file(&path, &bytes);
         let is_named = |done: densite_log::Result<Pruned>| {
             let name = format!("{broken:012}.seg");
             let told = done.expect_err("it cannot be told");

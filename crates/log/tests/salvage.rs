@@ -92,7 +92,7 @@ fn a_flipped_byte_costs_the_transaction_it_is_in() {
         let mut bytes = disk.contents(&path).expect("there");
         let at = rng.random_range(4096..bytes.len());
         bytes[at] ^= 1 << rng.random_range(0..8);
-        disk.place(&path, &bytes);
+        disk.put_file(&path, &bytes);
         let what = format!("seed {seed}, byte {at} of segment {number}");
         let done = salvaged(&disk, &txns, &rows, &what);
         // More than once only if it was a table, which many may need.
@@ -122,7 +122,7 @@ fn what_is_around_a_lost_segment_is_kept() {
             if header {
                 let mut bytes = disk.contents(&path).expect("there");
                 bytes[50] ^= 1;
-                disk.place(&path, &bytes);
+                disk.put_file(&path, &bytes);
             } else {
                 disk.dir(common::DIR).remove(&name).expect("removed");
             }
@@ -173,7 +173,7 @@ fn a_log_is_read_without_being_changed() {
     assert!(matches!(log.prune(1), Err(Error::ReadOnly)));
     assert!(matches!(log.set_config(|_| ()), Err(Error::ReadOnly)));
     assert!(matches!(log.try_lead(), Err(Error::ReadOnly)));
-    assert!(matches!(log.prepare_spare(), Err(Error::ReadOnly)));
+    assert!(matches!(log.prepare_free_segment(), Err(Error::ReadOnly)));
     let txn = random_txn(&log, &tables(), &mut SmallRng::seed_from_u64(1)).0;
     assert!(matches!(log.append(txn), Err(Error::ReadOnly)));
     // It follows who writes meanwhile.

@@ -1,4 +1,4 @@
-//! Several threads and several open logs on one directory (each stands for a process): one total order, nobody's rows lost, undecided rows
+//! Several threads and several open logs on one directory (each stands for a process): one total order, nobody's rows lost, prepared rows
 //! seen by nobody, readers that follow while others write and prune.
 
 use crate::common::{self, DIR, open, options, random_txn, read_all, tables};
@@ -113,7 +113,7 @@ fn threads_and_logs_on_the_real_disk() {
 
 /// Rule 1: between xSync and the decision nobody reads on, in this process or another, and what follows waits too.
 #[test]
-fn undecided_rows_are_seen_by_nobody() {
+fn prepared_rows_are_seen_by_nobody() {
     let disk = SimDisk::new(1);
     let (mine, other) = (open(&disk), open(&disk));
     let table = &tables()[0];
@@ -190,7 +190,7 @@ fn a_killed_writers_rows_are_kept_whole_or_not_at_all() {
         let end = (start + cut as usize * 8).min(whole.len());
         bytes.resize(bytes.len().max(end), 0);
         bytes[start..end].copy_from_slice(&whole[start..end]);
-        killed.place(&path, &bytes);
+        killed.put_file(&path, &bytes);
         let log = open(&killed);
         let got: Vec<_> = read_all(&log, 0).expect("read").into_values().collect();
         assert!(
@@ -357,7 +357,7 @@ fn a_look_at_a_slot_is_not_taken_for_its_writer() {
     let older = append(1);
     append(2);
     drop(log);
-    disk.place(&end, &older);
+    disk.put_file(&end, &older);
     let slot = disk.dir(DIR).open("writer-0", OpenMode::Read);
     let slot = slot.expect("there");
     assert!(slot.try_lock(LockKind::Shared).expect("lock"));

@@ -61,7 +61,7 @@ fn mixed(disk: &SimDisk, other: &SimDisk, is_kept: impl Fn(usize) -> bool) -> Si
                 }
             }
         }
-        mixed.place(&path, &bytes);
+        mixed.put_file(&path, &bytes);
     }
     mixed
 }

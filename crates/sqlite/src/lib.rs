@@ -6,7 +6,7 @@
 //! - [`Connection`], [`Statement`], [`Value`], [`Backup`]: using a database;
 //! - [`HostVfs`], [`HostFile`]: files through a VFS of the host;
 //! - [`Vfs`], [`VfsFile`], [`Above`], [`register_vfs`]: a VFS of one's own;
-//! - [`gathering`]: a VFS that writes the frames of a WAL together;
+//! - [`coalesced_vfs`]: a VFS that writes the frames of a WAL together;
 //! - [`gate`]: forks wait until our threads are outside of SQLite;
 //! - [`quoted()`]: names in SQL;
 //! - [`image`]: what is read of a database's bytes without SQLite;
@@ -19,6 +19,7 @@
 
 mod api;
 mod backup;
+mod coalesced;
 mod code;
 mod connection;
 mod detached;
@@ -27,7 +28,6 @@ pub mod ffi;
 mod filename;
 mod function;
 pub mod gate;
-mod gather;
 mod host;
 mod hostfile;
 pub mod image;
@@ -44,13 +44,13 @@ mod vtab;
 
 pub use api::{Api, EntryPoint, OLDEST_VERSION, string_of_any_version};
 pub use backup::{Backup, BackupStep};
+pub use coalesced::{WalProgress, coalesced_vfs, wal_progress};
 pub use code::Code;
 pub use connection::{Checkpointed, Connection, TxnState};
 pub use detached::{Detached, Row};
 pub use error::{Error, Result};
 pub use filename::{FileName, OwnedName};
 pub use function::create_function;
-pub use gather::{Flood, flood, gathering};
 pub use host::HostVfs;
 pub use hostfile::HostFile;
 pub use owned::OwnedStatement;

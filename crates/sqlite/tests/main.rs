@@ -1,8 +1,8 @@
 //! The integration tests of this crate, in one program: it is linked once.
 
+mod coalesced;
 mod common;
 mod database;
-mod gather;
 mod host_file;
 mod old_hosts;
 mod pieces;

@@ -1,9 +1,9 @@
-//! What the gathering VFS does for everybody else's syncs: little is written between two of its own.
+//! What the coalescing VFS does for everybody else's syncs: little is written between two of its own.
 
 use crate::common;
 use crate::common::watching;
 
-use densite_sqlite::{Above, Code, Connection, HostFile, ffi, flood, gathering};
+use densite_sqlite::{Above, Code, Connection, HostFile, coalesced_vfs, ffi, wal_progress};
 use std::ffi::CStr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -49,7 +49,7 @@ impl Above for Main {
     }
 }
 
-/// A connection that gathers over a VFS that watches, to a database of 20 MiB in its WAL.
+/// A connection that coalesces writes over a VFS that watches, to a database of 20 MiB in its WAL.
 fn filled(name: &CStr, dir: &tempfile::TempDir) -> (Connection, Arc<Seen>) {
     let api = common::api();
     let seen = Arc::new(Seen::default());
@@ -59,7 +59,9 @@ fn filled(name: &CStr, dir: &tempfile::TempDir) -> (Connection, Arc<Seen>) {
         seen: shared.clone(),
     });
     let path = dir.path().join("t.db");
-    let vfs = gathering(api, Some(name)).expect("a VFS").expect("ours");
+    let vfs = coalesced_vfs(api, Some(name))
+        .expect("a VFS")
+        .expect("ours");
     let flags = ffi::OPEN_READWRITE | ffi::OPEN_CREATE | ffi::OPEN_URI;
     let con = Connection::open(api, &path.to_string_lossy(), flags, Some(&vfs)).expect("opens");
     con.exec("PRAGMA wal_autocheckpoint = 0; PRAGMA synchronous = NORMAL; CREATE TABLE t(v)")
@@ -124,8 +126,8 @@ fn a_piece_that_fails_is_an_error_of_the_checkpoint() {
 #[test]
 fn what_a_wal_gets_is_told() {
     let dir = tempfile::tempdir().expect("a folder");
-    let (con, _) = filled(c"watch-flood", &dir);
-    let rises = flood(&con).expect("it gathers");
+    let (con, _) = filled(c"watch-progress", &dir);
+    let rises = wal_progress(&con).expect("it coalesces writes");
     assert!(rises.wait(Duration::ZERO), "20 MiB were written");
     assert!(!rises.wait(Duration::ZERO), "nothing since");
     con.exec("INSERT INTO t VALUES (1)").expect("a row");
@@ -133,5 +135,5 @@ fn what_a_wal_gets_is_told() {
     con.exec("UPDATE t SET v = randomblob(1000)").expect("rows");
     assert!(rises.wait(Duration::ZERO));
     let plain = Connection::open(common::api(), ":memory:", ffi::OPEN_READWRITE, None);
-    assert!(flood(&plain.expect("opens")).is_none());
+    assert!(wal_progress(&plain.expect("opens")).is_none());
 }

@@ -36,7 +36,7 @@ impl Writer {
             space.adopt(&known);
         }
         // What was freed by a commit that this slot names waits for nothing: the slot may have become durable before the accounting came here.
-        if self.slot_durable && !self.owed {
+        if self.slot_durable && !self.needs_rewrite {
             space.slot_durable(self.slot.1.tip.commit, state.current_extent());
         }
         self.space = Some((state.tip, space));

@@ -67,7 +67,7 @@ impl Handle {
     fn void(&mut self, shared: &Shared, off: u64) -> Result<()> {
         self.file.write_at(&VOID, off)?;
         let tip = shared.state.read().tip;
-        self.sync_settled(shared, tip, SyncKind::Data).map(drop)
+        self.sync_rewritten(shared, tip, SyncKind::Data).map(drop)
     }
 }
 

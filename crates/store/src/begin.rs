@@ -1,6 +1,5 @@
 //! A commit begins: on top of the newest one, with the accounting of space that belongs to it; or, in an empty file, with a store without pages.
 
-use crate::again;
 use crate::append::Appender;
 use crate::codec::family::Family;
 use crate::error::{Damage, Error, Result};
@@ -10,6 +9,7 @@ use crate::format::tip::Tip;
 use crate::format::{DATA_OFF, FORMAT_VERSION, HEADER_OFF, MAX_COMMIT, SLOT_COPY, SLOT_OFF};
 use crate::handle::Handle;
 use crate::pending::Pending;
+use crate::rewrite;
 use crate::state::first_hash;
 use crate::write::{DEFAULT_PAGE, RESERVED_AT};
 use densite_disk::SyncKind;
@@ -38,7 +38,7 @@ impl Handle {
         let mut writer = shared.writer.lock();
         let writer = &mut *writer;
         let newest = shared.state.read().tip;
-        again::settle(writer, &*self.file, shared.salt, &newest)?;
+        rewrite::run_if_needed(writer, &*self.file, shared.salt, &newest)?;
         if writer.header_lost {
             self.file.write_at(
                 &Header {
@@ -52,7 +52,7 @@ impl Handle {
         }
         let state = shared.state.read();
         if writer.account(&shared, &*self.file, &state)? {
-            writer.found_other_writer(&*self.file)?;
+            writer.reload_slots(&*self.file)?;
         }
         writer.find_free(&shared, &*self.file, &state)?;
         writer.learner.set_database_bytes(state.logical_len);
@@ -61,7 +61,7 @@ impl Handle {
         writer
             .learner
             .set_reserved(usize::from(state.head[RESERVED_AT]));
-        if !std::mem::replace(&mut writer.taught, true) {
+        if !std::mem::replace(&mut writer.trained, true) {
             for d in &state.dicts {
                 writer.learner.installed(
                     Family(d.family),

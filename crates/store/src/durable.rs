@@ -1,13 +1,13 @@
 //! Making what was published durable: syncs, slots (rule 9), the clean close (rule 10), and the reserve at the end of the file (rule 11).
 
-use crate::again;
 use crate::error::{Error, Result};
 use crate::format::slot::{CLEAN, Slot};
 use crate::format::tip::Tip;
 use crate::format::{FORMAT_VERSION, SLOT_COPY, SLOT_OFF};
 use crate::handle::Handle;
-use crate::merge::SyncFailed;
 use crate::publish::Besides;
+use crate::reclaim::SyncFailed;
+use crate::rewrite;
 use crate::shared::{Shared, Writer};
 use densite_disk::sync::MutexGuard;
 use densite_disk::{File, SyncKind};
@@ -39,7 +39,7 @@ impl Handle {
     fn owes_nothing(&mut self) -> Result<()> {
         self.attach()?;
         match &self.shared {
-            Some(shared) if shared.writer.lock().owed => Err(Error::Poisoned),
+            Some(shared) if shared.writer.lock().needs_rewrite => Err(Error::Poisoned),
             _ => Ok(()),
         }
     }
@@ -55,15 +55,15 @@ impl Handle {
         let tip = shared.state.read().tip;
         if !self.options.read_only {
             let mut writer = shared.writer.lock();
-            again::settle(&mut writer, &*self.file, shared.salt, &tip)?;
+            rewrite::run_if_needed(&mut writer, &*self.file, shared.salt, &tip)?;
             writer.slot_if_due(&*self.file, self.options.tuning.slot_every_bytes)?;
         }
-        self.sync_settled(&shared, tip, kind).map(drop)
+        self.sync_rewritten(&shared, tip, kind).map(drop)
     }
 
     /// Makes `tip` durable, for whoever has the right to write. A sync of another's that fails meanwhile may have dropped what this one then
     /// finds nothing left of: so it is written again, and synced again.
-    pub(crate) fn sync_settled<'a>(
+    pub(crate) fn sync_rewritten<'a>(
         &mut self,
         shared: &'a Shared,
         tip: Tip,
@@ -74,11 +74,11 @@ impl Handle {
                 .sync(kind)
                 .map_err(|e| self.sync_failed(shared, e))?;
             let mut writer = shared.writer.lock();
-            if !writer.owed || self.options.read_only {
+            if !writer.needs_rewrite || self.options.read_only {
                 writer.synced(tip, shared);
                 return Ok(writer);
             }
-            again::settle(&mut writer, &*self.file, shared.salt, &tip)?;
+            rewrite::run_if_needed(&mut writer, &*self.file, shared.salt, &tip)?;
         }
     }
 
@@ -88,12 +88,12 @@ impl Handle {
         let tip = shared.state.read().tip;
         {
             let mut writer = shared.writer.lock();
-            again::settle(&mut writer, &*self.file, shared.salt, &tip)?;
+            rewrite::run_if_needed(&mut writer, &*self.file, shared.salt, &tip)?;
             // A slot that another process wrote becomes durable with the first sync.
             writer.reread_slot(&*self.file)?;
         }
         for first in [true, false] {
-            let mut writer = self.sync_settled(shared, tip, SyncKind::Data)?;
+            let mut writer = self.sync_rewritten(shared, tip, SyncKind::Data)?;
             if first {
                 if writer.slot.1.tip == tip {
                     break;
@@ -104,11 +104,11 @@ impl Handle {
         Ok(())
     }
 
-    /// Whoever goes on after this must not build upon what the disk has dropped: see `again`. If it cannot be written now it is owed.
+    /// Whoever goes on after this must not build upon what the disk has dropped: see `rewrite`. If it cannot be written now, a rewrite is needed.
     pub(crate) fn sync_failed(&mut self, shared: &Shared, e: densite_disk::Error) -> Error {
         let tip = shared.state.read().tip;
         let written =
-            !self.options.read_only && again::write_again(&*self.file, shared.salt, &tip).is_ok();
+            !self.options.read_only && rewrite::run(&*self.file, shared.salt, &tip).is_ok();
         if !written {
             shared.writer.lock().owes();
         }
@@ -171,7 +171,7 @@ impl Handle {
         }
         let mut writer = shared.writer.lock();
         let tip = shared.state.read().tip;
-        again::settle(&mut writer, &*self.file, shared.salt, &tip)?;
+        rewrite::run_if_needed(&mut writer, &*self.file, shared.salt, &tip)?;
         writer.reread_slot(&*self.file)?;
         if writer.slot.1.tip == tip && writer.slot.1.flags & CLEAN != 0 {
             return Ok(());
@@ -179,7 +179,7 @@ impl Handle {
         durable &= writer.slot_durable;
         if !durable {
             drop(writer);
-            writer = self.sync_settled(&shared, tip, SyncKind::Data)?;
+            writer = self.sync_rewritten(&shared, tip, SyncKind::Data)?;
         }
         writer.write_slot(&*self.file, tip, CLEAN)?;
         let end = shared.state.read().tail_off;
@@ -203,7 +203,7 @@ pub(crate) fn reserve_behind(tail: u64) -> u64 {
 impl Writer {
     /// A sync failed, and what it dropped is not written again: nothing is known to be durable until it is.
     pub(crate) fn owes(&mut self) {
-        self.owed = true;
+        self.needs_rewrite = true;
         // What was found durable may rest on what is gone.
         self.durable = None;
         self.slot_durable = false;
@@ -211,7 +211,7 @@ impl Writer {
 
     /// After a sync: `tip` is durable, and so is the newest slot.
     fn synced(&mut self, tip: Tip, shared: &Shared) {
-        if self.owed {
+        if self.needs_rewrite {
             return;
         }
         self.durable = Some(tip);
@@ -221,7 +221,7 @@ impl Writer {
 
     /// A sync followed the newest slot.
     pub(crate) fn slot_is_durable(&mut self, shared: &Shared) {
-        if self.owed {
+        if self.needs_rewrite {
             return;
         }
         self.slot_durable = true;

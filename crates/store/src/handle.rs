@@ -1,7 +1,6 @@
 //! One connection's view of a stored file.
 
 use crate::batches::Batches;
-use crate::early::Early;
 use crate::error::{Error, Result};
 use crate::format::slot::CLEAN;
 use crate::format::tip::Tip;
@@ -9,6 +8,7 @@ use crate::map::tree::LeafMemo;
 use crate::options::Options;
 use crate::pending::Pending;
 use crate::pool::Pool;
+use crate::preencoded::PreEncoded;
 use crate::readahead::Ahead;
 use crate::recover;
 use crate::shared::Shared;
@@ -252,8 +252,10 @@ impl Handle {
     }
 
     /// Where pages that are being written to the WAL may be noted, to be encoded before the checkpoint; `None` while the file is empty.
-    pub fn early(&self) -> Option<Arc<Early>> {
-        self.shared.as_ref().map(|shared| Arc::clone(&shared.early))
+    pub fn preencoded(&self) -> Option<Arc<PreEncoded>> {
+        self.shared
+            .as_ref()
+            .map(|shared| Arc::clone(&shared.preencoded))
     }
 
     /// Store new frames cheaply: a checkpoint on a committing connection's path.

@@ -1,4 +1,4 @@
-//! What a person may set.
+//! What a user may set.
 
 /// Which codec new frames get.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

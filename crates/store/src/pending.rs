@@ -4,16 +4,16 @@
 //! takes little memory, however large: what stays is the entry of each page.
 
 use crate::append::Appender;
-use crate::codec::choice::{Chooser, Pages, Taught};
+use crate::codec::choice::{Chooser, Pages, TrainedFamilies};
 use crate::codec::family::Family;
 use crate::codec::{self, Encoded};
-use crate::early::Found;
 use crate::format::record::{Kind, RECORD_LEN, Record, raw_check};
 use crate::format::tip::{TIP_LEN, Tip};
 use crate::format::trailer::{DictInfo, HEAD_LEN};
 use crate::map::Entry;
 use crate::options::CodecChoice;
 use crate::pool::Task;
+use crate::preencoded::ReadyFrame;
 use crate::sparse;
 use densite_typed::PageContext;
 use std::collections::{HashMap, VecDeque};
@@ -39,7 +39,7 @@ pub(crate) struct Job {
     pub(crate) bytes: Arc<[u8]>,
     pub(crate) family: Family,
     /// It was encoded before.
-    pub(crate) early: Option<Found>,
+    pub(crate) preencoded: Option<ReadyFrame>,
 }
 
 /// An encoded frame, without a place yet.
@@ -93,7 +93,7 @@ pub(crate) struct EncodeSettings {
     pub(crate) run_pages: u32,
     /// Sparse pages may share a frame beyond that.
     pub(crate) join: bool,
-    pub(crate) dicts: Arc<Taught>,
+    pub(crate) dicts: Arc<TrainedFamilies>,
     pub(crate) version: u64,
     /// Pages that the database has, or is about to have.
     pub(crate) pages: u32,
@@ -156,7 +156,7 @@ impl Batch<'_> {
             let (now, later) = rest.split_at(run.min(rest.len()));
             rest = later;
             if run == 1
-                && let Some(frame) = self.early(first)
+                && let Some(frame) = self.preencoded(first)
             {
                 frames.push(frame);
                 continue;
@@ -168,8 +168,8 @@ impl Batch<'_> {
     }
 
     /// The frame of a page that was encoded before, if it holds and is that page's.
-    fn early(&mut self, job: &Job) -> Option<Frame> {
-        let Found { frame, compared } = job.early.as_ref()?;
+    fn preencoded(&mut self, job: &Job) -> Option<Frame> {
+        let ReadyFrame { frame, compared } = job.preencoded.as_ref()?;
         let dict = frame.named(self.set)?;
         let page = (job.page, &*job.bytes);
         let raw_check = if *compared {
@@ -293,7 +293,7 @@ impl Pending {
     }
 
     /// Places encoded frames: what was overwritten or cut off meanwhile is dropped.
-    pub(crate) fn place(
+    pub(crate) fn append_frames(
         &mut self,
         frames: &[Frame],
         space: &mut crate::space::Space,

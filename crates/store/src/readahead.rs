@@ -71,7 +71,7 @@ impl Default for Ahead {
 }
 
 impl Ahead {
-    fn place(&mut self, page: u32) -> &mut Recent {
+    fn recent(&mut self, page: u32) -> &mut Recent {
         let i = (page / SKIP) as usize % PLACES;
         // The remainder is below the length.
         #[expect(clippy::indexing_slicing, reason = "a remainder by the length")]
@@ -88,11 +88,11 @@ impl Ahead {
                 && r.page != 0
                 && clock.wrapping_sub(r.at) <= NEAR
         };
-        let here = *self.place(page);
+        let here = *self.recent(page);
         if here.page == page {
             return None;
         }
-        let before = *self.place(page.saturating_sub(SKIP));
+        let before = *self.recent(page.saturating_sub(SKIP));
         let from = [here, before].into_iter().find(follows).unwrap_or_default();
         let mut now = Recent {
             page,
@@ -119,7 +119,7 @@ impl Ahead {
                 });
             }
         }
-        let place = self.place(page);
+        let place = self.recent(page);
         if now.streak == 0 && place.streak >= STREAK && place.patience > 0 {
             place.patience -= 1;
         } else {

@@ -9,7 +9,6 @@
 use crate::cache::Cache;
 use crate::chain;
 use crate::codec::{CodecId, Dictionary, learn::Learner};
-use crate::early::Early;
 use crate::error::{Damage, Error, Result};
 use crate::format::record::{Kind, Record};
 use crate::format::slot::Slot;
@@ -19,7 +18,8 @@ use crate::format::{TIP_OFF, UNIT_LEN};
 use crate::lineage::{self, Lineage};
 use crate::map::tree::{self, Source};
 use crate::map::{Entry, NodeCache};
-use crate::merge::Merging;
+use crate::preencoded::PreEncoded;
+use crate::reclaim::Reclaiming;
 use crate::recover::{self, Found};
 use crate::space::table::{self, Indexes};
 use crate::space::{Reuse, Space};
@@ -42,7 +42,7 @@ pub(crate) struct Shared {
     dicts: Mutex<HashMap<u32, Arc<Dictionary>>>,
     pub(crate) writer: Mutex<Writer>,
     /// Pages on their way to the WAL.
-    pub(crate) early: Arc<Early>,
+    pub(crate) preencoded: Arc<PreEncoded>,
     /// The file was overwritten with other contents. Stays set: who opens the file again shares something new.
     overwritten: AtomicBool,
 }
@@ -54,11 +54,11 @@ pub(crate) struct Writer {
     /// While the accounting has to be loaded anew for this commit: what is known of free units all the same.
     pub(crate) known_free: Option<(Tip, Reuse)>,
     /// What giving space back remembers.
-    pub(crate) merging: Merging,
+    pub(crate) reclaiming: Reclaiming,
     /// The newest commit that a sync of this process made durable.
     pub(crate) durable: Option<Tip>,
-    /// A sync failed, and what it may have dropped is still to be written again: see `again`.
-    pub(crate) owed: bool,
+    /// A sync failed, and what it may have dropped is still to be written again: see `rewrite`.
+    pub(crate) needs_rewrite: bool,
     /// The newest slot in the file, and its block.
     pub(crate) slot: (usize, Slot),
     /// Whether a sync of this process followed the newest slot.
@@ -87,12 +87,12 @@ pub(crate) struct Writer {
     pub(crate) physical_len: u64,
     pub(crate) learner: Learner,
     /// Whether the learner knows the file's own dictionaries.
-    pub(crate) taught: bool,
+    pub(crate) trained: bool,
 }
 
 impl Writer {
     /// The accounting had to be loaded: what was known of slots may be out of date too, for another process may have written them.
-    pub(crate) fn found_other_writer(&mut self, file: &dyn File) -> Result<()> {
+    pub(crate) fn reload_slots(&mut self, file: &dyn File) -> Result<()> {
         if let Some(slot) = recover::read_slot(file)?
             && slot.1.seq != self.slot.1.seq
         {
@@ -129,9 +129,9 @@ impl Shared {
         let writer = Writer {
             space: None,
             known_free: None,
-            merging: Merging::default(),
+            reclaiming: Reclaiming::default(),
             durable: None,
-            owed: false,
+            needs_rewrite: false,
             slot: found.slot,
             slot_durable: false,
             since_slot: 0,
@@ -146,7 +146,7 @@ impl Shared {
             first_dict: u32::MAX,
             physical_len: 0,
             learner: Learner::new(),
-            taught: false,
+            trained: false,
         };
         Ok(Shared {
             salt: found.salt,
@@ -156,7 +156,7 @@ impl Shared {
             cache: Arc::new(Cache::new(cache_bytes)),
             dicts: Mutex::new(HashMap::new()),
             writer: Mutex::new(writer),
-            early: Arc::default(),
+            preencoded: Arc::default(),
             overwritten: AtomicBool::new(false),
         })
     }
@@ -383,7 +383,7 @@ impl Shared {
         self.forget_nodes();
         self.cache.clear();
         self.dicts.lock().clear();
-        self.early.forget();
+        self.preencoded.forget();
     }
 
     fn note_overwritten(&self, error: &Error) {

@@ -7,9 +7,9 @@
 //!
 //! - They are encoded both ways, and the smaller one is taken: neighbours in the file need not be neighbours in the tree.
 //! - Only pages that are written together are joined. A page that is written again alone gets a frame of its own, and leaves behind its share of the
-//!   old one, which merging gives back like that of any run.
+//!   old one, which space reclamation frees like that of any run.
 //! - At most [`JOINED`] times as many pages as a frame holds anyhow.
-//! - Not where a person says how many pages a frame has, nor in archives, nor where zstd with a dictionary was found to be smaller.
+//! - Not where a user says how many pages a frame has, nor in archives, nor where zstd with a dictionary was found to be smaller.
 
 use crate::pending::{EncodeSettings, Job};
 use densite_typed::used_bytes;

@@ -5,9 +5,9 @@
 //! made takes its dictionaries with it; numbers are not used again (rule 12).
 
 use crate::codec::Dictionary;
-use crate::codec::choice::{CANDIDATES, Taught};
+use crate::codec::choice::{CANDIDATES, TrainedFamilies};
 use crate::codec::family::Family;
-use crate::codec::learn::Trained;
+use crate::codec::learn::TrainingResult;
 use crate::error::Result;
 use crate::format::MAX_DICT;
 use crate::format::record::{Kind, RECORD_LEN, Record};
@@ -25,9 +25,9 @@ const PART: i64 = 16;
 /// A training under way.
 #[derive(Default)]
 pub(crate) struct Training {
-    running: Option<Task<Vec<Trained>>>,
+    running: Option<Task<Vec<TrainingResult>>>,
     /// What the present commit may use.
-    current: Arc<Taught>,
+    current: Arc<TrainedFamilies>,
     /// The commit whose dictionaries `current` was made from, and how many of its own it has added.
     made_for: (u64, usize),
 }
@@ -35,7 +35,7 @@ pub(crate) struct Training {
 impl Handle {
     /// Dictionaries for new frames, by family: those of the published state and of the pending commit. Of each family the newest, and
     /// older ones that suit a part of it.
-    pub(crate) fn dictionaries(&mut self) -> Result<Arc<Taught>> {
+    pub(crate) fn dictionaries(&mut self) -> Result<Arc<TrainedFamilies>> {
         let shared = self.shared()?;
         let Some(p) = &self.pending else {
             return Ok(Arc::default());
@@ -47,14 +47,14 @@ impl Handle {
                 let space = writer.space.as_ref();
                 space.map_or_else(HashMap::new, |(_, space)| space.dict_uses.clone())
             };
-            let mut taught = Taught::new();
+            let mut trained = TrainedFamilies::new();
             let state = shared.state.read();
             for info in suitable(state.dicts.iter().chain(&p.new_dicts), &uses) {
                 let dictionary = match shared.known_dictionary(info.id) {
                     Some(known) => known,
                     None => shared.dictionary(&*self.file, &state, info.id)?,
                 };
-                taught
+                trained
                     .entry(Family(info.family))
                     .or_default()
                     .push(dictionary);
@@ -64,19 +64,19 @@ impl Handle {
                 .writer
                 .lock()
                 .learner
-                .keep(|family| taught.contains_key(&family));
-            self.training.current = Arc::new(taught);
+                .keep(|family| trained.contains_key(&family));
+            self.training.current = Arc::new(trained);
             self.training.made_for = key;
         }
         Ok(Arc::clone(&self.training.current))
     }
 
     /// Gives numbers to what was learned before the commit, from pages on their way to the WAL, where frames of the batch were coded with it. A family
-    /// that was taught something else meanwhile keeps that.
+    /// for which something else was trained meanwhile keeps that.
     pub(crate) fn name_early(&mut self) -> Result<()> {
         let batch = self.pending.iter().flat_map(|p| &p.batch);
         let unnamed = batch.filter_map(|job| {
-            let frame = &job.early.as_ref()?.frame;
+            let frame = &job.preencoded.as_ref()?.frame;
             Some((frame.family, Arc::clone(frame.unnamed()?)))
         });
         let mut found: Vec<(Family, Arc<Dictionary>)> = Vec::new();
@@ -88,10 +88,10 @@ impl Handle {
         if found.is_empty() {
             return Ok(());
         }
-        let (shared, taught) = (self.shared()?, self.dictionaries()?);
+        let (shared, trained) = (self.shared()?, self.dictionaries()?);
         for (family, dict) in found {
-            if !taught.contains_key(&family) {
-                let trained = Trained {
+            if !trained.contains_key(&family) {
+                let trained = TrainingResult {
                     family,
                     codec: dict.codec(),
                     bytes: dict.bytes().to_vec(),
@@ -118,18 +118,18 @@ impl Handle {
                 self.training.running = Some(task);
             }
         }
-        // A family's first lesson (0.02 s) is done at once, whatever else is under way: its pages are stored the larger way until then.
+        // A family's first training job (0.02 s) is done at once, whatever else is under way: its pages are stored the larger way until then.
         loop {
             let first = shared.writer.lock().learner.due_first();
-            let Some(lesson) = first else { break };
-            self.install(&shared, Task::lazy(move || lesson.train()));
+            let Some(training_job) = first else { break };
+            self.install(&shared, Task::lazy(move || training_job.train()));
         }
         if self.training.running.is_some() {
             return Ok(());
         }
         let due = shared.writer.lock().learner.due();
-        if let Some(lesson) = due {
-            let task = Task::spawn(&self.pool, move || lesson.train());
+        if let Some(training_job) = due {
+            let task = Task::spawn(&self.pool, move || training_job.train());
             if self.pool.is_none() {
                 self.install(&shared, task);
             } else {
@@ -139,8 +139,8 @@ impl Handle {
         Ok(())
     }
 
-    /// Appends what a lesson brought to the pending commit.
-    fn install(&mut self, shared: &Arc<Shared>, task: Task<Vec<Trained>>) {
+    /// Appends what a training job brought to the pending commit.
+    fn install(&mut self, shared: &Arc<Shared>, task: Task<Vec<TrainingResult>>) {
         for trained in task.wait().into_iter().flatten() {
             if self.install_one(shared, trained).is_none() {
                 return;
@@ -148,7 +148,7 @@ impl Handle {
         }
     }
 
-    fn install_one(&mut self, shared: &Arc<Shared>, trained: Trained) -> Option<()> {
+    fn install_one(&mut self, shared: &Arc<Shared>, trained: TrainingResult) -> Option<()> {
         let p = self.pending.as_mut()?;
         let mut writer = shared.writer.lock();
         let id = shared.state.read().next_dict().max(writer.last_dict + 1);
@@ -193,9 +193,11 @@ impl Handle {
         }
         let mut tasks = Vec::new();
         loop {
-            let lesson = shared.writer.lock().learner.due();
-            let Some(lesson) = lesson else { break };
-            tasks.push(Task::spawn(&self.pool, move || lesson.train()));
+            let training_job = shared.writer.lock().learner.due();
+            let Some(training_job) = training_job else {
+                break;
+            };
+            tasks.push(Task::spawn(&self.pool, move || training_job.train()));
         }
         for task in tasks {
             self.install(&shared, task);
@@ -204,7 +206,7 @@ impl Handle {
     }
 }
 
-/// Of each family what pages are tried with, the newest first: what the last lesson brought, and what serves a good part of its pages.
+/// Of each family what pages are tried with, the newest first: what the last training job brought, and what serves a good part of its pages.
 fn suitable<'a>(
     all: impl Iterator<Item = &'a DictInfo>,
     uses: &HashMap<u32, i64>,
@@ -219,9 +221,9 @@ fn suitable<'a>(
     let mut newer: HashMap<u16, u32> = HashMap::new();
     all.retain(|info| {
         let (in_all, taken) = served.entry(info.family).or_default();
-        let of_one_lesson = newer.insert(info.family, info.id) == Some(info.id + 1);
+        let of_one_job = newer.insert(info.family, info.id) == Some(info.id + 1);
         let unused = used(info) == 0;
-        let suits = used(info) * PART >= (*in_all).max(1) || unused && of_one_lesson;
+        let suits = used(info) * PART >= (*in_all).max(1) || unused && of_one_job;
         let tried = *taken == 0 || *taken < CANDIDATES && suits;
         *taken += usize::from(tried);
         tried

@@ -2,7 +2,6 @@
 
 use crate::codec::HURRY_LEVEL;
 use crate::codec::family::Family;
-use crate::early::Found;
 use crate::error::{Error, Result};
 use crate::format::record::RECORD_LEN;
 use crate::format::trailer::HEAD_LEN;
@@ -11,6 +10,7 @@ use crate::map::Entry;
 use crate::options::CodecChoice;
 use crate::pending::{BATCH_BYTES, EncodeSettings, Job, PendingPage, encode_batch};
 use crate::pool::{Pool, Task};
+use crate::preencoded::ReadyFrame;
 use crate::read::{copy_part, page_at};
 use crate::space::Space;
 use densite_typed::PageContext;
@@ -41,7 +41,7 @@ impl Handle {
             let (now, later) = rest.split_at(n);
             if n == page_size as usize {
                 let noted = match &self.shared {
-                    Some(shared) => shared.early.take(page, now),
+                    Some(shared) => shared.preencoded.take(page, now),
                     None => None,
                 };
                 let (bytes, found) = noted.map_or((None, None), |noted| (noted.bytes, noted.found));
@@ -163,7 +163,7 @@ impl Handle {
         &mut self,
         page: u32,
         bytes: Arc<[u8]>,
-        early: Option<Found>,
+        preencoded: Option<ReadyFrame>,
     ) -> Result<()> {
         if self.pending.as_ref().is_some_and(|p| p.pressed) && self.is_as_published(page, &bytes)? {
             if let Some(p) = &mut self.pending {
@@ -175,9 +175,9 @@ impl Handle {
             return Ok(());
         }
         let shared = self.shared()?;
-        let family = early
+        let family = preencoded
             .as_ref()
-            .map_or_else(|| Family::of(&bytes), |early| early.frame.family);
+            .map_or_else(|| Family::of(&bytes), |preencoded| preencoded.frame.family);
         if let Some(mut writer) = shared.writer.try_lock() {
             writer.learner.observe(family, &bytes);
         }
@@ -194,7 +194,7 @@ impl Handle {
             seq: p.seq,
             bytes: Arc::clone(&bytes),
             family,
-            early,
+            preencoded,
         });
         p.pages.insert(page, PendingPage::Raw { seq: p.seq, bytes });
         if p.batch_bytes >= BATCH_BYTES {
@@ -268,7 +268,7 @@ impl Handle {
         let mut writer = shared.writer.lock();
         let mut none = Space::default();
         let space = writer.space.as_mut().map_or(&mut none, |(_, s)| s);
-        let placed = p.place(&frames, space);
+        let placed = p.append_frames(&frames, space);
         for frame in &frames {
             let raw = frame.seqs.len() << frame.record.page_log2;
             writer.learner.coded(frame.family, raw, frame.record_len());
@@ -297,7 +297,7 @@ impl Handle {
             };
             // Giving space back codes in its own way; what comes to the WAL next is SQLite's again.
             if !self.pending.as_ref().is_some_and(|p| p.keep_all) {
-                self.shared()?.early.renew(&next, self.pool.as_ref());
+                self.shared()?.preencoded.renew(&next, self.pool.as_ref());
             }
             let pool = pool_for(&jobs, &self.pool);
             let parts = if pool.is_some() {
@@ -341,7 +341,7 @@ impl Handle {
             seq: 0,
             bytes: bytes.into(),
             family: Family::of(bytes),
-            early: None,
+            preencoded: None,
         }];
         let frame = encode_batch(jobs, &settings)
             .into_iter()
@@ -402,7 +402,7 @@ impl Handle {
 
 /// The pool, if so many pages are still to be encoded that a trip through it pays.
 fn pool_for(jobs: &[Job], pool: &Option<Arc<Pool>>) -> Option<Arc<Pool>> {
-    let ready = |job: &&Job| job.early.as_ref().is_some_and(|found| found.compared);
+    let ready = |job: &&Job| job.preencoded.as_ref().is_some_and(|found| found.compared);
     let to_encode = jobs.len() - jobs.iter().filter(ready).count();
     pool.clone().filter(|_| to_encode > INLINE_PAGES)
 }

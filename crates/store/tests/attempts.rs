@@ -26,7 +26,7 @@ struct Medium {
 impl Medium {
     fn of(bytes: &[u8]) -> Medium {
         let disk = SimDisk::new(1);
-        disk.place(PATH, bytes);
+        disk.put_file(PATH, bytes);
         let durable = Arc::new(Mutex::new(bytes.to_vec()));
         Medium { disk, durable }
     }
@@ -196,7 +196,7 @@ fn an_attempt_of_a_killed_writer_does_not_come_back_from_any_cut() {
     for commits in 1..=2 {
         for seed in 0..1000 {
             let disk = SimDisk::new(seed);
-            disk.place(PATH, &bytes);
+            disk.put_file(PATH, &bytes);
             let file = disk.open(PATH, OpenMode::Create).expect("open");
             go_on(&mut open_file(Box::new(file), &some_process()), commits);
             let got = pages(&disk.survivor(seed));
@@ -284,7 +284,7 @@ fn an_attempt_that_failed_does_not_come_back() {
 fn an_attempt_that_failed_is_not_there_after_a_cut() {
     for (seed, nth) in (0..200).flat_map(|seed| [(seed, 1), (seed, 2)]) {
         let disk = SimDisk::new(seed);
-        disk.place(PATH, &begun().disk.contents(PATH).expect("a file"));
+        disk.put_file(PATH, &begun().disk.contents(PATH).expect("a file"));
         let file = disk.open(PATH, OpenMode::Create).expect("open");
         let mut handle = open_file(Box::new(file), &some_process());
         put(&mut handle, 1, 2);

@@ -4,7 +4,7 @@ use crate::common::{Interrupted, Moment};
 use densite_disk::sim::{SimDisk, SimFile};
 use densite_disk::sync::Mutex;
 use densite_disk::{File, OpenMode, SyncKind};
-use densite_store::{Handle, MergeBudget, Options, Tuning};
+use densite_store::{Handle, Options, ReclaimBudget, Tuning};
 use rand::rngs::SmallRng;
 use rand::{Rng, RngExt, SeedableRng};
 use std::sync::Arc;
@@ -15,7 +15,7 @@ const PAGE: usize = 4096;
 const PAGES: u64 = 1500;
 /// Where records begin.
 const DATA: u64 = 16384;
-const REST: MergeBudget<'static> = MergeBudget {
+const REST: ReclaimBudget<'static> = ReclaimBudget {
     bytes: 1 << 20,
     dead_limit: 5,
     stop: &|| false,
@@ -75,7 +75,7 @@ fn busy(seed: u64, each: u64, below: u64) -> (SimDisk, Interrupted, Arc<AtomicU6
                 put(writer, rng.random_range(0..below), rng);
             }
             writer.sync(SyncKind::Data).expect("sync");
-            writer.give_back(&REST).expect("give back");
+            writer.reclaim(&REST).expect("reclaim");
         }),
     };
     (disk, interrupted, left)

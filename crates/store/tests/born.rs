@@ -57,7 +57,7 @@ fn a_header_torn_at_any_byte_is_written_again() {
         }
         let what = format!("torn {torn}, {len} bytes");
         let disk = SimDisk::new(1);
-        disk.place(PATH, &bytes);
+        disk.put_file(PATH, &bytes);
         let mut handle = open(&disk).unwrap_or_else(|e| panic!("{what}: {e}"));
         let there = handle.len().unwrap_or_else(|e| panic!("{what}: {e}"));
         assert_eq!(there > 0, len == whole.len(), "{what}");
@@ -89,7 +89,7 @@ fn a_preamble_that_moved_is_damage_and_no_empty_database() {
             for (how, bytes) in [("taken out", taken_out), ("put in", put_in)] {
                 let what = format!("{len} bytes {how} at {at}");
                 let disk = SimDisk::new(1);
-                disk.place(PATH, &bytes);
+                disk.put_file(PATH, &bytes);
                 let mut got = [0; PAGE.len()];
                 let read = open(&disk).and_then(|mut handle| {
                     assert!(handle.len()? > 0, "{what}: an empty database");

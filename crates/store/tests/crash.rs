@@ -1,6 +1,6 @@
 //! Power cuts at every change of the disk (rules 8, 9, 10): what comes back is exactly an earlier published state,
 //! not older than the last one that was synced; all of it reads; the accounting is exact; and the store goes on from there. Space is given
-//! back all the while: merging, slots, cutting the end. In some runs writes fail within publishing, or the process is killed there; what it did not publish
+//! back all the while: reclaiming, slots, cutting the end. In some runs writes fail within publishing, or the process is killed there; what it did not publish
 //! does not come back once the next writer has begun.
 //!
 //! `DENSITE_SEED=n` runs one seed, `DENSITE_CRASH_SEEDS=n` that many of them.
@@ -9,7 +9,7 @@ use crate::common::leaf;
 
 use densite_disk::sim::{Capture, Fault, FaultKind, OpSet, SimDisk, SimFile};
 use densite_disk::{ErrorKind, File, FileAbove, Op, OpenMode, SyncKind};
-use densite_store::{Handle, MergeBudget, MergeNext, Options, Tuning};
+use densite_store::{Handle, Options, ReclaimBudget, ReclaimNext, Tuning};
 use rand::rngs::SmallRng;
 use rand::{Rng, RngExt, SeedableRng};
 use std::sync::Arc;
@@ -273,31 +273,31 @@ impl Run {
     }
 
     /// Gives space back, a step or all of it. The contents stay as they are, so nothing new is published; but it syncs.
-    fn give_back(&mut self, handle: &mut Handle) {
-        let budget = MergeBudget {
+    fn reclaim(&mut self, handle: &mut Handle) {
+        let budget = ReclaimBudget {
             bytes: 64 << self.rng.random_range(4..15),
             dead_limit: [1, 5, 25][self.rng.random_range(0..3)],
             stop: &|| false,
         };
         let synced = match self.rng.random_range(0..6) {
             0 => {
-                handle.give_back(&budget).expect("give back");
+                handle.reclaim(&budget).expect("reclaim");
                 false
             }
             1 => {
                 handle.cut_end().expect("cut");
                 true
             }
-            _ => match handle.merge_step(&budget).expect("merge").next {
-                MergeNext::Slot => {
+            _ => match handle.reclaim_step(&budget).expect("reclaim").next {
+                ReclaimNext::Slot => {
                     handle.make_reusable().expect("slot");
                     true
                 }
-                MergeNext::Cut => {
+                ReclaimNext::Cut => {
                     handle.cut_end().expect("cut");
                     true
                 }
-                MergeNext::Again | MergeNext::Done => false,
+                ReclaimNext::Again | ReclaimNext::Done => false,
             },
         };
         if synced && !self.published.is_empty() {
@@ -365,7 +365,7 @@ impl Run {
     fn steps_syncing(&mut self, handle: &mut Handle, n: usize, sync_one_in: u32) -> bool {
         for _ in 0..n {
             if self.rng.random_range(0..3) == 0 {
-                self.give_back(handle);
+                self.reclaim(handle);
             }
             self.write(handle);
             self.attempts_are_void();

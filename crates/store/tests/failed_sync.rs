@@ -108,7 +108,9 @@ fn of_who_has_not_the_right_to_write() {
         drop(third);
         open(&disk).sync(SyncKind::Data).expect("sync");
         let mut fourth = open(&disk);
-        fourth.sync_seen(SyncKind::Data).expect("nothing is owed");
+        fourth
+            .sync_seen(SyncKind::Data)
+            .expect("nothing needs a rewrite");
         is_there(&disk, seed);
         drop((writer, fourth));
     }
@@ -202,7 +204,7 @@ fn what_is_not_as_it_was_written_is_not_written_again() {
         }
         let writes = || disk.counters(PATH).writes;
         let (beside, already) = (open(&disk), writes());
-        disk.place(PATH, &other);
+        disk.put_file(PATH, &other);
         disk.fail(Fault::new(FaultKind::Io, Op::Sync));
         assert!(writer.sync(SyncKind::Data).is_err(), "{what}");
         drop(writer);

@@ -2,7 +2,7 @@
 
 use densite_disk::sim::SimDisk;
 use densite_disk::{OpenMode, SyncKind};
-use densite_store::{Handle, MergeBudget, MergeNext, Options};
+use densite_store::{Handle, Options, ReclaimBudget, ReclaimNext};
 use rand::rngs::SmallRng;
 use rand::{Rng, RngExt, SeedableRng};
 
@@ -60,12 +60,12 @@ impl Queue {
             self.at += 1;
         }
         self.handle.sync(SyncKind::Data).expect("sync");
-        let budget = MergeBudget {
+        let budget = ReclaimBudget {
             bytes: (self.written - before) * 2,
             dead_limit: 25,
             stop: &|| false,
         };
-        let step = self.handle.merge_step(&budget).expect("merge");
+        let step = self.handle.reclaim_step(&budget).expect("reclaim");
         assert_eq!(step.damaged, vec![]);
         self.moved += step.moved_bytes;
         let space = self.handle.space().expect("space");
@@ -143,13 +143,13 @@ fn what_is_aside_is_given_up_when_another_process_has_written() {
     a.make_reusable().expect("slot");
     // It begins to fill the run, and puts it aside.
     put(&mut a, &mut (0..8), 3);
-    let writing = MergeBudget {
+    let writing = ReclaimBudget {
         bytes: 128 << 10,
         dead_limit: 25,
         stop: &|| false,
     };
-    let step = a.merge_step(&writing).expect("merge");
-    assert_eq!(step.next, MergeNext::Again, "{step:?}");
+    let step = a.reclaim_step(&writing).expect("reclaim");
+    assert_eq!(step.next, ReclaimNext::Again, "{step:?}");
     assert!(step.moved_bytes > 0);
     // Another process fills what is free.
     let mut b = process(&disk, "b");

@@ -3,13 +3,13 @@
 
 use densite_disk::sim::{SimDisk, SimFile};
 use densite_disk::{File, OpenMode, SyncKind};
-use densite_store::{Error, Handle, MergeBudget, Options, Tuning};
+use densite_store::{Error, Handle, Options, ReclaimBudget, Tuning};
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 
 const PAGE: usize = 4096;
 const PAGES: u64 = 60;
-const REST: MergeBudget<'static> = MergeBudget {
+const REST: ReclaimBudget<'static> = ReclaimBudget {
     bytes: 1 << 20,
     dead_limit: 5,
     stop: &|| false,
@@ -93,7 +93,7 @@ impl Site {
             }
             self.writer.sync(SyncKind::Data).expect("sync");
             if self.rng.random_ratio(1, 8) {
-                self.writer.give_back(&REST).expect("give back");
+                self.writer.reclaim(&REST).expect("reclaim");
             }
         }
     }

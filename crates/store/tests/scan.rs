@@ -121,7 +121,7 @@ fn a_scan_gives_the_right_pages_beside_a_writer() {
                 }
                 base.writer.sync(SyncKind::Data).expect("sync");
                 let long = || Duration::from_secs(1);
-                base.writer.merge_share(5, &long).expect("share");
+                base.writer.reclaim_share(5, &long).expect("share");
             }
             base.check(&mut same, number);
             base.check(&mut other, number);

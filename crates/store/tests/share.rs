@@ -2,7 +2,7 @@
 
 use densite_disk::sim::{SimDisk, SimFile};
 use densite_disk::{File, FileAbove, OpenMode, Result, SyncKind};
-use densite_store::{Handle, MergeStep, Options};
+use densite_store::{Handle, Options, ReclaimStep};
 use rand::rngs::SmallRng;
 use rand::{Rng, RngExt, SeedableRng};
 use std::cell::Cell;
@@ -99,7 +99,7 @@ impl Writer {
             writer.handle.sync(SyncKind::Data).expect("sync");
         }
         let late = || Duration::from_secs(1);
-        writer.handle.merge_share(LIMIT, &late).expect("share");
+        writer.handle.reclaim_share(LIMIT, &late).expect("share");
         writer
     }
 
@@ -115,7 +115,7 @@ impl Writer {
     }
 
     /// A commit of so many pages, and its share; with the bytes of frames it stored.
-    fn commit(&mut self, pages: u64, elapsed: &dyn Fn() -> Duration) -> (MergeStep, u64) {
+    fn commit(&mut self, pages: u64, elapsed: &dyn Fn() -> Duration) -> (ReclaimStep, u64) {
         let before = self.stored;
         for _ in 0..pages {
             let number = self.rng.random_range(0..self.rounds.len() as u64);
@@ -123,7 +123,7 @@ impl Writer {
         }
         self.handle.sync(SyncKind::Data).expect("sync");
         let stored = self.stored - before;
-        let step = self.handle.merge_share(LIMIT, elapsed).expect("share");
+        let step = self.handle.reclaim_share(LIMIT, elapsed).expect("share");
         assert_eq!(step.damaged, vec![]);
         (step, stored)
     }
@@ -244,12 +244,12 @@ fn a_unit_that_was_begun_changes() {
         writer.handle.sync(SyncKind::Data).expect("sync");
         if round % 20 == 19 {
             let mut other = open(&writer.disk, "other", &writer.looks);
-            let budget = densite_store::MergeBudget {
+            let budget = densite_store::ReclaimBudget {
                 bytes: 256 << 10,
                 dead_limit: LIMIT,
                 stop: &|| false,
             };
-            other.merge_step(&budget).expect("merge");
+            other.reclaim_step(&budget).expect("reclaim");
             other.make_reusable().expect("slot");
             writer.check();
         }

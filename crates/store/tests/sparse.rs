@@ -5,7 +5,7 @@ use crate::common::leaf;
 use densite_disk::sim::SimDisk;
 use densite_disk::{OpenMode, SyncKind};
 use densite_store::codec::CodecId;
-use densite_store::{CodecChoice, FrameInfo, Handle, MergeBudget, Options, Tuning};
+use densite_store::{CodecChoice, FrameInfo, Handle, Options, ReclaimBudget, Tuning};
 use leaf::leaf;
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 const PATH: &str = "/a.db";
-const REST: MergeBudget<'static> = MergeBudget {
+const REST: ReclaimBudget<'static> = ReclaimBudget {
     bytes: 1 << 20,
     dead_limit: 5,
     stop: &|| false,
@@ -157,12 +157,12 @@ fn a_page_that_is_written_again_does_not_drag_its_neighbour() {
 #[test]
 fn small_updates_of_sparse_pages_do_not_make_the_file_grow() {
     small_updates(0, &|handle| {
-        let budget = MergeBudget {
+        let budget = ReclaimBudget {
             bytes: 256 << 10,
             dead_limit: 25,
             stop: &|| false,
         };
-        handle.merge_step(&budget).expect("merge");
+        handle.reclaim_step(&budget).expect("reclaim");
     });
 }
 
@@ -170,11 +170,11 @@ fn small_updates_of_sparse_pages_do_not_make_the_file_grow() {
 #[test]
 fn small_updates_of_sparse_pages_do_not_make_the_file_grow_by_shares() {
     small_updates(1, &|handle| {
-        handle.merge_share(25, &|| Duration::ZERO).expect("share");
+        handle.reclaim_share(25, &|| Duration::ZERO).expect("share");
     });
 }
 
-fn small_updates(threads: usize, give_back: &dyn Fn(&mut Handle)) {
+fn small_updates(threads: usize, reclaim: &dyn Fn(&mut Handle)) {
     let disk = SimDisk::new(1);
     let (handle, mut model) = store(&disk, 4096, 0, 4);
     drop(handle);
@@ -187,7 +187,7 @@ fn small_updates(threads: usize, give_back: &dyn Fn(&mut Handle)) {
         let bytes = leaf(&mut rng, 4096, 4, page);
         write(&mut handle, &mut model, page, bytes);
         handle.sync(SyncKind::Data).expect("sync");
-        give_back(&mut handle);
+        reclaim(&mut handle);
         let space = handle.space().expect("space");
         if round >= 1000 {
             most = most.max(space.file_bytes);
@@ -199,7 +199,7 @@ fn small_updates(threads: usize, give_back: &dyn Fn(&mut Handle)) {
         most <= space.live_bytes * 4 / 3 + (3 << 20),
         "seed {seed}: {most}, {space:?}"
     );
-    assert!(handle.give_back(&REST).expect("give back").done);
+    assert!(handle.reclaim(&REST).expect("reclaim").done);
     let space = handle.space().expect("space");
     let idle = space.dead_bytes + space.free_bytes;
     assert!(

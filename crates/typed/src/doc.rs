@@ -2,7 +2,7 @@
 
 use crate::bits::{BitReader, PADDING};
 use crate::class::Class;
-use crate::ints::{Habit, Params, Shape};
+use crate::ints::{DefaultParameters, Params, Shape};
 use crate::model::{
     COLUMN_STREAMS, Column, ColumnStream, Dictionary, Form, Model, PAGE_STREAMS, PageStream,
 };
@@ -191,7 +191,7 @@ fn model_head_and_bits() {
                 ..Column::default()
             },
         ],
-        habits: Vec::new(),
+        defaults: Vec::new(),
     };
     let bytes = model.to_bytes();
     assert_eq!(places("bytes: model"), [(0, 1, "version"), (1, 3, "bits")]);
@@ -209,10 +209,10 @@ fn model_head_and_bits() {
     }
     let names: Vec<&str> = numbers("numbers: forms").into_iter().map(|f| f.1).collect();
     assert_eq!(names, ["free", "template", "dictionary"]);
-    // Every habit is the same: shape 0, width 0, anchor 0, and three bits that say no.
-    let habit_bits = 2 + 7 + 7 + 3;
+    // All default parameters are the same: shape 0, width 0, anchor 0, and three bits that say no.
+    let defaults_bits = 2 + 7 + 7 + 3;
     let streams = PAGE_STREAMS + 3 * COLUMN_STREAMS + 2;
-    assert_eq!(len, (16 + 3 * 8 + streams * habit_bits).div_ceil(8));
+    assert_eq!(len, (16 + 3 * 8 + streams * defaults_bits).div_ceil(8));
 }
 
 /// The streams of a row that goes on on overflow pages.
@@ -279,10 +279,10 @@ fn cut_cells() {
     assert_eq!(seen, 3);
 }
 
-/// A habit bit by bit.
+/// Default parameters bit by bit.
 #[test]
-fn habit_bits() {
-    let habit = Habit {
+fn defaults_bits() {
+    let defaults = DefaultParameters {
         params: Params {
             shape: Shape::Runs,
             anchor: -3,
@@ -296,7 +296,7 @@ fn habit_bits() {
         relation: Some(2),
     };
     let mut w = crate::bits::BitWriter::default();
-    habit.put(&mut w);
+    defaults.put(&mut w);
     let mut bytes = Vec::new();
     w.finish(&mut bytes);
     bytes.extend([0; PADDING]);

@@ -1,10 +1,10 @@
-//! Encoding: the streams of a page, by habit or with parameters of their own.
+//! Encoding: the streams of a page, by the default parameters or with parameters of their own.
 //!
 //! ```text
 //!   bits  field
 //!      2  kind       0 index interior, 1 table interior, 2 index leaf, 3 table leaf
 //!      1  irregular  the layout is stored
-//!      1  deviant    some stream does not keep to its habit: each has a bit that says so
+//!      1  deviant    some stream does not keep to its default parameters: each has a bit that says so
 //!      1  long       0 and 1 take a byte in records
 //!      1  first      page 1
 //!      1  residue    unallocated bytes are stored
@@ -16,7 +16,7 @@
 //!     32  right      the right-most child, on interior pages
 //!         layout     if irregular
 //!         streams    in the order of `split`, each: [deviant: 1 bit, and if set [related: 1 bit where it could be] parameters]
-//!                    [what the habit leaves to the page] values, then codes or, of reals, 6 bits before the values
+//!                    [what the default parameters leave to the page] values, then codes or, of reals, 6 bits before the values
 //! ```
 //!
 //! The last byte is filled with zero bits; behind it lie the raw bytes: the database header of page 1, reserved bytes, opaque
@@ -24,7 +24,7 @@
 
 use crate::bits::BitWriter;
 use crate::context::PageContext;
-use crate::ints::{Habit, Params, Shape, Stats};
+use crate::ints::{DefaultParameters, Params, Shape, Stats};
 use crate::mismatch;
 use crate::model::Model;
 use crate::page::{Kind, LastOrder, Page};
@@ -39,8 +39,8 @@ const PARAMS_BITS: usize = 48;
 #[derive(Debug, Clone, Copy)]
 struct Plan {
     params: Params,
-    /// By the stream's habit; else the parameters are written out.
-    by_habit: bool,
+    /// By the stream's default parameters; else the parameters are written out.
+    by_defaults: bool,
     /// The values are differences to another stream; `None`: they could not be.
     related: Option<bool>,
     /// Where the values lie in `Encoder::differences`, if they do.
@@ -235,19 +235,19 @@ impl Encoder {
             if let Some(place) = self.places.get_mut(stream.number) {
                 *place = (stream.from, stream.to);
             }
-            let habit = model.habit_of(stream.number);
-            if let Some(constant) = habit.constant_value()
+            let defaults = model.defaults_of(stream.number);
+            if let Some(constant) = defaults.constant_value()
                 && are_all(values, constant)
             {
                 self.plans.push(Plan {
-                    params: habit.params,
-                    by_habit: true,
+                    params: defaults.params,
+                    by_defaults: true,
                     related: None,
                     from: 0,
                 });
                 continue;
             }
-            let other = habit
+            let other = defaults
                 .relation
                 .filter(|_| values.len() == cells)
                 .and_then(|r| self.places.get(usize::from(r)))
@@ -255,21 +255,21 @@ impl Encoder {
                 .and_then(|(from, to)| self.split.ints.get(*from..*to));
             let from = self.differences.len();
             let plan = match other {
-                None => choose(habit, values, None, 0),
+                None => choose(defaults, values, None, 0),
                 Some(other) => {
                     let pairs = values.iter().zip(other);
                     self.differences
                         .extend(pairs.map(|(v, o)| v.wrapping_sub(*o)));
                     let differences = self.differences.get(from..).unwrap_or_default();
-                    let mut plan = choose(habit, differences, Some(true), from);
-                    if !plan.by_habit {
+                    let mut plan = choose(defaults, differences, Some(true), from);
+                    if !plan.by_defaults {
                         let stats = Stats::of(values);
                         let best = stats.best();
                         if stats.cost(&best) < Stats::of(differences).cost(&plan.params) {
                             self.differences.truncate(from);
                             plan = Plan {
                                 params: best,
-                                by_habit: false,
+                                by_defaults: false,
                                 related: Some(false),
                                 from: 0,
                             };
@@ -292,7 +292,7 @@ impl Encoder {
             ..
         } = self;
         w.clear();
-        let deviant = plans.iter().any(|p| !p.by_habit);
+        let deviant = plans.iter().any(|p| !p.by_defaults);
         let columns = split.columns != model.columns.len();
         let cells = split.page.count();
         let flag = |w: &mut BitWriter, set: bool| w.put(u64::from(set), 1);
@@ -334,8 +334,8 @@ impl Encoder {
             split.page.layout.put_after(order, w);
         }
         for (stream, plan) in split.streams.iter().zip(plans.iter()) {
-            let habit = model.habit_of(stream.number);
-            write_stream(split, differences, stream, habit, plan, deviant, w)?;
+            let defaults = model.defaults_of(stream.number);
+            write_stream(split, differences, stream, defaults, plan, deviant, w)?;
         }
         w.finish(out);
         out.extend_from_slice(&split.raw);
@@ -347,16 +347,16 @@ fn write_stream(
     split: &Split,
     differences: &[i64],
     stream: &Stream,
-    habit: &Habit,
+    defaults: &DefaultParameters,
     plan: &Plan,
     deviant: bool,
     w: &mut BitWriter,
 ) -> Option<()> {
     if deviant {
-        w.put(u64::from(!plan.by_habit), 1);
+        w.put(u64::from(!plan.by_defaults), 1);
     }
-    if plan.by_habit {
-        habit.put_own(&plan.params, w);
+    if plan.by_defaults {
+        defaults.put_own(&plan.params, w);
     } else {
         if let Some(related) = plan.related {
             w.put(u64::from(related), 1);
@@ -390,37 +390,43 @@ fn is_zero(bytes: &[u8]) -> bool {
     bytes.iter().fold(0, |all, byte| all | byte) == 0
 }
 
-/// By habit if the stream keeps to it and the values take hardly more bits than in a frame of their own; else whatever is best.
-fn choose(habit: &Habit, values: &[i64], related: Option<bool>, from: usize) -> Plan {
+/// By the default parameters if the stream keeps to them and the values take hardly more bits than in a frame of their own; else whatever is best.
+fn choose(
+    defaults: &DefaultParameters,
+    values: &[i64],
+    related: Option<bool>,
+    from: usize,
+) -> Plan {
     let kept = |stats: &Stats| {
-        habit.params_for(stats).filter(|p| {
+        defaults.params_for(stats).filter(|p| {
             let frame = stats.frame();
-            habit.own_bits() + p.value_bits(stats.n, stats.runs)
+            defaults.own_bits() + p.value_bits(stats.n, stats.runs)
                 <= frame.value_bits(stats.n, stats.runs) + PARAMS_BITS
         })
     };
-    let by_habit = |params| Plan {
+    let by_defaults = |params| Plan {
         params,
-        by_habit: true,
+        by_defaults: true,
         related,
         from,
     };
-    // Most streams keep to their habits, which are mostly frames, and need no closer look.
-    let first_look = match habit.params.shape {
+    // Most streams keep to their default parameters, which are mostly frames, and need no closer
+    // look.
+    let first_look = match defaults.params.shape {
         Shape::Frame => Some(Stats::of_frame(values)),
         Shape::Delta => Some(Stats::of_steps(values)),
         Shape::Runs => Some(Stats::of_runs(values)),
         Shape::Curve => None,
     };
     if let Some(params) = first_look.as_ref().and_then(kept) {
-        return by_habit(params);
+        return by_defaults(params);
     }
     let stats = Stats::of(values);
     match kept(&stats) {
-        Some(params) => by_habit(params),
+        Some(params) => by_defaults(params),
         None => Plan {
-            by_habit: false,
-            ..by_habit(stats.best())
+            by_defaults: false,
+            ..by_defaults(stats.best())
         },
     }
 }

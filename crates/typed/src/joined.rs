@@ -158,7 +158,7 @@ impl Joiner {
         self.bits.put(u64::from(log2 - PAGE_LOG2_MIN), LOG2_BITS);
         for (page, number) in pages.chunks(page_size).zip(context.number..) {
             let context = PageContext { number, ..*context };
-            self.look(page, kind, &context, decoded)?;
+            self.add_page(page, kind, &context, decoded)?;
         }
         let content: usize = self.cells.iter().map(|(from, to)| to - from + 2).sum();
         let size = (HEADER + content).max(page_size).next_power_of_two();
@@ -183,7 +183,7 @@ impl Joiner {
     }
 
     /// Takes in a page: where its cells are, what is stored of it, and what decoding it gives.
-    fn look(
+    fn add_page(
         &mut self,
         page: &[u8],
         kind: Kind,

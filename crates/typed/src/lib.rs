@@ -1,7 +1,7 @@
 //! The typed page codec: a b-tree page of SQLite as columns, coded by what was learned about its table.
 //!
 //! [`encode()`] takes a page apart (`page`, `record`, `split`) into streams of integers, codes of text and raw bytes, writes
-//! them by the habits of a [`Model`] (`ints`), decodes the result and compares. [`decode()`] gives the page back, byte for byte but for
+//! them by the default parameters of a [`Model`] (`ints`), decodes the result and compares. [`decode()`] gives the page back, byte for byte but for
 //! unallocated bytes where those need not be kept ([`scrub()`]). [`Model::learn`] makes a model from pages of one table or index;
 //! [`Model::empty`] fits every page. [`encode_joined()`] codes adjacent pages that have much room left as one.
 //!

@@ -312,9 +312,9 @@ fn long_rows_are_coded_by_a_model() {
     for (kind, columns) in [(Kind::TableLeaf, 5), (Kind::IndexLeaf, 4)] {
         let pages = leaves(kind, columns);
         assert!(pages.len() > 40, "{kind:?}: {} pages", pages.len());
-        let (taught, judged) = pages.split_at(pages.len() * 3 / 4);
-        let taught: Vec<&[u8]> = taught.iter().map(|p| p.1.as_slice()).collect();
-        let model = model_of(&taught, 0);
+        let (trained, judged) = pages.split_at(pages.len() * 3 / 4);
+        let trained: Vec<&[u8]> = trained.iter().map(|p| p.1.as_slice()).collect();
+        let model = model_of(&trained, 0);
         let (mut raw, mut stored, mut before) = (0, 0, 0);
         for (context, page) in judged {
             raw += page.len();

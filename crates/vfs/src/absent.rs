@@ -175,7 +175,7 @@ impl MainFile {
         let newest = self.newest_at_begin().ok().flatten();
         let commit = newest
             .filter(|_| matches!(&self.state, State::Store(handle) if handle.in_rollback_mode()));
-        self.absent.place.get_or_init(|| self.place());
+        self.absent.place.get_or_init(|| self.locate());
         self.absent.begin(commit);
     }
 
@@ -208,7 +208,7 @@ impl MainFile {
     /// [`Code::BUSY`] then; the host's, when it cannot be told: RESERVED is given back then, too.
     pub(crate) fn journal_came(&self) -> Done {
         let not_asked = self.absent.known.lock().not_asked;
-        let error = match not_asked.then(|| self.looks_hot()) {
+        let error = match not_asked.then(|| self.may_be_hot()) {
             None | Some(Ok(false)) => {
                 self.absent.end();
                 return Ok(());

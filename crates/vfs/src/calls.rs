@@ -26,7 +26,7 @@ impl VfsFile for MainFile {
 
     fn write(&mut self, buf: &[u8], offset: u64) -> Done {
         self.synced = false;
-        self.settle();
+        self.judge_if_pending();
         if matches!(self.state, State::Undecided) {
             self.become_store()?;
         }
@@ -41,7 +41,7 @@ impl VfsFile for MainFile {
     }
 
     fn truncate(&mut self, len: u64) -> Done {
-        self.settle();
+        self.judge_if_pending();
         if matches!(self.state, State::Undecided) {
             if len == 0 {
                 return Ok(());
@@ -97,7 +97,7 @@ impl VfsFile for MainFile {
     }
 
     fn file_size(&mut self) -> Result<u64, Code> {
-        self.settle();
+        self.judge_if_pending();
         if let Some(done) = self.in_contents(false, Handle::len) {
             return done;
         }
@@ -201,7 +201,7 @@ impl VfsFile for MainFile {
 impl MainFile {
     /// Reads what the file has now; `begins`: a transaction begins with it.
     fn read_contents(&mut self, buf: &mut [u8], offset: u64, begins: bool) -> Result<usize, Code> {
-        self.settle();
+        self.judge_if_pending();
         if begins && matches!(self.state, State::Plain) && !self.settings.keep_plain {
             self.judge_version();
         }

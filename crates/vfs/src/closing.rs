@@ -61,7 +61,7 @@ impl MainFile {
         }
         if let State::Store(handle) = &self.state
             && handle.in_rollback_mode()
-            && self.settle_journal().is_err()
+            && self.sync_journal().is_err()
         {
             self.forget_trim();
             return Trimmed::default();
@@ -109,16 +109,16 @@ impl MainFile {
             && self.host.lock(ffi::LOCK_EXCLUSIVE).is_ok()
     }
 
-    /// As [`MainFile::looks_hot`]; when in doubt, yes.
+    /// As [`MainFile::may_be_hot`]; when in doubt, yes.
     pub(crate) fn journal_may_be_hot(&self) -> bool {
-        self.looks_hot().unwrap_or(true)
+        self.may_be_hot().unwrap_or(true)
     }
 
     /// Whether a journal lies beside the file that SQLite might roll back: by its own rule one whose first byte is not zero. One that cannot be opened may be.
     ///
     /// # Errors
     /// Those of the host, when it cannot be told.
-    pub(crate) fn looks_hot(&self) -> std::result::Result<bool, Code> {
+    pub(crate) fn may_be_hot(&self) -> std::result::Result<bool, Code> {
         let (Some(vfs), Some(journal)) = (self.host_vfs, self.name().and_then(|n| n.journal()))
         else {
             return Ok(true);

@@ -35,7 +35,7 @@ pub unsafe fn load(db: *mut Db, error: *mut *mut c_char, table: *const c_void) -
 /// The entry point for `sqlite3_auto_extension`: of a statically linked SQLite, and of
 /// every connection after [`load`].
 ///
-/// It is idempotent. A connection whose database cannot be used for a reason that a person
+/// It is idempotent. A connection whose database cannot be used for a reason that a user
 /// must act on (a wrong URI parameter, a format that is too new) fails to open with that
 /// reason as its message: here alone a VFS has a say in what `sqlite3_errmsg` shows.
 ///

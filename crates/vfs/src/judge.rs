@@ -27,7 +27,7 @@ impl MainFile {
             Err(error) => State::Broken(error),
         };
         if matches!(state, State::Store(_) | State::Plain) {
-            self.overwritten.is_settled();
+            self.overwritten.set_whole();
         }
         if let State::Broken(error) = &state {
             let news =
@@ -41,7 +41,7 @@ impl MainFile {
     }
 
     /// Judges the file again if it is still to be judged.
-    pub(crate) fn settle(&mut self) {
+    pub(crate) fn judge_if_pending(&mut self) {
         if matches!(self.state, State::Undecided | State::Broken(_)) {
             self.judge();
         }
@@ -51,7 +51,7 @@ impl MainFile {
     /// decided by checksums.
     pub(crate) fn judge_under_lock(&mut self) {
         if std::mem::replace(&mut self.judged_locked, true) {
-            self.settle();
+            self.judge_if_pending();
         } else if !matches!(self.state, State::Store(_) | State::Refused(_)) {
             self.judge();
         }
@@ -82,9 +82,9 @@ impl MainFile {
     pub(crate) fn announce(&mut self) {
         if !self.announced
             && let State::Store(handle) = &self.state
-            && let Some(early) = handle.early()
+            && let Some(preencoded) = handle.preencoded()
         {
-            wal_file::announce(&self.path, &early);
+            wal_file::announce(&self.path, &preencoded);
             self.announced = true;
         }
     }
@@ -100,7 +100,7 @@ impl MainFile {
             // As bytes: names that differ may look the same as text.
             return format!("{host}:{:?}", self.name().map(|name| name.path()));
         }
-        if let Place::Here(_, (device, inode)) = self.place() {
+        if let Place::Here(_, (device, inode)) = self.locate() {
             return format!("{device}:{inode}");
         }
         format!("moved:{}", UNIQUE.fetch_add(1, Ordering::Relaxed))

@@ -22,7 +22,7 @@ impl MainFile {
         let cut = matches!(&self.state, State::Store(handle) if handle.has_pending());
         if cut
             && self.synced
-            && let Err(code) = self.settle_journal()
+            && let Err(code) = self.sync_journal()
         {
             self.in_store(|handle| {
                 Handle::discard(handle);
@@ -40,7 +40,7 @@ impl MainFile {
     }
 
     /// Makes the end of the journal durable: its new contents if it is still there, its deletion if it is not.
-    pub(crate) fn settle_journal(&self) -> Done {
+    pub(crate) fn sync_journal(&self) -> Done {
         let (Some(vfs), Some(journal)) = (self.host_vfs, self.name().and_then(|n| n.journal()))
         else {
             return Err(Code::IOERR_FSYNC);

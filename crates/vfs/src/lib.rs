@@ -6,7 +6,7 @@
 //! store at its first write, unless its URI says `densite=off`.
 //!
 //! [`densite_init`] is the entry point for `sqlite3_auto_extension`, [`load`] what the
-//! loadable extension does; [`with_handle`] reaches the store behind an open connection. [`Held`] shows SQLite a
+//! loadable extension does; [`with_handle`] reaches the store behind an open connection. [`LockedView`] shows SQLite a
 //! database that its caller holds.
 
 #![warn(missing_docs)]
@@ -19,11 +19,11 @@ mod closing;
 mod codes;
 mod control;
 mod entry;
-mod held;
 mod idle;
 mod judge;
 mod last_error;
 mod late_truncate;
+mod locked_view;
 mod locks;
 mod main_file;
 mod maintain;
@@ -43,8 +43,8 @@ mod wal_file;
 mod worker;
 
 pub use entry::{densite_init, entry_point, load};
-pub use held::{Held, HeldBytes};
 pub use last_error::take_last_error;
+pub use locked_view::{LockedView, ViewBytes};
 pub use private::with_handle;
 pub use sql::create_functions;
 pub use vfs::{NAME, host_vfs, register};

@@ -196,7 +196,7 @@ impl MainFile {
         unsafe { FileName::from_ptr(self.api, self.name) }
     }
 
-    /// A sentence to the log and for the person.
+    /// A sentence to the log and for the user.
     pub(crate) fn report(&self, code: Code, what: &dyn std::fmt::Display) {
         if self.of_worker {
             if let Some(neighbours) = &self.neighbours {
@@ -208,7 +208,7 @@ impl MainFile {
     }
 
     /// The code for an error of the store, which is also reported when it is one that a
-    /// person must act on.
+    /// user must act on.
     pub(crate) fn fail(&self, error: &Error) -> Code {
         let code = code_of(error);
         self.report(code, error);

@@ -3,7 +3,7 @@
 //!
 //! - **While writing.** Whoever commits in a rollback mode, or checkpoints, has the writer's right anyway. When more of the file than
 //!   `densite_dead_limit` is dead or free, each such transaction moves a part in proportion to what it stored, until the limit is
-//!   kept: how much, and for how long, the store says ([`Handle::merge_share`](densite_store::Handle::merge_share)). Nothing is synced for it.
+//!   kept: how much, and for how long, the store says ([`Handle::reclaim_share`](densite_store::Handle::reclaim_share)). Nothing is synced for it.
 //! - **At rest**: `PRAGMA densite_maintain`; the last close and the background worker (`worker`) from half of the dead limit on. Down to [`REST_LIMIT`], or [`ASKED_LIMIT`] if asked for, in slices (`slice`),
 //!   each under locks of its own, so that nobody waits longer than one takes (rule 3); a close gives up after [`CLOSE_TIME`].
 
@@ -67,7 +67,7 @@ impl MainFile {
         }
         let begin = Instant::now();
         let limit = self.maintenance.dead_limit;
-        if let Err(error) = handle.merge_share(limit, &|| begin.elapsed()) {
+        if let Err(error) = handle.reclaim_share(limit, &|| begin.elapsed()) {
             self.report(code_of(&error), &format!("giving space back: {error}"));
         }
     }

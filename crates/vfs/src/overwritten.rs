@@ -42,7 +42,7 @@ impl Overwritten {
     }
 
     /// The file was judged, and is whole.
-    pub(crate) fn is_settled(&mut self) {
+    pub(crate) fn set_whole(&mut self) {
         self.unsettled = false;
     }
 }

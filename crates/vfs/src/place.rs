@@ -44,7 +44,7 @@ fn inode_of(path: &Path) -> Option<Inode> {
 
 impl MainFile {
     /// By the path, because an open descriptor of our own would drop SQLite's locks when closed (rule 14). The path may meanwhile name another file; the host knows.
-    pub(crate) fn place(&self) -> Place {
+    pub(crate) fn locate(&self) -> Place {
         let is_unix = self
             .host_vfs
             .is_some_and(|host| host.name().starts_with("unix"));

@@ -93,7 +93,7 @@ pub fn with_handle<T>(
         if lock {
             file.lock(ffi::LOCK_SHARED).map_err(Error::from)?;
         }
-        file.settle();
+        file.judge_if_pending();
         let answer = match &mut file.state {
             State::Store(handle) => Ok(Some(body(handle))),
             State::Plain | State::Undecided => Ok(None),

@@ -14,7 +14,7 @@ use crate::checkpoint::CHECKPOINT_LOCK;
 use crate::main_file::{MainFile, State};
 use crate::trim::Reach;
 use densite_sqlite::ffi;
-use densite_store::{Error, MergeBudget};
+use densite_store::{Error, ReclaimBudget};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
@@ -161,12 +161,12 @@ impl MainFile {
         let rest = if trimmed.left && Instant::now() >= until {
             Rest::More
         } else if begun || handle.space()?.over(limit) {
-            let budget = MergeBudget {
+            let budget = ReclaimBudget {
                 bytes: SLICE_BYTES,
                 dead_limit: down_to,
                 stop: &|| Instant::now() >= until,
             };
-            let given = handle.give_back_unsynced(&budget)?;
+            let given = handle.reclaim_unsynced(&budget)?;
             self.maintenance.damaged.extend(given.damaged);
             match (given.done, given.wants_sync) {
                 (_, true) => Rest::Sync,

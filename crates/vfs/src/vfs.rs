@@ -78,12 +78,12 @@ impl Vfs for DensiteVfs {
             return Ok(Opened::Host);
         };
         if flags & ffi::OPEN_WAL != 0 {
-            let Some(early) = wal_file::desk_of(&name.path().to_string_lossy()) else {
+            let Some(preencoded) = wal_file::preencoded_of(&name.path().to_string_lossy()) else {
                 return Ok(Opened::Host);
             };
             // SAFETY: SQLite keeps a WAL's name until after its xClose.
             let (host, flags) = unsafe { self.host.open(Some(name), flags) }?;
-            let file = WalFile::new(host, early);
+            let file = WalFile::new(host, preencoded);
             return Ok(Opened::Companion { file, flags });
         }
         let api = self.host.api();

@@ -1,16 +1,16 @@
 //! The WAL of a database of the store: the host's file, whose pages are noted as they pass by.
 //!
 //! Every call goes to the host as it is. A page that SQLite writes here comes to the store at the next checkpoint; the store
-//! is told at once, so that its pool can encode the page until then (`densite_store::Early`). Nothing depends on it.
+//! is told at once, so that its pool can encode the page until then (`densite_store::PreEncoded`). Nothing depends on it.
 //!
 //! SQLite (`walWriteOneFrame`) writes a frame's header of 24 bytes, which begins with the page's number, and then the page
-//! behind it; or frames come together, from `densite_sqlite::gathering`. What does not come like that is not noted.
+//! behind it; or frames come together, from `densite_sqlite::coalesced_vfs`. What does not come like that is not noted.
 
 use crate::main_file::Done;
 use densite_disk::sync::Mutex;
 use densite_sqlite::PerProcess;
 use densite_sqlite::{Above, HostFile};
-use densite_store::Early;
+use densite_store::PreEncoded;
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
 
@@ -20,20 +20,20 @@ const FRAME_HEADER: usize = 24;
 const SUFFIX: &str = "-wal";
 
 #[derive(Default)]
-struct Known(Mutex<HashMap<String, Weak<Early>>>);
+struct Known(Mutex<HashMap<String, Weak<PreEncoded>>>);
 
 /// The databases of the store that this process has open, by path.
 static KNOWN: PerProcess<Known> = PerProcess::new();
 
 /// Makes a database known whose WAL may be opened.
-pub(crate) fn announce(path: &str, early: &Arc<Early>) {
+pub(crate) fn announce(path: &str, preencoded: &Arc<PreEncoded>) {
     let mut known = KNOWN.get().0.lock();
-    known.retain(|_, early| early.strong_count() > 0);
-    known.insert(path.to_owned(), Arc::downgrade(early));
+    known.retain(|_, preencoded| preencoded.strong_count() > 0);
+    known.insert(path.to_owned(), Arc::downgrade(preencoded));
 }
 
 /// Where the pages of a WAL are to be noted; `None` when its database is not known.
-pub(crate) fn desk_of(wal: &str) -> Option<Arc<Early>> {
+pub(crate) fn preencoded_of(wal: &str) -> Option<Arc<PreEncoded>> {
     let path = wal.strip_suffix(SUFFIX)?;
     KNOWN.get().0.lock().get(path)?.upgrade()
 }
@@ -47,7 +47,7 @@ fn page_size(header: &[u8]) -> Option<usize> {
 /// An open WAL.
 pub(crate) struct WalFile {
     host: HostFile,
-    early: Arc<Early>,
+    preencoded: Arc<PreEncoded>,
     /// Where the page of the frame whose header came last will be, and its number.
     expected: Option<(u64, u32)>,
     /// Bytes of a page, as the WAL's header told or the newest ones had; 0 before there was either.
@@ -55,10 +55,10 @@ pub(crate) struct WalFile {
 }
 
 impl WalFile {
-    pub(crate) fn new(host: HostFile, early: Arc<Early>) -> WalFile {
+    pub(crate) fn new(host: HostFile, preencoded: Arc<PreEncoded>) -> WalFile {
         WalFile {
             host,
-            early,
+            preencoded,
             expected: None,
             page: 0,
         }
@@ -70,7 +70,7 @@ impl WalFile {
         match (expected, buf.first_chunk()) {
             // The WAL's own header: it begins anew, all of it has been checkpointed.
             _ if offset == 0 => {
-                self.early.forget();
+                self.preencoded.forget();
                 self.page = page_size(buf).unwrap_or(self.page);
             }
             (None, Some(number)) if buf.len() == FRAME_HEADER => {
@@ -79,7 +79,7 @@ impl WalFile {
             }
             (Some((at, number)), _) if at == offset && buf.len().is_power_of_two() => {
                 self.page = buf.len();
-                self.early.note(number, buf);
+                self.preencoded.note(number, buf);
             }
             (None, Some(_)) if self.page > 0 && buf.len() >= FRAME_HEADER + self.page => {
                 self.watch_frames(buf, offset);
@@ -102,7 +102,7 @@ impl WalFile {
             let number = u32::from_be_bytes(*number);
             match page.is_empty() {
                 true => self.expected = Some((offset + buf.len() as u64, number)),
-                false => self.early.note(number, page),
+                false => self.preencoded.note(number, page),
             }
         }
     }

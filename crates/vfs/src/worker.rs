@@ -63,23 +63,23 @@ struct List {
 /// A file that was written to.
 struct Job {
     neighbours: Weak<Neighbours>,
-    way: Way,
+    spec: ConnectionSpec,
     /// It was locked; not before this.
     not_before: Option<Instant>,
 }
 
 /// How a file is opened once more.
-struct Way {
+struct ConnectionSpec {
     vfs: HostVfs,
     path: CString,
     parameters: Vec<(CString, CString)>,
     settings: Settings,
 }
 
-impl Way {
-    fn to(vfs: HostVfs, name: FileName<'_>, settings: &Settings) -> Way {
+impl ConnectionSpec {
+    fn to(vfs: HostVfs, name: FileName<'_>, settings: &Settings) -> ConnectionSpec {
         let value = |key: &CStr| name.parameter(key).unwrap_or(c"").to_owned();
-        Way {
+        ConnectionSpec {
             vfs,
             path: name.path().to_owned(),
             parameters: name
@@ -124,10 +124,10 @@ impl MainFile {
         self.tell_messages();
         if !neighbours.idle.listed.swap(true, Ordering::AcqRel) {
             let neighbours = Arc::downgrade(neighbours);
-            let way = Way::to(vfs, name, &self.settings);
+            let spec = ConnectionSpec::to(vfs, name, &self.settings);
             KEEPER.get().add(Job {
                 neighbours,
-                way,
+                spec,
                 not_before: None,
             });
         }
@@ -273,19 +273,19 @@ impl Job {
 
     /// Opens the file once more; `None` if that is not the one that was written to.
     fn open(&self, neighbours: &Arc<Neighbours>) -> Option<Own> {
-        let way = &self.way;
-        let parameters: Vec<(&CStr, &CStr)> = way
+        let spec = &self.spec;
+        let parameters: Vec<(&CStr, &CStr)> = spec
             .parameters
             .iter()
             .map(|(key, value)| (key.as_c_str(), value.as_c_str()))
             .collect();
-        let name = OwnedName::new(way.vfs.api(), &way.path, &parameters).ok()?;
+        let name = OwnedName::new(spec.vfs.api(), &spec.path, &parameters).ok()?;
         let flags = ffi::OPEN_READWRITE | ffi::OPEN_MAIN_DB;
         // SAFETY: the name is dropped after the file (see `Own`).
-        let (host, flags) = unsafe { way.vfs.open(Some(name.as_name()), flags) }.ok()?;
+        let (host, flags) = unsafe { spec.vfs.open(Some(name.as_name()), flags) }.ok()?;
         // SAFETY: as above.
         let mut file = unsafe {
-            MainFile::of_worker(way.vfs, host, name.as_name(), flags, way.settings.clone())
+            MainFile::of_worker(spec.vfs, host, name.as_name(), flags, spec.settings.clone())
         };
         let same = matches!(file.state, State::Store(_))
             && file

@@ -16,7 +16,7 @@ mod sparse;
 mod sql;
 mod subscribers;
 mod trim;
-mod wal_early;
+mod wal_preencoded;
 mod what_it_is;
 mod worker;
 mod worker_locks;

@@ -139,11 +139,8 @@ fn bad_arguments_are_named() {
             "SELECT densite_unsubscribe(NULL)",
             "wants a subscriber's name",
         ),
-        (
-            "SELECT densite_config('colour')",
-            "wants 'automatically_purge'",
-        ),
-        ("SELECT densite_config('automatically_purge', 2)", "0 or 1"),
+        ("SELECT densite_config('colour')", "wants 'auto_prune'"),
+        ("SELECT densite_config('auto_prune', 2)", "0 or 1"),
         (
             "SELECT densite_config('retain_bytes', -1)",
             "retain_bytes is a number of bytes",
@@ -179,14 +176,11 @@ fn settings_are_kept() {
     let db = place.open("a.db");
     run(&db, "SELECT densite_subscribe('s')");
     let read = |db: &Connection| {
-        ["automatically_purge", "max_unapplied_bytes", "retain_bytes"]
+        ["auto_prune", "max_unapplied_bytes", "retain_bytes"]
             .map(|name| int(db, &format!("SELECT densite_config('{name}')")))
     };
     assert_eq!(read(&db), [1, 0, 0]);
-    assert_eq!(
-        int(&db, "SELECT densite_config('automatically_purge', 0)"),
-        0
-    );
+    assert_eq!(int(&db, "SELECT densite_config('auto_prune', 0)"), 0);
     assert_eq!(
         int(&db, "SELECT densite_config('max_unapplied_bytes', 1000)"),
         1000

@@ -142,7 +142,7 @@ fn what_is_no_database_at_all_is_told_by_sqlite() {
     let place = Place::new();
     std::fs::write(
         place.path("x.db"),
-        b"not a database, but some text of a person's\n".repeat(99),
+        b"not a database, but some text of a user's\n".repeat(99),
     )
     .expect("writes");
     let before = bytes(&place.path("x.db"));

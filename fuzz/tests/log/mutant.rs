@@ -53,7 +53,7 @@ impl Files {
     pub(crate) fn placed(&self, dir: &str) -> SimDisk {
         let disk = SimDisk::new(1);
         for (name, bytes) in &self.0 {
-            disk.place(&format!("{dir}/{name}"), bytes);
+            disk.put_file(&format!("{dir}/{name}"), bytes);
         }
         disk
     }

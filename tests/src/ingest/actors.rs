@@ -104,7 +104,7 @@ fn insert(sql: &mut String, row: &Row, rng: &mut SmallRng) {
             w * 100_000 + n
         ),
         // Keys in no order.
-        "swept" => format!(
+        "clustered" => format!(
             "{}, {w}, {n}, '{pad}'",
             (w * 100_000 + n) * 700_001 % 1_000_003
         ),
@@ -124,7 +124,9 @@ fn transaction(stage: &Stage<'_>, con: &mut Connection, w: i64, x: i64, rng: &mu
     let from = rng.random_range(0..4);
     let rows = match rng.random_ratio(2, 5) {
         // Enough of one table to be put in order.
-        true => (0..8).map(|i| ("swept", w, x * 20 + from + i)).collect(),
+        true => (0..8)
+            .map(|i| ("clustered", w, x * 20 + from + i))
+            .collect(),
         false => some(rng, from),
     };
     let mut taken_back = Vec::new();
@@ -235,8 +237,10 @@ pub(super) fn keeper(stage: &Stage<'_>, process: &Process, seed: u64, fills: boo
             0 => "PRAGMA wal_checkpoint(PASSIVE)",
             1 => "PRAGMA wal_checkpoint(TRUNCATE)",
             2 | 3 => "SELECT densite_prune()",
-            4 => ["SELECT count(*) FROM t_in", "SELECT count(*) FROM swept_in"]
-                [rng.random_range(0..2)],
+            4 => [
+                "SELECT count(*) FROM t_in",
+                "SELECT count(*) FROM clustered_in",
+            ][rng.random_range(0..2)],
             5 => "SELECT densite_wait()",
             6 if fills => {
                 {

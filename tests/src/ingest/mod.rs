@@ -48,7 +48,7 @@ pub struct Tally {
     /// Runs that ended with a log whose first rows were pruned.
     pub pruned: u64,
     /// Disks on which rows were being applied in another order than that of the log: some were, and others before them were not.
-    pub swept: u64,
+    pub clustered: u64,
     /// Pages that checkpoints beside the worker wrote in the runs that are cut.
     pub beside: usize,
     /// Cuts between two of them: a few of a hundred.
@@ -59,7 +59,7 @@ pub struct Tally {
 const NEAR: u64 = 20;
 
 const TABLES: &str = "CREATE TABLE t(id INTEGER PRIMARY KEY, w INT, n INT, u INT UNIQUE, pad TEXT, CHECK (n % 10 <> 7)); CREATE INDEX by_n ON t(w, n);
-    CREATE TABLE bare(w INT, n INT, pad TEXT); CREATE TABLE swept(k INT PRIMARY KEY, w INT, n INT, pad TEXT); CREATE INDEX by_pad ON swept(pad)";
+    CREATE TABLE bare(w INT, n INT, pad TEXT); CREATE TABLE clustered(k INT PRIMARY KEY, w INT, n INT, pad TEXT); CREATE INDEX by_pad ON clustered(pad)";
 
 impl Site {
     /// Starts the machine on a disk that has the database, durably, and no log.
@@ -171,7 +171,7 @@ impl Workload {
                 trace.len(),
                 c.how
             );
-            tally.swept += self.judge(
+            tally.clustered += self.judge(
                 site,
                 &c.disk,
                 At(Some(c.change)),
@@ -189,14 +189,15 @@ impl Workload {
             let seed = rng.random();
             let what = format!("a real cut at change {}, cut seed {seed}", disk.changes());
             let after = disk.power_cut(seed);
-            tally.swept += self.judge(site, &after, At(None), &ledger, &what, &disk.take_trace());
+            tally.clustered +=
+                self.judge(site, &after, At(None), &ledger, &what, &disk.take_trace());
             tally.cuts += 1;
             tally.acknowledged += ledger.acknowledged();
         }
         tally
     }
 
-    /// The database is put back as it was at some moments of a run, the log is that of its end. Answers how often that was refused, how often everything was caught up, and how often that was with a sweep that was on its way.
+    /// The database is put back as it was at some moments of a run, the log is that of its end. Answers how often that was refused, how often everything was caught up, and how often that was with a clustered apply that was on its way.
     ///
     /// # Panics
     /// When it is refused although the log has what is missing, or taken although it has not, or anything is not as promised.
@@ -207,14 +208,14 @@ impl Workload {
             disk.capture_at(rng.random_range(1..900), Capture::Snapshot);
         }
         let ledger = self.run(site, &disk);
-        let (mut refused, mut caught_up, mut swept) = (0, 0, 0);
+        let (mut refused, mut caught_up, mut clustered) = (0, 0, 0);
         for old in disk.take_captures() {
             let what = format!("restored as it was at change {}", old.change);
             let now = disk.snapshot();
             for ending in ["", "-wal", "-journal"] {
                 let path = format!("{PATH}{ending}");
                 match old.disk.contents(&path) {
-                    Some(bytes) => now.place(&path, &bytes),
+                    Some(bytes) => now.put_file(&path, &bytes),
                     None => drop(now.remove(&path)),
                 }
             }
@@ -230,7 +231,7 @@ impl Workload {
                 .as_ref()
                 .is_ok_and(|seq| first <= seq.cast_unsigned() + 1);
             if reaches_back {
-                swept += self.judge(site, &now, At(None), &ledger, &what, &[]);
+                clustered += self.judge(site, &now, At(None), &ledger, &what, &[]);
                 caught_up += 1;
                 continue;
             }
@@ -247,7 +248,7 @@ impl Workload {
             );
             refused += 1;
         }
-        (refused, caught_up, swept)
+        (refused, caught_up, clustered)
     }
 
     fn judge(

@@ -7,7 +7,7 @@ use crate::simvfs::SimVfs;
 use densite_disk::sim::SimDisk;
 use densite_disk::sync::Mutex;
 use densite_disk::{File, OpenMode, Result};
-use densite_ingest::{Found, Medium, Sweeps};
+use densite_ingest::{ClusteredLimits, FileInfo, StorageBackend};
 use densite_log::{LogDir, LogId, Options};
 use rusqlite::{Connection, OpenFlags};
 use std::ffi::CString;
@@ -47,11 +47,11 @@ struct Life {
 /// See the module.
 #[derive(Clone)]
 pub struct Process {
-    medium: Arc<SimMedium>,
+    storage: Arc<SimStorage>,
     vfs: String,
 }
 
-struct SimMedium {
+struct SimStorage {
     disk: SimDisk,
     process: u64,
     /// The life of the machine.
@@ -68,11 +68,11 @@ pub fn options(id: LogId) -> Options {
     }
 }
 
-impl Medium for SimMedium {
-    fn find(&self, path: &str) -> Result<Found> {
+impl StorageBackend for SimStorage {
+    fn file_info(&self, path: &str) -> Result<FileInfo> {
         let file = self.disk.open(path, OpenMode::Read)?;
         let identity = (self.process, file.identity()?.1);
-        Ok(Found { identity, names: 1 })
+        Ok(FileInfo { identity, names: 1 })
     }
 
     fn dir(&self, path: &Path) -> LogDir {
@@ -91,15 +91,15 @@ impl Medium for SimMedium {
         options(id)
     }
 
-    /// A few rows are enough for a sweep, and a transaction has fewer.
-    fn sweeps(&self) -> Sweeps {
-        Sweeps {
+    /// A few rows are enough for a clustered apply, and a transaction has fewer.
+    fn clustered_limits(&self) -> ClusteredLimits {
+        ClusteredLimits {
             least: 5,
             most: 60,
             bytes: 1 << 20,
             together: 4,
             at_once: 2,
-            ..Sweeps::default()
+            ..ClusteredLimits::default()
         }
     }
 
@@ -161,13 +161,13 @@ impl Site {
     pub fn process(&self) -> Process {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         let life = self.life.lock();
-        let medium = SimMedium {
+        let storage = SimStorage {
             disk: life.host.disk(),
             process: NEXT.fetch_add(1, Ordering::Relaxed),
             life: life.number,
         };
         Process {
-            medium: Arc::new(medium),
+            storage: Arc::new(storage),
             vfs: life.vfs.clone(),
         }
     }
@@ -201,7 +201,7 @@ impl Process {
         let lent =
             unsafe { densite_sqlite::Connection::borrow(subject::api(), con.handle().cast()) }
                 .expect("a connection");
-        densite_ingest::create_functions_on(&lent, self.medium.clone()).expect("functions");
+        densite_ingest::create_functions_on(&lent, self.storage.clone()).expect("functions");
         Ok(con)
     }
 
@@ -214,7 +214,7 @@ impl Process {
         con.execute_batch(
             "CREATE VIRTUAL TABLE temp.t_in USING densite_ingest(t);
              CREATE VIRTUAL TABLE temp.bare_in USING densite_ingest(bare);
-             CREATE VIRTUAL TABLE temp.swept_in USING densite_ingest(swept)",
+             CREATE VIRTUAL TABLE temp.clustered_in USING densite_ingest(clustered)",
         )?;
         Ok(con)
     }

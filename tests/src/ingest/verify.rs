@@ -33,15 +33,15 @@ fn said(e: rusqlite::Error) -> String {
     e.to_string()
 }
 
-/// Opens what is on the disk, lets everything be applied, and looks for every row. Answers whether a sweep was on its way.
+/// Opens what is on the disk, lets everything be applied, and looks for every row. Answers whether a clustered apply was on its way.
 ///
 /// # Errors
 /// What is not as it was promised.
 pub fn verify(site: &Site, disk: &SimDisk, at: At, ledger: &Ledger) -> Checked<bool> {
     site.boot(disk);
     let process = site.process();
-    let swept = process.plain().and_then(|con| {
-        let done = "SELECT sweep_done FROM densite_applied";
+    let clustered = process.plain().and_then(|con| {
+        let done = "SELECT clustered_done FROM densite_applied";
         con.query_row(done, [], |row| row.get::<_, i64>(0))
     });
     let con = process
@@ -66,7 +66,7 @@ pub fn verify(site: &Site, disk: &SimDisk, at: At, ledger: &Ledger) -> Checked<b
     });
     match there.map_err(said)? {
         // Without the table it has no log yet.
-        1 => Ok(swept.is_ok_and(|done| done > 0)),
+        1 => Ok(clustered.is_ok_and(|done| done > 0)),
         n => Err(format!(
             "a row that was added afterwards is there {n} times"
         )),
@@ -75,7 +75,7 @@ pub fn verify(site: &Site, disk: &SimDisk, at: At, ledger: &Ledger) -> Checked<b
 
 fn places(con: &Connection) -> Checked<Places> {
     let mut places = Places::new();
-    let sql = "SELECT 0, 't', w, n FROM t UNION ALL SELECT 0, 'bare', w, n FROM bare UNION ALL SELECT 0, 'swept', w, n FROM swept
+    let sql = "SELECT 0, 't', w, n FROM t UNION ALL SELECT 0, 'bare', w, n FROM bare UNION ALL SELECT 0, 'clustered', w, n FROM clustered
         UNION ALL SELECT 1, \"table\", json_extract(\"row\", '$.w'), json_extract(\"row\", '$.n') FROM densite_rejects";
     let mut statement = con.prepare(sql).map_err(said)?;
     let mut rows = statement.query([]).map_err(said)?;

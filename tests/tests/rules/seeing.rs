@@ -240,7 +240,7 @@ fn rule_06_the_cache_knows_versions() {
 }
 
 /// Rule 6: "A frame is read, checked (page number, version, checksum), and on mismatch the map is refreshed and the read retried; only then
-/// is it corruption. So merging never invalidates a reader."
+/// is it corruption. So space reclamation never invalidates a reader."
 ///
 /// Between a reader's look at the map and its read of the frame, another process writes so much that the place has other bytes.
 /// Take out: the loop in `Handle::read_published`, or the comparison of number and version in `decode_frame_with`.
@@ -406,7 +406,7 @@ fn rule_07_eio_keeps_the_journal() {
     assert!(journal.len() > 512);
     // It is hot once its header counts its pages, which SQLite writes when it syncs.
     journal[8..12].copy_from_slice(&1u32.to_be_bytes());
-    disk.place("/app.db-journal", &journal);
+    disk.put_file("/app.db-journal", &journal);
     std::mem::forget(db);
     vfs.reboot(disk.clone());
     for op in [densite_disk::Op::Read, densite_disk::Op::Len] {

@@ -146,7 +146,7 @@ impl Type {
     }
 }
 
-/// A type's format in words, for a person.
+/// A type's format in words, for a user.
 pub(super) fn name(format: &str) -> String {
     let known = match format.get(..2).unwrap_or(format) {
         "+l" | "+L" | "+w" => "a list",

@@ -87,7 +87,7 @@ fn within(
     options: &Options<'_>,
     progress: &mut dyn Progress,
 ) -> Result<Loaded, Stop> {
-    let known = match target::look(db, options.table)? {
+    let known = match target::find_table(db, options.table)? {
         Some(Err(reason)) => return Err(Stop::Table(reason)),
         Some(Ok(target)) => Some(target),
         None => None,
@@ -113,7 +113,7 @@ fn within(
                 )));
             }
             target::create(db, options.table, source.columns())?;
-            let made = target::look(db, options.table)?.and_then(Result::ok);
+            let made = target::find_table(db, options.table)?.and_then(Result::ok);
             load.target = made.unwrap_or_default();
             is_known = true;
         }
@@ -169,7 +169,7 @@ impl Load<'_> {
     }
 
     /// Finds the table's column for those of the file that are new.
-    fn place(&mut self, source: &dyn Source, at: Option<u64>) -> Result<(), Bad> {
+    fn map_columns(&mut self, source: &dyn Source, at: Option<u64>) -> Result<(), Bad> {
         let columns = source.columns();
         for (i, column) in columns.iter().enumerate().skip(self.places.len()) {
             let named = |name: &String| name.eq_ignore_ascii_case(&column.name);
@@ -212,7 +212,7 @@ impl Load<'_> {
             .first()
             .map(|row| row.at)
             .filter(|_| source.unit() == "line");
-        self.place(source, at).map_err(Stop::Input)?;
+        self.map_columns(source, at).map_err(Stop::Input)?;
         if !self.target.may_sort || self.options.skip_errors || self.target.key.is_empty() {
             return Ok(());
         }
@@ -244,7 +244,7 @@ impl Load<'_> {
     }
 
     fn insert(&mut self, source: &dyn Source, row: &Row) -> Result<(), Stop> {
-        if let Err(bad) = self.place(source, Some(row.at)) {
+        if let Err(bad) = self.map_columns(source, Some(row.at)) {
             return Err(Stop::Input(bad));
         }
         let there = row.values.iter().zip(&self.places);

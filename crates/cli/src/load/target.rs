@@ -15,8 +15,8 @@ pub(crate) struct Target {
     pub(crate) may_sort: bool,
 }
 
-/// Looks at a table; `None` if there is none, and the reason if it takes no rows.
-pub(crate) fn look(
+/// Finds a table; `None` if there is none, and the reason if it takes no rows.
+pub(crate) fn find_table(
     db: &Connection,
     table: &str,
 ) -> rusqlite::Result<Option<Result<Target, String>>> {

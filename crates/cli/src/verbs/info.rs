@@ -36,7 +36,7 @@ pub(crate) fn run(common: Common, args: &InfoArgs) -> Outcome {
     Ok(0)
 }
 
-/// What a person wants to know of a log at a glance.
+/// What a user wants to know of a log at a glance.
 fn log_lines(log: &Result<Figures, String>) -> Vec<(&'static str, String)> {
     let figures = match log {
         Ok(log) => log,
@@ -45,7 +45,7 @@ fn log_lines(log: &Result<Figures, String>) -> Vec<(&'static str, String)> {
     let behind =
         |rows: u64, bytes: u64| format!("{} rows, {}", out::thousands(rows), out::bytes(bytes));
     let status = &figures.status;
-    let mut lines = vec![("log", out::bytes(status.bytes + status.spare_bytes))];
+    let mut lines = vec![("log", out::bytes(status.bytes + status.free_segment_bytes))];
     if let Some(misfit) = figures.misfit() {
         lines.push(("", shown(&misfit)));
     }

@@ -36,7 +36,7 @@ pub(crate) fn run(common: Common, args: &ReportArgs) -> Outcome {
     Ok(0)
 }
 
-/// Refuses an existing file unless the person agreed beforehand; and the database and what belongs to it in any case.
+/// Refuses an existing file unless the user agreed beforehand; and the database and what belongs to it in any case.
 fn may_write(common: Common, args: &ReportArgs) -> Result<(), Failure> {
     let Ok(there) = fs::symlink_metadata(&args.output) else {
         return Ok(());

@@ -18,10 +18,10 @@ pub(crate) fn run(common: Common, args: &VacuumArgs) -> Outcome {
         wait: args.timeout,
         ..VacuumOptions::default()
     };
-    if let Some(directory) = ChromaVacuum::look(api, &args.path, &options)? {
+    if let Some(directory) = ChromaVacuum::find(api, &args.path, &options)? {
         return of_chroma(common, args, &options, &directory);
     }
-    let plan = VacuumPlan::look(api, &args.path, &options)?;
+    let plan = VacuumPlan::new(api, &args.path, &options)?;
     if args.dry_run {
         out::result(common, &planned_json(&plan)?, &planned_text(&plan)?)?;
         return Ok(0);

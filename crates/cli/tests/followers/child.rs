@@ -1,7 +1,7 @@
 //! What the processes of a history do. Each says on standard output, in lines that begin with `+`, what it is about to do and what it was answered.
 
-use super::medium::Small;
 use super::random::Random;
+use super::storage::Small;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 use std::io::Write;
 use std::sync::Arc;

@@ -31,7 +31,7 @@ const VERSION: u32 = 1;
 /// Reads the index in `folder`; `None` when there is no pickle, so that nothing was ever stored (or it is gone).
 pub(super) fn read(folder: &Path) -> Result<Option<IndexMetadata>, Hold> {
     let path = folder.join(PICKLE);
-    let Some(before) = look(&path)? else {
+    let Some(before) = read_metadata(&path)? else {
         return Ok(None);
     };
     let failed = |e: std::io::Error| damaged(&path, &words(&e));
@@ -39,7 +39,7 @@ pub(super) fn read(folder: &Path) -> Result<Option<IndexMetadata>, Hold> {
     let metadata = IndexMetadata::read(BufReader::with_capacity(256 << 10, file), before.len())
         .map_err(|e| damaged(&path, &e.to_string()))?;
     // A Chroma that writes it meanwhile: what was read may be half old and half new.
-    let after = look(&path)?;
+    let after = read_metadata(&path)?;
     let when = |meta: &Metadata| (meta.len(), meta.modified().ok());
     if after.as_ref().map(when) != Some(when(&before)) {
         return Err(damaged(&path, "it was written while it was read"));
@@ -55,7 +55,7 @@ fn check_files(folder: &Path, records: u64) -> Result<(), Hold> {
     let path = folder.join("header.bin");
     let need = |name: &str| {
         let path = folder.join(name);
-        look(&path)?.ok_or_else(|| Hold::IndexMissing {
+        read_metadata(&path)?.ok_or_else(|| Hold::IndexMissing {
             file: path.display().to_string(),
         })
     };
@@ -91,7 +91,7 @@ fn check_files(folder: &Path, records: u64) -> Result<(), Hold> {
 }
 
 /// The file's figures; `None` if there is none.
-fn look(path: &Path) -> Result<Option<Metadata>, Hold> {
+fn read_metadata(path: &Path) -> Result<Option<Metadata>, Hold> {
     match std::fs::metadata(path) {
         // Opening what is no file could wait for ever.
         Ok(meta) if !meta.is_file() => Err(damaged(path, "it is not a file")),

@@ -18,7 +18,7 @@ pub struct Pruned {
 
 /// Deletes what [`super::plan()`] finds, and sets `automatically_purge`, in one transaction (within that of the caller, if there is one).
 ///
-/// Positions and rows are read anew within it: a plan that was shown to a person may be out of date by the time they have said yes.
+/// Positions and rows are read anew within it: a plan that was shown to a user may be out of date by the time they have said yes.
 ///
 /// # Errors
 /// As [`super::plan()`]; [`Error::Locked`]. The database is as it was then.

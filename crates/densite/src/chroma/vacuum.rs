@@ -23,18 +23,18 @@ pub struct ChromaVacuum {
 }
 
 impl ChromaVacuum {
-    /// Looks at a directory, or at the `chroma.sqlite3` in one, which means the same. `None` for anything else: a path that is no directory, or a database of that name
+    /// The plan for a directory, or for the `chroma.sqlite3` in one, which means the same. `None` for anything else: a path that is no directory, or a database of that name
     /// without Chroma's tables.
     ///
     /// # Errors
     /// See [`recognise`] and [`plan`]; [`Error::NotChroma`] for a directory whose database is not Chroma's.
-    pub fn look(api: Api, path: &Path, options: &VacuumOptions) -> Result<Option<ChromaVacuum>> {
+    pub fn find(api: Api, path: &Path, options: &VacuumOptions) -> Result<Option<ChromaVacuum>> {
         let Some(dir) = recognise(path)? else {
             return Ok(None);
         };
         let database = dir.database();
         // First what a vacuum needs to know: it waits for locks and tells of damage in full.
-        let vacuum = VacuumPlan::look(api, &database, options)?;
+        let vacuum = VacuumPlan::new(api, &database, options)?;
         let conn = open(api, &database, options)?;
         if dir.named_database() && !is_chroma(&conn, &database)? {
             return Ok(None);

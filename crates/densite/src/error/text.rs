@@ -3,7 +3,7 @@
 use super::Error;
 use std::fmt;
 
-/// Bytes as a person reads them, to a tenth of a unit.
+/// Bytes as a user reads them, to a tenth of a unit.
 fn bytes(n: u64) -> String {
     const UNITS: [&str; 5] = ["KiB", "MiB", "GiB", "TiB", "PiB"];
     if n < 1024 {

@@ -20,7 +20,7 @@ pub(crate) fn open_reading(
 ) -> Result<(Connection, Access)> {
     let mut refused = None;
     for access in [Access::Write, Access::Read, Access::Immutable] {
-        if access == Access::Immutable && !is_settled(&target.path).unwrap_or(false) {
+        if access == Access::Immutable && !is_recovered(&target.path).unwrap_or(false) {
             break;
         }
         match recover(api, through, target, access, wait) {
@@ -70,7 +70,7 @@ pub(super) fn read_state(db: &Connection, target: &Target) -> Result<()> {
 }
 
 /// Whether nothing waits beside the file to be brought into it. A journal whose first byte is zero is cold.
-pub(crate) fn is_settled(db: &Path) -> Result<bool> {
+pub(crate) fn is_recovered(db: &Path) -> Result<bool> {
     if len_or_zero(&beside(db, "-wal")) > 0 {
         return Ok(false);
     }
@@ -103,11 +103,11 @@ mod tests {
         let settled = |suffix: &str, bytes: &[u8]| {
             let path = beside(&db, suffix);
             fs::write(&path, bytes).expect("write");
-            let answer = is_settled(&db).expect("an answer");
+            let answer = is_recovered(&db).expect("an answer");
             fs::remove_file(&path).expect("remove");
             answer
         };
-        assert!(is_settled(&db).expect("an answer"));
+        assert!(is_recovered(&db).expect("an answer"));
         assert!(settled("-wal", b""));
         assert!(!settled("-wal", b"x"));
         assert!(settled("-journal", b""));

@@ -52,7 +52,7 @@ fn an_unfinished_copy_is_private_and_a_finished_one_as_open_as_its_source() {
         let usual = temp.mode;
         match replaces {
             true => temp.replace(&like).expect("replaced"),
-            false => temp.place(&dst).expect("placed"),
+            false => temp.rename_to(&dst).expect("placed"),
         }
         let want = if replaces { bits } else { bits & usual };
         assert_eq!(mode(wanted), want, "{bits:o}");
@@ -89,7 +89,7 @@ fn what_another_put_in_its_place_is_neither_changed_nor_used() {
             .expect("write");
         let failed = match replaces {
             true => temp.replace(&like),
-            false => temp.place(&dst),
+            false => temp.rename_to(&dst),
         };
         let failed = failed.expect_err("another file").to_string();
         assert!(failed.contains("something else in its place"), "{failed}");
@@ -127,7 +127,7 @@ fn placing_never_replaces() {
     let like = like(&dir, "a.db", 0o644);
     let temp = Temp::create(&dst, &like, false).expect("a temporary file");
     fs::write(&dst, b"mine").expect("write");
-    assert!(matches!(temp.place(&dst), Err(Error::Exists { .. })));
+    assert!(matches!(temp.rename_to(&dst), Err(Error::Exists { .. })));
     assert_eq!(fs::read(&dst).expect("read"), b"mine");
     assert_eq!(fs::read_dir(dir.path()).expect("list").count(), 2);
 }

@@ -124,7 +124,7 @@ impl Inode {
     /// A sync that failed and left nothing to retry: each pending write has reached the disk
     /// or never will, although processes go on seeing it. Lengths are metadata, as names are:
     /// they are still to be made durable.
-    pub(super) fn settle(&mut self, survival: &Survival, rng: &mut Xoshiro256PlusPlus) {
+    pub(super) fn fail_sync(&mut self, survival: &Survival, rng: &mut Xoshiro256PlusPlus) {
         let mut fates = survival.for_file(&self.pending, rng);
         for p in self.pending.iter_mut().filter(|p| p.fate == Fate::Open) {
             let fate = fates.draw(p, rng);

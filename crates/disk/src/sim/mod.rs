@@ -292,7 +292,7 @@ impl SimDisk {
 
     /// Gives the file at `path` these bytes, under the eyes of open handles, creating it when
     /// missing. It and all entries of its directory are durable at once. For fixtures and damage.
-    pub fn place(&self, path: &str, bytes: &[u8]) {
-        self.world.lock().place(path, bytes.to_vec());
+    pub fn put_file(&self, path: &str, bytes: &[u8]) {
+        self.world.lock().put_file(path, bytes.to_vec());
     }
 }

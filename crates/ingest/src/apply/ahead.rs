@@ -2,11 +2,11 @@
 //!
 //! It is a passive checkpoint, by SQLite, which syncs the WAL before it copies a page and the file after the last. Frames that are committed meanwhile stay behind, so the WAL never
 //! begins anew by this alone: the worker's own checkpoint follows, between two transactions, and has less to copy. What may be pruned is decided by that one alone. Like any sync, one that fails
-//! here is remembered in [`Doubts`].
+//! here is remembered in [`SyncFailed`].
 
 use super::Applying;
-use crate::doubts::Doubts;
-use crate::recipe::Recipe;
+use crate::connection_spec::ConnectionSpec;
+use crate::sync_failed::SyncFailed;
 use densite_sqlite::{Checkpointed, Code, Error, Result, ffi, gate};
 use std::thread::JoinHandle;
 
@@ -19,13 +19,16 @@ pub(super) struct Ahead {
 impl Ahead {
     /// Begins one. Without a thread to be had there is none: it only saves time.
     pub(super) fn begin(&mut self, applying: &Applying) {
-        let (recipe, doubts) = (applying.recipe.clone(), applying.pruning.doubts().clone());
+        let (spec, sync_failed) = (
+            applying.spec.clone(),
+            applying.pruning.sync_failed().clone(),
+        );
         let inside = gate::beside();
         self.thread = std::thread::Builder::new()
             .name("densite-checkpoint".into())
             .spawn(move || {
                 let _inside = inside;
-                run(&recipe, &doubts)
+                run(&spec, &sync_failed)
             })
             .ok();
     }
@@ -66,11 +69,11 @@ impl Ahead {
     }
 }
 
-fn run(recipe: &Recipe, doubts: &Doubts) -> Result<Checkpointed> {
-    let connection = recipe.open_to_write()?;
+fn run(spec: &ConnectionSpec, sync_failed: &SyncFailed) -> Result<Checkpointed> {
+    let connection = spec.open_to_write()?;
     // The default of some builds is OFF.
     connection.exec("PRAGMA main.synchronous = NORMAL; PRAGMA wal_autocheckpoint = 0")?;
-    doubts.heeds(connection.checkpoint(Some(c"main"), ffi::CHECKPOINT_PASSIVE))
+    sync_failed.record(connection.checkpoint(Some(c"main"), ffi::CHECKPOINT_PASSIVE))
 }
 
 impl Drop for Ahead {

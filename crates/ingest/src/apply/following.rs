@@ -1,11 +1,11 @@
-//! The next sweep: a thread with a connection of its own reads it and puts it in order, while the last quarter of this one is applied.
+//! The next clustered apply: a thread with a connection of its own reads it and puts it in order, while the last quarter of this one is applied.
 //!
-//! It only saves time: nothing of it is written before it begins, and then the schema is looked at as ever ([`super::arranging`]). What cannot be had in this way, and why, the worker
-//! finds by itself. And it takes memory, that of a second sweep: where this process has many rows in memory for its readers, the worker does without.
+//! It only saves time: nothing of it is written before it begins, and then the schema is looked at as ever ([`super::clustered_begin`]). What cannot be had in this way, and why, the worker
+//! finds by itself. And it takes memory, that of a second clustered apply: where this process has many rows in memory for its readers, the worker does without.
 
 use super::Applying;
-use super::arranger::{Arranger, Found, limits};
-use crate::sweep::{Definition, Part};
+use super::planner::{Planner, Waiting, limits};
+use crate::clustered::{ClusteredBatch, Definition};
 use densite_log::Seq;
 use densite_sqlite::{Result, gate};
 use std::sync::Arc;
@@ -18,11 +18,11 @@ pub(super) struct Following {
     /// What it finds is behind this one.
     before: Option<Seq>,
     ends: Arc<AtomicBool>,
-    thread: Option<JoinHandle<Result<Found>>>,
+    thread: Option<JoinHandle<Result<Waiting>>>,
 }
 
 impl Following {
-    /// Of `all` places so many are done of a sweep that ends at `last`: begins with the next one when it is time.
+    /// Of `all` places so many are done of a clustered apply that ends at `last`: begins with the next one when it is time.
     ///
     /// # Errors
     /// The log's.
@@ -38,39 +38,39 @@ impl Following {
         self.end();
         self.before = Some(last);
         self.ends = Arc::default();
-        let read_max = applying.medium.sweeps().read_max;
+        let read_max = applying.storage.clustered_limits().read_max;
         if applying.unapplied.has_more_than(read_max) {
             return Ok(());
         }
-        let Some(sweeps) = limits(applying, last)? else {
+        let Some(limits) = limits(applying, last)? else {
             return Ok(());
         };
         let (log, dir) = (applying.log.clone(), applying.dir.clone());
-        let (recipe, ends) = (applying.recipe.clone(), self.ends.clone());
+        let (spec, ends) = (applying.spec.clone(), self.ends.clone());
         let inside = gate::beside();
         let find = move || {
             let _inside = inside;
-            let connection = recipe.open()?;
+            let connection = spec.open()?;
             let mut plans = Vec::new();
-            let mut arranger = Arranger {
+            let mut planner = Planner {
                 connection: &connection,
                 plans: &mut plans,
             };
-            arranger.find((&log, &dir), last, sweeps, || !ends.load(Ordering::Acquire))
+            planner.plan((&log, &dir), last, limits, || !ends.load(Ordering::Acquire))
         };
-        let builder = std::thread::Builder::new().name("densite-arrange".into());
+        let builder = std::thread::Builder::new().name("densite-planner".into());
         self.thread = builder.spawn(find).ok();
         Ok(())
     }
 
     /// What it found behind this row, if it is that.
-    pub(super) fn take(&mut self, before: Seq) -> Option<(Definition, Part)> {
+    pub(super) fn take(&mut self, before: Seq) -> Option<(Definition, ClusteredBatch)> {
         if self.before != Some(before) {
             self.end();
             return None;
         }
         match self.thread.take().map(JoinHandle::join) {
-            Some(Ok(Ok(Found::Sweep(definition, part)))) => Some((definition, part)),
+            Some(Ok(Ok(Waiting::Clustered(definition, batch)))) => Some((definition, batch)),
             _ => None,
         }
     }

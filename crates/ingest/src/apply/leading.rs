@@ -5,7 +5,7 @@
 //! nothing is lost by taking turns.
 
 use super::outcome::Did;
-use super::pruning::Again;
+use super::pruning::RetryTime;
 use super::round::Round;
 use super::{Applying, RETRY};
 use crate::error::unnamed;
@@ -38,7 +38,7 @@ impl Applying {
 
     /// Whether there is nothing else to do: all up to `seq` is applied, and no rows follow.
     fn has_only_to_prune(&self, seq: Seq) -> bool {
-        self.pruning.again() == Again::Now && self.log.last().is_ok_and(|last| last <= seq)
+        self.pruning.retry_time() == RetryTime::Now && self.log.last().is_ok_and(|last| last <= seq)
     }
 
     /// Applies until the end of this worker, or until it has failed for so long that others have a turn.
@@ -58,14 +58,14 @@ impl Applying {
                 None => Round::open(self).and_then(|fresh| round.insert(fresh).run(self, known)),
             };
             // Nobody waits for pruning: what is in its way, a lock too, is not met again and again.
-            let rests = match &done {
+            let idle_at = match &done {
                 Err(_) => idle.filter(|seq| self.has_only_to_prune(*seq)),
                 Ok(_) => None,
             };
             // Closed while it is inside.
             let is_over = match &done {
                 Ok(Did::Nothing(_)) => active.elapsed() > LINGER,
-                Err(error) => !error.is_busy() || rests.is_some(),
+                Err(error) => !error.is_busy() || idle_at.is_some(),
                 _ => false,
             };
             if is_over {
@@ -84,7 +84,7 @@ impl Applying {
                     if seq > last {
                         last = seq;
                         if !round.as_ref().is_some_and(Round::has_more) {
-                            self.rest(seq);
+                            self.delay_next_batch(seq);
                         }
                     }
                 }
@@ -99,8 +99,8 @@ impl Applying {
                 Err(error) => {
                     known = None;
                     // COMMIT syncs, too.
-                    self.pruning.doubts().heed(&error);
-                    if let Some(seq) = rests {
+                    self.pruning.sync_failed().record_error(&error);
+                    if let Some(seq) = idle_at {
                         self.pruning.put_off();
                         self.wait_for_rows(seq, None);
                         continue;

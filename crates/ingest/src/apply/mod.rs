@@ -1,44 +1,44 @@
 //! Moving rows from the log into their tables: one worker per database, in whichever process leads.
 //!
-//! The thread belongs to [`Applying`], not to the [`Home`] that starts it: the home ends it when the last connection of the process goes.
+//! The thread belongs to [`Applying`], not to the [`DatabaseLog`] that starts it: the database log ends it when the last connection of the process goes.
 //! It has a connection of its own and holds no mutex while SQLite runs. A fork waits until it is outside of SQLite ([`gate`]); outside it has no transaction open.
 
 mod ahead;
-mod arranger;
-mod arranging;
 mod batch;
-mod drain;
+mod batch_delay;
+mod checkpoint_scheduler;
+mod clustered;
+mod clustered_begin;
 mod following;
+mod incremental_sync;
 mod leading;
 mod outcome;
 mod pace;
 mod plan;
+mod planner;
 mod pruning;
 mod queue;
 mod reject;
-mod rest;
 mod round;
 mod rows;
 mod source;
-mod sweeping;
-mod tidy;
 mod values;
 mod wal;
 mod whole;
 
 pub(crate) use batch::Unit;
 
+use crate::connection_spec::ConnectionSpec;
+use crate::database_log::DatabaseLog;
 use crate::error::from_log;
-use crate::home::Home;
-use crate::medium::Medium;
 use crate::overwritten::Overwritten;
 use crate::position::Position;
 use crate::read::Unapplied;
-use crate::recipe::Recipe;
+use crate::storage::StorageBackend;
 use densite_disk::sync::{Condvar, Mutex};
 use densite_log::{self as log, Log, LogId, Seq};
 use densite_sqlite::{Code, Error, Result, gate};
-use pruning::{Again, Pruning};
+use pruning::{Pruning, RetryTime};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -77,7 +77,7 @@ struct State {
     /// That the worker panicked; `None` once it got through, or another process leads.
     broken: Option<Error>,
     leads: bool,
-    /// Somebody waits for rows: the worker does not rest.
+    /// Somebody waits for rows: the worker does not delay its next batch.
     wanted: bool,
 }
 
@@ -86,15 +86,15 @@ pub(crate) struct Applying {
     log: Log,
     id: LogId,
     dir: PathBuf,
-    recipe: Recipe,
-    medium: Arc<dyn Medium>,
+    spec: ConnectionSpec,
+    storage: Arc<dyn StorageBackend>,
     unapplied: Arc<Unapplied>,
     stop: AtomicBool,
     /// Somebody waits for what another process applies, or for what is not there although it was applied.
     asked: AtomicBool,
     state: Mutex<State>,
     news: Condvar,
-    /// Wakes a worker that rests.
+    /// Wakes a worker that delays its next batch.
     hurry: Condvar,
     pruning: Pruning,
     overwritten: Overwritten,
@@ -154,21 +154,21 @@ impl Drop for Worker {
 }
 
 impl Applying {
-    pub(crate) fn new(home: &Home, recipe: Recipe) -> Applying {
+    pub(crate) fn new(database_log: &DatabaseLog, spec: ConnectionSpec) -> Applying {
         Applying {
-            log: home.log().clone(),
-            id: home.id(),
-            dir: home.dir().to_owned(),
-            recipe,
-            medium: home.medium().clone(),
-            unapplied: home.unapplied().clone(),
+            log: database_log.log().clone(),
+            id: database_log.id(),
+            dir: database_log.dir().to_owned(),
+            spec,
+            storage: database_log.storage().clone(),
+            unapplied: database_log.unapplied().clone(),
             stop: AtomicBool::new(false),
             asked: AtomicBool::new(false),
             state: Mutex::default(),
             news: Condvar::new(),
             hurry: Condvar::new(),
-            pruning: Pruning::new(home.doubts()),
-            overwritten: home.overwritten().clone(),
+            pruning: Pruning::new(database_log.sync_failed()),
+            overwritten: database_log.overwritten().clone(),
         }
     }
 
@@ -189,7 +189,7 @@ impl Applying {
 
     /// The database may not be written to by this process, as far as is known: others apply, and this one looks how far they are.
     pub(crate) fn only_watches(&self) -> bool {
-        self.recipe.reads_only()
+        self.spec.reads_only()
     }
 
     fn stops(&self) -> bool {
@@ -204,7 +204,12 @@ impl Applying {
     }
 
     /// Waits for news; answers how far rows are applied as far as this process knows, and what has kept its worker from it after `since`: what was in the way before may be gone.
-    pub(crate) fn look(&self, than: Seq, time: Duration, since: Instant) -> (Seq, Option<Error>) {
+    pub(crate) fn wait_for_progress(
+        &self,
+        than: Seq,
+        time: Duration,
+        since: Instant,
+    ) -> (Seq, Option<Error>) {
         let is_elsewhere = !time.is_zero() && {
             let state = self.state.lock();
             state.applied < than && !state.leads
@@ -255,9 +260,9 @@ impl Applying {
             if self.stops() {
                 return;
             }
-            let is_settled = !self.log.settle();
+            let has_none_left = !self.log.retry_rollbacks();
             let lead = match self.only_watches() {
-                true => self.look_who_leads(&mut alone).map(|()| None),
+                true => self.check_leader(&mut alone).map(|()| None),
                 false => self.log.try_lead(),
             };
             match lead {
@@ -286,7 +291,7 @@ impl Applying {
                     let follows = self.unapplied.keep_up(&self.log);
                     let time = match self.asked.load(Ordering::Acquire) {
                         true => WATCH_ASKED,
-                        false if follows || self.only_watches() || !is_settled => FOLLOW,
+                        false if follows || self.only_watches() || !has_none_left => FOLLOW,
                         false => TAKEOVER,
                     };
                     let waited = rings.and_then(|rings| self.log.wait_to_lead(time, rings));
@@ -306,7 +311,7 @@ impl Applying {
     }
 
     /// Whether somebody applies, since nobody does in this process. `alone`: since when nobody is known to.
-    fn look_who_leads(&self, alone: &mut Option<Instant>) -> log::Result<()> {
+    fn check_leader(&self, alone: &mut Option<Instant>) -> log::Result<()> {
         if self.log.is_led()? {
             *alone = None;
             self.tell(|s| s.trouble = None);
@@ -325,7 +330,7 @@ impl Applying {
     /// Asks the database how far another process is: somebody here waits for it, or keeps rows of the log, and with them its segments.
     fn watch(&self) {
         let _inside = gate::enter();
-        let position = self.recipe.open().and_then(|c| Position::read(&c));
+        let position = self.spec.open().and_then(|c| Position::read(&c));
         if let Ok(Some(position)) = position
             && position.id == self.id
         {
@@ -349,7 +354,7 @@ impl Applying {
     pub(crate) fn progress(&self, time: Duration, since: Instant) -> (Seq, Option<Error>) {
         self.asked.store(true, Ordering::Release);
         self.log.ring();
-        self.look(Seq::MAX, time, since)
+        self.wait_for_progress(Seq::MAX, time, since)
     }
 
     /// Waits for rows after `seq`, for somebody who waits although all is applied (the database may have gone back), or until pruning is to be tried again.
@@ -361,8 +366,8 @@ impl Applying {
             if self.stops() {
                 return;
             }
-            let is_settled = !self.log.settle();
-            let idle = if is_settled { IDLE } else { BUSY };
+            let has_none_left = !self.log.retry_rollbacks();
+            let idle = if has_none_left { IDLE } else { BUSY };
             let idle = idle.min(self.pruning.due().unwrap_or(IDLE));
             let left = until.map_or(idle, |until| {
                 until.saturating_duration_since(Instant::now())
@@ -371,7 +376,7 @@ impl Applying {
             match rings.and_then(waits) {
                 Ok(true) => return,
                 Ok(false) if self.asked.swap(false, Ordering::AcqRel) => return,
-                Ok(false) if self.pruning.again() == Again::Now => return,
+                Ok(false) if self.pruning.retry_time() == RetryTime::Now => return,
                 Ok(false) if until.is_some_and(|until| Instant::now() >= until) => return,
                 Ok(false) => {}
                 Err(_) => return self.pause(RETRY),

@@ -181,7 +181,7 @@ fn key_terms(target: &Target, key: &Key) -> String {
 }
 
 /// Which of the plans a record has; it is made if there is none.
-pub(super) fn place_of(
+pub(super) fn plan_index(
     connection: &Connection,
     plans: &mut Vec<Plan>,
     record: &Record,

@@ -4,7 +4,7 @@
 //! beginning, with a look at what the database holds durably by then: meanwhile it may have gone back to a backup.
 
 use super::Applying;
-use crate::doubts::Doubts;
+use crate::sync_failed::SyncFailed;
 use densite_disk::sync::Mutex;
 use densite_log::{Pruned, Result, Seq};
 use std::sync::Arc;
@@ -13,9 +13,9 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// After so long what could not be pruned is tried again, and then after twice as long, and so on:
-const AGAIN: Duration = Duration::from_secs(1);
+const RETRY_AFTER: Duration = Duration::from_secs(1);
 /// up to this.
-const AGAIN_MAX: Duration = Duration::from_secs(64);
+const RETRY_MAX: Duration = Duration::from_secs(64);
 
 /// How often it is asked whether the thread has ended.
 const STEP: Duration = Duration::from_millis(250);
@@ -24,31 +24,31 @@ const STEP: Duration = Duration::from_millis(250);
 pub(super) struct Pruning {
     thread: Mutex<Option<JoinHandle<Result<Pruned>>>>,
     hurries: Arc<AtomicBool>,
-    owed: Mutex<Owed>,
-    doubts: Doubts,
+    retry: Mutex<Retry>,
+    sync_failed: SyncFailed,
 }
 
 /// When it is tried again, if it is to be.
-struct Owed {
+struct Retry {
     at: Option<Instant>,
     patience: Duration,
 }
 
-impl Owed {
-    const NOTHING: Owed = Owed {
+impl Retry {
+    const NOTHING: Retry = Retry {
         at: None,
-        patience: AGAIN,
+        patience: RETRY_AFTER,
     };
 
     fn put_off(&mut self, now: Instant) {
         self.at = Some(now + self.patience);
-        self.patience = (2 * self.patience).min(AGAIN_MAX);
+        self.patience = (2 * self.patience).min(RETRY_MAX);
     }
 }
 
 /// Whether it is time to try again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Again {
+pub(super) enum RetryTime {
     /// Nothing is left of an earlier attempt.
     Nothing,
     /// Not yet.
@@ -57,18 +57,18 @@ pub(super) enum Again {
 }
 
 impl Pruning {
-    pub(super) fn new(doubts: &Doubts) -> Pruning {
+    pub(super) fn new(sync_failed: &SyncFailed) -> Pruning {
         Pruning {
-            doubts: doubts.clone(),
+            sync_failed: sync_failed.clone(),
             thread: Mutex::default(),
             hurries: Arc::default(),
-            owed: Mutex::new(Owed::NOTHING),
+            retry: Mutex::new(Retry::NOTHING),
         }
     }
 
     /// Whether a sync has failed: then nothing is pruned. Whatever may have synced the database or its WAL passes by there.
-    pub(super) fn doubts(&self) -> &Doubts {
-        &self.doubts
+    pub(super) fn sync_failed(&self) -> &SyncFailed {
+        &self.sync_failed
     }
 
     /// Begins to prune what is applied durably up to `position`; false if the thread is still at it. What fails is tried again later: rows are applied whether or not
@@ -79,13 +79,13 @@ impl Pruning {
             return false;
         }
         // What became of one before does not matter any more.
-        self.owed.lock().at = None;
+        self.retry.lock().at = None;
         let (log, hurries) = (applying.log.clone(), self.hurries.clone());
-        let purge = move || log.purge_in_time(position, &|| !hurries.load(Ordering::Acquire));
+        let prune = move || log.auto_prune_in_time(position, &|| !hurries.load(Ordering::Acquire));
         let builder = std::thread::Builder::new().name("densite-prune".into());
-        *thread = builder.spawn(purge).ok();
+        *thread = builder.spawn(prune).ok();
         if thread.is_none() {
-            let done = applying.log.purge(position);
+            let done = applying.log.auto_prune(position);
             self.came_to(done);
         }
         true
@@ -93,44 +93,44 @@ impl Pruning {
 
     /// What an attempt came to.
     fn came_to(&self, done: Result<Pruned>) {
-        let mut owed = self.owed.lock();
+        let mut retry = self.retry.lock();
         match done {
-            Ok(pruned) if !pruned.is_held => owed.patience = AGAIN,
-            _ => owed.put_off(Instant::now()),
+            Ok(pruned) if !pruned.is_held => retry.patience = RETRY_AFTER,
+            _ => retry.put_off(Instant::now()),
         }
     }
 
     /// An attempt could not be made: another one is, later.
     pub(super) fn put_off(&self) {
-        self.owed.lock().put_off(Instant::now());
+        self.retry.lock().put_off(Instant::now());
     }
 
     /// Nothing is tried again: rows came, and with them it is tried as ever, or nothing may be pruned any more.
     pub(super) fn forget(&self) {
-        *self.owed.lock() = Owed::NOTHING;
+        *self.retry.lock() = Retry::NOTHING;
     }
 
     /// Whether what an earlier attempt has left is to be tried again.
-    pub(super) fn again(&self) -> Again {
+    pub(super) fn retry_time(&self) -> RetryTime {
         let ended = self.thread.lock().take_if(|t| t.is_finished());
         match ended.map(JoinHandle::join) {
             Some(Ok(done)) => self.came_to(done),
             Some(Err(_)) => self.put_off(),
             None => {}
         }
-        match self.owed.lock().at {
-            None => Again::Nothing,
-            Some(at) if Instant::now() < at => Again::Later,
-            Some(_) => Again::Now,
+        match self.retry.lock().at {
+            None => RetryTime::Nothing,
+            Some(at) if Instant::now() < at => RetryTime::Later,
+            Some(_) => RetryTime::Now,
         }
     }
 
-    /// In how long [`Pruning::again`] may have another answer; `None` if there is nothing to try again.
+    /// In how long [`Pruning::retry_time`] may have another answer; `None` if there is nothing to try again.
     pub(super) fn due(&self) -> Option<Duration> {
         if self.thread.lock().is_some() {
             return Some(STEP);
         }
-        let at = self.owed.lock().at?;
+        let at = self.retry.lock().at?;
         Some(at.saturating_duration_since(Instant::now()))
     }
 
@@ -149,11 +149,11 @@ mod tests {
 
     #[test]
     fn it_is_put_off_longer_and_longer() {
-        let (now, mut owed) = (Instant::now(), Owed::NOTHING);
+        let (now, mut retry) = (Instant::now(), Retry::NOTHING);
         let seconds: Vec<u64> = (0..9)
             .map(|_| {
-                owed.put_off(now);
-                let at = owed.at.expect("a time");
+                retry.put_off(now);
+                let at = retry.at.expect("a time");
                 at.duration_since(now).as_secs()
             })
             .collect();

@@ -8,8 +8,8 @@
 use super::Applying;
 use super::pace::{Room, UNDIVIDED};
 use super::rows::Poison;
+use crate::clustered::bytes;
 use crate::error::from_log;
-use crate::sweep::bytes;
 use densite_log::{Next, Reader, Record, Seq, TxnId, keep_whole_transactions};
 use densite_sqlite::{Error, Result};
 

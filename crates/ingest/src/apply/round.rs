@@ -5,20 +5,20 @@
 
 use super::Applying;
 use super::batch::{Unit, ordered};
+use super::checkpoint_scheduler::CheckpointScheduler;
+use super::clustered::ClusteredApply;
 use super::following::Following;
 use super::outcome::{Did, Failed};
 use super::pace::{HOLD_MAX, Pace};
-use super::plan::{Plan, place_of};
+use super::plan::{Plan, plan_index};
 use super::queue::Queue;
 use super::rows::{Means, Work};
 use super::source::Source;
-use super::sweeping::Sweeping;
-use super::tidy::Tidy;
 use super::values::Values;
+use crate::clustered::Definition;
+use crate::database_file::still_has_its_name;
 use crate::error::from_log;
-use crate::place::still_has_its_name;
 use crate::position::Position;
-use crate::sweep::Definition;
 use densite_log::{Record, Seq};
 use densite_sqlite::{Code, Connection, Error, Result};
 use std::time::{Duration, Instant};
@@ -33,15 +33,15 @@ pub(super) struct Round {
     pub(super) schema: i64,
     pub(super) queue: Queue,
     /// What is applied in another order at the moment, or is about to be.
-    pub(super) sweeping: Option<Sweeping>,
+    pub(super) clustered: Option<ClusteredApply>,
     /// What comes after it.
     pub(super) following: Following,
     /// Up to here rows are applied in the log's order: it was tried.
-    pub(super) swept_from: Seq,
+    pub(super) clustered_from: Seq,
     pub(super) pace: Pace,
     /// Until when the write lock is left free.
     free_until: Instant,
-    pub(super) tidy: Tidy,
+    pub(super) scheduler: CheckpointScheduler,
     /// Where statements for many rows find them.
     source: Source,
     /// Rows are applied one by one: such a statement failed, and rows have been rejected since in each transaction.
@@ -64,9 +64,9 @@ pub(super) struct Tried {
 
 impl Round {
     pub(super) fn open(applying: &Applying) -> Result<Round> {
-        let connection = applying.recipe.open_to_write()?;
+        let connection = applying.spec.open_to_write()?;
         connection.busy_timeout(BUSY_MS)?;
-        let (cache, _) = applying.medium.cache_kib();
+        let (cache, _) = applying.storage.cache_kib();
         connection.exec(&format!(
             "PRAGMA foreign_keys = ON; PRAGMA wal_autocheckpoint = 0; PRAGMA cache_size = -{cache}"
         ))?;
@@ -74,12 +74,12 @@ impl Round {
             plans: Vec::new(),
             schema: -1,
             queue: Queue::default(),
-            sweeping: None,
+            clustered: None,
             following: Following::default(),
-            swept_from: 0,
+            clustered_from: 0,
             pace: Pace::default(),
             free_until: Instant::now(),
-            tidy: Tidy::new(applying.medium.wal_bytes()),
+            scheduler: CheckpointScheduler::new(applying.storage.wal_bytes()),
             source: Source::of(&connection)?,
             singly: false,
             connection,
@@ -93,32 +93,33 @@ impl Round {
     pub(super) fn run(&mut self, applying: &Applying, known: Option<Seq>) -> Result<Did> {
         still_has_its_name(&self.connection)?;
         let named = Position::read(&self.connection)?;
-        applying.overwritten.found_named(named.is_some());
+        applying.overwritten.set_named(named.is_some());
         let Some(named) = named else {
             return Ok(Did::Unnamed);
         };
         applying.is_of(named)?;
         let position = named.seq;
-        if let Some(error) = applying.overwritten.look(known, position) {
+        if let Some(error) = applying.overwritten.check_position(known, position) {
             return Ok(Did::Waits(error));
         }
         applying.tell(|s| s.applied = s.applied.max(position));
-        self.look_at_schema(applying)?;
-        if let Some(did) = self.sweep(applying, named)? {
+        self.check_schema(applying)?;
+        if let Some(did) = self.apply_clustered(applying, named)? {
             return Ok(did);
         }
-        let room = self.pace.room(self.tidy.is_beside());
+        let room = self.pace.room(self.scheduler.is_beside());
         self.queue.fill(applying, position, room)?;
         if self.queue.len() == 0 {
             let end = self.queue.end().unwrap_or(position);
             if end > position {
                 return self.pass(applying, named, end);
             }
-            self.tidy.rest(&self.connection, applying, position)?;
+            self.scheduler
+                .when_idle(&self.connection, applying, position)?;
             return Ok(Did::Nothing(position));
         }
-        self.tidy.set_synchronous(&self.connection)?;
-        if let Some(error) = self.tidy.held_up(&self.connection, applying)? {
+        self.scheduler.set_synchronous(&self.connection)?;
+        if let Some(error) = self.scheduler.held_up(&self.connection, applying)? {
             return Ok(Did::Waits(error));
         }
         let rows = self.queue.batch(room);
@@ -146,7 +147,7 @@ impl Round {
                 let did = self.committed(applying, tried)?;
                 if !is_full && self.queue.len() == 0 {
                     // Where rows keep coming there may be no other time.
-                    self.tidy.rest(&self.connection, applying, last)?;
+                    self.scheduler.when_idle(&self.connection, applying, last)?;
                 }
                 Ok(did)
             }
@@ -175,7 +176,7 @@ impl Round {
         } = tried;
         self.pace.held(rows, asked, held, is_full);
         self.leave_free(held);
-        self.tidy
+        self.scheduler
             .after(&self.connection, applying, next.seq, rows)?;
         Ok(Did::Applied(next.seq))
     }
@@ -206,7 +207,7 @@ impl Round {
 
     /// The log ends with numbers that no row has: they were rolled back, or are lost. The position goes past them, or it would be waited for for ever.
     fn pass(&mut self, applying: &Applying, named: Position, end: Seq) -> Result<Did> {
-        self.tidy.set_synchronous(&self.connection)?;
+        self.scheduler.set_synchronous(&self.connection)?;
         let done = self
             .begin(applying, named)
             .and_then(|_| self.finish(applying, Position::at(named.id, end)));
@@ -216,7 +217,7 @@ impl Round {
         match done {
             Ok(()) => {
                 self.queue.jump(end);
-                self.tidy.after(&self.connection, applying, end, 0)?;
+                self.scheduler.after(&self.connection, applying, end, 0)?;
                 Ok(Did::Applied(end))
             }
             Err(Failed::Other(e) | Failed::Commit(e)) => Err(e),
@@ -225,11 +226,11 @@ impl Round {
     }
 
     /// Which plan a record has; it is made if there is none.
-    pub(super) fn place_of_plan(&mut self, record: &Record) -> Result<usize> {
-        place_of(&self.connection, &mut self.plans, record)
+    pub(super) fn plan_index_of(&mut self, record: &Record) -> Result<usize> {
+        plan_index(&self.connection, &mut self.plans, record)
     }
 
-    fn look_at_schema(&mut self, applying: &Applying) -> Result<()> {
+    fn check_schema(&mut self, applying: &Applying) -> Result<()> {
         let schema = self
             .connection
             .query_i64("PRAGMA main.schema_version")?
@@ -237,7 +238,7 @@ impl Round {
         if schema != self.schema {
             self.plans.clear();
             // Not before something was read: it is kept as a number of pages, of the size that is known.
-            let (_, changed) = applying.medium.cache_kib();
+            let (_, changed) = applying.storage.cache_kib();
             self.connection
                 .exec(&format!("PRAGMA main.cache_spill = -{changed}"))?;
             let deferred =
@@ -256,7 +257,7 @@ impl Round {
         let planned: Result<()> = queue.records().iter().try_for_each(|record| {
             if left > 0 {
                 left = left.saturating_sub(record.rows.len() - record.skip);
-                of.push(self.place_of_plan(record)?);
+                of.push(self.plan_index_of(record)?);
             }
             Ok(())
         });
@@ -277,14 +278,14 @@ impl Round {
         divisible: bool,
     ) -> std::result::Result<Duration, Failed> {
         let begun = self.begin(applying, named)?;
-        let limit = divisible.then(|| self.pace.limit(units.len(), self.tidy.is_beside()));
+        let limit = divisible.then(|| self.pace.limit(units.len(), self.scheduler.is_beside()));
         let means = Means {
             connection: &self.connection,
             plans: &mut self.plans,
             source: (!self.singly).then_some(&self.source),
         };
         let has_rejected = work.apply(means, units, begun, limit)?;
-        if named.sweep.is_some() && next.sweep.is_none() {
+        if named.clustered.is_some() && next.clustered.is_none() {
             Definition::clear(&self.connection)?;
         }
         let inserted = begun.elapsed();
@@ -349,7 +350,7 @@ impl Round {
 
     /// Whether rows wait that it knows of.
     pub(super) fn has_more(&self) -> bool {
-        self.sweeping.is_some() || self.queue.len() > 0 || !self.queue.is_at_end()
+        self.clustered.is_some() || self.queue.len() > 0 || !self.queue.is_at_end()
     }
 
     pub(super) fn roll_back(&mut self) {

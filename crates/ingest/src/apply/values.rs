@@ -45,7 +45,7 @@ impl Values {
         values
     }
 
-    /// The same, once the units are in the order of this key, if it has columns. Records of a sweep lie far apart in memory: they are looked for in the order in which they lie there, and where all rows fit once only.
+    /// The same, once the units are in the order of this key, if it has columns. Records of a clustered apply lie far apart in memory: they are looked for in the order in which they lie there, and where all rows fit once only.
     pub(super) fn sorted(records: &[Record], units: &mut [Unit], key: &[Collation]) -> Values {
         if key.is_empty() {
             return Values::of(records, units);

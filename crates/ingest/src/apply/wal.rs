@@ -56,7 +56,7 @@ impl Wal {
         self.rows += rows as u64;
     }
 
-    /// The worker has written up to here, in bytes; see [`densite_sqlite::Flood::reached`].
+    /// The worker has written up to here, in bytes; see [`densite_sqlite::WalProgress::reached`].
     pub(super) fn reaches(&mut self, bytes: u64) {
         self.reached = bytes / (self.page + FRAME_HEADER);
     }

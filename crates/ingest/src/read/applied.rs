@@ -1,20 +1,20 @@
 //! How far the base is, in the snapshot that a cursor reads.
 
-use super::overlay::Sight;
+use super::overlay::Visibility;
 use super::unapplied::Unapplied;
-use crate::sweep::{Definition, Swept};
+use crate::clustered::{ClusteredProgress, Definition};
 use densite_log::Seq;
 use densite_sqlite::{Connection, OwnedStatement, Result, ValueRef};
 
 /// The columns of `densite_applied` that say it, in the order of [`Applied::of`].
-pub(super) const COLUMNS: [&str; 3] = ["seq", "sweep", "sweep_done"];
+pub(super) const COLUMNS: [&str; 3] = ["seq", "clustered", "clustered_done"];
 
 /// What `densite_applied` says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Applied {
     pub(super) seq: Seq,
-    /// The sweep's id, 0 without one, and how many places of its order are done.
-    sweep: i64,
+    /// The clustered apply's id, 0 without one, and how many places of its order are done.
+    clustered: i64,
     done: u32,
 }
 
@@ -27,52 +27,54 @@ impl Applied {
         };
         Some(Applied {
             seq: u64::try_from(number(0)?).unwrap_or(0),
-            sweep: number(1).unwrap_or(0),
+            clustered: number(1).unwrap_or(0),
             done: u32::try_from(number(2).unwrap_or(0)).unwrap_or(0),
         })
     }
 
-    /// Whether this is what a sight was made for.
-    pub(super) fn is_of(self, sight: &Sight) -> bool {
-        let (sweep, done) = sight
-            .swept
+    /// Whether this is what a visibility was made for.
+    pub(super) fn is_of(self, visibility: &Visibility) -> bool {
+        let (clustered, done) = visibility
+            .clustered
             .as_ref()
-            .map_or((0, 0), |s| (s.id, s.swept.done));
-        // As long as nothing of it is done, a sweep is like none.
-        sight.from == self.seq && done == self.done && (sweep == self.sweep || done == 0)
+            .map_or((0, 0), |s| (s.id, s.progress.done));
+        // As long as nothing of it is done, a clustered apply is like none.
+        visibility.from == self.seq
+            && done == self.done
+            && (clustered == self.clustered || done == 0)
     }
 
     /// Which rows behind `seq` the base has nevertheless. The connection's snapshot is the one that this was read in.
-    pub(super) fn swept(
+    pub(super) fn clustered(
         self,
         connection: &Connection,
         unapplied: &Unapplied,
-    ) -> Result<Option<Sweeping>> {
-        if self.sweep == 0 || self.done == 0 {
+    ) -> Result<Option<ClusteredSnapshot>> {
+        if self.clustered == 0 || self.done == 0 {
             return Ok(None);
         }
-        let places = match unapplied.places(self.sweep) {
-            Some(places) => places,
+        let permutation = match unapplied.permutation(self.clustered) {
+            Some(permutation) => permutation,
             None => {
-                let read = Definition::load(connection, self.sweep)?.places;
-                unapplied.keep_places(self.sweep, self.seq, read.clone());
+                let read = Definition::load(connection, self.clustered)?.permutation;
+                unapplied.keep_permutation(self.clustered, self.seq, read.clone());
                 read
             }
         };
-        Ok(Some(Sweeping {
-            id: self.sweep,
-            swept: Swept {
+        Ok(Some(ClusteredSnapshot {
+            id: self.clustered,
+            progress: ClusteredProgress {
                 before: self.seq,
-                places,
+                permutation,
                 done: self.done,
             },
         }))
     }
 }
 
-/// A sweep that is on its way, as a snapshot has it.
+/// A clustered apply that is on its way, as a snapshot has it.
 #[derive(Debug, Clone)]
-pub(crate) struct Sweeping {
+pub(crate) struct ClusteredSnapshot {
     pub(super) id: i64,
-    pub(super) swept: Swept,
+    pub(super) progress: ClusteredProgress,
 }

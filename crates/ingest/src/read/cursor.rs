@@ -127,7 +127,7 @@ impl Cursor {
         let snapshot = reading.snapshot(connection, self.applied)?;
         let own = reading.own_runs()?;
         let runs = snapshot.runs.iter().chain(&own);
-        self.overlay = Overlay::new(runs, snapshot.sight, &bounds, &reading.key.1);
+        self.overlay = Overlay::new(runs, snapshot.visibility, &bounds, &reading.key.1);
         self.equal = bounds.equal.clone();
         if is_point {
             if let Some(lone) = self.lone() {
@@ -148,7 +148,7 @@ impl Cursor {
             self.has_base = base.step()?;
             self.base = Some((number, base));
         }
-        self.settle()
+        self.seek_next_row()
     }
 
     /// Looks for the row of a search by the whole key. The statement stands on the base's position before.
@@ -200,7 +200,7 @@ impl Cursor {
     }
 
     /// Goes to the next row that there is, from where base and overlay stand.
-    fn settle(&mut self) -> Result<()> {
+    fn seek_next_row(&mut self) -> Result<()> {
         if self.loose.is_empty() && self.overlay.is_empty() {
             self.now = if self.has_base { Now::Base } else { Now::End };
             return Ok(());
@@ -437,7 +437,7 @@ impl TableCursor for Cursor {
         if matches!(self.now, Now::Base) {
             self.step_base()?;
         }
-        self.settle()
+        self.seek_next_row()
     }
 
     fn is_at_end(&self) -> bool {

@@ -8,12 +8,12 @@ mod code;
 mod cursor;
 mod filter;
 mod fold;
-mod gather;
 mod name;
 mod overlay;
 mod packed;
 mod plan;
 mod run;
+mod run_builder;
 #[cfg(test)]
 mod tests;
 pub(crate) mod transaction;
@@ -22,14 +22,14 @@ mod values;
 
 pub(crate) use code::Code;
 pub(crate) use cursor::Cursor;
-pub(crate) use gather::Gather;
 pub(crate) use name::column as name_column;
 pub(crate) use run::{Run, push};
+pub(crate) use run_builder::RunBuilder;
 pub(crate) use transaction::Transaction;
 pub(crate) use unapplied::{RUN_ROWS, Unapplied};
 
+use crate::database_log::DatabaseLog;
 use crate::error::{refused, unnamed};
-use crate::home::Home;
 use crate::session::Session;
 use crate::target::{Key, Target};
 use applied::Applied;
@@ -49,7 +49,7 @@ struct State {
 
 /// What the cursors of one table share.
 pub(crate) struct Reading {
-    home: Arc<Home>,
+    database_log: Arc<DatabaseLog>,
     session: Arc<Session>,
     target: Arc<Target>,
     /// The virtual table's name.
@@ -64,7 +64,7 @@ pub(crate) struct Reading {
 
 impl Reading {
     pub(crate) fn new(
-        home: Arc<Home>,
+        database_log: Arc<DatabaseLog>,
         session: Arc<Session>,
         target: Arc<Target>,
         name: &str,
@@ -77,9 +77,9 @@ impl Reading {
         let key = key
             .map(|k| (named(k), k.collations.clone()))
             .unwrap_or_default();
-        let index = home.unapplied().index(&target.name, &key);
+        let index = database_log.unapplied().index(&target.name, &key);
         Reading {
-            home,
+            database_log,
             session,
             target,
             name: name.to_owned(),
@@ -153,7 +153,7 @@ impl Reading {
             .message
             .contains("no such table: main.densite_applied")
         {
-            true => unnamed(self.home.dir()),
+            true => unnamed(self.database_log.dir()),
             false => error,
         }
     }
@@ -172,27 +172,31 @@ impl Reading {
         self.mark_transaction(connection);
         let end = self.session.read_end();
         if let Some(known) = &self.state.lock().snapshot
-            && Some(known.sight.to) == end
-            && applied.is_of(&known.sight)
+            && Some(known.visibility.to) == end
+            && applied.is_of(&known.visibility)
         {
             return Ok(known.clone());
         }
-        let swept = applied.swept(connection, self.home.unapplied())?;
+        let clustered = applied.clustered(connection, self.database_log.unapplied())?;
         let take = || {
-            let taken =
-                self.index
-                    .snapshot(self.home.log(), &self.key, applied.seq, swept.clone(), end);
-            taken.map_err(|e| self.home.failed(e))
+            let taken = self.index.snapshot(
+                self.database_log.log(),
+                &self.key,
+                applied.seq,
+                clustered.clone(),
+                end,
+            );
+            taken.map_err(|e| self.database_log.failed(e))
         };
         let mut fresh = take()?;
-        if let Some(own) = self.session.last_in(&self.home)
+        if let Some(own) = self.session.last_in(&self.database_log)
             && end.is_none()
-            && fresh.sight.to < own
+            && fresh.visibility.to < own
         {
-            self.home.wait_visible(own)?;
+            self.database_log.wait_visible(own)?;
             fresh = take()?;
         }
-        self.session.set_read_end(fresh.sight.to);
+        self.session.set_read_end(fresh.visibility.to);
         self.state.lock().snapshot = Some(fresh.clone());
         Ok(fresh)
     }
@@ -205,13 +209,13 @@ impl Reading {
             return Ok(self.own_runs()?.iter().any(has));
         }
         let snapshot = self.state.lock().snapshot.clone();
-        Ok(snapshot.is_some_and(|s| s.sight.sees(seq) && s.runs.iter().any(has)))
+        Ok(snapshot.is_some_and(|s| s.visibility.sees(seq) && s.runs.iter().any(has)))
     }
 
     /// The rows of the connection's own transaction.
     fn own_runs(&self) -> Result<Vec<Arc<Run>>> {
         let own = self.session.own_runs(&self.target.name, &self.key);
-        own.map_err(|e| self.home.failed(e))
+        own.map_err(|e| self.database_log.failed(e))
     }
 
     /// The row id of a row that has it as its key.

@@ -1,6 +1,6 @@
 //! The unapplied rows that a scan meets, key by key.
 
-use super::applied::Sweeping;
+use super::applied::ClusteredSnapshot;
 use super::code::Code;
 use super::filter::Probe;
 use super::packed::Item;
@@ -59,22 +59,22 @@ impl Bounds {
 
 /// Which numbers a transaction sees.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Sight {
+pub(crate) struct Visibility {
     /// The base table has the rows up to here.
     pub(crate) from: Seq,
     /// The log's end for this transaction.
     pub(crate) to: Seq,
     /// Rows between them that it has, too.
-    pub(crate) swept: Option<Sweeping>,
+    pub(crate) clustered: Option<ClusteredSnapshot>,
 }
 
-impl Sight {
+impl Visibility {
     /// Own rows have no number yet.
     pub(crate) fn sees(&self, seq: Seq) -> bool {
-        let is_swept = |s: &Sweeping| s.swept.has(seq);
+        let is_applied = |s: &ClusteredSnapshot| s.progress.has(seq);
         seq > self.from
             && (seq <= self.to || seq >= crate::session::OWN)
-            && !self.swept.as_ref().is_some_and(is_swept)
+            && !self.clustered.as_ref().is_some_and(is_applied)
     }
 }
 
@@ -88,22 +88,25 @@ struct Source {
 }
 
 impl Source {
-    fn new(run: &Arc<Run>, at: usize, end: usize, sight: &Sight) -> Source {
+    fn new(run: &Arc<Run>, at: usize, end: usize, visibility: &Visibility) -> Source {
         let mut source = Source {
             run: run.clone(),
             head: None,
             at,
             end,
         };
-        source.step(sight);
+        source.step(visibility);
         source
     }
 
     /// Goes to the next row that is to be seen.
-    fn step(&mut self, sight: &Sight) {
+    fn step(&mut self, visibility: &Visibility) {
         self.head = None;
         while self.head.is_none() && self.at < self.end {
-            self.head = self.run.at(self.at).filter(|item| sight.sees(item.seq));
+            self.head = self
+                .run
+                .at(self.at)
+                .filter(|item| visibility.sees(item.seq));
             self.at += 1;
         }
     }
@@ -115,13 +118,13 @@ pub(crate) struct Overlay {
     sources: Vec<Source>,
     /// The source that has the least key.
     least: Option<usize>,
-    sight: Sight,
+    visibility: Visibility,
 }
 
 impl Overlay {
     pub(crate) fn new<'a>(
         runs: impl Iterator<Item = &'a Arc<Run>> + Clone,
-        sight: Sight,
+        visibility: Visibility,
         bounds: &Bounds,
         key: &[Collation],
     ) -> Overlay {
@@ -142,7 +145,7 @@ impl Overlay {
         });
         let source = |(i, run): (usize, &Arc<Run>)| {
             if is_all {
-                return Some(Source::new(run, 0, run.len(), &sight));
+                return Some(Source::new(run, 0, run.len(), &visibility));
             }
             if i < 64 && asked.unwrap_or(0) >> i & 1 == 1 {
                 return None;
@@ -171,7 +174,7 @@ impl Overlay {
                     });
                 }
             }
-            Some(Source::new(run, at, end, &sight))
+            Some(Source::new(run, at, end, &visibility))
         };
         let sources = runs
             .enumerate()
@@ -181,7 +184,7 @@ impl Overlay {
         let mut overlay = Overlay {
             sources,
             least: None,
-            sight,
+            visibility,
         };
         overlay.find(key);
         overlay
@@ -233,7 +236,7 @@ impl Overlay {
     /// Goes on to the next row.
     pub(crate) fn pass(&mut self, key: &[Collation]) {
         if let Some(source) = self.least.and_then(|i| self.sources.get_mut(i)) {
-            source.step(&self.sight);
+            source.step(&self.visibility);
         }
         self.find(key);
     }
@@ -243,7 +246,7 @@ impl Overlay {
         let Some(first) = self.least.take() else {
             return;
         };
-        let sight = &self.sight;
+        let visibility = &self.visibility;
         let Some((run, least)) = self.sources.get(first).map(|s| (s.run.clone(), s.head)) else {
             return;
         };
@@ -255,7 +258,7 @@ impl Overlay {
                 if let Some(row) = source.run.row(item) {
                     each(&row);
                 }
-                source.step(sight);
+                source.step(visibility);
             }
         }
         self.find(key);

@@ -1,11 +1,11 @@
 //! Runs beside a model: a list of all rows, sorted by key as SQLite compares values, and by number.
 
-use super::applied::Sweeping;
-use super::gather::Gather;
-use super::overlay::{Bounds, Overlay, Sight};
+use super::applied::ClusteredSnapshot;
+use super::overlay::{Bounds, Overlay, Visibility};
 use super::run::{Run, push, trim};
+use super::run_builder::RunBuilder;
+use crate::clustered::ClusteredProgress;
 use crate::collation::Collation;
-use crate::sweep::Swept;
 use densite_log::{Batch, Op, Record, Seq, Table, TxnId};
 use densite_sqlite::{Value, ValueRef};
 use rand::rngs::StdRng;
@@ -58,7 +58,7 @@ impl Model {
         rows: usize,
         key: impl Fn(&mut StdRng) -> Vec<Value>,
     ) {
-        let mut gather = Gather::default();
+        let mut builder = RunBuilder::default();
         let mut left = rows;
         while left > 0 {
             let some = [1, 1, 3, 700][random.random_range(0..4)].min(left);
@@ -90,14 +90,14 @@ impl Model {
                 op,
                 rows: batch.rows().expect("rows"),
             };
-            gather.add(record, &self.key);
+            builder.add(record, &self.key);
         }
-        push(&mut self.runs, gather.run(&self.key), &self.key);
+        push(&mut self.runs, builder.run(&self.key), &self.key);
     }
 
     /// All that a scan meets, by key and number.
-    fn read(&self, sight: &Sight, bounds: &Bounds) -> Vec<Row> {
-        let mut overlay = Overlay::new(self.runs.iter(), sight.clone(), bounds, &self.key);
+    fn read(&self, visibility: &Visibility, bounds: &Bounds) -> Vec<Row> {
+        let mut overlay = Overlay::new(self.runs.iter(), visibility.clone(), bounds, &self.key);
         let mut out = Vec::new();
         while !overlay.is_empty() {
             overlay.take(&self.key, |row| {
@@ -111,7 +111,7 @@ impl Model {
         out
     }
 
-    fn expected(&self, sight: &Sight, bounds: &Bounds) -> Vec<Row> {
+    fn expected(&self, visibility: &Visibility, bounds: &Bounds) -> Vec<Row> {
         let column = |row: &Row, i: usize| row.1[i].clone();
         let fits = |row: &&Row| {
             let order =
@@ -123,16 +123,19 @@ impl Model {
                     other => other == wanted,
                 })
             };
-            let place = |s: &Sweeping| {
-                let place = s.swept.places.get((row.0 - sight.from - 1) as usize);
+            let place = |s: &ClusteredSnapshot| {
+                let place = s
+                    .progress
+                    .permutation
+                    .get((row.0 - visibility.from - 1) as usize);
                 place.copied().unwrap_or(u32::MAX)
             };
-            row.0 > sight.from
-                && row.0 <= sight.to
-                && sight
-                    .swept
+            row.0 > visibility.from
+                && row.0 <= visibility.to
+                && visibility
+                    .clustered
                     .as_ref()
-                    .is_none_or(|s| place(s) >= s.swept.done)
+                    .is_none_or(|s| place(s) >= s.progress.done)
                 && bounds
                     .equal
                     .iter()
@@ -208,15 +211,17 @@ fn runs_do_what_a_sorted_list_does() {
                     trim(&mut model.runs, applied);
                 }
                 let from = random.random_range(applied..model.next);
-                let sight = Sight {
+                let visibility = Visibility {
                     from,
                     to: model.next - random.random_range(0..2),
-                    swept: random.random_bool(0.5).then(|| swept(&mut random, from)),
+                    clustered: random
+                        .random_bool(0.5)
+                        .then(|| clustered(&mut random, from)),
                 };
                 let all = Bounds::default();
                 assert_eq!(
-                    model.read(&sight, &all),
-                    model.expected(&sight, &all),
+                    model.read(&visibility, &all),
+                    model.expected(&visibility, &all),
                     "{what}"
                 );
                 for _ in 0..20 {
@@ -232,8 +237,8 @@ fn runs_do_what_a_sorted_list_does() {
                     }
                     let bounds = bounds(&mut random, columns, &a, &b);
                     assert_eq!(
-                        model.read(&sight, &bounds),
-                        model.expected(&sight, &bounds),
+                        model.read(&visibility, &bounds),
+                        model.expected(&visibility, &bounds),
                         "{what}: {bounds:?}"
                     );
                 }
@@ -268,9 +273,9 @@ fn small_batches_are_packed_together() {
         batch
             .push(&row.each_ref().map(logged))
             .expect("two columns");
-        let mut gather = Gather::default();
-        gather.add(record(seq, &batch), &key);
-        push(&mut runs, gather.run(&key), &key);
+        let mut builder = RunBuilder::default();
+        builder.add(record(seq, &batch), &key);
+        push(&mut runs, builder.run(&key), &key);
     }
     let chunks: usize = runs
         .iter()
@@ -279,17 +284,17 @@ fn small_batches_are_packed_together() {
         .sum();
     assert!(chunks < 60, "{chunks}");
     assert!(runs.len() < 12, "{}", runs.len());
-    let sight = Sight {
+    let visibility = Visibility {
         from: 0,
         to: 20_000,
-        swept: None,
+        clustered: None,
     };
     for seq in (1..=20_000u64).step_by(97) {
         let bounds = Bounds {
             equal: vec![Value::Integer((seq * 7919 % 20_011) as i64)],
             ..Bounds::default()
         };
-        let overlay = Overlay::new(runs.iter(), sight.clone(), &bounds, &key);
+        let overlay = Overlay::new(runs.iter(), visibility.clone(), &bounds, &key);
         let (_, row) = overlay.peek().expect("the row");
         assert_eq!(row.value(1), ValueRef::Integer(seq as i64));
     }
@@ -301,7 +306,7 @@ fn integers_of_a_key_are_kept_once() {
     let key = [Collation::Binary, Collation::Binary];
     let table = Table::new("t", ["a", "b", "c"], 2, vec![]).expect("a table");
     for (factor, some, bytes) in [(1, 2000, 1), (1 << 47, 2000, 9), (1, 1, 1), (1 << 47, 1, 9)] {
-        let mut gather = Gather::default();
+        let mut builder = RunBuilder::default();
         for first in (1..=20_000u64).step_by(some) {
             let mut batch = Batch::new(&table, Op::Insert);
             for seq in first as i64..first as i64 + some as i64 {
@@ -314,9 +319,9 @@ fn integers_of_a_key_are_kept_once() {
                     .push(&row.map(densite_log::Value::Int))
                     .expect("three columns");
             }
-            gather.add(record(first, &batch), &key);
+            builder.add(record(first, &batch), &key);
         }
-        let run = gather.run(&key);
+        let run = builder.run(&key);
         let (chunks, kept) = run.kinds[0].chunks();
         let most = bytes * 20_000 + 64 * chunks;
         assert!(kept <= most, "{kept} bytes of at most {most}");
@@ -335,14 +340,14 @@ fn integers_of_a_key_are_kept_once() {
 }
 
 /// Some of the rows behind `from` are in the base, in an order that is not theirs.
-fn swept(random: &mut StdRng, from: Seq) -> Sweeping {
+fn clustered(random: &mut StdRng, from: Seq) -> ClusteredSnapshot {
     let count = random.random_range(1..40u32);
-    let places: Vec<u32> = (0..count).map(|_| random.random_range(0..count)).collect();
-    Sweeping {
+    let permutation: Vec<u32> = (0..count).map(|_| random.random_range(0..count)).collect();
+    ClusteredSnapshot {
         id: 1,
-        swept: Swept {
+        progress: ClusteredProgress {
             before: from,
-            places: places.into(),
+            permutation: permutation.into(),
             done: random.random_range(1..count + 1),
         },
     }

@@ -3,13 +3,13 @@
 //! Each table that is read has an index of its own. It is fed from the log when it is read, and by the worker as long as somebody reads now and then; trimmed when rows are applied; dropped when nobody
 //! reads it any more. What a cursor has taken stays as it is: runs never change.
 
-use super::applied::Sweeping;
-use super::gather::Gather;
-use super::overlay::Sight;
+use super::applied::ClusteredSnapshot;
+use super::overlay::Visibility;
 use super::run::{Run, push, trim};
+use super::run_builder::RunBuilder;
+use crate::clustered::Permutation;
 use crate::collation::Collation;
 use crate::names::are_same;
-use crate::sweep::Places;
 use densite_disk::sync::Mutex;
 use densite_log::{Log, Reader, Record, Result, Seq};
 use std::collections::HashMap;
@@ -31,7 +31,7 @@ pub(crate) type Key = (Vec<String>, Vec<Collation>);
 #[derive(Clone)]
 pub(crate) struct Snapshot {
     pub(crate) runs: Arc<Vec<Arc<Run>>>,
-    pub(crate) sight: Sight,
+    pub(crate) visibility: Visibility,
 }
 
 /// The unapplied rows of one table.
@@ -73,26 +73,26 @@ impl Inner {
             return Ok(());
         };
         let (table, key) = (self.table.as_str(), &self.key);
-        let (mut gather, mut is_end) = next(reader, table, key)?;
+        let (mut builder, mut is_end) = next(reader, table, key)?;
         let mut reached = reader.position();
-        if gather.len() == 0 {
+        if builder.len() == 0 {
             self.to = self.to.max(reached);
             return Ok(());
         }
         let runs = Arc::make_mut(&mut self.runs);
         if is_end {
-            push(runs, gather.run(&key.1), &key.1);
+            push(runs, builder.run(&key.1), &key.1);
             self.to = self.to.max(reached);
             return Ok(());
         }
         // There is much: while this thread reads, another one sorts and merges.
         let runs = Mutex::new(runs);
-        let add = |gather: Gather| {
-            let run = gather.run(&key.1);
+        let add = |builder: RunBuilder| {
+            let run = builder.run(&key.1);
             push(&mut runs.lock(), run, &key.1);
         };
         let done = std::thread::scope(|scope| {
-            let (send, received) = sync_channel::<Gather>(1);
+            let (send, received) = sync_channel::<RunBuilder>(1);
             let thread = std::thread::Builder::new().name("densite-sort".into());
             let has_thread = thread
                 .spawn_scoped(scope, || received.into_iter().for_each(add))
@@ -101,14 +101,14 @@ impl Inner {
                 let position = reader.position();
                 match has_thread {
                     // It takes all that is sent, unless it panics, which the scope passes on.
-                    true => drop(send.send(gather)),
-                    false => add(gather),
+                    true => drop(send.send(builder)),
+                    false => add(builder),
                 }
                 reached = position;
                 if is_end {
                     return Ok(());
                 }
-                (gather, is_end) = next(reader, table, key)?;
+                (builder, is_end) = next(reader, table, key)?;
             }
         });
         self.to = self.to.max(reached);
@@ -117,32 +117,32 @@ impl Inner {
 }
 
 /// Rows for a run; and whether the log ends there.
-fn next(reader: &mut Reader, table: &str, (names, how): &Key) -> Result<(Gather, bool)> {
+fn next(reader: &mut Reader, table: &str, (names, how): &Key) -> Result<(RunBuilder, bool)> {
     let fits = |record: &Record| {
         let keys = record.table.columns().iter();
         record.table.name().eq_ignore_ascii_case(table)
             && are_same(keys.take(record.table.key_columns()), names.iter())
     };
-    let mut gather = Gather::default();
-    while gather.len() < RUN_ROWS {
+    let mut builder = RunBuilder::default();
+    while builder.len() < RUN_ROWS {
         match reader.next()? {
-            Some(record) if fits(&record) => gather.add(record, how),
+            Some(record) if fits(&record) => builder.add(record, how),
             // Those of a key that is not the table's any more will be rejected.
             Some(_) => {}
-            None => return Ok((gather, true)),
+            None => return Ok((builder, true)),
         }
     }
-    Ok((gather, false))
+    Ok((builder, false))
 }
 
 impl Index {
-    /// What is unapplied after `applied`, but for what is swept; to the log's end, or to `to` if the transaction has one.
+    /// What is unapplied after `applied`, except what is applied; to the log's end, or to `to` if the transaction has one.
     pub(crate) fn snapshot(
         &self,
         log: &Log,
         key: &Key,
         applied: Seq,
-        swept: Option<Sweeping>,
+        clustered: Option<ClusteredSnapshot>,
         to: Option<Seq>,
     ) -> Result<Snapshot> {
         let mut index = self.0.lock();
@@ -160,10 +160,10 @@ impl Index {
         }
         Ok(Snapshot {
             runs: index.runs.clone(),
-            sight: Sight {
+            visibility: Visibility {
                 from: applied,
                 to: to.unwrap_or(index.to),
-                swept,
+                clustered,
             },
         })
     }
@@ -173,8 +173,8 @@ impl Index {
 #[derive(Default)]
 pub(crate) struct Unapplied {
     indexes: Mutex<HashMap<String, Arc<Index>>>,
-    /// The order of the sweep that is on its way, its id, and the last number before it.
-    places: Mutex<Option<(i64, Seq, Places)>>,
+    /// The order of the clustered apply that is on its way, its id, and the last number before it.
+    permutation: Mutex<Option<(i64, Seq, Permutation)>>,
 }
 
 impl Unapplied {
@@ -195,18 +195,20 @@ impl Unapplied {
         index.clone()
     }
 
-    /// The order of the sweep of this id, if somebody in this process has read or made it.
-    pub(crate) fn places(&self, sweep: i64) -> Option<Places> {
-        let known = self.places.lock();
+    /// The order of the clustered apply of this id, if somebody in this process has read or made
+    /// it.
+    pub(crate) fn permutation(&self, clustered: i64) -> Option<Permutation> {
+        let known = self.permutation.lock();
         known
             .as_ref()
-            .filter(|(id, ..)| *id == sweep)
-            .map(|(.., places)| places.clone())
+            .filter(|(id, ..)| *id == clustered)
+            .map(|(.., permutation)| permutation.clone())
     }
 
-    /// Remembers that of a sweep behind `before` until it is over, or another one is asked for.
-    pub(crate) fn keep_places(&self, sweep: i64, before: Seq, places: Places) {
-        *self.places.lock() = Some((sweep, before, places));
+    /// Remembers that of a clustered apply behind `before` until it is over, or another one is
+    /// asked for.
+    pub(crate) fn keep_permutation(&self, clustered: i64, before: Seq, permutation: Permutation) {
+        *self.permutation.lock() = Some((clustered, before, permutation));
     }
 
     fn all(&self) -> Vec<Arc<Index>> {
@@ -252,7 +254,9 @@ impl Unapplied {
 
     /// Rows up to here are applied: they are forgotten, and so is what nobody reads any more.
     pub(crate) fn applied(&self, seq: Seq) {
-        self.places.lock().take_if(|(_, before, _)| *before < seq);
+        self.permutation
+            .lock()
+            .take_if(|(_, before, _)| *before < seq);
         for index in self.all() {
             // One that is in use is trimmed the next time.
             let Some(mut index) = index.0.try_lock() else {

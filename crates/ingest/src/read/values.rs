@@ -269,12 +269,12 @@ pub(crate) fn merged(older: &[Kind], newer: &[Kind]) -> (Vec<Kind>, Vec<u32>) {
 
 /// Takes records as they are read.
 #[derive(Default)]
-pub(crate) struct Gathered {
+pub(crate) struct ValuesBuilder {
     kinds: Vec<Kind>,
     open: Vec<Packer>,
 }
 
-impl Gathered {
+impl ValuesBuilder {
     /// Takes a record, of whose rows these are the items; answers the place of its kind.
     pub(crate) fn add(&mut self, record: Record, items: &[Item]) -> u32 {
         // What shares another's memory takes none here.

@@ -4,7 +4,7 @@ use super::Session;
 use super::pending::Pending;
 use crate::collation::Collation;
 use crate::names::are_same;
-use crate::read::{Gather, RUN_ROWS, Run, Transaction, push};
+use crate::read::{RUN_ROWS, Run, RunBuilder, Transaction, push};
 use densite_log::{Record, Result, Seq, TxnId};
 use std::sync::Arc;
 
@@ -121,7 +121,7 @@ impl Session {
         if inner.pending.rows() == 0 {
             return Ok(Vec::new());
         }
-        inner.pending.settle_for_reading()?;
+        inner.pending.share_memory()?;
         let known = inner.own.iter().position(|o| o.table == table);
         let place = known.unwrap_or_else(|| {
             inner.own.push(OwnRuns {
@@ -143,7 +143,7 @@ impl Session {
 impl OwnRuns {
     /// Takes the rows that came since. After an error it goes on behind the last row that is in a run.
     fn read_on(&mut self, pending: &Pending, key: &(Vec<String>, Vec<Collation>)) -> Result<()> {
-        let mut gather = Gather::default();
+        let mut builder = RunBuilder::default();
         for batch in self.batches..pending.batches() {
             let skip = if batch == self.batches { self.rows } else { 0 };
             let Some((table, op)) = pending.kind(batch) else {
@@ -166,28 +166,28 @@ impl OwnRuns {
                 op,
                 rows,
             };
-            gather.add(record, &key.1);
-            if gather.len() >= RUN_ROWS {
+            builder.add(record, &key.1);
+            if builder.len() >= RUN_ROWS {
                 self.take(
-                    std::mem::take(&mut gather),
+                    std::mem::take(&mut builder),
                     (batch, pending.len(batch)),
                     key,
                 );
             }
         }
         let mark = pending.mark();
-        self.take(gather, (mark.batches.saturating_sub(1), mark.rows), key);
+        self.take(builder, (mark.batches.saturating_sub(1), mark.rows), key);
         Ok(())
     }
 
     /// Adds rows up to this one of this batch.
     fn take(
         &mut self,
-        gather: Gather,
+        builder: RunBuilder,
         (batch, rows): (usize, usize),
         key: &(Vec<String>, Vec<Collation>),
     ) {
-        push(&mut self.runs, gather.run(&key.1), &key.1);
+        push(&mut self.runs, builder.run(&key.1), &key.1);
         (self.batches, self.rows) = (batch, rows);
     }
 }

@@ -177,7 +177,7 @@ impl Pending {
     ///
     /// # Errors
     /// `Limit` where there is not memory enough.
-    pub(super) fn settle_for_reading(&mut self) -> Result<()> {
+    pub(super) fn share_memory(&mut self) -> Result<()> {
         let is_long = |b: &Batch| b.len() >= READ_ROWS || b.bytes_max() >= READ_BYTES;
         match self.open.as_ref().is_some_and(is_long) {
             true => self.close(),
@@ -258,7 +258,7 @@ mod tests {
                         pending.truncate(mark).expect("they are taken back");
                         model.truncate(rows);
                     }
-                    2 => pending.settle_for_reading().expect("it is encoded"),
+                    2 => pending.share_memory().expect("it is encoded"),
                     3 => drop(pending.txn(TxnId(1)).expect("a transaction")),
                     _ => {
                         let (table, op) = match r.random_range(0..3) {

@@ -1,7 +1,7 @@
 //! A database file with ingest, through the SQLite that the tests link.
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
-use densite_ingest::Home;
+use densite_ingest::DatabaseLog;
 use densite_sqlite::{Api, Connection};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -107,10 +107,10 @@ pub(crate) fn functions(api: Api, con: &rusqlite::Connection) {
 }
 
 /// The log of a connection's database.
-pub(crate) fn home(con: &rusqlite::Connection) -> Arc<Home> {
+pub(crate) fn database_log(con: &rusqlite::Connection) -> Arc<DatabaseLog> {
     // SAFETY: an open connection of that library.
     let lent = unsafe { Connection::borrow(api(), con.handle().cast()) }.expect("a connection");
-    Home::of(&lent).expect("a log").expect("a log")
+    DatabaseLog::of(&lent).expect("a log").expect("a log")
 }
 
 /// One value.

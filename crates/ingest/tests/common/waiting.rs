@@ -2,7 +2,7 @@
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
 use crate::common::{Db, all, create, one};
-use crate::medium::{self, ONE};
+use crate::storage::{self, ONE};
 use rand::RngExt;
 use rand::rngs::StdRng;
 use rusqlite::Connection;
@@ -201,18 +201,18 @@ fn whole(con: &Connection, shape: &Shape, sql: String) -> String {
     format!("UPDATE t SET {} {key}", set.join(", "))
 }
 
-/// Where a sweep is: `seq`, its last number, places done, and its definition.
+/// Where a clustered apply is: `seq`, its last number, places done, and its definition.
 pub(crate) fn place(con: &Connection) -> (i64, i64, i64, Vec<u32>) {
     let (seq, last, done) = con
         .query_row(
-            "SELECT seq, sweep_last, sweep_done FROM densite_applied",
+            "SELECT seq, clustered_last, clustered_done FROM densite_applied",
             [],
             |r| Ok((r.get(0)?, r.get(1)?, r.get(2)?)),
         )
         .expect("a position");
     let blob: Option<Vec<u8>> = con
         .query_row(
-            "SELECT places FROM densite_sweep WHERE id = (SELECT sweep FROM densite_applied)",
+            "SELECT permutation FROM densite_clustered WHERE id = (SELECT clustered FROM densite_applied)",
             [],
             |r| r.get(0),
         )
@@ -245,22 +245,22 @@ fn copy(con: &Connection, shape: &Shape) -> Connection {
     copy
 }
 
-/// The log from `seq` on, but for what a sweep has done, applied to what the table has.
+/// The log from `seq` on, but for what a clustered apply has done, applied to what the table has.
 pub(crate) fn expected(con: &Connection, shape: &Shape, changes: &[String]) -> Vec<String> {
     let model = copy(con, shape);
     let (seq, last, done, places) = place(con);
     for (number, sql) in (1i64..).zip(changes) {
-        let is_swept = number > seq
+        let is_applied = number > seq
             && number <= last
             && i64::from(places[usize::try_from(number - seq - 1).expect("a place")]) < done;
-        if number > seq && !is_swept {
+        if number > seq && !is_applied {
             model.execute_batch(sql).ok();
         }
     }
     rows(&model, "t")
 }
 
-/// The lock, taken when a sweep is between its first and its last transaction; `None` when there is nothing left to apply.
+/// The lock, taken when a clustered apply is between its first and its last transaction; `None` when there is nothing left to apply.
 pub(crate) fn caught(con: &Connection, changes: usize) -> Option<(i64, i64)> {
     let until = Instant::now() + Duration::from_secs(20);
     con.busy_timeout(Duration::ZERO).expect("a timeout");
@@ -286,7 +286,7 @@ pub(crate) fn waiting(
     random: &mut StdRng,
 ) -> (Db, Connection, Connection, Vec<String>) {
     let db = Db::new(shape.schema);
-    let con = medium::sweeping(&db.path(), ONE, 0);
+    let con = storage::with_limits(&db.path(), ONE, 0);
     create(&con, "t", ", on_conflict=replace").expect("the ingest table");
     let plain = Connection::open(db.path()).expect("opens");
     plain

@@ -4,7 +4,7 @@ use densite_disk::{Dir, DirAbove, File, FileAbove, OpenMode, RealDir, Result, Sy
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Calls on files of segments since the directory was opened, those of a spare in the making not among them.
+/// Calls on files of segments since the directory was opened, those of a free segment in the making not among them.
 #[derive(Debug, Default)]
 pub(crate) struct Counters {
     writes: AtomicU64,
@@ -45,7 +45,7 @@ impl DirAbove for Counted {
     fn open(&self, name: &str, mode: OpenMode) -> Result<Box<dyn File>> {
         let file = self.dir.open(name, mode)?;
         let is_segment =
-            ["spare-", "new-"].iter().any(|p| name.starts_with(p)) || name.ends_with(".seg");
+            ["free-", "new-"].iter().any(|p| name.starts_with(p)) || name.ends_with(".seg");
         Ok(match is_segment {
             true => Box::new(CountedFile {
                 file,

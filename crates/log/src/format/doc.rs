@@ -143,7 +143,7 @@ fn end_word() {
 fn writer_slot() {
     let slot = WriterSlot {
         nonce: 0x0102_0304_0506_0708,
-        undecided: 0x1112_1314_1516,
+        prepared: 0x1112_1314_1516,
         cancels: 3,
     };
     let b = slot.encode();
@@ -154,7 +154,7 @@ fn writer_slot() {
         &b,
         &[
             ("nonce", le8(0x0102_0304_0506_0708)),
-            ("undecided", le8(0x1112_1314_1516)),
+            ("prepared", le8(0x1112_1314_1516)),
             ("cancels", le8(3)),
             ("checksum", le8(xxh3_64(&b[..24]))),
         ],

@@ -3,16 +3,16 @@
 //! ```text
 //! offset  size  field
 //!      0     8  nonce      random for each time the log was opened
-//!      8     8  undecided  first row of its first transaction that is neither committed nor rolled back; 0 none
+//!      8     8  prepared   first row of its first transaction that is neither committed nor rolled back; 0 none
 //!     16     8  cancels    transactions it has rolled back after they were appended
 //!     24     8  checksum   xxh3 of the 24 bytes above
 //! ```
 //!
 //! It means something only while it is locked: the transactions of a process that is gone count as committed.
-//! Invariant: `undecided` is written before the end word reaches that row; so no reader passes a row that is undecided.
-//! Invariant: a rolled-back transaction stands in the state file before `cancels` counts it and before `undecided` moves on; so
-//! a reader that finds both unchanged knows all rollbacks up to there. A process that was killed in between left `undecided` as it was:
-//! of one that is gone and has something undecided, the state file tells what was rolled back, not `cancels`.
+//! Invariant: `prepared` is written before the end word reaches that row; so no reader passes a row that is prepared.
+//! Invariant: a rolled-back transaction stands in the state file before `cancels` counts it and before `prepared` moves on; so
+//! a reader that finds both unchanged knows all rollbacks up to there. A process that was killed in between left `prepared` as it was:
+//! of one that is gone and has something prepared, the state file tells what was rolled back, not `cancels`.
 
 use crate::Seq;
 use densite_disk::Fields;
@@ -25,14 +25,14 @@ pub(crate) const SLOT_LEN: usize = 32;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct WriterSlot {
     pub(crate) nonce: u64,
-    pub(crate) undecided: Seq,
+    pub(crate) prepared: Seq,
     pub(crate) cancels: u64,
 }
 
 impl WriterSlot {
     pub(crate) fn encode(&self) -> [u8; SLOT_LEN] {
         let mut out = Vec::with_capacity(SLOT_LEN);
-        for field in [self.nonce, self.undecided, self.cancels] {
+        for field in [self.nonce, self.prepared, self.cancels] {
             out.extend_from_slice(&field.to_le_bytes());
         }
         let sum = xxh3_64(&out);
@@ -46,7 +46,7 @@ impl WriterSlot {
         let mut take = Fields::new(bytes);
         let slot = WriterSlot {
             nonce: take.u64()?,
-            undecided: take.u64()?,
+            prepared: take.u64()?,
             cancels: take.u64()?,
         };
         let sum = take.u64()?;

@@ -14,11 +14,11 @@ use crate::named::Named;
 use crate::news::News;
 use crate::patience::{Patience, usual};
 use crate::recover;
-use crate::retire;
-use crate::sight::Sight;
+use crate::recycle;
 use crate::state::State;
 use crate::tail::{NO_NUMBERS, Tail, read_word};
 use crate::takeover::Takeover;
+use crate::visibility::Visibility;
 use crate::{Error, LogId, Options, Result};
 use densite_disk::sync::Mutex;
 use densite_disk::{File, OpenMode};
@@ -64,7 +64,7 @@ impl Log {
         }
         let state = match state {
             Some(state) => state,
-            None => found(&files)?,
+            None => first_state(&files)?,
         };
         // Numbers that a rollback or a subscriber has are never given again.
         let positions = state.subscribers.values().copied();
@@ -76,10 +76,10 @@ impl Log {
         // What a crash left of pruning. Others that have the log open do it themselves when they prune, and must not wait for it; nor need anybody who appends, if it cannot be done now.
         if !joined && files.has_pruned(state.first_segment)? {
             let word = tail.word();
-            retire::finish(&files, state.first_segment, &options, word, &|| true).ok();
+            recycle::finish(&files, state.first_segment, &options, word, &|| true).ok();
         }
         append_lock.unlock()?;
-        let sight = Sight::new(&files, tail.word())?;
+        let visibility = Visibility::new(&files, tail.word())?;
         Ok(Log {
             shared: Arc::new(Shared {
                 files,
@@ -89,7 +89,7 @@ impl Log {
                 tail: Mutex::new(Some((tail, append_lock))),
                 group: Group::default(),
                 decisions: Some(decisions),
-                sight: Mutex::new(sight),
+                visibility: Mutex::new(visibility),
                 mark: Some(end),
                 _marked: None,
                 news: News::default(),
@@ -110,11 +110,11 @@ impl Log {
         let files = Files { dir, id };
         let (mark, marked) = mark(&files)?.unzip();
         recover::segments(&files)?;
-        let word = match crate::sight::settled_word(&files)? {
+        let word = match crate::visibility::recovered_word(&files)? {
             Some(word) => word,
             None => recover::end_as_read(&files)?,
         };
-        let sight = Sight::new(&files, word)?;
+        let visibility = Visibility::new(&files, word)?;
         Ok(Log {
             shared: Arc::new(Shared {
                 files,
@@ -124,7 +124,7 @@ impl Log {
                 tail: Mutex::new(None),
                 group: Group::default(),
                 decisions: None,
-                sight: Mutex::new(sight),
+                visibility: Mutex::new(visibility),
                 mark,
                 _marked: marked.map(Mutex::new),
                 news: News::default(),
@@ -150,7 +150,7 @@ fn prepare(files: &Files, options: &Options) -> Result<Option<State>> {
         return Err(Error::Missing);
     }
     // One that was left behind would be believed.
-    crate::spare::remove(files, END)?;
+    crate::free_segment::remove(files, END)?;
     files.make_segment(&SegmentHeader {
         version: LOG_FORMAT_VERSION,
         id: options.id,
@@ -165,7 +165,7 @@ fn prepare(files: &Files, options: &Options) -> Result<Option<State>> {
 }
 
 /// The first state of a log that was just made.
-fn found(files: &Files) -> Result<State> {
+fn first_state(files: &Files) -> Result<State> {
     let state = State::new(files.id, true);
     files.store_state(&state)?;
     Ok(state)

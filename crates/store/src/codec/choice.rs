@@ -18,8 +18,8 @@ pub(crate) const CANDIDATES: usize = 4;
 /// A page that is larger than one before it by this factor may be of another table.
 const SURPRISE: f64 = 1.25;
 
-/// What families were taught, the newest first.
-pub(crate) type Taught = HashMap<Family, Vec<Arc<Dictionary>>>;
+/// The dictionaries and models of families, the newest first.
+pub(crate) type TrainedFamilies = HashMap<Family, Vec<Arc<Dictionary>>>;
 
 /// Pages of one family, adjacent and of one length.
 pub(crate) struct Pages<'a> {
@@ -34,7 +34,7 @@ pub(crate) struct Pages<'a> {
 pub(crate) struct Chooser<'a> {
     level: i32,
     choice: CodecChoice,
-    taught: &'a Taught,
+    trained: &'a TrainedFamilies,
     /// Of each family the dictionary of the last page that was tried with all, by its place, and stored / raw of that page.
     last: HashMap<Family, (usize, f64)>,
     other: Vec<u8>,
@@ -46,14 +46,14 @@ impl<'a> Chooser<'a> {
     pub(crate) fn new(
         level: i32,
         choice: CodecChoice,
-        taught: &'a Taught,
+        trained: &'a TrainedFamilies,
         checked: bool,
     ) -> Chooser<'a> {
         Chooser {
             checked,
             level,
             choice,
-            taught,
+            trained,
             last: HashMap::new(),
             other: Vec::new(),
         }
@@ -67,9 +67,9 @@ impl<'a> Chooser<'a> {
 
     /// The same with the family's dictionary at this place.
     fn settings_at(&self, family: Family, place: usize) -> PageSettings<'a> {
-        let taught = self.taught;
+        let trained = self.trained;
         let at = |family: Family, place: usize| -> Option<&'a Dictionary> {
-            Some(taught.get(&family)?.get(place)?)
+            Some(trained.get(&family)?.get(place)?)
         };
         PageSettings {
             level: self.level,
@@ -96,7 +96,7 @@ impl<'a> Chooser<'a> {
             } = pages;
             encode_pages(raw, *page_size, context, &settings, kept, out)
         };
-        let candidates = self.taught.get(&pages.family).map_or(0, Vec::len);
+        let candidates = self.trained.get(&pages.family).map_or(0, Vec::len);
         let last = self.last.get(&pages.family).copied();
         let first = last.map_or(0, |(place, _)| place);
         let before = out.len();
@@ -136,21 +136,21 @@ mod tests {
         page(n, 4096).iter().map(|b| b ^ 0x15).collect()
     }
 
-    fn taught(of: impl Fn(u64) -> Vec<u8>, id: u32) -> Arc<Dictionary> {
+    fn trained(of: impl Fn(u64) -> Vec<u8>, id: u32) -> Arc<Dictionary> {
         let mut learner = Learner::new();
         for n in 0..200 {
             learner.observe(Family::OTHER, &of(n));
         }
-        let lesson = learner.due().expect("enough pages");
-        let trained = lesson.train().pop().expect("they are alike");
+        let training_job = learner.due().expect("enough pages");
+        let trained = training_job.train().pop().expect("they are alike");
         Arc::new(Dictionary::new(id, trained.codec, trained.bytes))
     }
 
     #[test]
     fn every_page_gets_the_dictionary_that_suits_it() {
         const FAMILY: Family = Family(0x2003);
-        let (one, two) = (taught(|n| page(n, 4096), 1), taught(other_page, 2));
-        let both = Taught::from([(FAMILY, vec![Arc::clone(&two), Arc::clone(&one)])]);
+        let (one, two) = (trained(|n| page(n, 4096), 1), trained(other_page, 2));
+        let both = TrainedFamilies::from([(FAMILY, vec![Arc::clone(&two), Arc::clone(&one)])]);
         let mut chooser = Chooser::new(3, CodecChoice::Zstd, &both, true);
         let (mut kept, mut out) = (Vec::new(), Vec::new());
         for n in 1000..1200 {

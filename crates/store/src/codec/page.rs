@@ -3,9 +3,9 @@
 //! The rule, which weighs size against the cost of decoding:
 //!
 //! 1. All zeros: `zero`.
-//! 2. A family that was taught a model, or nothing: `typed` is tried first. It decodes faster than zstd and is nearly always
+//! 2. A family that has a model, or nothing: `typed` is tried first. It decodes faster than zstd and is nearly always
 //!    smaller: what it makes smaller than [`GOOD`] of the page is taken without trying more (without a model:
-//!    than [`GOOD_UNTAUGHT`]).
+//!    than [`GOOD_UNTRAINED`]).
 //! 3. Otherwise zstd is tried too, with the family's dictionary, or that of OTHER, or none; it is taken if it saves more than
 //!    one part in [`SLOWER`] of the page.
 //! 4. What does not shrink: `raw`.
@@ -22,7 +22,7 @@ use densite_typed::PageContext;
 /// Typed payloads up to a half of the page are good.
 const GOOD: usize = 2;
 /// Without a model: up to a quarter.
-const GOOD_UNTAUGHT: usize = 4;
+const GOOD_UNTRAINED: usize = 4;
 /// zstd takes longer to decode; it must save one part in so many of the page.
 const SLOWER: usize = 128;
 
@@ -33,9 +33,9 @@ pub struct PageSettings<'a> {
     pub level: i32,
     /// Which codecs may be used.
     pub choice: CodecChoice,
-    /// What the pages' family was taught.
+    /// The dictionaries and models of the pages' family.
     pub family: Option<&'a Dictionary>,
-    /// What all families without a dictionary of their own were taught.
+    /// Those for all families without a dictionary of their own.
     pub other: Option<&'a Dictionary>,
     /// What comes out is decoded again and compared. Else the caller does that before the pages are gone.
     pub checked: bool,
@@ -163,7 +163,7 @@ impl<'a> PageSettings<'a> {
         let good = if self.model().is_some() {
             GOOD
         } else {
-            GOOD_UNTAUGHT
+            GOOD_UNTRAINED
         };
         len * good <= raw || self.choice == CodecChoice::Typed
     }

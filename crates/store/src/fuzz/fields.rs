@@ -89,7 +89,7 @@ pub(super) fn model(bytes: &[u8]) -> Vec<Field> {
     out
 }
 
-pub(super) fn habits(bytes: &[u8]) -> Vec<Field> {
+pub(super) fn defaults(bytes: &[u8]) -> Vec<Field> {
     (0..bytes.len().min(300)).map(|at| (at, 1)).collect()
 }
 

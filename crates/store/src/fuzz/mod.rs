@@ -127,11 +127,11 @@ pub const TARGETS: &[Target] = &[
         seeds: seeds::model,
     },
     Target {
-        name: "habits",
-        run: typed::habits,
+        name: "defaults",
+        run: typed::defaults,
         repair: repair::none,
-        fields: fields::habits,
-        seeds: seeds::habits,
+        fields: fields::defaults,
+        seeds: seeds::defaults,
     },
     Target {
         name: "typed",

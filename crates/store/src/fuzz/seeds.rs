@@ -17,7 +17,7 @@ use crate::space::Table;
 use crate::space::table::{Part, encode_index};
 
 pub(super) use files::file;
-pub(super) use pages::{btree, dictionary, frame, habits, model, page, symbols, typed};
+pub(super) use pages::{btree, defaults, dictionary, frame, model, page, symbols, typed};
 
 type Seeds = Vec<(&'static str, Vec<u8>)>;
 

@@ -191,7 +191,7 @@ pub(super) fn model(bytes: &[u8]) -> u64 {
     2 + coded.map_or(0, |len| 1 + len as u64 / 64) + 4096 * log2(stored.len())
 }
 
-/// Bytes of a column and of a stream in the input of [`habits`].
+/// Bytes of a column and of a stream in the input of [`defaults`].
 const COLUMN: usize = 1;
 const STREAM: usize = 8;
 /// Streams of a page, whatever its columns.
@@ -201,7 +201,7 @@ pub(super) const PAGE_STREAMS: usize = 9;
 /// anchor, step, and so on), page. The model is put together from that, so that what is in it is not left to chance bits.
 ///
 /// Invariants: those of [`model`].
-pub(super) fn habits(bytes: &[u8]) -> u64 {
+pub(super) fn defaults(bytes: &[u8]) -> u64 {
     let [count, rest @ ..] = bytes else { return 0 };
     let (columns, rest) = rest.split_at(usize::from(count % 9).min(rest.len()) * COLUMN);
     let form = |column: &u8| column >> 5 & 3;
@@ -210,7 +210,7 @@ pub(super) fn habits(bytes: &[u8]) -> u64 {
             .iter()
             .map(|c| 5 + usize::from(form(c) > 0))
             .sum::<usize>();
-    let (habits, page) = rest.split_at((streams * STREAM).min(rest.len()));
+    let (defaults, page) = rest.split_at((streams * STREAM).min(rest.len()));
     let mut w = BitWriter::default();
     w.put(columns.len() as u64, 16);
     let mut forms = Vec::new();
@@ -231,7 +231,7 @@ pub(super) fn habits(bytes: &[u8]) -> u64 {
         }
     }
     for i in 0..streams {
-        let of = |at: usize| habits.get(i * STREAM + at).copied().unwrap_or(0);
+        let of = |at: usize| defaults.get(i * STREAM + at).copied().unwrap_or(0);
         let flags = of(0);
         let shape = u64::from(flags & 3);
         w.put(shape, 2);

@@ -3,7 +3,7 @@
 mod disk;
 
 use crate::format::UNIT_LEN;
-use crate::{CodecChoice, Error, Handle, MergeBudget, MergeNext, Options, Tuning};
+use crate::{CodecChoice, Error, Handle, Options, ReclaimBudget, ReclaimNext, Tuning};
 use densite_disk::SyncKind;
 use disk::{PAGE, Pattern, Vast, page_bytes};
 use rand::rngs::SmallRng;
@@ -257,21 +257,21 @@ fn stays_exact(bytes: u64, pattern: Pattern, name: &str) {
     drop(handle);
     let mut handle = tuned(&file, " again");
     assert_eq!(check(&mut handle), frames);
-    let budget = MergeBudget {
+    let budget = ReclaimBudget {
         bytes: 1 << 20,
         dead_limit: 5,
         stop: &|| false,
     };
     let mut freed = 0;
     for _ in 0..30 {
-        let step = handle.merge_step(&budget).expect("the step succeeds");
+        let step = handle.reclaim_step(&budget).expect("the step succeeds");
         assert_eq!(step.damaged, []);
         freed += step.freed_units;
         match step.next {
-            MergeNext::Slot => handle.make_reusable().expect("the syncs succeed"),
-            MergeNext::Cut => assert!(handle.cut_end().expect("the end is cut off") > 0),
-            MergeNext::Again => {}
-            MergeNext::Done => panic!("more than the limit is dead"),
+            ReclaimNext::Slot => handle.make_reusable().expect("the syncs succeed"),
+            ReclaimNext::Cut => assert!(handle.cut_end().expect("the end is cut off") > 0),
+            ReclaimNext::Again => {}
+            ReclaimNext::Done => panic!("more than the limit is dead"),
         }
     }
     // The nodes and chunks at the end go elsewhere.

@@ -24,7 +24,7 @@ pub(crate) struct Besides {
     /// Be a commit even if nothing changed: its trailer tells a new end of the file.
     pub(crate) even_empty: bool,
     /// Space is given back: what was written is what was there before, in other places.
-    pub(crate) merge: bool,
+    pub(crate) reclaim: bool,
     /// With a fold: what it writes anew although it did not change.
     pub(crate) by_fold: ByFold,
 }
@@ -110,7 +110,7 @@ pub(super) fn commit(
     };
     if fold {
         let mut anew = besides.by_fold.clone();
-        anew.add(writer.merging.for_fold());
+        anew.add(writer.reclaiming.for_fold());
         fold_map(shared, writer, file, p, &mut space, &mut trailer, &anew)?;
     } else {
         trailer.dicts.clone_from(&p.new_dicts);
@@ -184,11 +184,13 @@ pub(super) fn commit(
     writer.since_slot += written;
     writer.since_sync += written;
     let frame_bytes = p.appender.frame_bytes();
-    if !besides.merge {
+    if !besides.reclaim {
         writer.written_frame_bytes += frame_bytes;
     }
     writer.physical_len = writer.physical_len.max(trailer.tail_off);
-    writer.merging.committed(besides.merge, fold, frame_bytes);
+    writer
+        .reclaiming
+        .committed(besides.reclaim, fold, frame_bytes);
     Ok(written)
 }
 

@@ -22,7 +22,7 @@ struct FoldSink<'a> {
 }
 
 impl FoldSink<'_> {
-    fn place(&mut self, record: Record, payload: &[u8]) -> Result<NodeRef> {
+    fn append(&mut self, record: Record, payload: &[u8]) -> Result<NodeRef> {
         self.appender
             .make_room(self.space, (RECORD_LEN + payload.len()) as u64, self.commit)?;
         let place = self.appender.push(record, payload);
@@ -34,7 +34,7 @@ impl FoldSink<'_> {
 /// Nodes of the map and dictionaries: they are accounted for at once.
 impl Sink for FoldSink<'_> {
     fn append(&mut self, record: Record, payload: &[u8]) -> Result<NodeRef> {
-        let place = self.place(record, payload)?;
+        let place = self.append(record, payload)?;
         self.space.add(place.off, u64::from(place.len));
         Ok(place)
     }
@@ -53,7 +53,7 @@ struct TableSink<'a> {
 
 impl table::Sink for TableSink<'_> {
     fn append(&mut self, record: Record, payload: &[u8]) -> Result<NodeRef> {
-        let place = self.fold.place(record, payload)?;
+        let place = self.fold.append(record, payload)?;
         self.placed.push(place);
         Ok(place)
     }
@@ -180,7 +180,7 @@ fn store_table(
                     file,
                     commit,
                 };
-                part.place = sink.place(record, &payload)?;
+                part.place = sink.append(record, &payload)?;
                 placed.push(part.place);
             }
             space.was_stored(chunk, &part, keep);

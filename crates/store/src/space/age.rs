@@ -97,7 +97,7 @@ impl Space {
     }
 
     /// Whether nothing was written to the unit and nothing died in it for a while.
-    pub(crate) fn is_settled(&self, unit: u64) -> bool {
+    pub(crate) fn is_stable(&self, unit: u64) -> bool {
         let settled = |commit: u32| self.ages.since(commit) >= SETTLED;
         let known = self.ages.known(unit);
         known.is_none_or(|unit| settled(unit.written) && settled(unit.freed))

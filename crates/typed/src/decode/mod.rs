@@ -154,7 +154,7 @@ impl Decoder {
         if head.cells > out.len() / 4 {
             return None;
         }
-        let known = model.habits.len().max(PAGE_STREAMS);
+        let known = model.defaults.len().max(PAGE_STREAMS);
         streams.begin(deviant, head.cells, most_values(out.len()) + 16, known);
         let mut source = Source {
             model,

@@ -12,7 +12,7 @@ pub(super) struct Streams {
     pub(super) used: usize,
     /// Where those of each stream lie, by its number.
     places: Vec<(usize, usize)>,
-    /// Streams have a bit that says whether they keep to their habit.
+    /// Streams have a bit that says whether they keep to their default parameters.
     deviant: bool,
     /// A stream of this length may be related to another one.
     cells: usize,
@@ -73,20 +73,20 @@ impl Streams {
                 range: None,
             });
         }
-        let habit = model.habit_of(number);
-        let mut other = habit
+        let defaults = model.defaults_of(number);
+        let mut other = defaults
             .relation
             .filter(|_| n == self.cells)
             .and_then(|other| self.places.get(usize::from(other)).copied())
             .filter(|(from, to)| to - from == n);
-        let mut params = habit.params;
+        let mut params = defaults.params;
         if self.deviant && r.get(1)? == 1 {
             if other.is_some() && r.get(1)? == 0 {
                 other = None;
             }
             params = Params::take(r)?;
         } else {
-            habit.take_own(&mut params, r)?;
+            defaults.take_own(&mut params, r)?;
         }
         let zeros = if zeros { r.get(6)? as u32 } else { 0 };
         let (before, now) = self.ints.split_at_mut_checked(from)?;
@@ -102,7 +102,7 @@ impl Streams {
                 *v = v.wrapping_shl(zeros);
             }
         }
-        // A stream that no habit knows of is not related to either.
+        // A stream without default parameters is not related to either.
         if let Some(place) = self.places.get_mut(number) {
             *place = (from, to);
         }

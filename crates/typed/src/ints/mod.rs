@@ -1,7 +1,7 @@
 //! Integer streams: the form that everything countable on a page takes.
 //!
 //! A stream is a sequence of `i64` whose length the reader knows. It is written as bit-packed differences (see
-//! [`Params`]) in one of four shapes. The parameters either follow from what was learned about the stream (its [`Habit`]), which
+//! [`Params`]) in one of four shapes. The parameters either follow from what was learned about the stream (its [`DefaultParameters`]), which
 //! costs nothing or only the bits of an anchor, or they are written out, about forty bits.
 //!
 //! Sources: frame of reference and delta coding as in FastLanes (Afroozeh, Boncz, VLDB 2023) and BtrBlocks (Kuschewski et al., SIGMOD 2023);
@@ -9,11 +9,11 @@
 //!
 //! All arithmetic wraps, so that every sequence has a form.
 
-mod habit;
+mod defaults;
 mod runs;
 mod stats;
 
-pub use habit::Habit;
+pub use defaults::DefaultParameters;
 pub use stats::Stats;
 
 use crate::bits::{BitReader, BitWriter, WIDE, mask, width_of};

@@ -32,9 +32,9 @@ fn read_back(
     Some(out)
 }
 
-fn own(habit: &Habit, r: &mut BitReader<'_>) -> Option<Params> {
-    let mut params = habit.params;
-    habit.take_own(&mut params, r)?;
+fn own(defaults: &DefaultParameters, r: &mut BitReader<'_>) -> Option<Params> {
+    let mut params = defaults.params;
+    defaults.take_own(&mut params, r)?;
     Some(params)
 }
 
@@ -63,30 +63,30 @@ proptest! {
     }
 
     #[test]
-    fn a_habit_gives_the_values_back(values in values(), others in values(), own_widths: bool, local: bool, extra in 0u32..5) {
+    fn default_parameters_give_the_values_back(values in values(), others in values(), own_widths: bool, local: bool, extra in 0u32..5) {
         let (s, o) = (Stats::of(&values), Stats::of(&others));
         for base in [o.frame(), o.delta(), o.by_runs()] {
-            let habit = Habit {
+            let defaults = DefaultParameters {
                 params: Params { width: (base.width + extra).min(64), ..base },
                 anchor_width: local.then_some(20),
                 own_widths,
                 relation: Some(3),
             };
             let mut w = BitWriter::default();
-            habit.put(&mut w);
+            defaults.put(&mut w);
             let mut bytes = Vec::new();
             w.finish(&mut bytes);
             bytes.extend([0; PADDING]);
-            prop_assert_eq!(Habit::take(&mut BitReader::new(&bytes), 4), Some(habit));
-            prop_assert_eq!(Habit::take(&mut BitReader::new(&bytes), 3), None);
-            if let Some(p) = habit.params_for(&s) {
-                habit.put_own(&p, &mut w);
-                prop_assert_eq!(w.len(), habit.own_bits());
+            prop_assert_eq!(DefaultParameters::take(&mut BitReader::new(&bytes), 4), Some(defaults));
+            prop_assert_eq!(DefaultParameters::take(&mut BitReader::new(&bytes), 3), None);
+            if let Some(p) = defaults.params_for(&s) {
+                defaults.put_own(&p, &mut w);
+                prop_assert_eq!(w.len(), defaults.own_bits());
                 p.write(&values, &mut w);
-                prop_assert_eq!(w.len(), habit.own_bits() + p.value_bits(s.n, s.runs));
+                prop_assert_eq!(w.len(), defaults.own_bits() + p.value_bits(s.n, s.runs));
                 let mut bytes = Vec::new();
                 w.finish(&mut bytes);
-                prop_assert_eq!(read_back(&bytes, values.len(), |r| own(&habit, r)), Some(values.clone()));
+                prop_assert_eq!(read_back(&bytes, values.len(), |r| own(&defaults, r)), Some(values.clone()));
             }
         }
     }
@@ -94,7 +94,7 @@ proptest! {
     #[test]
     fn any_bits_are_some_values_or_none(bytes in prop::collection::vec(any::<u8>(), 0..60), n in 0usize..100) {
         read_back(&bytes, n, Params::take);
-        read_back(&bytes, n, |r| own(&Habit::take(r, 9)?, r));
+        read_back(&bytes, n, |r| own(&DefaultParameters::take(r, 9)?, r));
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::{COLUMN_STREAMS, Column, ColumnStream, Form, Model, PAGE_STREAMS, PageStream};
 use crate::class::Class;
-use crate::ints::{Habit, Shape};
+use crate::ints::{DefaultParameters, Shape};
 
 /// What a [`ColumnDescription`] is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -34,12 +34,12 @@ impl Model {
             (Subject::Child, PageStream::Child),
             (Subject::Rowid, PageStream::Rowid),
         ] {
-            let habit = self.habit(stream as usize);
+            let defaults = self.defaults(stream as usize);
             // A stream that no sample page had is taken for zeros.
-            let encodings = if habit.constant_value() == Some(0) {
+            let encodings = if defaults.constant_value() == Some(0) {
                 Vec::new()
             } else {
-                vec![format!("integers: {}", self.in_words(&habit))]
+                vec![format!("integers: {}", self.in_words(&defaults))]
             };
             all.push(ColumnDescription { subject, encodings });
         }
@@ -56,13 +56,13 @@ impl Model {
 
     /// The phrases of a column whose streams begin at `first`.
     fn column_in_words(&self, column: &Column, first: usize) -> Vec<String> {
-        let stream = |s: ColumnStream| self.habit(first + s as usize);
+        let stream = |s: ColumnStream| self.defaults(first + s as usize);
         let classes = stream(ColumnStream::Class);
         let only = classes.constant_value();
         // Whether values of this class are to be told of: streams that were never seen are taken for zeros.
-        let told = |class: Class, habit: &Habit| match only {
+        let told = |class: Class, defaults: &DefaultParameters| match only {
             Some(only) => only == class as i64,
-            None => may_be(&classes, class) && habit.constant_value() != Some(0),
+            None => may_be(&classes, class) && defaults.constant_value() != Some(0),
         };
         let mut out = Vec::new();
         match only.and_then(Class::of) {
@@ -76,15 +76,15 @@ impl Model {
             (Class::Integer, ColumnStream::Integer),
             (Class::Real, ColumnStream::Real),
         ] {
-            let habit = stream(s);
-            if told(class, &habit) {
+            let defaults = stream(s);
+            if told(class, &defaults) {
                 let what = match (class, column.scale) {
                     (Class::Number, 0) => "integers".to_owned(),
                     (Class::Number, scale) => format!("decimals, scale {scale}"),
                     (Class::Integer, _) => "large integers".to_owned(),
                     _ => "REAL".to_owned(),
                 };
-                out.push(format!("{what}: {}", self.in_words(&habit)));
+                out.push(format!("{what}: {}", self.in_words(&defaults)));
             }
         }
         if let Some(phrase) = self.formed_in_words(column, first + ColumnStream::Formed as usize)
@@ -115,7 +115,7 @@ impl Model {
             Form::Dictionary(d) => format!("dictionary of {} values", d.places.len()),
         };
         let fields: Vec<String> = (first..first + column.form.streams())
-            .map(|stream| self.in_words(&self.habit(stream)))
+            .map(|stream| self.in_words(&self.defaults(stream)))
             .collect();
         Some(if fields.is_empty() {
             what
@@ -124,15 +124,15 @@ impl Model {
         })
     }
 
-    /// A habit, such as "delta, 5 bits".
-    fn in_words(&self, habit: &Habit) -> String {
-        if let Some(value) = habit.constant_value() {
+    /// Default parameters, such as "delta, 5 bits".
+    fn in_words(&self, defaults: &DefaultParameters) -> String {
+        if let Some(value) = defaults.constant_value() {
             return format!("constant {value}");
         }
-        let p = &habit.params;
-        let width = match (habit.own_widths, p.shape, p.width) {
+        let p = &defaults.params;
+        let width = match (defaults.own_widths, p.shape, p.width) {
             (true, ..) => "width by page".to_owned(),
-            (false, Shape::Frame, 0) if habit.anchor_width.is_some() => {
+            (false, Shape::Frame, 0) if defaults.anchor_width.is_some() => {
                 "constant in each page".to_owned()
             }
             (false, Shape::Frame, 0) => format!("constant {}", p.anchor),
@@ -140,15 +140,15 @@ impl Model {
             (false, _, 1) => "1 bit".to_owned(),
             (false, _, n) => format!("{n} bits"),
         };
-        let shape = match (p.shape, habit.anchor_width) {
-            (Shape::Frame, _) if p.width == 0 && !habit.own_widths => "",
+        let shape = match (p.shape, defaults.anchor_width) {
+            (Shape::Frame, _) if p.width == 0 && !defaults.own_widths => "",
             (Shape::Frame, None) => "bit-packed, ",
             (Shape::Frame, Some(_)) => "frame of reference, ",
             (Shape::Delta, _) => "delta, ",
             (Shape::Curve, _) => "delta of delta, ",
             (Shape::Runs, _) => "runs, ",
         };
-        let relation = habit
+        let relation = defaults
             .relation
             .map(|stream| {
                 format!(
@@ -187,8 +187,8 @@ impl Model {
     }
 }
 
-/// Whether the habit of a column's classes has room for this one.
-fn may_be(classes: &Habit, class: Class) -> bool {
+/// Whether the default parameters of a column's classes have room for this one.
+fn may_be(classes: &DefaultParameters, class: Class) -> bool {
     let p = &classes.params;
     let open = p.shape != Shape::Frame
         || classes.anchor_width.is_some()

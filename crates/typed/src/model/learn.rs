@@ -2,9 +2,9 @@
 //!
 //! First each column by itself: the scale of its decimals, and whether its text is formed by a template, by few values, or not at all. What
 //! is cheapest for the sample, the model's own bytes included, is taken. Then the pages are split by what was
-//! found so far, and every stream gets the habit, perhaps with a relation to another stream, under which the pages take the fewest bits.
+//! found so far, and every stream gets the default parameters, perhaps with a relation to another stream, under which the pages take the fewest bits.
 
-use super::habits::learn_habits;
+use super::defaults::learn_defaults;
 use super::{Column, Dictionary, Form, Model};
 use crate::bits::width_of;
 use crate::context::PageContext;
@@ -62,7 +62,7 @@ impl Model {
         let columns = columns.into_iter().map(|c| learn_column(&c, times));
         let mut model = Model {
             columns: columns.collect(),
-            habits: Vec::new(),
+            defaults: Vec::new(),
         };
         let mut split = Split::default();
         let mut splits = Vec::new();
@@ -74,7 +74,7 @@ impl Model {
         if splits.is_empty() {
             return None;
         }
-        model.habits = learn_habits(&splits, &model.valued(), outlook);
+        model.defaults = learn_defaults(&splits, &model.valued(), outlook);
         Some(model)
     }
 }

@@ -1,15 +1,15 @@
 //! Models: what was learned about the pages of one table or index.
 //!
-//! A model says, for each column, how its text is coded, at which scale its decimals are, and the habits of its integer
-//! streams. Pages are coded with a model and need it to be decoded; a page that keeps to no habit can still be coded with it, and a
+//! A model says, for each column, how its text is coded, at which scale its decimals are, and the default parameters of its integer
+//! streams. Pages are coded with a model and need it to be decoded; a page that keeps to no default parameters can still be coded with it, and a
 //! model without columns ([`Model::empty`]) says nothing and fits every page.
 //!
 //! Streams have numbers: nine of the page itself (see [`PageStream`]), then for each column those of [`ColumnStream`], with as many
 //! streams of formed text as its form has.
 
+mod defaults;
 mod describe;
 mod dictionary;
-mod habits;
 mod learn;
 mod stored;
 
@@ -17,7 +17,7 @@ pub use describe::{ColumnDescription, Subject};
 pub(crate) use dictionary::{Dictionary, SLACK};
 pub use learn::Outlook;
 
-use crate::ints::Habit;
+use crate::ints::DefaultParameters;
 use crate::symbols::Symbols;
 use crate::template::Template;
 
@@ -107,17 +107,17 @@ pub(crate) struct Column {
 pub struct Model {
     pub(crate) columns: Vec<Column>,
     /// By the number of the stream.
-    pub(crate) habits: Vec<Habit>,
+    pub(crate) defaults: Vec<DefaultParameters>,
 }
 
-/// A column, and a habit, of which nothing is known.
+/// A column, and default parameters, of which nothing is known.
 pub(crate) static UNKNOWN: Column = Column {
     scale: 0,
     form: Form::Free,
     symbols: None,
 };
 
-static NO_HABIT: Habit = Habit::constant(0);
+static NO_DEFAULTS: DefaultParameters = DefaultParameters::constant(0);
 
 impl Model {
     /// A model that knows nothing.
@@ -136,21 +136,21 @@ impl Model {
     }
 
     #[inline]
-    pub(crate) fn habit(&self, stream: usize) -> Habit {
-        *self.habit_of(stream)
+    pub(crate) fn defaults(&self, stream: usize) -> DefaultParameters {
+        *self.defaults_of(stream)
     }
 
     /// The same, where it lies.
     #[inline]
-    pub(crate) fn habit_of(&self, stream: usize) -> &Habit {
-        self.habits.get(stream).unwrap_or(&NO_HABIT)
+    pub(crate) fn defaults_of(&self, stream: usize) -> &DefaultParameters {
+        self.defaults.get(stream).unwrap_or(&NO_DEFAULTS)
     }
 
-    /// The value of a stream that is the same everywhere, by habit.
+    /// The value of a stream that is the same everywhere, by the default parameters.
     #[inline]
     pub(crate) fn constant(&self, stream: usize) -> Option<i64> {
-        match self.habits.get(stream) {
-            Some(habit) => habit.constant_value(),
+        match self.defaults.get(stream) {
+            Some(defaults) => defaults.constant_value(),
             None => Some(0),
         }
     }

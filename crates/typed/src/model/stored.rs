@@ -5,13 +5,13 @@
 //!      0     1  version   2
 //!      1     3  bits      bytes of the bit section
 //!      4        the bit section: columns in 16 bits; for each column scale in 5 bits, form in 2 (0 free, 1 template, 2 dictionary), symbols
-//!               in 1; then the habits of all streams
+//!               in 1; then the default parameters of all streams
 //!               then for each column its template, or its dictionary (count in 4 bytes; each value: length in 2 bytes, bytes), and its symbols
 //! ```
 
 use super::{Column, Dictionary, Form, Model};
 use crate::bits::{BitReader, BitWriter, PADDING};
-use crate::ints::Habit;
+use crate::ints::DefaultParameters;
 use crate::symbols::Symbols;
 use crate::template::Template;
 
@@ -38,7 +38,7 @@ impl Model {
             w.put(u64::from(c.symbols.is_some()), 1);
         }
         for stream in 0..self.streams() {
-            self.habit(stream).put(&mut w);
+            self.defaults(stream).put(&mut w);
         }
         let mut bits = Vec::new();
         w.finish(&mut bits);
@@ -110,13 +110,13 @@ impl Model {
         }
         let valued = model.valued();
         for (stream, own) in valued.iter().enumerate() {
-            let habit = Habit::take(&mut r, stream)?;
-            if let Some(other) = habit.relation
+            let defaults = DefaultParameters::take(&mut r, stream)?;
+            if let Some(other) = defaults.relation
                 && !(*own && valued.get(usize::from(other)) == Some(&true))
             {
                 return None;
             }
-            model.habits.push(habit);
+            model.defaults.push(defaults);
         }
         rest.is_empty().then_some(model)
     }

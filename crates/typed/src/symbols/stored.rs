@@ -148,7 +148,7 @@ impl Guesser {
 
     /// Takes note of a byte behind `path` that was told otherwise.
     #[inline]
-    fn told(&mut self, path: &[u8], byte: u8) {
+    fn note_wrong_guess(&mut self, path: &[u8], byte: u8) {
         let (hash, _) = Self::likely_at(path);
         self.likely[hash] = byte;
     }
@@ -183,7 +183,7 @@ pub(super) fn put(symbols: &[Symbol], out: &mut Vec<u8>) {
             if at == shared && drop > 0 {
                 let difference = text[at] - before.0[at] - 1;
                 numbers.push((DIFFERENCE, usize::from(difference)));
-                guesser.told(&text[..at], text[at]);
+                guesser.note_wrong_guess(&text[..at], text[at]);
                 continue;
             }
             let token = guesser.token(&text[..at], text[at]);
@@ -256,7 +256,7 @@ pub(super) fn take(bytes: &[u8], most: usize) -> Option<Vec<Symbol>> {
             if at == shared && drop > 0 {
                 let more = differences.next(bits)? + 1;
                 *place = u8::try_from(usize::from(*place) + more).ok()?;
-                guesser.told(path, *place);
+                guesser.note_wrong_guess(path, *place);
             } else {
                 let token = tokens.next(bits)?;
                 *place = guesser.byte(path, token, bits)?;

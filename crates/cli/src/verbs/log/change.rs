@@ -25,7 +25,7 @@ fn call(path: &Path, sql: &str, params: impl Params) -> Result<Option<i64>, Fail
     Ok(answer)
 }
 
-fn told(common: Common, object: &Value, text: &str) -> Outcome {
+fn print_change(common: Common, object: &Value, text: &str) -> Outcome {
     let text = if common.quiet { "" } else { text };
     out::result(common, object, text)?;
     Ok(0)
@@ -44,7 +44,7 @@ pub(super) fn subscribe(common: Common, args: &SubscribeArgs) -> Outcome {
         "name": args.name,
         "position": position,
     });
-    told(
+    print_change(
         common,
         &object,
         &format!("{} begins after row {position}\n", shown(&args.name)),
@@ -59,7 +59,7 @@ pub(super) fn unsubscribe(common: Common, args: &UnsubscribeArgs) -> Outcome {
         "path": args.db.to_string_lossy(),
         "name": args.name,
     });
-    told(
+    print_change(
         common,
         &object,
         &format!("{} is no subscriber any more\n", shown(&args.name)),
@@ -75,5 +75,5 @@ pub(super) fn prune(common: Common, args: &DbArg) -> Outcome {
         "freed_bytes": freed,
     });
     let freed = out::bytes(u64::try_from(freed).unwrap_or(0));
-    told(common, &object, &format!("{freed} pruned\n"))
+    print_change(common, &object, &format!("{freed} pruned\n"))
 }

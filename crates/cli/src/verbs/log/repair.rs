@@ -43,7 +43,7 @@ pub(super) fn run(common: Common, beside: &Beside) -> Result<Repaired, Failure> 
         let details = json!({ "needed_bytes": needed, "available_bytes": available });
         return Err(Failure::Other("no_space", 4, text, details));
     }
-    for line in told(&plan).lines() {
+    for line in summary(&plan).lines() {
         out::message(common, line);
     }
     let aside = free_name(&beside.path, "-damaged");
@@ -103,7 +103,7 @@ pub(super) fn run(common: Common, beside: &Beside) -> Result<Repaired, Failure> 
 }
 
 /// What is kept and what is lost, a line each.
-fn told(plan: &Salvaged) -> String {
+fn summary(plan: &Salvaged) -> String {
     let mut text = String::new();
     let rows = out::thousands(plan.rows);
     let _ = writeln!(

@@ -47,7 +47,7 @@ fn text(beside: &Beside, figures: &Figures) -> String {
         "segments",
         format!("{segments}, {}", out::bytes(status.bytes)),
     );
-    row("spare", out::bytes(status.spare_bytes));
+    row("free segments", out::bytes(status.free_segment_bytes));
     if let Some(applied) = &figures.applied {
         row("applied up to", out::thousands(applied.seq));
         let rows = out::thousands(figures.unapplied_rows().unwrap_or(0));
@@ -59,12 +59,8 @@ fn text(beside: &Beside, figures: &Figures) -> String {
         row("rejects", out::thousands(applied.rejects));
     }
     let config = &status.config;
-    let purge = if config.automatically_purge {
-        "on"
-    } else {
-        "off"
-    };
-    row("automatically_purge", purge.to_owned());
+    let auto_prune = if config.auto_prune { "on" } else { "off" };
+    row("auto_prune", auto_prune.to_owned());
     row(
         "max_unapplied_bytes",
         match config.max_unapplied_bytes {

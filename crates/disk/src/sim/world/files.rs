@@ -162,7 +162,8 @@ impl World {
                 if self.policy.failed_sync == FailedSync::Dropped {
                     let survival = Survival::each_file(&self.policy);
                     let mut rng = self.rng.clone();
-                    self.inode(file.no, Op::Sync)?.settle(&survival, &mut rng);
+                    self.inode(file.no, Op::Sync)?
+                        .fail_sync(&survival, &mut rng);
                     self.rng = rng;
                 }
                 return Err(struck(Op::Sync, strike));

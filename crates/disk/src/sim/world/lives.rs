@@ -66,7 +66,7 @@ impl World {
                     continue;
                 };
                 let data = inode.survivor(&survival, &self.policy, &mut rng);
-                next.place(&format!("{dir}/{name}"), data);
+                next.put_file(&format!("{dir}/{name}"), data);
             }
         }
         next
@@ -78,7 +78,7 @@ impl World {
         for (dir, entries) in &self.dirs {
             for (name, no) in &entries.names {
                 if let Some(inode) = self.inodes.get(no) {
-                    next.place(&format!("{dir}/{name}"), inode.data().to_vec());
+                    next.put_file(&format!("{dir}/{name}"), inode.data().to_vec());
                 }
             }
         }

@@ -241,7 +241,7 @@ impl World {
         Some(inode.data().to_vec())
     }
 
-    pub(in crate::sim) fn place(&mut self, path: &str, data: Vec<u8>) {
+    pub(in crate::sim) fn put_file(&mut self, path: &str, data: Vec<u8>) {
         let (dir, name) = split(path);
         if let Some(inode) = self
             .lookup(&dir, name)

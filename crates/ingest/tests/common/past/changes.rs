@@ -138,7 +138,7 @@ impl World {
             }
             savepoints.change(con, r, &mut logged);
             // Where a rollback after xSync cannot be noted, what follows it is hidden until it can.
-            let is_full = self.medium.faults.full.load(Ordering::SeqCst);
+            let is_full = self.storage.faults.full.load(Ordering::SeqCst);
             if is_undone && (is_full || r.random_bool(0.5)) {
                 con.execute_batch("ROLLBACK").expect("takes it back");
                 continue;

@@ -30,7 +30,8 @@ impl World {
         (rows, rejects)
     }
 
-    /// Where the database is: at the end of a transaction of the log. So is the end of a sweep.
+    /// Where the database is: at the end of a transaction of the log. So is the end of a clustered
+    /// apply.
     pub(super) fn place(&self) -> (i64, i64, i64, Vec<u32>) {
         let place = crate::waiting::place(&self.plain);
         for seq in [place.0, place.1] {
@@ -74,7 +75,7 @@ impl World {
                     let schema = all(&self.plain, "SELECT sql FROM sqlite_schema");
                     let waits: Vec<_> = self.changes.range(seq + 1..).collect();
                     format!(
-                        "{}: {when}, reader {i}, whose log ends at {end} of {there:?}; at {seq}, sweep to {last}, {done} done; {schema:?}; {waits:?}",
+                        "{}: {when}, reader {i}, whose log ends at {end} of {there:?}; at {seq}, clustered to {last}, {done} done; {schema:?}; {waits:?}",
                         self.what
                     )
                 });
@@ -102,8 +103,8 @@ impl World {
             .collect();
         for (number, sql) in self.changes.range(seq + 1..) {
             let at = usize::try_from(number - seq - 1).expect("a number behind it");
-            let is_swept = *number <= last && i64::from(places[at]) < done;
-            if !is_swept && !apply(&con, sql) {
+            let is_applied = *number <= last && i64::from(places[at]) < done;
+            if !is_applied && !apply(&con, sql) {
                 rejects.push(*number);
             }
         }

@@ -11,9 +11,9 @@ mod tight;
 mod trouble;
 
 use crate::common::{Db, all, create, one};
-use crate::medium::{FEW, ONE, Own};
+use crate::storage::{FEW, ONE, Own};
 use compare::*;
-use densite_ingest::Sweeps;
+use densite_ingest::ClusteredLimits;
 use kinds::*;
 use rand::RngExt;
 use rand::rngs::StdRng;
@@ -123,7 +123,7 @@ pub(crate) struct World {
     plain: Connection,
     tables: Vec<Table>,
     con: Vec<Connection>,
-    medium: Own,
+    storage: Own,
     /// What the log has, by number.
     changes: BTreeMap<i64, String>,
     /// Its transactions: the first number of each, by the last.
@@ -138,9 +138,9 @@ pub(crate) struct World {
     heard: i64,
     what: String,
     indexes: u32,
-    /// Looks at the database, and those in the middle of a sweep.
+    /// Looks at the database, and those in the middle of a clustered apply.
     pub(crate) looks: u64,
-    pub(crate) swept: u64,
+    pub(crate) clustered: u64,
     /// COMMITs for which there was no room; and segments that were pruned.
     pub(crate) refused: u64,
     pub(crate) pruned: u64,
@@ -204,10 +204,10 @@ impl World {
             .iter()
             .map(|t| format!("{} {}", t.policy, t.kind.schema.replace('$', t.name)))
             .collect();
-        let sweeps = match r.random_range(0..3) {
+        let limits = match r.random_range(0..3) {
             0 => ONE,
             1 => FEW,
-            _ => Sweeps {
+            _ => ClusteredLimits {
                 least: 15,
                 most: r.random_range(30..400),
                 together: r.random_range(1..60),
@@ -221,11 +221,11 @@ impl World {
             plain,
             tables,
             con: Vec::new(),
-            medium: Own {
+            storage: Own {
                 // So small that there are some to be pruned.
                 segments: Some((8 << 10, 1 << 10)),
                 wal: (256 << 10, 1 << 20),
-                ..Own::sweeping(sweeps, 0)
+                ..Own::with_limits(limits, 0)
             },
             changes: BTreeMap::new(),
             transactions: BTreeMap::new(),
@@ -236,7 +236,7 @@ impl World {
             refuses: r.random(),
             heard: 0,
             looks: 0,
-            swept: 0,
+            clustered: 0,
             refused: 0,
             pruned: 0,
         };
@@ -255,8 +255,8 @@ impl World {
     fn connect(&mut self, count: usize) {
         let old = std::mem::take(&mut self.con);
         for _ in 0..count {
-            self.medium.process += 1;
-            let con = tight::connect(&self.db.path(), self.medium.clone());
+            self.storage.process += 1;
+            let con = tight::connect(&self.db.path(), self.storage.clone());
             let full = if self.refuses { "error" } else { "wait" };
             for table in &self.tables {
                 let options = format!(", on_conflict={}, on_full={full}", table.on_conflict());
@@ -295,7 +295,8 @@ impl World {
         }
     }
 
-    /// Waits until a sweep is between two of its transactions, or there is nothing left to apply.
+    /// Waits until a clustered apply is between two of its transactions, or there is nothing left
+    /// to apply.
     fn in_the_middle(&mut self) {
         let until = Instant::now() + Duration::from_millis(300);
         while Instant::now() < until {
@@ -320,7 +321,7 @@ impl World {
             .expect("a timeout");
         let (_, _, done, _) = self.place();
         self.looks += 1;
-        self.swept += u64::from(done > 0);
+        self.clustered += u64::from(done > 0);
     }
 
     fn back_up(&mut self) {
@@ -399,7 +400,7 @@ impl World {
         let (seq, last, done, _) = crate::waiting::place(&self.plain);
         assert_eq!((last, done), (0, 0), "{}: at {seq}", self.what);
         assert_eq!(
-            one::<i64>(&self.plain, "SELECT count(*) FROM densite_sweep"),
+            one::<i64>(&self.plain, "SELECT count(*) FROM densite_clustered"),
             0
         );
         assert_eq!(

@@ -1,7 +1,7 @@
 //! A database whose disk is full when a test wants it.
 
 use crate::hooked::{self, Files, Hooks};
-use crate::medium::Own;
+use crate::storage::Own;
 use rusqlite::ffi;
 use std::ffi::{c_int, c_void};
 use std::path::Path;
@@ -31,8 +31,8 @@ unsafe extern "C" fn write(
     }
 }
 
-/// A connection with ingest there, whose log is on this medium.
-pub(super) fn connect(path: &Path, medium: Own) -> rusqlite::Connection {
+/// A connection with ingest there, whose log is on this storage backend.
+pub(super) fn connect(path: &Path, storage: Own) -> rusqlite::Connection {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         let write: hooked::Write = write;
@@ -43,5 +43,5 @@ pub(super) fn connect(path: &Path, medium: Own) -> rusqlite::Connection {
         };
         hooked::register(c"tight", hooks);
     });
-    medium.connect_through(path, c"tight")
+    storage.connect_through(path, c"tight")
 }

@@ -10,7 +10,7 @@ impl World {
             // The worker has its troubles, so nobody may wait for it.
             self.limit(0);
         }
-        let log = self.medium.faults.full.clone();
+        let log = self.storage.faults.full.clone();
         log.store(which != 0, Ordering::SeqCst);
         tight::IS_FULL.store(which != 1, Ordering::SeqCst);
         self.write(r, 4, 12);

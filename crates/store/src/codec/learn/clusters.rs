@@ -4,7 +4,7 @@
 //! page alone codes pages of its own kind well and the others badly. From there it is k-means with two means, where a mean is a
 //! model and a distance is the length of a page's frame.
 
-use super::lesson::headers;
+use super::training_job::headers;
 use densite_typed::{Model, PageContext};
 
 /// Pages that are looked at first.
@@ -25,13 +25,13 @@ type Sides<'a> = (Vec<&'a [u8]>, Vec<&'a [u8]>);
 
 /// A model for each of two kinds of pages; `None` if they seem to be of one kind. Whether two models are worth their bytes, the caller judges.
 pub(super) fn two_kinds(
-    taught: &[&[u8]],
+    trained: &[&[u8]],
     reserved: usize,
     learn: &dyn Fn(&[&[u8]]) -> Option<Model>,
 ) -> Option<[Model; 2]> {
-    let some: Vec<&[u8]> = taught
+    let some: Vec<&[u8]> = trained
         .iter()
-        .step_by(taught.len().div_ceil(SOME).max(1))
+        .step_by(trained.len().div_ceil(SOME).max(1))
         .copied()
         .collect();
     let cost = |page: &[u8], model: &Model| cost(page, reserved, model);
@@ -42,7 +42,7 @@ pub(super) fn two_kinds(
     };
     for turn in (0..=TURNS).rev() {
         let [one, other] = both(&sides)?;
-        let pages = if turn == 0 { taught } else { &some };
+        let pages = if turn == 0 { trained } else { &some };
         sides = pages
             .iter()
             .partition(|page| cost(page, &one) < cost(page, &other));

@@ -23,10 +23,10 @@ fn noise(n: u64) -> Vec<u8> {
 }
 
 /// Trains what is due and installs it; returns the dictionaries that came of it.
-fn teach(learner: &mut Learner, id: u32) -> Vec<(Family, Arc<Dictionary>)> {
+fn train_all(learner: &mut Learner, id: u32) -> Vec<(Family, Arc<Dictionary>)> {
     let mut out = Vec::new();
-    while let Some(lesson) = learner.due() {
-        for trained in lesson.train() {
+    while let Some(training_job) = learner.due() {
+        for trained in training_job.train() {
             let dict = Arc::new(Dictionary::new(id, trained.codec, trained.bytes));
             learner.installed(trained.family, &dict);
             out.push((trained.family, dict));
@@ -44,7 +44,7 @@ fn stored(pages: impl Iterator<Item = Vec<u8>>, dict: Option<&Dictionary>) -> us
 }
 
 #[test]
-fn a_family_is_taught_when_enough_was_seen_and_again_when_it_has_grown() {
+fn a_family_is_trained_when_enough_was_seen_and_again_when_it_has_grown() {
     let mut learner = Learner::new();
     let mut n = 0;
     let mut show = |learner: &mut Learner, pages: u64| {
@@ -56,13 +56,13 @@ fn a_family_is_taught_when_enough_was_seen_and_again_when_it_has_grown() {
     show(&mut learner, FIRST_PAGES - 1);
     assert!(learner.due().is_none(), "too few");
     show(&mut learner, 1);
-    let lesson = learner.due_first().expect("enough");
-    assert!(lesson.is_first());
+    let training_job = learner.due_first().expect("enough");
+    assert!(training_job.is_first());
     assert!(
         learner.due().is_none_or(|l| l.family == Family::OTHER),
-        "not while the lesson exists"
+        "not while the training_job exists"
     );
-    let trained = lesson.train().pop().expect("the pages are alike");
+    let trained = training_job.train().pop().expect("the pages are alike");
     assert!(trained.bytes.len() <= DICTIONARY_BYTES.0);
     let dict = Arc::new(Dictionary::new(1, trained.codec, trained.bytes));
     learner.installed(A, &dict);
@@ -81,13 +81,13 @@ fn a_family_is_taught_when_enough_was_seen_and_again_when_it_has_grown() {
         "not yet eight times as much"
     );
     show(&mut learner, FIRST_PAGES * 2);
-    let lesson = learner
+    let training_job = learner
         .due()
         .expect("eight times as much, and twice the dictionary would pay");
-    assert_eq!((lesson.family, lesson.is_first()), (A, false));
-    assert!(lesson.max_bytes >= 2 * dict.bytes().len());
-    // A lesson that comes to nothing (here: is thrown away) is not repeated at once.
-    drop(lesson);
+    assert_eq!((training_job.family, training_job.is_first()), (A, false));
+    assert!(training_job.max_bytes >= 2 * dict.bytes().len());
+    // A training job that comes to nothing (here: is thrown away) is not repeated at once.
+    drop(training_job);
     assert!(learner.due().is_none());
 }
 
@@ -98,7 +98,11 @@ fn a_small_database_gets_small_dictionaries_however_often_it_is_rewritten() {
     let mut bytes = Vec::new();
     for n in 0..20_000 {
         learner.observe(A, &page(n % 200, 4096));
-        bytes.extend(teach(&mut learner, 1).iter().map(|(_, d)| d.bytes().len()));
+        bytes.extend(
+            train_all(&mut learner, 1)
+                .iter()
+                .map(|(_, d)| d.bytes().len()),
+        );
     }
     assert!(
         !bytes.is_empty() && bytes.iter().sum::<usize>() <= 2 * 10_485,
@@ -107,18 +111,18 @@ fn a_small_database_gets_small_dictionaries_however_often_it_is_rewritten() {
 }
 
 #[test]
-fn what_does_not_shrink_gets_no_dictionary_and_costs_few_lessons() {
+fn what_does_not_shrink_gets_no_dictionary_and_costs_few_training_jobs() {
     let mut learner = Learner::new();
-    let mut lessons = 0;
+    let mut training_jobs = 0;
     for n in 0..5000 {
         learner.observe(A, &noise(n));
         learner.coded(A, 4096, 4096);
-        while let Some(lesson) = learner.due() {
-            lessons += 1;
-            assert_eq!(lesson.train(), vec![]);
+        while let Some(training_job) = learner.due() {
+            training_jobs += 1;
+            assert_eq!(training_job.train(), vec![]);
         }
     }
-    assert!(lessons <= 5, "{lessons}");
+    assert!(training_jobs <= 5, "{training_jobs}");
 }
 
 #[test]
@@ -129,7 +133,7 @@ fn rare_families_are_learned_together() {
         learner.observe(Family(0x2100 + (n % 60) as u16), &page(n, 4096));
         learner.observe(A, &page(10_000 + n, 4096));
     }
-    let families: Vec<Family> = teach(&mut learner, 1)
+    let families: Vec<Family> = train_all(&mut learner, 1)
         .iter()
         .map(|(family, _)| *family)
         .collect();
@@ -140,15 +144,15 @@ fn rare_families_are_learned_together() {
 #[test]
 fn what_has_just_begun_to_grow_is_not_the_rest() {
     let mut learner = Learner::new();
-    let mut taught = Vec::new();
+    let mut trained = Vec::new();
     for n in 0..300 {
         for (family, start) in [(A, 0), (B, 70_000)] {
             learner.observe(family, &page(n + start, 4096));
-            taught.extend(teach(&mut learner, 1).iter().map(|(family, _)| *family));
+            trained.extend(train_all(&mut learner, 1).iter().map(|(family, _)| *family));
         }
     }
-    assert!(taught.contains(&A) && taught.contains(&B), "{taught:?}");
-    assert!(!taught.contains(&Family::OTHER), "{taught:?}");
+    assert!(trained.contains(&A) && trained.contains(&B), "{trained:?}");
+    assert!(!trained.contains(&Family::OTHER), "{trained:?}");
 }
 
 /// No time is spent on a dictionary where pages coded in one piece show that none can reach the model.
@@ -158,21 +162,21 @@ fn a_dictionary_is_tried_where_it_could_be_better_than_the_model() {
     for n in 0..FIRST_PAGES {
         learner.observe(A, &page(n, 4096));
     }
-    let lesson = learner.due().expect("enough pages");
+    let training_job = learner.due().expect("enough pages");
     let pages: Vec<Vec<u8>> = (0..FIRST_PAGES).map(|n| page(n, 4096)).collect();
     let pages: Vec<&[u8]> = pages.iter().map(Vec::as_slice).collect();
     let raw = pages.iter().map(|page| page.len()).sum::<usize>() as f64;
     // The pages are alike: in one piece they take far less than one by one.
-    let alone = lesson.judge_alone(&pages, CodecChoice::Zstd) as f64;
-    let together = lesson.together(&pages) * raw;
+    let alone = training_job.judge_alone(&pages, CodecChoice::Zstd) as f64;
+    let together = training_job.together(&pages) * raw;
     assert!(together < alone * 0.8, "{together} {alone}");
-    assert!(lesson.dictionary_may_help(alone, &pages, &pages));
-    assert!(lesson.dictionary_may_help(together, &pages, &pages));
-    assert!(!lesson.dictionary_may_help(together * 0.8, &pages, &pages));
-    assert!(!lesson.dictionary_may_help(alone * 0.1, &pages, &pages));
+    assert!(training_job.dictionary_may_help(alone, &pages, &pages));
+    assert!(training_job.dictionary_may_help(together, &pages, &pages));
+    assert!(!training_job.dictionary_may_help(together * 0.8, &pages, &pages));
+    assert!(!training_job.dictionary_may_help(alone * 0.1, &pages, &pages));
     let noise: Vec<Vec<u8>> = (0..FIRST_PAGES).map(noise).collect();
     let noise: Vec<&[u8]> = noise.iter().map(Vec::as_slice).collect();
-    assert!(!lesson.dictionary_may_help(raw * 0.8, &noise, &noise));
+    assert!(!training_job.dictionary_may_help(raw * 0.8, &noise, &noise));
 }
 
 #[test]
@@ -198,7 +202,7 @@ fn samples_of_a_whole_make_its_families_due_at_once() {
 fn drift_is_noticed() {
     let mut learner = Learner::new();
     let mut dict: Option<Arc<Dictionary>> = None;
-    let mut taught = Vec::new();
+    let mut trained = Vec::new();
     for n in 0..3000u64 {
         // After 1000 pages the words are others.
         let mut page = page(n, 4096);
@@ -211,22 +215,22 @@ fn drift_is_noticed() {
         let mut out = Vec::new();
         encode(&page, 3, dict.as_deref(), CodecChoice::Auto, &mut out);
         learner.coded(A, page.len(), out.len());
-        for (family, new) in teach(&mut learner, n as u32) {
+        for (family, new) in train_all(&mut learner, n as u32) {
             if family == A {
-                taught.push((n, new.bytes().len()));
+                trained.push((n, new.bytes().len()));
                 dict = Some(new);
             }
         }
     }
-    let drifted: Vec<_> = taught
+    let drifted: Vec<_> = trained
         .iter()
         .filter(|(n, _)| (1000..1500).contains(n))
         .collect();
-    assert_eq!(drifted.len(), 1, "taught at {taught:?}");
+    assert_eq!(drifted.len(), 1, "trained at {trained:?}");
 }
 
 #[test]
-fn samples_stay_within_their_bound_and_lessons_are_the_same_each_time() {
+fn samples_stay_within_their_bound_and_training_is_the_same_each_time() {
     let run = || {
         let mut learner = Learner::new();
         let mut sum = 0u64;
@@ -238,20 +242,20 @@ fn samples_stay_within_their_bound_and_lessons_are_the_same_each_time() {
             learner.observe(Family((n % 400) as u16), &page);
             assert!(learner.sample_bytes() <= SAMPLE_BYTES);
             if n % 5000 == 4999 {
-                while let Some(lesson) = learner.due() {
-                    for byte in lesson.samples.concat() {
+                while let Some(training_job) = learner.due() {
+                    for byte in training_job.samples.concat() {
                         sum = sum.wrapping_mul(31).wrapping_add(u64::from(byte));
                     }
                 }
             }
         }
         let held: usize = learner
-            .pupils
+            .families
             .values()
-            .map(|pupil| pupil.samples.bytes())
+            .map(|statistics| statistics.samples.bytes())
             .sum();
         assert_eq!(held, learner.sample_bytes());
-        assert!(learner.pupils.len() <= FAMILIES);
+        assert!(learner.families.len() <= FAMILIES);
         sum
     };
     let first = run();
@@ -265,7 +269,7 @@ fn a_dictionary_found_in_the_file_counts() {
     let old = Arc::new(Dictionary::new(
         3,
         CodecId::ZSTD_DICT,
-        lesson::train(
+        training_job::train(
             &(0..100)
                 .map(|n| page(n, 4096))
                 .collect::<Vec<_>>()
@@ -295,7 +299,7 @@ fn hostile_samples_do_no_harm() {
         }
         learner.set_database_bytes(1 << 40);
         learner.flush();
-        teach(&mut learner, 1);
+        train_all(&mut learner, 1);
     }
 }
 
@@ -307,22 +311,22 @@ fn the_rest_is_what_got_no_dictionary_of_its_own() {
     for n in 0..FIRST_PAGES * 8 {
         learner.observe(Family::of(&leaf(n % 8, n)), &leaf(n % 8, n));
     }
-    for n in 0..LESSON_PAGES as u64 {
+    for n in 0..TRAINING_PAGES as u64 {
         learner.observe(Family::OTHER, &page(n, 4096));
     }
     learner.flush();
     let mut rest = None;
-    while let Some(lesson) = learner.due() {
-        if lesson.family == Family::OTHER {
-            rest = Some(lesson);
+    while let Some(training_job) = learner.due() {
+        if training_job.family == Family::OTHER {
+            rest = Some(training_job);
         } else {
             // Its family has its own from now on.
             let dict = Arc::new(Dictionary::new(1, CodecId::ZSTD_DICT, vec![7; 300]));
-            learner.installed(lesson.family, &dict);
+            learner.installed(training_job.family, &dict);
         }
     }
-    let rest = rest.expect("the rest is taught, too");
-    assert!((1..=LESSON_PAGES).contains(&rest.samples.len()));
+    let rest = rest.expect("the rest is trained, too");
+    assert!((1..=TRAINING_PAGES).contains(&rest.samples.len()));
     assert!(rest.bytes < 8 << 20, "{}", rest.bytes);
     assert!(rest.max_bytes < DICTIONARY_BYTES.1, "{}", rest.max_bytes);
 }
@@ -378,10 +382,10 @@ fn rows(kind: u64, n: u64) -> Vec<u8> {
     page
 }
 
-/// Two tables of one shape are one family; a lesson brings a model for each.
+/// Two tables of one shape are one family; a training job brings a model for each.
 #[test]
 fn two_tables_of_one_shape_get_two_models() {
-    let lesson = |kinds: u64| {
+    let training_job = |kinds: u64| {
         let mut learner = Learner::new();
         learner.set_database_bytes(64 << 20);
         for n in 0..300 {
@@ -392,28 +396,28 @@ fn two_tables_of_one_shape_get_two_models() {
         learner.flush();
         learner.due().expect("enough").train()
     };
-    let (one, two) = (lesson(1), lesson(2));
+    let (one, two) = (training_job(1), training_job(2));
     assert_eq!((one.len(), two.len()), (1, 2));
     assert!(two.iter().all(|t| t.codec == CodecId::TYPED));
 }
 
-/// What no lesson makes smaller again is left at that, but for a lesson now and then.
+/// What no training job makes smaller again is left at that, but for a training job now and then.
 #[test]
-fn drift_that_cannot_be_learned_costs_few_lessons() {
+fn drift_that_cannot_be_learned_costs_few_training_jobs() {
     let mut learner = Learner::new();
-    let mut lessons = Vec::new();
+    let mut training_jobs = Vec::new();
     for n in 0..20_000u64 {
         learner.observe(A, &noise(n));
         // A tenth more every 400 pages.
         let stored = 100.0 * 1.1f64.powi((n / 400) as i32).min(40.0);
         learner.coded(A, 4096, stored as usize);
-        while let Some(lesson) = learner.due() {
-            if lesson.family == A {
-                lessons.push(n);
+        while let Some(training_job) = learner.due() {
+            if training_job.family == A {
+                training_jobs.push(n);
             }
         }
     }
-    assert!((3..=16).contains(&lessons.len()), "{lessons:?}");
+    assert!((3..=16).contains(&training_jobs.len()), "{training_jobs:?}");
 }
 
 /// A page of a table of three numbers: the row's own, and two at random, the second of which, in rows of kind 1, is a little more than the first.
@@ -447,8 +451,8 @@ fn numbers(kind: u64, n: u64) -> Vec<u8> {
 
 /// A table of numbers that only grows is not learned over and over; one whose numbers have changed is, and one of two kinds, and text.
 #[test]
-fn a_trial_tells_whether_a_lesson_may_bring_something() {
-    let lesson = |page: fn(u64, u64) -> Vec<u8>, kind: u64, next: &dyn Fn(u64) -> Vec<u8>| {
+fn a_trial_tells_whether_a_training_job_can_bring_something() {
+    let training_job = |page: fn(u64, u64) -> Vec<u8>, kind: u64, next: &dyn Fn(u64) -> Vec<u8>| {
         let mut learner = Learner::new();
         let show = |learner: &mut Learner, page: &[u8]| {
             learner.observe(Family::of(page), page);
@@ -456,30 +460,34 @@ fn a_trial_tells_whether_a_lesson_may_bring_something() {
         for n in 0..FIRST_PAGES {
             show(&mut learner, &page(kind, n));
         }
-        assert_eq!(teach(&mut learner, 1).len(), 1, "the first lesson");
+        assert_eq!(
+            train_all(&mut learner, 1).len(),
+            1,
+            "the first training job"
+        );
         let mut n = FIRST_PAGES;
         loop {
             show(&mut learner, &next(n));
-            if let Some(lesson) = learner.due() {
-                break lesson;
+            if let Some(training_job) = learner.due() {
+                break training_job;
             }
             n += 1;
             assert!(n < 4000, "it has grown by more than enough");
         }
     };
-    let promising = |lesson: &Lesson| {
-        let all: Vec<&[u8]> = lesson.samples.iter().map(Vec::as_slice).collect();
-        lesson.may_bring_something(&all, &all)
+    let promising = |training_job: &TrainingJob| {
+        let all: Vec<&[u8]> = training_job.samples.iter().map(Vec::as_slice).collect();
+        training_job.may_bring_something(&all, &all)
     };
-    let grown = lesson(numbers, 0, &|n| numbers(0, n));
+    let grown = training_job(numbers, 0, &|n| numbers(0, n));
     assert!(!grown.is_first() && !promising(&grown));
     assert_eq!(grown.train(), []);
-    let changed = lesson(numbers, 0, &|n| numbers(1, n));
+    let changed = training_job(numbers, 0, &|n| numbers(1, n));
     assert!(promising(&changed));
     assert_eq!(changed.train().len(), 1);
-    let two = lesson(numbers, 0, &|n| numbers(n / 5 % 2, n));
+    let two = training_job(numbers, 0, &|n| numbers(n / 5 % 2, n));
     assert!(promising(&two));
     assert!(!two.train().is_empty());
-    let text = lesson(rows, 0, &|n| rows(0, n));
+    let text = training_job(rows, 0, &|n| rows(0, n));
     assert!(promising(&text));
 }

@@ -1,38 +1,38 @@
-//! A trial: whether a later lesson may bring something, found out from a few pages.
+//! A trial: whether a later training job may bring something, found out from a few pages.
 //!
-//! A family is taught again when it has grown or drifted (see `pupil`), and mostly it learns what it knew: a table of numbers that only become larger,
-//! for one. Such a lesson takes as long as encoding a thousand pages. Where all that is known of a family are numbers, a few pages tell whether
+//! A family is trained again when it has grown or drifted (see `family_statistics`), and mostly it learns what it knew: a table of numbers that only become larger,
+//! for one. Such a training job takes as long as encoding a thousand pages. Where all that is known of a family are numbers, a few pages tell whether
 //! others would do better by now; text is different, for its symbols and dictionaries become better the more of it is seen.
 
 use std::sync::Arc;
 
 use super::super::{CodecId, Dictionary};
 use super::clusters;
-use super::lesson::{Lesson, headers};
+use super::training_job::{TrainingJob, headers};
 use densite_typed::Model;
 
 /// Pages that a trial learns from, and as many that it judges by.
 const PAGES: usize = 32;
-/// What a model of so few pages must save. A lesson's own limit is higher, for it knows more.
+/// What a model of so few pages must save. A training job's own limit is higher, for it knows more.
 const PROMISING: f64 = 0.015;
 
-impl Lesson {
-    /// Whether the whole lesson is worth its time.
-    pub(super) fn may_bring_something(&self, held_out: &[&[u8]], taught: &[&[u8]]) -> bool {
+impl TrainingJob {
+    /// Whether the whole training job is worth its time.
+    pub(super) fn may_bring_something(&self, held_out: &[&[u8]], trained: &[&[u8]]) -> bool {
         let numbers = |d: &Arc<Dictionary>| d.model().is_some_and(Model::is_of_numbers);
-        if taught.len() <= PAGES || !self.current.iter().all(numbers) {
+        if trained.len() <= PAGES || !self.current.iter().all(numbers) {
             return true;
         }
-        let (taught, held_out) = (some(taught), some(held_out));
+        let (trained, held_out) = (some(trained), some(held_out));
         let reserved = self.terms.reserved;
-        let Some(model) = self.model(&taught).filter(Model::is_of_numbers) else {
+        let Some(model) = self.model(&trained).filter(Model::is_of_numbers) else {
             return true;
         };
         let mut new = vec![model];
         // Tables of one shape are one family, and one model between two of them suits neither.
-        let seed = taught.get(..1).and_then(|one| self.model(one));
+        let seed = trained.get(..1).and_then(|one| self.model(one));
         if let (Some(seed), Some(model)) = (seed, new.first())
-            && let Some((one, other)) = clusters::sides(&taught, model, &seed, reserved)
+            && let Some((one, other)) = clusters::sides(&trained, model, &seed, reserved)
         {
             new.extend([one, other].iter().filter_map(|side| self.model(side)));
         }

@@ -217,15 +217,15 @@ pub(in crate::fuzz) fn model() -> Seeds {
     ]
 }
 
-/// A model of so many habits, each the same, and a page.
-pub(in crate::fuzz) fn habits() -> Seeds {
-    let of = |columns: &[u8], habit: [u8; 8], page: Vec<u8>| {
+/// A model whose streams all have the same default parameters, and a page.
+pub(in crate::fuzz) fn defaults() -> Seeds {
+    let of = |columns: &[u8], defaults: [u8; 8], page: Vec<u8>| {
         let more = columns.iter().filter(|c| **c >> 5 & 3 > 0).count();
         let streams = PAGE_STREAMS + 5 * columns.len() + more;
         [
             &[columns.len() as u8],
             columns,
-            &habit.repeat(streams),
+            &defaults.repeat(streams),
             &page,
         ]
         .concat()

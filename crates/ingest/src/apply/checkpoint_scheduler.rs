@@ -1,0 +1,318 @@
+//! Between batches: checkpoints, so that the WAL is bounded, and pruning (rule 4).
+//!
+//! Rows up to a position are pruned only when the position was committed before a checkpoint that completed, and the database's file was synced after that: whoever did the checkpoint
+//! may run `synchronous=OFF`. In rollback mode the worker's own commit syncs the file and the directory (`synchronous=EXTRA`), but the position may be that of an earlier worker,
+//! or of a backup that was copied into place: both are synced before each pruning whatever the mode. Once a sync has failed nothing is pruned any more ([`super::pruning`]; what else was in the way is tried again,
+//! also when nothing is to be applied).
+
+use super::Applying;
+use super::ahead::Ahead;
+use super::incremental_sync::IncrementalSync;
+use super::pruning::RetryTime;
+use super::wal::Wal;
+use crate::database_file::still_has_its_name;
+use densite_log::Seq;
+use densite_sqlite::{Code, Connection, Error, Result, ffi};
+use std::time::{Duration, Instant};
+
+/// Pruning is tried no more often while rows are applied.
+const PRUNE_EVERY: Duration = Duration::from_secs(1);
+/// Nothing came for so long: it is time to checkpoint and prune.
+const IDLE: Duration = Duration::from_millis(250);
+/// Whoever commits row after row is caught up with after each. Checkpointing and pruning cost the disk as much as several commits, so while rows keep coming it is done
+/// after so long, and then after twice as long, and so on:
+const PATIENCE: Duration = Duration::from_secs(1);
+/// up to this.
+const PATIENCE_MAX: Duration = Duration::from_secs(64);
+/// It waits no longer: a reader may stay for ever.
+const WAL_PATIENCE: Duration = Duration::from_secs(2);
+const WAL_STEP: Duration = Duration::from_millis(5);
+
+pub(super) struct CheckpointScheduler {
+    wal: Option<bool>,
+    size: Wal,
+    /// A reader has kept the WAL from being checkpointed until it was too large.
+    stuck: bool,
+    ahead: Ahead,
+    /// In WAL mode.
+    incremental_sync: Option<IncrementalSync>,
+    /// Committed, and not known to be durable.
+    position: Option<Seq>,
+    pruned: Option<Instant>,
+    /// When rows were applied last.
+    active: Option<Instant>,
+    /// When it last checkpointed and pruned, and for how long that will do while rows keep coming.
+    last_idle: Option<(Instant, Duration)>,
+}
+
+impl CheckpointScheduler {
+    /// Nothing is done or known yet. `wal`: see [`crate::StorageBackend::wal_bytes`].
+    pub(super) fn new(wal: (u64, u64)) -> CheckpointScheduler {
+        CheckpointScheduler {
+            wal: None,
+            size: Wal::new(wal),
+            stuck: false,
+            ahead: Ahead::default(),
+            incremental_sync: None,
+            position: None,
+            pruned: None,
+            active: None,
+            last_idle: None,
+        }
+    }
+
+    /// As the journal mode needs it: the mode may change at any time. Outside of transactions.
+    pub(super) fn set_synchronous(&mut self, connection: &Connection) -> Result<()> {
+        let mode = connection
+            .query_string("PRAGMA main.journal_mode")?
+            .unwrap_or_default();
+        let wal = mode.eq_ignore_ascii_case("wal");
+        if !wal && matches!(mode.as_str(), "memory" | "off") {
+            // The default of some builds: with it a commit is no commit.
+            connection.query_string("PRAGMA main.journal_mode = DELETE")?;
+        }
+        if self.wal != Some(wal) {
+            let level = if wal { "NORMAL" } else { "EXTRA" };
+            connection.exec(&format!("PRAGMA main.synchronous = {level}"))?;
+            self.wal = Some(wal);
+        }
+        Ok(())
+    }
+
+    /// After a batch that was committed up to `position`.
+    pub(super) fn after(
+        &mut self,
+        connection: &Connection,
+        applying: &Applying,
+        position: Seq,
+        rows: usize,
+    ) -> Result<()> {
+        self.position = Some(position);
+        applying.pruning.forget();
+        self.active = Some(Instant::now());
+        self.size.grew(rows);
+        if self.wal == Some(true) && !self.is_time_to_checkpoint(applying, rows)? {
+            return Ok(());
+        }
+        let complete = self.checkpoint(connection, applying)?;
+        // A checkpoint takes longer than what counts as idle.
+        self.active = Some(Instant::now());
+        if complete && self.pruned.is_none_or(|t| t.elapsed() >= PRUNE_EVERY) {
+            self.prune(connection, applying)?;
+        }
+        Ok(())
+    }
+
+    /// After a batch of so many rows, in WAL mode: whether to checkpoint before the next one. If not, one may begin beside it.
+    fn is_time_to_checkpoint(&mut self, applying: &Applying, rows: usize) -> Result<bool> {
+        let was_ahead = self.ahead.ended()?;
+        let is_done = was_ahead.is_some();
+        if let Some(done) = was_ahead {
+            self.size.was_ahead(done);
+        }
+        if let Some(incremental_sync) = &self.incremental_sync {
+            self.size.reaches(incremental_sync.progress().reached());
+        }
+        if self.size.is_due() || is_done && self.size.is_little(rows) {
+            return Ok(true);
+        }
+        if self.size.is_half_due() && !self.ahead.is_begun() {
+            self.size.begins_ahead();
+            self.ahead.begin(applying);
+        }
+        Ok(false)
+    }
+
+    /// Whether a checkpoint is under way beside the worker.
+    pub(super) fn is_beside(&self) -> bool {
+        self.ahead.is_begun()
+    }
+
+    fn is_idle(&self) -> bool {
+        self.active.is_none_or(|t| t.elapsed() >= IDLE)
+    }
+
+    /// Whether to checkpoint and prune now that there is nothing to apply.
+    fn is_time(&mut self) -> bool {
+        let idle = self.is_idle();
+        let next = match self.last_idle {
+            _ if idle => PATIENCE,
+            None => PATIENCE,
+            Some((at, patience)) if at.elapsed() >= patience => (2 * patience).min(PATIENCE_MAX),
+            Some(_) => return false,
+        };
+        self.last_idle = Some((Instant::now(), next));
+        true
+    }
+
+    /// Called when there is nothing to apply.
+    pub(super) fn when_idle(
+        &mut self,
+        connection: &Connection,
+        applying: &Applying,
+        position: Seq,
+    ) -> Result<()> {
+        let retry_time = applying.pruning.retry_time();
+        if self.position.is_none() && (self.pruned.is_none() || retry_time == RetryTime::Now) {
+            // Just opened, or not done with: what was applied before may not be pruned yet.
+            self.position = Some(position);
+            self.set_synchronous(connection)?;
+        }
+        // Where rows keep coming it would grow again at once.
+        let is_to_be_cut = self.is_idle() && self.wal == Some(true) && self.size.is_long();
+        let is_due = match retry_time {
+            RetryTime::Nothing => self.position.is_some() && self.is_time() || is_to_be_cut,
+            RetryTime::Later => false,
+            RetryTime::Now => true,
+        };
+        if !is_due {
+            return Ok(());
+        }
+        let done = self.checkpoint_and_prune(connection, applying, is_to_be_cut);
+        if !matches!(done, Ok(true)) {
+            applying.pruning.put_off();
+        }
+        done.map(drop)
+    }
+
+    /// Whether it was possible: all is in the database's file then, and what is applied is being pruned.
+    fn checkpoint_and_prune(
+        &mut self,
+        connection: &Connection,
+        applying: &Applying,
+        is_to_be_cut: bool,
+    ) -> Result<bool> {
+        if !self.checkpoint(connection, applying)? {
+            return Ok(false);
+        }
+        if is_to_be_cut {
+            self.size.cut(connection)?;
+        }
+        self.prune(connection, applying)?;
+        Ok(true)
+    }
+
+    /// Before rows are applied. Why nothing may be applied now: the WAL is as large as it may become, and somebody reads an old state in it. The log holds the same rows in a hundredth of the room.
+    pub(super) fn held_up(
+        &mut self,
+        connection: &Connection,
+        applying: &Applying,
+    ) -> Result<Option<Error>> {
+        if self.wal != Some(true) {
+            self.incremental_sync = None;
+        } else if self.incremental_sync.is_none() {
+            self.incremental_sync = IncrementalSync::start(connection, applying);
+        }
+        if self.stuck {
+            self.checkpoint(connection, applying)?;
+        }
+        if !self.stuck {
+            return Ok(None);
+        }
+        Ok(Some(Error::new(
+            Code::FULL,
+            format!(
+                "the WAL has grown to {} MiB, because a connection has been reading an old state of the database; rows stay in the log until that one ends its transaction",
+                self.size.bytes() >> 20
+            ),
+        )))
+    }
+
+    /// Whether all that was committed is in the database's file. Nobody waits for this checkpoint: it is a passive one.
+    fn checkpoint(&mut self, connection: &Connection, applying: &Applying) -> Result<bool> {
+        if self.wal != Some(true) {
+            return Ok(true);
+        }
+        if let Some(done) = self.ahead.end()? {
+            self.size.was_ahead(done);
+        }
+        let begun = Instant::now();
+        loop {
+            let done = connection.checkpoint(Some(c"main"), ffi::CHECKPOINT_PASSIVE);
+            let done = match applying.pruning.sync_failed().record(done) {
+                Ok(done) => done,
+                // Somebody else is at it.
+                Err(e) if e.is_busy() => return Ok(false),
+                Err(e) => return Err(e),
+            };
+            self.size.is(connection, done)?;
+            if done.wal_frames == done.checkpointed {
+                self.stuck = false;
+                if let Some(incremental_sync) = &self.incremental_sync {
+                    incremental_sync.progress().forget();
+                }
+                self.size.restart(connection)?;
+                return Ok(true);
+            }
+            if !self.size.is_too_large() {
+                self.stuck = false;
+                return Ok(false);
+            }
+            if self.stuck || begun.elapsed() >= WAL_PATIENCE || applying.stops() {
+                self.stuck = true;
+                return Ok(false);
+            }
+            applying.pause(WAL_STEP);
+        }
+    }
+
+    fn prune(&mut self, connection: &Connection, applying: &Applying) -> Result<()> {
+        let Some(position) = self.position.take() else {
+            return Ok(());
+        };
+        self.pruned = Some(Instant::now());
+        let synced = crate::durable::sync(connection, applying.storage.as_ref());
+        applying.pruning.sync_failed().record(synced)?;
+        // Else what has the name now may lack those rows.
+        still_has_its_name(connection)?;
+        if applying.pruning.sync_failed().has_failed() {
+            applying.pruning.forget();
+            return Ok(());
+        }
+        if !applying.pruning.begin(applying, position) {
+            // It will do later.
+            self.position = Some(position);
+            applying.pruning.put_off();
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_that_keep_coming_put_it_off_longer_and_longer() {
+        let now = Instant::now();
+        let ago = |t: Duration| now.checked_sub(t).expect("a clock that has run");
+        let mut scheduler = CheckpointScheduler {
+            active: Some(now),
+            ..CheckpointScheduler::new((16 << 20, 512 << 20))
+        };
+        assert!(scheduler.is_time(), "the first time at once");
+        let mut expected = PATIENCE;
+        for _ in 0..10 {
+            let (at, patience) = scheduler.last_idle.expect("it was");
+            assert_eq!(patience, expected);
+            scheduler.active = Some(Instant::now());
+            assert!(!scheduler.is_time());
+            scheduler.last_idle = Some((at.checked_sub(patience).unwrap_or(at), patience));
+            if scheduler
+                .last_idle
+                .is_some_and(|(at, _)| at.elapsed() < patience)
+            {
+                // A clock that has not run for so long.
+                break;
+            }
+            assert!(scheduler.is_time());
+            expected = (2 * expected).min(PATIENCE_MAX);
+        }
+        scheduler.active = Some(ago(IDLE));
+        assert!(scheduler.is_time(), "nothing comes any more");
+        assert_eq!(
+            scheduler.last_idle.map(|(_, patience)| patience),
+            Some(PATIENCE)
+        );
+    }
+}

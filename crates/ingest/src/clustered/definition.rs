@@ -1,0 +1,88 @@
+//! The order of a clustered apply in the database: the table `densite_clustered`.
+//!
+//! ```sql
+//! CREATE TABLE densite_clustered(id INTEGER PRIMARY KEY, basis TEXT NOT NULL, permutation BLOB NOT NULL);
+//! ```
+//!
+//! `permutation` has, for each number of the batch, from the one behind `densite_applied.seq` on, its row's place in the order: 4 bytes, little-endian; 0xFFFFFFFF where no row has the number. `basis` is the table's
+//! name and how its key compares, as they were when the order was made; empty where the order is that of the log. A row of the table never changes: another order has another, random, id.
+
+use super::Permutation;
+use crate::error::refused;
+use densite_sqlite::{Connection, Result, Value, ValueRef};
+
+/// See the module.
+#[derive(Debug, Clone)]
+pub(crate) struct Definition {
+    /// Random, and not 0.
+    pub(crate) id: i64,
+    pub(crate) basis: String,
+    pub(crate) permutation: Permutation,
+}
+
+impl Definition {
+    /// A new one.
+    ///
+    /// # Errors
+    /// When the host has no source of randomness.
+    pub(crate) fn new(basis: String, permutation: Permutation) -> densite_log::Result<Definition> {
+        let mut id = [0; 8];
+        densite_disk::random::random_bytes(&mut id)?;
+        Ok(Definition {
+            id: (i64::from_le_bytes(id) & i64::MAX).max(1),
+            basis,
+            permutation,
+        })
+    }
+
+    /// Writes it, in place of any other; in the connection's transaction.
+    pub(crate) fn store(&self, connection: &Connection) -> Result<()> {
+        Definition::clear(connection)?;
+        let mut insert = connection.prepare(
+            "INSERT INTO main.densite_clustered(id, basis, permutation) VALUES (?1, ?2, ?3)",
+        )?;
+        insert.bind(1, &Value::Integer(self.id))?;
+        insert.bind(2, &Value::from(self.basis.as_str()))?;
+        // It is gone when SQLite, which has its own, makes the row of it.
+        let bytes: Vec<u8> = self
+            .permutation
+            .iter()
+            .flat_map(|p| p.to_le_bytes())
+            .collect();
+        insert.bind_ref(3, ValueRef::Blob(&bytes))?;
+        drop(bytes);
+        insert.step()?;
+        Ok(())
+    }
+
+    /// Forgets what is written; in the connection's transaction.
+    pub(crate) fn clear(connection: &Connection) -> Result<()> {
+        connection.exec("DELETE FROM main.densite_clustered")
+    }
+
+    /// The one of this id, in the connection's present snapshot.
+    ///
+    /// # Errors
+    /// SQLite's; when there is none.
+    pub(crate) fn load(connection: &Connection, id: i64) -> Result<Definition> {
+        let mut select = connection
+            .prepare("SELECT basis, permutation FROM main.densite_clustered WHERE id = ?1")?;
+        select.bind(1, &Value::Integer(id))?;
+        if !select.step()? {
+            return Err(refused(
+                "the table densite_clustered lacks the order in which rows of the log are being applied: it is Densite's own and not to be changed; restore the database",
+            ));
+        }
+        let basis = select.column(0).as_str().unwrap_or_default().to_owned();
+        let bytes = match select.column(1) {
+            ValueRef::Blob(bytes) => bytes,
+            _ => &[],
+        };
+        let place = |bytes: &[u8]| bytes.try_into().map_or(super::NOWHERE, u32::from_le_bytes);
+        Ok(Definition {
+            id,
+            basis,
+            permutation: bytes.chunks_exact(4).map(place).collect(),
+        })
+    }
+}

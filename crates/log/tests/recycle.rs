@@ -1,0 +1,263 @@
+//! Two processes give back the files of pruned segments at the same time: a file that one of them has put to use again is left alone by the other. And what a reader
+//! has opened may be pruned before he holds it, or before he has listed the directory.
+
+use crate::common::{DIR, ID};
+use densite_disk::sim::SimDisk;
+use densite_disk::{Dir, DirAbove, File, FileAbove, LockKind, OpenMode, Result};
+use densite_log::{Batch, Error, Log, LogDir, Op, Options, Table, Txn, Value};
+use rand::rngs::SmallRng;
+use rand::{Rng, SeedableRng};
+use std::collections::BTreeSet;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+/// What happens once, before a file is renamed or cut, or locked by a reader, or the directory is listed.
+type Hook = Arc<Mutex<Option<Box<dyn FnOnce() + Send>>>>;
+
+fn hook(what: impl FnOnce() + Send + 'static) -> Hook {
+    Arc::new(Mutex::new(Some(Box::new(what))))
+}
+
+fn run(hook: &Hook) {
+    let what = hook.lock().expect("no panic").take();
+    if let Some(what) = what {
+        what();
+    }
+}
+
+#[derive(Default, Clone)]
+struct Hooks {
+    rename: Hook,
+    cut: Hook,
+    lock: Hook,
+    list: Hook,
+    /// After bytes behind the first row of [`append`] were read.
+    read: Hook,
+}
+
+struct HookedDir(LogDir, Hooks);
+
+struct HookedFile(Box<dyn File>, Hooks);
+
+impl DirAbove for HookedDir {
+    fn below(&self) -> &dyn Dir {
+        &*self.0
+    }
+
+    fn open(&self, name: &str, mode: OpenMode) -> Result<Box<dyn File>> {
+        let file = self.0.open(name, mode)?;
+        Ok(Box::new(HookedFile(file, self.1.clone())))
+    }
+
+    fn rename(&self, from: &str, to: &str) -> Result<()> {
+        if to.starts_with("free-") {
+            run(&self.1.rename);
+        }
+        self.0.rename(from, to)
+    }
+
+    fn list(&self) -> Result<Vec<String>> {
+        run(&self.1.list);
+        self.0.list()
+    }
+}
+
+impl FileAbove for HookedFile {
+    fn below(&self) -> &dyn File {
+        &*self.0
+    }
+
+    fn read_at(&self, buf: &mut [u8], offset: u64) -> Result<usize> {
+        let read = self.0.read_at(buf, offset);
+        if offset > 600 << 10 {
+            run(&self.1.read);
+        }
+        read
+    }
+
+    fn set_len(&self, len: u64) -> Result<()> {
+        run(&self.1.cut);
+        self.0.set_len(len)
+    }
+
+    fn try_lock(&self, kind: LockKind) -> Result<bool> {
+        if kind == LockKind::Shared {
+            run(&self.1.lock);
+        }
+        self.0.try_lock(kind)
+    }
+}
+
+/// Segments of two mebibytes, for files of less than one are not cut piece by piece.
+fn open(disk: &SimDisk, hooks: Hooks, free_segments_max: usize) -> Log {
+    let options = Options {
+        create: true,
+        segment_bytes: 2 << 20,
+        free_segments_max,
+        background: false,
+        ..Options::new(ID)
+    };
+    let dir = Arc::new(HookedDir(Arc::new(disk.dir(DIR)), hooks));
+    Log::open(dir, options).expect("opens")
+}
+
+/// Three of these fill a segment.
+fn append(log: &Log, id: i64) {
+    let mut payload = vec![0; 600 << 10];
+    SmallRng::seed_from_u64(id.cast_unsigned()).fill_bytes(&mut payload);
+    let table = Table::new("t", ["id", "payload"], 1, b"".as_slice()).expect("a table");
+    let mut batch = Batch::new(&table, Op::Insert);
+    batch
+        .push(&[Value::Int(id), Value::Blob(&payload)])
+        .expect("push");
+    let txn = Txn::of(log.new_txn(), &batch).expect("txn");
+    log.append(txn).expect("appends");
+}
+
+fn passed(signal: &Receiver<()>) {
+    let got = signal.recv_timeout(Duration::from_secs(20));
+    assert_ne!(got, Err(RecvTimeoutError::Timeout), "nobody came so far");
+}
+
+/// The one prunes two segments and is about to keep their files. The other prunes a third, keeps no files, and begins to cut one of the first.
+/// The one goes on, and appends to its file.
+#[test]
+fn a_file_that_is_in_use_again_is_not_cut() {
+    let disk = SimDisk::new(1);
+    let (at_rename, renames): (Sender<()>, _) = channel();
+    let (at_cut, cuts): (Sender<()>, _) = channel();
+    let (go_on, may_go_on): (Sender<()>, _) = channel();
+    let one = open(
+        &disk,
+        Hooks {
+            rename: hook(move || {
+                at_rename.send(()).expect("somebody waits");
+                passed(&cuts);
+            }),
+            ..Hooks::default()
+        },
+        2,
+    );
+    let cut = hook(move || {
+        at_cut.send(()).expect("somebody waits");
+        passed(&may_go_on);
+    });
+    let other = open(
+        &disk,
+        Hooks {
+            cut,
+            ..Hooks::default()
+        },
+        0,
+    );
+    let mut last = 0;
+    let mut fill = |rows: i64| {
+        for _ in 0..rows {
+            last += 1;
+            append(&one, last);
+        }
+    };
+    fill(13);
+    std::thread::scope(|s| {
+        let pruner = s.spawn(move || {
+            passed(&renames);
+            other.prune(9).expect("prunes");
+            other
+        });
+        assert_eq!(one.prune(6).expect("prunes").segments, 2);
+        // Two segments more, in the files that were kept.
+        fill(8);
+        go_on.send(()).expect("somebody waits");
+        drop(pruner.join().expect("no panic"));
+    });
+    drop(one);
+    let log = open(&disk, Hooks::default(), 2);
+    let mut reader = log.read_after(9).expect("reads");
+    let mut rows = BTreeSet::new();
+    while let Some(record) = reader.next().expect("no damage") {
+        rows.extend(record.first..=record.last());
+    }
+    assert_eq!(rows, (10..=21).collect());
+}
+
+/// The segment is cut and removed between the reader's open and his lock: its rows are pruned, nothing is damaged.
+#[test]
+fn a_segment_that_goes_before_a_reader_holds_it_is_pruned_and_not_damaged() {
+    let disk = SimDisk::new(1);
+    let other = open(&disk, Hooks::default(), 0);
+    for id in 1..=7 {
+        append(&other, id);
+    }
+    let prune = hook(move || {
+        assert_eq!(other.prune(6).expect("prunes").segments, 2);
+    });
+    let hooks = Hooks {
+        lock: prune,
+        ..Hooks::default()
+    };
+    let log = open(&disk, hooks, 0);
+    let mut reader = log.read_after(0).expect("a reader");
+    let error = reader.next().expect_err("rows that are gone");
+    assert!(
+        matches!(
+            error,
+            Error::Pruned {
+                wanted: 1,
+                first: 7
+            }
+        ),
+        "{error}"
+    );
+    let mut reader = log.read_after(6).expect("a reader");
+    let record = reader.next().expect("no error").expect("a row");
+    assert_eq!((record.first, record.last()), (7, 7));
+}
+
+/// A process that only reads takes no lock: it reads the state and then the directory.
+#[test]
+fn segments_that_go_while_a_log_is_opened_for_reading_are_no_damage() {
+    let disk = SimDisk::new(1);
+    let other = open(&disk, Hooks::default(), 0);
+    for id in 1..=7 {
+        append(&other, id);
+    }
+    let other = Arc::new(other);
+    let pruner = Arc::clone(&other);
+    let list = hook(move || {
+        assert_eq!(pruner.prune(6).expect("prunes").segments, 2);
+    });
+    let hooks = Hooks {
+        list,
+        ..Hooks::default()
+    };
+    let dir = Arc::new(HookedDir(Arc::new(disk.dir(DIR)), hooks));
+    let log = Log::open_read_only(dir, ID).expect("opens although another process prunes");
+    assert_eq!(log.status().expect("a status").first, 7);
+    drop(other);
+}
+
+/// The check reads where the next record will be. Then two are written, and the second one says that the first was synced.
+#[test]
+fn rows_that_are_appended_during_a_check_are_no_damage() {
+    let disk = SimDisk::new(1);
+    let other = Arc::new(open(&disk, Hooks::default(), 0));
+    append(&other, 1);
+    let writer = Arc::clone(&other);
+    let read = hook(move || {
+        append(&writer, 2);
+        append(&writer, 3);
+    });
+    let hooks = Hooks {
+        read: Arc::clone(&read),
+        ..Hooks::default()
+    };
+    let dir = Arc::new(HookedDir(Arc::new(disk.dir(DIR)), hooks));
+    let report = densite_log::check(dir, ID).expect("it ends");
+    assert!(
+        read.lock().expect("no panic").is_none(),
+        "it read no further"
+    );
+    assert!(report.problems.is_empty(), "{report:?}");
+    drop(other);
+}

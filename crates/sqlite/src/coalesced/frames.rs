@@ -1,0 +1,154 @@
+//! Frames of a WAL that are not written yet: one piece of the file.
+
+use std::ops::Range;
+
+/// The WAL's own header, in bytes.
+pub(super) const WAL_HEADER: usize = 32;
+/// The header of a frame, in bytes.
+pub(super) const FRAME_HEADER: usize = 24;
+/// The most that is collected, in bytes: SQLite's unix VFS takes only the low 17 bits of a length, and no SQLite ever asks for more at once.
+const MOST: usize = 1 << 16;
+
+/// See the module. At most [`MOST`] bytes: whole frames, or whole frames and a header whose page is to come.
+#[derive(Default)]
+pub(super) struct Frames {
+    bytes: Vec<u8>,
+    /// Where they belong.
+    at: u64,
+    /// Bytes of a page; 0 before it is known.
+    page: usize,
+    /// The last is a header.
+    wants_page: bool,
+}
+
+/// What is to be done with a write.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Write {
+    /// Nothing: it is collected.
+    Collected,
+    /// It goes to the file.
+    Through,
+    /// What is collected goes to the file first; then it is asked again.
+    FlushFirst,
+}
+
+/// What is to be done with a read.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Read {
+    /// It is answered.
+    Answered,
+    /// The file has it.
+    File,
+    /// What is collected goes to the file first, then that has it.
+    FlushFirst,
+}
+
+impl Frames {
+    /// Whether the size of a page is known.
+    pub(super) fn knows_pages(&self) -> bool {
+        self.page != 0
+    }
+
+    /// Takes the size of a page from the WAL's own header.
+    pub(super) fn learn(&mut self, header: &[u8]) {
+        let size = header.get(8..12).and_then(|b| b.try_into().ok());
+        let size = size.map_or(0, u32::from_be_bytes) as usize;
+        self.page = match size.is_power_of_two() && (512..=1 << 16).contains(&size) {
+            true => size,
+            false => 0,
+        };
+    }
+
+    /// What is collected, and where it belongs; `None` when that is nothing.
+    pub(super) fn pending(&self) -> Option<(&[u8], u64)> {
+        (!self.bytes.is_empty()).then_some((self.bytes.as_slice(), self.at))
+    }
+
+    /// It is in the file, or not wanted any more.
+    pub(super) fn clear(&mut self) {
+        self.bytes.clear();
+        self.wants_page = false;
+    }
+
+    fn end(&self) -> u64 {
+        self.at + self.bytes.len() as u64
+    }
+
+    fn meets(&self, offset: u64, len: usize) -> bool {
+        offset < self.end() && self.at < offset.saturating_add(len as u64)
+    }
+
+    /// Where these bytes are in what is collected, if all of them are.
+    fn place(&self, offset: u64, len: usize) -> Option<Range<usize>> {
+        let from = usize::try_from(offset.checked_sub(self.at)?).ok()?;
+        let to = from.checked_add(len)?;
+        (to <= self.bytes.len()).then_some(from..to)
+    }
+
+    /// Whether a write is the header of a frame, and if so whether that frame commits.
+    fn header(&self, buf: &[u8], offset: u64) -> Option<bool> {
+        let frame = (FRAME_HEADER + self.page) as u64;
+        let behind = offset.checked_sub(WAL_HEADER as u64)?;
+        if self.page == 0 || buf.len() != FRAME_HEADER || behind % frame != 0 {
+            return None;
+        }
+        buf.get(4..8).map(|size| size != [0; 4])
+    }
+
+    /// A write to the WAL.
+    pub(super) fn write(&mut self, buf: &[u8], offset: u64) -> Write {
+        let through = |this: &Self| match this.bytes.is_empty() {
+            true => Write::Through,
+            false => Write::FlushFirst,
+        };
+        let header = self.header(buf, offset);
+        if header == Some(true) || offset < WAL_HEADER as u64 {
+            return through(self);
+        }
+        // A frame that is written again before it is in the file.
+        if let Some(place) = self.place(offset, buf.len()) {
+            if let Some(old) = self.bytes.get_mut(place) {
+                old.copy_from_slice(buf);
+            }
+            return Write::Collected;
+        }
+        let follows = !self.bytes.is_empty() && offset == self.end();
+        if follows && self.wants_page && buf.len() == self.page {
+            self.bytes.extend_from_slice(buf);
+            self.wants_page = false;
+            return Write::Collected;
+        }
+        let fits = |len: usize| len + FRAME_HEADER + self.page <= MOST;
+        if header.is_some() && !self.wants_page && fits(self.bytes.len()) {
+            if self.bytes.is_empty() {
+                self.at = offset;
+            }
+            if self.bytes.is_empty() || follows {
+                self.bytes.extend_from_slice(buf);
+                self.wants_page = true;
+                return Write::Collected;
+            }
+        }
+        match header.is_none() && !self.meets(offset, buf.len()) {
+            true => Write::Through,
+            false => through(self),
+        }
+    }
+
+    /// A read of the WAL.
+    pub(super) fn read(&self, buf: &mut [u8], offset: u64) -> Read {
+        if self.bytes.is_empty() || !self.meets(offset, buf.len()) {
+            return Read::File;
+        }
+        match self
+            .place(offset, buf.len())
+            .and_then(|p| self.bytes.get(p))
+        {
+            Some(bytes) => {
+                buf.copy_from_slice(bytes);
+                Read::Answered
+            }
+            None => Read::FlushFirst,
+        }
+    }
+}

@@ -1,0 +1,370 @@
+//! Pages encoded before they are asked for.
+//!
+//! In WAL mode a page is written twice: to the WAL when it changes, and to the database when a checkpoint follows, on some committing
+//! connection's path. Encoding takes longer than everything else a checkpoint does, and the pool has nothing to do until then. So whoever
+//! sees pages on their way to the WAL notes them here, the pool encodes them, and the checkpoint finds its frames ready.
+//!
+//! - A pre-encoded frame is used only for a page of the same number and the same bytes, every one of them compared, and only while what
+//!   it was encoded by still holds ([`PreEncodedFrame::named`]). So nothing that is noted can be wrong: at worst it is of no use.
+//! - A page that changes often is not encoded each time: only pages behind which [`YOUNGER`] others were noted are, and a page noted
+//!   again goes to the end.
+//! - Sparse neighbours are left to the checkpoint, which stores them in one frame (`sparse`).
+//! - Of a bulk load, which notes more pages than the database had, those of families that nothing was learned of yet wait for a training job ([`untrained`]).
+//! - Memory is bounded. Pages are kept with their frames up to [`KEPT_BYTES`]; beyond that a frame is kept without its page, and who uses it decodes it and
+//!   compares. So a transaction of a hundred thousand pages finds its frames ready, and one of a thousand decodes nothing.
+//! - Nobody waits here: who meets the lock taken does without.
+
+mod frame;
+mod untrained;
+
+pub(crate) use frame::{PreEncodedFrame, ReadyFrame};
+
+use crate::codec::Dictionary;
+use crate::codec::family::Family;
+use crate::codec::learn::TrainingJob;
+use crate::pending::{EncodeSettings, Frame, Job, encode_batch};
+use crate::pool::Pool;
+use crate::sparse::may_join;
+use densite_disk::sync::Mutex;
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+use untrained::Untrained;
+
+/// Raw bytes of the pages kept: twice what SQLite lets a WAL of 4 KiB pages grow to before it checkpoints.
+const BUDGET_BYTES: usize = 8 << 20;
+/// So many of them may be of pages whose frames are ready. The others are for what comes meanwhile.
+const KEPT_BYTES: usize = BUDGET_BYTES / 4 * 3;
+/// Bytes of frames, and of what is known of their pages.
+const FRAMES_BYTES: usize = 8 << 20;
+/// What a frame takes besides its payload.
+const FRAME_BYTES: usize = 192;
+/// Pages noted last, which may well change again.
+const YOUNGER: usize = 32;
+/// So many more make it worth waking a worker.
+const WORTH_WAKING: usize = 32;
+/// Pages that a worker takes at a time,
+const STRETCH: usize = 16;
+/// and how often before others get their turn.
+const STRETCHES: usize = 8;
+/// Buffers kept to be filled again.
+const SPARE: usize = 64;
+
+/// A page that was noted: its bytes, its frame, or both.
+struct Noted {
+    /// `None` when the frame is kept without them.
+    bytes: Option<Arc<[u8]>>,
+    /// Tells this note from later ones of the same page.
+    seq: u64,
+    frame: Option<Arc<PreEncodedFrame>>,
+}
+
+impl Noted {
+    fn raw_bytes(&self) -> usize {
+        self.bytes.as_ref().map_or(0, |bytes| bytes.len())
+    }
+
+    fn frame_bytes(&self) -> usize {
+        let frame = self.frame.as_ref();
+        frame.map_or(0, |frame| FRAME_BYTES + frame.payload.len())
+    }
+}
+
+/// What is known of a page that comes to the database: its bytes, not to be copied again, and its frame.
+pub(crate) struct Known {
+    pub(crate) bytes: Option<Arc<[u8]>>,
+    pub(crate) found: Option<ReadyFrame>,
+}
+
+#[derive(Default)]
+struct State {
+    /// How the last commit encoded, and where; `None` before the first, and when there is no pool. What was learned since is in it, too.
+    by: Option<(EncodeSettings, Arc<Pool>)>,
+    /// How often that was told anew.
+    round: u64,
+    pages: HashMap<u32, Noted>,
+    /// Of all pages, and of those whose frames are ready.
+    bytes: usize,
+    kept: usize,
+    frames: usize,
+    /// The highest number noted.
+    highest: u32,
+    /// Pages to encode, the oldest first; one whose number has changed hands since is passed over.
+    waiting: VecDeque<(u32, u64)>,
+    untrained: Untrained,
+    seq: u64,
+    /// A worker is at it.
+    running: bool,
+    spare: Vec<Arc<[u8]>>,
+}
+
+/// What a worker does next.
+enum Work {
+    Encode(Vec<Job>, EncodeSettings),
+    Learn(TrainingJob, u64),
+}
+
+/// Pages on their way to a WAL, of one file in this process. See the module's documentation.
+#[derive(Default)]
+pub struct PreEncoded {
+    state: Mutex<State>,
+}
+
+impl PreEncoded {
+    /// Notes a page that is being written to the WAL. Never fails and never waits.
+    pub fn note(self: &Arc<Self>, page: u32, bytes: &[u8]) {
+        let Some(mut state) = self.state.try_lock() else {
+            return;
+        };
+        let state = &mut *state;
+        if state.by.is_none() {
+            return;
+        }
+        let old = state.remove(page);
+        if state.bytes + bytes.len() > BUDGET_BYTES || state.frames > FRAMES_BYTES {
+            // What was noted before is out of date.
+            return;
+        }
+        let copy = state.copy_of(bytes, old);
+        state.bytes += bytes.len();
+        state.seq += 1;
+        state.highest = state.highest.max(page);
+        state.waiting.push_back((page, state.seq));
+        let noted = Noted {
+            bytes: Some(copy),
+            seq: state.seq,
+            frame: None,
+        };
+        state.pages.insert(page, noted);
+        // What changes often leaves many entries behind; they must not pile up while the pool is busy.
+        while let Some((page, seq)) = state.waiting.front()
+            && state.pages.get(page).is_none_or(|noted| noted.seq != *seq)
+        {
+            state.waiting.pop_front();
+        }
+        if state.waiting.len() > YOUNGER + WORTH_WAKING && !state.running {
+            self.send(state);
+        }
+    }
+
+    /// Has a worker of the pool go on.
+    fn send(self: &Arc<Self>, state: &mut State) {
+        let preencoded = Arc::clone(self);
+        let pool = state.by.as_ref().map(|(_, pool)| pool);
+        state.running =
+            pool.is_some_and(|pool| pool.submit(Box::new(move || preencoded.work())).is_ok());
+    }
+
+    /// Forgets everything: the WAL begins anew, so what was noted has reached the database.
+    pub fn forget(&self) {
+        if let Some(mut state) = self.state.try_lock() {
+            let state = &mut *state;
+            state.pages.clear();
+            state.waiting.clear();
+            state.untrained.clear();
+            (state.bytes, state.kept, state.frames, state.highest) = (0, 0, 0, 0);
+        }
+    }
+
+    /// Pages noted whose frames are ready.
+    pub fn ready(&self) -> usize {
+        let state = self.state.lock();
+        state.pages.values().filter(|p| p.frame.is_some()).count()
+    }
+
+    /// Tells how commits encode now. Runs of several pages cannot be foreseen.
+    pub(crate) fn renew(&self, set: &EncodeSettings, pool: Option<&Arc<Pool>>) {
+        if let Some(mut state) = self.state.try_lock() {
+            state.round += 1;
+            state.untrained.clear();
+            state.by = pool
+                .filter(|_| set.run_pages == 1)
+                .map(|pool| (set.clone(), Arc::clone(pool)));
+        }
+    }
+
+    /// What is known of a page that comes to the database as `bytes`.
+    pub(crate) fn take(&self, page: u32, bytes: &[u8]) -> Option<Known> {
+        let mut state = self.state.try_lock()?;
+        let raw = state.pages.get(&page)?.bytes.as_ref();
+        // Bytes that differ are of another moment, and may come yet.
+        if raw.is_some_and(|raw| **raw != *bytes) {
+            return None;
+        }
+        let noted = state.remove(page)?;
+        let compared = noted.bytes.is_some();
+        Some(Known {
+            found: noted.frame.map(|frame| ReadyFrame { frame, compared }),
+            bytes: noted.bytes,
+        })
+    }
+
+    /// Learns and encodes what has waited long enough.
+    fn work(self: &Arc<Self>) {
+        for _ in 0..STRETCHES {
+            let Some(work) = self.state.lock().next() else {
+                self.state.lock().running = false;
+                return;
+            };
+            match work {
+                Work::Encode(jobs, set) => {
+                    let frames = encode_batch(jobs, &set);
+                    self.state.lock().lay(frames, &set);
+                }
+                Work::Learn(training_job, round) => {
+                    let family = training_job.family;
+                    let brought = training_job.train();
+                    let mut state = self.state.lock();
+                    let brought = brought.into_iter().map(|trained| {
+                        let number = state.untrained.number();
+                        Arc::new(Dictionary::new(number, trained.codec, trained.bytes))
+                    });
+                    let brought = brought.collect();
+                    state.learned(family, brought, round);
+                }
+            }
+        }
+        // Others have their turn.
+        self.send(&mut self.state.lock());
+    }
+}
+
+impl State {
+    /// Takes a page from the state.
+    fn remove(&mut self, page: u32) -> Option<Noted> {
+        let noted = self.pages.remove(&page)?;
+        self.bytes -= noted.raw_bytes();
+        if noted.frame.is_some() {
+            self.kept -= noted.raw_bytes();
+            self.frames -= noted.frame_bytes();
+        }
+        Some(noted)
+    }
+
+    /// A copy of a page, where there is one in a buffer that nobody needs any more.
+    fn copy_of(&mut self, page: &[u8], old: Option<Noted>) -> Arc<[u8]> {
+        let buffer = old.and_then(|old| old.bytes).or_else(|| self.spare.pop());
+        if let Some(mut buffer) = buffer
+            && let Some(bytes) = Arc::get_mut(&mut buffer)
+            && bytes.len() == page.len()
+        {
+            bytes.copy_from_slice(page);
+            return buffer;
+        }
+        page.into()
+    }
+
+    /// What to do next.
+    fn next(&mut self) -> Option<Work> {
+        let mut jobs = Vec::new();
+        while self.waiting.len() > YOUNGER && jobs.len() < STRETCH {
+            let (page, seq) = self.waiting.pop_front()?;
+            let set = &self.by.as_ref()?.0;
+            let Some(noted) = self.pages.get(&page).filter(|noted| noted.seq == seq) else {
+                continue;
+            };
+            let Some(bytes) = &noted.bytes else { continue };
+            let family = Family::of(bytes);
+            let is_bulk = self.pages.len() > set.pages as usize;
+            if is_bulk && set.dicts.get(&family).is_some_and(Vec::is_empty) {
+                // The checkpoint has more pages to learn from.
+                self.remove(page);
+                continue;
+            }
+            if !set.dicts.contains_key(&family) {
+                let many = self.untrained.add(family, page, seq);
+                if family != Family::OTHER
+                    && let Some(training_job) = self.training_job(family, many)
+                {
+                    let back = jobs.into_iter().rev();
+                    back.for_each(|job: Job| self.waiting.push_front((job.page, job.seq)));
+                    return Some(Work::Learn(training_job, self.round));
+                }
+                if is_bulk || family != Family::OTHER && many > untrained::FIRST_PAGES {
+                    continue;
+                }
+            }
+            let joins = |neighbour: u32| {
+                let other = self.pages.get(&neighbour).and_then(|o| o.bytes.as_ref());
+                other.is_some_and(|other| may_join(set, bytes, other))
+            };
+            if joins(page.wrapping_sub(1)) || joins(page.wrapping_add(1)) {
+                continue;
+            }
+            jobs.push(Job {
+                page,
+                seq,
+                bytes: Arc::clone(bytes),
+                family,
+                preencoded: None,
+            });
+        }
+        let mut set = self.by.as_ref()?.0.clone();
+        // Each for itself: which of them come together is not known.
+        set.join = false;
+        // Where there is no room for the pages, whoever uses the frames has to decode them anyhow.
+        let raw: usize = jobs.iter().map(|job| job.bytes.len()).sum();
+        set.checked = self.kept + raw <= KEPT_BYTES;
+        (!jobs.is_empty()).then_some(Work::Encode(jobs, set))
+    }
+
+    /// The training job of a family of which so many pages wait, if it is time.
+    fn training_job(&self, family: Family, many: usize) -> Option<TrainingJob> {
+        if many < untrained::FIRST_PAGES
+            || !many.is_power_of_two() && many != untrained::FIRST_PAGES
+        {
+            return None;
+        }
+        let set = &self.by.as_ref()?.0;
+        let still = self.untrained.of(family).filter_map(|(page, seq)| {
+            let noted = self.pages.get(&page).filter(|noted| noted.seq == seq)?;
+            noted.bytes.as_deref()
+        });
+        let page = still.clone().next().map_or(0, <[u8]>::len);
+        let database = u64::from(self.highest.max(set.pages)) * page as u64;
+        untrained::training_job(family, still, database, set)
+    }
+
+    /// Takes in what a training job brought; its pages wait for nothing else. Those of a bulk load for which it brought nothing are left to the checkpoint.
+    fn learned(&mut self, family: Family, brought: Vec<Arc<Dictionary>>, round: u64) {
+        if round != self.round {
+            return;
+        }
+        if let Some((set, _)) = &mut self.by {
+            set.dicts = untrained::with(&set.dicts, family, brought);
+        }
+        for waited in self.untrained.take(family).into_iter().rev() {
+            self.waiting.push_front(waited);
+        }
+    }
+
+    /// Takes in frames.
+    fn lay(&mut self, frames: Vec<Frame>, set: &EncodeSettings) {
+        for frame in frames {
+            let (page, seq) = (frame.record.number, frame.seqs.first().copied());
+            let Some(noted) = self.pages.get_mut(&page).filter(|n| Some(n.seq) == seq) else {
+                continue;
+            };
+            let raw = noted.raw_bytes();
+            if noted.frame.is_some() {
+                // It was encoded before its family was trained.
+                self.kept -= raw;
+                self.frames -= noted.frame_bytes();
+            }
+            noted.frame = Some(Arc::new(PreEncodedFrame::of(frame, set)));
+            self.frames += noted.frame_bytes();
+            if set.checked {
+                self.kept += raw;
+            } else if let Some(bytes) = noted.bytes.take() {
+                self.bytes -= raw;
+                if self.spare.len() < SPARE {
+                    self.spare.push(bytes);
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod stale;
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,223 @@
+//! Emptying units: what lives in them is copied elsewhere, as it is stored.
+//!
+//! At rest whole units are emptied, and what only a fold can move, map nodes, dictionaries, chunks of the space table and trailers, is moved by one at once. While others write a
+//! step is on the path of a commit, which must not take much longer for it. So
+//!
+//! - a unit is emptied in parts: what was found in it is kept ([`Begun`]), and a step copies as much of it as its budget allows;
+//! - a fold is left to the next commit that makes one anyway, which moves for these units too what it can ([`Emptying::later`](super::Emptying)); only when much waits for
+//!   it (`plan`) a step folds.
+
+use super::begun::{self, Begun};
+use super::copy::{Moving, Part};
+use super::live::{Found, Look};
+use super::recode::Recoding;
+use super::{Pace, ReclaimBudget, ReclaimStep, plan};
+use crate::error::{Damage, Result};
+use crate::format::UNIT_LEN;
+use crate::handle::Handle;
+use crate::publish::Besides;
+use crate::shared::Shared;
+use crate::space::Lane;
+
+impl Handle {
+    /// Empties units within the pending commit, as far as the budget allows, and publishes it: those that were begun, and then these.
+    pub(super) fn empty_units(
+        &mut self,
+        units: &[u64],
+        below: u64,
+        (budget, pace): (&ReclaimBudget<'_>, Pace),
+        step: &mut ReclaimStep,
+    ) -> Result<()> {
+        let shared = self.shared()?;
+        let in_parts = !plan::is_at_rest(u64::from(budget.dead_limit));
+        let late = |moved: u64| moved >= pace.least && (budget.stop)();
+        let enough = |moved: u64| late(moved) || in_parts && moved >= budget.bytes;
+        let part = |leave: bool| {
+            in_parts.then_some(Part {
+                enough: &enough,
+                leave,
+            })
+        };
+        if let Some(p) = &mut self.pending {
+            p.appender.avoid_from(below);
+            if in_parts {
+                p.appender.keep_to(Lane::Moved);
+            }
+            p.keep_all = true;
+        }
+        let emptying = below == u64::MAX;
+        let pays = emptying.then(|| plan::targets(u64::from(budget.dead_limit)));
+        let mut moving = Moving::default();
+        let mut emptied: Vec<Begun> = Vec::new();
+        let mut begun = std::mem::take(&mut shared.writer.lock().reclaiming.begun);
+        if emptying {
+            self.go_on(&shared, &mut begun, &mut moving, &mut emptied, |_| {
+                part(pace.patient)
+            })?;
+        }
+        // From the end, for of a file's end only what is behind the last unit that stays can be cut off.
+        for unit in units.iter().rev() {
+            // Whoever leaves what he can to the pool looks for what is next, too.
+            let over = match pace.patient && emptying {
+                true => late(moving.moved) && !begun.is_empty() || begun.len() >= begun::MOST,
+                false => !emptied.is_empty() && enough(moving.moved),
+            };
+            if over {
+                break;
+            }
+            let before = begun.iter().position(|begun| begun.unit == *unit);
+            let now = match before.map(|at| begun.remove(at)) {
+                Some(before) => Some(Begun { below, ..before }),
+                None => {
+                    let ahead = in_parts && pace.patient;
+                    self.begin_unit(&shared, *unit, (below, ahead), pays, step)?
+                }
+            };
+            let Some(mut now) = now else {
+                if pays.is_none() {
+                    break;
+                }
+                continue;
+            };
+            if self.copy(&shared, &mut now, &mut moving, part(pace.patient))? {
+                emptied.push(now);
+            } else {
+                begun.push(now);
+                if !(pace.patient && emptying) {
+                    break;
+                }
+            }
+        }
+        if pace.patient && !enough(moving.moved) {
+            self.go_on(&shared, &mut begun, &mut moving, &mut emptied, |begun| {
+                begun.is_overdue().then(|| part(false)).flatten()
+            })?;
+        }
+        let mut besides = Besides {
+            reclaim: true,
+            ..Besides::default()
+        };
+        {
+            let mut writer = shared.writer.lock();
+            for unit in &emptied {
+                besides.fold |= !in_parts && (unit.trailers || !unit.by_fold.is_empty());
+                // Should this commit not be made, another fold moves it in vain, and no harm is done.
+                writer.reclaiming.later.add(&unit.by_fold);
+            }
+        }
+        if !moving.frames.is_empty() || besides.fold {
+            step.written_bytes = self.publish_with(&besides)?;
+        }
+        step.moved_bytes = moving.moved;
+        let mut writer = shared.writer.lock();
+        let writer = &mut *writer;
+        writer.reclaiming.spent += moving.moved;
+        writer.moved_bytes += moving.moved;
+        if pace.patient && !enough(moving.moved) {
+            let undone = budget.bytes.saturating_sub(moving.moved);
+            let mut waits = false;
+            for begun in &mut begun {
+                waits |= begun.waits(undone);
+            }
+            if waits {
+                writer.reclaiming.share.put_off(undone);
+            }
+        }
+        writer.reclaiming.begun = begun;
+        let Some((_, space)) = &writer.space else {
+            return Ok(());
+        };
+        for unit in emptied {
+            let live = space.live(unit.unit);
+            if live == 0 {
+                step.freed_units += 1;
+            } else if u64::from(live) <= unit.by_fold_bytes {
+                writer.reclaiming.note_left(unit.unit, live);
+            }
+        }
+        Ok(())
+    }
+
+    /// Goes on with units that were begun; how, `part` says, which leaves out those for which it says nothing.
+    fn go_on<'a>(
+        &mut self,
+        shared: &Shared,
+        begun: &mut Vec<Begun>,
+        moving: &mut Moving,
+        emptied: &mut Vec<Begun>,
+        part: impl Fn(&Begun) -> Option<Part<'a>>,
+    ) -> Result<()> {
+        for mut now in std::mem::take(begun) {
+            let part = part(&now);
+            if part.is_some() && self.copy(shared, &mut now, moving, part)? {
+                emptied.push(now);
+            } else {
+                begun.push(now);
+            }
+        }
+        Ok(())
+    }
+
+    /// Finds what lives in the unit, and with `ahead` has the pool code what must be. `None` if not all of it can be copied, or if that does not pay (`pays`: the
+    /// units that may be moved for one that is won).
+    fn begin_unit(
+        &mut self,
+        shared: &Shared,
+        unit: u64,
+        (below, ahead): (u64, bool),
+        pays: Option<u64>,
+        step: &mut ReclaimStep,
+    ) -> Result<Option<Begun>> {
+        let live = match &shared.writer.lock().space {
+            Some((_, space)) if space.is_known(unit) => space.live(unit),
+            _ => return Ok(None),
+        };
+        let found = {
+            let state = shared.state.read();
+            let look = Look {
+                shared,
+                file: &*self.file,
+                state: &state,
+            };
+            look.unit(unit, live)?
+        };
+        let found = match found {
+            Some(found) if found.damage.is_empty() => found,
+            other => {
+                let damage = other.map(|f| f.damage).unwrap_or_else(|| {
+                    vec![Damage {
+                        what: "unit of 64 KiB".to_owned(),
+                        offset: unit * UNIT_LEN,
+                        page: None,
+                        problem: "not all that lives there was found".to_owned(),
+                    }]
+                });
+                step.damaged.extend(damage);
+                shared.writer.lock().reclaiming.note_stuck(unit, live);
+                return Ok(None);
+            }
+        };
+        let won = UNIT_LEN - found.taken.min(UNIT_LEN);
+        if pays.is_some_and(|targets| won * 2 * (targets + 1) < UNIT_LEN) {
+            shared.writer.lock().reclaiming.note_dense(unit, live);
+            return Ok(None);
+        }
+        let Found {
+            frames,
+            by_fold,
+            by_fold_bytes,
+            trailers,
+            ..
+        } = found;
+        let recoding = match ahead {
+            true => self.recode_ahead(shared, frames.iter())?,
+            false => Recoding::default(),
+        };
+        Ok(Some(Begun {
+            by_fold,
+            by_fold_bytes,
+            trailers,
+            ..Begun::new(unit, below, recoding, frames)
+        }))
+    }
+}

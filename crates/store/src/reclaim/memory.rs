@@ -1,0 +1,87 @@
+//! What the writer remembers between steps.
+
+use super::begun::Begun;
+use super::share::Share;
+use crate::publish::ByFold;
+use crate::space::Space;
+use std::collections::BTreeMap;
+
+/// What the writer remembers between steps. All of it may be forgotten at any time: what is moved is decided by the map, what is free by the
+/// accounting.
+#[derive(Default)]
+pub(crate) struct Reclaiming {
+    /// Units that cannot be emptied, and how many bytes lived there when that was seen.
+    stuck: BTreeMap<u64, u32>,
+    /// Units that are not worth emptying: what seems dead there is part of runs that live. Bytes as before.
+    dense: BTreeMap<u64, u32>,
+    /// Units without a living frame: what is left there goes with the next fold. Bytes as before.
+    left: BTreeMap<u64, u32>,
+    /// What that fold moves besides.
+    pub(super) later: ByFold,
+    /// Units that are being emptied, or will be next.
+    pub(super) begun: Vec<Begun>,
+    /// Bytes moved since the last commit that was none of these.
+    pub(super) spent: u64,
+    /// What commits owe.
+    pub(super) share: Share,
+}
+
+impl Reclaiming {
+    pub(super) fn is_stuck(&self, unit: u64, live: u32) -> bool {
+        live > 0 && self.stuck.get(&unit) == Some(&live)
+    }
+
+    pub(super) fn note_stuck(&mut self, unit: u64, live: u32) {
+        self.stuck.insert(unit, live);
+    }
+
+    pub(super) fn is_dense(&self, unit: u64, live: u32) -> bool {
+        self.dense.get(&unit) == Some(&live)
+    }
+
+    pub(super) fn note_dense(&mut self, unit: u64, live: u32) {
+        self.dense.insert(unit, live);
+    }
+
+    /// Whether the next fold empties the unit.
+    pub(super) fn is_left(&self, unit: u64, live: u32) -> bool {
+        live > 0 && self.left.get(&unit) == Some(&live)
+    }
+
+    pub(super) fn note_left(&mut self, unit: u64, live: u32) {
+        self.left.insert(unit, live);
+    }
+
+    /// Units that were begun, to win what is dead in them.
+    pub(super) fn begun_units(&self) -> impl Iterator<Item = u64> {
+        let to_win = |begun: &&Begun| begun.below == u64::MAX;
+        self.begun.iter().filter(to_win).map(|begun| begun.unit)
+    }
+
+    pub(super) fn is_begun(&self, unit: u64) -> bool {
+        self.begun_units().any(|begun| begun == unit)
+    }
+
+    /// Units that the next fold empties.
+    pub(super) fn left_units(&self, space: &Space) -> u64 {
+        let waits = |(unit, live): &(&u64, &u32)| **live > 0 && space.live(**unit) == **live;
+        self.left.iter().filter(waits).count() as u64
+    }
+
+    /// A commit was made, which stored so many bytes of frames.
+    pub(crate) fn committed(&mut self, reclaim: bool, folded: bool, frame_bytes: u64) {
+        if folded {
+            self.left.clear();
+            self.later = ByFold::default();
+        }
+        if !reclaim {
+            self.spent = 0;
+            self.share.stored(frame_bytes);
+        }
+    }
+
+    /// What a fold that is made now is to move.
+    pub(crate) fn for_fold(&self) -> &ByFold {
+        &self.later
+    }
+}

@@ -1,0 +1,363 @@
+//! What is due: which units to empty, or what has to happen before.
+//!
+//! Two things bring space back. *Emptying* moves what lives in units that are mostly dead to one place, so that they become free and are
+//! written again. *Shortening* moves what lives at the end of the file into free units before it, so that the end can be cut off.
+//! Emptying makes free units out of dead bytes, shortening takes them off the file.
+//!
+//! Emptying follows DuckDB's rule: n units become at most n - 1, and only so many are moved for one that is won (3 with a limit
+//! of 25 %: DuckDB's 1, 2 or 3 targets). But where DuckDB takes neighbours, for its row groups have an order, the units with the least that
+//! lives are taken, wherever they are: nothing moves less for the same gain. If so much as the limit is dead in units that are partly live,
+//! then some n of them pay; so the limit can always be kept.
+//!
+//! Bounds: emptying moves at most `targets` bytes for each byte that it wins; shortening at most one for each byte that is cut off.
+
+use super::Reclaiming;
+use crate::format::{LOCK_UNIT, UNIT_LEN};
+use crate::space::{Lane, Space};
+
+/// Bytes of a map node, roughly, for what a fold may need.
+const NODE_BYTES: u64 = 4 << 10;
+
+/// Besides twice what lives, this many bytes may be moved before a commit comes that is not ours: if the limit is not reached
+/// by then, it cannot be.
+const SPENT_MIN: u64 = 8 << 20;
+
+/// Units are as good as each other if what lives in them differs by less; then the younger one is emptied (`space::age`).
+const BAND: u32 = 8 << 10;
+/// One in which something has just died is put off as if so many bands more lived there.
+const SOON: u32 = 2;
+
+/// So many bytes may wait for a slot, and be missing meanwhile, in files however small.
+const WAITING_MIN: u64 = 4 << 20;
+/// So many may wait for a fold.
+const LEFT_MIN: u64 = 512 << 10;
+
+/// What plans are made from. Sizes are in bytes.
+pub(super) struct Ground<'a> {
+    pub(super) space: &'a Space,
+    pub(super) reclaiming: &'a Reclaiming,
+    /// Where the open end begins.
+    pub(super) tail: u64,
+    /// Length of the file.
+    pub(super) file: u64,
+    /// What is kept written behind the end.
+    pub(super) reserve: u64,
+    /// The extent that is being appended to: the next record's place and its end; the same where it is the open end.
+    pub(super) current: (u64, u64),
+    /// Nodes that a fold would write at most, but for those of what is moved.
+    pub(super) fold_nodes: u64,
+    /// Leaves of the map.
+    pub(super) leaves: u64,
+    /// Bytes that may be moved.
+    pub(super) budget: u64,
+    /// Per cent of the file that may be dead or free.
+    pub(super) limit: u64,
+}
+
+/// What is due.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Plan {
+    /// Nothing.
+    Done,
+    /// A durable slot, so that what was freed can be used.
+    Slot,
+    /// Cutting off the end.
+    Cut,
+    /// A fold, which empties units in which no frame lives.
+    Fold,
+    /// These units are to be emptied (ascending), into what lies before `below`.
+    Empty { units: Vec<u64>, below: u64 },
+}
+
+/// Whether such a limit is for giving back when nobody writes.
+pub(super) fn is_at_rest(limit: u64) -> bool {
+    limit < 10
+}
+
+/// How many units may be moved for one that is won.
+pub(super) fn targets(limit: u64) -> u64 {
+    let all = (100 - limit) / limit;
+    // At rest nothing is to be won by waiting, and the limit is for dead and free bytes together: half of it is left for those.
+    if is_at_rest(limit) {
+        2 * all
+    } else {
+        all.max(1)
+    }
+}
+
+impl Ground<'_> {
+    /// Where the open end begins once what is reusable there is cut off.
+    fn end(&self) -> u64 {
+        let end = self.space.end_after_cut(self.tail);
+        // What is left of the last extent is cut off as well.
+        if self.current.1 > self.current.0 && self.current.1 >= end {
+            self.current.0
+        } else {
+            end
+        }
+    }
+
+    /// Whether something lives in the unit, and nothing is being written to it.
+    pub(super) fn can_be_emptied(&self, unit: u64) -> bool {
+        let stays =
+            unit == LOCK_UNIT || unit == self.current.0 / UNIT_LEN || self.space.is_aside(unit);
+        self.space.live(unit) > 0 && !stays
+    }
+
+    /// Whether a fold empties the unit, which at rest is not waited for.
+    fn is_left(&self, unit: u64) -> bool {
+        !is_at_rest(self.limit) && self.reclaiming.is_left(unit, self.space.live(unit))
+    }
+
+    /// Live bytes before `end`, what is dead or free there and may be written already, and how much of that is allowed.
+    fn figures(&self, end: u64, waiting: u64) -> (u64, u64, u64) {
+        let locked = end > LOCK_UNIT * UNIT_LEN && self.space.live(LOCK_UNIT) == 0;
+        let live = self.space.live_bytes() + if locked { UNIT_LEN } else { 0 };
+        // What waits for a slot is on its way to be used.
+        let idle = end.saturating_sub(live + waiting);
+        (live, idle, end * self.limit / 100)
+    }
+
+    fn waiting(&self) -> u64 {
+        self.space.waiting_units(self.current) * UNIT_LEN
+    }
+
+    /// By how much more than the limit is dead or free.
+    pub(super) fn excess(&self) -> Option<u64> {
+        let (_, idle, allowed) = self.figures(self.end(), self.waiting());
+        idle.checked_sub(allowed + 1)
+    }
+
+    pub(super) fn plan(&self) -> Plan {
+        let end = self.end();
+        let waiting = self.waiting();
+        let (live, idle, allowed) = self.figures(end, waiting);
+        // What waits for a fold counts as idle: so the limit is kept with it, and other units are emptied in its stead.
+        let left = self.reclaiming.left_units(self.space) * UNIT_LEN;
+        if !is_at_rest(self.limit) && left >= (allowed / 8).max(LEFT_MIN) {
+            return Plan::Fold;
+        }
+        // Whatever else is due: what can be cut off is no matter of it.
+        let behind = self.file.saturating_sub(self.tail + self.reserve);
+        // What a file says of its end need not be so.
+        let cut = self.tail.saturating_sub(end);
+        let rest = if cut >= UNIT_LEN.min(self.tail / 64 + 1) || behind >= UNIT_LEN {
+            Plan::Cut
+        } else {
+            Plan::Done
+        };
+        let slot = (waiting > 0).then_some(Plan::Slot);
+        let Some(excess) = idle.checked_sub(allowed + 1) else {
+            return slot.filter(|_| idle + waiting > allowed).unwrap_or(rest);
+        };
+        if self.reclaiming.spent > 2 * live + SPENT_MIN {
+            return rest;
+        }
+        let current = if self.current.0 < end {
+            self.current.1 - self.current.0
+        } else {
+            0
+        };
+        let reusable = self.space.reusable_below(end) * UNIT_LEN;
+        // What is free and not in memory will be found when it is needed.
+        let unlisted = self.space.unlisted_free() * UNIT_LEN;
+        let room = reusable + unlisted + current + self.space.aside_bytes();
+        // A quarter of what is allowed is left to free units, to be written again.
+        let dead = idle.saturating_sub(room);
+        let wanted = dead.saturating_sub(allowed - allowed / 4 + self.coming());
+        // What is moved goes to an extent of its own, while others write.
+        let own = match self.space.lanes().lane {
+            Lane::New if !is_at_rest(self.limit) => self.space.aside_bytes(),
+            _ => current,
+        };
+        let shorten = || self.shorten(end, reusable + own, excess);
+        if wanted == 0 {
+            return shorten()
+                .or(slot)
+                .or_else(|| self.empty_units(end, excess))
+                .unwrap_or(rest);
+        }
+        // Emptying goes on without a slot, at the end of the file if need be, but not for long.
+        if waiting >= (allowed / 4).max(WAITING_MIN) {
+            return Plan::Slot;
+        }
+        self.empty_units(end, wanted)
+            .or_else(shorten)
+            .or(slot)
+            .unwrap_or(rest)
+    }
+
+    /// Dead bytes of units that are being emptied.
+    fn coming(&self) -> u64 {
+        let dead = |unit: u64| UNIT_LEN - u64::from(self.space.live(unit)).min(UNIT_LEN);
+        self.reclaiming.begun_units().map(dead).sum()
+    }
+
+    /// Empties units at the end into `room`, as far as they shorten the file by `excess`.
+    fn shorten(&self, end: u64, mut room: u64, excess: u64) -> Option<Plan> {
+        let (mut units, mut cost, mut below) = (Vec::new(), 0, 0);
+        let mut in_current = false;
+        for unit in (1..end.div_ceil(UNIT_LEN)).rev() {
+            let live = u64::from(self.space.live(unit));
+            let known = self.space.is_known(unit);
+            if !known || self.reclaiming.is_stuck(unit, live as u32) || self.space.is_aside(unit) {
+                break;
+            }
+            if self.is_left(unit) {
+                continue;
+            }
+            if self.space.is_reusable(unit) {
+                room -= UNIT_LEN.min(room);
+            }
+            let reaches = self.current.1 > unit * UNIT_LEN;
+            if reaches && !std::mem::replace(&mut in_current, true) {
+                room = room.saturating_sub(self.current.1 - self.current.0);
+            }
+            cost += live;
+            // What goes with it: the nodes of a fold, jumps and ends of extents, the trailer.
+            let nodes = (self.fold_nodes + cost / 512).min(self.leaves) * NODE_BYTES;
+            let besides = nodes + cost / 16 + UNIT_LEN / 4;
+            let dear = cost > self.budget && !units.is_empty();
+            let enough = end.saturating_sub((unit + 1) * UNIT_LEN) > excess;
+            if cost + besides > room || dear || enough {
+                break;
+            }
+            if live > 0 && unit != LOCK_UNIT {
+                units.push(unit);
+                below = unit * UNIT_LEN;
+            }
+        }
+        units.reverse();
+        (!units.is_empty()).then_some(Plan::Empty { units, below })
+    }
+
+    /// What is begun while other units are being emptied: with these the limit is kept already, or not yet.
+    pub(super) fn next_units(&self) -> Vec<u64> {
+        match self.plan() {
+            Plan::Empty { units, below } if below == u64::MAX => units,
+            _ => Vec::new(),
+        }
+    }
+
+    /// Empties those units with the least that lives, the younger ones first, as far as it pays and wins `wanted`.
+    fn empty_units(&self, end: u64, wanted: u64) -> Option<Plan> {
+        let targets = targets(self.limit);
+        let mut partly: Vec<(u32, u64)> = (self.space.known_below(end / UNIT_LEN).skip(1))
+            .map(|(unit, live)| (live, unit))
+            .filter(|(live, unit)| {
+                let full = u64::from(*live) >= UNIT_LEN;
+                let known = self.reclaiming.is_stuck(*unit, *live)
+                    || self.reclaiming.is_dense(*unit, *live)
+                    || self.is_left(*unit)
+                    || self.reclaiming.is_begun(*unit);
+                !full && !known && self.can_be_emptied(*unit)
+            })
+            .collect();
+        let most = 2048.min(partly.len());
+        if let Some(last) = most.checked_sub(1) {
+            partly.select_nth_unstable(last);
+        }
+        partly.truncate(most);
+        partly.sort_unstable_by_key(|(live, unit)| {
+            let soon = if self.space.is_stable(*unit) { 0 } else { SOON };
+            (live / BAND + soon, self.space.age(*unit), *unit)
+        });
+        let (mut units, mut moved, mut won) = (Vec::new(), 0, 0);
+        let mut count = 0;
+        for (live, unit) in partly {
+            let dead = UNIT_LEN - u64::from(live);
+            if (won + dead) * (targets + 1) < (count + 1) * UNIT_LEN {
+                continue;
+            }
+            count += 1;
+            let enough = won >= wanted;
+            won += dead;
+            moved += u64::from(live);
+            if units.is_empty() || (moved <= self.budget && !enough) {
+                units.push(unit);
+            } else if won >= UNIT_LEN {
+                break;
+            }
+        }
+        units.sort_unstable();
+        (won >= UNIT_LEN).then_some(Plan::Empty {
+            units,
+            below: u64::MAX,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const K: u64 = 1024;
+
+    /// What is due in a file whose units have these live bytes, in KiB; the last units may be reusable or wait.
+    fn due(live: &[u32], reusable: &[u64], waiting: &[u64], limit: u64) -> Plan {
+        let live: Vec<u32> = live.iter().map(|k| k * 1024).collect();
+        let mut space = Space::from_table(&live);
+        for unit in reusable {
+            space.give_back_extents(&[(unit * UNIT_LEN, (unit + 1) * UNIT_LEN)], 1);
+        }
+        space.slot_durable(1, (0, 1));
+        for unit in waiting {
+            space.give_back_extents(&[(unit * UNIT_LEN, (unit + 1) * UNIT_LEN)], 2);
+        }
+        let tail = live.len() as u64 * UNIT_LEN;
+        let ground = Ground {
+            space: &space,
+            reclaiming: &Reclaiming::default(),
+            tail,
+            file: tail + 256 * K,
+            reserve: 256 * K,
+            current: (tail, tail),
+            fold_nodes: 0,
+            leaves: 1,
+            budget: 256 * K,
+            limit,
+        };
+        ground.plan()
+    }
+
+    #[test]
+    fn what_pays_is_moved_and_no_more() {
+        assert_eq!(targets(25), 3);
+        assert_eq!(targets(5), 38);
+        let full = [64; 20];
+        assert_eq!(due(&full, &[], &[], 5), Plan::Done);
+        // The least that lives is moved, wherever it is, and only within the budget.
+        let mut live = full;
+        (live[3], live[9], live[10], live[15]) = (10, 4, 60, 2);
+        let units = vec![3, 9, 15];
+        let below = u64::MAX;
+        assert_eq!(due(&live, &[], &[], 5), Plan::Empty { units, below });
+        assert_eq!(due(&live, &[], &[], 25), Plan::Done, "within the limit");
+        // A fifth of every unit is dead: at 25 % nothing is due; at rest it is.
+        let live = [52; 20];
+        assert_eq!(due(&live, &[], &[], 25), Plan::Done);
+        let Plan::Empty { units, below } = due(&live, &[], &[], 5) else {
+            panic!("nothing due");
+        };
+        assert_eq!((units.len(), below), (4, u64::MAX));
+    }
+
+    #[test]
+    fn the_end_goes_into_free_units_and_is_cut_off() {
+        let mut live = [64; 20];
+        live[4..10].fill(0);
+        let free: Vec<u64> = (4..10).collect();
+        assert_eq!(due(&live, &[], &free, 5), Plan::Slot);
+        let Plan::Empty { units, below } = due(&live, &free, &[], 5) else {
+            panic!("nothing due");
+        };
+        assert_eq!(units, [16, 17, 18, 19]);
+        assert_eq!(below, 16 * UNIT_LEN);
+        // Free at the end: nothing has to be moved.
+        let mut live = [64; 20];
+        live[14..].fill(0);
+        let free: Vec<u64> = (14..20).collect();
+        assert_eq!(due(&live, &[], &free, 5), Plan::Slot);
+        assert_eq!(due(&live, &free, &[], 5), Plan::Cut);
+    }
+}

@@ -1,0 +1,187 @@
+//! What was learned about a stream: parameters that most pages share.
+
+use super::{LEN_WIDTH_BITS, Params, Shape, Stats, WIDTH_BITS, take_width};
+use crate::bits::{BitReader, BitWriter, mask, width_of};
+
+/// Parameters of a stream as its model has them; some of them may be left to each page.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DefaultParameters {
+    /// Shape (never `Curve`), step, widths, and the anchor, or the smallest one if pages have their own.
+    pub params: Params,
+    /// Pages have an anchor of their own, in so many bits from the smallest one on.
+    pub anchor_width: Option<u32>,
+    /// Pages have widths of their own.
+    pub own_widths: bool,
+    /// The stream is the difference to this earlier stream, value by value.
+    pub relation: Option<u16>,
+}
+
+impl Default for DefaultParameters {
+    fn default() -> Self {
+        DefaultParameters::constant(0)
+    }
+}
+
+impl DefaultParameters {
+    /// All values are this one.
+    pub const fn constant(value: i64) -> DefaultParameters {
+        DefaultParameters {
+            params: Params {
+                shape: Shape::Frame,
+                anchor: value,
+                step: 0,
+                low: 0,
+                width: 0,
+                len_width: 0,
+            },
+            anchor_width: None,
+            own_widths: false,
+            relation: None,
+        }
+    }
+
+    /// The value, if all are the same on all pages.
+    #[inline]
+    pub fn constant_value(&self) -> Option<i64> {
+        let same = self.params.shape == Shape::Frame
+            && self.params.width == 0
+            && self.anchor_width.is_none()
+            && !self.own_widths
+            && self.relation.is_none();
+        same.then_some(self.params.anchor)
+    }
+
+    /// The parameters of a page by these default parameters; `None` if the page does not keep
+    /// to them.
+    #[inline]
+    pub fn params_for(&self, s: &Stats) -> Option<Params> {
+        let h = &self.params;
+        let mut p = match h.shape {
+            Shape::Frame => s.frame(),
+            Shape::Delta => s.delta(),
+            Shape::Runs => s.by_runs(),
+            Shape::Curve => return None,
+        };
+        match self.anchor_width {
+            Some(width) => {
+                let above = p.anchor.wrapping_sub(h.anchor) as u64;
+                if p.anchor < h.anchor || above > mask(width) {
+                    return None;
+                }
+            }
+            None if h.shape == Shape::Frame => {
+                if p.anchor < h.anchor {
+                    return None;
+                }
+                let reach = s.max.wrapping_sub(h.anchor) as u64;
+                p.anchor = h.anchor;
+                p.width = width_of(reach);
+            }
+            None if p.anchor != h.anchor => return None,
+            None => {}
+        }
+        if h.shape != Shape::Frame {
+            let (low, high) = if h.shape == Shape::Delta {
+                s.step
+            } else {
+                s.run_step
+            };
+            let single = s.n < 2 || h.shape == Shape::Runs && s.runs < 2;
+            if !single && low < h.step {
+                return None;
+            }
+            p.step = h.step;
+            if single {
+                (p.width, p.len_width) = (0, 0);
+            } else {
+                p.width = width_of(high.wrapping_sub(h.step) as u64);
+            }
+        }
+        if !self.own_widths {
+            if p.width > h.width || p.len_width > h.len_width {
+                return None;
+            }
+            (p.width, p.len_width) = (h.width, h.len_width);
+        }
+        Some(p)
+    }
+
+    /// Bits of what a page adds to the default parameters.
+    pub fn own_bits(&self) -> usize {
+        let widths = match (self.own_widths, self.params.shape) {
+            (false, _) => 0,
+            (true, Shape::Runs) => WIDTH_BITS + LEN_WIDTH_BITS,
+            (true, _) => WIDTH_BITS,
+        };
+        (self.anchor_width.unwrap_or(0) + widths) as usize
+    }
+
+    /// Writes what a page adds to the default parameters; `params` are of
+    /// [`DefaultParameters::params_for`].
+    #[inline]
+    pub fn put_own(&self, params: &Params, w: &mut BitWriter) {
+        if let Some(width) = self.anchor_width {
+            w.put(params.anchor.wrapping_sub(self.params.anchor) as u64, width);
+        }
+        if self.own_widths {
+            w.put(u64::from(params.width), WIDTH_BITS);
+            if params.shape == Shape::Runs {
+                w.put(u64::from(params.len_width), LEN_WIDTH_BITS);
+            }
+        }
+    }
+
+    /// Reads what a page adds to the default parameters: `params`, which are the defaults, become
+    /// the page's.
+    #[inline(always)]
+    pub fn take_own(&self, params: &mut Params, r: &mut BitReader<'_>) -> Option<()> {
+        if let Some(width) = self.anchor_width {
+            params.anchor = params.anchor.wrapping_add(r.get(width)? as i64);
+        }
+        if self.own_widths {
+            params.width = take_width(r)?;
+            if params.shape == Shape::Runs {
+                params.len_width = r.get(LEN_WIDTH_BITS)? as u32;
+            }
+        }
+        Some(())
+    }
+
+    /// Writes the default parameters themselves, as a model stores it.
+    pub fn put(&self, w: &mut BitWriter) {
+        self.params.put(w);
+        match self.anchor_width {
+            Some(width) => w.put(u64::from(width) << 1 | 1, WIDTH_BITS + 1),
+            None => w.put(0, 1),
+        }
+        w.put(u64::from(self.own_widths), 1);
+        match self.relation {
+            Some(slot) => w.put(u64::from(slot) << 1 | 1, 17),
+            None => w.put(0, 1),
+        }
+    }
+
+    /// Reads default parameters from a model, of the stream of number `slot`.
+    pub fn take(r: &mut BitReader<'_>, slot: usize) -> Option<DefaultParameters> {
+        let params = Params::take(r)?;
+        let anchor_width = if r.get(1)? == 1 {
+            Some(take_width(r)?)
+        } else {
+            None
+        };
+        let own_widths = r.get(1)? == 1;
+        let relation = if r.get(1)? == 1 {
+            Some(r.get(16)? as u16)
+        } else {
+            None
+        };
+        let right =
+            params.shape != Shape::Curve && relation.is_none_or(|other| usize::from(other) < slot);
+        right.then_some(DefaultParameters {
+            params,
+            anchor_width,
+            own_widths,
+            relation,
+        })
+    }
+}
