@@ -1,12 +1,9 @@
 //! The checkpoint beside the worker, watched where SQLite meets the disk.
 
-mod common;
-#[path = "common/hooked.rs"]
-mod hooked;
-#[path = "common/storage.rs"]
-mod storage;
+use crate::common::hooked;
+use crate::common::storage;
 
-use common::{Db, all, create, one};
+use crate::common::{Db, all, create, one};
 use hooked::Hooks;
 use rusqlite::{Connection, ffi};
 use std::ffi::{c_int, c_void};

@@ -1,8 +1,6 @@
 //! What the worker makes of the log: order, rejects, schema changes, bounds, pruning, takeover.
 
-mod common;
-
-use common::{Db, Held, all, create, database_log, one, refusal, wait};
+use crate::common::{Db, Held, all, create, database_log, one, refusal, wait};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use std::time::{Duration, Instant};

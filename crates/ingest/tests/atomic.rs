@@ -1,10 +1,8 @@
 //! A reader of a table sees all of a transaction of the log, or nothing.
 
-mod common;
-#[path = "common/storage.rs"]
-mod storage;
+use crate::common::storage;
 
-use common::{Db, Held, all, create, one, wait};
+use crate::common::{self, Db, Held, all, create, one, wait};
 use densite_ingest::ClusteredLimits;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};

@@ -1,10 +1,8 @@
 //! The worker delays its batches while rows trickle in, and nobody who waits for it notices.
 
-mod common;
-#[path = "common/leader.rs"]
-mod leader;
+use crate::common::leader;
 
-use common::{Db, one, wait};
+use crate::common::{Db, one, wait};
 use leader::Leader;
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -105,7 +103,7 @@ fn child() {
 #[test]
 fn who_waits_in_another_process_ends_the_rest() {
     let db = Db::new(SCHEMA);
-    let leader = Leader::start(&db);
+    let leader = Leader::start(&db, "batch_delay::child");
     let con = db.ingest("t", "");
     let enough = Duration::from_millis(35);
     let time = time_of_waiting(&con, enough);

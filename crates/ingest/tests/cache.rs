@@ -1,12 +1,9 @@
 //! What the worker keeps of a database in memory, watched where SQLite meets the disk.
 
-mod common;
-#[path = "common/hooked.rs"]
-mod hooked;
-#[path = "common/storage.rs"]
-mod storage;
+use crate::common::hooked;
+use crate::common::storage;
 
-use common::{Db, Held, create, one, wait};
+use crate::common::{Db, Held, create, one, wait};
 use hooked::{Files, Hooks};
 use rusqlite::{Connection, ffi};
 use std::ffi::{CStr, c_int, c_void};

@@ -1,9 +1,7 @@
 //! `changes()` and `total_changes()` are those of plain SQLite, whatever is read through an ingest
 //! table: applications ask for them after their own statements.
 
-mod common;
-
-use common::{Db, all, one};
+use crate::common::{Db, all, one};
 
 /// The counts after each statement, beside those of a plain table `twin` of the same rows.
 fn same_counts(before: &str, statements: &[&str]) {

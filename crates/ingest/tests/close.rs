@@ -1,8 +1,6 @@
 //! What ends with the last connection: the worker, and its right to apply.
 
-mod common;
-
-use common::{Db, create, one, wait};
+use crate::common::{Db, create, one, wait};
 use densite_disk::RealDir;
 use densite_log::{Log, LogDir, Options};
 use std::sync::Arc;

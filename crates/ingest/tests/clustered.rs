@@ -1,12 +1,9 @@
 //! Rows that are applied in another order than that of the log: the result is that of the log's order, and whoever reads meanwhile sees all rows, once.
 
-mod common;
-#[path = "common/storage.rs"]
-mod storage;
-#[path = "common/waiting.rs"]
-mod waiting;
+use crate::common::storage;
+use crate::common::waiting;
 
-use common::{Db, all, create, one, wait};
+use crate::common::{Db, all, create, one, wait};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use rusqlite::Connection;

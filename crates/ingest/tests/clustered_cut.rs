@@ -1,12 +1,9 @@
 //! Clustered applies that are cut off: by a kill, a log that is shorter or damaged; and databases from before there were any.
 
-mod common;
-#[path = "common/storage.rs"]
-mod storage;
-#[path = "common/waiting.rs"]
-mod waiting;
+use crate::common::storage;
+use crate::common::waiting;
 
-use common::{Db, Held, all, create, one, wait};
+use crate::common::{Db, Held, all, create, one, wait};
 use densite_ingest::ClusteredLimits;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
@@ -43,7 +40,7 @@ fn killed_processes_leave_what_the_next_one_goes_on_with() {
         rounds += 1;
         let before = place(&plain);
         let mut child = std::process::Command::new(std::env::current_exe().expect("this program"))
-            .args(["--exact", "child", "--nocapture"])
+            .args(["--exact", "clustered_cut::child", "--nocapture"])
             .env("DENSITE_INGEST_CLUSTERED", db.path())
             .stdout(std::process::Stdio::piped())
             .stderr(std::process::Stdio::null())

@@ -1,10 +1,8 @@
 //! A log that cannot be read for a while: nothing is skipped when it can again. A database that an open connection puts back to an older state, further than the log reaches.
 
-mod common;
-#[path = "common/storage.rs"]
-mod storage;
+use crate::common::storage;
 
-use common::{Db, Held, all, create, one, wait};
+use crate::common::{Db, Held, all, create, one, wait};
 use std::os::unix::fs::FileExt;
 use storage::{Faults, failing};
 

@@ -1,8 +1,6 @@
 //! What a table's declaration may say: defaults, types, names.
 
-mod common;
-
-use common::{Db, Held, all, create, one, open, refusal, wait};
+use crate::common::{Db, Held, all, create, one, open, refusal, wait};
 
 /// A row that names no column but the key has what it would have without ingest.
 #[test]

@@ -1,12 +1,9 @@
 //! Foreign keys that COMMIT judges: each transaction of the log as if it were committed alone, whatever it is applied together with, and also where the key comes in the middle of a clustered apply.
 
-mod common;
-#[path = "common/storage.rs"]
-mod storage;
-#[path = "common/waiting.rs"]
-mod waiting;
+use crate::common::storage;
+use crate::common::waiting;
 
-use common::{Db, Held, all, create, wait};
+use crate::common::{Db, Held, all, create, wait};
 use densite_ingest::ClusteredLimits;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};

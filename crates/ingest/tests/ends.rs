@@ -1,8 +1,6 @@
 //! Where the log ends, for the worker and for those that wait: rows that were rolled back, and transactions that are not decided yet.
 
-mod common;
-
-use common::{Db, all, database_log, one, wait};
+use crate::common::{Db, all, database_log, one, wait};
 use densite_log::{Log, Options};
 use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};

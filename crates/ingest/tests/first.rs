@@ -1,8 +1,6 @@
 //! The first log of a database.
 
-mod common;
-
-use common::{Db, all, create, one, open, wait};
+use crate::common::{Db, all, create, one, open, wait};
 use rusqlite::ErrorCode;
 use std::sync::Barrier;
 use std::time::{Duration, Instant};

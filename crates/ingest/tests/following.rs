@@ -1,12 +1,9 @@
 //! The next clustered apply, which is read and put in order while the one before it is applied.
 
-mod common;
-#[path = "common/storage.rs"]
-mod storage;
-#[path = "common/waiting.rs"]
-mod waiting;
+use crate::common::storage;
+use crate::common::waiting;
 
-use common::{Db, Held, all, create, one, wait};
+use crate::common::{Db, Held, all, create, one, wait};
 use densite_ingest::ClusteredLimits;
 use rand::SeedableRng;
 use rand::rngs::StdRng;

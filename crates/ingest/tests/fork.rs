@@ -3,9 +3,7 @@
 //!
 //! The process that forks is this test program once more, with one test, so that nothing else runs in it.
 
-mod common;
-
-use common::{Db, create, one, open, wait};
+use crate::common::{Db, create, one, open, wait};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -97,7 +95,7 @@ fn a_fork_beside_the_worker_leaves_the_child_free_to_work() {
          END",
     );
     let out = Command::new(std::env::current_exe().expect("a path"))
-        .args(["--exact", "forking_process", "--nocapture"])
+        .args(["--exact", "fork::forking_process", "--nocapture"])
         .env("FORK_DB", db.path())
         .output()
         .expect("runs");

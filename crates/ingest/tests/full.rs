@@ -1,10 +1,8 @@
 //! A disk that was full for a moment holds nobody up for longer.
 
-mod common;
-#[path = "common/storage.rs"]
-mod storage;
+use crate::common::storage;
 
-use common::{Db, all, create, wait};
+use crate::common::{Db, all, create, wait};
 use std::sync::atomic::Ordering;
 use storage::{Faults, Own};
 

@@ -1,10 +1,8 @@
 //! A log that the database does not name any more, and one that ends before the database's position: nobody would apply what they acknowledge.
 
-mod common;
-#[path = "common/storage.rs"]
-mod storage;
+use crate::common::storage;
 
-use common::{Db, all, create, one, refusal, wait};
+use crate::common::{Db, all, create, one, refusal, wait};
 use rusqlite::Connection;
 use std::path::Path;
 use std::time::{Duration, Instant};

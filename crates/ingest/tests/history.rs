@@ -1,15 +1,7 @@
 //! Random histories of tables with random schemas: rows come, are read, change the table from elsewhere and meet changes of the schema while clustered applies are on their way, are taken over, restored and rolled back. At every look the log's order
 //! on what the table has gives what plain SQLite made of the same history, and readers see it.
 
-mod common;
-#[path = "common/hooked.rs"]
-mod hooked;
-#[path = "common/past/mod.rs"]
-mod past;
-#[path = "common/storage.rs"]
-mod storage;
-#[path = "common/waiting.rs"]
-mod waiting;
+use crate::common::past;
 
 use past::World;
 use rand::SeedableRng;

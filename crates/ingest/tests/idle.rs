@@ -2,11 +2,9 @@
 //! is woken when there is something to do.
 #![cfg(target_os = "linux")]
 
-mod common;
-#[path = "common/leader.rs"]
-mod leader;
+use crate::common::leader;
 
-use common::{Db, database_log, one};
+use crate::common::{self, Db, database_log, one};
 use leader::Leader;
 use std::time::{Duration, Instant};
 
@@ -42,7 +40,11 @@ fn child() {
 #[test]
 fn idle_processes_sleep() {
     let db = Db::new("CREATE TABLE t(id INTEGER PRIMARY KEY)");
-    let processes = [Leader::start(&db), Leader::start(&db), Leader::start(&db)];
+    let processes = [
+        Leader::start(&db, "idle::child"),
+        Leader::start(&db, "idle::child"),
+        Leader::start(&db, "idle::child"),
+    ];
     // The children read the table, and an index of what they have read is kept up for ten seconds.
     std::thread::sleep(Duration::from_secs(11));
     let before = processes.each_ref().map(|p| done(p.id()));
@@ -71,7 +73,7 @@ fn sleeps() -> u64 {
 #[test]
 fn an_idle_subscriber_sleeps_and_is_woken_by_another_process() {
     let db = Db::new("CREATE TABLE t(id INTEGER PRIMARY KEY)");
-    let leader = Leader::start(&db);
+    let leader = Leader::start(&db, "idle::child");
     let con = db.ingest("t", "");
     let database_log = database_log(&con);
     let last = database_log.log().last().expect("a number");
@@ -86,7 +88,7 @@ fn an_idle_subscriber_sleeps_and_is_woken_by_another_process() {
         };
         let subscribers = [scope.spawn(subscriber), scope.spawn(subscriber)];
         std::thread::sleep(TIME + Duration::from_secs(1));
-        let other = Leader::start(&db);
+        let other = Leader::start(&db, "idle::child");
         let begun = Instant::now();
         for subscriber in subscribers {
             let (slept, woken) = subscriber.join().expect("no panic");
@@ -105,7 +107,7 @@ fn a_killed_leader_is_followed_at_once() {
     let db = Db::new("CREATE TABLE t(id INTEGER PRIMARY KEY)");
     let mut times = Vec::new();
     for i in 0..4 {
-        let leader = Leader::start(&db);
+        let leader = Leader::start(&db, "idle::child");
         let con = db.ingest("t", "");
         // Follows for a while.
         std::thread::sleep(Duration::from_millis(400));

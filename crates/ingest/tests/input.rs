@@ -1,8 +1,6 @@
 //! Bad input: refused at the statement, with the column's name, before anything is logged.
 
-mod common;
-
-use common::{Db, all, create, one, open, refusal, wait};
+use crate::common::{Db, all, create, one, open, refusal, wait};
 
 const SCHEMA: &str = "CREATE TABLE t(id INTEGER PRIMARY KEY, a TEXT NOT NULL, b INT DEFAULT 7, g AS (a || b));
     CREATE TABLE s(k INT PRIMARY KEY, r REAL NOT NULL, x ANY, i INTEGER, w TEXT, z BLOB) STRICT;

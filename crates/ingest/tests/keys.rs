@@ -1,8 +1,6 @@
 //! Primary keys that are peculiar: what they are read and applied by.
 
-mod common;
-
-use common::{Db, Held, all, create, refusal, wait};
+use crate::common::{Db, Held, all, create, refusal, wait};
 
 /// A row with NULL in its key is in nobody's way, but has its place in the order.
 #[test]

@@ -1,11 +1,9 @@
 //! kill -9 of processes that append, apply, prune, and of a subscriber that acknowledges: every acknowledged row is in the table exactly once, or once in the rejects, and what the
 //! subscriber has not acknowledged is in the log.
 
-mod common;
-#[path = "common/storage.rs"]
-mod storage;
+use crate::common::storage;
 
-use common::{Db, all, one, wait};
+use crate::common::{self, Db, all, one, wait};
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -69,7 +67,7 @@ struct Heard {
 
 fn spawn(db: &Db, writer: i64) -> Heard {
     let mut child = Command::new(std::env::current_exe().expect("this program"))
-        .args(["--exact", "child", "--nocapture"])
+        .args(["--exact", "kill::child", "--nocapture"])
         .env("DENSITE_INGEST_CHILD", db.path())
         .env("DENSITE_INGEST_WRITER", writer.to_string())
         .stdout(Stdio::piped())

@@ -1,8 +1,6 @@
 //! Rows of large batches, whose keys are kept once: what is read of them before they are applied is what the table has then.
 
-mod common;
-
-use common::{Db, Held, all, one, wait};
+use crate::common::{Db, Held, all, one, wait};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 

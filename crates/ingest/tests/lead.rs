@@ -1,12 +1,9 @@
 //! The right to apply goes to one that can.
 
-mod common;
-#[path = "common/hooked.rs"]
-mod hooked;
-#[path = "common/storage.rs"]
-mod storage;
+use crate::common::hooked;
+use crate::common::storage;
 
-use common::{Db, all, create, one, wait};
+use crate::common::{Db, all, create, one, wait};
 use hooked::{Files, Hooks};
 use rusqlite::ffi;
 use std::ffi::{c_int, c_void};

@@ -1,8 +1,6 @@
 //! `densite_log_wait`: waiting for rows that are appended.
 
-mod common;
-
-use common::{Db, one, refusal};
+use crate::common::{Db, one, refusal};
 use std::time::{Duration, Instant};
 
 const TABLE: &str = "CREATE TABLE t(id INTEGER PRIMARY KEY, a)";

@@ -1,13 +1,10 @@
 //! A log's directory that is moved, removed or replaced alone, or a segment of it, while connections have it open: what would be acknowledged into it nobody would find again.
 
-#[path = "common/away.rs"]
-mod away;
-mod common;
-#[path = "common/storage.rs"]
-mod storage;
+use crate::common::away;
+use crate::common::storage;
 
+use crate::common::{self, Db, all, create, open, wait};
 use away::{TABLE, begun, told};
-use common::{Db, all, create, open, wait};
 use std::fs;
 use std::path::{Path, PathBuf};
 use storage::{Faults, Own};

@@ -1,8 +1,7 @@
 //! What the worker takes of memory, beside SQLite's: bytes that this program has allocated, the only test in it.
 
+#[allow(dead_code, reason = "it shares a part with the other tests")]
 mod common;
-#[path = "common/storage.rs"]
-mod storage;
 
 use common::{Db, create, one, wait};
 use densite_ingest::ClusteredLimits;
@@ -59,7 +58,7 @@ fn a_clustered_apply_and_the_next_one_take_few_bytes_a_row() {
         at_once: 5000,
         ..ClusteredLimits::default()
     };
-    let con = storage::with_limits(&db.path(), limits, 0);
+    let con = common::storage::with_limits(&db.path(), limits, 0);
     create(&con, "t", "").expect("the ingest table");
     let before = NOW.load(Ordering::SeqCst);
     MOST.store(before, Ordering::SeqCst);

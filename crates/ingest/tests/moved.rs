@@ -1,13 +1,10 @@
 //! A database's file that was moved, removed or replaced while connections have it open: its log is that of a path, and what comes into it is applied to the file of that name.
 
-#[path = "common/away.rs"]
-mod away;
-mod common;
-#[path = "common/storage.rs"]
-mod storage;
+use crate::common::away;
+use crate::common::storage;
 
+use crate::common::{self, Db, all, create, one, open, wait};
 use away::{TABLE, begun, told};
-use common::{Db, all, create, one, open, wait};
 use rusqlite::Connection;
 use std::fs::{remove_file, rename};
 use std::path::{Path, PathBuf};

@@ -1,9 +1,7 @@
 //! Each row comes once, however SQLite finds it: by the searches of an OR, by outer joins, in
 //! statements that change rows.
 
-mod common;
-
-use common::{Db, Held, all, create, one, refusal, wait};
+use crate::common::{Db, Held, all, create, one, refusal, wait};
 use rusqlite::Connection;
 
 /// A table, and what its log gets: rows to insert, and changes of rows that are there.

@@ -1,8 +1,6 @@
 //! Rule 5 where sorting or cutting a batch would show: the table is as if rows had been applied one by one.
 
-mod common;
-
-use common::{Db, Held, all, create, wait};
+use crate::common::{Db, Held, all, create, wait};
 
 /// A row without an id gets its id when its turn comes, not before rows that bring one.
 #[test]

@@ -1,8 +1,6 @@
 //! A database that is overwritten in place, while connections have it open, with a state that went on elsewhere.
 
-mod common;
-
-use common::{Db, all, one, wait};
+use crate::common::{Db, all, one, wait};
 use rusqlite::Connection;
 use rusqlite::backup::Backup;
 use std::path::Path;

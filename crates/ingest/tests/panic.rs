@@ -1,10 +1,8 @@
 //! A panic in the worker: who waits is told, nothing is lost, and the worker begins anew.
 
-mod common;
-#[path = "common/storage.rs"]
-mod storage;
+use crate::common::storage;
 
-use common::{Db, all, create, one, wait};
+use crate::common::{Db, all, create, one, wait};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 use storage::{Faults, failing};

@@ -1,6 +1,7 @@
 //! The peak memory of a process that applies rows and does nothing else, as the system counts it.
 #![cfg(target_os = "linux")]
 
+#[allow(dead_code, reason = "it shares a part with the other tests")]
 mod common;
 
 use common::{Db, Held, all, create, one, open, wait};

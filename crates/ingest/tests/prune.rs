@@ -1,10 +1,8 @@
 //! Pruning behind a batch (rule 4), with small segments, so that a batch fills many.
 
-mod common;
-#[path = "common/storage.rs"]
-mod storage;
+use crate::common::storage;
 
-use common::{Db, Held, create, one, wait};
+use crate::common::{Db, Held, create, one, wait};
 use densite_disk::RealDir;
 use densite_log::Log;
 use std::sync::Arc;

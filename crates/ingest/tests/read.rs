@@ -1,8 +1,6 @@
 //! Reading table and log as one.
 
-mod common;
-
-use common::{Db, Held, all, create, one, wait};
+use crate::common::{self, Db, Held, all, create, one, wait};
 use densite_disk::RealDir;
 use densite_log::{Log, Options};
 use rand::rngs::StdRng;

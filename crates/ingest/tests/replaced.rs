@@ -1,8 +1,6 @@
 //! Rows of one key that replace each other, applied together: only the last need be written, and nobody can tell.
 
-mod common;
-
-use common::{Db, all, one, wait};
+use crate::common::{self, Db, all, one, wait};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use rusqlite::Connection;

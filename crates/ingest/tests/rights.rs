@@ -1,10 +1,8 @@
 //! A log has rows of its database: who may use the one may use the other, and nobody else.
 
-mod common;
-#[path = "common/storage.rs"]
-mod storage;
+use crate::common::storage;
 
-use common::{Db, create, wait};
+use crate::common::{Db, create, wait};
 use rusqlite::Connection;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};

@@ -1,8 +1,6 @@
 //! Writers that wait for room: more than `max_unapplied_bytes` of the log is not applied.
 
-mod common;
-
-use common::{Db, Held, all, database_log, one, refusal, wait};
+use crate::common::{Db, Held, all, database_log, one, refusal, wait};
 use rusqlite::{Connection, ErrorCode};
 use std::sync::mpsc;
 use std::time::Duration;

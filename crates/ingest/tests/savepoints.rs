@@ -1,8 +1,6 @@
 //! Savepoints: what ROLLBACK TO undoes never reaches the log, whenever tables join the transaction.
 
-mod common;
-
-use common::{Db, all, create, one, wait};
+use crate::common::{Db, all, create, one, wait};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use rusqlite::Connection;

@@ -1,8 +1,6 @@
 //! The schema changes while rows wait in the log: what still fits is applied, the rest goes to the rejects with the reason, and nothing is held up.
 
-mod common;
-
-use common::{Db, all, create, one, wait};
+use crate::common::{self, Db, all, create, one, wait};
 
 /// Rows in the log while `change` happens; what becomes of them.
 struct Case {

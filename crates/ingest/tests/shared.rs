@@ -1,10 +1,8 @@
 //! A process that reads while another one applies.
 
-mod common;
-#[path = "common/leader.rs"]
-mod leader;
+use crate::common::leader;
 
-use common::{Db, all, database_log, one, wait};
+use crate::common::{Db, all, database_log, one, wait};
 use leader::Leader;
 use std::time::{Duration, Instant};
 
@@ -18,7 +16,7 @@ fn child() {
 #[test]
 fn a_process_that_does_not_apply_keeps_no_rows_for_ever() {
     let db = Db::new("CREATE TABLE t(id INTEGER PRIMARY KEY, v)");
-    let leader = Leader::start(&db);
+    let leader = Leader::start(&db, "shared::child");
     let con = db.ingest("t", "");
     con.execute_batch("INSERT INTO t_in VALUES (-1, 0)")
         .expect("inserts");

@@ -1,10 +1,8 @@
 //! Connections that share a cache share one open file, and SQLite's locks for it; ingest goes to files by itself, past those locks, so it leaves that one alone.
 
-mod common;
-#[path = "common/hooked.rs"]
-mod hooked;
+use crate::common::hooked;
 
-use common::{Db, all, api, create, functions, wait};
+use crate::common::{Db, all, api, create, functions, wait};
 use hooked::Hooks;
 use rusqlite::{Connection, OpenFlags, ffi};
 use std::ffi::{c_int, c_void};

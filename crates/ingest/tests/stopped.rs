@@ -2,9 +2,7 @@
 //!
 //! What a stopped process does is done here by a file that is open and locked.
 
-mod common;
-
-use common::{Db, create, one, open};
+use crate::common::{Db, create, one, open};
 use rusqlite::{Error, ErrorCode};
 use std::fs::File;
 use std::sync::mpsc::RecvTimeoutError;

@@ -1,10 +1,8 @@
 //! A subscriber that reads while the log is pruned behind it, also by somebody else who acknowledges under the same name.
 
-mod common;
-#[path = "common/storage.rs"]
-mod storage;
+use crate::common::storage;
 
-use common::{Db, create, one, wait};
+use crate::common::{Db, create, one, wait};
 use std::sync::atomic::{AtomicBool, Ordering};
 use storage::{Faults, failing};
 

@@ -1,12 +1,9 @@
 //! Rule 4, watched where SQLite meets the disk: the database's file is synced before rows are pruned that somebody else applied.
 
-mod common;
-#[path = "common/hooked.rs"]
-mod hooked;
-#[path = "common/storage.rs"]
-mod storage;
+use crate::common::hooked;
+use crate::common::storage;
 
-use common::{Db, all, api, create, functions, wait};
+use crate::common::{Db, all, api, create, functions, wait};
 use densite_disk::{Dir, DirAbove, RealDir};
 use densite_ingest::{FileInfo, StorageBackend};
 use densite_log::LogDir;

@@ -1,8 +1,6 @@
 //! Rows that are inserted many by one statement: the table is as if they had been inserted one by one.
 
-mod common;
-
-use common::{Db, Held, all, one, wait};
+use crate::common::{Db, Held, all, one, wait};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use rusqlite::Connection;

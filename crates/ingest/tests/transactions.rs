@@ -1,9 +1,7 @@
 //! A transaction reads one end of the log, and the next one another. SQLite does not report the end
 //! of a transaction that only reads.
 
-mod common;
-
-use common::{Db, Held, all, one, wait};
+use crate::common::{Db, Held, all, one, wait};
 
 const COUNT: &str = "SELECT count(*) FROM t_in";
 

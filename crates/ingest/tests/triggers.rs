@@ -1,8 +1,6 @@
 //! Tables with triggers: what these say themselves holds, as if the table had been written to directly.
 
-mod common;
-
-use common::{Db, all, wait};
+use crate::common::{self, Db, all, wait};
 
 /// SQLite has the conflict clause of a statement count for what its triggers do: so the worker's statements have none, unless the declaration has one that is not to count.
 #[test]

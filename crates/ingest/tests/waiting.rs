@@ -1,10 +1,8 @@
 //! Who waits for the worker: for how long, and what he is told.
 
-mod common;
-#[path = "common/storage.rs"]
-mod storage;
+use crate::common::storage;
 
-use common::{Db, Held, create, functions, one, refusal, wait};
+use crate::common::{self, Db, Held, create, functions, one, refusal, wait};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 use storage::Faults;

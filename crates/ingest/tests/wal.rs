@@ -1,10 +1,8 @@
 //! How large the WAL becomes.
 
-mod common;
-#[path = "common/storage.rs"]
-mod storage;
+use crate::common::storage;
 
-use common::{Db, Held, all, create, one, wait};
+use crate::common::{Db, Held, all, create, one, wait};
 use std::time::{Duration, Instant};
 use storage::{ONE, Own};
 

@@ -1,8 +1,6 @@
 //! Writing to `densite_ingest` tables: acknowledged, applied, refused.
 
-mod common;
-
-use common::{Db, Held, all, create, one, open, refusal, wait};
+use crate::common::{Db, Held, all, create, one, open, refusal, wait};
 
 const VOTE: &str = "CREATE TABLE vote(user INTEGER, article INTEGER, score REAL, note TEXT, PRIMARY KEY(user, article)); CREATE INDEX by_article ON vote(article)";
 

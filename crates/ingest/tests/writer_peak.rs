@@ -2,6 +2,7 @@
 //! system counts it, beside what the process takes before.
 #![cfg(target_os = "linux")]
 
+#[allow(dead_code, reason = "it shares a part with the other tests")]
 mod common;
 
 use common::{Db, all, create, one, open, wait};

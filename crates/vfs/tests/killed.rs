@@ -79,9 +79,9 @@ fn killed(what: &str) -> Option<Connection> {
 
 fn start(place: &Place, journal: &str, does: &str) -> Child {
     let test = match does {
-        "waits" => "leaves_much_and_waits",
-        "small" => "leaves_little_and_waits",
-        _ => "writes_until_it_is_killed",
+        "waits" => "killed::leaves_much_and_waits",
+        "small" => "killed::leaves_little_and_waits",
+        _ => "killed::writes_until_it_is_killed",
     };
     Command::new(std::env::current_exe().expect("a path"))
         .args(["--exact", test])

@@ -1,6 +1,7 @@
 //! A process that applies the rows of a test's database: this test program once more, with its test `child` alone.
 
-use super::common::{self, Db};
+use super::Db;
+use crate::common;
 use std::io::{BufRead, BufReader, Lines};
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
@@ -30,9 +31,10 @@ pub(crate) struct Leader {
 }
 
 impl Leader {
-    pub(crate) fn start(db: &Db) -> Leader {
+    /// `child` is the path of the test that calls [`lead`].
+    pub(crate) fn start(db: &Db, child: &str) -> Leader {
         let mut child = Command::new(std::env::current_exe().expect("this program"))
-            .args(["--exact", "child", "--nocapture"])
+            .args(["--exact", child, "--nocapture"])
             .env(PATH, db.path())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())

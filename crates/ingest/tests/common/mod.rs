@@ -1,5 +1,11 @@
 //! A database file with ingest, through the SQLite that the tests link.
-#![allow(dead_code, reason = "each test file uses a part of it")]
+
+pub(crate) mod away;
+pub(crate) mod hooked;
+pub(crate) mod leader;
+pub(crate) mod past;
+pub(crate) mod storage;
+pub(crate) mod waiting;
 
 use densite_ingest::DatabaseLog;
 use densite_sqlite::{Api, Connection};

@@ -1,8 +1,8 @@
 //! Tables with random changes that wait in the log, and what is to become of them.
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
+use crate::common::storage::{self, ONE};
 use crate::common::{Db, all, create, one};
-use crate::storage::{self, ONE};
 use rand::RngExt;
 use rand::rngs::StdRng;
 use rusqlite::Connection;

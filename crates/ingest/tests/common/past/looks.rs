@@ -33,7 +33,7 @@ impl World {
     /// Where the database is: at the end of a transaction of the log. So is the end of a clustered
     /// apply.
     pub(super) fn place(&self) -> (i64, i64, i64, Vec<u32>) {
-        let place = crate::waiting::place(&self.plain);
+        let place = crate::common::waiting::place(&self.plain);
         for seq in [place.0, place.1] {
             let next = self.transactions.range(seq + 1..).next();
             assert!(
@@ -70,7 +70,7 @@ impl World {
                 let seen = of(con, &format!("{}_in", table.name));
                 same(&seen, &expected, || {
                     let end: i64 = one(con, "SELECT densite_log_last()");
-                    let (seq, last, done, _) = crate::waiting::place(&self.plain);
+                    let (seq, last, done, _) = crate::common::waiting::place(&self.plain);
                     let there = self.changes.last_key_value().map(|(seq, _)| *seq);
                     let schema = all(&self.plain, "SELECT sql FROM sqlite_schema");
                     let waits: Vec<_> = self.changes.range(seq + 1..).collect();

@@ -10,8 +10,8 @@ mod schema;
 mod tight;
 mod trouble;
 
+use crate::common::storage::{FEW, ONE, Own};
 use crate::common::{Db, all, create, one};
-use crate::storage::{FEW, ONE, Own};
 use compare::*;
 use densite_ingest::ClusteredLimits;
 use kinds::*;
@@ -397,7 +397,7 @@ impl World {
         });
         self.check(when);
         self.see(when);
-        let (seq, last, done, _) = crate::waiting::place(&self.plain);
+        let (seq, last, done, _) = crate::common::waiting::place(&self.plain);
         assert_eq!((last, done), (0, 0), "{}: at {seq}", self.what);
         assert_eq!(
             one::<i64>(&self.plain, "SELECT count(*) FROM densite_clustered"),

@@ -1,7 +1,7 @@
 //! A database whose disk is full when a test wants it.
 
-use crate::hooked::{self, Files, Hooks};
-use crate::storage::Own;
+use crate::common::hooked::{self, Files, Hooks};
+use crate::common::storage::Own;
 use rusqlite::ffi;
 use std::ffi::{c_int, c_void};
 use std::path::Path;
