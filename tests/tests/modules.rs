@@ -199,3 +199,26 @@ fn circles_are_found() {
     let found: Vec<String> = in_circles(&graph).into_iter().collect();
     assert_eq!(found, ["b", "c"]);
 }
+
+/// Where tests are listed in a `main.rs`, a file that is not would never run.
+#[test]
+fn every_file_of_tests_is_run() {
+    for (name, source) in crates() {
+        let folder = source.with_file_name("tests");
+        let manifest = source.with_file_name("Cargo.toml");
+        let manifest = std::fs::read_to_string(manifest).expect("a manifest");
+        if !manifest.contains("autotests = false") {
+            continue;
+        }
+        let main = std::fs::read_to_string(folder.join("main.rs")).expect("a main.rs");
+        for entry in std::fs::read_dir(&folder).expect("tests") {
+            let path = entry.expect("a file").path();
+            let stem = path.file_stem().expect("a name").to_string_lossy();
+            if path.extension().is_some_and(|e| e == "rs") {
+                let is_listed = main.contains(&format!("\nmod {stem};"));
+                let is_target = manifest.contains(&format!("name = \"{stem}\""));
+                assert!(is_listed || is_target, "{name}: {}", path.display());
+            }
+        }
+    }
+}

@@ -49,6 +49,8 @@ pub(crate) const JUMP_LEN: u64 = RECORD_LEN as u64 + 8;
 
 /// The highest level of a map node: four levels reach all pages that there can be.
 const MAX_LEVEL: u8 = 3;
+/// The highest level of a part: three levels reach every unit that there can be.
+pub(crate) const SPACE_LEVEL_MAX: u8 = 2;
 
 /// Bits of the kind in its byte; the codec has the others.
 const KIND_BITS: u8 = 3;
@@ -142,7 +144,7 @@ impl Record {
         let logs_ok = match kind {
             Kind::Frame => (9..=16).contains(&page_log2) && run_log2 <= 6,
             Kind::Node => page_log2 <= MAX_LEVEL && run_log2 == 0,
-            Kind::Space => page_log2 <= crate::space::table::MAX_LEVEL && run_log2 == 0,
+            Kind::Space => page_log2 <= SPACE_LEVEL_MAX && run_log2 == 0,
             _ => logs == 0,
         };
         (stored_len <= MAX_PAYLOAD && logs_ok).then_some((
@@ -169,7 +171,7 @@ impl Record {
         match kind & ((1 << KIND_BITS) - 1) {
             1 => logs & ((1 << PAGE_BITS) - 1) == page_log2,
             2 => *logs <= MAX_LEVEL,
-            4 => *logs <= crate::space::table::MAX_LEVEL,
+            4 => *logs <= SPACE_LEVEL_MAX,
             3 | 5 | 6 => *logs == 0,
             _ => false,
         }

@@ -1,5 +1,6 @@
 //! One commit: accounting, trailer, tip.
 
+use super::by_fold::ByFold;
 use super::fold::fold_map;
 use crate::error::{Error, Result};
 use crate::format::TIP_OFF;
@@ -13,7 +14,6 @@ use crate::recover;
 use crate::shared::{Shared, Writer, read_tip};
 use crate::state::{State, current_extent};
 use densite_disk::File;
-use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// What a commit does besides taking over what was written.
@@ -27,31 +27,6 @@ pub(crate) struct Besides {
     pub(crate) reclaim: bool,
     /// With a fold: what it writes anew although it did not change.
     pub(crate) by_fold: ByFold,
-}
-
-/// What a fold can write anew.
-#[derive(Default, Clone)]
-pub(crate) struct ByFold {
-    /// Leaves of the map, each by the index of a page below it (0 is page 1), and all nodes above them.
-    pub(crate) leaves: BTreeSet<u64>,
-    pub(crate) dicts: BTreeMap<u32, (Record, Vec<u8>)>,
-    /// Chunks of the space table.
-    pub(crate) chunks: BTreeSet<u32>,
-}
-
-impl ByFold {
-    pub(crate) fn is_empty(&self) -> bool {
-        self.leaves.is_empty() && self.dicts.is_empty() && self.chunks.is_empty()
-    }
-
-    /// Takes in what `other` has.
-    pub(crate) fn add(&mut self, other: &ByFold) {
-        self.leaves.extend(&other.leaves);
-        for (id, dict) in &other.dicts {
-            self.dicts.entry(*id).or_insert_with(|| dict.clone());
-        }
-        self.chunks.extend(&other.chunks);
-    }
 }
 
 /// Makes the commit. Returns the bytes it has appended; 0 if there was nothing to commit.

@@ -1,6 +1,6 @@
 //! Folding: the map's changes since the last root trailer become new nodes, and a root trailer names them.
 
-use super::commit::ByFold;
+use super::by_fold::ByFold;
 use crate::append::Appender;
 use crate::error::Result;
 use crate::format::record::{RECORD_LEN, Record};

@@ -8,11 +8,13 @@
 //! One data sync makes the commit durable (see `durable`). Publishing itself syncs only when nobody else did for long
 //! (`Handle::sync_and_name`).
 
+mod by_fold;
 mod commit;
 mod fold;
 mod regrain;
 
-pub(crate) use commit::{Besides, ByFold};
+pub(crate) use by_fold::ByFold;
+pub(crate) use commit::Besides;
 
 use crate::error::Result;
 use crate::handle::Handle;

@@ -13,7 +13,7 @@ use super::{CHUNK_RAW, CHUNK_UNITS};
 use crate::bytes::Put;
 use crate::codec::{self, CodecId};
 use crate::error::{Damage, Error, Result};
-use crate::format::record::{Kind, Record};
+use crate::format::record::{Kind, Record, SPACE_LEVEL_MAX};
 use crate::map::NodeRef;
 use crate::options::CodecChoice;
 use densite_disk::sync::Mutex;
@@ -24,8 +24,6 @@ use std::sync::Arc;
 
 /// Parts of one index, and the most that a root trailer lists.
 pub(crate) const FANOUT: usize = 256;
-/// The highest level of a part: three levels reach every unit that there can be.
-pub(crate) const MAX_LEVEL: u8 = 2;
 /// Bytes of a part.
 pub(crate) const PART_LEN: usize = 32;
 /// Bytes of an index, undecoded.
@@ -81,7 +79,7 @@ fn span(level: u32) -> u32 {
 
 /// The first chunk of a part.
 pub(crate) fn first_chunk(level: u32, number: u32) -> u32 {
-    number.saturating_mul(span(level.min(u32::from(MAX_LEVEL))))
+    number.saturating_mul(span(level.min(u32::from(SPACE_LEVEL_MAX))))
 }
 
 impl Table {
@@ -92,7 +90,7 @@ impl Table {
 
     /// Whether the fields fit each other.
     pub(crate) fn plausible(&self) -> bool {
-        if self.level > u32::from(MAX_LEVEL) {
+        if self.level > u32::from(SPACE_LEVEL_MAX) {
             return false;
         }
         let reach = (self.parts.len() as u64) * u64::from(span(self.level));

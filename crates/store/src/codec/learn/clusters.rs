@@ -4,7 +4,7 @@
 //! page alone codes pages of its own kind well and the others badly. From there it is k-means with two means, where a mean is a
 //! model and a distance is the length of a page's frame.
 
-use super::training_job::headers;
+use super::headers;
 use densite_typed::{Model, PageContext};
 
 /// Pages that are looked at first.

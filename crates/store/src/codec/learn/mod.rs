@@ -27,6 +27,7 @@ use std::sync::Arc;
 use super::Dictionary;
 use super::family::Family;
 use crate::CodecChoice;
+use crate::format::record::RECORD_LEN;
 use family_statistics::FamilyStatistics;
 use training_job::Terms;
 pub use training_job::{TrainingJob, TrainingResult};
@@ -266,6 +267,11 @@ impl Learner {
             }
         }
     }
+}
+
+/// Bytes of the headers of so many pages' frames: no training job makes them fewer, and of what compresses very well they are the most.
+fn headers(pages: usize) -> f64 {
+    (pages * RECORD_LEN) as f64
 }
 
 #[cfg(test)]

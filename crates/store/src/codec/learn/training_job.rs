@@ -1,12 +1,12 @@
 //! A training job: from samples of one family to a model or dictionary that is proven to help.
 
+use super::headers;
 use std::sync::Arc;
 
 use super::super::family::Family;
 use super::super::{CodecId, Dictionary, PageSettings, encode, encode_pages};
 use super::{DICTIONARY_BYTES, PART, TRAINING_PAGES, clusters};
 use crate::CodecChoice;
-use crate::format::record::RECORD_LEN;
 use densite_typed::{Model, Outlook, PageContext};
 
 /// One sample in this many is held out, to judge the dictionary by.
@@ -255,11 +255,6 @@ impl TrainingJob {
         encode_pages(page, page.len(), &context, &settings, &mut kept, &mut out);
         out.len()
     }
-}
-
-/// Bytes of the headers of so many pages' frames: no training job makes them fewer, and of what compresses very well they are the most.
-pub(super) fn headers(pages: usize) -> f64 {
-    (pages * RECORD_LEN) as f64
 }
 
 /// The size of a dictionary that pays for itself with so many bytes.

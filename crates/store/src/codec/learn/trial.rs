@@ -8,7 +8,8 @@ use std::sync::Arc;
 
 use super::super::{CodecId, Dictionary};
 use super::clusters;
-use super::training_job::{TrainingJob, headers};
+use super::headers;
+use super::training_job::TrainingJob;
 use densite_typed::Model;
 
 /// Pages that a trial learns from, and as many that it judges by.
