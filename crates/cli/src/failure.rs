@@ -11,7 +11,7 @@ pub(crate) type Outcome = Result<u8, Failure>;
 #[derive(Debug)]
 pub(crate) enum Failure {
     /// The library says so.
-    Library(densite::Error),
+    Library(densite_tools::Error),
     /// Whoever read our output went away; nobody is left to tell.
     Closed,
     /// Writing the output failed.
@@ -32,7 +32,7 @@ impl Failure {
                     e.kind(),
                     e.exit_code(),
                     &e.to_string(),
-                    densite::json::details(&e),
+                    densite_tools::json::details(&e),
                 );
                 e.exit_code()
             }
@@ -56,8 +56,8 @@ impl Failure {
     }
 }
 
-impl From<densite::Error> for Failure {
-    fn from(e: densite::Error) -> Failure {
+impl From<densite_tools::Error> for Failure {
+    fn from(e: densite_tools::Error) -> Failure {
         Failure::Library(e)
     }
 }

@@ -70,8 +70,7 @@ fn usage(e: clap::Error) -> ExitCode {
                     .next()
                     .unwrap_or_default()
                     .trim_start_matches("error: ");
-                let object =
-                    json!({ "error": densite::json::described("usage", 2, first, json!({})) });
+                let object = json!({ "error": densite_tools::json::described("usage", 2, first, json!({})) });
                 println!("{}", shown::json(&object));
             }
             ExitCode::from(2)

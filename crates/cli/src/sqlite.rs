@@ -1,7 +1,7 @@
 //! The SQLite that is linked into the command, with our VFS registered.
 
 use crate::failure::Failure;
-use densite::Api;
+use densite_tools::Api;
 use serde_json::json;
 use std::sync::OnceLock;
 

@@ -3,7 +3,7 @@
 mod common;
 
 use common::api;
-use densite::{ConvertOptions, Silent};
+use densite_tools::{ConvertOptions, Silent};
 use rusqlite::Connection;
 use std::path::Path;
 use std::time::Duration;
@@ -49,8 +49,8 @@ fn converted(path: &Path, vfs: &str) -> Connection {
         ..ConvertOptions::default()
     };
     let convert = match vfs {
-        "unix" => densite::compress,
-        _ => densite::decompress,
+        "unix" => densite_tools::compress,
+        _ => densite_tools::decompress,
     };
     convert(api(), path, None, &options, &mut Silent).expect("converted");
     old

@@ -1,7 +1,7 @@
 //! Which rows go and which stay.
 
 use crate::made::{AGES, Age, Coll, Made, Op};
-use densite::chroma::{CollectionPlan, Hold, PrunePlan, PurgeChange};
+use densite_tools::chroma::{CollectionPlan, Hold, PrunePlan, PurgeChange};
 use rusqlite::types::Value;
 use std::fs;
 

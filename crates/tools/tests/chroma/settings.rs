@@ -1,8 +1,8 @@
 //! `automatically_purge`, transactions, locks.
 
 use crate::made::{AGES, Age, Made, OFF};
-use densite::Error;
-use densite::chroma::{AutoPurge, PurgeChange, prune};
+use densite_tools::Error;
+use densite_tools::chroma::{AutoPurge, PurgeChange, prune};
 
 const ON: &str = r#"{"automatically_purge":true,"_type":"EmbeddingsQueueConfigurationInternal"}"#;
 

@@ -1,7 +1,7 @@
 //! Made-up Chroma directories: the tables and files that Chroma of three ages makes, as far as a prune looks at them.
 
-use densite::chroma::{ChromaDir, PrunePlan, Pruned, plan, prune, recognise};
 use densite_sqlite::Connection as Ours;
+use densite_tools::chroma::{ChromaDir, PrunePlan, Pruned, plan, prune, recognise};
 use rusqlite::{Connection, params, types::Value};
 use std::collections::BTreeMap;
 use std::fs;
@@ -326,7 +326,7 @@ impl Made {
             let path = self.folder(coll).join("index_metadata.pickle");
             let Ok(bytes) = fs::read(path) else { return -1 };
             let index =
-                densite::chroma::pickle::IndexMetadata::read(&bytes[..], bytes.len() as u64);
+                densite_tools::chroma::pickle::IndexMetadata::read(&bytes[..], bytes.len() as u64);
             return index.expect("an index").max_seq_id.unwrap_or(-1);
         }
         let found: Option<Value> = self
@@ -388,11 +388,11 @@ impl Made {
         crate::connect(&self.dir.path().join("chroma.sqlite3"))
     }
 
-    pub(crate) fn plan(&self) -> densite::Result<PrunePlan> {
+    pub(crate) fn plan(&self) -> densite_tools::Result<PrunePlan> {
         plan(&self.ours(), &self.found())
     }
 
-    pub(crate) fn prune(&self) -> densite::Result<Pruned> {
+    pub(crate) fn prune(&self) -> densite_tools::Result<Pruned> {
         prune(&self.ours(), &self.found())
     }
 }

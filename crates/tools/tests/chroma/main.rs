@@ -1,4 +1,4 @@
-//! Chroma directories, made up: every rule of `densite::chroma` has a test here that fails without it.
+//! Chroma directories, made up: every rule of `densite_tools::chroma` has a test here that fails without it.
 //! (Directories that Chroma itself made are tried in `crates/cli/tests/chroma_real.rs`.)
 
 mod made;

@@ -4,7 +4,7 @@
 mod common;
 
 use common::api;
-use densite::{ConvertOptions, Error, Silent, VacuumOptions, VacuumPlan};
+use densite_tools::{ConvertOptions, Error, Silent, VacuumOptions, VacuumPlan};
 use rusqlite::Connection;
 use std::collections::BTreeSet;
 use std::os::unix::fs::MetadataExt;
@@ -68,8 +68,8 @@ fn locks_of_the_process_survive() {
         let held = locks(&path);
         assert!(!held.is_empty(), "{vfs} {mode}: no lock to begin with");
 
-        densite::info(api(), &path).expect("info");
-        densite::check(api(), &path, &mut Silent).expect("check");
+        densite_tools::info(api(), &path).expect("info");
+        densite_tools::check(api(), &path, &mut Silent).expect("check");
         assert!(
             held.is_subset(&locks(&path)),
             "{vfs} {mode}: info or check dropped locks"
@@ -77,9 +77,9 @@ fn locks_of_the_process_survive() {
 
         // In place: not while we have it open ourselves.
         let convert = if vfs == "densite" {
-            densite::decompress
+            densite_tools::decompress
         } else {
-            densite::compress
+            densite_tools::compress
         };
         let refused = convert(api(), &path, None, &options(), &mut Silent);
         assert!(
@@ -127,9 +127,9 @@ fn what_an_old_snapshot_keeps_in_the_wal_is_copied() {
         .expect("write");
 
         let convert = if vfs == "densite" {
-            densite::decompress
+            densite_tools::decompress
         } else {
-            densite::compress
+            densite_tools::compress
         };
         let other = beside(&path, "b.db");
         convert(api(), &path, Some(&other), &options(), &mut Silent).expect("a copy");
@@ -177,9 +177,9 @@ fn a_connection_that_was_opened_before_is_refused_to_write_to_the_old_file() {
             drop(database(&path, vfs, mode));
             let old = Connection::open(format!("file:{}?vfs={vfs}", path.display())).expect("open");
             let convert = if vfs == "densite" {
-                densite::decompress
+                densite_tools::decompress
             } else {
-                densite::compress
+                densite_tools::compress
             };
             convert(api(), &path, None, &options(), &mut Silent).expect("converted");
             // Reading gives the old rows, which are the same; what it wrote would go to a file without a name.
@@ -191,7 +191,7 @@ fn a_connection_that_was_opened_before_is_refused_to_write_to_the_old_file() {
             let refused = refused.expect_err("refused").to_string();
             assert!(refused.contains("readonly"), "{vfs} {mode}: {refused}");
             drop(old);
-            let report = densite::check(api(), &path, &mut Silent).expect("checked");
+            let report = densite_tools::check(api(), &path, &mut Silent).expect("checked");
             assert!(report.ok(), "{vfs} {mode}: {report:?}");
             let lost: i64 = common::open(&path)
                 .query_row("SELECT count(*) FROM t WHERE b='lost'", [], |r| r.get(0))

@@ -1,8 +1,8 @@
 //! What is not known is refused, and nothing is changed.
 
 use crate::made::{AGES, Age, Made};
-use densite::Error;
-use densite::chroma::is_chroma;
+use densite_tools::Error;
+use densite_tools::chroma::is_chroma;
 
 fn refused(age: Age, sql: &str, words: &str) {
     let mut made = Made::new(age);

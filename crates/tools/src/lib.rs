@@ -1,4 +1,4 @@
-//! Densite as a library: conversion, checking, figures.
+//! The verbs: conversion, vacuum, checking, figures.
 //!
 //! - [`compress`] and [`decompress`] turn one form of a database into the other;
 //! - [`vacuum()`] writes it anew without what it does not need;

@@ -1,7 +1,7 @@
 //! What the tests of the library share: the linked SQLite, and connections through the VFS.
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
-use densite::Api;
+use densite_tools::Api;
 use rusqlite::Connection;
 use std::path::Path;
 use std::sync::OnceLock;

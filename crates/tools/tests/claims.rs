@@ -3,9 +3,9 @@
 mod common;
 
 use common::api;
-use densite::{ConvertOptions, Silent, StoreOptions, VacuumOptions, VacuumPlan};
 use densite_disk::{OpenMode, RealFile, SyncKind};
 use densite_store::Handle;
+use densite_tools::{ConvertOptions, Silent, StoreOptions, VacuumOptions, VacuumPlan};
 use rusqlite::Connection;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -48,7 +48,7 @@ fn claiming(path: &Path, settings: &str, pages: u64) {
     .expect("fill");
     drop(db);
     let options = ConvertOptions::default();
-    densite::compress(api(), &plain, Some(path), &options, &mut Silent).expect("compressed");
+    densite_tools::compress(api(), &plain, Some(path), &options, &mut Silent).expect("compressed");
     let file = RealFile::open(path, OpenMode::Write).expect("open");
     let mut store =
         Handle::open(Box::new(file), "claims", StoreOptions::default()).expect("a store");
@@ -66,7 +66,7 @@ fn work_goes_by_what_a_file_holds() {
         let dir = tempfile::tempdir().expect("a directory");
         let path = dir.path().join("a.db");
         claiming(&path, settings, 4_294_967_290);
-        let info = densite::info(api(), &path).expect("figures");
+        let info = densite_tools::info(api(), &path).expect("figures");
         assert_eq!(info.pages, 4_294_967_290);
         let counted: u64 = info.objects.all.iter().map(|o| o.pages).sum();
         assert_eq!(counted, info.pages, "{settings}");
@@ -87,8 +87,8 @@ fn what_is_only_claimed_is_not_written() {
     let pages = (1u64 << 40) / 4096;
     claiming(&path, "PRAGMA auto_vacuum=NONE", pages);
     let options = ConvertOptions::default();
-    let report =
-        densite::decompress(api(), &path, Some(&plain), &options, &mut Silent).expect("plain");
+    let report = densite_tools::decompress(api(), &path, Some(&plain), &options, &mut Silent)
+        .expect("plain");
     assert_eq!(report.destination_bytes, pages * 4096);
     let meta = std::fs::metadata(&plain).expect("metadata");
     assert!(meta.blocks() * 512 < 10 << 20, "{} blocks", meta.blocks());

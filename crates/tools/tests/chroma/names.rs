@@ -1,8 +1,8 @@
 //! What is taken for a Chroma directory, and who has it open.
 
 use crate::made::{Age, Made};
-use densite::Error;
-use densite::chroma::{recognise, users};
+use densite_tools::Error;
+use densite_tools::chroma::{recognise, users};
 use std::fs;
 use std::process::{Command, Stdio};
 
@@ -22,7 +22,7 @@ fn a_directory_or_its_database() {
     );
     assert!(!by_dir.named_database() && by_file.named_database());
     assert_eq!(
-        densite::chroma::prune(&made.ours(), &by_file)
+        densite_tools::chroma::prune(&made.ours(), &by_file)
             .expect("pruned")
             .rows,
         9
@@ -77,7 +77,7 @@ fn index_files_are_looked_for_beside_the_name() {
     assert_eq!(made.plan().expect("a plan").rows, 9);
     // By the other name its index is not there.
     let found = recognise(&moved).expect("looked at").expect("found");
-    let plan = densite::chroma::plan(&made.ours(), &found).expect("a plan");
+    let plan = densite_tools::chroma::plan(&made.ours(), &found).expect("a plan");
     assert_eq!(plan.rows, 0);
 }
 

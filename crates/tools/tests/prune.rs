@@ -1,6 +1,6 @@
 //! Pruning before a vacuum: what is deleted is gone from the new file, and the old one knows nothing of it until then.
 
-use densite::{Api, Error, Silent, VacuumOptions, VacuumPlan};
+use densite_tools::{Api, Error, Silent, VacuumOptions, VacuumPlan};
 use rusqlite::Connection;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -25,10 +25,10 @@ fn queue(dir: &Path, journal: &str) -> PathBuf {
 }
 
 fn compressed(api: Api, path: &Path) {
-    densite::compress(api, path, None, &Default::default(), &mut Silent).expect("compress");
+    densite_tools::compress(api, path, None, &Default::default(), &mut Silent).expect("compress");
 }
 
-fn prune(db: &densite::Connection) -> densite::Result<()> {
+fn prune(db: &densite_tools::Connection) -> densite_tools::Result<()> {
     db.exec("DELETE FROM queue WHERE seq < (SELECT seq FROM state)")
         .map_err(|e| Error::Setting(e.to_string()))
 }
@@ -52,7 +52,7 @@ fn what_is_pruned_is_gone_and_all_else_is_there() {
         plan.check().expect("check");
         let before = fs::read(&path).expect("read");
         let during = path.clone();
-        let mut hook = |db: &densite::Connection| {
+        let mut hook = |db: &densite_tools::Connection| {
             prune(db)?;
             assert_eq!(db.query_i64("SELECT count(*) FROM queue"), Ok(Some(1001)));
             assert!(
@@ -98,7 +98,7 @@ fn a_failure_after_pruning_leaves_the_rows() {
         let options = VacuumOptions::default();
         let plan = VacuumPlan::look(api, &path, &options).expect("look");
         let before = fs::read(&path).expect("read");
-        let mut failing = |db: &densite::Connection| {
+        let mut failing = |db: &densite_tools::Connection| {
             prune(db)?;
             Err(Error::Setting("as the test wants".into()))
         };
@@ -106,12 +106,12 @@ fn a_failure_after_pruning_leaves_the_rows() {
         assert_eq!(failed.expect_err("fails").to_string(), "as the test wants");
         // And one that comes after it: somebody stops the rewriting.
         struct Stop;
-        impl densite::Progress for Stop {
+        impl densite_tools::Progress for Stop {
             fn cancelled(&mut self) -> bool {
                 true
             }
         }
-        let mut hook = |db: &densite::Connection| prune(db);
+        let mut hook = |db: &densite_tools::Connection| prune(db);
         let stopped = plan.run(&options, Some(&mut hook), &mut Stop);
         assert!(
             matches!(stopped, Err(Error::Interrupted { .. })),
