@@ -55,7 +55,7 @@ impl From<densite_tools::Error> for Failure {
             _ => 0,
         };
         Failure {
-            code: e.exit_code(),
+            code: densite_tools::exit_code(&e),
             kind: e.kind(),
             sqlite_code,
             message: e.to_string(),

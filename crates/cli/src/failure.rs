@@ -30,11 +30,11 @@ impl Failure {
                 out::failure(
                     json,
                     e.kind(),
-                    e.exit_code(),
+                    densite_tools::exit_code(&e),
                     &e.to_string(),
                     densite_tools::json::details(&e),
                 );
-                e.exit_code()
+                densite_tools::exit_code(&e)
             }
             Failure::Closed => 0,
             Failure::Reported(code) => code,

@@ -1,5 +1,7 @@
 //! The `densite` command. What it prints with `--json` is a contract: docs/CLI.md.
 
+#![forbid(unsafe_code)]
+
 mod args;
 mod ask;
 mod chroma;

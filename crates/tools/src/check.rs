@@ -20,6 +20,7 @@ const BUSY_MS: i32 = 1000;
 
 /// What was found.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct Checked {
     /// As given.
     pub path: PathBuf,

@@ -74,6 +74,7 @@ impl ConvertOptions {
 
 /// What was converted.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct ConvertReport {
     /// The source, as given.
     pub source: PathBuf,

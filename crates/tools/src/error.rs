@@ -1,7 +1,7 @@
 //! What can go wrong in the library's verbs, shaped by what the caller can do.
 //!
 //! Every message is one sentence (a semicolon joins what is wrong and what to do) and names the
-//! file or value it is about. [`Error::exit_code`] is the one table of exit codes.
+//! file or value it is about. [`exit_code`](crate::exit_code) is the one table of exit codes.
 
 mod from;
 mod text;
@@ -16,6 +16,7 @@ pub type Result<T> = std::result::Result<T, Error>;
 
 /// A failure of a verb.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub enum Error {
     /// There is no such file.
     NotFound {
@@ -129,8 +130,6 @@ pub enum Error {
         path: PathBuf,
         /// As [`Error::kind`].
         kind: &'static str,
-        /// As [`Error::exit_code`].
-        exit_code: u8,
         /// What it said, and what to do.
         message: String,
     },
@@ -146,34 +145,6 @@ pub enum Error {
 }
 
 impl Error {
-    /// The exit code of the command for this error: 1 error, 3 locked, 4 no space, 5 damaged or
-    /// not a database. (0 is success, 2 usage and 6 "the person said no" never come from here.)
-    /// An interrupted run is 130, as shells have it.
-    pub fn exit_code(&self) -> u8 {
-        match self {
-            Error::Locked { .. } => 3,
-            Error::NoSpace { .. } => 4,
-            Error::IsDirectory { .. }
-            | Error::NotADatabase { .. }
-            | Error::NotChroma { .. }
-            | Error::Damaged { .. } => 5,
-            Error::Interrupted { .. } => 130,
-            Error::Log { exit_code, .. } => *exit_code,
-            Error::NotFound { .. }
-            | Error::Permission { .. }
-            | Error::AlreadyCompressed { .. }
-            | Error::AlreadyPlain { .. }
-            | Error::Exists { .. }
-            | Error::SeveralLinks { .. }
-            | Error::NewerFormat { .. }
-            | Error::Unsupported(_)
-            | Error::Setting(_)
-            | Error::Io { .. }
-            | Error::NoLog { .. }
-            | Error::Sqlite { .. } => 1,
-        }
-    }
-
     /// A stable name for programs (`error.kind` of the JSON output).
     pub fn kind(&self) -> &'static str {
         match self {

@@ -16,6 +16,7 @@ const ARCHIVE_RATE: f64 = 6e6;
 
 /// Where the bytes of a database's file are, and what a vacuum would make of them. In bytes; what a vacuum would do is estimated.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
 pub struct Gain {
     /// Bytes of the file that hold something.
     pub live_bytes: u64,

@@ -30,6 +30,7 @@ pub enum JournalMode {
 
 /// Figures of a database. What is in a WAL and not yet in the file is not counted but in `wal_bytes`.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct Info {
     /// As given.
     pub path: PathBuf,

@@ -3,7 +3,7 @@
 use crate::log::Figures;
 use crate::{
     Checked, ConvertReport, Error, Form, Gain, Holder, Info, JournalMode, Object, ObjectKind,
-    Objects, VacuumReport,
+    Objects, VacuumReport, exit_code,
 };
 use densite_log::Subscriber;
 use serde_json::{Map, Value, json};
@@ -188,7 +188,7 @@ pub fn objects(objects: &Objects) -> Vec<Value> {
 
 /// The value of `error`: kind, exit code, message, and what the error has beyond them.
 pub fn error(e: &Error) -> Value {
-    described(e.kind(), e.exit_code(), &e.to_string(), details(e))
+    described(e.kind(), exit_code(e), &e.to_string(), details(e))
 }
 
 /// The value of `error` for a failure that is none of the library's.

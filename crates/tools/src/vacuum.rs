@@ -49,6 +49,7 @@ impl Default for VacuumOptions {
 
 /// What was vacuumed.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct VacuumReport {
     /// As given.
     pub path: PathBuf,

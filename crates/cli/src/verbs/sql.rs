@@ -248,7 +248,7 @@ impl Run<'_> {
             }
             Err(Failure::Library(e)) => Err(Failure::Other(
                 e.kind(),
-                e.exit_code(),
+                densite_tools::exit_code(&e),
                 e.to_string(),
                 densite_tools::json::details(&e),
             )),

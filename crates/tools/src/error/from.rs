@@ -59,26 +59,23 @@ impl Error {
     /// From a log in the directory `path`.
     pub(crate) fn from_log(path: &Path, e: &densite_log::Error) -> Error {
         use densite_log::Error as E;
-        let (kind, exit_code, advice) = match e {
+        let (kind, advice) = match e {
             E::Damaged { .. } => (
                 "damaged",
-                5,
                 "; densite log check lists all places, and --repair keeps what can be read",
             ),
-            E::Full(_) => ("no_space", 4, "; free some disk space and try again"),
-            E::InUse => ("locked", 3, ""),
-            E::NewerFormat { .. } => ("newer_format", 1, ""),
+            E::Full(_) => ("no_space", "; free some disk space and try again"),
+            E::InUse => ("locked", ""),
+            E::NewerFormat { .. } => ("newer_format", ""),
             E::Missing => (
                 "no_log",
-                1,
                 ", though the database names one; put it back, or give up what was not applied yet with DROP TABLE densite_applied and begin a new one",
             ),
-            _ => ("log", 1, ""),
+            _ => ("log", ""),
         };
         Error::Log {
             path: path.to_path_buf(),
             kind,
-            exit_code,
             message: format!("{e}{advice}"),
         }
     }

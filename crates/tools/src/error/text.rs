@@ -191,6 +191,6 @@ mod tests {
             e.to_string(),
             "a.db is locked by process 7 (python3) and process 9; close it there or try again later"
         );
-        assert_eq!(e.exit_code(), 3);
+        assert_eq!(crate::exit_code(&e), 3);
     }
 }
