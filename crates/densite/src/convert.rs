@@ -1,0 +1,231 @@
+//! Turning one form of a database into the other.
+
+use crate::register::api;
+use crate::{ConvertReport, Progress, Result, Silent, setting};
+use densite_tools::{ConvertOptions as Convert, StoreOptions};
+use std::path::Path;
+use std::time::Duration;
+
+/// Writes the plain SQLite database `src` to the new Densite file `dst`. `src` does not change.
+///
+/// ```
+/// # let dir = tempfile::tempdir()?;
+/// # let (plain, small) = (dir.path().join("app.db"), dir.path().join("small.db"));
+/// # rusqlite::Connection::open(&plain)?.execute_batch("CREATE TABLE t(a)")?;
+/// let report = densite::compress(&plain, &small)?;
+/// println!("{} bytes became {}", report.source_bytes, report.destination_bytes);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Errors
+/// [`Error::File`](crate::Error::File); then `dst` was not created.
+pub fn compress(src: impl AsRef<Path>, dst: impl AsRef<Path>) -> Result<ConvertReport> {
+    ConvertOptions::new().compress(src, dst, &mut Silent)
+}
+
+/// Turns the plain SQLite database at `path` into a Densite file. The file is replaced once its copy has been verified.
+///
+/// ```
+/// # let dir = tempfile::tempdir()?;
+/// # let path = dir.path().join("app.db");
+/// # rusqlite::Connection::open(&path)?.execute_batch("CREATE TABLE t(a)")?;
+/// densite::compress_in_place(&path)?;
+/// assert_eq!(densite::info(&path)?.form, densite::Form::Compressed);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Errors
+/// [`Error::File`](crate::Error::File); then the file is as it was.
+pub fn compress_in_place(path: impl AsRef<Path>) -> Result<ConvertReport> {
+    ConvertOptions::new().compress_in_place(path, &mut Silent)
+}
+
+/// Writes the Densite file `src` to the new plain SQLite database `dst`. `src` does not change.
+///
+/// ```
+/// # let dir = tempfile::tempdir()?;
+/// # let (small, plain) = (dir.path().join("small.db"), dir.path().join("plain.db"));
+/// # densite::open(&small)?.execute_batch("CREATE TABLE t(a)")?;
+/// densite::decompress(&small, &plain)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Errors
+/// [`Error::File`](crate::Error::File); then `dst` was not created.
+pub fn decompress(src: impl AsRef<Path>, dst: impl AsRef<Path>) -> Result<ConvertReport> {
+    ConvertOptions::new().decompress(src, dst, &mut Silent)
+}
+
+/// Turns the Densite file at `path` into a plain SQLite database. The file is replaced once its copy has been verified.
+///
+/// ```
+/// # let dir = tempfile::tempdir()?;
+/// # let path = dir.path().join("app.db");
+/// # densite::open(&path)?.execute_batch("CREATE TABLE t(a)")?;
+/// densite::decompress_in_place(&path)?;
+/// assert_eq!(densite::info(&path)?.form, densite::Form::Plain);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Errors
+/// [`Error::File`](crate::Error::File); then the file is as it was.
+pub fn decompress_in_place(path: impl AsRef<Path>) -> Result<ConvertReport> {
+    ConvertOptions::new().decompress_in_place(path, &mut Silent)
+}
+
+/// How to convert.
+///
+/// ```
+/// # let dir = tempfile::tempdir()?;
+/// # let (plain, archive) = (dir.path().join("app.db"), dir.path().join("archive.db"));
+/// # rusqlite::Connection::open(&plain)?.execute_batch("CREATE TABLE t(a)")?;
+/// densite::ConvertOptions::new()
+///     .archive(true)
+///     .threads(2)
+///     .compress(&plain, &archive, &mut densite::Silent)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[must_use = "options do nothing until a conversion is called"]
+pub struct ConvertOptions {
+    level: Option<i32>,
+    threads: Option<usize>,
+    page_size: Option<u32>,
+    archive: bool,
+    timeout: Option<Duration>,
+}
+
+impl ConvertOptions {
+    /// The defaults.
+    pub fn new() -> ConvertOptions {
+        ConvertOptions::default()
+    }
+
+    /// The zstd level of a Densite file's pages, -7 to 22. The default is 3.
+    pub fn level(mut self, level: i32) -> ConvertOptions {
+        self.level = Some(level);
+        self
+    }
+
+    /// How many background threads there are, 0 to 256. The default is 1 less than the cores, at least 1.
+    pub fn threads(mut self, threads: usize) -> ConvertOptions {
+        self.threads = Some(threads);
+        self
+    }
+
+    /// Bytes of a page of the compressed database, a power of two from 512 to 65536. By default pages stay as they are.
+    pub fn page_size(mut self, bytes: u32) -> ConvertOptions {
+        self.page_size = Some(bytes);
+        self
+    }
+
+    /// Whether a small file matters more than fast reads. The default is no.
+    pub fn archive(mut self, archive: bool) -> ConvertOptions {
+        self.archive = archive;
+        self
+    }
+
+    /// How long another connection's lock is waited for. The default is 1 second.
+    pub fn timeout(mut self, timeout: Duration) -> ConvertOptions {
+        self.timeout = Some(timeout);
+        self
+    }
+
+    /// As [`compress`](fn@compress), with these options.
+    ///
+    /// # Errors
+    /// The same; [`Error::Setting`](crate::Error::Setting) for an option that is out of range.
+    pub fn compress(
+        &self,
+        src: impl AsRef<Path>,
+        dst: impl AsRef<Path>,
+        progress: &mut dyn Progress,
+    ) -> Result<ConvertReport> {
+        let (src, dst) = (src.as_ref(), Some(dst.as_ref()));
+        Ok(densite_tools::compress(
+            api()?,
+            src,
+            dst,
+            &self.checked()?,
+            progress,
+        )?)
+    }
+
+    /// As [`compress_in_place`](fn@compress_in_place), with these options.
+    ///
+    /// # Errors
+    /// As [`ConvertOptions::compress`].
+    pub fn compress_in_place(
+        &self,
+        path: impl AsRef<Path>,
+        progress: &mut dyn Progress,
+    ) -> Result<ConvertReport> {
+        let path = path.as_ref();
+        Ok(densite_tools::compress(
+            api()?,
+            path,
+            None,
+            &self.checked()?,
+            progress,
+        )?)
+    }
+
+    /// As [`decompress`](fn@decompress), with these options.
+    ///
+    /// # Errors
+    /// As [`ConvertOptions::compress`].
+    pub fn decompress(
+        &self,
+        src: impl AsRef<Path>,
+        dst: impl AsRef<Path>,
+        progress: &mut dyn Progress,
+    ) -> Result<ConvertReport> {
+        let (src, dst) = (src.as_ref(), Some(dst.as_ref()));
+        Ok(densite_tools::decompress(
+            api()?,
+            src,
+            dst,
+            &self.checked()?,
+            progress,
+        )?)
+    }
+
+    /// As [`decompress_in_place`](fn@decompress_in_place), with these options.
+    ///
+    /// # Errors
+    /// As [`ConvertOptions::compress`].
+    pub fn decompress_in_place(
+        &self,
+        path: impl AsRef<Path>,
+        progress: &mut dyn Progress,
+    ) -> Result<ConvertReport> {
+        let path = path.as_ref();
+        Ok(densite_tools::decompress(
+            api()?,
+            path,
+            None,
+            &self.checked()?,
+            progress,
+        )?)
+    }
+
+    fn checked(&self) -> Result<Convert> {
+        let defaults = Convert::default();
+        Ok(Convert {
+            store: store_options(self.level, self.threads)?,
+            archive: self.archive,
+            page_size: self.page_size.map(setting::page_size).transpose()?,
+            wait: self.timeout.unwrap_or(defaults.wait),
+        })
+    }
+}
+
+/// The store's settings; those that are not given have its defaults.
+pub(crate) fn store_options(level: Option<i32>, threads: Option<usize>) -> Result<StoreOptions> {
+    let defaults = StoreOptions::default();
+    Ok(StoreOptions {
+        level: level.map_or(Ok(defaults.level), setting::level)?,
+        threads: threads.map_or(Ok(defaults.threads), setting::threads)?,
+        ..defaults
+    })
+}
