@@ -241,7 +241,9 @@ fn refused(path: &Path, uri: &str, source: rusqlite::Error) -> Error {
     let own = said.strip_prefix(&format!("{}: ", path.display()));
     let message = match own {
         Some(own) => own.to_owned(),
-        None => format!("{said}; check the owner and mode of the file and its directory"),
+        None => {
+            format!("{said}; check the path, and the owner and mode of the file and its directory")
+        }
     };
     Error::Open {
         path: path.to_path_buf(),

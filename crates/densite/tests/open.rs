@@ -194,6 +194,21 @@ fn what_is_no_database_is_told_as_damaged() {
 }
 
 #[test]
+fn what_sqlite_cannot_open_is_told_with_the_path_once() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let file = dir.path().join("file");
+    std::fs::write(&file, "").expect("a file");
+    let path = file.join("app.db");
+    let error = densite::open(&path).expect_err("a file is no folder");
+    assert!(matches!(error, Error::Open { .. }), "{error:?}");
+    let expected = format!(
+        "{}: unable to open database file; check the path, and the owner and mode of the file and its directory",
+        path.display()
+    );
+    assert_eq!(error.to_string(), expected);
+}
+
+#[test]
 fn read_only_connections_change_nothing() {
     let dir = tempfile::tempdir().expect("a directory");
     let path = dir.path().join("app.db");
