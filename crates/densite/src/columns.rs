@@ -1,6 +1,6 @@
 //! Columns of values on their way into a table.
 
-use crate::{Nullable, Result};
+use crate::{Error, Nullable, Result};
 use densite_bulk::{Bits, Chunk, Data, Places, Set, Slice};
 use rusqlite::types::Value;
 
@@ -186,6 +186,12 @@ impl Columns {
     pub(crate) fn into_set(self) -> Result<Set> {
         let mut set = Set::new();
         for column in self.0 {
+            if u32::try_from(column.valid.rows).is_err() {
+                return Err(Error::Columns(format!(
+                    "column {} has {} rows, and an insert takes 4294967295 at most; insert them in parts",
+                    column.name, column.valid.rows
+                )));
+            }
             let chunk = Chunk {
                 rows: column.valid.rows,
                 valid: column

@@ -1,5 +1,8 @@
 //! The code of docs/guides/rust.md, which compiles and runs as it stands there.
-#![allow(clippy::needless_borrow, reason = "in the guide `con` is the connection itself")]
+#![allow(
+    clippy::needless_borrow,
+    reason = "in the guide `con` is the connection itself"
+)]
 
 use densite::rusqlite::Connection;
 use densite::serde_json::{Map, Value};

@@ -12,6 +12,7 @@ use std::time::Duration;
 
 /// A process that holds a lock on the database.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Holder {
     /// Its process id.
     pub pid: u32,

@@ -151,6 +151,7 @@ pub(crate) fn left_behind(api: Api, db: &Path, copy: &Path) -> Option<String> {
 
 /// What the database says.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Applied {
     /// It names this log.
     pub is_same: bool,
@@ -164,6 +165,7 @@ pub struct Applied {
 
 /// All figures of a log.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Figures {
     /// The log's directory.
     pub directory: PathBuf,

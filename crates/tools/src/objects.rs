@@ -16,6 +16,7 @@ use std::path::PathBuf;
 
 /// What an [`Object`] is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum ObjectKind {
     /// A table with row ids.
     Table,
@@ -32,6 +33,7 @@ pub enum ObjectKind {
 
 /// Pages that belong together. Over all objects of a database pages, raw and stored bytes add up to its own.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Object {
     /// What it is.
     pub kind: ObjectKind,
@@ -67,6 +69,7 @@ impl Object {
 
 /// A column of a record.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ObjectColumn {
     /// Its name; `rowid` and `expression` for what has none.
     pub name: String,
@@ -76,6 +79,7 @@ pub struct ObjectColumn {
 
 /// All objects of a database.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Objects {
     /// Largest first; overflow and free pages last.
     pub all: Vec<Object>,
