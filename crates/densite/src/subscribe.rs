@@ -55,11 +55,9 @@ pub fn subscribe<'c>(con: &'c Connection, name: &str, start: Start) -> Result<Su
         ask::<i64>(con, "SELECT densite_subscribe(?1, ?2)", (name, from))
     });
     let acked = match begun {
-        // Acknowledging nothing returns the position.
-        Err(Error::Sqlite(e)) if e.to_string().contains("already") => {
-            ask(con, "SELECT densite_ack(?1, 0)", [name])?
-        }
-        other => other?,
+        Ok(acked) => acked,
+        // One that exists has a position, which acknowledging nothing returns. Otherwise the first error says why.
+        Err(first) => ask(con, "SELECT densite_ack(?1, 0)", [name]).map_err(|_| first)?,
     };
     Ok(Subscription {
         con,

@@ -1,4 +1,4 @@
-//! The SQLite that is linked into a program: the command, the benchmarks, the tests.
+//! The SQLite that is linked into a program: the library, the command, the benchmarks, the tests.
 //!
 //! Densite calls SQLite through the table of its functions, which SQLite hands to an extension's entry point. A linked SQLite hands it to a
 //! function given to `sqlite3_auto_extension`, when a connection opens.
