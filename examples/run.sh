@@ -28,8 +28,9 @@ c_prepare() {
 c_run() { $limit ./weather "$1"; }
 
 rust_lacks() { lacks cargo cc; }
-rust_prepare() { CARGO_TARGET_DIR=build again cargo build --quiet --locked; }
-rust_run() { $limit build/debug/weather "$library" "$1"; }
+# It depends on the crates of this folder, so it is built where it lies.
+rust_prepare() { CARGO_TARGET_DIR=build again cargo build --quiet --locked --manifest-path "$here/rust/Cargo.toml"; }
+rust_run() { $limit build/debug/weather "$1"; }
 
 go_lacks() { lacks go cc; }
 go_prepare() {

@@ -6,8 +6,8 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use clap::ValueEnum;
-use densite::{ConvertOptions, Silent};
 use densite_store::CodecChoice;
+use densite_tools::{ConvertOptions, Silent};
 
 use crate::result::{About as _, Failure, Result};
 use crate::work::name;
@@ -40,7 +40,7 @@ pub(crate) fn compress(codec: Codec, source: &Path, target: &Path) -> Result<()>
         Codec::Auto => CodecChoice::Auto,
         Codec::Zstd => CodecChoice::Zstd,
     };
-    densite::compress(api, source, Some(target), &options, &mut Silent)
+    densite_tools::compress(api, source, Some(target), &options, &mut Silent)
         .map(|_| ())
         .map_err(|e| failed(&e))
 }

@@ -1,7 +1,7 @@
 //! The reader of Chroma's `index_metadata.pickle` as a target.
 
-use densite::chroma::pickle::IndexMetadata;
 use densite_store::fuzz::Target;
+use densite_tools::chroma::pickle::IndexMetadata;
 
 /// Invariants: an error lies within the input; no more records than the input has bytes for.
 pub(crate) const PICKLE: Target = Target {
@@ -42,7 +42,7 @@ fn seeds() -> Vec<(&'static str, Vec<u8>)> {
             (
                 $name,
                 include_bytes!(concat!(
-                    "../../crates/densite/tests/chroma/pickles/",
+                    "../../crates/tools/tests/chroma/pickles/",
                     $name,
                     ".pickle"
                 ))

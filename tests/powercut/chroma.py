@@ -1,6 +1,6 @@
 """The command at work on a folder of Chroma's layout: its database, and the files of an index, as far as a vacuum looks at them.
 
-`crates/densite/tests/chroma` makes more of them, of every age; this is one of release 1.5.
+`crates/tools/tests/chroma` makes more of them, of every age; this is one of release 1.5.
 """
 
 import os

@@ -38,7 +38,7 @@ pub use chunk::{Chunk, Data, Places, since};
 pub use error::{Error, Result};
 pub use memory::{Owner, Plain, Slice};
 pub use order::{Collation, SortKey};
-pub use query::{Batch, Kind, Query, queries};
+pub use query::{Batch, Kind, ONE_THREAD, OwnedColumn, OwnedValues, Query, queries};
 pub use set::{COLUMNS_MAX, Progress, Set, sets};
 pub use text::Unit;
 

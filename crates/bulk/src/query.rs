@@ -4,7 +4,8 @@
 //! connection is open and used from the right thread, and nobody passes pointers to connections around. From then on it has its own claim on
 //! the connection.
 
-use crate::build::{Column, Filled};
+use crate::bits::BitsBuilder;
+use crate::build::{Column, Filled, Values};
 use crate::set::sets;
 use crate::sink::{BATCH_ROWS, Filling, Registered};
 use crate::{Error, Result};
@@ -70,6 +71,54 @@ pub struct Batch {
     pub(crate) columns: Vec<Filled>,
 }
 
+/// A column of a [`Batch`] as its own memory. NULLs are 0 or empty among the values.
+#[derive(Debug)]
+pub struct OwnedColumn {
+    /// The values.
+    pub values: OwnedValues,
+    /// Which rows are not NULL: the lowest bit of the first byte is the first row. Without it no row is NULL.
+    pub valid: Option<Vec<u8>>,
+}
+
+/// Values of one type.
+#[derive(Debug)]
+pub enum OwnedValues {
+    /// Nothing but NULL, in so many rows.
+    Nulls(usize),
+    /// Integers.
+    Integers(Vec<i64>),
+    /// Double precision.
+    Reals(Vec<f64>),
+    /// Text (valid UTF-8) or blobs.
+    Strings {
+        /// One more than values: each from its own to the next.
+        ends: Vec<i32>,
+        /// All of them.
+        bytes: Vec<u8>,
+        /// Whether they are text.
+        text: bool,
+    },
+}
+
+impl Batch {
+    /// The columns, for readers that do not use Arrow.
+    pub fn into_columns(self) -> Vec<OwnedColumn> {
+        let owned = |column: Filled| OwnedColumn {
+            valid: column
+                .valid
+                .filter(|valid| valid.zeros > 0)
+                .map(BitsBuilder::into_bytes),
+            values: match column.values {
+                Values::Unknown(rows) => OwnedValues::Nulls(rows),
+                Values::Integers(values) => OwnedValues::Integers(values),
+                Values::Reals(values) => OwnedValues::Reals(values),
+                Values::Strings { ends, bytes, text } => OwnedValues::Strings { ends, bytes, text },
+            },
+        };
+        self.columns.into_iter().map(owned).collect()
+    }
+}
+
 /// A statement that is being read.
 pub struct Query {
     /// Until the last row was read.
@@ -106,7 +155,23 @@ impl Query {
     /// # Errors
     /// [`Error::Sqlite`].
     pub fn new(connection: &Connection, sql: &str) -> Result<Query> {
-        let statement = Detached::prepare(connection, sql)?;
+        Query::compile(connection, sql, Detached::prepare)
+    }
+
+    /// The same, also on a connection without a mutex: then the caller uses the query as the connection, from one thread at a time.
+    ///
+    /// # Errors
+    /// [`Error::Sqlite`].
+    pub fn for_one_thread(connection: &Connection, sql: &str) -> Result<Query> {
+        Query::compile(connection, sql, Detached::prepare_for_one_thread)
+    }
+
+    fn compile(
+        connection: &Connection,
+        sql: &str,
+        prepare: fn(&Connection, &str) -> densite_sqlite::Result<Detached>,
+    ) -> Result<Query> {
+        let statement = prepare(connection, sql)?;
         let refused = if !statement.is_readonly() {
             Some("the statement changes the database; run it with the connection's own execute")
         } else if statement.column_count() == 0 {
@@ -122,7 +187,7 @@ impl Query {
         // What does not compile there (a PRAGMA, say) is read row by row.
         let joined = sink
             .statement(connection, &statement.sql(), columns.len())
-            .and_then(|sql| Detached::prepare(connection, &sql).ok())
+            .and_then(|sql| prepare(connection, &sql).ok())
             .filter(|joined| joined.parameter_count() == statement.parameter_count());
         Ok(Query {
             names: columns.clone().map(|i| statement.column_name(i)).collect(),
@@ -135,7 +200,7 @@ impl Query {
                 .collect(),
             sink: joined.is_some().then_some(sink),
             statement: Some(joined.unwrap_or(statement)),
-            text_of: Some(Detached::prepare(connection, "SELECT CAST(?1 AS TEXT)")?),
+            text_of: Some(prepare(connection, "SELECT CAST(?1 AS TEXT)")?),
             kinds: None,
             first: None,
             rows: 0,
@@ -387,6 +452,11 @@ pub mod queries {
     }
 }
 
+/// The third argument of `densite_query`: parameters by name.
+const NAMED: i64 = 1;
+/// The same: parameters in order, and the result is read on the thread of the connection ([`Query::for_one_thread`]).
+pub const ONE_THREAD: i64 = 2;
+
 /// Adds `densite_query(handle, sql, named, …)`.
 pub(crate) fn create(connection: &Connection) -> densite_sqlite::Result<()> {
     create_function(
@@ -408,8 +478,12 @@ pub(crate) fn create(connection: &Connection) -> densite_sqlite::Result<()> {
                 ));
             };
             let run = || -> Result<()> {
-                let mut query = Query::new(connection, sql)?;
-                query.bind(named.as_i64() == Some(1), values)?;
+                let named = named.as_i64();
+                let mut query = match named {
+                    Some(ONE_THREAD) => Query::for_one_thread(connection, sql)?,
+                    _ => Query::new(connection, sql)?,
+                };
+                query.bind(named == Some(NAMED), values)?;
                 queries::fill(handle, query)
             };
             run().map(|()| Value::Null).map_err(|error| match error {

@@ -38,24 +38,28 @@ impl Failure {
 
     /// As JSON, the object that the command writes for it.
     pub(crate) fn json(&self) -> String {
-        let error =
-            densite::json::described(self.kind, self.code, &self.message, self.details.clone());
+        let error = densite_tools::json::described(
+            self.kind,
+            self.code,
+            &self.message,
+            self.details.clone(),
+        );
         json!({ "error": error }).to_string()
     }
 }
 
-impl From<densite::Error> for Failure {
-    fn from(e: densite::Error) -> Failure {
+impl From<densite_tools::Error> for Failure {
+    fn from(e: densite_tools::Error) -> Failure {
         let sqlite_code = match &e {
-            densite::Error::Sqlite { code, .. } => *code,
+            densite_tools::Error::Sqlite { code, .. } => *code,
             _ => 0,
         };
         Failure {
-            code: e.exit_code(),
+            code: densite_tools::exit_code(&e),
             kind: e.kind(),
             sqlite_code,
             message: e.to_string(),
-            details: densite::json::details(&e),
+            details: densite_tools::json::details(&e),
         }
     }
 }

@@ -3,7 +3,7 @@
 use crate::edge::{give, optional_path, path};
 use crate::failure::{Failure, Result, value_or};
 use crate::host;
-use densite::{Api, ConvertOptions, Progress, StoreOptions, VacuumOptions, json};
+use densite_tools::{Api, ConvertOptions, Progress, StoreOptions, VacuumOptions, json};
 use serde_json::Value;
 use std::ffi::{CString, c_char, c_int, c_void};
 use std::path::Path;
@@ -174,7 +174,7 @@ type Convert = fn(
     Option<&Path>,
     &ConvertOptions,
     &mut dyn Progress,
-) -> densite::Result<densite::ConvertReport>;
+) -> densite_tools::Result<densite_tools::ConvertReport>;
 
 /// The names of a conversion's files and what it is to do.
 struct Conversion {
@@ -218,7 +218,7 @@ pub unsafe extern "C" fn densite_compress(
 ) -> c_int {
     let conversion = Conversion {
         verb: "compress",
-        convert: densite::compress,
+        convert: densite_tools::compress,
         host,
         src,
         dst,
@@ -244,7 +244,7 @@ pub unsafe extern "C" fn densite_decompress(
 ) -> c_int {
     let conversion = Conversion {
         verb: "decompress",
-        convert: densite::decompress,
+        convert: densite_tools::decompress,
         host,
         src,
         dst,
@@ -278,13 +278,13 @@ pub unsafe extern "C" fn densite_vacuum(
 
 fn vacuum(api: Api, path: &Path, options: &VacuumOptions, caller: &mut Caller) -> Result<Value> {
     if path.is_dir() {
-        return Err(densite::Error::Unsupported(format!(
+        return Err(densite_tools::Error::Unsupported(format!(
             "{}: directories of Chroma are vacuumed by the command, densite vacuum",
             path.display()
         ))
         .into());
     }
-    Ok(json::vacuumed(&densite::vacuum(
+    Ok(json::vacuumed(&densite_tools::vacuum(
         api, path, options, caller,
     )?))
 }
@@ -304,7 +304,7 @@ pub unsafe extern "C" fn densite_check(
     // SAFETY: the caller's strings, function and places.
     unsafe {
         run(host, told, context, out, |api, caller| {
-            let checked = densite::check(api, path("db", db)?, caller)?;
+            let checked = densite_tools::check(api, path("db", db)?, caller)?;
             Ok(json::checked(&checked))
         })
     }
@@ -323,7 +323,7 @@ pub unsafe extern "C" fn densite_info(
     // SAFETY: the caller's strings and places.
     unsafe {
         run(host, None, std::ptr::null_mut(), out, |api, _| {
-            Ok(json::info(&densite::info(api, path("db", db)?)?))
+            Ok(json::info(&densite_tools::info(api, path("db", db)?)?))
         })
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::out;
 use crate::shown;
-use densite::chroma::{AutoPurge, CollectionPlan, Hold, PrunePlan, PurgeChange, SegmentPlan};
+use densite_tools::chroma::{AutoPurge, CollectionPlan, Hold, PrunePlan, PurgeChange, SegmentPlan};
 use serde_json::{Value, json};
 
 /// The object `chroma` of the JSON output.
@@ -170,7 +170,7 @@ fn why(of: &CollectionPlan) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use densite::chroma::{GonePlan, Schema};
+    use densite_tools::chroma::{GonePlan, Schema};
 
     fn of(name: &str, queue_rows: u64, segments: Vec<SegmentPlan>) -> CollectionPlan {
         CollectionPlan {

@@ -11,7 +11,7 @@ pub(crate) type Outcome = Result<u8, Failure>;
 #[derive(Debug)]
 pub(crate) enum Failure {
     /// The library says so.
-    Library(densite::Error),
+    Library(densite_tools::Error),
     /// Whoever read our output went away; nobody is left to tell.
     Closed,
     /// Writing the output failed.
@@ -30,11 +30,11 @@ impl Failure {
                 out::failure(
                     json,
                     e.kind(),
-                    e.exit_code(),
+                    densite_tools::exit_code(&e),
                     &e.to_string(),
-                    densite::json::details(&e),
+                    densite_tools::json::details(&e),
                 );
-                e.exit_code()
+                densite_tools::exit_code(&e)
             }
             Failure::Closed => 0,
             Failure::Reported(code) => code,
@@ -56,8 +56,8 @@ impl Failure {
     }
 }
 
-impl From<densite::Error> for Failure {
-    fn from(e: densite::Error) -> Failure {
+impl From<densite_tools::Error> for Failure {
+    fn from(e: densite_tools::Error) -> Failure {
         Failure::Library(e)
     }
 }

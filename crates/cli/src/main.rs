@@ -1,5 +1,7 @@
 //! The `densite` command. What it prints with `--json` is a contract: docs/CLI.md.
 
+#![forbid(unsafe_code)]
+
 mod args;
 mod ask;
 mod chroma;
@@ -70,8 +72,7 @@ fn usage(e: clap::Error) -> ExitCode {
                     .next()
                     .unwrap_or_default()
                     .trim_start_matches("error: ");
-                let object =
-                    json!({ "error": densite::json::described("usage", 2, first, json!({})) });
+                let object = json!({ "error": densite_tools::json::described("usage", 2, first, json!({})) });
                 println!("{}", shown::json(&object));
             }
             ExitCode::from(2)

@@ -28,7 +28,8 @@ pub(crate) fn message(common: Common, text: &str) {
 pub(crate) fn failure(json: bool, kind: &str, exit_code: u8, text: &str, details: Value) {
     let _ = writeln!(io::stderr().lock(), "densite: {}", shown(text));
     if json {
-        let object = json!({ "error": densite::json::described(kind, exit_code, text, details) });
+        let object =
+            json!({ "error": densite_tools::json::described(kind, exit_code, text, details) });
         let _ = writeln!(io::stdout().lock(), "{}", shown::json(&object));
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::args::Common;
 use crate::out;
-use densite::Progress;
+use densite_tools::Progress;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::IsTerminal;
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! The SQLite that is linked into the command, with our VFS registered.
 
 use crate::failure::Failure;
-use densite::Api;
+use densite_tools::Api;
 use serde_json::json;
 use std::sync::OnceLock;
 
@@ -14,8 +14,7 @@ pub(crate) fn api() -> Result<Api, Failure> {
     API.get_or_init(|| {
         let api = densite_linked::api().map_err(|e| e.to_string())?;
         densite_vfs::register(api, densite_vfs::NAME, None, false).map_err(|e| e.to_string())?;
-        // SAFETY: an extension's entry point, linked into this program.
-        unsafe { api.auto_extension(densite_vfs::densite_init) }.map_err(|e| e.to_string())?;
+        densite_linked::for_every_connection(densite_vfs::init).map_err(|e| e.to_string())?;
         Ok(api)
     })
     .clone()

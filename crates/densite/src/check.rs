@@ -1,215 +1,62 @@
-//! Is a database whole? Every stored frame, the map and the accounting; then SQLite's own check.
+//! Checking a database, and its figures.
 
-use crate::copy;
-use crate::db::{Access, Through, from_sqlite};
-use crate::error::{Error, Result};
-use crate::form::{self, Form};
-use crate::info::lock_shared;
-use crate::paths;
-use crate::progress::Progress;
-use crate::source;
-use crate::temp::Temp;
-use densite_sqlite::{Api, Code, Connection};
-use densite_store::{self as store, Damage, Handle, Options};
-use std::path::{Path, PathBuf};
-use std::time::Duration;
+use crate::register::api;
+use crate::{Checked, Info, Progress, Result, Silent};
+use std::path::Path;
 
-/// How long a lock is waited for.
-const WAIT: Duration = Duration::from_secs(1);
-const BUSY_MS: i32 = 1000;
-
-/// What was found.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Checked {
-    /// As given.
-    pub path: PathBuf,
-    /// How it is stored.
-    pub form: Form,
-    /// Pages looked at.
-    pub pages: u64,
-    /// Stored frames verified; `None` for a plain file.
-    pub frames: Option<u64>,
-    /// What is damaged in the store, and where.
-    pub problems: Vec<Damage>,
-    /// Commits that were lost when the file was not closed cleanly, described; the state is a whole earlier one.
-    pub cut: Option<String>,
-    /// The lines of SQLite's integrity check: "ok", or what it found; empty when it could not be run.
-    pub integrity_check: Vec<String>,
-}
-
-impl Checked {
-    /// Whether all is well. A cut is not damage: the state is one that was published.
-    pub fn ok(&self) -> bool {
-        self.problems.is_empty() && (self.form == Form::Empty || self.integrity_check == ["ok"])
-    }
-}
-
-/// Checks a database, compressed or plain. Damage is in the answer, not an error.
+/// Verifies every stored page of a database, compressed or plain, and runs SQLite's integrity check. Damage is part of
+/// the answer, not an error.
+///
+/// ```
+/// # let dir = tempfile::tempdir()?;
+/// # let path = dir.path().join("app.db");
+/// # densite::open(&path)?.execute_batch("CREATE TABLE t(a)")?;
+/// let checked = densite::check(&path)?;
+/// assert!(checked.ok(), "{:?} {:?}", checked.problems, checked.integrity_check);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 ///
 /// # Errors
-/// See [`Error`]: what keeps it from being checked at all; [`Error::Interrupted`].
-pub fn check(api: Api, path: &Path, progress: &mut dyn Progress) -> Result<Checked> {
-    let target = paths::resolve(path)?;
-    let form = form::form(api, &target)?;
-    let mut checked = Checked {
-        path: path.to_path_buf(),
-        form,
-        pages: 0,
-        frames: None,
-        problems: Vec::new(),
-        cut: None,
-        integrity_check: Vec::new(),
-    };
-    let through = match form {
-        Form::Empty => return Ok(checked),
-        Form::Plain => Through::Host,
-        Form::Compressed => {
-            // Before SQLite opens it: a connection could write, and with that forget a cut.
-            let file = Through::Host.file(api, &target.path, Access::Read)?;
-            lock_shared(api, &file, &target, WAIT)?;
-            match form::open_store(&target, file) {
-                Ok(mut store) => check_store(&mut store, path, &mut checked, progress)?,
-                Err(store::Error::Corrupt(damage)) => {
-                    checked.frames = Some(0);
-                    checked.problems.push(damage);
-                    return Ok(checked);
-                }
-                Err(e) => return Err(Error::from_store(path, "open", e)),
-            }
-            Through::Densite
-        }
-    };
-    progress.phase("SQLite", 0);
-    // A hot journal is rolled back, as SQLite would; a damaged store is only read.
-    let db = if checked.problems.is_empty() {
-        source::open_reading(api, through, &target, WAIT).map(|(db, _)| db)
-    } else {
-        through.connect(api, &target.path, Access::Read, BUSY_MS)
-    };
-    match db {
-        Ok(db) => {
-            checked.integrity_check = lines(&db, path)?;
-            if form == Form::Plain {
-                let pages = db.query_i64("PRAGMA page_count").ok().flatten();
-                checked.pages = pages.and_then(|n| u64::try_from(n).ok()).unwrap_or(0);
-            }
-        }
-        Err(Error::Damaged { what, .. }) => checked.integrity_check.push(what),
-        Err(_) if !checked.problems.is_empty() => {}
-        Err(e) => return Err(e),
-    }
-    Ok(checked)
+/// [`Error::File`](crate::Error::File) if the database cannot be checked at all.
+pub fn check(path: impl AsRef<Path>) -> Result<Checked> {
+    check_with(path, &mut Silent)
 }
 
-fn check_store(
-    store: &mut Handle,
-    path: &Path,
-    checked: &mut Checked,
-    progress: &mut dyn Progress,
-) -> Result<()> {
-    let size = u64::from(store.page_size().unwrap_or(0));
-    let mut begun = false;
-    let mut stopped = false;
-    let report = store.check(&mut |done, total| {
-        if !begun {
-            progress.phase("checking", total * size);
-            begun = true;
-        }
-        progress.done(done * size);
-        stopped = progress.cancelled();
-        !stopped
-    });
-    if stopped {
-        return Err(Error::Interrupted {
-            path: path.to_path_buf(),
-        });
-    }
-    match report {
-        Ok(report) => {
-            checked.pages = report.pages;
-            checked.frames = Some(report.frames);
-            checked.problems = report.problems;
-            checked.cut = report.cut;
-            Ok(())
-        }
-        Err(store::Error::Corrupt(damage)) => {
-            checked.frames = Some(0);
-            checked.problems.push(damage);
-            Ok(())
-        }
-        Err(e) => Err(Error::from_store(path, "check", e)),
-    }
+/// As [`check`], and reports its progress.
+///
+/// ```
+/// # let dir = tempfile::tempdir()?;
+/// # let path = dir.path().join("app.db");
+/// # densite::open(&path)?.execute_batch("CREATE TABLE t(a)")?;
+/// struct Print;
+/// impl densite::Progress for Print {
+///     fn phase(&mut self, name: &'static str, total: u64) {
+///         println!("{name}: {total} bytes");
+///     }
+/// }
+/// assert!(densite::check_with(&path, &mut Print)?.ok());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Errors
+/// As [`check`].
+pub fn check_with(path: impl AsRef<Path>, progress: &mut dyn Progress) -> Result<Checked> {
+    Ok(densite_tools::check(api()?, path.as_ref(), progress)?)
 }
 
-/// The lines of SQLite's integrity check. That the file is damaged is an answer too.
-fn lines(db: &Connection, path: &Path) -> Result<Vec<String>> {
-    let mut lines = Vec::new();
-    let mut run = || -> densite_sqlite::Result<()> {
-        let mut query = db.prepare("PRAGMA integrity_check")?;
-        while query.step()? {
-            lines.extend(query.column(0).as_str().map(str::to_string));
-        }
-        Ok(())
-    };
-    match run() {
-        Ok(()) => {}
-        Err(e) if matches!(e.code.primary(), Code::CORRUPT | Code::NOTADB) => lines.push(e.message),
-        Err(e) => return Err(from_sqlite(path, e)),
-    }
-    Ok(lines)
-}
-
-/// SQLite's integrity check of a database that we just wrote.
-pub(crate) fn integrity(db: &Connection, path: &Path) -> Result<()> {
-    let lines = lines(db, path)?;
-    said_ok(&lines, path)
-}
-
-/// SQLite's quick check, which is the integrity check without a comparison of indexes with their tables.
-pub(crate) fn quick(db: &Connection, path: &Path) -> Result<()> {
-    let said = db
-        .query_string("PRAGMA quick_check(1)")
-        .map_err(|e| from_sqlite(path, e))?;
-    said_ok(&said.into_iter().collect::<Vec<_>>(), path)
-}
-
-fn said_ok(lines: &[String], path: &Path) -> Result<()> {
-    match lines.first().map(String::as_str) {
-        Some("ok") => Ok(()),
-        first => Err(Error::Io {
-            path: path.to_path_buf(),
-            doing: "verify".into(),
-            message: format!(
-                "SQLite's integrity check says: {}",
-                first.unwrap_or("nothing")
-            ),
-        }),
-    }
-}
-
-/// Every frame of a compressed file that we just wrote and nobody else has.
-pub(crate) fn frames(temp: &Temp, progress: &mut dyn Progress) -> Result<()> {
-    let path = temp.path();
-    let options = Options {
-        read_only: true,
-        ..Options::default()
-    };
-    let failed = |e| Error::from_store(path, "verify", e);
-    let mut store = copy::open_store(temp, options, "proof")?;
-    let report = store
-        .check(&mut |_, _| !progress.cancelled())
-        .map_err(failed)?;
-    if progress.cancelled() {
-        return Err(Error::Interrupted {
-            path: path.to_path_buf(),
-        });
-    }
-    match report.problems.first() {
-        None => Ok(()),
-        Some(damage) => Err(Error::Io {
-            path: path.to_path_buf(),
-            doing: "verify".into(),
-            message: damage.to_string(),
-        }),
-    }
+/// The figures of a database, compressed or plain: sizes, pages, tables, its log.
+///
+/// ```
+/// # let dir = tempfile::tempdir()?;
+/// # let path = dir.path().join("app.db");
+/// # densite::open(&path)?.execute_batch("CREATE TABLE t(a)")?;
+/// let info = densite::info(&path)?;
+/// println!("{} bytes are stored in {}", info.logical_bytes, info.stored_bytes);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Errors
+/// [`Error::File`](crate::Error::File).
+pub fn info(path: impl AsRef<Path>) -> Result<Info> {
+    Ok(densite_tools::info(api()?, path.as_ref())?)
 }

@@ -1,333 +1,231 @@
 //! Turning one form of a database into the other.
-//!
-//! 1. Look: the source is a database of the right form, the destination is free, there is disk space.
-//! 2. Create a temporary file beside the destination; it removes itself on every way out but the last.
-//! 3. Let SQLite recover the source, and hold its state still ([`crate::source`]).
-//! 4. Copy page by page, make the copy durable, read it back and compare every byte.
-//! 5. In place: replace the source by it ([`crate::replace`]). Otherwise: give the copy its name if that is still free.
-//!
-//! Until step 5 the source holds what it held (SQLite's own recovery aside), whatever happens.
 
-use crate::copy::{self, Input};
-use crate::db::Through;
-use crate::error::{Error, Result, parent_of};
-use crate::form::{self, Form};
-use crate::freelist::{self, PageSet};
-use crate::log::left_behind;
-use crate::pages::Pages;
-use crate::paths::{self, Target};
-use crate::progress::Progress;
-use crate::replace;
-use crate::rewrite;
-use crate::source::Source;
-use crate::temp::Temp;
-use densite_disk::{Dir, RealDir};
-use densite_sqlite::Api;
-use densite_store::{CodecChoice, Options};
-use densite_vfs::pause;
-use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use crate::register::api;
+use crate::{ConvertReport, Progress, Result, Silent, setting};
+use densite_tools::{ConvertOptions as Convert, StoreOptions};
+use std::path::Path;
+use std::time::Duration;
+
+/// Writes the plain SQLite database `src` to the new Densite file `dst`. `src` does not change.
+///
+/// ```
+/// # let dir = tempfile::tempdir()?;
+/// # let (plain, small) = (dir.path().join("app.db"), dir.path().join("small.db"));
+/// # rusqlite::Connection::open(&plain)?.execute_batch("CREATE TABLE t(a)")?;
+/// let report = densite::compress(&plain, &small)?;
+/// println!("{} bytes became {}", report.source_bytes, report.destination_bytes);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Errors
+/// [`Error::File`](crate::Error::File); then `dst` was not created.
+pub fn compress(src: impl AsRef<Path>, dst: impl AsRef<Path>) -> Result<ConvertReport> {
+    ConvertOptions::new().compress(src, dst, &mut Silent)
+}
+
+/// Turns the plain SQLite database at `path` into a Densite file. The file is replaced once its copy has been verified.
+///
+/// ```
+/// # let dir = tempfile::tempdir()?;
+/// # let path = dir.path().join("app.db");
+/// # rusqlite::Connection::open(&path)?.execute_batch("CREATE TABLE t(a)")?;
+/// densite::compress_in_place(&path)?;
+/// assert_eq!(densite::info(&path)?.form, densite::Form::Compressed);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Errors
+/// [`Error::File`](crate::Error::File); then the file is as it was.
+pub fn compress_in_place(path: impl AsRef<Path>) -> Result<ConvertReport> {
+    ConvertOptions::new().compress_in_place(path, &mut Silent)
+}
+
+/// Writes the Densite file `src` to the new plain SQLite database `dst`. `src` does not change.
+///
+/// ```
+/// # let dir = tempfile::tempdir()?;
+/// # let (small, plain) = (dir.path().join("small.db"), dir.path().join("plain.db"));
+/// # densite::open(&small)?.execute_batch("CREATE TABLE t(a)")?;
+/// densite::decompress(&small, &plain)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Errors
+/// [`Error::File`](crate::Error::File); then `dst` was not created.
+pub fn decompress(src: impl AsRef<Path>, dst: impl AsRef<Path>) -> Result<ConvertReport> {
+    ConvertOptions::new().decompress(src, dst, &mut Silent)
+}
+
+/// Turns the Densite file at `path` into a plain SQLite database. The file is replaced once its copy has been verified.
+///
+/// ```
+/// # let dir = tempfile::tempdir()?;
+/// # let path = dir.path().join("app.db");
+/// # densite::open(&path)?.execute_batch("CREATE TABLE t(a)")?;
+/// densite::decompress_in_place(&path)?;
+/// assert_eq!(densite::info(&path)?.form, densite::Form::Plain);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Errors
+/// [`Error::File`](crate::Error::File); then the file is as it was.
+pub fn decompress_in_place(path: impl AsRef<Path>) -> Result<ConvertReport> {
+    ConvertOptions::new().decompress_in_place(path, &mut Silent)
+}
 
 /// How to convert.
-#[derive(Debug, Clone, PartialEq, Eq)]
+///
+/// ```
+/// # let dir = tempfile::tempdir()?;
+/// # let (plain, archive) = (dir.path().join("app.db"), dir.path().join("archive.db"));
+/// # rusqlite::Connection::open(&plain)?.execute_batch("CREATE TABLE t(a)")?;
+/// densite::ConvertOptions::new()
+///     .archive(true)
+///     .threads(2)
+///     .compress(&plain, &archive, &mut densite::Silent)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[must_use = "options do nothing until a conversion is called"]
 pub struct ConvertOptions {
-    /// Settings of the compressed file's frames, threads and cache.
-    pub store: Options,
-    /// Smallest size rather than fast reads.
-    pub archive: bool,
-    /// Rewrite the database with pages of this many bytes.
-    pub page_size: Option<u32>,
-    /// How long another connection's lock is waited for.
-    pub wait: Duration,
+    level: Option<i32>,
+    threads: Option<usize>,
+    page_size: Option<u32>,
+    archive: bool,
+    timeout: Option<Duration>,
 }
-
-impl Default for ConvertOptions {
-    fn default() -> Self {
-        ConvertOptions {
-            store: Options::default(),
-            archive: false,
-            page_size: None,
-            wait: Duration::from_secs(1),
-        }
-    }
-}
-
-/// Pages of a frame in an archive: 128 KiB of them if they are of 4 KiB.
-const ARCHIVE_RUN: u32 = 32;
-/// The least zstd level of an archive.
-const ARCHIVE_LEVEL: i32 = 19;
 
 impl ConvertOptions {
-    /// The same for an archive: long runs, at a high level.
-    pub(crate) fn for_archive(&self) -> ConvertOptions {
-        ConvertOptions {
-            store: Options {
-                codec: CodecChoice::Archive,
-                run_pages: ARCHIVE_RUN,
-                level: self.store.level.max(ARCHIVE_LEVEL),
-                ..self.store.clone()
-            },
-            ..self.clone()
-        }
+    /// The defaults.
+    pub fn new() -> ConvertOptions {
+        ConvertOptions::default()
+    }
+
+    /// The zstd level of a Densite file's pages, -7 to 22. The default is 3.
+    pub fn level(mut self, level: i32) -> ConvertOptions {
+        self.level = Some(level);
+        self
+    }
+
+    /// How many background threads there are, 0 to 256. The default is 1 less than the cores, at least 1.
+    pub fn threads(mut self, threads: usize) -> ConvertOptions {
+        self.threads = Some(threads);
+        self
+    }
+
+    /// Bytes of a page of the compressed database, a power of two from 512 to 65536. By default pages stay as they are.
+    pub fn page_size(mut self, bytes: u32) -> ConvertOptions {
+        self.page_size = Some(bytes);
+        self
+    }
+
+    /// Whether a small file matters more than fast reads. The default is no.
+    pub fn archive(mut self, archive: bool) -> ConvertOptions {
+        self.archive = archive;
+        self
+    }
+
+    /// How long another connection's lock is waited for. The default is 1 second.
+    pub fn timeout(mut self, timeout: Duration) -> ConvertOptions {
+        self.timeout = Some(timeout);
+        self
+    }
+
+    /// As [`compress`](fn@compress), with these options.
+    ///
+    /// # Errors
+    /// The same; [`Error::Setting`](crate::Error::Setting) for an option that is out of range.
+    pub fn compress(
+        &self,
+        src: impl AsRef<Path>,
+        dst: impl AsRef<Path>,
+        progress: &mut dyn Progress,
+    ) -> Result<ConvertReport> {
+        let (src, dst) = (src.as_ref(), Some(dst.as_ref()));
+        Ok(densite_tools::compress(
+            api()?,
+            src,
+            dst,
+            &self.checked()?,
+            progress,
+        )?)
+    }
+
+    /// As [`compress_in_place`](fn@compress_in_place), with these options.
+    ///
+    /// # Errors
+    /// As [`ConvertOptions::compress`].
+    pub fn compress_in_place(
+        &self,
+        path: impl AsRef<Path>,
+        progress: &mut dyn Progress,
+    ) -> Result<ConvertReport> {
+        let path = path.as_ref();
+        Ok(densite_tools::compress(
+            api()?,
+            path,
+            None,
+            &self.checked()?,
+            progress,
+        )?)
+    }
+
+    /// As [`decompress`](fn@decompress), with these options.
+    ///
+    /// # Errors
+    /// As [`ConvertOptions::compress`].
+    pub fn decompress(
+        &self,
+        src: impl AsRef<Path>,
+        dst: impl AsRef<Path>,
+        progress: &mut dyn Progress,
+    ) -> Result<ConvertReport> {
+        let (src, dst) = (src.as_ref(), Some(dst.as_ref()));
+        Ok(densite_tools::decompress(
+            api()?,
+            src,
+            dst,
+            &self.checked()?,
+            progress,
+        )?)
+    }
+
+    /// As [`decompress_in_place`](fn@decompress_in_place), with these options.
+    ///
+    /// # Errors
+    /// As [`ConvertOptions::compress`].
+    pub fn decompress_in_place(
+        &self,
+        path: impl AsRef<Path>,
+        progress: &mut dyn Progress,
+    ) -> Result<ConvertReport> {
+        let path = path.as_ref();
+        Ok(densite_tools::decompress(
+            api()?,
+            path,
+            None,
+            &self.checked()?,
+            progress,
+        )?)
+    }
+
+    fn checked(&self) -> Result<Convert> {
+        let defaults = Convert::default();
+        Ok(Convert {
+            store: store_options(self.level, self.threads)?,
+            archive: self.archive,
+            page_size: self.page_size.map(setting::page_size).transpose()?,
+            wait: self.timeout.unwrap_or(defaults.wait),
+        })
     }
 }
 
-/// What was converted.
-#[derive(Debug, Clone, PartialEq)]
-pub struct ConvertReport {
-    /// The source, as given.
-    pub source: PathBuf,
-    /// The file that holds the result.
-    pub destination: PathBuf,
-    /// Whether the result replaced the source.
-    pub in_place: bool,
-    /// Bytes per page of the result.
-    pub page_size: u32,
-    /// Pages of the result.
-    pub pages: u64,
-    /// Pages of SQLite's freelist whose content was not copied.
-    pub free_pages_zeroed: u64,
-    /// Length of the source's file in bytes, after recovery.
-    pub source_bytes: u64,
-    /// Length of the result's file in bytes.
-    pub destination_bytes: u64,
-    /// Wall time.
-    pub elapsed: Duration,
-}
-
-impl ConvertReport {
-    /// Bytes of the result for each byte of the source; 0 where the source had none.
-    pub fn ratio(&self) -> f64 {
-        match self.source_bytes {
-            0 => 0.0,
-            source => self.destination_bytes as f64 / source as f64,
-        }
-    }
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum To {
-    Compressed,
-    Plain,
-}
-
-/// Turns the plain database `src` into a compressed one: at `dst`, or in its place.
-///
-/// # Errors
-/// See [`Error`]; whatever it is, `src` holds what it held and `dst` was not created.
-pub fn compress(
-    api: Api,
-    src: &Path,
-    dst: Option<&Path>,
-    options: &ConvertOptions,
-    progress: &mut dyn Progress,
-) -> Result<ConvertReport> {
-    let archive = options.archive.then(|| options.for_archive());
-    let options = archive.as_ref().unwrap_or(options);
-    convert(api, To::Compressed, src, dst, options, progress)
-}
-
-/// Turns the compressed database `src` into a plain one: at `dst`, or in its place.
-///
-/// # Errors
-/// See [`Error`]; whatever it is, `src` holds what it held and `dst` was not created.
-pub fn decompress(
-    api: Api,
-    src: &Path,
-    dst: Option<&Path>,
-    options: &ConvertOptions,
-    progress: &mut dyn Progress,
-) -> Result<ConvertReport> {
-    convert(api, To::Plain, src, dst, options, progress)
-}
-
-fn convert(
-    api: Api,
-    to: To,
-    src: &Path,
-    dst: Option<&Path>,
-    options: &ConvertOptions,
-    progress: &mut dyn Progress,
-) -> Result<ConvertReport> {
-    let started = Instant::now();
-    let target = paths::resolve(src)?;
-    let through = check_form(api, to, &target)?;
-    match dst {
-        Some(dst) => paths::must_be_free(dst)?,
-        None if target.links > 1 => {
-            return Err(Error::SeveralLinks {
-                path: target.given,
-                links: target.links,
-            });
-        }
-        None => {}
-    }
-    let wanted = dst.unwrap_or(&target.path);
-    for left in paths::leftovers(wanted) {
-        progress.message(&format!(
-            "{} was left by an interrupted run, unless one is going on; remove it if not",
-            left.display()
-        ));
-    }
-    if to == To::Compressed {
-        // A rewriting has a draft beside the result.
-        let copies = if options.page_size.is_some() { 2 } else { 1 };
-        check_space(wanted, target.len.saturating_mul(copies))?;
-    }
-
-    let temp = Temp::create(wanted, &target, dst.is_none())?;
-    let mut source = match dst {
-        Some(_) => Source::shared(api, through, &target, options.wait)?,
-        None => {
-            let source = Source::alone(api, through, &target, options.wait)?;
-            replace::wait_for_others(api, &target, options.wait)?;
-            source
-        }
-    };
-    let header = source.header();
-    // What a WAL lays over the file is in pieces of its own.
-    let held = match to == To::Plain && source.state().is_file_alone() {
-        true => Some(copy::held(api, &target)?),
-        false => None,
-    };
-    if to == To::Plain {
-        let len = source.len();
-        let bytes = held.as_ref().map_or(len, |h| copy::held_bytes(h, len));
-        check_space(wanted, bytes)?;
-    }
-    let source_bytes = paths::len_or_zero(&target.path);
-    let zero = match to {
-        To::Compressed => freelist::leaves(&mut source, &header)?.unwrap_or_default(),
-        // They are zeros already where the store dropped them.
-        To::Plain => PageSet::default(),
-    };
-    let free_pages_zeroed = zero.len();
-    let mut input = Input {
-        pages: &mut source,
-        header,
-        zero,
-        held,
-        scrub: to == To::Compressed,
-        path: &target.given,
-    };
-
-    let (temp, page_size, pages) = match options.page_size {
-        Some(size) if to == To::Compressed && size != header.page_size => {
-            let job = rewrite::Job {
-                api,
-                state: source.state(),
-                through,
-                temp,
-                wanted,
-                replaces: dst.is_none(),
-                to: Through::Densite,
-                options,
-                page_size: Some(size),
-                prune: None,
-            };
-            let new = rewrite::rewrite(job, progress)?;
-            (new.temp, size, new.pages)
-        }
-        _ => {
-            match to {
-                To::Compressed => {
-                    copy::to_compressed(&mut input, &temp, &options.store, progress)?;
-                    copy::prove_compressed(&mut input, &temp, &options.store, progress)?;
-                }
-                To::Plain => {
-                    copy::to_plain(&mut input, &temp, progress)?;
-                    copy::prove_plain(&mut input, &temp, progress)?;
-                }
-            }
-            (
-                temp,
-                header.page_size,
-                source.len() / u64::from(header.page_size),
-            )
-        }
-    };
-
-    source.confirm()?;
-    pause::at("verified");
-    if progress.cancelled() {
-        return Err(Error::Interrupted { path: target.given });
-    }
-    let (destination_bytes, _) = temp.sizes()?;
-    match dst {
-        Some(dst) => {
-            temp.rename_to(dst)?;
-            if let Some(word) = left_behind(api, &target.given, dst) {
-                progress.message(&word);
-            }
-        }
-        None => replace::replace(api, &source, &target, temp, options.wait, progress)?,
-    }
-    drop(source);
-    Ok(ConvertReport {
-        source: target.given,
-        destination: wanted.to_path_buf(),
-        in_place: dst.is_none(),
-        page_size,
-        pages,
-        free_pages_zeroed,
-        source_bytes,
-        destination_bytes,
-        elapsed: started.elapsed(),
+/// The store's settings; those that are not given have its defaults.
+pub(crate) fn store_options(level: Option<i32>, threads: Option<usize>) -> Result<StoreOptions> {
+    let defaults = StoreOptions::default();
+    Ok(StoreOptions {
+        level: level.map_or(Ok(defaults.level), setting::level)?,
+        threads: threads.map_or(Ok(defaults.threads), setting::threads)?,
+        ..defaults
     })
-}
-
-/// Makes sure that the source has the form to convert from.
-fn check_form(api: Api, to: To, target: &Target) -> Result<Through> {
-    match (to, form::form(api, target)?) {
-        (To::Compressed, Form::Plain) => Ok(Through::Host),
-        (To::Plain, Form::Compressed) => {
-            // Damage and newer formats are told here in full; the VFS could only give SQLite a number.
-            let file = Through::Host.file(api, &target.path, crate::db::Access::Read)?;
-            drop(
-                form::open_store(target, file)
-                    .map_err(|e| Error::from_store(&target.given, "open", e))?,
-            );
-            Ok(Through::Densite)
-        }
-        (To::Compressed, Form::Compressed) => Err(Error::AlreadyCompressed {
-            path: target.given.clone(),
-        }),
-        (To::Plain, Form::Plain) => Err(Error::AlreadyPlain {
-            path: target.given.clone(),
-        }),
-        (_, Form::Empty) => Err(Error::NotADatabase {
-            path: target.given.clone(),
-            empty: true,
-        }),
-    }
-}
-
-/// What a compressed file may need beyond its pages, if none of them shrinks: a fixed part and one in so many bytes.
-const OVERHEAD_BYTES: u64 = 256 << 10;
-const OVERHEAD_PART: u64 = 64;
-
-/// Bytes that a copy may take if nothing shrinks.
-pub(crate) fn at_most(bytes: u64) -> u64 {
-    bytes + bytes / OVERHEAD_PART + OVERHEAD_BYTES
-}
-
-/// Refuses when the copy might not fit if nothing shrinks.
-fn check_space(wanted: &Path, bytes: u64) -> Result<()> {
-    require_space(wanted, at_most(bytes))
-}
-
-/// Refuses when there is not so much space beside `wanted`.
-pub(crate) fn require_space(wanted: &Path, needed: u64) -> Result<()> {
-    let dir = parent_of(wanted);
-    let available = RealDir::new(&dir)
-        .free_space()
-        .map_err(|e| Error::from_disk(&dir, "look at", &e))?;
-    if available < needed {
-        return Err(Error::NoSpace {
-            dir,
-            needed: Some(needed),
-            available: Some(available),
-        });
-    }
-    Ok(())
 }

@@ -1,229 +1,185 @@
-//! What can go wrong in the library's verbs, shaped by what the caller can do.
-//!
-//! Every message is one sentence (a semicolon joins what is wrong and what to do) and names the
-//! file or value it is about. [`Error::exit_code`] is the one table of exit codes.
+//! What can go wrong, by what the caller can do about it.
 
-mod from;
-mod text;
-
-use crate::holders::Holder;
-use std::path::{Path, PathBuf};
-
-pub(crate) use from::parent_of;
+use densite_bulk as bulk;
+use densite_tools::Error as FileError;
+use rusqlite::ErrorCode;
+use rusqlite::ffi;
+use std::path::PathBuf;
+use std::time::Duration;
 
 /// Shorthand for results of this crate.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// A failure of a verb.
-#[derive(Debug, Clone)]
+/// A failure.
+///
+/// Variants say what failed. [`is_locked`](Error::is_locked), [`is_no_space`](Error::is_no_space) and
+/// [`is_damaged`](Error::is_damaged) say what to do about it, whatever failed.
+///
+/// ```
+/// let missing = densite::OpenOptions::new().create(false).open("no such folder/app.db");
+/// let error = missing.expect_err("there is no such file");
+/// assert!(matches!(error, densite::Error::File(densite::FileError::NotFound { .. })));
+/// assert!(!error.is_locked());
+/// ```
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum Error {
-    /// There is no such file.
-    NotFound {
-        /// The path as given.
-        path: PathBuf,
-    },
-    /// A directory where a file was wanted.
-    IsDirectory {
-        /// The path as given.
-        path: PathBuf,
-    },
-    /// The operating system does not permit it, or the file system is read-only.
-    Permission {
-        /// The file or directory.
-        path: PathBuf,
-        /// What was to be done with it ("read it", "create a file in it").
-        doing: String,
-    },
-    /// Neither a SQLite database nor a Densite file.
-    NotADatabase {
-        /// The path as given.
-        path: PathBuf,
-        /// Whether that is because it holds no bytes at all.
-        empty: bool,
-    },
-    /// A directory whose `chroma.sqlite3` has not Chroma's tables.
-    NotChroma {
-        /// That file.
-        path: PathBuf,
-    },
-    /// Stored compressed already.
-    AlreadyCompressed {
-        /// The path as given.
-        path: PathBuf,
-    },
-    /// A plain SQLite file already.
-    AlreadyPlain {
-        /// The path as given.
-        path: PathBuf,
-    },
-    /// The destination, or a file that would belong to it, exists.
-    Exists {
-        /// The file that exists.
-        path: PathBuf,
-    },
-    /// The file has several names (hard links), and replacing one would part them.
-    SeveralLinks {
-        /// The path as given.
-        path: PathBuf,
-        /// How many names it has.
-        links: u64,
-    },
-    /// Another connection has the database locked: try again when it is done.
-    Locked {
+    /// SQLite refused a statement.
+    #[error(transparent)]
+    Sqlite(#[from] rusqlite::Error),
+    /// SQLite, or Densite below it, could not open a database.
+    #[error("{}: {message}", path.display())]
+    Open {
         /// The database.
         path: PathBuf,
-        /// Who holds locks on it, where that can be known.
-        by: Vec<Holder>,
+        /// What is wrong, and what to do.
+        message: String,
+        /// SQLite's error.
+        source: rusqlite::Error,
     },
-    /// Not enough disk space.
-    NoSpace {
-        /// The directory whose file system is short of space.
-        dir: PathBuf,
-        /// Bytes needed at most, if known.
-        needed: Option<u64>,
-        /// Bytes there are, if known.
-        available: Option<u64>,
-    },
-    /// The database is damaged: restore it from a backup.
-    Damaged {
-        /// The database.
-        path: PathBuf,
-        /// What is wrong and where.
-        what: String,
-    },
-    /// Written by a newer version of this program.
-    NewerFormat {
-        /// The database.
-        path: PathBuf,
-        /// The format version found.
-        found: u32,
-        /// The newest version this program reads.
-        supported: u32,
-    },
-    /// The caller asked to stop; what had been begun was undone.
-    Interrupted {
-        /// The database.
-        path: PathBuf,
-    },
-    /// Asked for something this version cannot do.
-    Unsupported(String),
-    /// A setting that cannot be met.
+    /// A file could not be opened, converted, vacuumed or checked.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// A setting is out of range.
+    #[error("{0}")]
     Setting(String),
-    /// A file operation failed.
-    Io {
-        /// The file or directory.
-        path: PathBuf,
-        /// What was to be done with it ("read", "rename").
-        doing: String,
-        /// What the operating system said.
+    /// There is no such table or column.
+    #[error("{0}")]
+    Table(String),
+    /// The columns do not fit together, or are too many or too long.
+    #[error("{0}")]
+    Columns(String),
+    /// The table refused a row.
+    #[error("row {row}: {message}")]
+    Row {
+        /// The row, counted from 0 as the caller gave them.
+        row: u64,
+        /// SQLite's message, with the columns and values that it is about where they are known.
+        message: String,
+        /// SQLite's error.
+        source: rusqlite::Error,
+    },
+    /// A value does not fit its column.
+    #[error("column {column}, row {row}: {message}")]
+    Value {
+        /// The column's name.
+        column: String,
+        /// The row, counted from 0.
+        row: u64,
+        /// The value, why it does not fit, and what to do.
         message: String,
     },
-    /// There is no log beside the database.
-    NoLog {
-        /// The database.
-        path: PathBuf,
+    /// The connection has a transaction open, and the call needs one of its own.
+    #[error(
+        "{doing} in a transaction of its own, and this connection has one open; commit it or roll it back first"
+    )]
+    TransactionOpen {
+        /// What the call does: "rows are appended".
+        doing: &'static str,
     },
-    /// The log beside a database said something.
-    Log {
-        /// Its directory.
-        path: PathBuf,
-        /// As [`Error::kind`].
-        kind: &'static str,
-        /// As [`Error::exit_code`].
-        exit_code: u8,
-        /// What it said, and what to do.
-        message: String,
+    /// Rows of the log were not applied in time.
+    #[error(
+        "row {wanted} of the log is not applied after {} s: rows up to {reached} are; wait longer, or see whether a connection holds the database's write lock",
+        timeout.as_secs_f64()
+    )]
+    Timeout {
+        /// The sequence number that was waited for.
+        wanted: u64,
+        /// The last sequence number that is applied.
+        reached: u64,
+        /// How long the call waited.
+        timeout: Duration,
     },
-    /// SQLite said something that fits none of the above.
-    Sqlite {
-        /// The database.
-        path: PathBuf,
-        /// SQLite's extended result code.
-        code: i32,
-        /// SQLite's message.
-        message: String,
-    },
+    /// The connection does not know Densite's SQL functions: it was opened before [`register`](crate::register).
+    #[error(
+        "the connection was opened before densite::register() and does not know Densite's functions; open it again"
+    )]
+    NotRegistered,
+    /// The SQLite of this program cannot be used.
+    #[error("{0}")]
+    Unsupported(String),
 }
 
 impl Error {
-    /// The exit code of the command for this error: 1 error, 3 locked, 4 no space, 5 damaged or
-    /// not a database. (0 is success, 2 usage and 6 "the user said no" never come from here.)
-    /// An interrupted run is 130, as shells have it.
-    pub fn exit_code(&self) -> u8 {
+    /// Another connection holds a lock, or has not finished in time: try again later.
+    pub fn is_locked(&self) -> bool {
         match self {
-            Error::Locked { .. } => 3,
-            Error::NoSpace { .. } => 4,
-            Error::IsDirectory { .. }
-            | Error::NotADatabase { .. }
-            | Error::NotChroma { .. }
-            | Error::Damaged { .. } => 5,
-            Error::Interrupted { .. } => 130,
-            Error::Log { exit_code, .. } => *exit_code,
-            Error::NotFound { .. }
-            | Error::Permission { .. }
-            | Error::AlreadyCompressed { .. }
-            | Error::AlreadyPlain { .. }
-            | Error::Exists { .. }
-            | Error::SeveralLinks { .. }
-            | Error::NewerFormat { .. }
-            | Error::Unsupported(_)
-            | Error::Setting(_)
-            | Error::Io { .. }
-            | Error::NoLog { .. }
-            | Error::Sqlite { .. } => 1,
+            Error::File(FileError::Locked { .. }) | Error::Timeout { .. } => true,
+            other => matches!(
+                other.sqlite_code(),
+                Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked)
+            ),
         }
     }
 
-    /// A stable name for programs (`error.kind` of the JSON output).
-    pub fn kind(&self) -> &'static str {
+    /// The disk is full: free some space and try again.
+    pub fn is_no_space(&self) -> bool {
+        matches!(self, Error::File(FileError::NoSpace { .. }))
+            || self.sqlite_code() == Some(ErrorCode::DiskFull)
+    }
+
+    /// The file is damaged or is no database: check the path, or restore it from a backup.
+    pub fn is_damaged(&self) -> bool {
         match self {
-            Error::NotFound { .. } => "not_found",
-            Error::IsDirectory { .. } => "is_directory",
-            Error::Permission { .. } => "permission",
-            Error::NotADatabase { .. } => "not_a_database",
-            Error::NotChroma { .. } => "not_chroma",
-            Error::AlreadyCompressed { .. } => "already_compressed",
-            Error::AlreadyPlain { .. } => "already_plain",
-            Error::Exists { .. } => "exists",
-            Error::SeveralLinks { .. } => "several_links",
-            Error::Locked { .. } => "locked",
-            Error::NoSpace { .. } => "no_space",
-            Error::Damaged { .. } => "damaged",
-            Error::NewerFormat { .. } => "newer_format",
-            Error::Interrupted { .. } => "interrupted",
-            Error::Unsupported(_) => "unsupported",
-            Error::Setting(_) => "setting",
-            Error::Io { .. } => "io",
-            Error::NoLog { .. } => "no_log",
-            Error::Log { kind, .. } => kind,
-            Error::Sqlite { .. } => "sqlite",
+            Error::File(FileError::Damaged { .. } | FileError::NotADatabase { .. }) => true,
+            other => matches!(
+                other.sqlite_code(),
+                Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase)
+            ),
         }
     }
 
-    /// The file or directory it is about, where there is one.
-    pub fn path(&self) -> Option<&Path> {
+    /// SQLite's code, if the error is SQLite's.
+    pub fn sqlite_code(&self) -> Option<ErrorCode> {
         match self {
-            Error::NotFound { path }
-            | Error::IsDirectory { path }
-            | Error::Permission { path, .. }
-            | Error::NotADatabase { path, .. }
-            | Error::NotChroma { path }
-            | Error::AlreadyCompressed { path }
-            | Error::AlreadyPlain { path }
-            | Error::Exists { path }
-            | Error::SeveralLinks { path, .. }
-            | Error::Locked { path, .. }
-            | Error::NoSpace { dir: path, .. }
-            | Error::Damaged { path, .. }
-            | Error::NewerFormat { path, .. }
-            | Error::Interrupted { path }
-            | Error::Io { path, .. }
-            | Error::NoLog { path }
-            | Error::Log { path, .. }
-            | Error::Sqlite { path, .. } => Some(path),
-            Error::Unsupported(_) | Error::Setting(_) => None,
+            Error::Sqlite(source) | Error::Open { source, .. } | Error::Row { source, .. } => {
+                source.sqlite_error_code()
+            }
+            _ => None,
+        }
+    }
+
+    /// An error of SQLite's on a connection that should know Densite's functions.
+    pub(crate) fn of_function(error: rusqlite::Error) -> Error {
+        let said = error.to_string();
+        let unknown = [
+            "no such function: densite_",
+            "no such table: densite_columns",
+            "no such module: densite_",
+        ];
+        match unknown.iter().any(|words| said.starts_with(words)) {
+            true => Error::NotRegistered,
+            false => Error::Sqlite(error),
         }
     }
 }
 
-impl std::error::Error for Error {}
+impl From<bulk::Error> for Error {
+    fn from(error: bulk::Error) -> Error {
+        match error {
+            bulk::Error::Value { column, row, what } => Error::Value {
+                column,
+                row,
+                message: what,
+            },
+            bulk::Error::Sqlite(e) => Error::Sqlite(rusqlite::Error::SqliteFailure(
+                ffi::Error::new(e.code.0),
+                Some(e.message),
+            )),
+            other => Error::Columns(other.to_string()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sqlites_codes_say_what_to_do() {
+        let of = |code| Error::Sqlite(rusqlite::Error::SqliteFailure(ffi::Error::new(code), None));
+        assert!(of(ffi::SQLITE_BUSY).is_locked() && of(ffi::SQLITE_BUSY_SNAPSHOT).is_locked());
+        assert!(of(ffi::SQLITE_FULL).is_no_space());
+        assert!(of(ffi::SQLITE_NOTADB).is_damaged() && !of(ffi::SQLITE_NOTADB).is_locked());
+    }
+}

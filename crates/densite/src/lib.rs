@@ -1,62 +1,73 @@
-//! Densite as a library: conversion, checking, figures.
+//! Compressed SQLite databases, with SQLite built in.
 //!
-//! - [`compress`] and [`decompress`] turn one form of a database into the other;
-//! - [`vacuum()`] writes it anew without what it does not need;
-//! - [`info()`] tells its figures;
-//! - [`check()`] verifies it.
+//! A database that is opened with [`open`] is an ordinary [`rusqlite::Connection`]. Its file is a Densite file: its pages
+//! are compressed, and SQLite's SQL, transactions, journals and locks are as always.
 //!
-//! SQLite is called only through the [`Api`] that the caller hands in, with the VFS "densite" registered
-//! (`densite_vfs`): so the same code serves the command, which links a SQLite of its own, and the
-//! extension, which uses its host's. Names of files must be UTF-8, as SQLite wants them.
+//! ```
+//! # let dir = tempfile::tempdir()?;
+//! # let path = dir.path().join("app.db");
+//! let con = densite::open(&path)?;
+//! con.execute_batch("CREATE TABLE vote(user INTEGER, article INTEGER)")?;
+//!
+//! let columns = densite::Columns::new()
+//!     .integers("user", vec![1, 2])
+//!     .integers("article", vec![10, 20]);
+//! densite::insert(&con, "vote", columns)?;
+//!
+//! drop(con);
+//! assert!(densite::check(&path)?.ok());
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! | to | use |
+//! |---|---|
+//! | open a database | [`open`], [`OpenOptions`]; [`register`] for databases that rusqlite opens by URI |
+//! | insert or read many rows at once | [`insert`](fn@insert), [`query`](fn@query) |
+//! | make many small writes durable fast | [`ingest`](fn@ingest) |
+//! | follow them | [`subscribe`](fn@subscribe) |
+//! | convert, vacuum, check, measure files | [`compress`], [`decompress`], [`vacuum`](fn@vacuum), [`check`](fn@check), [`info`] |
+//!
+//! The SQLite is the one that rusqlite builds (`bundled`). Names of files must be UTF-8.
 
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
+mod batch;
 mod check;
-pub mod chroma;
+mod columns;
 mod convert;
-mod copy;
-mod db;
-mod digest;
-mod digester;
 mod error;
-mod first_error;
-mod form;
-mod freelist;
-mod gain;
-mod header;
-mod holders;
-mod info;
-pub mod json;
-pub mod log;
-mod objects;
-mod output;
-mod pages;
-mod paths;
-mod progress;
-mod proof;
-mod replace;
-mod rewrite;
-mod same;
-mod schema;
-mod slack;
-mod source;
-mod temp;
-mod trees;
+mod ingest;
+mod insert;
+mod log;
+mod nullable;
+mod open;
+mod query;
+mod register;
+mod set;
+mod setting;
+mod subscribe;
+mod transaction;
+mod uri;
 mod vacuum;
-mod view;
-mod wal;
 
-pub use check::{Checked, check};
-pub use convert::{ConvertOptions, ConvertReport, compress, decompress};
-pub use densite_sqlite::{Api, Connection};
-pub use densite_store::{Damage, Options as StoreOptions};
+pub use batch::{Blobs, Column, RecordBatch, Texts, Values};
+pub use check::{check, check_with, info};
+pub use columns::Columns;
+pub use convert::{ConvertOptions, compress, compress_in_place, decompress, decompress_in_place};
+pub use densite_tools::log::Figures as LogFigures;
+pub use densite_tools::{
+    Checked, ConvertReport, Damage, Error as FileError, Form, Gain, Holder, Info, JournalMode,
+    Object, ObjectColumn, ObjectKind, Objects, Progress, Silent, VacuumReport,
+};
 pub use error::{Error, Result};
-pub use form::Form;
-pub use gain::Gain;
-pub use holders::Holder;
-pub use info::{Info, JournalMode, info};
-pub use objects::{Object, ObjectColumn, ObjectKind, Objects};
-pub use progress::{Progress, Silent};
-pub use rewrite::Prune;
-pub use vacuum::{VacuumOptions, VacuumPlan, VacuumReport, vacuum};
+pub use ingest::{Ingest, IngestConflict, IngestOptions, OnFull, Reject, ingest};
+pub use insert::{InsertOptions, OnConflict, insert};
+pub use nullable::Nullable;
+pub use open::{Codec, OpenOptions, open};
+pub use query::{QueryResult, query};
+pub use register::register;
+pub use rusqlite;
+pub use serde_json;
+pub use subscribe::{Batch, Change, Op, Start, Subscription, subscribe};
+pub use vacuum::{VacuumOptions, vacuum};

@@ -1,325 +1,92 @@
-//! Writing a database anew, in the place of its file: what was deleted is gone, and what is left lies together.
-//!
-//! 1. Look: it is a database, it has one name; figures of what a vacuum would give back ([`VacuumPlan::new`]).
-//! 2. See that there is space, and that a file can be made beside it ([`VacuumPlan::check`]). A user may be asked now.
-//! 3. Have SQLite recover it, and take it alone: EXCLUSIVE, in WAL mode too ([`crate::source`]).
-//! 4. Prune, in a view of it that no file knows of; write the new file; prove it ([`crate::rewrite`]).
-//! 5. Replace the file by it ([`crate::replace`]), unless it is larger and nothing was pruned: then the database stays as it is.
-//!
-//! Until the rename the database holds what it held (SQLite's own recovery aside), whatever happens.
+//! Writing a database again without its free space.
 
-use crate::convert::{self, ConvertOptions};
-use crate::db::Through;
-use crate::error::{Error, Result, parent_of};
-use crate::form::{self, Form};
-use crate::gain::{self, Gain};
-use crate::holders::holders;
-use crate::info::{self, Info};
-use crate::paths::{self, Target};
-use crate::progress::Progress;
-use crate::replace::{self, patiently};
-use crate::rewrite::{self, Prune};
-use crate::source::{self, PAUSE_MS, STEP, Source};
-use crate::temp::Temp;
-use densite_disk::{Dir, RealDir};
-use densite_sqlite::Api;
-use densite_store::Options;
-use densite_vfs::pause;
-use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use crate::convert::store_options;
+use crate::register::api;
+use crate::{Progress, Result, Silent, VacuumReport};
+use densite_tools::VacuumOptions as Vacuum;
+use std::path::Path;
+use std::time::Duration;
 
-/// How to vacuum.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct VacuumOptions {
-    /// Settings of a compressed file's new frames, threads and cache.
-    pub store: Options,
-    /// How long another connection's lock is waited for.
-    pub wait: Duration,
-}
-
-impl Default for VacuumOptions {
-    fn default() -> Self {
-        VacuumOptions {
-            store: Options::default(),
-            wait: Duration::from_secs(5),
-        }
-    }
-}
-
-/// What was vacuumed.
-#[derive(Debug, Clone, PartialEq)]
-pub struct VacuumReport {
-    /// As given.
-    pub path: PathBuf,
-    /// How it is stored, before and after.
-    pub form: Form,
-    /// Bytes per page.
-    pub page_size: u32,
-    /// Pages before.
-    pub pages_before: u64,
-    /// Pages after.
-    pub pages_after: u64,
-    /// Length of the file in bytes before.
-    pub bytes_before: u64,
-    /// Length of the file in bytes after.
-    pub bytes_after: u64,
-    /// What the file took on the disk before, in bytes.
-    pub allocated_before: u64,
-    /// What the file takes on the disk after, in bytes.
-    pub allocated_after: u64,
-    /// Tables that were compared with the old ones.
-    pub tables: u64,
-    /// Indexes that were compared.
-    pub indexes: u64,
-    /// Rows of the tables.
-    pub rows: u64,
-    /// Whether the new file took the old one's place: it was not larger, or something was pruned.
-    pub replaced: bool,
-    /// Length in bytes of the new file, whether it was used or not.
-    pub written_bytes: u64,
-    /// Wall time, without that for which a user was asked.
-    pub elapsed: Duration,
-}
-
-impl VacuumReport {
-    /// Bytes on the disk that were given back; negative where more are taken than before.
-    pub fn freed_bytes(&self) -> i64 {
-        let signed = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
-        signed(self.allocated_before) - signed(self.allocated_after)
-    }
-}
-
-/// Writes a database anew in its place, compressed or plain as it is. Nobody is asked.
+/// Writes a database again in its place, without free space and with each table's pages together. A Densite file stays
+/// one, and a plain file stays plain.
+///
+/// ```
+/// # let dir = tempfile::tempdir()?;
+/// # let path = dir.path().join("app.db");
+/// # densite::open(&path)?.execute_batch("CREATE TABLE t(a)")?;
+/// let report = densite::vacuum(&path)?;
+/// println!("{} bytes are free again", report.freed_bytes());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 ///
 /// # Errors
-/// See [`Error`]; whatever it is, the database holds what it held.
-pub fn vacuum(
-    api: Api,
-    path: &Path,
-    options: &VacuumOptions,
-    progress: &mut dyn Progress,
-) -> Result<VacuumReport> {
-    let plan = VacuumPlan::new(api, path, options)?;
-    plan.check()?;
-    plan.run(options, None, progress)
+/// [`Error::File`](crate::Error::File); then the database is as it was.
+pub fn vacuum(path: impl AsRef<Path>) -> Result<VacuumReport> {
+    VacuumOptions::new().vacuum(path, &mut Silent)
 }
 
-/// A vacuum that has not begun: what it would give back and need.
-#[derive(Debug, Clone)]
-pub struct VacuumPlan {
-    api: Api,
-    target: Target,
-    info: Info,
-    gain: Gain,
-    looked: Duration,
+/// How to vacuum.
+///
+/// ```
+/// # let dir = tempfile::tempdir()?;
+/// # let path = dir.path().join("app.db");
+/// # densite::open(&path)?.execute_batch("CREATE TABLE t(a)")?;
+/// use std::time::Duration;
+/// densite::VacuumOptions::new()
+///     .timeout(Duration::from_secs(60))
+///     .vacuum(&path, &mut densite::Silent)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[must_use = "options do nothing until `vacuum` is called"]
+pub struct VacuumOptions {
+    level: Option<i32>,
+    threads: Option<usize>,
+    timeout: Option<Duration>,
 }
 
-impl VacuumPlan {
-    /// The plan for a database. SQLite rolls back a hot journal and brings a WAL in, as far as it
-    /// may.
+impl VacuumOptions {
+    /// The defaults.
+    pub fn new() -> VacuumOptions {
+        VacuumOptions::default()
+    }
+
+    /// The zstd level of a Densite file's pages, -7 to 22. The default is 3.
+    pub fn level(mut self, level: i32) -> VacuumOptions {
+        self.level = Some(level);
+        self
+    }
+
+    /// How many background threads there are, 0 to 256. The default is 1 less than the cores, at least 1.
+    pub fn threads(mut self, threads: usize) -> VacuumOptions {
+        self.threads = Some(threads);
+        self
+    }
+
+    /// How long another connection's lock is waited for. The default is 5 seconds.
+    pub fn timeout(mut self, timeout: Duration) -> VacuumOptions {
+        self.timeout = Some(timeout);
+        self
+    }
+
+    /// As [`vacuum`](fn@vacuum), with these options.
     ///
     /// # Errors
-    /// See [`Error`]: what keeps it from being vacuumed, space and permission aside.
-    pub fn new(api: Api, path: &Path, options: &VacuumOptions) -> Result<VacuumPlan> {
-        let started = Instant::now();
-        loop {
-            let plan = VacuumPlan::try_new(api, path, options)?;
-            // Who waited for another vacuum looked at the file that it replaced.
-            if source::still_there(&plan.target).is_ok() {
-                return Ok(VacuumPlan {
-                    looked: started.elapsed(),
-                    ..plan
-                });
-            }
-        }
-    }
-
-    fn try_new(api: Api, path: &Path, options: &VacuumOptions) -> Result<VacuumPlan> {
-        let target = paths::resolve(path)?;
-        let through = through(form::form(api, &target)?);
-        if target.links > 1 {
-            return Err(Error::SeveralLinks {
-                path: target.given,
-                links: target.links,
-            });
-        }
-        if through == Through::Densite {
-            // Damage and newer formats are told here in full; the VFS could only give SQLite a number.
-            let file = Through::Host.file(api, &target.path, crate::db::Access::Read)?;
-            let opened = form::open_store(&target, file);
-            drop(opened.map_err(|e| Error::from_store(&target.given, "open", e))?);
-        }
-        let info = patiently(api, options.wait, PAUSE_MS, || {
-            drop(source::open_reading(api, through, &target, STEP)?);
-            whole(api, through, &target)
-        })?;
-        if info.form == Form::Empty {
-            return Err(Error::NotADatabase {
-                path: target.given,
-                empty: true,
-            });
-        }
-        let Some(gain) = info.gain else {
-            let problem = info.objects_problem;
-            return Err(Error::Damaged {
-                path: target.given,
-                what: problem.unwrap_or_else(|| "its schema cannot be read".into()),
-            });
-        };
-        Ok(VacuumPlan {
-            api,
-            target,
-            info,
-            gain,
-            looked: Duration::ZERO,
-        })
-    }
-
-    /// The database's figures.
-    pub fn info(&self) -> &Info {
-        &self.info
-    }
-
-    /// What a vacuum would give back and need.
-    pub fn gain(&self) -> &Gain {
-        &self.gain
-    }
-
-    /// Free bytes in the file system of the database.
-    ///
-    /// # Errors
-    /// I/O.
-    pub fn available_bytes(&self) -> Result<u64> {
-        let dir = parent_of(&self.target.path);
-        let free = RealDir::new(&dir).free_space();
-        free.map_err(|e| Error::from_disk(&dir, "look at", &e))
-    }
-
-    /// Whether there is space for the new file beside the old one, and whether it may be made there.
-    ///
-    /// # Errors
-    /// [`Error::NoSpace`], [`Error::Permission`].
-    pub fn check(&self) -> Result<()> {
-        let path = &self.target.path;
-        drop(Temp::create(path, &self.target, true)?);
-        convert::require_space(path, self.gain.needed_bytes)
-    }
-
-    /// Does it; `prune` may delete what need not be kept.
-    ///
-    /// # Errors
-    /// See [`Error`]; whatever it is, the database holds what it held.
-    pub fn run(
+    /// The same; [`Error::Setting`](crate::Error::Setting) for an option that is out of range.
+    pub fn vacuum(
         &self,
-        options: &VacuumOptions,
-        prune: Option<&mut Prune<'_>>,
+        path: impl AsRef<Path>,
         progress: &mut dyn Progress,
     ) -> Result<VacuumReport> {
-        let started = Instant::now();
-        let target = &self.target;
-        for left in paths::leftovers(&target.path) {
-            progress.message(&format!(
-                "{} was left by an interrupted run, unless one is going on; remove it if not",
-                left.display()
-            ));
-        }
-        let through = through(self.info.form);
-        let source = Source::alone(self.api, through, target, options.wait)?;
-        replace::wait_for_others(self.api, target, options.wait)?;
-        pause::at("vacuum-locked");
-        let temp = Temp::create(&target.path, target, true)?;
-        let before = sizes(&target.path)?;
-        let store = ConvertOptions {
-            store: options.store.clone(),
-            ..ConvertOptions::default()
+        let options = Vacuum {
+            store: store_options(self.level, self.threads)?,
+            wait: self.timeout.unwrap_or(Vacuum::default().wait),
         };
-        let store = if gain::is_archive(&self.info.objects) {
-            store.for_archive()
-        } else {
-            store
-        };
-        let pages_before = source.state().len() / u64::from(source.header().page_size);
-        let job = rewrite::Job {
-            api: self.api,
-            state: source.state(),
-            through,
-            temp,
-            wanted: &target.path,
-            replaces: true,
-            to: through,
-            options: &store,
-            page_size: None,
-            prune,
-        };
-        let new = rewrite::rewrite(job, progress)?;
-        pause::at("verified");
-        if progress.cancelled() {
-            return Err(Error::Interrupted {
-                path: target.given.clone(),
-            });
-        }
-        let written = new.temp.sizes()?;
-        let replaced = new.pruned || written.0 <= before.0;
-        let (after, pages_after) = match replaced {
-            true => (written, new.pages),
-            false => (before, pages_before),
-        };
-        if replaced {
-            replace::replace(self.api, &source, target, new.temp, options.wait, progress)?;
-        }
-        Ok(VacuumReport {
-            path: target.given.clone(),
-            form: self.info.form,
-            page_size: new.page_size,
-            pages_before,
-            pages_after,
-            bytes_before: before.0,
-            bytes_after: after.0,
-            allocated_before: before.1,
-            allocated_after: after.1,
-            tables: new.proven.tables,
-            indexes: new.proven.indexes,
-            rows: new.proven.rows,
-            replaced,
-            written_bytes: written.0,
-            elapsed: self.looked + started.elapsed(),
-        })
+        Ok(densite_tools::vacuum(
+            api()?,
+            path.as_ref(),
+            &options,
+            progress,
+        )?)
     }
-}
-
-/// The figures of a whole database. A file need not be one without its WAL, as long as somebody keeps that from going into it: who could have it alone brings it in, and who cannot is told by whom it is held.
-fn whole(api: Api, through: Through, target: &Target) -> Result<Info> {
-    let look = || {
-        let info = info::info_within(api, &target.given, STEP)?;
-        let is_recovered = || source::is_recovered(&target.path).unwrap_or(false);
-        let is_whole = info.objects_problem.is_none() || is_recovered();
-        Ok((info, is_whole))
-    };
-    let (info, is_whole) = look()?;
-    if is_whole {
-        return Ok(info);
-    }
-    drop(Source::alone(api, through, target, STEP)?);
-    match look()? {
-        (info, true) => Ok(info),
-        // Others came meanwhile.
-        (_, false) => Err(Error::Locked {
-            path: target.given.clone(),
-            by: holders(&target.path),
-        }),
-    }
-}
-
-fn through(form: Form) -> Through {
-    match form {
-        Form::Compressed => Through::Densite,
-        Form::Plain | Form::Empty => Through::Host,
-    }
-}
-
-/// Length and allocated bytes.
-fn sizes(path: &Path) -> Result<(u64, u64)> {
-    let meta = std::fs::metadata(path).map_err(|e| Error::from_std(path, "look at it", &e))?;
-    Ok((meta.len(), meta.blocks() * 512))
 }

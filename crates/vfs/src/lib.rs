@@ -42,7 +42,8 @@ mod vfs;
 mod wal_file;
 mod worker;
 
-pub use entry::{densite_init, entry_point, load};
+pub use densite_sqlite::entry_point;
+pub use entry::{densite_init, init, load};
 pub use last_error::take_last_error;
 pub use locked_view::{LockedView, ViewBytes};
 pub use private::with_handle;

@@ -1,14 +1,16 @@
-//! Densite from Rust with rusqlite: `weather LIBRARY FOLDER`
+//! Densite from Rust: `weather FOLDER`
 //!
-//! Makes FOLDER/weather.db, a Densite file. Every step checks what it got; the first surprise ends the program with a sentence and code 1.
+//! Makes FOLDER/weather.db, a Densite file. Every step checks its result. The first wrong one ends the program with a sentence and code 1.
 
-use rusqlite::{Connection, LoadExtensionGuard, Result as Sqlite, params};
+use densite::rusqlite::{self, Connection, params};
+use densite::{Columns, IngestConflict, IngestOptions};
 use std::error::Error;
 use std::fmt::Display;
 use std::path::Path;
 use std::process::ExitCode;
+use std::time::Duration;
 
-type Result = std::result::Result<(), Box<dyn Error>>;
+type Result<T = ()> = std::result::Result<T, Box<dyn Error>>;
 
 const STATIONS: i64 = 20;
 /// Of each station, one every ten minutes.
@@ -16,11 +18,11 @@ const READINGS: i64 = 2500;
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let [library, folder] = arguments.as_slice() else {
-        eprintln!("usage: weather LIBRARY FOLDER");
+    let [folder] = arguments.as_slice() else {
+        eprintln!("usage: weather FOLDER");
         return ExitCode::from(2);
     };
-    match weather(Path::new(library), Path::new(folder)) {
+    match weather(Path::new(folder)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("weather: {error}");
@@ -29,37 +31,24 @@ fn main() -> ExitCode {
     }
 }
 
-fn weather(library: &Path, folder: &Path) -> Result {
-    load(library)?;
+fn weather(folder: &Path) -> Result {
     let path = folder.join("weather.db");
-    // rusqlite reads names that begin with `file:` as URIs; `?`, `#` and `%` in a path would have to be written as %XX.
-    let uri = format!("file:{}?vfs=densite", path.display());
-    let mut db = Connection::open(&uri)?;
+    let mut db = densite::open(&path)?;
     db.pragma_update(None, "journal_mode", "wal")?;
+    let version: String = db.query_row("SELECT densite_version()", [], |row| row.get(0))?;
+    println!("Densite {version} in SQLite {}", rusqlite::version());
     write(&mut db)?;
     query(&db)?;
-    let other = Connection::open(&uri)?;
+    let other = densite::open(&path)?;
     two_connections(&mut db, &other)?;
-    ingest(&mut db, &other)?;
+    ingest(&db, &other)?;
     drop((db, other));
     // The last close has checkpointed: what was in the WAL is in the file now.
-    size(&Connection::open(&uri)?, &path)
+    size(&path)
 }
 
-/// The library stays in SQLite when the connection that loaded it is gone, and serves all later ones of the process.
-fn load(library: &Path) -> Result {
-    let loader = Connection::open_in_memory()?;
-    // SAFETY: loading runs the library's code, which is Densite's.
-    unsafe {
-        let _allowed = LoadExtensionGuard::new(&loader)?;
-        loader.load_extension(library.canonicalize()?, None::<&str>)?;
-    }
-    let version: String = loader.query_row("SELECT densite_version()", [], |row| row.get(0))?;
-    println!("Densite {version} in SQLite {}", rusqlite::version());
-    Ok(())
-}
-
-fn write(db: &mut Connection) -> Sqlite<()> {
+/// In one transaction: single rows by statements, many rows as columns.
+fn write(db: &mut Connection) -> Result {
     db.execute_batch(
         "CREATE TABLE station(id INTEGER PRIMARY KEY, name TEXT NOT NULL, about TEXT NOT NULL);
          CREATE TABLE reading(station INTEGER NOT NULL REFERENCES station, at TEXT NOT NULL, celsius REAL, PRIMARY KEY (station, at));
@@ -72,25 +61,28 @@ fn write(db: &mut Connection) -> Sqlite<()> {
             "INSERT INTO station VALUES (?, ?, ?)",
             params![id, format!("station {id}"), about],
         )?;
-        insert_readings(&transaction, "reading", id, READINGS)?;
+        densite::insert(&transaction, "reading", readings(id, READINGS))?;
     }
     transaction.execute("INSERT INTO report VALUES ('storm from the north'), ('clear, no wind'), ('the storm is over')", [])?;
-    transaction.commit()
+    transaction.commit()?;
+    Ok(())
 }
 
-fn insert_readings(db: &Connection, table: &str, station: i64, count: i64) -> Sqlite<()> {
-    let mut insert = db.prepare(&format!("INSERT INTO {table} VALUES (?, ?, ?)"))?;
-    for i in 0..count {
-        let at = format!(
+/// The readings of a station, column by column.
+fn readings(station: i64, count: i64) -> Columns {
+    let at = |i| {
+        format!(
             "2026-01-{:02} {:02}:{:02}",
             i / 144 + 1,
             i / 6 % 24,
             i % 6 * 10
-        );
-        let celsius = ((station * 37 + i * 17) % 400) as f64 / 10.0 - 5.0;
-        insert.execute(params![station, at, celsius])?;
-    }
-    Ok(())
+        )
+    };
+    let celsius = |i| ((station * 37 + i * 17) % 400) as f64 / 10.0 - 5.0;
+    Columns::new()
+        .integers("station", (0..count).map(|_| station))
+        .texts("at", (0..count).map(at))
+        .reals("celsius", (0..count).map(celsius))
 }
 
 fn query(db: &Connection) -> Result {
@@ -132,14 +124,13 @@ fn two_connections(db: &mut Connection, other: &Connection) -> Result {
     )
 }
 
-/// Ingest: a commit costs one sync of a log; the rows are there at once through the ingest table, and soon after in the table itself.
-fn ingest(db: &mut Connection, other: &Connection) -> Result {
-    db.execute_batch(
-        "CREATE VIRTUAL TABLE temp.reading_in USING densite_ingest(reading, on_conflict=replace)",
-    )?;
-    let transaction = db.transaction()?;
-    insert_readings(&transaction, "temp.reading_in", 21, 1000)?;
-    transaction.commit()?;
+/// Ingest: an append costs one sync of a log. The rows are seen at once through the ingest table, and soon after in the table itself.
+fn ingest(db: &Connection, other: &Connection) -> Result {
+    let log = IngestOptions::new()
+        .on_conflict(IngestConflict::Replace)
+        .ingest(db, "reading")?;
+    let mut sub = densite::subscribe(other, "counter", densite::Start::Now)?.max_rows(600);
+    log.append_columns(readings(21, 1000))?;
     same(
         "readings seen at once",
         number(
@@ -148,26 +139,30 @@ fn ingest(db: &mut Connection, other: &Connection) -> Result {
         )?,
         1000,
     )?;
-    number(db, "SELECT densite_wait()")?;
+    log.wait(Some(Duration::from_secs(60)))?;
     same(
         "readings in the table",
         number(other, "SELECT count(*) FROM reading WHERE station = 21")?,
         1000,
-    )
+    )?;
+    let mut followed = 0;
+    while let Some(batch) = sub.next(Some(Duration::ZERO))? {
+        followed += batch.changes.len();
+        sub.ack(batch.seq)?;
+    }
+    same("readings that a subscriber saw", followed, 1000)?;
+    Ok(sub.unsubscribe()?)
 }
 
-fn size(db: &Connection, path: &Path) -> Result {
-    let kind: String = db.query_row(
-        "SELECT value FROM densite_info('main') WHERE name = 'kind'",
-        [],
-        |row| row.get(0),
+/// What the file takes, and that it is whole.
+fn size(path: &Path) -> Result {
+    let info = densite::info(path)?;
+    same(
+        "kind of file",
+        format!("{:?}", info.form).as_str(),
+        "Compressed",
     )?;
-    same("kind of file", kind.as_str(), "densite")?;
-    let logical = number(
-        db,
-        "SELECT value FROM densite_info('main') WHERE name = 'logical_bytes'",
-    )?;
-    let stored = i64::try_from(path.metadata()?.len())?;
+    let (logical, stored) = (info.logical_bytes, info.stored_bytes);
     if stored * 2 > logical {
         return Err(format!(
             "{} has {stored} bytes for {logical}: not half as many",
@@ -175,8 +170,8 @@ fn size(db: &Connection, path: &Path) -> Result {
         )
         .into());
     }
-    let integrity: String = db.query_row("PRAGMA integrity_check", [], |row| row.get(0))?;
-    same("integrity_check", integrity.as_str(), "ok")?;
+    let checked = densite::check(path)?;
+    same("whether the file is whole", checked.ok(), true)?;
     println!(
         "{logical} bytes stored in {stored}: {} %",
         100 * stored / logical
@@ -184,7 +179,7 @@ fn size(db: &Connection, path: &Path) -> Result {
     Ok(())
 }
 
-fn number(db: &Connection, sql: &str) -> Sqlite<i64> {
+fn number(db: &Connection, sql: &str) -> rusqlite::Result<i64> {
     db.query_row(sql, [], |row| row.get(0))
 }
 

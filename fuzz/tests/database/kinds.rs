@@ -1,7 +1,7 @@
 //! The databases that are mutated, and what each holds.
 
 use super::content::{Content, content};
-use densite::{Api, ConvertOptions, Silent};
+use densite_tools::{Api, ConvertOptions, Silent};
 use rusqlite::{Connection, OpenFlags, Result};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -109,7 +109,7 @@ fn compressed(name: &'static str, sql: &str, page: u32, options: &ConvertOptions
         .expect("made");
     let state = content(&con);
     con.close().expect("closes");
-    densite::compress(api(), &plain, Some(&path), options, &mut Silent).expect("compressed");
+    densite_tools::compress(api(), &plain, Some(&path), options, &mut Silent).expect("compressed");
     Kind {
         name,
         file: std::fs::read(&path).expect("read"),

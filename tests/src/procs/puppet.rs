@@ -85,9 +85,9 @@ fn obey(connections: &mut HashMap<String, Connection>, line: &str) -> rusqlite::
         "info" | "check" => {
             let path = line.split_once(' ').map_or("", |(_, path)| path);
             let done = if command == "info" {
-                densite::info(api(), Path::new(path)).map(|_| ())
+                densite_tools::info(api(), Path::new(path)).map(|_| ())
             } else {
-                densite::check(api(), Path::new(path), &mut densite::Silent).map(|_| ())
+                densite_tools::check(api(), Path::new(path), &mut densite_tools::Silent).map(|_| ())
             };
             return Ok(done
                 .err()

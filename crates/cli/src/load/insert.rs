@@ -3,8 +3,8 @@
 use super::order::Part;
 use super::target::{self, Target};
 use super::{Bad, Row, Source, shown};
-use densite::Progress;
 use densite_sqlite::quoted;
+use densite_tools::Progress;
 use rusqlite::types::Value;
 use rusqlite::{Connection, params_from_iter};
 

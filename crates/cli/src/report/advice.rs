@@ -2,7 +2,7 @@
 
 use super::text::{escaped, quoted, share, size};
 use crate::verbs::gain::time;
-use densite::{Form, Info};
+use densite_tools::{Form, Info};
 use std::fmt::Write as _;
 use std::path::Path;
 

@@ -8,7 +8,7 @@ mod objects;
 mod strip;
 mod text;
 
-use densite::{Form, Info};
+use densite_tools::{Form, Info};
 use std::fmt::Write as _;
 use text::{escaped, share, size};
 

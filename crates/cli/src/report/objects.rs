@@ -2,8 +2,8 @@
 
 use super::text::{escaped, share, size};
 use crate::out;
-use densite::json::kind;
-use densite::{Info, Object, ObjectKind};
+use densite_tools::json::kind;
+use densite_tools::{Info, Object, ObjectKind};
 use std::fmt::Write as _;
 
 pub(super) fn section(info: &Info, page: &mut String) {

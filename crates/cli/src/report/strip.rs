@@ -1,8 +1,8 @@
 //! The file from its beginning to its end, in rows of cells.
 
 use super::text::{escaped, share, size};
-use densite::json::kind;
-use densite::{Info, Object, ObjectKind};
+use densite_tools::json::kind;
+use densite_tools::{Info, Object, ObjectKind};
 use std::fmt::Write as _;
 
 /// Cells of a row.

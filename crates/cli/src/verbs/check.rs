@@ -5,16 +5,16 @@ use crate::failure::Outcome;
 use crate::progress::Bar;
 use crate::shown::{self, shown};
 use crate::{out, sqlite};
-use densite::Checked;
+use densite_tools::Checked;
 use std::fmt::Write as _;
 
 pub(crate) fn run(common: Common, args: &DbArg) -> Outcome {
     let mut bar = Bar::new(common);
-    let checked = densite::check(sqlite::api()?, &args.db, &mut bar);
+    let checked = densite_tools::check(sqlite::api()?, &args.db, &mut bar);
     drop(bar);
     let checked = checked?;
     let code = if checked.ok() { 0 } else { 5 };
-    let object = densite::json::checked(&checked);
+    let object = densite_tools::json::checked(&checked);
     let text = if common.quiet && checked.ok() {
         String::new()
     } else {

@@ -4,7 +4,7 @@ use crate::args::{Common, CompressArgs};
 use crate::failure::Outcome;
 use crate::progress::Bar;
 use crate::sqlite;
-use densite::ConvertOptions;
+use densite_tools::ConvertOptions;
 
 pub(crate) fn run(common: Common, args: &CompressArgs) -> Outcome {
     let mut options = ConvertOptions {
@@ -23,7 +23,7 @@ pub(crate) fn run(common: Common, args: &CompressArgs) -> Outcome {
     }
     let api = sqlite::api()?;
     let mut bar = Bar::interruptible(common)?;
-    let report = densite::compress(api, &args.src, args.dst.as_deref(), &options, &mut bar);
+    let report = densite_tools::compress(api, &args.src, args.dst.as_deref(), &options, &mut bar);
     drop(bar);
     super::converted::tell(common, "compress", args.dst.as_deref(), report)?;
     Ok(0)

@@ -4,7 +4,7 @@ use crate::args::Common;
 use crate::failure::Failure;
 use crate::out;
 use crate::shown;
-use densite::{ConvertReport, Error};
+use densite_tools::{ConvertReport, Error};
 use serde_json::json;
 use std::io;
 use std::path::Path;
@@ -14,7 +14,7 @@ pub(super) fn tell(
     common: Common,
     verb: &str,
     dst: Option<&Path>,
-    report: densite::Result<ConvertReport>,
+    report: densite_tools::Result<ConvertReport>,
 ) -> Result<(), Failure> {
     match report {
         Ok(report) => print(common, verb, &report)?,
@@ -33,7 +33,7 @@ pub(super) fn tell(
 }
 
 fn print(common: Common, verb: &str, report: &ConvertReport) -> io::Result<()> {
-    let object = densite::json::converted(verb, report);
+    let object = densite_tools::json::converted(verb, report);
     let text = if common.quiet {
         String::new()
     } else {

@@ -1,7 +1,7 @@
 //! Live, dead, free and unallocated bytes, and what a vacuum would give back: in `info` and `vacuum`.
 
 use crate::out;
-use densite::Gain;
+use densite_tools::Gain;
 
 /// Lines of name and value.
 pub(super) fn lines(gain: &Gain, stored: bool) -> Vec<(&'static str, String)> {

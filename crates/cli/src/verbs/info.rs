@@ -5,8 +5,8 @@ use crate::args::{Common, InfoArgs};
 use crate::failure::Outcome;
 use crate::shown::{self, shown};
 use crate::{out, sqlite};
-use densite::log::Figures;
-use densite::{Form, Info, JournalMode};
+use densite_tools::log::Figures;
+use densite_tools::{Form, Info, JournalMode};
 
 /// Figures of the store that the lines above them tell already.
 const SAID: [&str; 7] = [
@@ -20,7 +20,7 @@ const SAID: [&str; 7] = [
 ];
 
 pub(crate) fn run(common: Common, args: &InfoArgs) -> Outcome {
-    let info = densite::info(sqlite::api()?, &args.db)?;
+    let info = densite_tools::info(sqlite::api()?, &args.db)?;
     for path in &info.leftovers {
         out::message(
             common,
@@ -30,7 +30,7 @@ pub(crate) fn run(common: Common, args: &InfoArgs) -> Outcome {
             ),
         );
     }
-    let object = densite::json::info(&info);
+    let object = densite_tools::json::info(&info);
     let text = text(&info) + &objects::text(&info, args.columns);
     out::result(common, &object, &text)?;
     Ok(0)

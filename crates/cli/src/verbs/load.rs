@@ -8,7 +8,7 @@ use crate::load::{Bad, format_of, open as open_file};
 use crate::progress::Bar;
 use crate::shown::shown;
 use crate::{out, sqlite};
-use densite::Progress;
+use densite_tools::Progress;
 use rusqlite::{Connection, ErrorCode, OpenFlags, ffi};
 use serde_json::{Value, json};
 use std::fmt::Write;

@@ -3,8 +3,8 @@
 use crate::out;
 use crate::shown::shown;
 use comfy_table::{Cell, CellAlignment, ContentArrangement, Table, presets};
-use densite::json::kind;
-use densite::{Info, Object, ObjectKind};
+use densite_tools::json::kind;
+use densite_tools::{Info, Object, ObjectKind};
 use std::fmt::Write as _;
 
 /// Objects that are shown without `--columns`.

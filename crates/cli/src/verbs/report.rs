@@ -4,7 +4,7 @@ use crate::args::{Common, ReportArgs};
 use crate::failure::{Failure, Outcome};
 use crate::shown;
 use crate::{out, report, sqlite};
-use densite::Error;
+use densite_tools::Error;
 use serde_json::json;
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
@@ -15,7 +15,7 @@ pub(crate) fn run(common: Common, args: &ReportArgs) -> Outcome {
     let api = sqlite::api()?;
     // Before the database is looked at, which may take a while.
     may_write(common, args)?;
-    let info = densite::info(api, &args.db)?;
+    let info = densite_tools::info(api, &args.db)?;
     let page = report::page(&info);
     write(common, &args.output, page.as_bytes())?;
     let object = json!({

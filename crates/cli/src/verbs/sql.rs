@@ -59,7 +59,7 @@ pub(super) fn open(db: &str, create: bool) -> Result<Connection, Failure> {
         let path = Path::new(db);
         match std::fs::metadata(path) {
             Ok(meta) if meta.is_dir() => {
-                return Err(densite::Error::IsDirectory {
+                return Err(densite_tools::Error::IsDirectory {
                     path: path.to_path_buf(),
                 }
                 .into());
@@ -71,7 +71,7 @@ pub(super) fn open(db: &str, create: bool) -> Result<Connection, Failure> {
                     _ => Path::new("."),
                 };
                 if !dir.is_dir() {
-                    return Err(densite::Error::NotFound {
+                    return Err(densite_tools::Error::NotFound {
                         path: dir.to_path_buf(),
                     }
                     .into());
@@ -248,9 +248,9 @@ impl Run<'_> {
             }
             Err(Failure::Library(e)) => Err(Failure::Other(
                 e.kind(),
-                e.exit_code(),
+                densite_tools::exit_code(&e),
                 e.to_string(),
-                densite::json::details(&e),
+                densite_tools::json::details(&e),
             )),
             other => other,
         };
@@ -265,7 +265,7 @@ impl Run<'_> {
         )?;
         let code = match outcome {
             Err(Failure::Other(kind, code, text, details)) => {
-                let described = densite::json::described(kind, code, &text, details.clone());
+                let described = densite_tools::json::described(kind, code, &text, details.clone());
                 write!(
                     self.out,
                     ",\"error\":{}",

@@ -7,8 +7,8 @@ use crate::failure::Outcome;
 use crate::progress::Bar;
 use crate::shown;
 use crate::{chroma, out, sqlite};
-use densite::chroma::{ChromaVacuum, PrunePlan};
-use densite::{Form, VacuumOptions, VacuumPlan, VacuumReport};
+use densite_tools::chroma::{ChromaVacuum, PrunePlan};
+use densite_tools::{Form, VacuumOptions, VacuumPlan, VacuumReport};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 
@@ -98,24 +98,24 @@ fn of_chroma(
     Ok(0)
 }
 
-fn planned_json(plan: &VacuumPlan) -> Result<Value, densite::Error> {
+fn planned_json(plan: &VacuumPlan) -> Result<Value, densite_tools::Error> {
     let info = plan.info();
     let mut object = json!({
         "verb": "vacuum",
         "path": info.path.to_string_lossy(),
         "dry_run": true,
-        "form": densite::json::form(info.form),
+        "form": densite_tools::json::form(info.form),
         "chroma": null,
         "bytes_before": info.stored_bytes,
         "available_bytes": plan.available_bytes()?,
     });
     if let Value::Object(object) = &mut object {
-        object.extend(densite::json::gain(plan.gain()));
+        object.extend(densite_tools::json::gain(plan.gain()));
     }
     Ok(object)
 }
 
-fn planned_text(plan: &VacuumPlan) -> Result<String, densite::Error> {
+fn planned_text(plan: &VacuumPlan) -> Result<String, densite_tools::Error> {
     let info = plan.info();
     let mut text = format!(
         "{}: {}\n",
@@ -133,7 +133,7 @@ fn planned_text(plan: &VacuumPlan) -> Result<String, densite::Error> {
 /// What was done, as JSON and for people.
 fn done(common: Common, report: &VacuumReport) -> (Value, String) {
     let freed = report.freed_bytes();
-    let object = densite::json::vacuumed(report);
+    let object = densite_tools::json::vacuumed(report);
     let more = |bytes: u64| format!("{} more than before", indicatif::BinaryBytes(bytes));
     let change = match (report.replaced, freed) {
         (false, _) => format!(

@@ -6,7 +6,7 @@ use crate::out;
 use crate::shown::shown;
 use crate::sqlite;
 use crate::verbs::sql::{failure, open};
-use densite::log::Beside;
+use densite_tools::log::Beside;
 use rusqlite::{Connection, Params};
 use serde_json::{Value, json};
 use std::path::Path;
@@ -15,7 +15,7 @@ use std::path::Path;
 fn call(path: &Path, sql: &str, params: impl Params) -> Result<Option<i64>, Failure> {
     if !path.exists() {
         let path = path.to_path_buf();
-        return Err(densite::Error::NotFound { path }.into());
+        return Err(densite_tools::Error::NotFound { path }.into());
     }
     let name = path.to_string_lossy();
     let db: Connection = open(&name, false)?;

@@ -6,8 +6,8 @@ use crate::failure::Outcome;
 use crate::out;
 use crate::shown::shown;
 use crate::sqlite;
-use densite::log::Beside;
 use densite_log::{CheckReport, check};
+use densite_tools::log::Beside;
 use serde_json::{Value, json};
 use std::fmt::Write;
 

@@ -4,13 +4,13 @@ use crate::args::{Common, DbArg};
 use crate::failure::Outcome;
 use crate::shown::{self, shown};
 use crate::{out, sqlite};
-use densite::log::{Beside, Figures};
+use densite_tools::log::{Beside, Figures};
 use serde_json::json;
 
 pub(super) fn run(common: Common, args: &DbArg) -> Outcome {
     let beside = Beside::expect(sqlite::api()?, &args.db)?;
     let figures = beside.figures(sqlite::api()?)?;
-    let mut object = densite::json::log(&figures);
+    let mut object = densite_tools::json::log(&figures);
     object["verb"] = json!("log status");
     object["path"] = json!(args.db.to_string_lossy());
     if let Some(misfit) = figures.misfit() {

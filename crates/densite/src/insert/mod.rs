@@ -1,0 +1,166 @@
+//! Bulk insert: columns into a table, all rows or none.
+
+mod refused;
+mod target;
+
+use crate::set::Registered;
+use crate::transaction::Transaction;
+use crate::{Columns, Error, Result};
+use densite_sqlite::quoted;
+use rusqlite::Connection;
+pub(crate) use target::Target;
+
+/// What happens to a row that violates a UNIQUE, NOT NULL or CHECK constraint. It overrides ON CONFLICT of the table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
+pub enum OnConflict {
+    /// The insert fails, and no row is inserted.
+    #[default]
+    Abort,
+    /// The row is skipped.
+    Ignore,
+    /// The row replaces the rows that are in its way.
+    Replace,
+}
+
+impl OnConflict {
+    fn word(self) -> &'static str {
+        match self {
+            OnConflict::Abort => "ABORT",
+            OnConflict::Ignore => "IGNORE",
+            OnConflict::Replace => "REPLACE",
+        }
+    }
+}
+
+/// Inserts columns into a table, all rows or none. Returns the number of inserted rows.
+///
+/// It uses the open transaction, or one of its own. Columns of the table that are not given get their defaults. Rows are
+/// sorted by the primary key first, because filling a b-tree in order is several times as fast. Rows with equal keys
+/// keep their order, and where the order can change the result nothing is sorted.
+///
+/// ```
+/// # let dir = tempfile::tempdir()?;
+/// # let con = densite::open(dir.path().join("app.db"))?;
+/// con.execute_batch("CREATE TABLE result(a INTEGER, b INTEGER, val REAL, PRIMARY KEY (a, b)) WITHOUT ROWID")?;
+/// let columns = densite::Columns::new()
+///     .integers("a", vec![2, 1])
+///     .integers("b", vec![1, 1])
+///     .reals("val", vec![Some(0.5), None]);
+/// assert_eq!(densite::insert(&con, "result", columns)?, 2);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Errors
+/// [`Error::Row`] for a row that the table refuses; [`Error::Table`] if there is no such table or column;
+/// [`Error::Columns`] for columns that do not fit together; [`Error::Sqlite`] for everything else.
+pub fn insert(con: &Connection, table: &str, columns: Columns) -> Result<u64> {
+    InsertOptions::new().insert(con, table, columns)
+}
+
+/// How to insert.
+///
+/// ```
+/// # let dir = tempfile::tempdir()?;
+/// # let con = densite::open(dir.path().join("app.db"))?;
+/// con.execute_batch("CREATE TABLE vote(user INTEGER PRIMARY KEY, article INTEGER)")?;
+/// let columns = densite::Columns::new()
+///     .integers("user", vec![1, 1])
+///     .integers("article", vec![10, 20]);
+/// densite::InsertOptions::new()
+///     .on_conflict(densite::OnConflict::Replace)
+///     .insert(&con, "vote", columns)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[must_use = "options do nothing until `insert` is called"]
+pub struct InsertOptions {
+    on_conflict: OnConflict,
+    schema: String,
+}
+
+impl Default for InsertOptions {
+    fn default() -> InsertOptions {
+        InsertOptions {
+            on_conflict: OnConflict::Abort,
+            schema: "main".to_owned(),
+        }
+    }
+}
+
+impl InsertOptions {
+    /// The defaults.
+    pub fn new() -> InsertOptions {
+        InsertOptions::default()
+    }
+
+    /// What happens to a row that violates a constraint. The default is [`OnConflict::Abort`].
+    pub fn on_conflict(mut self, on_conflict: OnConflict) -> InsertOptions {
+        self.on_conflict = on_conflict;
+        self
+    }
+
+    /// The database of the table: `main` (the default), `temp`, or the name of an attached one.
+    pub fn schema(mut self, schema: impl Into<String>) -> InsertOptions {
+        self.schema = schema.into();
+        self
+    }
+
+    /// As [`insert`](fn@insert), with these options.
+    ///
+    /// # Errors
+    /// The same.
+    pub fn insert(&self, con: &Connection, table: &str, columns: Columns) -> Result<u64> {
+        let columns = Registered::new(columns)?;
+        let begin = match self.schema.as_str() {
+            "temp" => "BEGIN",
+            _ => "BEGIN IMMEDIATE",
+        };
+        let transaction = Transaction::join(con, begin)?;
+        let target = Target::describe(con, &self.schema, table)?;
+        let sort = target.may_sort(con, self.on_conflict)?;
+        let rows = insert_columns(con, &target, &columns, self.on_conflict, sort)?;
+        transaction.commit()?;
+        Ok(rows)
+    }
+}
+
+/// Inserts columns within the transaction that is open.
+pub(crate) fn insert_columns(
+    con: &Connection,
+    target: &Target,
+    columns: &Registered,
+    on_conflict: OnConflict,
+    sort: bool,
+) -> Result<u64> {
+    let names = columns.names();
+    target.check_names(names)?;
+    if names.is_empty() {
+        return Ok(0);
+    }
+    if sort {
+        columns.sort(&target.sort_keys(columns, on_conflict)?)?;
+    }
+    let sql = format!(
+        "INSERT OR {} INTO {}.{} ({}) SELECT {} FROM {}",
+        on_conflict.word(),
+        quoted(&target.schema),
+        quoted(&target.name),
+        list(names.iter().map(|name| quoted(name))),
+        list((0..names.len()).map(|i| format!("c{i}"))),
+        columns.table()
+    );
+    match con.execute(&sql, []) {
+        Ok(rows) => Ok(rows as u64),
+        Err(error) => Err(refused::with_row(
+            Error::of_function(error),
+            target,
+            columns,
+        )),
+    }
+}
+
+/// Words with commas between them.
+pub(crate) fn list(words: impl Iterator<Item = String>) -> String {
+    words.collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,135 @@
+//! Bulk query: the rows of a statement as batches of columns.
+
+use crate::{Error, RecordBatch, Result};
+use densite_bulk::{ONE_THREAD, Query, queries};
+use rusqlite::{Connection, Params};
+use std::marker::PhantomData;
+
+/// Runs a statement that reads, and returns its rows as batches of columns, each column with values of one type.
+///
+/// A batch has up to 65,536 rows. A column's type depends on the rows of the first batch:
+///
+/// | these rows have | the column has |
+/// |---|---|
+/// | integers and floating point | floating point, if that is exact for every integer |
+/// | numbers and text | text: SQLite's text of the numbers |
+/// | text and blobs | blobs: the bytes of the text |
+/// | numbers and blobs | an error |
+/// | only NULLs | the declared type |
+///
+/// A later value that does not fit is an [`Error::Value`]. A `CAST` in the statement fixes the type.
+///
+/// ```
+/// use densite::Values;
+/// # let dir = tempfile::tempdir()?;
+/// # let con = densite::open(dir.path().join("app.db"))?;
+/// con.execute_batch("CREATE TABLE vote(user INTEGER, score REAL); INSERT INTO vote VALUES (1, 0.5), (2, NULL)")?;
+/// let mut total = 0.0;
+/// for batch in densite::query(&con, "SELECT user, score FROM vote WHERE user >= ?1", [1])? {
+///     let batch = batch?;
+///     let [user, score] = batch.columns() else { panic!("two columns") };
+///     assert_eq!(user.integers(), Some(&[1, 2][..]));
+///     if let Values::Reals(scores) = score.values() {
+///         total += scores.iter().sum::<f64>();
+///     }
+///     assert!(score.is_null(1));
+/// }
+/// assert_eq!(total, 0.5);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// The result holds a read transaction until it ends or is dropped.
+///
+/// # Errors
+/// [`Error::Sqlite`] if the statement does not compile, changes the database, or is more than one.
+pub fn query<'c>(con: &'c Connection, sql: &str, params: impl Params) -> Result<QueryResult<'c>> {
+    let call = call(con, sql)?;
+    let place = Place(queries::reserve());
+    let call = call.for_place(place.0);
+    con.query_row(&call, params, |_| Ok(()))
+        .map_err(Error::of_function)?;
+    let query = queries::take(place.0)?;
+    Ok(QueryResult {
+        names: query.names().to_vec(),
+        query,
+        _connection: PhantomData,
+    })
+}
+
+/// The rows of a statement: an iterator over its batches. See [`query`](fn@query).
+pub struct QueryResult<'c> {
+    query: Query,
+    names: Vec<String>,
+    // The statement is the connection's: it ends before, and is read on the thread that has the connection.
+    _connection: PhantomData<&'c Connection>,
+}
+
+impl QueryResult<'_> {
+    /// The names of the columns.
+    pub fn names(&self) -> &[String] {
+        &self.names
+    }
+}
+
+impl Iterator for QueryResult<'_> {
+    type Item = Result<RecordBatch>;
+
+    fn next(&mut self) -> Option<Result<RecordBatch>> {
+        match self.query.next_batch() {
+            Ok(Some(batch)) => Some(RecordBatch::new(&self.names, batch)),
+            Ok(None) => None,
+            Err(error) => Some(Err(error.into())),
+        }
+    }
+}
+
+impl std::fmt::Debug for QueryResult<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("QueryResult")
+            .field("names", &self.names)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A place for the compiled statement; it goes when the statement was taken, or did not compile.
+struct Place(i64);
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let _ = queries::release(self.0);
+    }
+}
+
+/// The call that compiles a statement.
+struct Call {
+    sql: String,
+    parameters: String,
+}
+
+impl Call {
+    fn for_place(&self, place: i64) -> String {
+        format!(
+            "SELECT densite_query({place}, {}, {ONE_THREAD}{})",
+            self.sql, self.parameters
+        )
+    }
+}
+
+/// A call with the statement's own parameters, with the same numbers and names: so whatever can be bound to the statement
+/// can be bound to the call.
+fn call(con: &Connection, sql: &str) -> Result<Call> {
+    // SQLite says here what does not compile, and where.
+    let statement = con.prepare(sql)?;
+    let mut parameters = String::new();
+    for i in 1..=statement.parameter_count() {
+        parameters.push_str(", ");
+        match statement.parameter_name(i) {
+            Some(name) => parameters.push_str(name),
+            None => parameters.push_str(&format!("?{i}")),
+        }
+    }
+    Ok(Call {
+        sql: format!("'{}'", sql.replace('\'', "''")),
+        parameters,
+    })
+}

@@ -1,0 +1,53 @@
+//! Columns that a statement can read, for as long as the statement runs.
+
+use crate::{Columns, Result};
+use densite_bulk::{Set, SortKey, sets};
+
+/// Columns of the table-valued function that SQLite declares faster.
+const FEW: usize = 16;
+
+/// Registered columns. Dropping releases them.
+pub(crate) struct Registered {
+    handle: i64,
+    names: Vec<String>,
+}
+
+impl Registered {
+    pub(crate) fn new(columns: Columns) -> Result<Registered> {
+        let set = columns.into_set()?;
+        let names = set.names().to_vec();
+        Ok(Registered {
+            handle: sets::add(set),
+            names,
+        })
+    }
+
+    pub(crate) fn names(&self) -> &[String] {
+        &self.names
+    }
+
+    /// The columns as a table in a statement.
+    pub(crate) fn table(&self) -> String {
+        let function = match self.names.len() {
+            0..=FEW => "densite_columns_few",
+            _ => "densite_columns",
+        };
+        format!("{function}({})", self.handle)
+    }
+
+    pub(crate) fn sort(&self, keys: &[SortKey]) -> Result<()> {
+        Ok(sets::change(self.handle, |set| set.sort(keys)).map(drop)?)
+    }
+
+    /// Asks something about the columns.
+    pub(crate) fn ask<T>(&self, ask: impl FnOnce(&Set) -> T) -> Result<T> {
+        Ok(ask(&*sets::get(self.handle)?))
+    }
+}
+
+impl Drop for Registered {
+    fn drop(&mut self) {
+        // No statement reads them any more.
+        let _ = sets::release(self.handle);
+    }
+}

@@ -1,0 +1,63 @@
+//! A transaction that ends with the call that began it.
+
+use crate::{Error, Result};
+use rusqlite::Connection;
+
+/// A transaction or a savepoint. Dropping rolls back what is not committed.
+pub(crate) struct Transaction<'c> {
+    con: &'c Connection,
+    /// What ends it well, until it has.
+    commit: Option<&'static str>,
+    rollback: &'static str,
+}
+
+impl<'c> Transaction<'c> {
+    /// Begins a transaction of its own by `begin`.
+    pub(crate) fn begin(con: &'c Connection, begin: &str) -> Result<Transaction<'c>> {
+        con.execute_batch(begin)?;
+        Ok(Transaction {
+            con,
+            commit: Some("COMMIT"),
+            rollback: "ROLLBACK",
+        })
+    }
+
+    /// Begins a savepoint in the caller's transaction, or a transaction by `begin` if there is none.
+    pub(crate) fn join(con: &'c Connection, begin: &str) -> Result<Transaction<'c>> {
+        if con.is_autocommit() {
+            return Transaction::begin(con, begin);
+        }
+        con.execute_batch("SAVEPOINT densite_insert")?;
+        Ok(Transaction {
+            con,
+            commit: Some("RELEASE densite_insert"),
+            rollback: "ROLLBACK TO densite_insert; RELEASE densite_insert",
+        })
+    }
+
+    pub(crate) fn commit(mut self) -> Result<()> {
+        if let Some(commit) = self.commit {
+            self.con.execute_batch(commit)?;
+            self.commit = None;
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Transaction<'_> {
+    fn drop(&mut self) {
+        // SQLite ends a transaction by itself after some errors.
+        if self.commit.is_some() && !self.con.is_autocommit() {
+            // The first error says more.
+            let _ = self.con.execute_batch(self.rollback);
+        }
+    }
+}
+
+/// Refuses a call that commits by itself while the caller's transaction is open.
+pub(crate) fn alone(con: &Connection, doing: &'static str) -> Result<()> {
+    match con.is_autocommit() {
+        true => Ok(()),
+        false => Err(Error::TransactionOpen { doing }),
+    }
+}

@@ -1,0 +1,196 @@
+//! The sentences.
+
+use super::Error;
+use std::fmt;
+
+/// Bytes as a user reads them, to a tenth of a unit.
+fn bytes(n: u64) -> String {
+    const UNITS: [&str; 5] = ["KiB", "MiB", "GiB", "TiB", "PiB"];
+    if n < 1024 {
+        return format!("{n} bytes");
+    }
+    let mut value = n as f64;
+    let mut unit = "";
+    for u in UNITS {
+        if value < 1024.0 {
+            break;
+        }
+        value /= 1024.0;
+        unit = u;
+    }
+    format!("{value:.1} {unit}")
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Error::NotFound { path } => write!(
+                f,
+                "{}: there is no such file or directory; check the path",
+                path.display()
+            ),
+            Error::IsDirectory { path } => {
+                write!(
+                    f,
+                    "{} is a directory, not a database; name the database file in it",
+                    path.display()
+                )
+            }
+            Error::Permission { path, doing } => write!(
+                f,
+                "{}: no permission to {doing}, or its file system is read-only; check its owner and mode",
+                path.display()
+            ),
+            Error::NotADatabase { path, empty: true } => {
+                write!(
+                    f,
+                    "{} is empty and holds no database; check the path",
+                    path.display()
+                )
+            }
+            Error::NotADatabase { path, empty: false } => {
+                write!(
+                    f,
+                    "{} is not a SQLite database or is encrypted; check the path",
+                    path.display()
+                )
+            }
+            Error::NotChroma { path } => {
+                write!(
+                    f,
+                    "{} has not the tables of Chroma, so that its directory is none of Chroma's; check the path, or name the file to have it treated as any database",
+                    path.display()
+                )
+            }
+            Error::AlreadyCompressed { path } => {
+                write!(
+                    f,
+                    "{} is compressed already; it was left as it is",
+                    path.display()
+                )
+            }
+            Error::AlreadyPlain { path } => {
+                write!(
+                    f,
+                    "{} is a plain SQLite database already; it was left as it is",
+                    path.display()
+                )
+            }
+            Error::Exists { path } => write!(
+                f,
+                "{} exists already and was left as it is; choose another destination or remove it first",
+                path.display()
+            ),
+            Error::SeveralLinks { path, links } => write!(
+                f,
+                "{} has {links} names (hard links) and replacing one would part them; remove the other names first, or (compress, decompress) give a destination",
+                path.display()
+            ),
+            Error::NoLog { path } => write!(
+                f,
+                "{} has no log; SELECT densite_subscribe() or a table of densite_ingest makes one",
+                path.display()
+            ),
+            Error::Log { path, message, .. } => write!(f, "{}: {message}", path.display()),
+            Error::Locked { path, by } => {
+                write!(f, "{} is locked", path.display())?;
+                if by.is_empty() {
+                    f.write_str(" by another connection")?;
+                }
+                for (i, holder) in by.iter().enumerate() {
+                    f.write_str(if i == 0 { " by " } else { " and " })?;
+                    write!(f, "{holder}")?;
+                }
+                f.write_str("; close it there or try again later")
+            }
+            Error::NoSpace {
+                dir,
+                needed,
+                available,
+            } => {
+                write!(f, "there is not enough disk space in {}", dir.display())?;
+                if let (Some(needed), Some(available)) = (needed, available) {
+                    write!(
+                        f,
+                        ": up to {} needed, {} available",
+                        bytes(*needed),
+                        bytes(*available)
+                    )?;
+                }
+                f.write_str("; free some and try again")
+            }
+            Error::Damaged { path, what } => {
+                write!(
+                    f,
+                    "{} is damaged: {what}; restore it from a backup",
+                    path.display()
+                )
+            }
+            Error::NewerFormat {
+                path,
+                found,
+                supported,
+            } => write!(
+                f,
+                "{} has format version {found} and this program reads up to {supported}; use a newer Densite",
+                path.display()
+            ),
+            Error::Interrupted { path } => {
+                write!(f, "interrupted; {} is as it was", path.display())
+            }
+            Error::Unsupported(what) | Error::Setting(what) => f.write_str(what),
+            Error::Io {
+                path,
+                doing,
+                message,
+            } => {
+                write!(f, "cannot {doing} {}: {message}", path.display())
+            }
+            Error::Sqlite {
+                path,
+                code,
+                message,
+            } => {
+                write!(
+                    f,
+                    "{}: SQLite says: {message} (code {code})",
+                    path.display()
+                )
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::holders::Holder;
+
+    #[test]
+    fn sizes_read_well() {
+        assert_eq!(bytes(0), "0 bytes");
+        assert_eq!(bytes(1023), "1023 bytes");
+        assert_eq!(bytes(1024), "1.0 KiB");
+        assert_eq!(bytes(u64::MAX), "16384.0 PiB");
+    }
+
+    #[test]
+    fn locked_names_every_holder() {
+        let by = vec![
+            Holder {
+                pid: 7,
+                name: Some("python3".into()),
+            },
+            Holder { pid: 9, name: None },
+        ];
+        let e = Error::Locked {
+            path: "a.db".into(),
+            by,
+        };
+        assert_eq!(
+            e.to_string(),
+            "a.db is locked by process 7 (python3) and process 9; close it there or try again later"
+        );
+        assert_eq!(crate::exit_code(&e), 3);
+    }
+}

@@ -1,0 +1,252 @@
+//! Who holds locks on a database, where the system tells.
+//!
+//! Linux lists record locks in `/proc/locks`, with process, device and inode. Reading that list opens no
+//! descriptor on the database, so it cannot drop a lock of this process (closing any descriptor would).
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::ops::RangeInclusive;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// A process that holds a lock on the database.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Holder {
+    /// Its process id.
+    pub pid: u32,
+    /// Its name, where it can be read.
+    pub name: Option<String>,
+}
+
+impl fmt::Display for Holder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "process {}", self.pid)?;
+        match &self.name {
+            Some(name) => write!(f, " ({name})"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// How often the list is read at most. The system counts entries to know where to go on, or to begin: one that changes while it is read may lack some that are there all the time, and tell others twice.
+const TRIES: usize = 16;
+/// Who reads for longer is told of as a reader.
+const BETWEEN_LOOKS: Duration = Duration::from_millis(50);
+
+/// The other processes that hold locks on the database or its shared memory; empty when that cannot be known.
+pub(crate) fn holders(db: &Path) -> Vec<Holder> {
+    others(
+        &[db.to_path_buf(), crate::paths::beside(db, "-shm")],
+        0..=u64::MAX,
+    )
+}
+
+/// The locks of readers in the shared memory, but for the one of those who read the database's file alone (`WAL_READ_LOCK` of SQLite's file format).
+const READERS: RangeInclusive<u64> = 124..=127;
+
+/// The other processes that have a transaction open on what is in the WAL, at two looks shortly after each other; empty when that cannot be known. As long as one of them reads, the WAL does not begin anew.
+pub(crate) fn wal_readers(db: &Path) -> Vec<Holder> {
+    let look = || others(&[crate::paths::beside(db, "-shm")], READERS);
+    let mut readers = look();
+    if !readers.is_empty() {
+        std::thread::sleep(BETWEEN_LOOKS);
+        let again = look();
+        readers.retain(|r| again.contains(r));
+    }
+    readers
+}
+
+/// The other processes that hold locks on some bytes of these files.
+fn others(paths: &[PathBuf], bytes: RangeInclusive<u64>) -> Vec<Holder> {
+    let metas = paths.iter().filter_map(|path| std::fs::metadata(path).ok());
+    let files: Vec<(u64, u64)> = metas.map(|meta| (meta.dev(), meta.ino())).collect();
+    let me = std::process::id();
+    let mut pids = listed(&files, &bytes);
+    pids.remove(&me);
+    pids.into_iter()
+        .map(|pid| Holder {
+            pid,
+            name: name_of(pid),
+        })
+        .collect()
+}
+
+/// The processes that hold locks on some bytes of these files: as often as it takes until nothing changes in between.
+fn listed(files: &[(u64, u64)], bytes: &RangeInclusive<u64>) -> BTreeSet<u32> {
+    let (mut pids, mut before) = (BTreeSet::new(), None);
+    for _ in 0..TRIES {
+        let Ok(list) = std::fs::read_to_string("/proc/locks") else {
+            break;
+        };
+        pids.extend(parse(&list, files, bytes));
+        if before.as_ref() == Some(&list) {
+            break;
+        }
+        before = Some(list);
+    }
+    pids
+}
+
+/// The other processes that have a file open, with a lock or without, as far as this one may know; `file` is its device and inode.
+///
+/// `/proc` tells the files of processes of the same user, and root those of all.
+pub(crate) fn openers(file: (u64, u64)) -> Vec<Holder> {
+    let me = std::process::id();
+    let Ok(processes) = std::fs::read_dir("/proc") else {
+        return Vec::new();
+    };
+    let pids = processes
+        .flatten()
+        .filter_map(|p| p.file_name().to_str()?.parse::<u32>().ok());
+    let has_it = |pid: &u32| {
+        let fds = std::fs::read_dir(format!("/proc/{pid}/fd"));
+        fds.is_ok_and(|mut fds| {
+            fds.any(|fd| {
+                // The entry stands for the open file, whatever its name is now.
+                let meta = fd.and_then(|fd| std::fs::metadata(fd.path()));
+                meta.is_ok_and(|meta| (meta.dev(), meta.ino()) == file)
+            })
+        })
+    };
+    pids.filter(|pid| *pid != me)
+        .filter(has_it)
+        .map(|pid| Holder {
+            pid,
+            name: name_of(pid),
+        })
+        .collect()
+}
+
+/// The name of a process, where it can be read.
+pub(crate) fn name_of(pid: u32) -> Option<String> {
+    let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).ok()?;
+    let name = name.trim();
+    (!name.is_empty()).then(|| name.to_string())
+}
+
+/// Process ids of the lines of `/proc/locks` that hold (not wait for) a lock on some of these bytes of one of `files`, (device, inode).
+fn parse(list: &str, files: &[(u64, u64)], bytes: &RangeInclusive<u64>) -> Vec<u32> {
+    let mut pids = Vec::new();
+    for line in list.lines() {
+        // "1: POSIX  ADVISORY  READ 8079 fe:00:9978034 128 128"; a waiter has "->" second.
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let [_, kind, _, _, pid, place, from, to, ..] = words.as_slice() else {
+            continue;
+        };
+        if *kind == "->" {
+            continue;
+        }
+        let (Ok(pid), Ok(from)) = (pid.parse::<u32>(), from.parse::<u64>()) else {
+            continue;
+        };
+        // The end of the file is written EOF.
+        let to = to.parse::<u64>().unwrap_or(u64::MAX);
+        if from > *bytes.end() || to < *bytes.start() {
+            continue;
+        }
+        let mut parts = place.split(':');
+        let (Some(major), Some(minor), Some(inode)) = (parts.next(), parts.next(), parts.next())
+        else {
+            continue;
+        };
+        let (Ok(major), Ok(minor), Ok(inode)) = (
+            u64::from_str_radix(major, 16),
+            u64::from_str_radix(minor, 16),
+            inode.parse::<u64>(),
+        ) else {
+            continue;
+        };
+        if files
+            .iter()
+            .any(|(dev, ino)| *ino == inode && (major_of(*dev), minor_of(*dev)) == (major, minor))
+        {
+            pids.push(pid);
+        }
+    }
+    pids
+}
+
+// The device number's layout in the Linux C library (gnu_dev_major, gnu_dev_minor).
+fn major_of(dev: u64) -> u64 {
+    ((dev >> 8) & 0xfff) | ((dev >> 32) & 0xffff_f000)
+}
+
+fn minor_of(dev: u64) -> u64 {
+    (dev & 0xff) | ((dev >> 12) & 0xffff_ff00)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    #[test]
+    fn another_process_is_seen_by_the_file_it_has_open() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join("a");
+        std::fs::write(&path, b"x").expect("write");
+        let meta = std::fs::metadata(&path).expect("metadata");
+        let file = (meta.dev(), meta.ino());
+        assert_eq!(openers(file), []);
+        let mine = std::fs::File::open(&path).expect("open");
+        assert_eq!(openers(file), [], "this process does not count");
+        let mut other = std::process::Command::new("sleep")
+            .arg("60")
+            .stdin(mine)
+            .spawn()
+            .expect("sleep runs");
+        let pids: Vec<u32> = openers(file).iter().map(|h| h.pid).collect();
+        other.kill().expect("kill");
+        other.wait().expect("wait");
+        assert_eq!(pids, [other.id()]);
+    }
+
+    /// Also while other locks come and go.
+    #[test]
+    fn no_holder_is_missed() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let file = |name: String| std::fs::File::create(dir.path().join(name)).expect("made");
+        let held = file("held".into());
+        held.lock().expect("locked");
+        let meta = held.metadata().expect("metadata");
+        let ended = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            for thread in 0..3 {
+                let files: Vec<_> = (0..60).map(|n| file(format!("{thread}-{n}"))).collect();
+                let ended = &ended;
+                scope.spawn(move || {
+                    while !ended.load(Ordering::Relaxed) {
+                        files.iter().for_each(|f| f.lock().expect("locked"));
+                        files.iter().for_each(|f| f.unlock().expect("unlocked"));
+                    }
+                });
+            }
+            let missed = (0..1000).filter(|_| {
+                let pids = listed(&[(meta.dev(), meta.ino())], &(0..=u64::MAX));
+                pids != BTreeSet::from([std::process::id()])
+            });
+            let missed = missed.count();
+            ended.store(true, Ordering::Relaxed);
+            assert_eq!(missed, 0);
+        });
+    }
+
+    #[test]
+    fn takes_holders_and_not_waiters_of_the_named_file() {
+        let list = "1: POSIX  ADVISORY  READ 8079 fe:00:9978034 128 128\n\
+                    1: -> POSIX  ADVISORY  WRITE 8080 fe:00:9978034 128 128\n\
+                    2: OFDLCK ADVISORY  READ -1 fe:00:9978034 0 EOF\n\
+                    3: POSIX  ADVISORY  READ 8081 fe:01:9978034 128 128\n\
+                    garbage\n\
+                    4: POSIX  ADVISORY  WRITE 8082 fe:00:1 0 0\n";
+        let dev = 0xfe00;
+        let all = 0..=u64::MAX;
+        assert_eq!(parse(list, &[(dev, 9_978_034)], &all), vec![8079]);
+        let both = [(dev, 9_978_034), (dev, 1)];
+        assert_eq!(parse(list, &both, &all), vec![8079, 8082]);
+        assert_eq!(parse(list, &both, &(128..=128)), vec![8079]);
+        assert_eq!(parse(list, &both, &READERS), Vec::<u32>::new());
+    }
+}

@@ -1,0 +1,220 @@
+//! Figures of a database.
+
+use crate::db::{Access, Through, from_sqlite};
+use crate::error::{Error, Result};
+use crate::form::{self, Form};
+use crate::gain::{self, Figures, Gain};
+use crate::header::{HEADER_LEN, Header};
+use crate::holders::{Holder, holders, wal_readers};
+use crate::objects::{self, Bytes, Objects};
+use crate::paths::{self, Target, beside, len_or_zero};
+use crate::schema;
+use crate::source::is_recovered;
+use densite_disk::File;
+use densite_sqlite::{Api, Code, HostFile, ffi};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// How long a lock is waited for.
+const WAIT: Duration = Duration::from_secs(1);
+
+/// How a database keeps its transactions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum JournalMode {
+    /// By a rollback journal (DELETE, TRUNCATE, PERSIST, MEMORY, OFF).
+    Rollback,
+    /// By a write-ahead log.
+    Wal,
+}
+
+/// Figures of a database. What is in a WAL and not yet in the file is not counted but in `wal_bytes`.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct Info {
+    /// As given.
+    pub path: PathBuf,
+    /// How it is stored.
+    pub form: Form,
+    /// Length of the database in bytes, as SQLite sees it.
+    pub logical_bytes: u64,
+    /// Length of the file in bytes.
+    pub stored_bytes: u64,
+    /// Bytes that the file takes on the disk (its blocks).
+    pub allocated_bytes: u64,
+    /// Bytes per page; 0 when there is none yet.
+    pub page_size: u32,
+    /// Pages.
+    pub pages: u64,
+    /// Pages on SQLite's freelist.
+    pub free_pages: u64,
+    /// What the first page asks for.
+    pub journal_mode: JournalMode,
+    /// Length of the rollback journal beside it in bytes, 0 if none.
+    pub journal_bytes: u64,
+    /// Length of the WAL beside it in bytes, 0 if none.
+    pub wal_bytes: u64,
+    /// The other processes that have a transaction open on what is in the WAL: while one of them reads on, the WAL cannot begin anew, and grows. Empty where the system does not tell.
+    pub wal_readers: Vec<Holder>,
+    /// Copies that interrupted runs left beside it.
+    pub leftovers: Vec<PathBuf>,
+    /// The store's figures by name, for a compressed file.
+    pub store: Option<Vec<(String, u64)>>,
+    /// Tables and indexes in the file: what a WAL adds to them is not there yet.
+    pub objects: Objects,
+    /// Why `objects` is empty, where it could not be found out.
+    pub objects_problem: Option<String>,
+    /// Live bytes of each unit of a compressed file, in the order of the file. Empty for a plain one, of which `objects` tells.
+    pub units: Vec<u32>,
+    /// Bytes of a unit; 0 for a plain file.
+    pub unit_bytes: u64,
+    /// Figures of the log beside it, or what keeps them from being told; `None` without a log.
+    pub log: Option<std::result::Result<crate::log::Figures, String>>,
+    /// What a vacuum would give back; `None` where there is no database yet, or `objects` is empty.
+    pub gain: Option<Gain>,
+}
+
+impl Info {
+    /// Bytes on the disk for each logical byte; `None` for an empty database.
+    pub fn ratio(&self) -> Option<f64> {
+        (self.logical_bytes > 0).then(|| self.allocated_bytes as f64 / self.logical_bytes as f64)
+    }
+}
+
+/// Tells the figures of a database, compressed or plain.
+///
+/// # Errors
+/// See [`Error`]; [`Error::Locked`] while another connection writes to it.
+pub fn info(api: Api, path: &Path) -> Result<Info> {
+    let log = crate::log::beside(api, path);
+    Ok(Info {
+        log,
+        ..info_within(api, path, WAIT)?
+    })
+}
+
+/// The same; a lock is waited for so long.
+pub(crate) fn info_within(api: Api, path: &Path, wait: Duration) -> Result<Info> {
+    let target = paths::resolve(path)?;
+    let form = form::form(api, &target)?;
+    let meta =
+        std::fs::metadata(&target.path).map_err(|e| Error::from_std(path, "look at it", &e))?;
+    let mut info = Info {
+        path: path.to_path_buf(),
+        form,
+        logical_bytes: 0,
+        stored_bytes: meta.len(),
+        allocated_bytes: meta.blocks() * 512,
+        page_size: 0,
+        pages: 0,
+        free_pages: 0,
+        journal_mode: JournalMode::Rollback,
+        journal_bytes: len_or_zero(&beside(&target.path, "-journal")),
+        wal_bytes: len_or_zero(&beside(&target.path, "-wal")),
+        wal_readers: Vec::new(),
+        leftovers: paths::leftovers(&target.path),
+        store: None,
+        objects: Objects::default(),
+        objects_problem: None,
+        units: Vec::new(),
+        unit_bytes: 0,
+        log: None,
+        gain: None,
+    };
+    if info.wal_bytes > 0 {
+        info.wal_readers = wal_readers(&target.path);
+    }
+    let file = Through::Host.file(api, &target.path, Access::Read)?;
+    lock_shared(api, &file, &target, wait)?;
+    let mut start = [0u8; HEADER_LEN];
+    let mut bytes = match form {
+        Form::Empty => return Ok(info),
+        Form::Plain => {
+            let failed = |e| Error::from_disk(path, "read", &e);
+            file.read_at(&mut start, 0).map_err(failed)?;
+            info.logical_bytes = File::len(&file).map_err(failed)?;
+            Bytes::Plain(file.clone(), info.logical_bytes, path.to_path_buf())
+        }
+        Form::Compressed => {
+            let failed = |e| Error::from_store(path, "read", e);
+            let mut store = form::open_store(&target, file.clone()).map_err(failed)?;
+            info.logical_bytes = store.len().map_err(failed)?;
+            info.page_size = store.page_size().map_err(failed)?;
+            store.read_at(&mut start, 0).map_err(failed)?;
+            let stats = store.stats().map_err(failed)?;
+            (info.units, info.unit_bytes) = store.live_by_unit().map_err(failed)?;
+            info.store = Some(
+                stats
+                    .figures()
+                    .into_iter()
+                    .map(|(name, n)| (name.to_string(), n))
+                    .collect(),
+            );
+            Bytes::Stored(Box::new(store), info.logical_bytes, path.to_path_buf())
+        }
+    };
+    if let Some(header) = Header::parse(&start) {
+        info.page_size = header.page_size;
+        info.free_pages = u64::from(header.free_pages);
+        info.journal_mode = if header.wal {
+            JournalMode::Wal
+        } else {
+            JournalMode::Rollback
+        };
+        let through = match form {
+            Form::Compressed => Through::Densite,
+            _ => Through::Host,
+        };
+        let found = schema::read(api, through, &target)
+            .and_then(|schema| objects::objects(&mut bytes, &header, &schema));
+        match found {
+            Ok(objects) => info.objects = objects,
+            // A checkpoint that was interrupted leaves such a file. It is no damage, and nobody is to restore a backup for it.
+            Err(_) if !is_recovered(&target.path).unwrap_or(false) => {
+                info.objects_problem = Some(
+                    "the file is a whole database only together with the journal or WAL beside it, which goes into it when the database is opened or closed; `densite check` tells whether it is damaged".into(),
+                );
+            }
+            // The figures above hold all the same; what is wrong is for `check` to find out.
+            Err(e) => info.objects_problem = Some(e.to_string()),
+        }
+    }
+    if info.page_size > 0 {
+        info.pages = info.logical_bytes / u64::from(info.page_size);
+    }
+    if !info.objects.all.is_empty() {
+        info.gain = Some(gain::gain(&Figures {
+            form,
+            file_bytes: info.stored_bytes,
+            logical_bytes: info.logical_bytes,
+            page_size: info.page_size,
+            free_pages: info.free_pages,
+            objects: &info.objects,
+            store: info.store.as_deref().unwrap_or_default(),
+        }));
+    }
+    Ok(info)
+}
+
+/// Takes SHARED; it goes with the file.
+pub(crate) fn lock_shared(
+    api: Api,
+    file: &HostFile,
+    target: &Target,
+    wait: Duration,
+) -> Result<()> {
+    let deadline = Instant::now() + wait;
+    loop {
+        match file.lock(ffi::LOCK_SHARED) {
+            Ok(()) => return Ok(()),
+            Err(Code::BUSY) if Instant::now() < deadline => api.sleep_ms(10),
+            Err(Code::BUSY) => {
+                return Err(Error::Locked {
+                    path: target.given.clone(),
+                    by: holders(&target.path),
+                });
+            }
+            Err(code) => return Err(from_sqlite(&target.given, code.into())),
+        }
+    }
+}

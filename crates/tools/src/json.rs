@@ -1,0 +1,255 @@
+//! Results and errors as JSON: the contract of docs/CLI.md, which the command and the C API keep alike.
+
+use crate::log::Figures;
+use crate::{
+    Checked, ConvertReport, Error, Form, Gain, Holder, Info, JournalMode, Object, ObjectKind,
+    Objects, VacuumReport, exit_code,
+};
+use densite_log::Subscriber;
+use serde_json::{Map, Value, json};
+
+/// The object of `densite info`.
+pub fn info(info: &Info) -> Value {
+    let store: Option<Map<_, _>> = info.store.as_ref().map(|figures| {
+        figures
+            .iter()
+            .map(|(name, value)| (name.clone(), json!(value)))
+            .collect()
+    });
+    json!({
+        "path": info.path.to_string_lossy(),
+        "form": form(info.form),
+        "logical_bytes": info.logical_bytes,
+        "stored_bytes": info.stored_bytes,
+        "allocated_bytes": info.allocated_bytes,
+        "ratio": info.ratio(),
+        "page_size": info.page_size,
+        "pages": info.pages,
+        "free_pages": info.free_pages,
+        "journal_mode": mode(info.journal_mode),
+        "journal_bytes": info.journal_bytes,
+        "wal_bytes": info.wal_bytes,
+        "wal_readers": info.wal_readers.iter().map(holder).collect::<Vec<_>>(),
+        "leftovers": info.leftovers.iter().map(|p| p.to_string_lossy()).collect::<Vec<_>>(),
+        "store": store,
+        "log": info.log.as_ref().map(|log| match log {
+            Ok(figures) => self::log(figures),
+            Err(problem) => json!({ "problem": problem }),
+        }),
+        "vacuum": info.gain.as_ref().map(gain),
+        "objects": objects(&info.objects),
+        "objects_broken_pages": info.objects.broken,
+        "objects_problem": info.objects_problem,
+    })
+}
+
+fn holder(Holder { pid, name }: &Holder) -> Value {
+    json!({ "pid": pid, "name": name })
+}
+
+/// The figures of a log.
+pub fn log(figures: &Figures) -> Value {
+    let (status, applied) = (&figures.status, figures.applied.as_ref());
+    let subscriber = |s: &Subscriber| {
+        json!({
+            "name": s.name,
+            "position": s.position,
+            "rows_behind": s.rows_behind,
+            "bytes_behind": s.bytes_behind,
+        })
+    };
+    json!({
+        "directory": figures.directory.to_string_lossy(),
+        "id": figures.id.to_string(),
+        "first": status.first,
+        "last": status.last,
+        "segments": status.segments,
+        "bytes": status.bytes,
+        "free_segment_bytes": status.free_segment_bytes,
+        "applied": applied.map(|a| a.seq),
+        "unapplied_rows": figures.unapplied_rows(),
+        "unapplied_bytes": figures.unapplied_bytes,
+        "applying": figures.is_led,
+        "misfit": figures.misfit(),
+        "rejects": applied.map(|a| a.rejects),
+        "auto_prune": status.config.auto_prune,
+        "max_unapplied_bytes": status.config.max_unapplied_bytes,
+        "retain_bytes": status.config.retain_bytes,
+        "subscribers": figures.subscribers.iter().map(subscriber).collect::<Vec<_>>(),
+        "slowest": figures.slowest().map(subscriber),
+    })
+}
+
+/// The object of `densite check`.
+pub fn checked(checked: &Checked) -> Value {
+    let problems: Vec<_> = checked
+        .problems
+        .iter()
+        .map(
+            |p| json!({ "what": p.what, "offset": p.offset, "page": p.page, "problem": p.problem }),
+        )
+        .collect();
+    json!({
+        "path": checked.path.to_string_lossy(),
+        "form": form(checked.form),
+        "ok": checked.ok(),
+        "pages": checked.pages,
+        "frames": checked.frames,
+        "problems": problems,
+        "cut": checked.cut,
+        "integrity_check": checked.integrity_check,
+    })
+}
+
+/// The object of `densite compress` and `decompress`; `verb` is which.
+pub fn converted(verb: &str, report: &ConvertReport) -> Value {
+    json!({
+        "verb": verb,
+        "source": report.source.to_string_lossy(),
+        "destination": report.destination.to_string_lossy(),
+        "already": false,
+        "in_place": report.in_place,
+        "page_size": report.page_size,
+        "pages": report.pages,
+        "free_pages_zeroed": report.free_pages_zeroed,
+        "source_bytes": report.source_bytes,
+        "destination_bytes": report.destination_bytes,
+        "ratio": report.ratio(),
+        "seconds": report.elapsed.as_secs_f64(),
+    })
+}
+
+/// The object of `densite vacuum` for a database.
+pub fn vacuumed(report: &VacuumReport) -> Value {
+    json!({
+        "verb": "vacuum",
+        "path": report.path.to_string_lossy(),
+        "dry_run": false,
+        "form": form(report.form),
+        "chroma": null,
+        "replaced": report.replaced,
+        "written_bytes": report.written_bytes,
+        "page_size": report.page_size,
+        "pages_before": report.pages_before,
+        "pages_after": report.pages_after,
+        "bytes_before": report.bytes_before,
+        "bytes_after": report.bytes_after,
+        "allocated_before_bytes": report.allocated_before,
+        "allocated_after_bytes": report.allocated_after,
+        "freed_bytes": report.freed_bytes(),
+        "tables": report.tables,
+        "indexes": report.indexes,
+        "rows": report.rows,
+        "seconds": report.elapsed.as_secs_f64(),
+    })
+}
+
+/// The fields that `info` and `vacuum --dry-run` have in common.
+pub fn gain(gain: &Gain) -> Map<String, Value> {
+    let fields = json!({
+        "live_bytes": gain.live_bytes,
+        "dead_bytes": gain.dead_bytes,
+        "free_bytes": gain.free_bytes,
+        "unallocated_bytes": gain.unallocated_bytes,
+        "unallocated_estimated": gain.estimated,
+        "maintained_bytes": gain.maintained_bytes,
+        "vacuumed_bytes": gain.vacuumed_bytes,
+        "gives_back_bytes": gain.gives_back_bytes,
+        "needed_bytes": gain.needed_bytes,
+        // To tenths: it is an estimate.
+        "vacuum_seconds": (gain.seconds * 10.0).round() / 10.0,
+    });
+    match fields {
+        Value::Object(fields) => fields,
+        _ => Map::new(),
+    }
+}
+
+/// Tables and indexes, an object each.
+pub fn objects(objects: &Objects) -> Vec<Value> {
+    let codec = |name: &str| name.replace(['+', ' '], "_");
+    let object = |o: &Object| {
+        json!({
+            "kind": kind(o.kind),
+            "name": o.name,
+            "table": o.table,
+            "pages": o.pages,
+            "raw_bytes": o.raw_bytes,
+            "stored_bytes": o.stored_bytes,
+            "ratio": o.ratio(),
+            "unallocated_bytes": o.unallocated_bytes,
+            "codecs": o.codecs.iter().map(|(name, n)| (codec(name), json!(n))).collect::<Map<_, _>>(),
+            "model_pages": o.model_pages,
+            "columns": o.columns.iter().map(|c| json!({ "name": c.name, "encodings": c.encodings })).collect::<Vec<_>>(),
+        })
+    };
+    objects.all.iter().map(object).collect()
+}
+
+/// The value of `error`: kind, exit code, message, and what the error has beyond them.
+pub fn error(e: &Error) -> Value {
+    described(e.kind(), exit_code(e), &e.to_string(), details(e))
+}
+
+/// The value of `error` for a failure that is none of the library's.
+pub fn described(kind: &str, exit_code: u8, text: &str, details: Value) -> Value {
+    let mut object = json!({ "kind": kind, "exit_code": exit_code, "message": text });
+    if let (Value::Object(object), Value::Object(details)) = (&mut object, details) {
+        object.extend(details);
+    }
+    object
+}
+
+/// What an error says beyond its message.
+pub fn details(e: &Error) -> Value {
+    let mut d = json!({});
+    if let Some(path) = e.path() {
+        d["path"] = json!(path.to_string_lossy());
+    }
+    match e {
+        Error::Locked { by, .. } => {
+            d["by"] = by.iter().map(holder).collect();
+        }
+        Error::NoSpace {
+            needed, available, ..
+        } => {
+            d["needed_bytes"] = json!(needed);
+            d["available_bytes"] = json!(available);
+        }
+        Error::NewerFormat {
+            found, supported, ..
+        } => {
+            d["found"] = json!(found);
+            d["supported"] = json!(supported);
+        }
+        _ => {}
+    }
+    d
+}
+
+/// The word for a form.
+pub fn form(form: Form) -> &'static str {
+    match form {
+        Form::Compressed => "compressed",
+        Form::Plain => "plain",
+        Form::Empty => "empty",
+    }
+}
+
+/// The word for a kind of object.
+pub fn kind(kind: ObjectKind) -> &'static str {
+    match kind {
+        ObjectKind::Table => "table",
+        ObjectKind::WithoutRowid => "WITHOUT ROWID table",
+        ObjectKind::Index => "index",
+        ObjectKind::Overflow => "overflow",
+        ObjectKind::Free => "free",
+    }
+}
+
+fn mode(mode: JournalMode) -> &'static str {
+    match mode {
+        JournalMode::Rollback => "rollback",
+        JournalMode::Wal => "wal",
+    }
+}

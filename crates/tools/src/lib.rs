@@ -1,0 +1,64 @@
+//! The verbs: conversion, vacuum, checking, figures.
+//!
+//! - [`compress`] and [`decompress`] turn one form of a database into the other;
+//! - [`vacuum()`] writes it anew without what it does not need;
+//! - [`info()`] tells its figures;
+//! - [`check()`] verifies it.
+//!
+//! SQLite is called only through the [`Api`] that the caller hands in, with the VFS "densite" registered
+//! (`densite_vfs`): so the same code serves the command, which links a SQLite of its own, and the
+//! extension, which uses its host's. Names of files must be UTF-8, as SQLite wants them.
+
+#![forbid(unsafe_code)]
+#![warn(missing_docs)]
+
+mod check;
+pub mod chroma;
+mod convert;
+mod copy;
+mod db;
+mod digest;
+mod digester;
+mod error;
+mod exit;
+mod first_error;
+mod form;
+mod freelist;
+mod gain;
+mod header;
+mod holders;
+mod info;
+pub mod json;
+pub mod log;
+mod objects;
+mod output;
+mod pages;
+mod paths;
+mod progress;
+mod proof;
+mod replace;
+mod rewrite;
+mod same;
+mod schema;
+mod slack;
+mod source;
+mod temp;
+mod trees;
+mod vacuum;
+mod view;
+mod wal;
+
+pub use check::{Checked, check};
+pub use convert::{ConvertOptions, ConvertReport, compress, decompress};
+pub use densite_sqlite::{Api, Connection};
+pub use densite_store::{Damage, Options as StoreOptions};
+pub use error::{Error, Result};
+pub use exit::exit_code;
+pub use form::Form;
+pub use gain::Gain;
+pub use holders::Holder;
+pub use info::{Info, JournalMode, info};
+pub use objects::{Object, ObjectColumn, ObjectKind, Objects};
+pub use progress::{Progress, Silent};
+pub use rewrite::Prune;
+pub use vacuum::{VacuumOptions, VacuumPlan, VacuumReport, vacuum};

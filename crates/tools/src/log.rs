@@ -1,0 +1,238 @@
+//! The log beside a database (`densite_ingest`), looked at without being its database's user.
+
+use crate::db::{Access, Through};
+use crate::error::{Error, Result};
+use crate::paths;
+use densite_disk::RealDir;
+use densite_log::{Log, LogDir, LogId, Status, Subscriber};
+use densite_sqlite::{Api, Value};
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// A log, and the database that it belongs to.
+pub struct Beside {
+    /// The database, as given.
+    pub db: PathBuf,
+    /// The log's directory.
+    pub path: PathBuf,
+    /// The same, to be read from.
+    pub dir: LogDir,
+    /// What ties it to its database.
+    pub id: LogId,
+}
+
+/// The log's directory of a database file, which may be named by a link.
+fn directory(db: &Path) -> Result<PathBuf> {
+    let mut path = paths::resolve(db)?.path.into_os_string();
+    path.push("-log");
+    Ok(path.into())
+}
+
+/// That a log is not there although the database names one.
+fn lost(api: Api, db: &Path) -> Option<Error> {
+    let open = Through::Densite.connect(api, db, Access::Read, 0).ok()?;
+    open.query_i64("SELECT 1 FROM main.densite_applied")
+        .ok()??;
+    let dir = directory(db).ok()?;
+    Some(Error::from_log(&dir, &densite_log::Error::Missing))
+}
+
+impl Beside {
+    /// `None` if there is no log beside the database.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] without a database; [`Error::Log`].
+    pub fn find(db: &Path) -> Result<Option<Beside>> {
+        let path = directory(db)?;
+        // Whatever else has the name is met when it is opened, and told.
+        if std::fs::symlink_metadata(&path).is_err_and(|e| e.kind() == ErrorKind::NotFound) {
+            return Ok(None);
+        }
+        let dir: LogDir = Arc::new(RealDir::new(&path).like(db));
+        let id = densite_log::id_in(dir.clone()).map_err(|e| Error::from_log(&path, &e))?;
+        Ok(id.map(|id| Beside {
+            db: db.to_path_buf(),
+            path,
+            dir,
+            id,
+        }))
+    }
+
+    /// Where there must be one.
+    ///
+    /// # Errors
+    /// [`Error::NoLog`] besides those of [`Beside::find`]; [`Error::Log`] where the database names one.
+    pub fn expect(api: Api, db: &Path) -> Result<Beside> {
+        Beside::find(db)?.ok_or_else(|| {
+            lost(api, db).unwrap_or_else(|| Error::NoLog {
+                path: db.to_path_buf(),
+            })
+        })
+    }
+
+    /// The log, for reading.
+    ///
+    /// # Errors
+    /// [`Error::Log`].
+    pub fn read(&self) -> Result<Log> {
+        Log::open_read_only(self.dir.clone(), self.id).map_err(|e| self.failed(&e))
+    }
+
+    /// What the log said, as an error of this crate.
+    pub fn failed(&self, e: &densite_log::Error) -> Error {
+        Error::from_log(&self.path, e)
+    }
+
+    /// What the database says of the log; `None` where it cannot be read.
+    pub fn applied(&self, api: Api) -> Option<Applied> {
+        let db = Through::Densite
+            .connect(api, &self.db, Access::Read, 0)
+            .ok()?;
+        let position = "SELECT log, seq, max(seq, clustered_last) FROM main.densite_applied";
+        let (log, seq, end) = match db.query_row(position, &[]).ok()??.as_slice() {
+            [Value::Blob(log), Value::Integer(seq), Value::Integer(end)] => {
+                (log.clone(), *seq, *end)
+            }
+            _ => return None,
+        };
+        let rejects = db.query_i64("SELECT count(*) FROM main.densite_rejects");
+        Some(Applied {
+            is_same: log == self.id.0,
+            seq: u64::try_from(seq).ok()?,
+            end: u64::try_from(end).ok()?,
+            rejects: u64::try_from(rejects.ok()??).ok()?,
+        })
+    }
+
+    /// All figures.
+    ///
+    /// # Errors
+    /// [`Error::Log`].
+    pub fn figures(&self, api: Api) -> Result<Figures> {
+        let log = self.read()?;
+        let began = log.status().map_err(|e| self.failed(&e))?.first;
+        let applied = self.applied(api);
+        let all = || -> densite_log::Result<_> {
+            let unapplied = applied
+                .as_ref()
+                .map(|a| log.bytes_after(a.seq))
+                .transpose()?;
+            Ok((log.status()?, log.subscribers()?, unapplied, log.is_led()?))
+        };
+        let (status, subscribers, unapplied_bytes, is_led) = all().map_err(|e| self.failed(&e))?;
+        Ok(Figures {
+            directory: self.path.clone(),
+            id: self.id,
+            status,
+            subscribers,
+            applied,
+            began,
+            unapplied_bytes,
+            is_led,
+        })
+    }
+}
+
+/// What to say of a copy of this database: rows that were acknowledged and wait in its log are not in the copy. `None` if none wait, or that cannot be known.
+pub(crate) fn left_behind(api: Api, db: &Path, copy: &Path) -> Option<String> {
+    let beside = Beside::find(db).ok()??;
+    let applied = beside.applied(api).filter(|a| a.is_same)?;
+    let rows = beside.read().ok()?.last().ok()?.checked_sub(applied.seq)?;
+    (rows > 0).then(|| {
+        format!(
+            "{} lacks what waits in the log of {} and is not applied ({rows} {}): let it be applied (densite_wait) and copy again, if that is to be in it",
+            copy.display(),
+            db.display(),
+            if rows == 1 { "row" } else { "rows" },
+        )
+    })
+}
+
+/// What the database says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Applied {
+    /// It names this log.
+    pub is_same: bool,
+    /// The last row that is applied.
+    pub seq: u64,
+    /// The last row that the database knows of: while rows are applied in another order, some behind `seq` are applied.
+    pub end: u64,
+    /// Rows that tables refused.
+    pub rejects: u64,
+}
+
+/// All figures of a log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Figures {
+    /// The log's directory.
+    pub directory: PathBuf,
+    /// What ties it to its database.
+    pub id: LogId,
+    /// How large it is, and where it ends.
+    pub status: Status,
+    /// Who reads it.
+    pub subscribers: Vec<Subscriber>,
+    /// What the database says; `None` where it cannot be read.
+    pub applied: Option<Applied>,
+    /// The first row there was before the database was asked: what is applied meanwhile may be pruned.
+    began: u64,
+    /// Bytes of rows that are not applied.
+    pub unapplied_bytes: Option<u64>,
+    /// A process has the worker that applies them. Any has that uses ingest and may write to the database.
+    pub is_led: bool,
+}
+
+impl Figures {
+    /// The subscriber that is furthest behind, if any is behind.
+    pub fn slowest(&self) -> Option<&Subscriber> {
+        let behind = self.subscribers.iter().filter(|s| s.rows_behind > 0);
+        behind.max_by_key(|s| s.rows_behind)
+    }
+
+    /// Rows that are not applied.
+    pub fn unapplied_rows(&self) -> Option<u64> {
+        let applied = self.applied.as_ref()?;
+        Some(self.status.last.saturating_sub(applied.seq))
+    }
+
+    /// Why this log is not the one that the database goes on with, and what to do; `None` if it is. Ingest refuses such a log.
+    pub fn misfit(&self) -> Option<String> {
+        let applied = self.applied.as_ref()?;
+        let (first, last) = (self.began, self.status.last);
+        if !applied.is_same {
+            return Some("the database names another log than this one".to_owned());
+        }
+        if last < applied.end {
+            return Some(format!(
+                "this is an older state of the log: it ends at row {last}, and the database is applied up to row {}; put back the newest one, or give it up \
+                 (DROP TABLE densite_applied, and move this log away)",
+                applied.end
+            ));
+        }
+        let lacks_rows = first > applied.seq.saturating_add(1);
+        lacks_rows.then(|| {
+            format!(
+                "the database is applied up to row {}, and the log begins at row {first}: the database is older than the log reaches back; put back the newest one",
+                applied.seq
+            )
+        })
+    }
+
+    /// Rows wait, and no process is there that would apply them.
+    pub fn is_left_alone(&self) -> bool {
+        !self.is_led && self.unapplied_rows().is_some_and(|rows| rows > 0)
+    }
+}
+
+/// The figures of the log beside a database, or what keeps them from being told; `None` without a log.
+pub(crate) fn beside(api: Api, db: &Path) -> Option<std::result::Result<Figures, String>> {
+    let figures = match Beside::find(db) {
+        Ok(Some(beside)) => beside.figures(api),
+        Ok(None) => Err(lost(api, db)?),
+        Err(e) => Err(e),
+    };
+    Some(figures.map_err(|e| e.to_string()))
+}

@@ -1,0 +1,392 @@
+//! Where the space of a database is: its tables and indexes, page by page.
+
+use crate::error::{Error, Result};
+use crate::freelist::{self, LOCK_BYTE, PageSet};
+use crate::header::Header;
+use crate::pages::Pages;
+use crate::schema::Entry;
+use crate::slack;
+use crate::trees::{Owners, Walk};
+use densite_disk::File;
+use densite_sqlite::HostFile;
+use densite_store::codec::CodecId;
+use densite_store::{ColumnDescription, Handle, Subject};
+use std::collections::{BTreeMap, HashMap};
+use std::path::PathBuf;
+
+/// What an [`Object`] is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ObjectKind {
+    /// A table with row ids.
+    Table,
+    /// A table without row ids.
+    WithoutRowid,
+    /// An index.
+    Index,
+    /// Not an object of the schema: pages that no b-tree's interior pages name and that are not free, so overflow pages of long
+    /// values of all objects.
+    Overflow,
+    /// Not an object of the schema: pages on the freelist, pointer maps, and the page that SQLite locks.
+    Free,
+}
+
+/// Pages that belong together. Over all objects of a database pages, raw and stored bytes add up to its own.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Object {
+    /// What it is.
+    pub kind: ObjectKind,
+    /// Its name in the schema.
+    pub name: Option<String>,
+    /// The table that an index is of.
+    pub table: Option<String>,
+    /// Pages, those of overflowing values left out.
+    pub pages: u64,
+    /// Their bytes, as SQLite sees them.
+    pub raw_bytes: u64,
+    /// Bytes of their frames; of a frame of several pages, their share. `None` in a plain file.
+    pub stored_bytes: Option<u64>,
+    /// Bytes in its pages that hold nothing; see [`Objects::exact`]. 0 for what is no table or index.
+    pub unallocated_bytes: u64,
+    /// Pages that a rewriting would need, estimated.
+    pub packed_pages: u64,
+    /// Pages by name of their codec, "none" where there is no frame (all zeros). Empty in a plain file.
+    pub codecs: BTreeMap<&'static str, u64>,
+    /// Pages that are coded by the model that `columns` tells of: the one that is used most.
+    pub model_pages: u64,
+    /// What its records hold, in their order.
+    pub columns: Vec<ObjectColumn>,
+}
+
+impl Object {
+    /// Stored bytes for each raw byte; `None` for a plain file and for what has no pages.
+    pub fn ratio(&self) -> Option<f64> {
+        let stored = self.stored_bytes?;
+        (self.raw_bytes > 0).then(|| stored as f64 / self.raw_bytes as f64)
+    }
+}
+
+/// A column of a record.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ObjectColumn {
+    /// Its name; `rowid` and `expression` for what has none.
+    pub name: String,
+    /// How it is coded, in words; empty when that is not known.
+    pub encodings: Vec<String>,
+}
+
+/// All objects of a database.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Objects {
+    /// Largest first; overflow and free pages last.
+    pub all: Vec<Object>,
+    /// Pages of b-trees that could not be read: what lies below them is counted as overflow.
+    pub broken: u64,
+    /// Whether unallocated bytes were counted in every page; otherwise a sample was taken.
+    pub exact: bool,
+    /// Whose pages lie where, for parts of equal length that make up the database: for each the objects that have pages in it, by their place
+    /// in `all`, and how many. The last part may be shorter.
+    pub parts: Vec<Vec<(usize, u64)>>,
+    /// Pages of each part.
+    pub part_pages: u64,
+    /// Pages that have a frame, and those of them whose frame has more pages than one outside of an archive gets.
+    pub(crate) framed: u64,
+    pub(crate) in_long_runs: u64,
+}
+
+/// At most so many parts of a database are told apart.
+const PARTS: u64 = 1600;
+
+/// Pointer maps that are told apart beside one for each page of a tree: a page of a map tells of hundreds of pages, which may all be overflow.
+const MAPS_MORE: usize = 4096;
+
+/// Bytes of the pages that make a frame in the usual way, those of sparse pages aside.
+const USUAL_FRAME: u64 = 4096;
+
+/// A database's bytes; nobody writes them meanwhile.
+pub(crate) enum Bytes<F> {
+    /// A plain file of this many bytes.
+    Plain(F, u64, PathBuf),
+    /// A compressed one, of this many logical bytes.
+    Stored(Box<Handle>, u64, PathBuf),
+}
+
+impl<F: File> Pages for Bytes<F> {
+    fn len(&self) -> u64 {
+        match self {
+            Bytes::Plain(_, len, _) | Bytes::Stored(_, len, _) => *len,
+        }
+    }
+
+    fn read(&mut self, buf: &mut [u8], offset: u64) -> Result<()> {
+        let n = match self {
+            Bytes::Plain(file, _, path) => file
+                .read_at(buf, offset)
+                .map_err(|e| Error::from_disk(path, "read", &e))?,
+            Bytes::Stored(store, _, path) => store
+                .read_at(buf, offset)
+                .map_err(|e| Error::from_store(path, "read", e))?,
+        };
+        if let Some(beyond) = buf.get_mut(n..) {
+            beyond.fill(0);
+        }
+        Ok(())
+    }
+}
+
+/// What was counted of one owner's frames.
+#[derive(Default)]
+struct Tally {
+    framed: u64,
+    stored: u64,
+    codecs: BTreeMap<&'static str, u64>,
+    models: HashMap<u32, u64>,
+}
+
+/// Finds the objects' pages and frames.
+///
+/// # Errors
+/// I/O; damage of the page map.
+pub(crate) fn objects(
+    bytes: &mut Bytes<HostFile>,
+    header: &Header,
+    schema: &[Entry],
+) -> Result<Objects> {
+    let size = u64::from(header.page_size);
+    let total = bytes.len() / size;
+    let count = u32::try_from(total).unwrap_or(u32::MAX);
+    // Owners: 1 on are the schema's, then the free pages; 0 is what nobody owns.
+    let free_owner = schema.len() as u32 + 1;
+    let mut owners = Owners::new(count);
+    let mut pages = vec![0u64; schema.len() + 2];
+    let mut own = |owner: u32, n: u64| {
+        if let Some(p) = pages.get_mut(owner as usize) {
+            *p += n;
+        }
+    };
+    let mut walk = Walk::new(bytes, header);
+    let mut in_trees = 0;
+    for (entry, owner) in schema.iter().zip(1..) {
+        let pages = walk.tree(entry.root, owner, &mut owners)?;
+        in_trees += pages;
+        own(owner, pages);
+    }
+    let mut broken = walk.broken;
+    let others = not_in_trees(bytes, header, count, &mut broken)?;
+    // Of pointer maps a file can claim any number: those beyond what its trees have use for are nobody's.
+    let most = usize::try_from(in_trees)
+        .unwrap_or(usize::MAX)
+        .saturating_add(MAPS_MORE);
+    for page in others.list.pages().chain(others.maps.take(most)) {
+        own(free_owner, u64::from(owners.give(page, free_owner)));
+    }
+    let owned: u64 = pages.iter().sum();
+    if let Some(nobodys) = pages.first_mut() {
+        *nobodys = total.saturating_sub(owned);
+    }
+
+    let slack = slack::slack(bytes, header, &owners, &pages, schema.len() as u32)?;
+    let exact = slack.iter().all(|s| s.exact);
+
+    let mut tallies: Vec<Tally> = Vec::new();
+    let mut said = HashMap::new();
+    let (mut framed, mut in_long_runs) = (0, 0);
+    if let Bytes::Stored(store, _, path) = bytes {
+        tallies.resize_with(pages.len(), Tally::default);
+        let failed = |e| Error::from_store(path, "read", e);
+        let grain = u64::from(store.page_size().map_err(failed)?);
+        let usual_run = (USUAL_FRAME / grain.max(1)).max(1);
+        let mut count = |f: densite_store::FrameInfo| {
+            framed += 1;
+            let is_long = u64::from(f.run_pages) > usual_run && f.codec != CodecId::JOINED;
+            in_long_runs += u64::from(is_long);
+            // The store's pages are SQLite's but for a moment while the page size changes: a frame counts where it begins.
+            let at = u64::from(f.page - 1) * grain / size + 1;
+            let owner = u32::try_from(at).map_or(0, |page| owners.of(page));
+            let Some(tally) = tallies.get_mut(owner as usize) else {
+                return;
+            };
+            tally.framed += 1;
+            tally.stored += f.stored_bytes;
+            *tally.codecs.entry(f.codec.name()).or_default() += 1;
+            if f.codec != CodecId::ZSTD_DICT && f.model != 0 {
+                *tally.models.entry(f.model).or_default() += 1;
+            }
+        };
+        store.each_frame(&mut count).map_err(failed)?;
+        for id in tallies
+            .iter()
+            .filter_map(|t| most_used(t).map(|(id, _)| id))
+        {
+            // A damaged model is a matter for `check`.
+            if let Ok(Some(description)) = store.model_description(id) {
+                said.insert(id, description);
+            }
+        }
+    }
+
+    let object = |kind, entry: Option<&Entry>, owner: usize| {
+        let n = pages.get(owner).copied().unwrap_or(0);
+        let tally = tallies.get(owner);
+        let mut codecs = tally.map(|t| t.codecs.clone()).unwrap_or_default();
+        if let Some(bare) = tally.map(|t| n.saturating_sub(t.framed)).filter(|n| *n > 0) {
+            codecs.insert("none", bare);
+        }
+        let model = entry.and(tally).and_then(most_used);
+        let slack = entry.and(slack.get(owner));
+        Object {
+            kind,
+            name: entry.map(|e| e.name.clone()),
+            table: entry.and_then(|e| e.table.clone()),
+            pages: n,
+            raw_bytes: n * size,
+            stored_bytes: tally.map(|t| t.stored),
+            unallocated_bytes: slack.map_or(0, |s| s.unallocated),
+            packed_pages: slack.map_or(n, |s| s.packed_pages(n, u64::from(header.usable))),
+            codecs,
+            model_pages: model.map_or(0, |(_, n)| n),
+            columns: entry
+                .map(|e| columns(e, model.and_then(|(id, _)| said.get(&id))))
+                .unwrap_or_default(),
+        }
+    };
+    let mut all: Vec<(usize, Object)> = schema
+        .iter()
+        .zip(1..)
+        .map(|(e, owner)| (owner, object(kind(e), Some(e), owner)))
+        .collect();
+    all.sort_by(|(_, a), (_, b)| {
+        let size = |o: &Object| (o.stored_bytes, o.raw_bytes);
+        size(b).cmp(&size(a)).then_with(|| a.name.cmp(&b.name))
+    });
+    all.push((0, object(ObjectKind::Overflow, None, 0)));
+    let free = free_owner as usize;
+    all.push((free, object(ObjectKind::Free, None, free)));
+    let mut place = vec![0; pages.len()];
+    for (i, (owner, _)) in all.iter().enumerate() {
+        if let Some(place) = place.get_mut(*owner) {
+            *place = i;
+        }
+    }
+    let all = all.into_iter().map(|(_, object)| object).collect();
+    let part_pages = total.div_ceil(PARTS).max(1);
+    let parts = parts(&owners, count, part_pages, &place);
+    Ok(Objects {
+        all,
+        broken,
+        exact,
+        parts,
+        part_pages,
+        framed,
+        in_long_runs,
+    })
+}
+
+/// Whose pages lie in each part; `place` says where in the list of objects an owner is.
+fn parts(owners: &Owners, count: u32, part_pages: u64, place: &[usize]) -> Vec<Vec<(usize, u64)>> {
+    let object = |owner: u32| place.get(owner as usize).copied().unwrap_or(0);
+    let all = u64::from(count);
+    let mut parts: Vec<Vec<(usize, u64)>> = Vec::new();
+    // First whose pages there are, then what is left of each part, which nobody owns.
+    parts.resize_with(
+        usize::try_from(all.div_ceil(part_pages)).unwrap_or(0),
+        Vec::new,
+    );
+    let part_of = |page: u64| usize::try_from((page - 1) / part_pages).unwrap_or(usize::MAX);
+    for (page, owner) in owners.owned() {
+        let Some(part) = parts.get_mut(part_of(u64::from(page))) else {
+            continue;
+        };
+        match part.iter_mut().find(|(o, _)| *o == object(owner)) {
+            Some((_, n)) => *n += 1,
+            None => part.push((object(owner), 1)),
+        }
+    }
+    for (part, i) in parts.iter_mut().zip(0u64..) {
+        let pages = part_pages.min(all - i * part_pages);
+        let owned: u64 = part.iter().map(|(_, n)| n).sum();
+        if pages > owned {
+            part.push((object(0), pages - owned));
+        }
+    }
+    parts
+}
+
+/// Pages that belong to no tree: the freelist, and pointer maps and the lock page.
+pub(crate) struct Others<M> {
+    pub(crate) list: PageSet,
+    pub(crate) maps: M,
+}
+
+/// Finds them. A freelist that is not well formed counts as `broken`.
+pub(crate) fn not_in_trees(
+    pages: &mut dyn Pages,
+    header: &Header,
+    count: u32,
+    broken: &mut u64,
+) -> Result<Others<impl Iterator<Item = u32> + use<>>> {
+    let mut list = PageSet::default();
+    match freelist::list(pages, header) {
+        Ok(Some(found)) => list = found.all,
+        Ok(None) | Err(Error::Damaged { .. }) => *broken += 1,
+        Err(e) => return Err(e),
+    }
+    let lock_page = u32::try_from(LOCK_BYTE / u64::from(header.page_size) + 1).unwrap_or(u32::MAX);
+    let every = header.usable / 5 + 1;
+    let last = if header.auto_vacuum { count } else { 0 };
+    // A map that would be the lock page is the page behind it.
+    let maps = (2..=last).step_by(every as usize);
+    let maps = maps.map(move |page| if page == lock_page { page + 1 } else { page });
+    Ok(Others {
+        list,
+        maps: std::iter::once(lock_page).chain(maps),
+    })
+}
+
+fn kind(entry: &Entry) -> ObjectKind {
+    match (&entry.table, entry.without_rowid) {
+        (Some(_), _) => ObjectKind::Index,
+        (None, true) => ObjectKind::WithoutRowid,
+        (None, false) => ObjectKind::Table,
+    }
+}
+
+/// The model that most pages are coded by, and how many these are.
+fn most_used(tally: &Tally) -> Option<(u32, u64)> {
+    let models = tally.models.iter().map(|(id, n)| (*id, *n));
+    models.max_by_key(|(id, n)| (*n, std::cmp::Reverse(*id)))
+}
+
+/// The columns of an entry, as the model has them.
+fn columns(entry: &Entry, model: Option<&Vec<ColumnDescription>>) -> Vec<ObjectColumn> {
+    let of = |subject: Subject| {
+        let found = model.and_then(|m| m.iter().find(|d| d.subject == subject));
+        found.map(|d| d.encodings.clone()).unwrap_or_default()
+    };
+    let mut columns: Vec<ObjectColumn> = entry
+        .columns
+        .iter()
+        .zip(1..)
+        .map(|(name, number)| ObjectColumn {
+            name: name.clone(),
+            encodings: of(Subject::Column(number)),
+        })
+        .collect();
+    if kind(entry) == ObjectKind::Table {
+        let encodings = of(Subject::Rowid);
+        match entry.rowid_alias.and_then(|i| columns.get_mut(i)) {
+            Some(alias) => alias.encodings = encodings,
+            None => columns.insert(
+                0,
+                ObjectColumn {
+                    name: "rowid".into(),
+                    encodings,
+                },
+            ),
+        }
+    }
+    columns
+}
