@@ -337,3 +337,19 @@ fn a_first_commit_that_is_lost_leaves_an_empty_file_only_if_it_was_never_durable
         assert_eq!(first_commit_lost(|bytes| bytes[at] = 1), lost, "{at}");
     }
 }
+
+/// Both copies, so that a torn sector costs no slot; and a tip that says which file it is of.
+#[test]
+fn a_creation_leaves_two_copies_of_its_slot_and_a_tip() {
+    let born = file_of(0);
+    let salt = salt_of(&placed(&born)).expect("read").expect("a salt");
+    let [first, second] = [SLOT_OFF[0], SLOT_OFF[0] + SLOT_COPY].map(|at| at as usize);
+    let slot = Slot::decode(&born[first..first + SLOT_LEN]).expect("a slot");
+    assert_eq!(
+        born[first..first + SLOT_LEN],
+        born[second..second + SLOT_LEN]
+    );
+    let tip = Tip::decode(&born[TIP_OFF as usize..], salt).expect("a tip");
+    assert_eq!((slot.salt, slot.tip), (salt, tip));
+    assert_eq!(tip, State::empty(salt).tip);
+}
