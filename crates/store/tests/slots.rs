@@ -1,8 +1,12 @@
 //! Slots: when one is written, what it names, what that costs; and closing, which writes the last one (rules 9 and 10).
 
-use densite_disk::sim::{Fault, FaultKind, SimDisk};
-use densite_disk::{Op, OpenMode, SyncKind};
-use densite_store::{CodecChoice, Error, Handle, Options, Tuning};
+use densite_disk::sim::{Fault, FaultKind, SimDisk, SimFile};
+use densite_disk::sync::Mutex;
+use densite_disk::{File, FileAbove, Op, OpenMode, SyncKind};
+use densite_store::{CodecChoice, Error, Handle, MergeBudget, Options, Tuning};
+use rand::rngs::SmallRng;
+use rand::{Rng, RngExt, SeedableRng};
+use std::sync::Arc;
 
 const PATH: &str = "/a.db";
 const PAGE: usize = 4096;
@@ -333,4 +337,108 @@ fn what_a_process_published_is_without_a_slot_until_one_names_it_at_a_close() {
     assert!(!handle.unslotted(), "it can name nothing any more");
     publish(&mut other, FEW);
     assert!(other.unslotted());
+}
+
+/// What of a file the last sync has made durable, and what was written since.
+#[derive(Default)]
+struct Durable {
+    tip: u64,
+    synced_tip: u64,
+    newest: (u64, usize),
+    synced_seq: u64,
+    slots: u64,
+}
+
+/// Sees that each slot is written when it may be.
+struct Watched {
+    file: SimFile,
+    durable: Arc<Mutex<Durable>>,
+}
+
+impl FileAbove for Watched {
+    fn below(&self) -> &dyn File {
+        &self.file
+    }
+
+    fn write_at(&self, buf: &[u8], offset: u64) -> densite_disk::Result<()> {
+        let word = |at: usize| u64::from_le_bytes(buf[at..at + 8].try_into().expect("a word"));
+        let mut durable = self.durable.lock();
+        let offset_in_preamble = offset as usize;
+        if offset_in_preamble == TIP {
+            durable.tip = word(0);
+        } else if let Some(block) = SLOTS.iter().position(|at| *at == offset_in_preamble) {
+            let (seq, named) = (word(SEQ), word(NAMED));
+            assert!(named <= durable.synced_tip, "it names what is not durable");
+            let (newest, of_newest) = durable.newest;
+            assert_ne!(block, of_newest, "it takes the place of the newest one");
+            assert_eq!(newest, durable.synced_seq, "its elder is not durable");
+            assert_eq!(seq, newest + 1);
+            durable.newest = (seq, block);
+            durable.slots += 1;
+        }
+        drop(durable);
+        self.file.write_at(buf, offset)
+    }
+
+    fn sync(&self, kind: SyncKind) -> densite_disk::Result<()> {
+        self.file.sync(kind)?;
+        let mut durable = self.durable.lock();
+        durable.synced_tip = durable.tip;
+        durable.synced_seq = durable.newest.0;
+        Ok(())
+    }
+}
+
+/// Rule 9, whatever is done by whom, and in which order.
+#[test]
+fn no_slot_is_written_before_what_it_names_and_its_elder_are_durable() {
+    let mut written = 0;
+    for seed in 0..10 {
+        let mut rng = SmallRng::seed_from_u64(seed);
+        let disk = SimDisk::new(seed);
+        let durable = Arc::new(Mutex::new(Durable {
+            newest: (1, 0),
+            synced_seq: 1,
+            ..Durable::default()
+        }));
+        let open = |process: &str| {
+            let file = disk.open(PATH, OpenMode::Create).expect("open");
+            let durable = Arc::clone(&durable);
+            let options = Options {
+                threads: 0,
+                tuning: Tuning::eager(),
+                ..Options::default()
+            };
+            Handle::open(Box::new(Watched { file, durable }), process, options).expect("open")
+        };
+        let mut handles = ["a", "a", "b", "c"].map(open);
+        publish(&mut handles[0], FEW);
+        for _ in 0..120 {
+            let who = rng.random_range(0..handles.len());
+            let handle = &mut handles[who];
+            let budget = MergeBudget {
+                bytes: 64 << 10,
+                dead_limit: 5,
+                stop: &|| false,
+            };
+            match rng.random_range(0..10) {
+                0..3 => {
+                    let first = rng.random_range(0..60);
+                    for n in first..first + rng.random_range(1..40) {
+                        let mut page = [0; PAGE];
+                        rng.fill_bytes(&mut page);
+                        handle.write_at(&page, n * PAGE as u64).expect("write");
+                    }
+                    handle.publish().expect("publish");
+                }
+                3 | 4 => handle.sync(SyncKind::Data).expect("sync"),
+                5 => handle.make_reusable().expect("slot"),
+                6 | 7 => drop(handle.give_back_unsynced(&budget).expect("give back")),
+                8 => handle.sync_published().expect("sync"),
+                _ => handle.close_clean().expect("close"),
+            }
+        }
+        written += durable.lock().slots;
+    }
+    assert!(written > 200, "{written} slots");
 }
