@@ -182,6 +182,16 @@ fn a_header_of_a_newer_version_is_believed_if_it_is_whole_or_no_slot_contradicts
 }
 
 #[test]
+fn a_file_that_ends_within_its_preamble_is_damage() {
+    let born = file_of(0);
+    for len in [HEADER_LEN, 5000, 9000, 13_000, PREAMBLE - 1] {
+        let ends = "preamble: the file ends within it";
+        assert_eq!(problem(&born[..len]), ends, "{len}");
+    }
+    assert_eq!(problem(&born), "none: commit 0");
+}
+
+#[test]
 fn a_slot_of_another_file_is_damage_and_is_named() {
     for commits in [1, 2, 3, 4] {
         let used = with_header(&file_of(commits), FORMAT_VERSION);
