@@ -307,7 +307,9 @@ fn a_last_segment_that_cannot_be_opened_is_damage() {
 /// Without the end word the records are followed from the first one. What was synced and cannot be read is no torn tail, however far behind the proof is.
 #[test]
 fn damage_is_told_by_records_far_behind_it() {
-    for bytes in [40, 100 << 10, 600 << 10, 3 << 20] {
+    // Also where it lies across the end of what is searched at once.
+    let near = ((256 << 10) - 300..(256 << 10) + 40).step_by(4);
+    for bytes in [40, 100 << 10, 600 << 10, 3 << 20].into_iter().chain(near) {
         let disk = SimDisk::new(1);
         let options = || Options {
             segment_bytes: 16 << 20,

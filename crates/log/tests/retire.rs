@@ -4,8 +4,8 @@
 mod common;
 
 use common::{DIR, ID};
-use densite_disk::sim::SimDisk;
-use densite_disk::{Dir, DirAbove, File, FileAbove, LockKind, OpenMode, Result};
+use densite_disk::sim::{Fault, FaultKind, SimDisk};
+use densite_disk::{Dir, DirAbove, File, FileAbove, LockKind, Op as Call, OpenMode, Result};
 use densite_log::{Batch, Error, Log, LogDir, Op, Options, Table, Txn, Value};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
@@ -262,4 +262,73 @@ fn rows_that_are_appended_during_a_check_are_no_damage() {
     );
     assert!(report.problems.is_empty(), "{report:?}");
     drop(other);
+}
+
+/// A file of another length would not be a segment's, and is removed: when the log was opened with other settings.
+#[test]
+fn a_file_that_is_too_short_or_too_long_is_kept_for_no_segment() {
+    let opened = |disk: &SimDisk, segment_bytes: u64| {
+        let options = Options {
+            create: true,
+            segment_bytes,
+            spares_max: 2,
+            background: false,
+            ..Options::new(ID)
+        };
+        Log::open(Arc::new(disk.dir(DIR)), options).expect("opens")
+    };
+    let spares = |disk: &SimDisk| {
+        let paths = disk.paths();
+        paths.iter().filter(|path| path.contains("spare-")).count()
+    };
+    for (bytes, kept) in [
+        (1 << 20, 0),
+        (2 << 20, 2),
+        (3 << 20, 2),
+        (4 << 20, 2),
+        (5 << 20, 0),
+        (16 << 20, 0),
+    ] {
+        let disk = SimDisk::new(1);
+        let log = opened(&disk, 2 << 20);
+        (1..=13).for_each(|id| append(&log, id));
+        drop(log);
+        let log = opened(&disk, bytes);
+        log.prune(9).expect("prunes");
+        assert_eq!(spares(&disk), kept, "{bytes} bytes");
+    }
+}
+
+/// The others are given back, and the failure is told. That somebody else has taken the file away is none.
+#[test]
+fn a_file_that_cannot_be_renamed_is_told_unless_it_is_gone() {
+    let files = |disk: &SimDisk, part: &str| {
+        let paths = disk.paths();
+        paths.iter().filter(|path| path.contains(part)).count()
+    };
+    for gone in [false, true] {
+        let disk = SimDisk::new(1);
+        let file = format!("{DIR}/000000000001.seg");
+        let rename = {
+            let disk = disk.clone();
+            hook(move || match gone {
+                true => disk.remove(&file).expect("it is there"),
+                false => disk.fail(Fault::new(FaultKind::Io, Call::Rename)),
+            })
+        };
+        let hooks = Hooks {
+            rename,
+            ..Hooks::default()
+        };
+        let log = open(&disk, hooks, 9);
+        (1..=13).for_each(|id| append(&log, id));
+        let pruned = log.prune(9);
+        match gone {
+            true => assert_eq!(pruned.expect("prunes").segments, 3),
+            false => assert!(matches!(pruned, Err(Error::Io(_))), "{pruned:?}"),
+        }
+        assert_eq!(files(&disk, "spare-"), 2);
+        assert_eq!(files(&disk, ".seg"), if gone { 2 } else { 3 });
+        assert_eq!(log.status().expect("a status").first, 10);
+    }
 }

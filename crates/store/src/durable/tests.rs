@@ -81,6 +81,10 @@ fn the_reserve_is_written_again_once_half_of_it_is_used() {
         reserve(MIB, less, less),
         (vec![(less, MIB + LEN)], MIB + LEN)
     );
+    // A small file has 16 KiB, a large one 256.
+    let (small, large) = (64 << 10, 100 * MIB);
+    assert_eq!(reserve(small, small, small).1, small + (16 << 10));
+    assert_eq!(reserve(large, large, large).1, large + (256 << 10));
     // The commit itself is written from `known` on.
     assert_eq!(reserve(MIB, 9, 9), (vec![(MIB, MIB + LEN)], MIB + LEN));
 }
