@@ -36,6 +36,8 @@ struct Hooks {
     list: Hook,
     /// After bytes behind the first row of [`append`] were read.
     read: Hook,
+    /// The lengths that files were given.
+    lengths: Arc<Mutex<Vec<u64>>>,
 }
 
 struct HookedDir(LogDir, Hooks);
@@ -80,6 +82,7 @@ impl FileAbove for HookedFile {
 
     fn set_len(&self, len: u64) -> Result<()> {
         run(&self.1.cut);
+        self.1.lengths.lock().expect("no panic").push(len);
         self.0.set_len(len)
     }
 
@@ -331,4 +334,34 @@ fn a_file_that_cannot_be_renamed_is_told_unless_it_is_gone() {
         assert_eq!(files(&disk, ".seg"), if gone { 2 } else { 3 });
         assert_eq!(log.status().expect("a status").first, 10);
     }
+}
+
+/// Others that write wait while a file system frees much at once.
+#[test]
+fn a_file_is_given_back_by_the_mebibyte() {
+    let disk = SimDisk::new(1);
+    let hooks = Hooks::default();
+    let lengths = Arc::clone(&hooks.lengths);
+    let options = Options {
+        create: true,
+        segment_bytes: 4 << 20,
+        spares_max: 0,
+        background: false,
+        ..Options::new(ID)
+    };
+    let dir = Arc::new(HookedDir(Arc::new(disk.dir(DIR)), hooks));
+    let log = Log::open(dir, options).expect("opens");
+    (1..=7).for_each(|id| append(&log, id));
+    lengths.lock().expect("no panic").clear();
+    assert_eq!(log.prune(6).expect("prunes").segments, 1);
+    let lengths = lengths.lock().expect("no panic");
+    let (first, last) = (lengths.first().copied(), lengths.last().copied());
+    assert!(
+        first > Some(2 << 20) && last <= Some(1 << 20),
+        "{lengths:?}"
+    );
+    assert!(
+        lengths.windows(2).all(|two| two[0] - two[1] == 1 << 20),
+        "{lengths:?}"
+    );
 }
