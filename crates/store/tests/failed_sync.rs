@@ -157,43 +157,6 @@ fn of_many_commits_and_long_ones() {
     }
 }
 
-/// Up to what the newest slot names all was durable once, and lies where newer commits are now.
-#[test]
-fn of_commits_whose_elders_are_written_over() {
-    const MANY: u64 = 400;
-    let put_many = |writer: &mut Handle, mark: u8| {
-        for n in 0..MANY {
-            let page = [mark; PAGE];
-            writer.write_at(&page, n * PAGE as u64).expect("write");
-        }
-        writer.publish().expect("publish");
-    };
-    for seed in 0..SEEDS / 4 {
-        let disk = SimDisk::new(seed);
-        let file = disk.open(PATH, OpenMode::Create).expect("open");
-        // Each commit folds, so that the trailer of the one before is needed no more.
-        let mut writer = open_as("elders", Tuning::eager(), file);
-        put_many(&mut writer, 0);
-        writer.make_reusable().expect("slot");
-        let before = disk.contents(PATH).expect("a file").len();
-        for mark in [1, 2] {
-            put_many(&mut writer, mark);
-        }
-        writer.make_reusable().expect("slot");
-        let end = disk.contents(PATH).expect("a file").len();
-        for mark in [4, 3] {
-            put_many(&mut writer, mark);
-        }
-        let now = disk.contents(PATH).expect("a file").len();
-        assert!(now - end < end - before, "{before}, {end}, {now}");
-        disk.fail(Fault::new(FaultKind::Io, Op::Sync));
-        assert!(writer.sync(SyncKind::Data).is_err());
-        drop(writer);
-        is_promised(&disk, seed);
-        are_there(&disk, seed, 0..MANY, 3);
-    }
-}
-
 #[test]
 fn of_a_writer_who_could_not_write_it_again_himself() {
     for seed in 0..SEEDS {
