@@ -14,6 +14,7 @@ mod moved;
 mod news;
 mod orphan;
 mod pruning;
+mod recovery;
 mod recycle;
 mod salvage;
 mod several;

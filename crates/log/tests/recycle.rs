@@ -2,8 +2,8 @@
 //! has opened may be pruned before he holds it, or before he has listed the directory.
 
 use crate::common::{DIR, ID};
-use densite_disk::sim::SimDisk;
-use densite_disk::{Dir, DirAbove, File, FileAbove, LockKind, OpenMode, Result};
+use densite_disk::sim::{Fault, FaultKind, SimDisk};
+use densite_disk::{Dir, DirAbove, File, FileAbove, LockKind, Op as Call, OpenMode, Result};
 use densite_log::{Batch, Error, Log, LogDir, Op, Options, Table, Txn, Value};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
@@ -34,6 +34,8 @@ struct Hooks {
     list: Hook,
     /// After bytes behind the first row of [`append`] were read.
     read: Hook,
+    /// The lengths that files were given.
+    lengths: Arc<Mutex<Vec<u64>>>,
 }
 
 struct HookedDir(LogDir, Hooks);
@@ -78,6 +80,7 @@ impl FileAbove for HookedFile {
 
     fn set_len(&self, len: u64) -> Result<()> {
         run(&self.1.cut);
+        self.1.lengths.lock().expect("no panic").push(len);
         self.0.set_len(len)
     }
 
@@ -260,4 +263,103 @@ fn rows_that_are_appended_during_a_check_are_no_damage() {
     );
     assert!(report.problems.is_empty(), "{report:?}");
     drop(other);
+}
+
+/// A file of another length would not be a segment's, and is removed: when the log was opened with other settings.
+#[test]
+fn a_file_that_is_too_short_or_too_long_is_kept_for_no_segment() {
+    let opened = |disk: &SimDisk, segment_bytes: u64| {
+        let options = Options {
+            create: true,
+            segment_bytes,
+            free_segments_max: 2,
+            background: false,
+            ..Options::new(ID)
+        };
+        Log::open(Arc::new(disk.dir(DIR)), options).expect("opens")
+    };
+    let spares = |disk: &SimDisk| {
+        let paths = disk.paths();
+        paths.iter().filter(|path| path.contains("spare-")).count()
+    };
+    for (bytes, kept) in [
+        (1 << 20, 0),
+        (2 << 20, 2),
+        (3 << 20, 2),
+        (4 << 20, 2),
+        (5 << 20, 0),
+        (16 << 20, 0),
+    ] {
+        let disk = SimDisk::new(1);
+        let log = opened(&disk, 2 << 20);
+        (1..=13).for_each(|id| append(&log, id));
+        drop(log);
+        let log = opened(&disk, bytes);
+        log.prune(9).expect("prunes");
+        assert_eq!(spares(&disk), kept, "{bytes} bytes");
+    }
+}
+
+/// The others are given back, and the failure is told. That somebody else has taken the file away is none.
+#[test]
+fn a_file_that_cannot_be_renamed_is_told_unless_it_is_gone() {
+    let files = |disk: &SimDisk, part: &str| {
+        let paths = disk.paths();
+        paths.iter().filter(|path| path.contains(part)).count()
+    };
+    for gone in [false, true] {
+        let disk = SimDisk::new(1);
+        let file = format!("{DIR}/000000000001.seg");
+        let rename = {
+            let disk = disk.clone();
+            hook(move || match gone {
+                true => disk.remove(&file).expect("it is there"),
+                false => disk.fail(Fault::new(FaultKind::Io, Call::Rename)),
+            })
+        };
+        let hooks = Hooks {
+            rename,
+            ..Hooks::default()
+        };
+        let log = open(&disk, hooks, 9);
+        (1..=13).for_each(|id| append(&log, id));
+        let pruned = log.prune(9);
+        match gone {
+            true => assert_eq!(pruned.expect("prunes").segments, 3),
+            false => assert!(matches!(pruned, Err(Error::Io(_))), "{pruned:?}"),
+        }
+        assert_eq!(files(&disk, "spare-"), 2);
+        assert_eq!(files(&disk, ".seg"), if gone { 2 } else { 3 });
+        assert_eq!(log.status().expect("a status").first, 10);
+    }
+}
+
+/// Others that write wait while a file system frees much at once.
+#[test]
+fn a_file_is_given_back_by_the_mebibyte() {
+    let disk = SimDisk::new(1);
+    let hooks = Hooks::default();
+    let lengths = Arc::clone(&hooks.lengths);
+    let options = Options {
+        create: true,
+        segment_bytes: 4 << 20,
+        free_segments_max: 0,
+        background: false,
+        ..Options::new(ID)
+    };
+    let dir = Arc::new(HookedDir(Arc::new(disk.dir(DIR)), hooks));
+    let log = Log::open(dir, options).expect("opens");
+    (1..=7).for_each(|id| append(&log, id));
+    lengths.lock().expect("no panic").clear();
+    assert_eq!(log.prune(6).expect("prunes").segments, 1);
+    let lengths = lengths.lock().expect("no panic");
+    let (first, last) = (lengths.first().copied(), lengths.last().copied());
+    assert!(
+        first > Some(2 << 20) && last <= Some(1 << 20),
+        "{lengths:?}"
+    );
+    assert!(
+        lengths.windows(2).all(|two| two[0] - two[1] == 1 << 20),
+        "{lengths:?}"
+    );
 }

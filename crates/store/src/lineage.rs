@@ -57,3 +57,76 @@ pub(crate) fn of(
     since.sort_by_key(|(tip, _)| tip.commit);
     Ok(Lineage::Ours(since))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{CodecChoice, Handle, Options, recover};
+    use densite_disk::OpenMode;
+    use densite_disk::sim::{SimDisk, SimFile};
+
+    const PATH: &str = "/a.db";
+    const PAGE: usize = 4096;
+
+    /// A file of so many commits, over many folds; its salt, and what names each commit.
+    fn file_of(commits: usize) -> (SimFile, u64, Vec<Tip>) {
+        let disk = SimDisk::new(1);
+        let open = || disk.open(PATH, OpenMode::Create).expect("open");
+        let options = Options {
+            threads: 0,
+            codec: CodecChoice::Raw,
+            ..Options::default()
+        };
+        let mut handle = Handle::open(Box::new(open()), PATH, options).expect("open");
+        let mut tips = Vec::new();
+        for n in 0..commits {
+            handle.write_at(&[n as u8; PAGE], 0).expect("write");
+            handle.publish().expect("publish");
+            tips.push(handle.shared().expect("shared").state.read().tip);
+        }
+        (open(), handle.shared().expect("shared").salt, tips)
+    }
+
+    fn of_tips(file: &SimFile, salt: u64, ours: &Tip, tip: &Tip) -> Lineage {
+        let mut back = Vec::new();
+        let met = recover::walk_back(file, salt, tip, &mut back, &mut |_| false);
+        assert!(!met.expect("walk"));
+        of(file, salt, ours, tip, &back).expect("of")
+    }
+
+    #[test]
+    fn a_known_commit_is_found_behind_folds_up_to_a_limit() {
+        let (file, salt, tips) = file_of(MAX_SINCE + 50);
+        let newest = tips.last().expect("a commit");
+        let mut unfolded = Vec::new();
+        let walked = recover::walk_back(&file, salt, newest, &mut unfolded, &mut |_| false);
+        assert!(!walked.expect("walk"));
+        let nearest = unfolded.len();
+        for since in [nearest, nearest + 1, MAX_SINCE, MAX_SINCE + 1] {
+            let before = tips.len() - since;
+            let Lineage::Ours(found) = of_tips(&file, salt, &tips[before - 1], newest) else {
+                panic!("{since} commits: not found");
+            };
+            let found: Vec<Tip> = found.into_iter().map(|(tip, _)| tip).collect();
+            assert!(
+                found == tips[before..],
+                "{since} commits: not those, or not in order"
+            );
+        }
+        for since in [MAX_SINCE + 2, MAX_SINCE + 40] {
+            let ours = &tips[tips.len() - since - 1];
+            let found = of_tips(&file, salt, ours, newest);
+            assert!(matches!(found, Lineage::Unknown), "{since} commits");
+        }
+    }
+
+    #[test]
+    fn a_commit_of_the_same_number_is_of_another_history() {
+        let (file, salt, tips) = file_of(2000);
+        let (_, _, others) = file_of(500);
+        for ours in [&others[0], &others[499]] {
+            let found = of_tips(&file, salt, ours, &tips[1999]);
+            assert!(matches!(found, Lineage::Another));
+        }
+    }
+}

@@ -314,3 +314,6 @@ pub(crate) fn walk_back(
         at = prev;
     }
 }
+
+#[cfg(test)]
+mod tests;

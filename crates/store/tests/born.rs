@@ -141,3 +141,28 @@ fn creations_cut_again_and_again_are_no_damage() {
     println!("{cuts} power cuts, {foreign} not known for the store's");
     assert!(cuts > seeds);
 }
+
+/// SQLite reads and writes page 1 in pieces before it knows how long a page is (rule 16).
+#[test]
+fn the_first_write_says_how_long_a_page_is_if_it_is_as_long_as_one() {
+    for (len, page) in [
+        (512, 512),
+        (1024, 1024),
+        (65536, 65536),
+        (1, 4096),
+        (256, 4096),
+        (600, 4096),
+        (4095, 4096),
+        (5000, 4096),
+        (131_072, 4096),
+    ] {
+        let disk = SimDisk::new(1);
+        let mut handle = open(&disk).expect("open");
+        handle.write_at(&vec![7; len], 0).expect("write");
+        assert_eq!(handle.page_size().expect("size"), page, "{len} bytes");
+        handle.publish().expect("publish");
+        let mut got = vec![0; len];
+        handle.read_at(&mut got, 0).expect("read");
+        assert!(got.iter().all(|b| *b == 7), "{len} bytes");
+    }
+}

@@ -3,7 +3,7 @@
 use densite_disk::sim::{Fault, FaultKind, SimDisk, SimFile};
 use densite_disk::sync::Mutex;
 use densite_disk::{File, FileAbove, Op, OpenMode, SyncKind};
-use densite_store::{CodecChoice, Error, Handle, Options};
+use densite_store::{CodecChoice, Error, Handle, Options, Tuning};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -20,12 +20,17 @@ fn open(disk: &SimDisk) -> Handle {
 fn open_with(disk: &SimDisk, before: Box<dyn Fn() + Send + Sync>) -> Handle {
     let file = disk.open(PATH, OpenMode::Create).expect("open");
     disk.sync_dir("/").expect("sync dir");
+    open_as("process", Tuning::default(), Beforehand { file, before })
+}
+
+fn open_as(process: &str, tuning: Tuning, file: impl File + 'static) -> Handle {
     let options = Options {
         threads: 0,
         codec: CodecChoice::Raw,
+        tuning,
         ..Options::default()
     };
-    Handle::open(Box::new(Beforehand { file, before }), "process", options).expect("open")
+    Handle::open(Box::new(file), process, options).expect("open")
 }
 
 struct Beforehand {
@@ -74,13 +79,24 @@ fn is_promised(disk: &SimDisk, seed: u64) {
 
 /// After a power cut.
 fn is_there(disk: &SimDisk, seed: u64) {
-    let mut after = open(&disk.power_cut(seed));
-    for n in 0..PAGES {
+    are_there(disk, seed, 0..PAGES, 3);
+}
+
+/// The pages have that mark, for a process that knows nothing of what was before the power cut.
+fn are_there(disk: &SimDisk, seed: u64, pages: std::ops::Range<u64>, mark: u8) {
+    let file = disk.power_cut(seed).open(PATH, OpenMode::Create);
+    let mut after = open_as("after", Tuning::default(), file.expect("open"));
+    for n in pages {
         let mut got = [0; PAGE];
         after
             .read_at(&mut got, n * PAGE as u64)
             .unwrap_or_else(|e| panic!("seed {seed}, page {}: {e}", n + 1));
-        assert!(got == [3; PAGE], "seed {seed}, page {}: {}", n + 1, got[0]);
+        assert!(
+            got == [mark; PAGE],
+            "seed {seed}, page {}: {}",
+            n + 1,
+            got[0]
+        );
     }
     let report = after.check(&mut |_, _| true).expect("check");
     assert_eq!(report.problems, vec![], "seed {seed}");
@@ -113,6 +129,33 @@ fn of_who_has_not_the_right_to_write() {
             .expect("nothing needs a rewrite");
         is_there(&disk, seed);
         drop((writer, fourth));
+    }
+}
+
+/// All of them since a commit was durable, and of each one all.
+#[test]
+fn of_many_commits_and_long_ones() {
+    const LONG: u64 = 70;
+    for seed in 0..SEEDS / 4 {
+        let disk = SimDisk::new(seed);
+        let mut writer = begun(&disk);
+        for mark in 4..9 {
+            let first = u64::from(mark) * LONG;
+            for n in first..first + LONG {
+                writer
+                    .write_at(&[mark; PAGE], n * PAGE as u64)
+                    .expect("write");
+            }
+            writer.publish().expect("publish");
+        }
+        disk.fail(Fault::new(FaultKind::Io, Op::Sync));
+        assert!(writer.sync(SyncKind::Data).is_err());
+        drop(writer);
+        is_promised(&disk, seed);
+        for mark in 4..9 {
+            let first = u64::from(mark) * LONG;
+            are_there(&disk, seed, first..first + LONG, mark);
+        }
     }
 }
 
@@ -187,7 +230,7 @@ fn a_handle_that_was_opened_while_the_file_was_empty_does_not_promise_what_anoth
 #[test]
 fn what_is_not_as_it_was_written_is_not_written_again() {
     const TIP: std::ops::Range<usize> = 12288..12336;
-    for (what, tip) in [("records", false), ("tip", true)] {
+    for what in ["records", "tip", "trailer"] {
         let disk = SimDisk::new(1);
         let mut writer = open(&disk);
         for mark in [1, 2] {
@@ -197,10 +240,15 @@ fn what_is_not_as_it_was_written_is_not_written_again() {
         let before = disk.contents(PATH).expect("a file");
         put(&mut writer, 3);
         let mut other = disk.contents(PATH).expect("a file");
-        let first = (before.iter().zip(&other)).rposition(|(a, b)| a != b);
-        match tip {
-            true => other[TIP].copy_from_slice(&before[TIP]),
-            false => other[first.expect("a commit") - PAGE] ^= 1,
+        let differs = (before.iter().zip(&other)).rposition(|(a, b)| a != b);
+        let last = differs.expect("a commit");
+        match what {
+            "tip" => other[TIP].copy_from_slice(&before[TIP]),
+            "trailer" => {
+                let at = other[TIP][8..16].try_into().map(u64::from_le_bytes);
+                other[at.expect("an offset") as usize + 100] ^= 1;
+            }
+            _ => other[last - PAGE] ^= 1,
         }
         let writes = || disk.counters(PATH).writes;
         let (beside, already) = (open(&disk), writes());

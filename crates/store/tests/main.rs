@@ -19,5 +19,6 @@ mod reclaim_cost;
 mod reclaim_model;
 mod scan;
 mod share;
+mod slots;
 mod sparse;
 mod turns;

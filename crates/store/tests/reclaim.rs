@@ -1,13 +1,14 @@
 //! Giving space back, clause by clause: each rule is provoked.
 
 use crate::common::{Interrupted, Moment};
-use densite_disk::sim::{Capture, Fault, FaultKind, MetadataOrder, SimDisk};
+use densite_disk::sim::{Capture, Fault, FaultKind, MetadataOrder, SimDisk, SimFile};
 use densite_disk::sync::Mutex;
-use densite_disk::{File, Op, OpenMode, SyncKind};
-use densite_store::{Error, Handle, Options, ReclaimBudget, ReclaimNext, Tuning};
+use densite_disk::{File, FileAbove, Op, OpenMode, SyncKind};
+use densite_store::{Error, Handle, Options, ReclaimBudget, ReclaimNext, Reclaimed, Tuning};
 use rand::rngs::SmallRng;
 use rand::{Rng, RngExt, SeedableRng};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 const PATH: &str = "/a.db";
 const PAGE: usize = 4096;
@@ -131,6 +132,64 @@ fn figures_add_up_and_are_those_of_the_check() {
         assert_eq!(other, space, "from the file");
         reclaim(&mut handle, &REST);
     }
+}
+
+/// A file, and by how much it was made shorter.
+struct Shortened {
+    file: SimFile,
+    by: Arc<AtomicU64>,
+}
+
+impl FileAbove for Shortened {
+    fn below(&self) -> &dyn File {
+        &self.file
+    }
+
+    fn set_len(&self, len: u64) -> densite_disk::Result<()> {
+        let shorter = self.file.len()?.saturating_sub(len);
+        self.by.fetch_add(shorter, Ordering::Relaxed);
+        self.file.set_len(len)
+    }
+}
+
+/// In one go, or by rounds between which somebody else syncs.
+#[test]
+fn what_is_told_of_giving_back_is_what_was_done() {
+    let mut told = Vec::new();
+    for by_rounds in [false, true] {
+        let disk = SimDisk::new(1);
+        let file = disk.open(PATH, OpenMode::Create).expect("open");
+        let by = Arc::new(AtomicU64::new(0));
+        let shortened = Shortened {
+            file,
+            by: Arc::clone(&by),
+        };
+        let mut handle = process(shortened, "a", Tuning::default());
+        let rounds = scattered(&mut handle, 2000, 3);
+        let mut all = Reclaimed::default();
+        while !all.done {
+            let given = match by_rounds {
+                false => handle.reclaim(&REST).expect("give back"),
+                true => handle.reclaim_unsynced(&REST).expect("give back"),
+            };
+            all.moved_bytes += given.moved_bytes;
+            all.written_bytes += given.written_bytes;
+            all.cut_bytes += given.cut_bytes;
+            all.done = given.done;
+            assert_eq!(given.wants_sync, !given.done);
+            if given.wants_sync {
+                handle.sync_published().expect("sync");
+            }
+        }
+        assert_eq!(all.cut_bytes, by.load(Ordering::Relaxed));
+        // A third of the pages of whom others have died, and what names them.
+        assert!(all.moved_bytes > 600 << 10, "{all:?}");
+        assert!(all.written_bytes > all.moved_bytes, "{all:?}");
+        assert!(all.cut_bytes > 1 << 20, "{all:?}");
+        same(&mut handle, &rounds);
+        told.push(all);
+    }
+    assert_eq!(told[0], told[1]);
 }
 
 #[test]

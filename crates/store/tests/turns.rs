@@ -106,3 +106,27 @@ fn what_was_freed_waits_for_no_second_slot_after_a_commit_of_another_process() {
     database.put(&mut first, 0..FIRST / 2, 4);
     database.is_whole(&mut process(&disk, "later", Tuning::default()));
 }
+
+/// The same slot, which no sync has followed: a recovery may begin at the one before, and pass through what that freed.
+#[test]
+fn what_was_freed_waits_while_the_slot_that_names_its_commit_is_not_durable() {
+    let disk = SimDisk::new(1);
+    let mut database = Database { rounds: Vec::new() };
+    let mut first = process(&disk, "first", Tuning::default());
+    database.put(&mut first, 0..FIRST, 1);
+    database.put(&mut first, 0..FIRST, 2);
+    let mut other = process(&disk, "other", folds());
+    database.put(&mut other, FIRST..FIRST + FEW, 3);
+    first.close_clean().expect("slot");
+    let end = first.space().expect("space").file_bytes;
+    database.put(&mut first, 0..FIRST / 2, 4);
+    let space = first.space().expect("space");
+    assert!(space.waiting_bytes >= 20 << 16, "{space:?}");
+    assert!(space.file_bytes >= end + FIRST / 2 * PAGE as u64);
+    for seed in 0..20 {
+        let after = disk.power_cut(seed);
+        let mut handle = process(&after, "after", Tuning::default());
+        let report = handle.check(&mut |_, _| true).expect("check");
+        assert_eq!(report.problems, vec![], "seed {seed}");
+    }
+}

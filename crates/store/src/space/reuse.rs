@@ -307,4 +307,153 @@ mod tests {
         new.slot_durable(8, (0, 1));
         assert!([1, 3, 6].iter().all(|u| new.is_reusable(*u)));
     }
+
+    /// Units that are free and may be written now.
+    fn free(live: &[u32]) -> Space {
+        let mut s = Space::from_table(live);
+        s.note_free(1, 0);
+        s.slot_durable(1, (0, 1));
+        s
+    }
+
+    fn reusable(s: &Space) -> Vec<u64> {
+        (0..s.units()).filter(|u| s.is_reusable(*u)).collect()
+    }
+
+    #[test]
+    fn a_unit_that_was_written_again_while_it_waited_is_not_free() {
+        let mut s = Space::default();
+        s.add(0, UNIT_LEN * 4);
+        s.sub(UNIT_LEN, UNIT_LEN * 2, 5);
+        s.add(UNIT_LEN * 2 + 9, 1);
+        s.slot_durable(5, (0, 1));
+        assert_eq!(reusable(&s), [1]);
+        // It waits for the commit that frees it the next time.
+        s.sub(UNIT_LEN * 2 + 9, 1, 7);
+        s.slot_durable(6, (0, 1));
+        assert_eq!(reusable(&s), [1]);
+        s.slot_durable(7, (0, 1));
+        assert_eq!(reusable(&s), [1, 2]);
+    }
+
+    /// The first one has the preamble, the other the bytes that SQLite locks, whatever a table says of them.
+    #[test]
+    fn the_preamble_and_what_sqlite_locks_are_never_written_again() {
+        let mut s = Space::default();
+        s.add(0, UNIT_LEN * 2);
+        s.add(LOCK_UNIT * UNIT_LEN, UNIT_LEN * 2);
+        s.sub(0, UNIT_LEN * 2, 5);
+        s.sub(LOCK_UNIT * UNIT_LEN, UNIT_LEN * 2, 5);
+        s.slot_durable(5, (UNIT_LEN * 9, UNIT_LEN * 9 + 1));
+        assert_eq!(reusable(&s), [1, LOCK_UNIT + 1]);
+    }
+
+    #[test]
+    fn what_a_commit_wrote_and_left_dead_waits_for_it() {
+        let mut s = free(&[9, 0, 0, 0, 0, 9]);
+        assert_eq!(reusable(&s), [1, 2, 3, 4]);
+        // Two units, up to the last byte of the second one.
+        s.add(UNIT_LEN + 5, 1);
+        s.written(&[(UNIT_LEN + 5, UNIT_LEN * 3)], 7);
+        assert_eq!(reusable(&s), [3, 4]);
+        s.slot_durable(6, (0, 1));
+        assert_eq!(reusable(&s), [3, 4], "recovery passes through it");
+        s.slot_durable(7, (0, 1));
+        assert_eq!(reusable(&s), [2, 3, 4], "something lives in the first one");
+    }
+
+    #[test]
+    fn nothing_is_known_of_units_that_are_forgotten() {
+        let mut s = free(&[9, 0, 0, 0, 0, 9]);
+        s.reuse.free(5, 3);
+        s.reuse.free(6, 3);
+        assert_eq!(s.known_free(), 6);
+        s.reuse.forget(2..6);
+        assert_eq!(s.known_free(), 2);
+        assert_eq!(reusable(&s), [1]);
+        assert_eq!(s.reuse.freed.keys().copied().collect::<Vec<_>>(), [6]);
+    }
+
+    /// A file of which these units and no others may be written.
+    fn only(units: &[u64]) -> Space {
+        let mut live = vec![9; 40];
+        units.iter().for_each(|unit| live[*unit as usize] = 0);
+        free(&live)
+    }
+
+    /// Units that may be written, the bytes wanted at least, the units taken at most, and the run.
+    type Case<'a> = (&'a [u64], u64, u64, Option<(u64, u64)>);
+
+    /// The first run that is long enough, as long as it may be.
+    #[test]
+    fn a_run_is_the_first_that_is_long_enough() {
+        const TWO: u64 = UNIT_LEN + 1;
+        let cases: [Case<'_>; 12] = [
+            (&[1, 2, 3, 5, 7, 8], 1, 8, Some((1, 4))),
+            (&[10, 11, 12, 15], 1, 8, Some((10, 13))),
+            (&[1, 2, 3], 1, 2, Some((1, 3))),
+            (&[10, 11, 12, 13], 1, 3, Some((10, 13))),
+            (&[10, 11, 12], 1, 1, Some((10, 11))),
+            (&[1, 3, 4, 6, 7], TWO, 8, Some((3, 5))),
+            (&[10, 12, 13, 20], TWO, 8, Some((12, 14))),
+            (&[10, 12, 13], 2 * UNIT_LEN, 8, Some((12, 14))),
+            (
+                &[10, 12, 13, 15, 16, 17],
+                2 * UNIT_LEN + 1,
+                8,
+                Some((15, 18)),
+            ),
+            (&[1, 3, 5], TWO, 8, None),
+            (&[10, 12, 14], TWO, 8, None),
+            (&[], 1, 8, None),
+        ];
+        for (units, min_len, max_units, run) in cases {
+            let mut s = only(units);
+            let want = run.map(|(start, end)| (start * UNIT_LEN, end * UNIT_LEN));
+            let what = format!("{units:?}, {min_len} bytes, {max_units} units");
+            assert_eq!(s.take_run(min_len, max_units, ANYWHERE), want, "{what}");
+            let taken = run.map_or(0..0, |(start, end)| start..end);
+            let left: Vec<u64> = units
+                .iter()
+                .copied()
+                .filter(|u| !taken.contains(u))
+                .collect();
+            assert_eq!(reusable(&s), left, "{what}: it is not taken twice");
+        }
+    }
+
+    #[test]
+    fn a_run_ends_where_it_is_told() {
+        for (below, run) in [(11, None), (12, Some((10, 12))), (13, Some((10, 13)))] {
+            let mut s = only(&[10, 11, 12]);
+            let want = run.map(|(start, end)| (start * UNIT_LEN, end * UNIT_LEN));
+            assert_eq!(
+                s.take_run(UNIT_LEN + 1, 8, below * UNIT_LEN + 9),
+                want,
+                "{below}"
+            );
+        }
+    }
+
+    /// It is never reusable, and alone it is not worth a cut: each next one would find it at the end again.
+    #[test]
+    fn what_sqlite_locks_is_cut_off_with_its_neighbours_only() {
+        let before = LOCK_UNIT - 1;
+        for (free_units, units, want) in [
+            (vec![], LOCK_UNIT + 1, LOCK_UNIT + 1),
+            (vec![LOCK_UNIT + 1], LOCK_UNIT + 2, LOCK_UNIT),
+            (vec![before], LOCK_UNIT + 1, before),
+            (vec![before, LOCK_UNIT + 1], LOCK_UNIT + 2, before),
+            (vec![before - 1], before, before - 1),
+        ] {
+            let mut live = vec![9; units as usize];
+            if let Some(locked) = live.get_mut(LOCK_UNIT as usize) {
+                *locked = 0;
+            }
+            free_units.iter().for_each(|unit| live[*unit as usize] = 0);
+            let s = free(&live);
+            let what = format!("{free_units:?} of {units}");
+            assert_eq!(s.end_after_cut(units * UNIT_LEN), want * UNIT_LEN, "{what}");
+        }
+    }
 }
