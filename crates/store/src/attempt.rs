@@ -8,12 +8,15 @@
 //! first record and syncs; then it writes. A void record may not be durable yet: whoever finds one does the same.
 //! What is not whole in the file cannot be whole on the disk: the disk has no more of an attempt than was written of it. Cutting the file's end would break that, so whoever cuts looks first, too.
 //!
+//! A transaction can begin with the same record as an attempt that is void, and would put it back in place. So no number is given to two attempts: every
+//! record names the one it was written in, and the void record has the number of what was there.
+//!
 //! An attempt that fails can be made again with more pages. It keeps its frames, so its old trailer is made void and not its first record.
 
 use crate::chain::{self, Next};
 use crate::error::{Error, Result};
 use crate::format::TIP_OFF;
-use crate::format::record::{RECORD_LEN, Record, VOID};
+use crate::format::record::{self, RECORD_LEN, Record};
 use crate::format::tip::Tip;
 use crate::handle::Handle;
 use crate::shared::{Shared, read_tip};
@@ -33,10 +36,25 @@ impl Handle {
             let state = shared.state.read();
             (state.tip, state.next_off)
         };
-        if may_be_whole(&*self.file, shared.salt, &tip, next_off)? {
-            self.void(shared, next_off)?;
+        let mut header = [0; RECORD_LEN];
+        if self.file.read_at(&mut header, next_off)? < RECORD_LEN {
+            return Ok(());
         }
-        Ok(())
+        let Some(number) = attempted(&header, &tip) else {
+            return Ok(());
+        };
+        let left = left_by(&*self.file, shared.salt, &tip, next_off, &header)?;
+        let number = match &left {
+            Some(Left::Attempt(known)) => number.max(*known),
+            _ => number,
+        };
+        let mut writer = shared.writer.lock();
+        writer.last_attempt = writer.last_attempt.max(number);
+        drop(writer);
+        match left {
+            Some(_) => self.void(shared, next_off, number),
+            None => Ok(()),
+        }
     }
 
     /// Makes the last attempt of the open transaction void, durably, if it got as far as its trailer. Before anything more is written for the transaction.
@@ -54,7 +72,7 @@ impl Handle {
             shared.refresh(&*self.file)?;
         }
         match chain::read_trailer(&*self.file, shared.salt, &tried) {
-            Ok(_) => self.void(&shared, tried.off)?,
+            Ok(_) => self.void(&shared, tried.off, tried.commit)?,
             Err(Error::Corrupt(_)) => {}
             Err(e) => return Err(e),
         }
@@ -64,28 +82,47 @@ impl Handle {
         Ok(())
     }
 
-    fn void(&mut self, shared: &Shared, off: u64) -> Result<()> {
-        self.file.write_at(&VOID, off)?;
+    fn void(&mut self, shared: &Shared, off: u64, number: u64) -> Result<()> {
+        self.file.write_at(&record::void(number), off)?;
         let tip = shared.state.read().tip;
         self.sync_rewritten(shared, tip, SyncKind::Data).map(drop)
     }
 }
 
-/// Whether the disk may have a whole attempt, or part of a void one, behind the commit of `tip`.
-fn may_be_whole(file: &dyn File, salt: u64, tip: &Tip, next_off: u64) -> Result<bool> {
-    let mut header = [0; RECORD_LEN];
-    if file.read_at(&mut header, next_off)? < RECORD_LEN {
-        return Ok(false);
+/// What the disk may have behind the newest commit.
+enum Left {
+    /// A whole attempt of this number, or a part of one that is void.
+    Attempt(u64),
+    /// More valid records than were read.
+    Long,
+}
+
+/// The number of the attempt that has written this header behind the commit of `tip`. Behind most commits are zeros, or what is left of records that lay
+/// elsewhere: these have lower numbers, or none.
+fn attempted(header: &[u8; RECORD_LEN], tip: &Tip) -> Option<u64> {
+    let number = record::written_by(header)?;
+    let is_later = number > tip.commit && number <= tip.commit + MOST_ATTEMPTS;
+    is_later.then_some(number)
+}
+
+/// Whether the disk may have a whole attempt, or part of a void one, behind the commit of `tip`, whose records would begin with `header`.
+fn left_by(
+    file: &dyn File,
+    salt: u64,
+    tip: &Tip,
+    next_off: u64,
+    header: &[u8; RECORD_LEN],
+) -> Result<Option<Left>> {
+    if let Some(number) = record::voided(header) {
+        return Ok(Some(Left::Attempt(number)));
     }
-    if header == VOID {
-        return Ok(true);
-    }
-    // Behind most commits are zeros, or what is left of records that lay elsewhere.
-    if Record::parse(&header).is_none_or(|(first, _)| first.version > tip.commit + MOST_ATTEMPTS) {
-        return Ok(false);
+    if Record::parse(header).is_none() {
+        return Ok(None);
     }
     Ok(match chain::follow(file, salt, tip, next_off, MOST_READ)? {
-        Next::Commit(_) | Next::Void | Next::Further => true,
-        Next::Nothing => false,
+        Next::Commit(commit) => Some(Left::Attempt(commit.0.commit)),
+        Next::Void(number) => Some(Left::Attempt(number)),
+        Next::Further => Some(Left::Long),
+        Next::Nothing => None,
     })
 }

@@ -1,7 +1,7 @@
 //! Following the chain of commits: forward from a slot with everything verified, and back from the tip.
 
 use crate::error::{Damage, Error, Result};
-use crate::format::record::{Chain, Kind, MAX_PAYLOAD, RECORD_LEN, Record, VOID};
+use crate::format::record::{Chain, Kind, MAX_PAYLOAD, RECORD_LEN, Record, voided};
 use crate::format::tip::Tip;
 use crate::format::trailer::Trailer;
 use crate::format::{DATA_OFF, MAX_OFF};
@@ -79,8 +79,8 @@ impl Scanner<'_> {
 pub(crate) enum Next {
     /// A commit whose every record is there.
     Commit(Box<(Tip, Trailer)>),
-    /// A void record, before any trailer.
-    Void,
+    /// A void record, before any trailer, and the number of the attempt that it was.
+    Void(u64),
     /// Valid records, more of them than were to be read.
     Further,
     /// No valid commit.
@@ -97,7 +97,7 @@ pub(crate) fn next_commit(
 ) -> Result<Option<(Tip, Trailer)>> {
     Ok(match follow(file, salt, prev, next_off, u64::MAX)? {
         Next::Commit(commit) => Some(*commit),
-        Next::Void | Next::Further | Next::Nothing => None,
+        Next::Void(_) | Next::Further | Next::Nothing => None,
     })
 }
 
@@ -122,8 +122,7 @@ pub(crate) fn follow(
     loop {
         let header = scanner.bytes(off, RECORD_LEN)?;
         let Some((record, _)) = Record::parse(header) else {
-            let void = *header == VOID;
-            return Ok(if void { Next::Void } else { Next::Nothing });
+            return Ok(voided(header).map_or(Next::Nothing, Next::Void));
         };
         let total = record.total_len() as usize;
         let Some((record, sum, payload)) = Record::open(scanner.bytes(off, total)?, salt, off)

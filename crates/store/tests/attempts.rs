@@ -13,6 +13,9 @@ const PAGE: usize = 4096;
 /// Where the tip is: docs/FORMAT.md, "Preamble".
 const TIP: usize = 12288;
 const TIP_LEN: usize = 48;
+/// Where records begin, and the length of a record's header.
+const DATA: usize = 16384;
+const RECORD_LEN: usize = 30;
 /// Pages that are written at once because they are many: see `Appender::flush_if_long`.
 const MANY: u64 = 200;
 
@@ -186,6 +189,69 @@ fn an_attempt_that_a_close_has_cut_off_does_not_come_back() {
         go_on(&mut medium.open(), commits);
         assert_eq!(pages(&medium.disk), now);
         only_published(&medium, &format!("{commits} commits"));
+    }
+}
+
+/// A killed writer's attempt at 1, 2, 2, and the place of its first record.
+fn killed_with_two_pages() -> (Vec<u8>, usize) {
+    let medium = begun();
+    let before = medium.disk.contents(PATH).expect("a file");
+    let mut writer = medium.open();
+    put(&mut writer, 1, 2);
+    publish(&mut writer, 2, 2);
+    let mut bytes = medium.disk.contents(PATH).expect("a file");
+    bytes[TIP..TIP + TIP_LEN].copy_from_slice(&before[TIP..TIP + TIP_LEN]);
+    assert_eq!(pages(&Medium::of(&bytes).disk), [1, 1, 1]);
+    let differs = |at: &usize| before.get(*at) != bytes.get(*at);
+    let first = (DATA..bytes.len()).find(differs).expect("an attempt");
+    (bytes, first)
+}
+
+/// The next transaction begins with the same page as the attempt, and ends otherwise. The power goes, and only that page's record has arrived on the disk, and a
+/// part of the tip.
+fn only_the_first_record_arrives(medium: &Medium, first: usize) -> Vec<u8> {
+    let mut next = medium.open();
+    put(&mut next, 1, 2);
+    publish(&mut next, 2, 7);
+    assert_eq!(pages(&medium.disk), [1, 2, 7]);
+    let now = medium.disk.contents(PATH).expect("a file");
+    let mut bytes = medium.durable.lock().clone();
+    let record = first..first + RECORD_LEN + PAGE;
+    bytes[record.clone()].copy_from_slice(&now[record]);
+    let torn = TIP..TIP + TIP_LEN / 2;
+    bytes[torn.clone()].copy_from_slice(&now[torn]);
+    pages(&Medium::of(&bytes).disk)
+}
+
+#[test]
+fn an_attempt_does_not_come_back_by_a_transaction_that_begins_as_it_did() {
+    let (bytes, first) = killed_with_two_pages();
+    let got = only_the_first_record_arrives(&Medium::of(&bytes), first);
+    assert_eq!(got, [1, 1, 1]);
+}
+
+/// A writer makes it void and is killed; of that, too, the disk may have any part.
+#[test]
+fn an_attempt_does_not_come_back_after_a_void_record_that_was_torn() {
+    let (bytes, first) = killed_with_two_pages();
+    let medium = Medium::of(&bytes);
+    medium.disk.fail(Fault::new(FaultKind::Io, Op::Sync));
+    assert!(medium.open().write_at(&[7; PAGE], 0).is_err());
+    let void = medium.disk.contents(PATH).expect("a file");
+    assert!(void[first..first + RECORD_LEN] != bytes[first..first + RECORD_LEN]);
+    for torn in 0..=RECORD_LEN {
+        for end in [0, RECORD_LEN] {
+            let mut bytes = bytes.clone();
+            let part = first + torn.min(end)..first + torn.max(end);
+            bytes[part.clone()].copy_from_slice(&void[part]);
+            let medium = Medium::of(&bytes);
+            // A cut that loses all of the void record leaves the attempt whole, and recovery may take it for a commit.
+            if pages(&medium.disk) != [1, 1, 1] {
+                continue;
+            }
+            let got = only_the_first_record_arrives(&medium, first);
+            assert_eq!(got, [1, 1, 1], "torn at {torn}, {end}");
+        }
     }
 }
 

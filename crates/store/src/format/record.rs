@@ -18,7 +18,7 @@
 //! Valid if and only if kind and lengths are in range and the checksum matches. Seeding with the offset makes a record
 //! that was moved by anything but us invalid; number and version tell a right frame from a reused place (rule 6).
 //!
-//! A void record ([`VOID`]) stands where an attempt at a commit was given up: see `attempt`. It is not valid, and ends what is read.
+//! A void record ([`void`]) stands where an attempt at a commit was given up: see `attempt`. It is not valid, and ends what is read.
 //!
 //! The fields are as narrow as their bounds allow ([`MAX_PAYLOAD`], [`MAX_DICT`], [`MAX_COMMIT`]), for a frame of a typed
 //! page has a few hundred bytes and there is a header to each.
@@ -36,12 +36,11 @@ pub(crate) const CHECKED: usize = 22;
 /// Where the check of the decoded payload stands.
 #[cfg(any(test, feature = "fuzz"))]
 pub(crate) const RAW_CHECK: usize = CHECKED - 4;
-/// A void record: kind 7, and zeros.
-pub(crate) const VOID: [u8; RECORD_LEN] = {
-    let mut bytes = [0; RECORD_LEN];
-    bytes[0] = 7;
-    bytes
-};
+/// The kind of a void record.
+const VOID: u8 = 7;
+/// Where the version stands.
+const VERSION: usize = 12;
+const VERSION_END: usize = VERSION + 6;
 /// No payload is longer: the largest run is 64 pages, a page 64 KiB.
 pub(crate) const MAX_PAYLOAD: u32 = 8 << 20;
 /// Length of a jump record: its payload is the target offset.
@@ -57,6 +56,33 @@ const KIND_BITS: u8 = 3;
 /// Bits of the page's logarithm (or the node's level) in its byte; the run's has the others.
 const PAGE_BITS: u8 = 5;
 const _: () = assert!(MAX_PAYLOAD < 1 << 24 && MAX_DICT <= 1 << 24 && MAX_COMMIT <= 1 << 48);
+
+/// A void record over an attempt of this number: kind 7, the number as its version, otherwise zeros.
+pub(crate) fn void(attempt: u64) -> [u8; RECORD_LEN] {
+    let mut bytes = [0; RECORD_LEN];
+    bytes[0] = VOID;
+    let version = attempt.to_le_bytes();
+    for (byte, of) in bytes[VERSION..VERSION_END].iter_mut().zip(version) {
+        *byte = of;
+    }
+    bytes
+}
+
+/// The attempt's number, if this header is a void record.
+pub(crate) fn voided(header: &[u8]) -> Option<u64> {
+    let number = written_by(header)?;
+    (*header == void(number)).then_some(number)
+}
+
+/// The number of the commit, or attempt, that a record says it was written in, whatever else of its header can be trusted: of a void record only a part
+/// may have reached the disk, and it has the number where the record below it has it. `None` where no record has been.
+pub(crate) fn written_by(header: &[u8]) -> Option<u64> {
+    let kind = header.first()? & ((1 << KIND_BITS) - 1);
+    let mut version = [0; 8];
+    let bytes = header.get(VERSION..VERSION_END)?;
+    version.get_mut(..bytes.len())?.copy_from_slice(bytes);
+    (kind != 0).then(|| u64::from_le_bytes(version))
+}
 
 /// What a record holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -22,7 +22,8 @@ struct FoldSink<'a> {
 }
 
 impl FoldSink<'_> {
-    fn append(&mut self, record: Record, payload: &[u8]) -> Result<NodeRef> {
+    /// Appends a record that is not accounted for.
+    fn append_uncounted(&mut self, record: Record, payload: &[u8]) -> Result<NodeRef> {
         self.appender
             .make_room(self.space, (RECORD_LEN + payload.len()) as u64, self.commit)?;
         let place = self.appender.push(record, payload);
@@ -34,7 +35,7 @@ impl FoldSink<'_> {
 /// Nodes of the map and dictionaries: they are accounted for at once.
 impl Sink for FoldSink<'_> {
     fn append(&mut self, record: Record, payload: &[u8]) -> Result<NodeRef> {
-        let place = self.append(record, payload)?;
+        let place = self.append_uncounted(record, payload)?;
         self.space.add(place.off, u64::from(place.len));
         Ok(place)
     }
@@ -53,7 +54,7 @@ struct TableSink<'a> {
 
 impl table::Sink for TableSink<'_> {
     fn append(&mut self, record: Record, payload: &[u8]) -> Result<NodeRef> {
-        let place = self.fold.append(record, payload)?;
+        let place = self.fold.append_uncounted(record, payload)?;
         self.placed.push(place);
         Ok(place)
     }
@@ -180,7 +181,7 @@ fn store_table(
                     file,
                     commit,
                 };
-                part.place = sink.append(record, &payload)?;
+                part.place = sink.append_uncounted(record, &payload)?;
                 placed.push(part.place);
             }
             space.was_stored(chunk, &part, keep);
