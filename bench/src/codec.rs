@@ -169,7 +169,7 @@ impl Pages {
             .zip(self.bytes.chunks(self.size))
     }
 
-    /// One page from each of equal parts of the database; those of them that are ours, evenly thinned to what a lesson takes.
+    /// One page from each of equal parts of the database; those of them that are ours, evenly thinned to what a training job takes.
     fn sample(&self, rng: &mut Xoshiro256PlusPlus) -> Vec<&[u8]> {
         use rand::RngExt as _;
         let count = u64::from(self.count);

@@ -124,7 +124,7 @@ impl Batches {
         while let Some(b) = self.batches.get(at) {
             let behind = b.last < page && page - b.last <= window;
             if behind || clock.wrapping_sub(b.asked) > STALE {
-                self.retire(at);
+                self.recycle(at);
             } else {
                 at += 1;
             }
@@ -191,13 +191,13 @@ impl Batches {
             batch.keep
         });
         if page == batch.last {
-            self.retire(at);
+            self.recycle(at);
         }
         found
     }
 
     /// Drops a batch and keeps its buffers.
-    fn retire(&mut self, at: usize) {
+    fn recycle(&mut self, at: usize) {
         if let Body::Here(load) = self.batches.remove(at).body
             && self.spare.len() < SPARE
         {

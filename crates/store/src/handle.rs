@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 /// The lock that the caller holds on the file, as far as it matters to reading.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Held {
+pub enum LockLevel {
     /// None: anybody may publish at any time.
     #[default]
     Nothing,
@@ -45,7 +45,7 @@ pub struct Handle {
     pub(crate) pending: Option<Pending>,
     pub(crate) poisoned: bool,
     pub(crate) hurry: bool,
-    held: Held,
+    held: LockLevel,
     /// The state was refreshed since the lock was taken.
     fresh: bool,
     pub(crate) leaves: LeafMemo,
@@ -74,7 +74,7 @@ impl Handle {
             pending: None,
             poisoned: false,
             hurry: false,
-            held: Held::Nothing,
+            held: LockLevel::Nothing,
             fresh: false,
             leaves: LeafMemo::default(),
             ahead: Ahead::default(),
@@ -112,12 +112,12 @@ impl Handle {
     }
 
     /// Tells which lock the caller holds. Under a lock that keeps every writer out, freshness is checked once and not at every read.
-    pub fn set_held(&mut self, held: Held) {
+    pub fn set_lock_level(&mut self, held: LockLevel) {
         if held != self.held {
             // A stronger lock keeps what a weaker one kept.
-            self.fresh &= held != Held::Nothing && self.held != Held::Nothing;
+            self.fresh &= held != LockLevel::Nothing && self.held != LockLevel::Nothing;
             self.held = held;
-            if held == Held::Nothing {
+            if held == LockLevel::Nothing {
                 self.batches.clear();
             }
         }
@@ -125,12 +125,12 @@ impl Handle {
 
     /// Makes sure that what is known is the newest commit (rule 5).
     pub(crate) fn refresh(&mut self, shared: &Shared) -> Result<()> {
-        if self.fresh && self.held != Held::Nothing {
+        if self.fresh && self.held != LockLevel::Nothing {
             let shielded = match self.held {
-                Held::Exclusive => true,
+                LockLevel::Exclusive => true,
                 // Whoever wants to change the mode needs EXCLUSIVE, so it cannot change under our SHARED.
-                Held::Shared => self.in_rollback_mode(),
-                Held::Nothing => false,
+                LockLevel::Shared => self.in_rollback_mode(),
+                LockLevel::Nothing => false,
             };
             if shielded {
                 return Ok(());

@@ -51,7 +51,7 @@ pub use densite_typed::{ColumnDescription, PageContext, Subject, scrub};
 pub use error::{Damage, Error, Result};
 pub use format::FORMAT_VERSION;
 pub use frames::FrameInfo;
-pub use handle::{Handle, Held};
+pub use handle::{Handle, LockLevel};
 pub use options::{CodecChoice, Options, Readahead, Tuning};
 pub use preencoded::PreEncoded;
 pub use reclaim::{ReclaimBudget, ReclaimNext, ReclaimStep, Reclaimed, SpaceFigures, SyncFailed};

@@ -73,7 +73,7 @@ impl Handle {
 
     /// Gives numbers to what was learned before the commit, from pages on their way to the WAL, where frames of the batch were coded with it. A family
     /// for which something else was trained meanwhile keeps that.
-    pub(crate) fn name_early(&mut self) -> Result<()> {
+    pub(crate) fn name_preencoded(&mut self) -> Result<()> {
         let batch = self.pending.iter().flat_map(|p| &p.batch);
         let unnamed = batch.filter_map(|job| {
             let frame = &job.preencoded.as_ref()?.frame;

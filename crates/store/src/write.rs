@@ -158,7 +158,7 @@ impl Handle {
         }
     }
 
-    /// Takes a whole page, and its frame if it was encoded early.
+    /// Takes a whole page, and its frame if it is pre-encoded.
     pub(crate) fn put_page(
         &mut self,
         page: u32,
@@ -227,7 +227,7 @@ impl Handle {
 
     /// Hands the batch to the pool, and places what came back.
     fn dispatch(&mut self) -> Result<()> {
-        self.name_early()?;
+        self.name_preencoded()?;
         self.train()?;
         let settings = self.encode_settings()?;
         let Some(p) = &mut self.pending else {
@@ -281,7 +281,7 @@ impl Handle {
 
     /// Encodes and places everything that was written.
     pub(crate) fn finish_batches(&mut self) -> Result<()> {
-        self.name_early()?;
+        self.name_preencoded()?;
         let Some(p) = &mut self.pending else {
             return Ok(());
         };

@@ -3,7 +3,7 @@
 use crate::common::{Interrupted, Moment};
 use densite_disk::sim::SimDisk;
 use densite_disk::{File, OpenMode, SyncKind};
-use densite_store::{Error, Handle, Held, Options, Readahead};
+use densite_store::{Error, Handle, LockLevel, Options, Readahead};
 use rand::rngs::SmallRng;
 use rand::{Rng, RngExt, SeedableRng};
 use std::sync::Arc;
@@ -127,9 +127,9 @@ fn a_scan_gives_the_right_pages_beside_a_writer() {
             base.check(&mut other, number);
             if rng.random_range(0..200) == 0 {
                 // What was read ahead is given up with the lock.
-                other.set_held(Held::Shared);
+                other.set_lock_level(LockLevel::Shared);
                 base.check(&mut other, number);
-                other.set_held(Held::Nothing);
+                other.set_lock_level(LockLevel::Nothing);
             }
         }
     }
@@ -139,7 +139,7 @@ fn a_scan_gives_the_right_pages_beside_a_writer() {
 fn what_is_read_ahead_is_read_and_decoded_by_the_batch() {
     let base = Base::new(&options(0));
     let mut handle = open(&base.disk, "b", &options(2), &base.reads);
-    handle.set_held(Held::Shared);
+    handle.set_lock_level(LockLevel::Shared);
     base.check(&mut handle, 0);
     let reads = base.reads_of(&mut handle, 1..PAGES);
     assert!(reads < PAGES as usize / 8, "{reads} reads");
@@ -156,7 +156,7 @@ fn what_is_read_ahead_is_read_and_decoded_by_the_batch() {
 fn a_long_scan_leaves_what_the_cache_has() {
     let base = Base::new(&options(0));
     let mut handle = open(&base.disk, "b", &options(2), &base.reads);
-    handle.set_held(Held::Shared);
+    handle.set_lock_level(LockLevel::Shared);
     (0..PAGES).for_each(|number| base.check(&mut handle, number));
     // From the last to the first: nobody reads ahead. What stayed is the scan's beginning, which costs no read.
     let first = base.reads_of(&mut handle, (0..CACHED / 2).rev());
@@ -168,7 +168,7 @@ fn a_long_scan_leaves_what_the_cache_has() {
     );
     // A scan that fits the cache is kept altogether.
     let mut handle = open(&base.disk, "c", &options(2), &base.reads);
-    handle.set_held(Held::Shared);
+    handle.set_lock_level(LockLevel::Shared);
     (0..CACHED / 2).for_each(|number| base.check(&mut handle, number));
     let again = base.reads_of(&mut handle, (0..CACHED / 2).rev());
     assert!(again < 8, "{again} reads for a short scan that comes again");
@@ -178,7 +178,7 @@ fn a_long_scan_leaves_what_the_cache_has() {
 fn several_scans_in_turn_and_one_that_is_given_up() {
     let base = Base::new(&options(0));
     let mut handle = open(&base.disk, "b", &options(2), &base.reads);
-    handle.set_held(Held::Shared);
+    handle.set_lock_level(LockLevel::Shared);
     for i in 0..PAGES / 6 {
         // Six scans, more than are read ahead at once; one of them ends early.
         for scan in 0..6 {
@@ -202,7 +202,7 @@ fn a_damaged_page_in_a_scan_is_named_and_the_others_are_read() {
         .position(|w| w == bytes)
         .expect("stored");
     let mut handle = open(&base.disk, "b", &options(2), &base.reads);
-    handle.set_held(Held::Shared);
+    handle.set_lock_level(LockLevel::Shared);
     base.check(&mut handle, 0);
     file.write_at(&[bytes[0] ^ 1], at as u64).expect("write");
     for number in 0..PAGES {

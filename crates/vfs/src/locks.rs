@@ -5,7 +5,7 @@ use crate::main_file::{Done, MainFile, State};
 use crate::neighbours::Neighbours;
 use crate::pause;
 use densite_sqlite::{Code, ffi};
-use densite_store::Held;
+use densite_store::LockLevel;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -84,10 +84,10 @@ impl MainFile {
         }
         self.level = level;
         if let State::Store(handle) = &mut self.state {
-            handle.set_held(match level {
-                ffi::LOCK_NONE => Held::Nothing,
-                ffi::LOCK_EXCLUSIVE => Held::Exclusive,
-                _ => Held::Shared,
+            handle.set_lock_level(match level {
+                ffi::LOCK_NONE => LockLevel::Nothing,
+                ffi::LOCK_EXCLUSIVE => LockLevel::Exclusive,
+                _ => LockLevel::Shared,
             });
         }
     }

@@ -164,7 +164,7 @@ fn rule_04_the_truncation_of_a_checkpoint_is_published() {
 /// its lock first and only then reads how far the log was backfilled".
 ///
 /// The reader stops between the two, and a checkpoint of another process completes there.
-/// Take out: `self.refresh` in `Handle::read_at`, or the look at the journal mode in `Handle::refresh` (`Held::Shared`: true).
+/// Take out: `self.refresh` in `Handle::read_at`, or the look at the journal mode in `Handle::refresh` (`LockLevel::Shared`: true).
 #[test]
 fn rule_05_a_checkpoint_between_a_readers_lock_and_its_first_read() {
     let place = Place::new();

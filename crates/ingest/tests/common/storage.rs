@@ -75,7 +75,7 @@ impl Default for Own {
 }
 
 impl Own {
-    /// With these clustered applies.
+    /// With these limits.
     pub(crate) fn with_limits(limits: ClusteredLimits, process: u64) -> Own {
         Own {
             process,
@@ -121,7 +121,7 @@ impl Own {
     }
 }
 
-/// A connection with ingest and these clustered applies.
+/// A connection with ingest and these limits.
 pub(crate) fn with_limits(
     path: &Path,
     limits: ClusteredLimits,

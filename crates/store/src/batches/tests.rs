@@ -1,5 +1,5 @@
 use super::*;
-use crate::{Handle, Held, Options};
+use crate::{Handle, LockLevel, Options};
 use densite_disk::sim::SimDisk;
 use densite_disk::{OpenMode, SyncKind};
 use std::sync::mpsc;
@@ -27,7 +27,7 @@ fn handle() -> Handle {
         (handle.write_at(page, number * PAGE as u64)).expect("write");
     }
     handle.sync(SyncKind::Data).expect("sync");
-    handle.set_held(Held::Shared);
+    handle.set_lock_level(LockLevel::Shared);
     handle
 }
 
@@ -68,7 +68,7 @@ fn what_is_held_is_bounded_and_goes_with_the_lock() {
     let most = scan(&mut handle);
     assert!(most > 8 && most <= WINDOWS * window, "{most} pages");
     assert!(!handle.batches.spare.is_empty());
-    handle.set_held(Held::Nothing);
+    handle.set_lock_level(LockLevel::Nothing);
     assert!(handle.batches.spare.is_empty() && handle.batches.batches.is_empty());
 }
 

@@ -8,7 +8,7 @@ use crate::format::record::{Kind, Record};
 /// Another process may have given the number of a dictionary whose commit was never made here.
 #[test]
 fn a_frame_of_another_dictionary_of_the_same_number_is_of_no_use() {
-    let (_dir, mut handle, _early) = store(1);
+    let (_dir, mut handle, _preencoded) = store(1);
     handle.write_at(&page(7), 0).expect("writes");
     let set = handle.encode_settings().expect("settings");
     let with = |bytes: &[u8]| {
@@ -36,7 +36,7 @@ fn a_frame_of_another_dictionary_of_the_same_number_is_of_no_use() {
 /// Which bytes of a page are not stored depends on how long the database may be, and on what it leaves to others.
 #[test]
 fn a_frame_of_a_database_that_was_much_shorter_or_kept_other_bytes_is_of_no_use() {
-    let (_dir, mut handle, _early) = store(1);
+    let (_dir, mut handle, _preencoded) = store(1);
     handle.write_at(&page(7), 0).expect("writes");
     let set = handle.encode_settings().expect("settings");
     let frame = Frame {

@@ -1,7 +1,7 @@
 //! What a commit pays for giving space back: a part in proportion to what it stored itself.
 //!
 //! In the long run each byte stored makes one dead byte, and with a limit of p per cent at most (100 - p) / p bytes are moved to win one ([`targets`]). So if every commit
-//! moves so many bytes for each byte that it stored, the limit is kept once it was reached. What is owed beyond that, by a large transaction
+//! moves so many bytes for each byte that it stored, the limit is kept once it was reached. What is due beyond that, by a large transaction
 //! that was stopped by the clock, is paid by those who come after it, [`STEP`] bytes each: a small transaction does not pay for a large one.
 
 use super::plan::targets;
@@ -106,7 +106,7 @@ impl Share {
     }
 }
 
-/// How long a commit that stored so many bytes may move, where so many are owed in a file so long.
+/// How long a commit that stored so many bytes may move, where so many are due in a file so long.
 fn time(stored: u64, debt: u64, file: u64) -> Duration {
     let kib = u32::try_from(stored >> 10).unwrap_or(u32::MAX);
     let own = TIME.saturating_add(TIME_OF_KIB.saturating_mul(kib));
