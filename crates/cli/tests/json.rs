@@ -187,7 +187,7 @@ fn every_kind_is_documented() {
         .expect("docs/CLI.md");
     let source = std::fs::read_to_string(concat!(
         env!("CARGO_MANIFEST_DIR"),
-        "/../densite/src/error.rs"
+        "/../tools/src/error.rs"
     ))
     .expect("source");
     let kinds = source
