@@ -343,6 +343,10 @@ impl Shared {
             space.add(d.place.off, u64::from(d.place.len));
         }
         space.add(tip.off, u64::from(tip.len));
+        if trailer.room_end != state.room_end {
+            // The other process has left the rest of an extent that may be one of ours: it was taken, and nobody else knows that here.
+            space.give_back_extents(&[state.current_extent()], tip.commit);
+        }
         space.written(&trailer.pieces, tip.commit);
         space.forget_lanes(tip.commit);
         let bytes: u64 = trailer
