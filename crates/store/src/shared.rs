@@ -343,8 +343,11 @@ impl Shared {
             space.add(d.place.off, u64::from(d.place.len));
         }
         space.add(tip.off, u64::from(tip.len));
-        // What it left of the extent before is nobody's: where it put that aside, it forgets it with the next commit that is not its own.
-        space.give_back_extents(&[state.current_extent()], tip.commit);
+        if trailer.room_end != state.room_end {
+            // The other process has left the rest of an extent, which may be one of ours: it was taken, and nobody else knows that here. Where it was put aside
+            // instead, that is forgotten with the next commit of another process.
+            space.give_back_extents(&[state.current_extent()], tip.commit);
+        }
         space.written(&trailer.pieces, tip.commit);
         space.forget_lanes(tip.commit);
         let bytes: u64 = trailer
