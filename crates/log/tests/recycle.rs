@@ -278,9 +278,9 @@ fn a_file_that_is_too_short_or_too_long_is_kept_for_no_segment() {
         };
         Log::open(Arc::new(disk.dir(DIR)), options).expect("opens")
     };
-    let spares = |disk: &SimDisk| {
+    let free_segments = |disk: &SimDisk| {
         let paths = disk.paths();
-        paths.iter().filter(|path| path.contains("spare-")).count()
+        paths.iter().filter(|path| path.contains("free-")).count()
     };
     for (bytes, kept) in [
         (1 << 20, 0),
@@ -296,7 +296,7 @@ fn a_file_that_is_too_short_or_too_long_is_kept_for_no_segment() {
         drop(log);
         let log = opened(&disk, bytes);
         log.prune(9).expect("prunes");
-        assert_eq!(spares(&disk), kept, "{bytes} bytes");
+        assert_eq!(free_segments(&disk), kept, "{bytes} bytes");
     }
 }
 
@@ -328,7 +328,7 @@ fn a_file_that_cannot_be_renamed_is_told_unless_it_is_gone() {
             true => assert_eq!(pruned.expect("prunes").segments, 3),
             false => assert!(matches!(pruned, Err(Error::Io(_))), "{pruned:?}"),
         }
-        assert_eq!(files(&disk, "spare-"), 2);
+        assert_eq!(files(&disk, "free-"), 2);
         assert_eq!(files(&disk, ".seg"), if gone { 2 } else { 3 });
         assert_eq!(log.status().expect("a status").first, 10);
     }
