@@ -4,7 +4,7 @@ use crate::{Error, Nullable, Result};
 use densite_bulk::{Bits, Chunk, Data, Places, Set, Slice};
 use rusqlite::types::Value;
 
-/// Columns of one length, for [`insert`](crate::insert).
+/// Columns of one length, for [`insert`](crate::insert()).
 ///
 /// A column takes values, or options of values, of which `None` is NULL. As always in SQLite, NaN is stored as NULL.
 ///

@@ -90,7 +90,7 @@ pub enum Error {
         /// How long the call waited.
         timeout: Duration,
     },
-    /// The connection does not know Densite's SQL functions: it was opened before [`register`](crate::register).
+    /// The connection does not know Densite's SQL functions: it was opened before [`register()`](crate::register()).
     #[error(
         "the connection was opened before densite::register() and does not know Densite's functions; open it again"
     )]

@@ -1,6 +1,6 @@
 //! Compressed SQLite databases, with SQLite built in.
 //!
-//! A database that is opened with [`open`] is an ordinary [`rusqlite::Connection`]. Its file is a Densite file: its pages
+//! A database that is opened with [`open()`] is an ordinary [`rusqlite::Connection`]. Its file is a Densite file: its pages
 //! are compressed, and SQLite's SQL, transactions, journals and locks are as always.
 //!
 //! ```
@@ -21,7 +21,7 @@
 //!
 //! | to | use |
 //! |---|---|
-//! | open a database | [`open`], [`OpenOptions`]; [`register`] for databases that rusqlite opens by URI |
+//! | open a database | [`open()`], [`OpenOptions`]; [`register()`] for databases that rusqlite opens by URI |
 //! | insert or read many rows at once | [`insert`](fn@insert), [`query`](fn@query) |
 //! | make many small writes durable fast | [`ingest`](fn@ingest) |
 //! | follow them | [`subscribe`](fn@subscribe) |

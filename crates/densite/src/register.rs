@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 
 /// Registers the VFS `densite`, and the SQL functions for all connections that are opened later.
 ///
-/// [`open`](crate::open) calls it. Call it yourself before you open databases with rusqlite. Calling it again does
+/// [`open()`](crate::open()) calls it. Call it yourself before you open databases with rusqlite. Calling it again does
 /// nothing.
 ///
 /// ```
