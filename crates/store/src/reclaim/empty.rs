@@ -4,7 +4,7 @@
 //! step is on the path of a commit, which must not take much longer for it. So
 //!
 //! - a unit is emptied in parts: what was found in it is kept ([`Begun`]), and a step copies as much of it as its budget allows;
-//! - a fold is left to the next commit that makes one anyway, which moves for these units too what it can ([`Emptying::later`](super::Emptying)); only when much waits for
+//! - a fold is left to the next commit that makes one anyway, which moves for these units too what it can (`later`); only when much waits for
 //!   it (`plan`) a step folds.
 
 use super::begun::{self, Begun};
