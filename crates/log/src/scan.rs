@@ -95,7 +95,7 @@ impl Walk {
         Ok(Peek::Record(header))
     }
 
-    /// The payload of the record that [`Walk::look`] found here.
+    /// The payload of the record that [`Walk::header`] found here.
     pub(crate) fn payload(&self, header: &RecordHeader) -> &[u8] {
         let from = (self.at - self.buf_at) as usize + RECORD_LEN;
         self.buf
@@ -103,7 +103,7 @@ impl Walk {
             .unwrap_or_default()
     }
 
-    /// Passes the record that [`Walk::look`] found here.
+    /// Passes the record that [`Walk::header`] found here.
     pub(crate) fn pass(&mut self, header: &RecordHeader) {
         self.at += header.padded_len();
         self.prev = header.check;
@@ -145,7 +145,7 @@ impl Walk {
         Ok(self.buf.get(from..from + len))
     }
 
-    /// Whether the log is damaged here, where [`Walk::look`] found nothing: a record behind this place was written when more than this place was known to be
+    /// Whether the log is damaged here, where [`Walk::header`] found nothing: a record behind this place was written when more than this place was known to be
     /// synced. Such a record proves that what lies here was durable once: it is no torn tail.
     ///
     /// If a writer is at work, both can have been written since the look. So this place is read again once there is proof.
