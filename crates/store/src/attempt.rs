@@ -16,7 +16,7 @@
 use crate::chain::{self, Next};
 use crate::error::{Error, Result};
 use crate::format::TIP_OFF;
-use crate::format::record::{self, RECORD_LEN, Record};
+use crate::format::record::{self, RECORD_LEN};
 use crate::format::tip::Tip;
 use crate::handle::Handle;
 use crate::shared::{Shared, read_tip};
@@ -36,25 +36,17 @@ impl Handle {
             let state = shared.state.read();
             (state.tip, state.next_off)
         };
-        let mut header = [0; RECORD_LEN];
-        if self.file.read_at(&mut header, next_off)? < RECORD_LEN {
-            return Ok(());
-        }
-        let Some(number) = attempted(&header, &tip) else {
+        let Some(left) = Left::behind(&*self.file, shared.salt, &tip, next_off)? else {
             return Ok(());
         };
-        let left = left_by(&*self.file, shared.salt, &tip, next_off, &header)?;
-        let number = match &left {
-            Some(Left::Attempt(known)) => number.max(*known),
-            _ => number,
-        };
-        let mut writer = shared.writer.lock();
-        writer.last_attempt = writer.last_attempt.max(number);
-        drop(writer);
-        match left {
-            Some(_) => self.void(shared, next_off, number),
-            None => Ok(()),
+        {
+            let mut writer = shared.writer.lock();
+            writer.last_attempt = writer.last_attempt.max(left.number);
         }
+        if left.may_be_whole {
+            self.void(shared, next_off, left.number)?;
+        }
+        Ok(())
     }
 
     /// Makes the last attempt of the open transaction void, durably, if it got as far as its trailer. Before anything more is written for the transaction.
@@ -89,40 +81,36 @@ impl Handle {
     }
 }
 
-/// What the disk may have behind the newest commit.
-enum Left {
-    /// A whole attempt of this number, or a part of one that is void.
-    Attempt(u64),
-    /// More valid records than were read.
-    Long,
+/// An attempt behind the newest commit.
+struct Left {
+    /// Its number, as far as it is known.
+    number: u64,
+    /// The disk may have all of it, or a part of its void record.
+    may_be_whole: bool,
 }
 
-/// The number of the attempt that has written this header behind the commit of `tip`. Behind most commits are zeros, or what is left of records that lay
-/// elsewhere: these have lower numbers, or none.
-fn attempted(header: &[u8; RECORD_LEN], tip: &Tip) -> Option<u64> {
-    let number = record::written_by(header)?;
-    let is_later = number > tip.commit && number <= tip.commit + MOST_ATTEMPTS;
-    is_later.then_some(number)
-}
-
-/// Whether the disk may have a whole attempt, or part of a void one, behind the commit of `tip`, whose records would begin with `header`.
-fn left_by(
-    file: &dyn File,
-    salt: u64,
-    tip: &Tip,
-    next_off: u64,
-    header: &[u8; RECORD_LEN],
-) -> Result<Option<Left>> {
-    if let Some(number) = record::voided(header) {
-        return Ok(Some(Left::Attempt(number)));
+impl Left {
+    /// What was written behind the commit of `tip`, whose next record would lie at `next_off`. `None` if no record of an attempt begins there: behind most
+    /// commits are zeros, or parts of records that lay elsewhere.
+    fn behind(file: &dyn File, salt: u64, tip: &Tip, next_off: u64) -> Result<Option<Left>> {
+        let mut header = [0; RECORD_LEN];
+        if file.read_at(&mut header, next_off)? < RECORD_LEN {
+            return Ok(None);
+        }
+        let version = record::written_by(&header);
+        let Some(version) = version.filter(|v| *v <= tip.commit + MOST_ATTEMPTS) else {
+            return Ok(None);
+        };
+        // A frame that was moved keeps the number of an older commit. An attempt that begins with one changes no page, and its trailer has its number.
+        let whole = match chain::follow(file, salt, tip, next_off, MOST_READ)? {
+            Next::Commit(commit) => Some(commit.0.commit),
+            Next::Void(number) => Some(number),
+            Next::Further => Some(version),
+            Next::Nothing => None,
+        };
+        Ok(Some(Left {
+            number: version.max(whole.unwrap_or(0)),
+            may_be_whole: whole.is_some(),
+        }))
     }
-    if Record::parse(header).is_none() {
-        return Ok(None);
-    }
-    Ok(match chain::follow(file, salt, tip, next_off, MOST_READ)? {
-        Next::Commit(commit) => Some(Left::Attempt(commit.0.commit)),
-        Next::Void(number) => Some(Left::Attempt(number)),
-        Next::Further => Some(Left::Long),
-        Next::Nothing => None,
-    })
 }

@@ -4,7 +4,7 @@
 use densite_disk::sim::{Fault, FaultKind, OpSet, SimDisk, SimFile};
 use densite_disk::sync::Mutex;
 use densite_disk::{File, FileAbove, Op, OpenMode, SyncKind};
-use densite_store::{CodecChoice, Error, Handle, Options};
+use densite_store::{CodecChoice, Error, Handle, Options, ReclaimBudget};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -289,6 +289,36 @@ fn making_an_attempt_void_is_done_again_until_it_is_durable() {
         go_on(&mut medium.open(), 2);
         only_published(&medium, &format!("{failures} failed syncs"));
     }
+}
+
+/// An attempt at giving space back changes no page, and begins with a frame that keeps the number of its commit. It is made void like any other.
+#[test]
+fn an_attempt_that_begins_with_a_moved_frame_is_made_void() {
+    let medium = begun();
+    let mut writer = medium.open();
+    for byte in [2, 3] {
+        for number in 0..MANY {
+            if byte == 2 || number % 3 != 0 {
+                put(&mut writer, number, byte);
+            }
+        }
+        writer.publish().expect("publish");
+    }
+    writer.make_reusable().expect("slot");
+    let before = medium.disk.contents(PATH).expect("a file");
+    let budget = ReclaimBudget {
+        bytes: 64 << 10,
+        dead_limit: 5,
+        stop: &|| false,
+    };
+    let step = writer.reclaim_step(&budget).expect("reclaim");
+    assert!(step.moved_bytes > 0, "{step:?}");
+    drop(writer);
+    let mut bytes = medium.disk.contents(PATH).expect("a file");
+    bytes[TIP..TIP + TIP_LEN].copy_from_slice(&before[TIP..TIP + TIP_LEN]);
+    let medium = Medium::of(&bytes);
+    publish(&mut medium.open(), 1, 7);
+    assert_eq!(medium.disk.counters(PATH).syncs, 1);
 }
 
 /// An attempt of which not all was written is no reason to sync.
