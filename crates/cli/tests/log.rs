@@ -30,6 +30,16 @@ fn open(db: &str) -> Log {
     Log::open(Arc::new(RealDir::new(format!("{db}-log"))), options).expect("opens")
 }
 
+/// Appends rows until there are three segments. Returns the last row's number.
+fn fill_segments(log: &Log) -> u64 {
+    let mut last = 0;
+    while log.status().expect("status").segments < 3 {
+        let next = i64::try_from(last).expect("small");
+        last = append(log, next..next + 10, &format!("{last:0300}"));
+    }
+    last
+}
+
 fn append(log: &Log, ids: std::ops::Range<i64>, by: &str) -> u64 {
     let table = Table::new("vote", ["id", "by"], 1, "\u{1}abort").expect("a table");
     let mut last = 0;
@@ -299,11 +309,7 @@ fn a_database_uses_the_log_whose_first_segment_was_lost() {
 fn a_database_goes_on_with_a_repaired_log_that_ends_before_it() {
     let dir = temp();
     let (db, log) = made(&dir);
-    let mut last = 0;
-    while log.status().expect("status").segments < 3 {
-        let next = i64::try_from(last).expect("small");
-        last = append(&log, next..next + 10, &format!("{last:0300}"));
-    }
+    let last = fill_segments(&log);
     drop(log);
     let path = |name: &str| format!("{db}-log/{name}");
     std::fs::remove_file(path("000000000003.seg")).expect("removed");
@@ -325,11 +331,7 @@ fn a_database_goes_on_with_a_repaired_log_that_ends_before_it() {
 fn a_database_that_is_older_than_the_log_reaches_back_is_told() {
     let dir = temp();
     let (db, log) = made(&dir);
-    let mut last = 0;
-    while log.status().expect("status").segments < 3 {
-        let next = i64::try_from(last).expect("small");
-        last = append(&log, next..next + 10, &format!("{last:0300}"));
-    }
+    let last = fill_segments(&log);
     drop(log);
     let applied = |seq: u64| {
         let sql = format!("UPDATE densite_applied SET seq = {seq}");

@@ -95,6 +95,15 @@ pub struct ConvertOptions {
     timeout: Option<Duration>,
 }
 
+/// `compress` or `decompress` of densite-tools.
+type Verb = fn(
+    densite_tools::Api,
+    &Path,
+    Option<&Path>,
+    &Convert,
+    &mut dyn Progress,
+) -> densite_tools::Result<ConvertReport>;
+
 impl ConvertOptions {
     /// The defaults.
     pub fn new() -> ConvertOptions {
@@ -142,13 +151,7 @@ impl ConvertOptions {
         progress: &mut dyn Progress,
     ) -> Result<ConvertReport> {
         let (src, dst) = (src.as_ref(), Some(dst.as_ref()));
-        Ok(densite_tools::compress(
-            api()?,
-            src,
-            dst,
-            &self.checked()?,
-            progress,
-        )?)
+        self.run(densite_tools::compress, src, dst, progress)
     }
 
     /// As [`compress_in_place`](fn@compress_in_place), with these options.
@@ -160,14 +163,7 @@ impl ConvertOptions {
         path: impl AsRef<Path>,
         progress: &mut dyn Progress,
     ) -> Result<ConvertReport> {
-        let path = path.as_ref();
-        Ok(densite_tools::compress(
-            api()?,
-            path,
-            None,
-            &self.checked()?,
-            progress,
-        )?)
+        self.run(densite_tools::compress, path.as_ref(), None, progress)
     }
 
     /// As [`decompress`](fn@decompress), with these options.
@@ -181,13 +177,7 @@ impl ConvertOptions {
         progress: &mut dyn Progress,
     ) -> Result<ConvertReport> {
         let (src, dst) = (src.as_ref(), Some(dst.as_ref()));
-        Ok(densite_tools::decompress(
-            api()?,
-            src,
-            dst,
-            &self.checked()?,
-            progress,
-        )?)
+        self.run(densite_tools::decompress, src, dst, progress)
     }
 
     /// As [`decompress_in_place`](fn@decompress_in_place), with these options.
@@ -199,14 +189,17 @@ impl ConvertOptions {
         path: impl AsRef<Path>,
         progress: &mut dyn Progress,
     ) -> Result<ConvertReport> {
-        let path = path.as_ref();
-        Ok(densite_tools::decompress(
-            api()?,
-            path,
-            None,
-            &self.checked()?,
-            progress,
-        )?)
+        self.run(densite_tools::decompress, path.as_ref(), None, progress)
+    }
+
+    fn run(
+        &self,
+        verb: Verb,
+        src: &Path,
+        dst: Option<&Path>,
+        progress: &mut dyn Progress,
+    ) -> Result<ConvertReport> {
+        Ok(verb(api()?, src, dst, &self.checked()?, progress)?)
     }
 
     fn checked(&self) -> Result<Convert> {

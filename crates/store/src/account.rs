@@ -35,7 +35,7 @@ impl Writer {
         {
             space.adopt(&known);
         }
-        // What was freed by a commit that this slot names waits for nothing: the slot may have become durable before the accounting came here.
+        // The slot can have become durable before this accounting was loaded. Units that its commit, or an earlier one, freed are reusable at once.
         if self.slot_durable && !self.needs_rewrite {
             space.slot_durable(self.slot.1.tip.commit, state.current_extent());
         }

@@ -344,8 +344,8 @@ impl Shared {
         }
         space.add(tip.off, u64::from(tip.len));
         if trailer.room_end != state.room_end {
-            // The other process has left the rest of an extent, which may be one of ours: it was taken, and nobody else knows that here. Where it was put aside
-            // instead, that is forgotten with the next commit of another process.
+            // The other process has left the rest of an extent. If this process took that extent, no list of free units has the rest. If the other process has
+            // put it aside, it gives that up with the next commit that is not its own.
             space.give_back_extents(&[state.current_extent()], tip.commit);
         }
         space.written(&trailer.pieces, tip.commit);

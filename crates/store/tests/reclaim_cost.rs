@@ -1,4 +1,4 @@
-//! What reclaiming space costs, on the real disk. `cargo test --release -p densite-store --test reclaim_cost -- --ignored --nocapture`.
+//! What reclaiming space costs, on the real disk. `cargo test --release -p densite-store --test main reclaim_cost -- --ignored --nocapture`.
 
 use densite_disk::{OpenMode, RealFile, SyncKind};
 use densite_store::{Handle, Options, ReclaimBudget, ReclaimNext};

@@ -88,9 +88,8 @@ fn what_another_process_wrote_since_the_slot_is_not_free_though_it_is_dead_again
     database.is_whole(&mut process(&disk, "later", Tuning::default()));
 }
 
-/// The slot names a commit of another process, and became durable before its writer had looked at what that commit left.
-#[test]
-fn what_was_freed_waits_for_no_second_slot_after_a_commit_of_another_process() {
+/// The first process has freed some 25 units. Then another process has made a commit that the first one's accounting cannot follow.
+fn freed_before_a_fold_of_another_process() -> (SimDisk, Database, Handle) {
     let disk = SimDisk::new(1);
     let mut database = Database { rounds: Vec::new() };
     let mut first = process(&disk, "first", Tuning::default());
@@ -98,6 +97,13 @@ fn what_was_freed_waits_for_no_second_slot_after_a_commit_of_another_process() {
     database.put(&mut first, 0..FIRST, 2);
     let mut other = process(&disk, "other", folds());
     database.put(&mut other, FIRST..FIRST + FEW, 3);
+    (disk, database, first)
+}
+
+/// The slot names a commit of another process, and became durable before its writer had looked at what that commit left.
+#[test]
+fn what_was_freed_waits_for_no_second_slot_after_a_commit_of_another_process() {
+    let (disk, mut database, mut first) = freed_before_a_fold_of_another_process();
     first.make_reusable().expect("slot");
     let space = first.space().expect("space");
     assert!(space.free_bytes >= 20 << 16, "{space:?}");
@@ -110,13 +116,7 @@ fn what_was_freed_waits_for_no_second_slot_after_a_commit_of_another_process() {
 /// The same slot, which no sync has followed: a recovery may begin at the one before, and pass through what that freed.
 #[test]
 fn what_was_freed_waits_while_the_slot_that_names_its_commit_is_not_durable() {
-    let disk = SimDisk::new(1);
-    let mut database = Database { rounds: Vec::new() };
-    let mut first = process(&disk, "first", Tuning::default());
-    database.put(&mut first, 0..FIRST, 1);
-    database.put(&mut first, 0..FIRST, 2);
-    let mut other = process(&disk, "other", folds());
-    database.put(&mut other, FIRST..FIRST + FEW, 3);
+    let (disk, mut database, mut first) = freed_before_a_fold_of_another_process();
     first.close_clean().expect("slot");
     let end = first.space().expect("space").file_bytes;
     database.put(&mut first, 0..FIRST / 2, 4);

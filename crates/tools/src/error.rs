@@ -9,7 +9,7 @@ mod text;
 use crate::holders::Holder;
 use std::path::{Path, PathBuf};
 
-pub(crate) use from::parent_of;
+pub use from::parent_of;
 
 /// Shorthand for results of this crate.
 pub type Result<T> = std::result::Result<T, Error>;

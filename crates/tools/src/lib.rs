@@ -52,7 +52,7 @@ pub use check::{Checked, check};
 pub use convert::{ConvertOptions, ConvertReport, compress, decompress};
 pub use densite_sqlite::{Api, Connection};
 pub use densite_store::{Damage, Options as StoreOptions};
-pub use error::{Error, Result};
+pub use error::{Error, Result, parent_of};
 pub use exit::exit_code;
 pub use form::Form;
 pub use gain::Gain;

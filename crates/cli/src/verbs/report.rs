@@ -4,12 +4,12 @@ use crate::args::{Common, ReportArgs};
 use crate::failure::{Failure, Outcome};
 use crate::shown;
 use crate::{out, report, sqlite};
-use densite_tools::Error;
+use densite_tools::{Error, parent_of};
 use serde_json::json;
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 pub(crate) fn run(common: Common, args: &ReportArgs) -> Outcome {
     let api = sqlite::api()?;
@@ -57,12 +57,6 @@ fn may_write(common: Common, args: &ReportArgs) -> Result<(), Failure> {
     }
 }
 
-/// The directory of a file; `.` for a bare name.
-fn directory_of(file: &Path) -> PathBuf {
-    let named = file.parent().filter(|dir| !dir.as_os_str().is_empty());
-    named.unwrap_or(Path::new(".")).to_path_buf()
-}
-
 fn write(common: Common, path: &Path, page: &[u8]) -> Result<(), Failure> {
     let failed = |e: io::Error| -> Failure {
         match e.kind() {
@@ -71,11 +65,11 @@ fn write(common: Common, path: &Path, page: &[u8]) -> Result<(), Failure> {
             }
             .into(),
             io::ErrorKind::NotFound => Error::NotFound {
-                path: directory_of(path),
+                path: parent_of(path),
             }
             .into(),
             io::ErrorKind::StorageFull | io::ErrorKind::FileTooLarge => Error::NoSpace {
-                dir: directory_of(path),
+                dir: parent_of(path),
                 needed: Some(page.len() as u64),
                 available: None,
             }

@@ -66,15 +66,9 @@ pub(super) fn open(db: &str, create: bool) -> Result<Connection, Failure> {
             }
             Ok(_) => {}
             Err(_) => {
-                let dir = match path.parent() {
-                    Some(p) if !p.as_os_str().is_empty() => p,
-                    _ => Path::new("."),
-                };
+                let dir = densite_tools::parent_of(path);
                 if !dir.is_dir() {
-                    return Err(densite_tools::Error::NotFound {
-                        path: dir.to_path_buf(),
-                    }
-                    .into());
+                    return Err(densite_tools::Error::NotFound { path: dir }.into());
                 }
                 if !create {
                     return Err(Failure::Other(

@@ -3,7 +3,7 @@
 use crate::format::record::Record;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What a fold can write anew.
+/// What a fold writes again in another place.
 #[derive(Default, Clone)]
 pub(crate) struct ByFold {
     /// Leaves of the map, each by the index of a page below it (0 is page 1), and all nodes above them.

@@ -115,7 +115,7 @@ impl Error {
 }
 
 /// The directory of a path; "." for a bare name.
-pub(crate) fn parent_of(path: &Path) -> PathBuf {
+pub fn parent_of(path: &Path) -> PathBuf {
     match path.parent() {
         Some(p) if !p.as_os_str().is_empty() => p.to_path_buf(),
         _ => PathBuf::from("."),
