@@ -217,6 +217,13 @@ fn several_processes() {
     seeds.into_iter().for_each(one_model);
 }
 
+/// Runs as long as a unit: what was moved to win space left as much unused as it won, again and again, until the bound on what
+/// may be moved ended that in the middle, with a third of the file free.
+#[test]
+fn where_emptying_wins_nothing_the_end_is_cut_off_all_the_same() {
+    one_model(1_795_581_932_145);
+}
+
 fn one_model(seed: u64) {
     let mut run = Run::new(seed);
     for _ in 0..3 {

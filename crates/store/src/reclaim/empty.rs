@@ -112,6 +112,9 @@ impl Handle {
         let mut writer = shared.writer.lock();
         let writer = &mut *writer;
         writer.reclaiming.spent += moving.moved;
+        if emptying {
+            writer.reclaiming.emptied.moves(moving.moved);
+        }
         writer.moved_bytes += moving.moved;
         if pace.patient && !enough(moving.moved) {
             let undone = budget.bytes.saturating_sub(moving.moved);

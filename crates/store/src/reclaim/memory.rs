@@ -22,8 +22,43 @@ pub(crate) struct Reclaiming {
     pub(super) begun: Vec<Begun>,
     /// Bytes moved since the last commit that was none of these.
     pub(super) spent: u64,
+    /// Of these, the bytes moved to empty units, and what was dead before.
+    pub(super) emptied: Emptied,
     /// What commits owe.
     pub(super) share: Share,
+}
+
+/// What emptying has cost since it last won something, and what was dead in the file then.
+///
+/// That n units become n - 1 is a forecast: where records are about as long as a unit, what is moved leaves as much unused at the
+/// ends of the units it goes to as was dead in those it comes from. So what was won is measured as well.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Emptied {
+    moved: u64,
+    dead_before: Option<u64>,
+}
+
+impl Emptied {
+    /// So much is dead, and emptying begins or goes on. What paid is paid: it is no credit for what comes.
+    pub(super) fn goes_on(&mut self, dead: u64, targets: u64) {
+        let before = *self.dead_before.get_or_insert(dead);
+        if dead < before && self.moved <= (before - dead) * targets {
+            *self = Emptied {
+                moved: 0,
+                dead_before: Some(dead),
+            };
+        }
+    }
+
+    pub(super) fn moves(&mut self, bytes: u64) {
+        self.moved += bytes;
+    }
+
+    /// Whether it won a byte for each `targets` that it moved, but for `allowance` bytes. So much is dead now.
+    pub(super) fn pays(&self, dead: u64, targets: u64, allowance: u64) -> bool {
+        let before = self.dead_before.unwrap_or(dead);
+        self.moved <= allowance + before.saturating_sub(dead) * targets
+    }
 }
 
 impl Reclaiming {
@@ -76,6 +111,7 @@ impl Reclaiming {
         }
         if !reclaim {
             self.spent = 0;
+            self.emptied = Emptied::default();
             self.share.stored(frame_bytes);
         }
     }
@@ -83,5 +119,27 @@ impl Reclaiming {
     /// What a fold that is made now is to move.
     pub(crate) fn for_fold(&self) -> &ByFold {
         &self.later
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn emptying_pays_while_it_wins_and_an_early_win_is_no_credit() {
+        let mut emptied = Emptied::default();
+        assert!(emptied.pays(1000, 3, 50));
+        emptied.goes_on(1000, 3);
+        emptied.moves(60);
+        assert!(!emptied.pays(1000, 3, 50), "nothing won");
+        assert!(!emptied.pays(1100, 3, 50), "more is dead than before");
+        assert!(emptied.pays(996, 3, 50));
+        // 20 bytes pay for 60 moved; what was won besides is not kept.
+        emptied.goes_on(500, 3);
+        assert!(emptied.pays(500, 3, 0));
+        emptied.moves(60);
+        assert!(!emptied.pays(500, 3, 50));
+        assert!(!emptied.pays(481, 3, 0) && emptied.pays(480, 3, 0));
     }
 }

@@ -262,6 +262,13 @@ impl Handle {
         }
         let over = ground.excess().is_some();
         let plan = ground.plan();
+        let (dead, targets) = (ground.dead(), plan::targets(ground.limit));
+        if let Plan::Empty {
+            below: u64::MAX, ..
+        } = plan
+        {
+            writer.reclaiming.emptied.goes_on(dead, targets);
+        }
         match &plan {
             Plan::Empty { units, below } if *below < u64::MAX => {
                 (writer.reclaiming.begun).retain(|begun| units.contains(&begun.unit));

@@ -9,7 +9,8 @@
 //! lives are taken, wherever they are: nothing moves less for the same gain. If so much as the limit is dead in units that are partly live,
 //! then some n of them pay; so the limit can always be kept.
 //!
-//! Bounds: emptying moves at most `targets` bytes for each byte that it wins; shortening at most one for each byte that is cut off.
+//! Bounds: emptying moves at most `targets` bytes for each byte that it wins, which is measured too (`memory::Emptied`); shortening at
+//! most one for each byte that is cut off. Where emptying wins nothing, shortening still takes off what is free.
 
 use super::Reclaiming;
 use crate::format::{LOCK_UNIT, UNIT_LEN};
@@ -21,6 +22,8 @@ const NODE_BYTES: u64 = 4 << 10;
 /// Besides twice what lives, this many bytes may be moved before a commit comes that is not ours: if the limit is not reached
 /// by then, it cannot be.
 const SPENT_MIN: u64 = 8 << 20;
+/// So many may be moved to empty units before they have won anything.
+const EMPTIED_MIN: u64 = 2 << 20;
 
 /// Units are as good as each other if what lives in them differs by less; then the younger one is emptied (`space::age`).
 const BAND: u32 = 8 << 10;
@@ -122,6 +125,29 @@ impl Ground<'_> {
         self.space.waiting_units(self.current) * UNIT_LEN
     }
 
+    /// What is left of the extent that is being appended to.
+    fn current_below(&self, end: u64) -> u64 {
+        if self.current.0 < end {
+            self.current.1 - self.current.0
+        } else {
+            0
+        }
+    }
+
+    /// What is free before `end`. What is free and not in memory will be found when it is needed.
+    fn room(&self, end: u64) -> u64 {
+        let reusable = self.space.reusable_below(end) * UNIT_LEN;
+        let unlisted = self.space.unlisted_free() * UNIT_LEN;
+        reusable + unlisted + self.current_below(end) + self.space.aside_bytes()
+    }
+
+    /// What is dead: neither free nor on its way to be.
+    pub(super) fn dead(&self) -> u64 {
+        let end = self.end();
+        let (_, idle, _) = self.figures(end, self.waiting());
+        idle.saturating_sub(self.room(end))
+    }
+
     /// By how much more than the limit is dead or free.
     pub(super) fn excess(&self) -> Option<u64> {
         let (_, idle, allowed) = self.figures(self.end(), self.waiting());
@@ -153,24 +179,21 @@ impl Ground<'_> {
         if self.reclaiming.spent > 2 * live + SPENT_MIN {
             return rest;
         }
-        let current = if self.current.0 < end {
-            self.current.1 - self.current.0
-        } else {
-            0
-        };
         let reusable = self.space.reusable_below(end) * UNIT_LEN;
-        // What is free and not in memory will be found when it is needed.
-        let unlisted = self.space.unlisted_free() * UNIT_LEN;
-        let room = reusable + unlisted + current + self.space.aside_bytes();
+        let dead = idle.saturating_sub(self.room(end));
         // A quarter of what is allowed is left to free units, to be written again.
-        let dead = idle.saturating_sub(room);
         let wanted = dead.saturating_sub(allowed - allowed / 4 + self.coming());
+        let emptied = &self.reclaiming.emptied;
+        let pays = emptied.pays(dead, targets(self.limit), EMPTIED_MIN);
         // What is moved goes to an extent of its own, while others write.
         let own = match self.space.lanes().lane {
             Lane::New if !is_at_rest(self.limit) => self.space.aside_bytes(),
-            _ => current,
+            _ => self.current_below(end),
         };
         let shorten = || self.shorten(end, reusable + own, excess);
+        if !pays {
+            return shorten().or(slot).unwrap_or(rest);
+        }
         if wanted == 0 {
             return shorten()
                 .or(slot)
