@@ -166,13 +166,30 @@ impl Handle {
         rewrite::run_if_needed(&mut writer, &*self.file, shared.salt, &tip)?;
         writer.reread_slot(&*self.file)?;
         if writer.slot.1.tip == tip {
-            return Ok(!writer.slot_durable);
+            let waits = writer.slot_durable
+                && (writer.space.as_ref()).is_some_and(|(_, space)| space.waits_beyond(tip.commit));
+            let due = !writer.slot_durable;
+            drop(writer);
+            return Ok(due || waits && self.pass_attempts()?);
         }
         // A slot must not take the place of the older one before the newer one is durable.
         if writer.durable == Some(tip) && writer.slot_durable {
             writer.write_slot(&*self.file, tip, 0)?;
         }
         Ok(true)
+    }
+
+    /// What an attempt that was given up has written waits for its number, which no commit may ever have. So a commit that changes nothing takes the
+    /// next one. Returns true: a sync is due.
+    fn pass_attempts(&mut self) -> Result<bool> {
+        self.begin_write(0)?;
+        let published = self.publish_with(&Besides {
+            even_empty: true,
+            reclaim: true,
+            ..Besides::default()
+        });
+        self.discard();
+        published.map(|_| true)
     }
 
     /// Makes everything published durable and names it in a durable slot, so that what was freed can be written again. Two syncs.

@@ -202,6 +202,11 @@ impl Space {
         self.reuse.freed.keys().filter(waits).count() as u64
     }
 
+    /// Whether units wait for a commit later than this one.
+    pub(crate) fn waits_beyond(&self, commit: u64) -> bool {
+        self.reuse.freed.values().any(|freed| *freed > commit)
+    }
+
     /// What is known of free units, to outlive this accounting.
     pub(crate) fn into_reuse(mut self) -> Reuse {
         let mut reuse = std::mem::take(&mut self.reuse);
