@@ -2,15 +2,15 @@
 
 use crate::codec::HURRY_LEVEL;
 use crate::codec::family::Family;
+use crate::encode::{EncodeSettings, Job, ReadyFrame, encode_batch};
 use crate::error::{Error, Result};
 use crate::format::record::RECORD_LEN;
 use crate::format::trailer::HEAD_LEN;
 use crate::handle::Handle;
 use crate::map::Entry;
 use crate::options::CodecChoice;
-use crate::pending::{BATCH_BYTES, EncodeSettings, Job, PendingPage, encode_batch};
+use crate::pending::{BATCH_BYTES, PendingPage};
 use crate::pool::{Pool, Task};
-use crate::preencoded::ReadyFrame;
 use crate::read::{copy_part, page_at};
 use crate::space::Space;
 use densite_typed::PageContext;

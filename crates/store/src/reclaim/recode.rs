@@ -7,13 +7,13 @@
 use super::live::Frame;
 use crate::codec::family::Family;
 use crate::codec::{self, CodecId, Dictionary};
+use crate::encode::{EncodeSettings, Job, PreEncodedFrame, encode_batch};
 use crate::error::{Damage, Error, Result};
 use crate::format::record::{RECORD_LEN, Record, raw_check};
 use crate::handle::Handle;
 use crate::map::{Entry, NodeRef};
-use crate::pending::{EncodeSettings, Job, PendingPage, encode_batch};
+use crate::pending::PendingPage;
 use crate::pool::Task;
-use crate::preencoded::PreEncodedFrame;
 use crate::shared::Shared;
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -1,10 +1,11 @@
 //! Frames made before their commit, and when a commit may use them.
 
+use super::settings::{EncodeSettings, Frame};
 use crate::codec::family::Family;
 use crate::codec::{self, CodecId, Dictionary};
 use crate::format::MAX_DICT;
 use crate::format::record::Record;
-use crate::pending::{EncodeSettings, Frame};
+
 use densite_typed::PageContext;
 use std::sync::Arc;
 
@@ -13,7 +14,7 @@ use std::sync::Arc;
 const GROWTH_PAGES: u32 = 1 << 20;
 
 /// Numbers from here on are of dictionaries that no commit has named yet: no stored one has them.
-pub(super) const UNNAMED: u32 = MAX_DICT;
+pub(crate) const UNNAMED: u32 = MAX_DICT;
 
 /// A page encoded before its commit.
 pub(crate) struct PreEncodedFrame {

@@ -11,7 +11,8 @@
 //! - At most [`JOINED`] times as many pages as a frame holds anyhow.
 //! - Not where a user says how many pages a frame has, nor in archives, nor where zstd with a dictionary was found to be smaller.
 
-use crate::pending::{EncodeSettings, Job};
+use super::job::Job;
+use super::settings::EncodeSettings;
 use densite_typed::used_bytes;
 
 /// Most pages joined, for each page that a frame holds anyhow.
