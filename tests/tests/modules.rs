@@ -54,26 +54,6 @@ const STILL: &[(&str, &[&str])] = &[
     ),
     ("sqlite", &["connection", "host", "hostfile", "statement"]),
     (
-        "store",
-        &[
-            "batches",
-            "codec::decode",
-            "codec::typed",
-            "durable",
-            "handle",
-            "pending",
-            "preencoded",
-            "publish",
-            "read",
-            "readahead",
-            "reclaim",
-            "rewrite",
-            "shared",
-            "sparse",
-            "train",
-        ],
-    ),
-    (
         "tools",
         &[
             "check", "convert", "copy", "error", "gain", "holders", "info", "output", "paths",

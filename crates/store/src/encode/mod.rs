@@ -10,7 +10,7 @@ mod sparse;
 
 pub(crate) use job::Job;
 pub(crate) use ready::{PreEncodedFrame, ReadyFrame, UNNAMED};
-pub(crate) use settings::{EncodeSettings, Frame};
+pub(crate) use settings::{DEFAULT_PAGE, EncodeSettings, Frame, RESERVED_AT};
 pub(crate) use sparse::may_join;
 
 use crate::codec::choice::{Chooser, Pages};

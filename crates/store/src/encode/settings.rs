@@ -6,6 +6,12 @@ use crate::format::record::{RECORD_LEN, Record};
 use crate::options::CodecChoice;
 use std::sync::Arc;
 
+/// Where page 1 says how many bytes are reserved at the end of each page.
+pub(crate) const RESERVED_AT: usize = 20;
+
+/// What a database's page size is taken to be while nothing tells.
+pub(crate) const DEFAULT_PAGE: u32 = 4096;
+
 /// Settings of encoding, for the pool.
 #[derive(Clone)]
 pub(crate) struct EncodeSettings {
