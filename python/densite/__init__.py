@@ -35,6 +35,10 @@ if TYPE_CHECKING:
     from ._insert import insert as insert
     from ._query import Result as Result
     from ._query import query as query
+    from ._results import Checked as Checked
+    from ._results import Conversion as Conversion
+    from ._results import Info as Info
+    from ._results import Vacuumed as Vacuumed
     from ._subscribe import Batch as Batch
     from ._subscribe import Change as Change
     from ._subscribe import Subscription as Subscription
@@ -43,10 +47,14 @@ if TYPE_CHECKING:
 __all__ = [
     "Batch",
     "Change",
+    "Checked",
+    "Conversion",
+    "Info",
     "Ingest",
     "Reject",
     "Result",
     "Subscription",
+    "Vacuumed",
     "__version__",
     "attach",
     "check",
@@ -75,6 +83,10 @@ _LATER = {
     "insert": "_insert",
     "Result": "_query",
     "query": "_query",
+    "Checked": "_results",
+    "Conversion": "_results",
+    "Info": "_results",
+    "Vacuumed": "_results",
     "Batch": "_subscribe",
     "Change": "_subscribe",
     "Subscription": "_subscribe",

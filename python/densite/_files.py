@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import sqlite3
 from ctypes import byref, c_void_p
-from typing import Any, Callable, Dict, Optional, Union
+from typing import Any, Callable, Optional, Union
 
 from . import _native
 from ._attach import attach
 from ._connect import path_bytes, whole
+from ._results import Checked, Conversion, Info, Vacuumed
 
 _Path = Union[str, bytes, "os.PathLike[str]", "os.PathLike[bytes]"]
 #: Told the phase, what is done of it and how much there is in all (both in bytes; 0 where that is not known).
@@ -49,7 +50,7 @@ def _options(level: Optional[int], threads: Optional[int], page_size: Optional[i
     return options
 
 
-def _run(progress: Optional[Progress], function: str, *arguments: Any) -> Dict[str, Any]:
+def _run(progress: Optional[Progress], function: str, *arguments: Any) -> Any:
     """Calls a function that takes a progress callback (unless `progress` is False) and gives JSON."""
     import json  # noqa: PLC0415: imported only where it is needed
 
@@ -82,7 +83,7 @@ def compress(
     archive: bool = False,
     timeout: Optional[float] = None,
     progress: Optional[Progress] = None,
-) -> Dict[str, Any]:
+) -> Conversion:
     """Turns a plain SQLite database into a Densite file.
 
     Args:
@@ -115,7 +116,7 @@ def decompress(
     threads: Optional[int] = None,
     timeout: Optional[float] = None,
     progress: Optional[Progress] = None,
-) -> Dict[str, Any]:
+) -> Conversion:
     """Turns a Densite file into a plain SQLite database; arguments, result and errors as :func:`compress`."""
     options = _options(None, threads, None, False, timeout)
     return _run(progress, "densite_decompress", path_bytes(src), None if dst is None else path_bytes(dst), byref(options))
@@ -128,7 +129,7 @@ def vacuum(
     threads: Optional[int] = None,
     timeout: Optional[float] = None,
     progress: Optional[Progress] = None,
-) -> Dict[str, Any]:
+) -> Vacuumed:
     """Writes a database anew in its place, plain or Densite as it is, without what it does not need. Nobody is asked.
 
     Args:
@@ -146,7 +147,7 @@ def vacuum(
     return _run(progress, "densite_vacuum", path_bytes(path), byref(options))
 
 
-def check(path: _Path, *, progress: Optional[Progress] = None) -> Dict[str, Any]:
+def check(path: _Path, *, progress: Optional[Progress] = None) -> Checked:
     """Verifies every stored page, the map, and runs SQLite's integrity check.
 
     Returns:
@@ -159,7 +160,7 @@ def check(path: _Path, *, progress: Optional[Progress] = None) -> Dict[str, Any]
     return _run(progress, "densite_check", path_bytes(path))
 
 
-def info(path: _Path) -> Dict[str, Any]:
+def info(path: _Path) -> Info:
     """Tells the figures of a database: the object of ``densite info --json``, sizes in bytes.
 
     Raises:

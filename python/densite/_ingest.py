@@ -12,6 +12,10 @@ from ._driver import ask, closed_after, cursor_of, has_transaction, module_of, p
 from ._insert import _described, _insert_part, quoted
 from ._log import alone, code_of, coded, failure, with_log
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import sqlite3
+
 #: How long one statement waits: Ctrl-C is seen between two.
 _SLICE_SECONDS = 0.25
 _CONFLICT = re.compile(r"abort|ignore|replace|update\s*\(.*\)", re.IGNORECASE | re.DOTALL)
@@ -206,7 +210,7 @@ class Ingest:
         self.close()
 
 
-def ingest(con: Any, table: str, on_conflict: str = "abort", *, on_full: str = "wait", name: Optional[str] = None) -> Ingest:
+def ingest(con: sqlite3.Connection, table: str, on_conflict: str = "abort", *, on_full: str = "wait", name: Optional[str] = None) -> Ingest:
     """Opens a table's way in through the database's log, which is made if there is none.
 
         log = densite.ingest(con, "vote", on_conflict="replace")

@@ -10,6 +10,10 @@ from ._change import Change
 from ._columns import Set, sets
 from ._driver import ask, closed_after, cursor_of, has_transaction, module_of, text
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import sqlite3
+
 #: Told how many rows were read so far.
 Progress = Callable[[int], Any]
 
@@ -136,7 +140,7 @@ def _is_followed(cursor: Any, schema: str, table: str) -> bool:
 
 
 def insert(
-    con: Any,
+    con: sqlite3.Connection,
     table: str,
     data: Any,
     on_conflict: str = "abort",

@@ -16,6 +16,10 @@ from ._columns import Set, sets
 from ._driver import cursor_of, module_of
 from ._insert import folded, quoted
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import sqlite3
+
 #: What may stand before a statement's first word.
 # A comment has one end, or a text that begins with many would be tried with each of them.
 _BLANK = r"(?:\s|--[^\n]*(?:\n|$)|/\*(?:(?!\*/).)*\*/)*"
@@ -259,7 +263,7 @@ def _with_keys(sql: str, kept: Set) -> str:
     return f"{found.group(0)} {keys}, {sql[found.end():]}" if found else f"WITH {keys} {sql}"
 
 
-def query(con: Any, sql: str, parameters: Any = (), *, keys: Any = None, columns: Optional[Sequence[str]] = None) -> Result:
+def query(con: sqlite3.Connection, sql: str, parameters: Any = (), *, keys: Any = None, columns: Optional[Sequence[str]] = None) -> Result:
     """Runs a query, with a table of keys in it if there are some, and gives its rows column by column or one by one.
 
         pairs = {"a": numpy.array([...]), "b": numpy.array([...])}

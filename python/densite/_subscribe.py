@@ -9,6 +9,10 @@ from ._aside import is_alone, may_be_shared
 from ._driver import ask, closed_after, cursor_of, module_of, plain_cursor, text
 from ._log import alone, coded, failure, with_log
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import sqlite3
+
 
 #: How long one statement waits: Ctrl-C and :meth:`Subscription.close` are seen between two.
 _SLICE_SECONDS = 0.5
@@ -170,7 +174,7 @@ class Subscription:
 
 
 def subscribe(
-    con: Any, name: str, start: str = "now", *, max_rows: int = 1000, timeout: Optional[float] = None, poll: float = 0.05
+    con: sqlite3.Connection, name: str, start: str = "now", *, max_rows: int = 1000, timeout: Optional[float] = None, poll: float = 0.05
 ) -> Subscription:
     """Follows the log of the main database as a named subscriber, for which the log keeps everything that it has not acknowledged.
 

@@ -4,6 +4,7 @@ import sqlite3
 import subprocess
 import sys
 import threading
+import typing
 import unittest
 
 import densite
@@ -36,6 +37,53 @@ class Verbs(Files):
         con = densite.connect(small)
         self.assertEqual(con.execute("SELECT count(*), max(b) FROM t").fetchone(), (20_000, "row 9999"))
         con.close()
+
+    def assert_typed(self, value, kind, place="it"):
+        """The value has exactly what its type says, all the way down."""
+        origin, arguments = typing.get_origin(kind), typing.get_args(kind)
+        if typing.is_typeddict(kind):
+            kinds = typing.get_type_hints(kind)
+            if kind.__total__:
+                self.assertEqual(sorted(value), sorted(kinds), place)
+            for name, each in value.items():
+                self.assertIn(name, kinds, place)
+                self.assert_typed(each, kinds[name], f"{place}.{name}")
+        elif origin is typing.Union:
+            if value is not None:
+                self.assert_typed(value, arguments[0], place)
+        elif origin is list:
+            for each in value:
+                self.assert_typed(each, arguments[0], f"{place}[]")
+        elif origin is dict:
+            for each in value.values():
+                self.assert_typed(each, arguments[1], f"{place}.*")
+        elif kind is float:
+            self.assertIsInstance(value, (int, float), place)
+        else:
+            self.assertIsInstance(value, kind, place)
+
+    @unittest.skipUnless(sys.version_info >= (3, 10), "typing has no is_typeddict")
+    def test_results_are_what_their_types_say(self):
+        path, small = self.plain(), self.dir / "small.db"
+        self.assert_typed(densite.compress(path, small), densite.Conversion)
+        self.assert_typed(densite.info(path), densite.Info)
+        con = densite.connect(small)
+        log = densite.ingest(con, "t", on_conflict="replace")
+        log.wait(log.append([(n, "again") for n in range(5, 15)]))
+        with densite.subscribe(con, "reader"):
+            told = densite.info(small)
+        self.assert_typed(told, densite.Info)
+        self.assertTrue(told["log"]["subscribers"] and told["store"] and told["objects"][0]["columns"], told)
+        log.close()
+        con.close()
+        self.assert_typed(densite.vacuum(small), densite.Vacuumed)
+        self.assert_typed(densite.check(small), densite.Checked)
+        with open(small, "r+b") as file:
+            file.seek(20_000)
+            file.write(b"?" * 5_000)
+        damaged = densite.check(small)
+        self.assert_typed(damaged, densite.Checked)
+        self.assertTrue(damaged["problems"])
 
     def test_info_tells_of_the_log_beside_it(self):
         path = self.plain(rows=10)

@@ -109,7 +109,7 @@ class Subscribe(test_ingest.Ingest):
     def test_a_row_of_another_process_wakes_it_at_once(self):
         con = self.opened(VOTE)
         densite.ingest(con, "vote")
-        sub = densite.subscribe(con, "s")
+        sub = densite.subscribe(con, "s", poll=4)
         writer = self.program(
             """
             import densite, sys, time
@@ -124,8 +124,8 @@ class Subscribe(test_ingest.Ingest):
         late = []
         while len(late) < 20:
             late += [time.monotonic() - float(change.row["at"]) for change in sub.next(30).rows]
-        # Most of it is the writer's sync. Who looked every 50 ms would be 25 ms late as a rule.
-        self.assertLess(statistics.median(late), 0.02, late)
+        # Most of it is the writer's sync. Who looked every four seconds would be half a second late or more.
+        self.assertLess(statistics.median(late), 0.3, late)
         writer.wait()
 
     def test_an_idle_one_sleeps(self):
