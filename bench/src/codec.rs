@@ -11,12 +11,12 @@ use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use densite_disk::hash::xxh3_64;
 use densite_typed::{Model, Outlook, PageContext};
 use rand::SeedableRng as _;
 use rand::rngs::Xoshiro256PlusPlus;
 use rand::seq::SliceRandom as _;
 use statrs::statistics::{Data, Median as _, OrderStatistics as _};
-use twox_hash::XxHash3_64;
 use zstd::bulk::{Compressor, Decompressor};
 
 use crate::connect::Vfs;
@@ -278,8 +278,8 @@ fn measure(
         frames.push(Frame {
             from,
             to,
-            payload_sum: XxHash3_64::oneshot(&stored[from..to]),
-            page_sum: XxHash3_64::oneshot(&kept),
+            payload_sum: xxh3_64(&stored[from..to]),
+            page_sum: xxh3_64(&kept),
         });
     }
     let encoding = cpu_time().saturating_sub(start).as_secs_f64();
@@ -299,9 +299,9 @@ fn measure(
     for frame in &frames {
         let start = Instant::now();
         let payload = &stored[frame.from..frame.to];
-        let right = XxHash3_64::oneshot(payload) == frame.payload_sum
+        let right = xxh3_64(payload) == frame.payload_sum
             && codec.decode(payload, &mut page)
-            && XxHash3_64::oneshot(&page) == frame.page_sum;
+            && xxh3_64(&page) == frame.page_sum;
         times.push(start.elapsed().as_secs_f64() * 1e6);
         if !right {
             return Err(Failure("a page did not come back as it was".into()));

@@ -50,7 +50,7 @@ fn saved_files_are_read() {
         assert_eq!(stats.pages_typed > 10, name.starts_with("typed"), "{name}");
         let mut content = vec![0; handle.len().expect("a length") as usize];
         handle.read_at(&mut content, 0).expect("all of it");
-        found.push((name, content.len(), xxhash_rust::xxh3::xxh3_64(&content)));
+        found.push((name, content.len(), densite_disk::hash::xxh3_64(&content)));
     }
     assert_eq!(found, SAVED);
 }

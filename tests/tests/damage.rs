@@ -7,6 +7,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use densite_disk::hash::Xxh3_64;
 use densite_disk::sync::Mutex;
 use densite_disk::{File, SyncKind};
 use densite_store::{Error, Handle, Options, Readahead};
@@ -14,7 +15,6 @@ use densite_tests::model::folder;
 use densite_tests::procs::Subject;
 use rand::rngs::SmallRng;
 use rand::{Rng, RngExt, SeedableRng};
-use xxhash_rust::xxh3::Xxh3;
 
 /// Where the random numbers begin.
 const SEED: u64 = 0xDA3A6E;
@@ -448,7 +448,7 @@ fn blocks_that_are_swapped_zeroed_or_filled() {
 
 /// Everything that is in the database, by way of tables and of indexes; or what SQLite says instead.
 fn everything(con: &rusqlite::Connection) -> rusqlite::Result<u64> {
-    let mut hash = Xxh3::new();
+    let mut hash = Xxh3_64::with_seed(0);
     for sql in [
         "SELECT * FROM person ORDER BY id",
         "SELECT * FROM visit ORDER BY rowid",

@@ -13,11 +13,11 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use densite_disk::hash::Xxh3_64;
 use densite_disk::{OpenMode, RealFile};
 use densite_store::{Handle, Options};
 use densite_tests::model::{folder, register};
 use rusqlite::{Connection, OpenFlags};
-use xxhash_rust::xxh3::Xxh3;
 
 /// The files by name, and a figure of `densite_info` that tells what is special about each.
 const FILES: [(&str, &str); 2] = [
@@ -53,7 +53,7 @@ fn number(db: &Connection, sql: &str) -> i64 {
 
 /// A hash of the four columns of all rows, their types included.
 fn hash(db: &Connection, sql: &str) -> u64 {
-    let mut hash = Xxh3::new();
+    let mut hash = Xxh3_64::with_seed(0);
     let mut statement = db.prepare(sql).expect("sql");
     let mut rows = statement.query([]).expect("rows");
     while let Some(row) = rows.next().expect("a row") {

@@ -19,6 +19,7 @@ mod apart;
 mod error;
 mod fields;
 mod file;
+pub mod hash;
 mod holder;
 #[allow(unsafe_code, reason = "advice to the system")]
 pub mod memory;

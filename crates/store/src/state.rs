@@ -162,5 +162,5 @@ pub(crate) fn current_extent(next_off: u64, room_end: u64) -> (u64, u64) {
 
 /// What the first commit's trailer names as the hash before it.
 pub(crate) fn first_hash(salt: u64) -> [u8; 16] {
-    xxhash_rust::xxh3::xxh3_128_with_seed(b"Densite", salt).to_le_bytes()
+    densite_disk::hash::xxh3_128_with_seed(b"Densite", salt).to_le_bytes()
 }

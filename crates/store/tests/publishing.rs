@@ -28,10 +28,10 @@ fn handle(file: impl densite_disk::File + 'static, identity: &str) -> Handle {
 
 /// A page of which little can be made smaller.
 fn page(number: u64, round: u64) -> Vec<u8> {
-    let mut hash = xxhash_rust::xxh3::xxh3_64(&(number << 32 | round).to_le_bytes());
+    let mut hash = densite_disk::hash::xxh3_64(&(number << 32 | round).to_le_bytes());
     let mut bytes = Vec::with_capacity(PAGE);
     while bytes.len() < PAGE {
-        hash = xxhash_rust::xxh3::xxh3_64(&hash.to_le_bytes());
+        hash = densite_disk::hash::xxh3_64(&hash.to_le_bytes());
         bytes.extend_from_slice(&hash.to_le_bytes());
     }
     bytes

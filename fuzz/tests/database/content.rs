@@ -1,10 +1,10 @@
 //! What SQLite reads from a mutant, compared with what was stored.
 
 use super::kinds::{Kind, open};
+use densite_disk::hash::xxh3_64;
 use rusqlite::{Connection, Result};
 use std::fmt::Write;
 use std::path::Path;
-use xxhash_rust::xxh3::xxh3_64;
 
 /// By query: a hash of each row, in order.
 pub(crate) type Content = Vec<(String, Vec<u64>)>;

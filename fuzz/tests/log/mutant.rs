@@ -1,10 +1,10 @@
 //! The files of a log as bytes: changed where fields lie, and their checks made right.
 
+use densite_disk::hash::{xxh3_64, xxh3_64_with_seed};
 use densite_disk::sim::SimDisk;
 use rand::rngs::SmallRng;
 use rand::{Rng, RngExt};
 use std::collections::BTreeMap;
-use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
 const DATA: usize = 4096;
 const RECORD: usize = 72;

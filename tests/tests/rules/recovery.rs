@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use densite_disk::hash::xxh3_64_with_seed;
 use densite_disk::sim::SimDisk;
 use densite_disk::{File, OpenMode, SyncKind};
 use densite_store::{CodecChoice, Error, Handle};
@@ -9,7 +10,6 @@ use densite_tests::procs::subject::{READ_WRITE, api};
 use densite_tests::procs::{Subject, store};
 use densite_tests::simvfs::SimVfs;
 use rusqlite::{Connection, OpenFlags};
-use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::memory::Memory;
 use super::{PAGE, Place, handle, make_table, page, raw, read_all, write_all};

@@ -137,7 +137,7 @@ fn a_newer_format_is_refused_by_number_and_left_alone() {
     densite(&path).execute_batch(SOME_ROWS).expect("write");
     let mut bytes = std::fs::read(&path).expect("read");
     bytes[16..20].copy_from_slice(&99u32.to_le_bytes());
-    let sum = xxhash_rust::xxh3::xxh3_64(&bytes[..32]);
+    let sum = densite_disk::hash::xxh3_64(&bytes[..32]);
     bytes[32..40].copy_from_slice(&sum.to_le_bytes());
     std::fs::write(&path, &bytes).expect("write");
     let opened = try_densite(&path, "").and_then(|db| db.execute_batch("SELECT * FROM t"));

@@ -11,9 +11,9 @@ use crate::map::node::{INNER_FANOUT, LEAF_FANOUT, Node};
 use crate::map::{Entry, NodeRef, Root};
 use crate::space::table::{Part, decode_index, encode_index};
 use crate::space::{Space, Table};
+use densite_disk::hash::{xxh3_64, xxh3_64_with_seed, xxh3_128, xxh3_128_with_seed};
 use densite_format_doc::{TEXT, Tables, le2, le4, le8};
 use densite_typed::PageContext;
-use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed, xxh3_128, xxh3_128_with_seed};
 
 /// How FORMAT.md marks the store's tables.
 const KIND: &str = "table";

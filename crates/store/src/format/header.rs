@@ -13,7 +13,7 @@
 
 use crate::bytes::Put;
 use densite_disk::Fields;
-use xxhash_rust::xxh3::xxh3_64;
+use densite_disk::hash::xxh3_64;
 
 /// What every stored file begins with. The line end shows damage by text transfers.
 pub(crate) const MAGIC: &[u8; 16] = b"Densite format\r\n";

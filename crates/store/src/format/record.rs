@@ -26,8 +26,7 @@
 use super::{MAX_COMMIT, MAX_DICT};
 use crate::bytes::Put;
 use densite_disk::Fields;
-use twox_hash::XxHash3_64;
-use xxhash_rust::xxh3::Xxh3;
+use densite_disk::hash::{Xxh3_128, xxh3_64, xxh3_64_with_seed};
 
 /// Length of a record's header in bytes.
 pub(crate) const RECORD_LEN: usize = CHECKED + 8;
@@ -218,21 +217,21 @@ impl Record {
 
 /// The low half of the hash of decoded bytes, as `raw_check` holds it.
 pub(crate) fn raw_check(raw: &[u8]) -> u32 {
-    XxHash3_64::oneshot(raw) as u32
+    xxh3_64(raw) as u32
 }
 
 fn checksum(head: &[u8], payload: &[u8], salt: u64, offset: u64) -> u64 {
     // The header's fields fold into the seed, so that the payload is hashed in one go, which is much faster than a streamed hash.
-    let seed = XxHash3_64::oneshot_with_seed(salt ^ offset, head);
-    XxHash3_64::oneshot_with_seed(seed, payload)
+    let seed = xxh3_64_with_seed(head, salt ^ offset);
+    xxh3_64_with_seed(payload, seed)
 }
 
 /// The chain hash: over the previous trailer's hash, the checksums of all records since, and the trailer's own fields.
-pub(crate) struct Chain(Xxh3);
+pub(crate) struct Chain(Xxh3_128);
 
 impl Chain {
     pub(crate) fn after(prev: &[u8; 16]) -> Chain {
-        let mut h = Xxh3::new();
+        let mut h = Xxh3_128::default();
         h.update(prev);
         Chain(h)
     }
@@ -244,7 +243,7 @@ impl Chain {
     pub(crate) fn finish(&self, trailer_fields: &[u8]) -> [u8; 16] {
         let mut h = self.0.clone();
         h.update(trailer_fields);
-        h.digest128().to_le_bytes()
+        h.digest().to_le_bytes()
     }
 }
 

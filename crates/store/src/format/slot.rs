@@ -20,7 +20,7 @@
 use super::tip::Tip;
 use crate::bytes::Put;
 use densite_disk::Fields;
-use xxhash_rust::xxh3::xxh3_64;
+use densite_disk::hash::xxh3_64;
 
 const MAGIC: &[u8; 4] = b"DSLT";
 /// Length of one copy of a slot in bytes.

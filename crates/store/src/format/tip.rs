@@ -16,7 +16,7 @@
 
 use crate::bytes::Put;
 use densite_disk::Fields;
-use xxhash_rust::xxh3::xxh3_64_with_seed;
+use densite_disk::hash::xxh3_64_with_seed;
 
 /// Length of the tip in bytes.
 pub(crate) const TIP_LEN: usize = 48;

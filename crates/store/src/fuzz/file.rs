@@ -10,8 +10,8 @@
 
 use super::{MemFile, outcome};
 use crate::{Error, Handle, Kind, Options, Readahead, probe};
+use densite_disk::hash::xxh3_64;
 use std::sync::atomic::{AtomicU64, Ordering};
-use xxhash_rust::xxh3::xxh3_64;
 
 /// Longer inputs are not looked at.
 const MOST: usize = 4 << 20;

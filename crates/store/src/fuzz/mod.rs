@@ -164,7 +164,7 @@ const OFFSET: u64 = 65536;
 /// A number that stands for an outcome described by a text; digits do not count, so that places and lengths make no difference.
 fn outcome(text: &str) -> u64 {
     let plain: String = text.chars().filter(|c| !c.is_ascii_digit()).collect();
-    xxhash_rust::xxh3::xxh3_64(plain.as_bytes())
+    densite_disk::hash::xxh3_64(plain.as_bytes())
 }
 
 /// The target of this name.

@@ -6,9 +6,9 @@ use crate::format::record::{CHECKED, Chain, Kind, RAW_CHECK, RECORD_LEN, Record,
 use crate::format::{DATA_OFF, SLOT_COPY, SLOT_OFF, TIP_OFF};
 use crate::map::node::Node;
 use crate::state::first_hash;
+use densite_disk::hash::{xxh3_64, xxh3_64_with_seed};
 use densite_typed::page::{Kind as Btree, Page, local_len, varint};
 use std::collections::{HashMap, HashSet};
-use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
 pub(super) fn none(_: &mut [u8]) {}
 

@@ -349,7 +349,7 @@ fn rows(kind: u64, n: u64) -> Vec<u8> {
     page[..8].copy_from_slice(&[13, 0, 0, 0, cells as u8, 0, 0, 0]);
     for row in 0..cells {
         let (id, at) = (n * 60 + row as u64, 4096 - CELL * (row + 1));
-        let x = xxhash_rust::xxh3::xxh3_64(&id.to_le_bytes());
+        let x = densite_disk::hash::xxh3_64(&id.to_le_bytes());
         let words = if kind == 0 {
             [
                 "amber..", "beryl..", "coral..", "diamond", "emerald", "fluorit", "garnet.",
@@ -427,7 +427,7 @@ fn numbers(kind: u64, n: u64) -> Vec<u8> {
     page[..8].copy_from_slice(&[13, 0, 0, 0, cells as u8, 0, 0, 0]);
     for row in 0..cells {
         let (id, at) = (n * 190 + row as u64, 4096 - CELL * (row + 1));
-        let x = xxhash_rust::xxh3::xxh3_64(&id.to_le_bytes());
+        let x = densite_disk::hash::xxh3_64(&id.to_le_bytes());
         let random = match kind {
             0 => x >> 32,
             _ => x + (x >> 32) % 5,
