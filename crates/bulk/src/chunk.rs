@@ -135,6 +135,28 @@ impl Places {
 }
 
 impl Data {
+    /// Text that `write` appends, value by value; a row that is not `valid` gets none.
+    pub(crate) fn written(
+        rows: usize,
+        valid: Option<&Bits>,
+        mut write: impl FnMut(&mut String, usize),
+    ) -> Data {
+        let mut text = String::with_capacity(rows.saturating_mul(19));
+        let mut ends: Vec<i64> = Vec::with_capacity(rows + 1);
+        ends.push(0);
+        for row in 0..rows {
+            if valid.is_none_or(|valid| valid.get(row)) {
+                write(&mut text, row);
+            }
+            ends.push(i64::try_from(text.len()).unwrap_or(i64::MAX));
+        }
+        Data::Strings {
+            places: Places::Ends64(Slice::from(ends)),
+            bytes: Slice::from(text.into_bytes()),
+            text: true,
+        }
+    }
+
     /// Values of any type in each row: their tags, what each is or where its text or blob ends, and texts and blobs one after another.
     pub fn any(tags: Slice<u8>, payloads: Slice<i64>, bytes: Slice<u8>) -> Data {
         let mut end = 0;
@@ -229,7 +251,7 @@ pub fn since(moments: Slice<i64>, rows: usize, unit: Option<Unit>) -> Chunk {
         valid.push(moments.get(row).is_some_and(|at| *at != i64::MIN));
     }
     let valid = Bits::new(Slice::from(valid.into_bytes()), 0);
-    let data = crate::arrow::written(rows, Some(&valid), |out, row| {
+    let data = Data::written(rows, Some(&valid), |out, row| {
         let at = moments.get(row).copied().unwrap_or(0);
         match unit {
             Some(unit) => timestamp(out, at, unit, false),

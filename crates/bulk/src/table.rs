@@ -12,7 +12,9 @@
 
 use crate::chunk::{Chunk, Data};
 use crate::memory::Slice;
-use crate::set::{COLUMNS_MAX, PROGRESS_ROWS, Place, Set, sets};
+use crate::rows::Place;
+use crate::set::{COLUMNS_MAX, PROGRESS_ROWS, Set};
+use crate::sets;
 use densite_sqlite::{
     Arguments, Code, Connection, Error, Existence, Operator, Origin, Plan, Result, TableCursor,
     ValueRef, VirtualTable, create_module, quoted,

@@ -4,8 +4,10 @@
 //! children out before it releases their parent; what was moved is marked, and left alone.
 
 use super::abi::{ArrowArray, ArrowArrayStream, ArrowSchema};
-use crate::build::{Filled, Values};
-use crate::query::{Batch, Kind, Query};
+use crate::batch::Batch;
+use crate::kind::Kind;
+use crate::query::Query;
+use crate::values::{Filled, Values};
 use crate::{Error, Result};
 use std::ffi::{CString, c_char, c_int, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -11,5 +11,4 @@ mod import;
 
 pub use abi::{ArrowArray, ArrowArrayStream, ArrowSchema, OwnedArray, OwnedSchema};
 pub use export::{OnFailure, stream_of};
-pub(crate) use import::written;
 pub use import::{Field, Stream, columns_of, fields_of};
