@@ -70,13 +70,6 @@ const STILL: &[(&str, &[&str])] = &[
         ],
     ),
     (
-        "tools",
-        &[
-            "check", "convert", "copy", "error", "gain", "holders", "info", "output", "paths",
-            "proof", "replace", "rewrite", "source", "temp", "view",
-        ],
-    ),
-    (
         "vfs",
         &[
             "absent",

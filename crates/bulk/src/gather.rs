@@ -1,7 +1,8 @@
 //! Columns of numbers, copied in the order in which they will be read.
 //!
 //! Sorted rows lie anywhere. A statement that reads them one by one waits for a cache miss at each
-//! value. In a loop that does nothing else, the processor has many of these misses under way at once.
+//! value. In a loop that does nothing else, the processor has many of these misses under way at
+//! once.
 
 use crate::bits::{Bits, BitsBuilder};
 use crate::chunk::{Chunk, Data, Numbers};

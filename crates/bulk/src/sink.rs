@@ -14,9 +14,9 @@
 //!
 //! The reader puts an empty batch into the [`Sink`]. A cursor takes it out with the first row. It
 //! puts the batch back when it is full, when a value does not fit, and when a cursor is closed. A
-//! cursor is closed before the statement answers that it is done. In between the batch is [`Taken`],
-//! the same for all cursors of the connection: where SQLite joins each part of a UNION ALL with this
-//! table, a statement has several cursors.
+//! cursor is closed before the statement answers that it is done. In between the batch is
+//! [`Taken`], the same for all cursors of the connection: where SQLite joins each part of a UNION
+//! ALL with this table, a statement has several cursors.
 
 use crate::confined::Confined;
 use crate::filling::Filling;

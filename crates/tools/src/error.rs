@@ -6,7 +6,7 @@
 mod from;
 mod text;
 
-use crate::holders::Holder;
+use crate::holder::Holder;
 use std::path::{Path, PathBuf};
 
 pub use from::parent_of;

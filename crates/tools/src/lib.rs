@@ -5,13 +5,15 @@
 //! - [`info()`] tells its figures;
 //! - [`check()`] verifies it.
 //!
-//! SQLite is called only through the [`Api`] that the caller hands in, with the VFS "densite" registered
-//! (`densite_vfs`): so the same code serves the command, which links a SQLite of its own, and the
-//! extension, which uses its host's. Names of files must be UTF-8, as SQLite wants them.
+//! SQLite is called only through the [`Api`] that the caller hands in, with the VFS "densite"
+//! registered (`densite_vfs`): so the same code serves the command, which links a SQLite of its
+//! own, and the extension, which uses its host's. Names of files must be UTF-8, as SQLite wants
+//! them.
 
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
+mod archive;
 mod check;
 pub mod chroma;
 mod convert;
@@ -26,9 +28,12 @@ mod form;
 mod freelist;
 mod gain;
 mod header;
+mod holder;
 mod holders;
 mod info;
+mod integrity;
 pub mod json;
+mod lock;
 pub mod log;
 mod objects;
 mod output;
@@ -42,6 +47,8 @@ mod same;
 mod schema;
 mod slack;
 mod source;
+mod space;
+mod target;
 mod temp;
 mod trees;
 mod vacuum;
@@ -56,7 +63,7 @@ pub use error::{Error, Result, parent_of};
 pub use exit::exit_code;
 pub use form::Form;
 pub use gain::Gain;
-pub use holders::Holder;
+pub use holder::Holder;
 pub use info::{Info, JournalMode, info};
 pub use objects::{Object, ObjectColumn, ObjectKind, Objects};
 pub use progress::{Progress, Silent};

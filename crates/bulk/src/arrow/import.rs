@@ -33,7 +33,8 @@ impl Stream {
     /// Takes over a stream and asks for its schema.
     ///
     /// # Errors
-    /// [`Error::Misuse`] when it was released; [`Error::Type`] naming a column of a type without counterpart; the producer's.
+    /// [`Error::Misuse`] when it was released; [`Error::Type`] naming a column of a type without
+    /// counterpart; the producer's.
     ///
     /// # Safety
     /// `place` is null or a stream that keeps the interface's rules.
@@ -213,7 +214,8 @@ unsafe fn chunk(
     owner: &Owner,
 ) -> Result<Chunk> {
     let first = length(array.offset)? + skip;
-    // A producer whose batches are not of its schema would have memory read that is not there: its numbers of buffers tell the worst of that.
+    // A producer whose batches are not of its schema would have memory read that is not there: its
+    // numbers of buffers tell the worst of that.
     if !field.kind.has_buffers(array.n_buffers)
         || field.dictionary.is_some() == array.dictionary.is_null()
     {
@@ -255,7 +257,8 @@ unsafe fn data(
     valid: Option<&Bits>,
     owner: &Owner,
 ) -> Result<Data> {
-    // SAFETY: for all below: a buffer of the type's layout, with a value for each row from `first` on.
+    // SAFETY: for all below: a buffer of the type's layout, with a value for each row from `first`
+    // on.
     unsafe {
         let values = array.buffer(1);
         Ok(match kind {

@@ -1,4 +1,5 @@
-//! The Arrow C data and stream interfaces (<https://arrow.apache.org/docs/format/CDataInterface.html>).
+//! The Arrow C data and stream interfaces
+//! (<https://arrow.apache.org/docs/format/CDataInterface.html>).
 //!
 //! - [`ArrowSchema`], [`ArrowArray`], [`ArrowArrayStream`]: the structures as they lie in memory;
 //! - [`Stream`]: one that somebody hands over, read batch by batch;

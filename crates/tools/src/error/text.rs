@@ -164,7 +164,7 @@ impl fmt::Display for Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::holders::Holder;
+    use crate::holder::Holder;
 
     #[test]
     fn sizes_read_well() {
