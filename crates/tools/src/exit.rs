@@ -9,10 +9,9 @@ pub fn exit_code(error: &Error) -> u8 {
     match error {
         Error::Locked { .. } => 3,
         Error::NoSpace { .. } => 4,
-        Error::IsDirectory { .. }
-        | Error::NotADatabase { .. }
-        | Error::NotChroma { .. }
-        | Error::Damaged { .. } => 5,
+        Error::IsDirectory { .. } | Error::NotADatabase { .. } | Error::Damaged { .. } => 5,
+        #[cfg(feature = "chroma")]
+        Error::NotChroma { .. } => 5,
         Error::Interrupted { .. } => 130,
         Error::Log { kind, .. } => match *kind {
             "locked" => 3,

@@ -15,6 +15,7 @@
 
 mod archive;
 mod check;
+#[cfg(feature = "chroma")]
 pub mod chroma;
 mod convert;
 mod copy;

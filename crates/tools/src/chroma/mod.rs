@@ -1,4 +1,5 @@
 //! Chroma directories: what of their log (the table `embeddings_queue`) can go, and taking it out.
+//! This module is there with the feature `chroma`.
 //!
 //! A Chroma directory is a `chroma.sqlite3` and, for each persisted vector segment, a folder named
 //! by its id with the files of an HNSW index. Every write of an application goes into the queue

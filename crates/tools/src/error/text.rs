@@ -55,6 +55,7 @@ impl fmt::Display for Error {
                     path.display()
                 )
             }
+            #[cfg(feature = "chroma")]
             Error::NotChroma { path } => {
                 write!(
                     f,
