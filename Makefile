@@ -131,7 +131,7 @@ docs: need-build
 	cargo test -p densite-tests --test links --locked
 	@[ "$$(target/mdbook/bin/mdbook --version 2>/dev/null)" = 'mdbook v$(MDBOOK)' ] || { \
 	  echo 'installing mdBook $(MDBOOK) into target/mdbook, which make docs lacks' >&2; \
-	  cargo install mdbook --locked --version '$(MDBOOK)' --root target/mdbook --no-default-features --features search; }
+	  cargo install mdbook --locked --version '$(MDBOOK)' --root target/mdbook --target-dir target/mdbook/build --no-default-features --features search; }
 	scripts/book.py collect target/book-src
 	target/mdbook/bin/mdbook build
 	scripts/book.py check target/book
