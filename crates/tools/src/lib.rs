@@ -1,14 +1,13 @@
 //! The verbs: conversion, vacuum, checking, figures.
 //!
 //! - [`compress`] and [`decompress`] turn one form of a database into the other;
-//! - [`vacuum()`] writes it anew without what it does not need;
-//! - [`info()`] tells its figures;
+//! - [`vacuum()`] writes a database again, without deleted content;
+//! - [`info()`] gives its figures;
 //! - [`check()`] verifies it.
 //!
-//! SQLite is called only through the [`Api`] that the caller hands in, with the VFS "densite"
-//! registered (`densite_vfs`): so the same code serves the command, which links a SQLite of its
-//! own, and the extension, which uses its host's. Names of files must be UTF-8, as SQLite wants
-//! them.
+//! SQLite is called only through the [`Api`] of the caller, with the VFS "densite" registered
+//! (`densite_vfs`). So the same code serves the command, which links a SQLite of its own, and the
+//! extension, which uses that of its host. Names of files must be UTF-8, as in SQLite.
 
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
