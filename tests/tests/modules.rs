@@ -50,26 +50,6 @@ const STILL: &[(&str, &[&str])] = &[
     ),
     ("sqlite", &["connection", "host", "hostfile", "statement"]),
     (
-        "store",
-        &[
-            "batches",
-            "codec::decode",
-            "codec::typed",
-            "durable",
-            "handle",
-            "pending",
-            "preencoded",
-            "publish",
-            "read",
-            "readahead",
-            "reclaim",
-            "rewrite",
-            "shared",
-            "sparse",
-            "train",
-        ],
-    ),
-    (
         "vfs",
         &[
             "absent",

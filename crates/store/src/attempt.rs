@@ -14,12 +14,13 @@
 //! An attempt that fails can be made again with more pages. It keeps its frames, so its old trailer is made void and not its first record.
 
 use crate::chain::{self, Next};
+use crate::connection::Connection;
 use crate::error::{Error, Result};
 use crate::format::TIP_OFF;
 use crate::format::record::{self, RECORD_LEN};
-use crate::format::tip::Tip;
-use crate::handle::Handle;
-use crate::shared::{Shared, read_tip};
+use crate::format::tip::{TIP_LEN, Tip};
+use crate::recover::read_tip;
+use crate::shared::Shared;
 use densite_disk::{File, SyncKind};
 
 /// Bytes that are read to find out whether an attempt is whole; a longer one counts as whole. So a killed bulk load costs one sync, not a scan.
@@ -28,57 +29,54 @@ const MOST_READ: u64 = 4 << 20;
 /// Each attempt takes one number more than all before it. What has a number so far ahead is no record.
 const MOST_ATTEMPTS: u64 = 1 << 32;
 
-impl Handle {
-    /// Makes an attempt void, durably, that another writer left behind the newest commit, or this one gave up. For whoever has the writer's right,
-    /// before anything is written there or cut off.
-    pub(crate) fn void_left_attempt(&mut self, shared: &Shared) -> Result<()> {
-        let (tip, next_off) = {
-            let state = shared.state.read();
-            (state.tip, state.next_off)
-        };
-        let Some(left) = Left::behind(&*self.file, shared.salt, &tip, next_off)? else {
-            return Ok(());
-        };
-        {
-            let mut writer = shared.writer.lock();
-            writer.last_attempt = writer.last_attempt.max(left.number);
-        }
-        if left.may_be_whole {
-            self.void(shared, next_off, left.number)?;
-        }
-        Ok(())
+/// Makes an attempt void, durably, that another writer left behind the newest commit, or this one gave up. For whoever has the writer's right,
+/// before anything is written there or cut off.
+///
+/// # Errors
+/// I/O.
+pub(crate) fn void_left(connection: &mut Connection, shared: &Shared) -> Result<()> {
+    let (tip, next_off) = {
+        let state = shared.state.read();
+        (state.tip, state.next_off)
+    };
+    let Some(left) = Left::behind(connection.open.file(), shared.salt, &tip, next_off)? else {
+        return Ok(());
+    };
+    shared.writer.lock().attempts.tried(left.number);
+    if left.may_be_whole {
+        void(connection, shared, next_off, left.number)?;
     }
+    Ok(())
+}
 
-    /// Makes the last attempt of the open transaction void, durably, if it got as far as its trailer. Before anything more is written for the transaction.
-    pub(crate) fn void_own_attempt(&mut self) -> Result<()> {
-        let Some(p) = &self.pending else {
-            return Ok(());
-        };
-        let (Some(tried), before) = (p.tried, p.tip_before) else {
-            return Ok(());
-        };
-        let shared = self.shared()?;
-        // A tip that was torn, and could not be put back then: whoever looked meanwhile took the attempt for the newest commit.
-        if Tip::decode(&read_tip(&*self.file)?, shared.salt).is_none() {
-            self.file.write_at(&before, TIP_OFF)?;
-            shared.refresh(&*self.file)?;
-        }
-        match chain::read_trailer(&*self.file, shared.salt, &tried) {
-            Ok(_) => self.void(&shared, tried.off, tried.commit)?,
-            Err(Error::Corrupt(_)) => {}
-            Err(e) => return Err(e),
-        }
-        if let Some(p) = &mut self.pending {
-            p.tried = None;
-        }
-        Ok(())
+/// Makes an attempt of this connection void, durably, if it got as far as its trailer, `tried`. Before anything more is written for the
+/// transaction, which began when the tip block was `before`.
+///
+/// # Errors
+/// I/O.
+pub(crate) fn void_own(
+    connection: &mut Connection,
+    tried: &Tip,
+    before: &[u8; TIP_LEN],
+) -> Result<()> {
+    let shared = connection.open.shared()?;
+    let file = connection.open.file();
+    // A tip that was torn, and could not be put back then: whoever looked meanwhile took the attempt for the newest commit.
+    if Tip::decode(&read_tip(file)?, shared.salt).is_none() {
+        file.write_at(before, TIP_OFF)?;
+        shared.refresh(file)?;
     }
+    match chain::read_trailer(file, shared.salt, tried) {
+        Ok(_) => void(connection, &shared, tried.off, tried.commit),
+        Err(Error::Corrupt(_)) => Ok(()),
+        Err(e) => Err(e),
+    }
+}
 
-    fn void(&mut self, shared: &Shared, off: u64, number: u64) -> Result<()> {
-        self.file.write_at(&record::void(number), off)?;
-        let tip = shared.state.read().tip;
-        self.sync_rewritten(shared, tip, SyncKind::Data).map(drop)
-    }
+fn void(connection: &mut Connection, shared: &Shared, off: u64, number: u64) -> Result<()> {
+    (connection.open.file()).write_at(&record::void(number), off)?;
+    let tip = shared.state.read().tip;
+    (connection.sync_rewritten(shared, tip, SyncKind::Data)).map(drop)
 }
 
 /// An attempt behind the newest commit.

@@ -1,4 +1,4 @@
-//! Little-endian fields, appended.
+//! Little-endian fields, appended; and parts of what may be shorter than is asked for.
 
 /// Appends fields one after another.
 pub(crate) trait Put {
@@ -33,4 +33,13 @@ impl Put for Vec<u8> {
     fn put_u64(&mut self, v: u64) {
         self.extend_from_slice(&v.to_le_bytes());
     }
+}
+
+/// Copies what `from` has at `at` into `out`; zeros where it ends.
+pub(crate) fn copy_part(from: &[u8], at: usize, out: &mut [u8]) {
+    let part = from.get(at..).unwrap_or_default();
+    let n = part.len().min(out.len());
+    let (head, tail) = out.split_at_mut(n);
+    head.copy_from_slice(part.get(..n).unwrap_or_default());
+    tail.fill(0);
 }

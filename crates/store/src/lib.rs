@@ -5,20 +5,18 @@
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
-mod account;
 mod append;
 mod attempt;
-mod batches;
-mod begin;
+mod by_fold;
 mod bytes;
 pub mod cache;
 mod chain;
-mod check;
 pub mod codec;
-mod durable;
+mod connection;
+mod encode;
 mod error;
 mod format;
-mod frames;
+mod frame;
 #[cfg(any(test, feature = "fuzz"))]
 #[doc(hidden)]
 pub mod fuzz;
@@ -27,33 +25,33 @@ mod handle;
 mod large;
 mod lineage;
 mod map;
-mod moving;
+mod open_file;
 mod options;
-mod pending;
+mod pages;
 pub mod pool;
 mod preencoded;
 mod publish;
-mod read;
-mod readahead;
+mod reader;
 mod reclaim;
+mod reclaim_state;
 mod recover;
-mod rewrite;
+mod report;
 mod shared;
+mod sources;
 mod space;
-mod sparse;
 mod state;
-mod stats;
-mod train;
-mod write;
+mod training;
+mod transaction;
+mod writer;
 
-pub use check::CheckReport;
+pub use connection::SyncFailed;
 pub use densite_typed::{ColumnDescription, PageContext, Subject, scrub};
 pub use error::{Damage, Error, Result};
 pub use format::FORMAT_VERSION;
-pub use frames::FrameInfo;
-pub use handle::{Handle, LockLevel};
+pub use handle::Handle;
 pub use options::{CodecChoice, Options, Readahead, Tuning};
 pub use preencoded::PreEncoded;
-pub use reclaim::{ReclaimBudget, ReclaimNext, ReclaimStep, Reclaimed, SpaceFigures, SyncFailed};
+pub use reader::LockLevel;
+pub use reclaim::{ReclaimBudget, ReclaimNext, ReclaimStep, Reclaimed};
 pub use recover::{Kind, probe};
-pub use stats::Stats;
+pub use report::{CheckReport, FrameInfo, SpaceFigures, Stats};

@@ -68,6 +68,16 @@ pub(crate) fn read_slot(file: &dyn File) -> Result<Option<(usize, Slot)>> {
     Ok(slot::choose(&read_preamble(file)?))
 }
 
+/// The bytes of the tip block; zeros where the file is shorter.
+///
+/// # Errors
+/// I/O.
+pub(crate) fn read_tip(file: &dyn File) -> Result<[u8; TIP_LEN]> {
+    let mut raw = [0; TIP_LEN];
+    file.read_at(&mut raw, TIP_OFF)?;
+    Ok(raw)
+}
+
 /// The salt that a file's header says, or else its newest slot; `None` where neither is whole.
 pub(crate) fn salt_of(file: &dyn File) -> Result<Option<u64>> {
     let pre = read_preamble(file)?;

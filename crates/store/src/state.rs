@@ -1,10 +1,14 @@
 //! What is known of the newest commit: enough to find every page.
 
+use crate::error::{Damage, Error, Result};
 use crate::format::DATA_OFF;
 use crate::format::tip::{TIP_LEN, Tip};
 use crate::format::trailer::{DictInfo, HEAD_LEN, OPEN_END, RootSection, Trailer};
-use crate::map::{Entry, Root};
+use crate::map::{Entry, Root, tree};
 use std::collections::HashMap;
+
+/// Bytes 18 and 19 of page 1 in a rollback mode; 2 in WAL mode.
+const ROLLBACK_MODE: [u8; 2] = [1, 1];
 
 /// A commit, as a process sees it. Everything here follows from the trailers between the last root trailer and the tip.
 #[derive(Debug, Clone)]
@@ -90,6 +94,28 @@ impl State {
         self.tail_off = trailer.tail_off;
     }
 
+    /// The entry of a page (1 is the first).
+    ///
+    /// # Errors
+    /// I/O; [`Error::Corrupt`].
+    pub(crate) fn lookup(&self, source: tree::Source<'_>, page: u32) -> Result<Entry> {
+        let entry = match self.overlay.get(&page) {
+            Some(e) => *e,
+            None if self.root.node.is_none() || page == 0 => return Ok(Entry::NONE),
+            None => tree::lookup(source, self.root, u64::from(page) - 1)?,
+        };
+        if entry.is_none() || entry.fits(page, self.page_size as usize) {
+            return Ok(entry);
+        }
+        let problem = "its entry is out of range".to_owned();
+        Err(Error::Corrupt(Damage {
+            what: "page map".to_owned(),
+            offset: entry.off,
+            page: Some(page),
+            problem,
+        }))
+    }
+
     /// Number of pages, the last one counted whole.
     pub(crate) fn pages(&self) -> u64 {
         if self.page_size == 0 {
@@ -113,6 +139,11 @@ impl State {
     pub(crate) fn next_dict(&self) -> u32 {
         let newest = self.dicts.iter().map(|d| d.id + 1).max().unwrap_or(1);
         self.section.next_dict.max(newest)
+    }
+
+    /// Whether the database is in a rollback mode: bytes 18 and 19 of page 1.
+    pub(crate) fn is_in_rollback_mode(&self) -> bool {
+        self.head.get(18..20) == Some(&ROLLBACK_MODE)
     }
 
     /// The extent that is being appended to.

@@ -17,6 +17,7 @@
 //!
 //! Invariant: [`decode()`] of hostile bytes is an error or some page, never a panic.
 
+mod blocks;
 pub(crate) mod choice;
 mod decode;
 mod dictionary;

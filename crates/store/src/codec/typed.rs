@@ -4,7 +4,7 @@
 //! pages' payloads (3 bytes each), which follow. An archive's is the length of a run's payload (4 bytes) and its zstd form. Joined pages are what `densite_typed`
 //! makes of them.
 
-use super::{CodecId, Dictionary, decode::decode, encode::encode};
+use super::{CodecId, Dictionary, blocks::decode_blocks, encode::encode};
 use crate::CodecChoice;
 use densite_typed::{Model, PageContext};
 use std::sync::LazyLock;
@@ -146,7 +146,7 @@ pub(super) fn decode_archive(
         return Err(format!("archive payload of {len} bytes"));
     }
     let mut run = vec![0; len];
-    decode(CodecId::ZSTD, packed, None, &mut run)?;
+    decode_blocks(packed, None, &mut run)?;
     decode_run(&run, dict, out)
 }
 

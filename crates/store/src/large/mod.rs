@@ -83,7 +83,7 @@ fn cost(bytes: u64, name: &str, next: &mut dyn FnMut(&mut SmallRng, u64) -> u64)
     let (read, written, _) = file.counted().take();
     let shared = handle.shared().expect("the store is open");
     let writer = shared.writer.lock();
-    let (_, space) = writer.space.as_ref().expect("the accounting is there");
+    let space = writer.accounting.space().expect("the accounting is there");
     let cost = Cost {
         read: read / COMMITS,
         written: written / COMMITS,
@@ -281,8 +281,10 @@ fn stays_exact(bytes: u64, pattern: Pattern, name: &str) {
     // A check that sees nothing finds nothing: a byte too many in one unit is found.
     let shared = handle.shared().expect("the store is open");
     let state = shared.state.read();
-    let mut kept = crate::account::load_space(&shared, &file, &state).expect("it loads");
-    let mut other = crate::account::load_space(&shared, &file, &state).expect("it loads");
+    let mut kept =
+        crate::writer::accounting::load(&shared.sources(&file), &state).expect("it loads");
+    let mut other =
+        crate::writer::accounting::load(&shared.sources(&file), &state).expect("it loads");
     let src = shared.table_source(&file);
     other.load_all(src, 1).expect("all chunks load");
     other.add(bytes / 2 + 7, 1);
@@ -327,7 +329,7 @@ fn limits_are_told() {
     assert_eq!(read(&mut handle, last), small(1));
     // The last number of a commit.
     let shared = handle.shared().expect("the store is open");
-    shared.writer.lock().last_attempt = crate::format::MAX_COMMIT - 2;
+    (shared.writer.lock().attempts).tried(crate::format::MAX_COMMIT - 2);
     write(&mut handle, 3, &small(2));
     handle
         .sync(SyncKind::Data)

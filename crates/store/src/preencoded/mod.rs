@@ -14,17 +14,15 @@
 //!   compares. So a transaction of a hundred thousand pages finds its frames ready, and one of a thousand decodes nothing.
 //! - Nobody waits here: who meets the lock taken does without.
 
-mod frame;
 mod untrained;
-
-pub(crate) use frame::{PreEncodedFrame, ReadyFrame};
 
 use crate::codec::Dictionary;
 use crate::codec::family::Family;
 use crate::codec::learn::TrainingJob;
-use crate::pending::{EncodeSettings, Frame, Job, encode_batch};
+use crate::encode::{
+    EncodeSettings, Frame, Job, PreEncodedFrame, ReadyFrame, encode_batch, may_join,
+};
 use crate::pool::Pool;
-use crate::sparse::may_join;
 use densite_disk::sync::Mutex;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;

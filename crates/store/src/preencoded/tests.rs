@@ -155,7 +155,8 @@ fn giving_back_does_not_change_how_pages_are_encoded() {
     };
     assert_eq!(pages(), Some(200));
     handle.write_at(&page(1000), 0).expect("writes");
-    handle.pending.as_mut().expect("just written").keep_all = true;
+    let open = handle.parts().1.as_mut().expect("just written");
+    open.moves_frames(u64::MAX, false);
     handle.publish().expect("publishes");
     assert_eq!(pages(), Some(200));
 }

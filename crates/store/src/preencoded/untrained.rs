@@ -4,12 +4,12 @@
 //! The first pages of such a family wait, here by their numbers, until they are enough for the training job that the checkpoint would begin with; then a worker of the pool
 //! learns. What it brings has no number: it gets one when a commit takes the first frame that was coded with it.
 
-use super::frame::UNNAMED;
 use crate::codec::Dictionary;
 use crate::codec::choice::TrainedFamilies;
 use crate::codec::family::Family;
 use crate::codec::learn::{Learner, TrainingJob};
-use crate::pending::EncodeSettings;
+use crate::encode::EncodeSettings;
+use crate::encode::UNNAMED;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 

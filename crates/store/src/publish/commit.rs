@@ -1,18 +1,18 @@
 //! One commit: accounting, trailer, tip.
 
-use super::by_fold::ByFold;
 use super::fold::fold_map;
+use crate::by_fold::ByFold;
 use crate::error::{Error, Result};
 use crate::format::TIP_OFF;
 use crate::format::record::{Kind, MAX_PAYLOAD, RECORD_LEN, Record};
 use crate::format::tip::{TIP_LEN, Tip};
 use crate::format::trailer::{OPEN_END, RootSection, Trailer, payload_len};
-use crate::map::Entry;
 use crate::options::Tuning;
-use crate::pending::{Pending, PendingPage};
-use crate::recover;
-use crate::shared::{Shared, Writer, read_tip};
-use crate::state::{State, current_extent};
+use crate::recover::{self, read_tip};
+use crate::shared::Shared;
+use crate::state::current_extent;
+use crate::transaction::Transaction;
+use crate::writer::Writer;
 use densite_disk::File;
 use std::sync::Arc;
 
@@ -34,50 +34,52 @@ pub(super) fn commit(
     shared: &Arc<Shared>,
     writer: &mut Writer,
     file: &dyn File,
-    p: &mut Pending,
+    p: &mut Transaction,
     besides: &Besides,
     tuning: &Tuning,
 ) -> Result<u64> {
-    let state = shared.state.read().clone_for_commit();
     // The caller has just made sure of it: what cannot be accounted for is not said to be published.
-    let Some((_, mut space)) = writer.space.take() else {
+    let Some(mut space) = writer.accounting.take() else {
         return Err(Error::Overtaken);
     };
-    let deltas = deltas(shared, file, &state, p)?;
-    let same = p.logical_len == state.logical_len
-        && p.page_size == state.page_size
-        && p.head == state.head;
-    let nothing = deltas.is_empty() && p.new_dicts.is_empty() && same;
-    if nothing && !besides.fold && !besides.even_empty {
-        space.give_back_extents(p.appender.taken(), p.commit);
-        writer.space = Some((state.tip, space));
-        return Ok(0);
-    }
+    let number = p.number();
+    let (newest, deltas, fold);
     {
-        let now = shared.state.read();
+        let state = shared.state.read();
+        newest = state.tip;
+        deltas = p.deltas(shared, file, &state)?;
+        let same = p.logical_len() == state.logical_len
+            && p.page_size() == state.page_size
+            && *p.head() == state.head;
+        let nothing = deltas.is_empty() && p.new_dicts().is_empty() && same;
+        if nothing && !besides.fold && !besides.even_empty {
+            space.give_back_extents(p.appender().taken(), number);
+            writer.accounting.put(state.tip, space);
+            return Ok(0);
+        }
+        fold = besides.fold
+            || deltas.len() > tuning.fold_deltas
+            || state.overlay.len() + deltas.len() > tuning.fold_entries
+            || state.unfolded_bytes() > tuning.fold_trailer_bytes
+            || payload_len(None, 0, p.new_dicts().len(), deltas.len()) > MAX_PAYLOAD as usize / 2;
         for (page, new) in &deltas {
-            space.sub_entry(&shared.lookup(file, &now, *page)?, p.commit);
+            space.sub_entry(&shared.lookup(file, &state, *page)?, number);
             space.add_entry(new);
         }
     }
-    for d in &p.new_dicts {
+    for d in p.new_dicts() {
         space.add(d.place.off, u64::from(d.place.len));
     }
-    let fold = besides.fold
-        || deltas.len() > tuning.fold_deltas
-        || state.overlay_len + deltas.len() > tuning.fold_entries
-        || state.trailer_bytes > tuning.fold_trailer_bytes
-        || payload_len(None, 0, p.new_dicts.len(), deltas.len()) > MAX_PAYLOAD as usize / 2;
     let mut trailer = Trailer {
-        commit: p.commit,
-        epoch: writer.epoch,
-        page_size: p.page_size,
-        logical_len: p.logical_len,
+        commit: number,
+        epoch: writer.attempts.epoch(),
+        page_size: p.page_size(),
+        logical_len: p.logical_len(),
         next_off: 0,
         room_end: 0,
         tail_off: 0,
-        prev: state.tip,
-        head: p.head,
+        prev: newest,
+        head: *p.head(),
         root: None,
         pieces: Vec::new(),
         dicts: Vec::new(),
@@ -88,9 +90,10 @@ pub(super) fn commit(
         anew.add(writer.reclaiming.for_fold());
         fold_map(shared, writer, file, p, &mut space, &mut trailer, &anew)?;
     } else {
-        trailer.dicts.clone_from(&p.new_dicts);
+        trailer.dicts.extend_from_slice(p.new_dicts());
     }
-    let appender = &mut p.appender;
+    let before = *p.tip_before();
+    let appender = p.appender();
     let root = trailer.root.as_ref().map(RootSection::counts);
     // Making room may add a jump and so a piece: there is one more counted than there may be.
     let most = payload_len(
@@ -104,7 +107,7 @@ pub(super) fn commit(
             "the stored file is too large: the record of this commit would take {most} bytes, and {MAX_PAYLOAD} is the most that can be read"
         )));
     }
-    appender.make_room(&mut space, (RECORD_LEN + most) as u64, p.commit)?;
+    appender.make_room(&mut space, (RECORD_LEN + most) as u64, number)?;
     let pieces = appender.pieces_with(0).len();
     let len =
         (RECORD_LEN + payload_len(root, pieces, trailer.dicts.len(), trailer.deltas.len())) as u64;
@@ -121,24 +124,25 @@ pub(super) fn commit(
     let hash = appender.chain().finish(&payload);
     payload.extend_from_slice(&hash);
     let mut record = Vec::new();
-    Record::plain(Kind::Trailer, 0, p.commit).put(&payload, shared.salt, off, &mut record);
+    Record::plain(Kind::Trailer, 0, number).put(&payload, shared.salt, off, &mut record);
     debug_assert_eq!(record.len() as u64, len);
-    let now = not_overtaken(file, shared.salt, &p.tip_before)?;
-    writer.keep_reserve(file, trailer.tail_off)?;
+    let now = not_overtaken(file, shared.salt, &before)?;
+    writer.durability.keep_reserve(file, trailer.tail_off)?;
     let tip = Tip {
-        commit: p.commit,
+        commit: number,
         off,
         len: len as u32,
         hash,
     };
-    p.tried = Some(tip);
+    p.tries(tip);
+    let appender = p.appender();
     appender.flush_with(file, &record)?;
     let raw = tip.encode(shared.salt);
     write_tip(file, &now, &raw)?;
     // From here on the commit is everybody's.
     space.add(off, len);
-    space.written(&trailer.pieces, p.commit);
-    space.give_back_extents(appender.left(), p.commit);
+    space.written(&trailer.pieces, number);
+    space.give_back_extents(appender.left(), number);
     if let Some(lanes) = appender.turned() {
         space.turn(lanes);
     }
@@ -154,15 +158,13 @@ pub(super) fn commit(
     if fold {
         space.give_up(current_extent(trailer.next_off, trailer.room_end));
     }
-    writer.space = Some((tip, space));
-    writer.wrote = true;
-    writer.since_slot += written;
-    writer.since_sync += written;
-    let frame_bytes = p.appender.frame_bytes();
+    let frame_bytes = appender.frame_bytes();
+    writer.accounting.put(tip, space);
+    writer.attempts.succeeded();
+    writer.durability.appended(written, trailer.tail_off);
     if !besides.reclaim {
-        writer.written_frame_bytes += frame_bytes;
+        writer.stored.frame_bytes += frame_bytes;
     }
-    writer.physical_len = writer.physical_len.max(trailer.tail_off);
     writer
         .reclaiming
         .committed(besides.reclaim, fold, frame_bytes);
@@ -198,55 +200,4 @@ fn write_tip(file: &dyn File, before: &[u8; TIP_LEN], raw: &[u8; TIP_LEN]) -> Re
     // If that fails as well, recovery goes by what is whole.
     let _ = file.write_at(before, TIP_OFF);
     Err(e.into())
-}
-
-/// The map's changes: written pages, and pages that were cut off.
-fn deltas(
-    shared: &Shared,
-    file: &dyn File,
-    state: &CommitBase,
-    p: &Pending,
-) -> Result<Vec<(u32, Entry)>> {
-    let stored = |(page, w): (&u32, &PendingPage)| match w {
-        PendingPage::Stored(e) => Ok((*page, *e)),
-        // All are by now, unless encoding or placing some of them failed: without them it is not what was written.
-        PendingPage::Raw { .. } => Err(Error::Setting(format!(
-            "page {page} was not stored by an earlier attempt; write it again or give the transaction up"
-        ))),
-    };
-    let mut deltas: Vec<(u32, Entry)> = p.pages.iter().map(stored).collect::<Result<_>>()?;
-    let now = shared.state.read();
-    for page in p.visible + 1..=state.pages {
-        let Ok(page) = u32::try_from(page) else { break };
-        if !p.pages.contains_key(&page) && !shared.lookup(file, &now, page)?.is_none() {
-            deltas.push((page, Entry::NONE));
-        }
-    }
-    deltas.sort_unstable_by_key(|d| d.0);
-    Ok(deltas)
-}
-
-/// What of the state a commit builds upon.
-struct CommitBase {
-    tip: Tip,
-    logical_len: u64,
-    page_size: u32,
-    head: [u8; crate::format::trailer::HEAD_LEN],
-    pages: u64,
-    overlay_len: usize,
-    trailer_bytes: u64,
-}
-
-impl State {
-    fn clone_for_commit(&self) -> CommitBase {
-        CommitBase {
-            tip: self.tip,
-            logical_len: self.logical_len,
-            page_size: self.page_size,
-            head: self.head,
-            pages: self.pages(),
-            overlay_len: self.overlay.len(),
-            trailer_bytes: self.unfolded_bytes(),
-        }
-    }
 }

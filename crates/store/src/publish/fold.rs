@@ -1,15 +1,16 @@
 //! Folding: the map's changes since the last root trailer become new nodes, and a root trailer names them.
 
-use super::by_fold::ByFold;
 use crate::append::Appender;
+use crate::by_fold::ByFold;
 use crate::error::Result;
 use crate::format::record::{RECORD_LEN, Record};
 use crate::format::trailer::{DictInfo, RootSection, Trailer};
 use crate::map::tree::{self, Sink};
 use crate::map::{Entry, NodeRef, Root};
-use crate::pending::Pending;
-use crate::shared::{Shared, Writer};
+use crate::shared::Shared;
 use crate::space::{Space, Table, table};
+use crate::transaction::Transaction;
+use crate::writer::Writer;
 use densite_disk::File;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -69,7 +70,7 @@ pub(super) fn fold_map(
     shared: &Shared,
     writer: &Writer,
     file: &dyn File,
-    p: &mut Pending,
+    p: &mut Transaction,
     space: &mut Space,
     trailer: &mut Trailer,
     anew: &ByFold,
@@ -92,9 +93,9 @@ pub(super) fn fold_map(
         }
     }
     let changes: Vec<(u64, Entry)> = changes.into_iter().collect();
-    let commit = p.commit;
+    let commit = p.number();
     let mut sink = FoldSink {
-        appender: &mut p.appender,
+        appender: p.appender(),
         space,
         file,
         commit,
@@ -105,15 +106,15 @@ pub(super) fn fold_map(
     }
     // Dictionaries that no frame uses retire; their numbers are not used again. What this process has learned may wait for its family's
     // first page, as in a copy of a database whose tables come one after the other.
-    let all: Vec<DictInfo> = now.dicts.iter().chain(&p.new_dicts).copied().collect();
+    let all: Vec<DictInfo> = now.dicts.iter().chain(p.new_dicts()).copied().collect();
     for d in &all {
         let uses = space.dict_uses.get(&d.id).copied().unwrap_or(0);
         let newest = all.iter().all(|n| n.family != d.family || n.id <= d.id + 1);
-        if uses > 0 || newest && d.id >= writer.first_dict {
+        if uses > 0 || newest && writer.learning.is_own(d.id) {
             let mut place = d.place;
             if let Some((record, payload)) = anew.dicts.get(&d.id) {
                 let mut sink = FoldSink {
-                    appender: &mut p.appender,
+                    appender: p.appender(),
                     space,
                     file,
                     commit,
@@ -133,7 +134,7 @@ pub(super) fn fold_map(
     }
     let next_dict = now
         .next_dict()
-        .max(p.new_dicts.iter().map(|d| d.id + 1).max().unwrap_or(1));
+        .max(p.new_dicts().iter().map(|d| d.id + 1).max().unwrap_or(1));
 
     let mut table = store_table(shared, file, p, space, &now.section.space, &anew.chunks)?;
     table.moved = space.moved_list();
@@ -152,19 +153,19 @@ const PASSES: usize = 8;
 fn store_table(
     shared: &Shared,
     file: &dyn File,
-    p: &mut Pending,
+    p: &mut Transaction,
     space: &mut Space,
     stored: &Table,
     anew: &BTreeSet<u32>,
 ) -> Result<Table> {
     let src = shared.table_source(file);
-    let commit = p.commit;
+    let commit = p.number();
     let mut due = space.due(anew);
     let mut table = stored.clone();
     for pass in 0..PASSES {
         if pass > 0 {
             // What the pass before has written is read.
-            p.appender.flush(file)?;
+            p.appender().flush(file)?;
         }
         let units = space.units();
         let mut parts = BTreeMap::new();
@@ -176,7 +177,7 @@ fn store_table(
             if part.live > 0 {
                 let (record, payload) = table::encode(&raw, 0, chunk, commit);
                 let mut sink = FoldSink {
-                    appender: &mut p.appender,
+                    appender: p.appender(),
                     space,
                     file,
                     commit,
@@ -189,7 +190,7 @@ fn store_table(
         }
         let mut sink = TableSink {
             fold: FoldSink {
-                appender: &mut p.appender,
+                appender: p.appender(),
                 space,
                 file,
                 commit,

@@ -1,14 +1,14 @@
 //! Frames of a unit, copied to new places: as they are stored, but for runs of which only some pages live.
 
-use super::begun::Begun;
-use super::live::Frame;
-use super::recode::{Recoding, decode_at};
-use crate::error::Result;
-use crate::format::record::RECORD_LEN;
-use crate::handle::Handle;
-use crate::map::Entry;
+use super::Reclaimer;
+use crate::codec::Dictionary;
+use crate::error::{Damage, Error, Result};
+use crate::format::record::{RECORD_LEN, Record};
+use crate::reclaim_state::{Begun, Frame, Recoding, Run, decode};
 use crate::shared::Shared;
+use crate::transaction::Transaction;
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 /// How much of a unit a step moves.
 pub(super) struct Part<'a> {
@@ -25,12 +25,12 @@ pub(super) struct Moving {
     pub(super) frames: BTreeSet<u64>,
 }
 
-impl Handle {
+impl Reclaimer<'_> {
     /// Copies the frames of the unit, or a part of them: as much as the budget allows, and one at least unless the pool is at them. Returns whether
     /// none is left.
     pub(super) fn copy(
         &mut self,
-        shared: &Shared,
+        (shared, transaction): (&Shared, &mut Transaction),
         begun: &mut Begun,
         moving: &mut Moving,
         part: Option<Part<'_>>,
@@ -56,7 +56,7 @@ impl Handle {
                 let state = shared.state.read();
                 let mut lives = Vec::with_capacity(frame.pages.len());
                 for (page, entry) in frame.pages {
-                    if shared.lookup(&*self.file, &state, page)? == entry {
+                    if shared.lookup(self.connection.open.file(), &state, page)? == entry {
                         lives.push((page, entry));
                     }
                 }
@@ -66,14 +66,15 @@ impl Handle {
             if frame.pages.is_empty() || !moving.frames.insert(off) {
                 continue;
             }
-            self.copy_frame(shared, off, frame, moving, &mut begun.recoding)?;
+            let target = (shared, &mut *transaction);
+            self.copy_frame(target, off, frame, moving, &mut begun.recoding)?;
         }
         Ok(begun.frames.is_empty())
     }
 
     fn copy_frame(
         &mut self,
-        shared: &Shared,
+        (shared, transaction): (&Shared, &mut Transaction),
         off: u64,
         frame: Frame,
         moving: &mut Moving,
@@ -81,41 +82,78 @@ impl Handle {
     ) -> Result<()> {
         let len = (RECORD_LEN + frame.payload.len()) as u64;
         if frame.is_loose() {
-            self.loosen(shared, off, &frame, recoding)?;
+            self.loosen((shared, transaction), off, &frame, recoding)?;
             moving.moved += (len * frame.pages.len() as u64) >> frame.record.run_log2;
             return Ok(());
         }
         moving.moved += len;
-        self.append_frame(shared, frame.record, &frame.payload, |place| {
-            let moved = |(page, entry)| {
-                let off = place.off;
-                (page, Entry { off, ..entry })
-            };
-            frame.pages.into_iter().map(moved).collect()
-        })
+        let stored = (frame.record, &*frame.payload);
+        transaction.move_frame(self.connection, shared, stored, &frame.pages)
     }
 
     /// Writes the living pages of a run anew: the others would be carried along for ever. Coded by the pool, if it was done with them.
     fn loosen(
         &mut self,
-        shared: &Shared,
+        (shared, transaction): (&Shared, &mut Transaction),
         off: u64,
         frame: &Frame,
         recoding: &mut Recoding,
     ) -> Result<()> {
-        if let Some(coded) = recoding.take(off, frame)
-            && self.place_coded(shared, &coded)?
+        if let Some(encoded) = recoding.take(off, frame)
+            && transaction.place_encoded(self.connection, shared, &encoded)?
         {
             return Ok(());
         }
         let dict = self.dict_of(shared, &frame.record)?;
-        let raw = decode_at(off, &frame.record, &frame.payload, dict.as_deref())?;
+        let raw = decode(&frame.record, &frame.payload, dict.as_deref());
+        let raw = raw.map_err(|problem| damaged(off, &frame.record, problem))?;
         let page_size = 1usize << frame.record.page_log2;
         for (page, entry) in &frame.pages {
             let at = page_size * usize::from(entry.slot);
             let bytes = raw.get(at..at + page_size).unwrap_or_default();
-            self.put_page(*page, bytes.into(), None)?;
+            transaction.put_page(self.connection, *page, bytes.into(), None)?;
         }
         Ok(())
     }
+
+    /// Has the pool encode these frames again, as far as they are loose and there is a pool that takes them.
+    pub(super) fn recode_ahead<'a>(
+        &mut self,
+        (shared, transaction): (&Shared, &Transaction),
+        frames: impl Iterator<Item = (&'a u64, &'a Frame)>,
+    ) -> Result<Recoding> {
+        let Some(pool) = self.connection.open.pool().cloned() else {
+            return Ok(Recoding::default());
+        };
+        let mut runs = Vec::new();
+        for (off, frame) in frames.filter(|(_, frame)| frame.is_loose()) {
+            runs.push(Run::new(*off, frame, self.dict_of(shared, &frame.record)?));
+        }
+        if runs.is_empty() {
+            return Ok(Recoding::default());
+        }
+        let settings = transaction.encode_settings(self.connection)?;
+        Ok(Recoding::start(runs, settings, &pool))
+    }
+
+    /// The dictionary that a frame needs.
+    fn dict_of(&self, shared: &Shared, record: &Record) -> Result<Option<Arc<Dictionary>>> {
+        match record.model {
+            0 => Ok(None),
+            id => {
+                let state = shared.state.read();
+                let file = self.connection.open.file();
+                shared.dictionary(file, &state, id).map(Some)
+            }
+        }
+    }
+}
+
+fn damaged(off: u64, record: &Record, problem: String) -> Error {
+    Error::Corrupt(Damage {
+        what: "frame".to_owned(),
+        offset: off,
+        page: Some(record.number),
+        problem,
+    })
 }

@@ -7,29 +7,28 @@
 //! - a fold is left to the next commit that makes one anyway, which moves for these units too what it can (`later`); only when much waits for
 //!   it (`plan`) a step folds.
 
-use super::begun::{self, Begun};
 use super::copy::{Moving, Part};
 use super::live::{Found, Look};
-use super::recode::Recoding;
-use super::{Pace, ReclaimBudget, ReclaimStep, plan};
-use crate::error::{Damage, Result};
+use super::{ReclaimBudget, ReclaimStep, Reclaimer};
+use crate::error::{Damage, Error, Result};
 use crate::format::UNIT_LEN;
-use crate::handle::Handle;
-use crate::publish::Besides;
+use crate::publish::{self, Besides};
+use crate::reclaim_state::{Begun, MOST, Pace, Recoding, is_at_rest, targets};
 use crate::shared::Shared;
-use crate::space::Lane;
+use crate::transaction::Transaction;
 
-impl Handle {
+impl Reclaimer<'_> {
     /// Empties units within the pending commit, as far as the budget allows, and publishes it: those that were begun, and then these.
     pub(super) fn empty_units(
         &mut self,
-        units: &[u64],
-        below: u64,
+        shared: &Shared,
+        pending: &mut Option<Transaction>,
+        (units, below): (&[u64], u64),
         (budget, pace): (&ReclaimBudget<'_>, Pace),
         step: &mut ReclaimStep,
     ) -> Result<()> {
-        let shared = self.shared()?;
-        let in_parts = !plan::is_at_rest(u64::from(budget.dead_limit));
+        let transaction = pending.as_mut().ok_or(Error::ReadOnly)?;
+        let in_parts = !is_at_rest(u64::from(budget.dead_limit));
         let late = |moved: u64| moved >= pace.least && (budget.stop)();
         let enough = |moved: u64| late(moved) || in_parts && moved >= budget.bytes;
         let part = |leave: bool| {
@@ -38,20 +37,15 @@ impl Handle {
                 leave,
             })
         };
-        if let Some(p) = &mut self.pending {
-            p.appender.avoid_from(below);
-            if in_parts {
-                p.appender.keep_to(Lane::Moved);
-            }
-            p.keep_all = true;
-        }
+        transaction.moves_frames(below, in_parts);
         let emptying = below == u64::MAX;
-        let pays = emptying.then(|| plan::targets(u64::from(budget.dead_limit)));
+        let pays = emptying.then(|| targets(u64::from(budget.dead_limit)));
         let mut moving = Moving::default();
         let mut emptied: Vec<Begun> = Vec::new();
         let mut begun = std::mem::take(&mut shared.writer.lock().reclaiming.begun);
         if emptying {
-            self.go_on(&shared, &mut begun, &mut moving, &mut emptied, |_| {
+            let target = (shared, &mut *transaction);
+            self.go_on(target, &mut begun, &mut moving, &mut emptied, |_| {
                 part(pace.patient)
             })?;
         }
@@ -59,7 +53,7 @@ impl Handle {
         for unit in units.iter().rev() {
             // Whoever leaves what he can to the pool looks for what is next, too.
             let over = match pace.patient && emptying {
-                true => late(moving.moved) && !begun.is_empty() || begun.len() >= begun::MOST,
+                true => late(moving.moved) && !begun.is_empty() || begun.len() >= MOST,
                 false => !emptied.is_empty() && enough(moving.moved),
             };
             if over {
@@ -70,7 +64,8 @@ impl Handle {
                 Some(before) => Some(Begun { below, ..before }),
                 None => {
                     let ahead = in_parts && pace.patient;
-                    self.begin_unit(&shared, *unit, (below, ahead), pays, step)?
+                    let target = (shared, &*transaction);
+                    self.begin_unit(target, *unit, (below, ahead), pays, step)?
                 }
             };
             let Some(mut now) = now else {
@@ -79,7 +74,8 @@ impl Handle {
                 }
                 continue;
             };
-            if self.copy(&shared, &mut now, &mut moving, part(pace.patient))? {
+            let target = (shared, &mut *transaction);
+            if self.copy(target, &mut now, &mut moving, part(pace.patient))? {
                 emptied.push(now);
             } else {
                 begun.push(now);
@@ -89,7 +85,8 @@ impl Handle {
             }
         }
         if pace.patient && !enough(moving.moved) {
-            self.go_on(&shared, &mut begun, &mut moving, &mut emptied, |begun| {
+            let target = (shared, &mut *transaction);
+            self.go_on(target, &mut begun, &mut moving, &mut emptied, |begun| {
                 begun.is_overdue().then(|| part(false)).flatten()
             })?;
         }
@@ -106,7 +103,7 @@ impl Handle {
             }
         }
         if !moving.frames.is_empty() || besides.fold {
-            step.written_bytes = self.publish_with(&besides)?;
+            step.written_bytes = publish::publish(self.connection, pending, &besides)?;
         }
         step.moved_bytes = moving.moved;
         let mut writer = shared.writer.lock();
@@ -115,7 +112,7 @@ impl Handle {
         if emptying {
             writer.reclaiming.emptied.moves(moving.moved);
         }
-        writer.moved_bytes += moving.moved;
+        writer.stored.moved_bytes += moving.moved;
         if pace.patient && !enough(moving.moved) {
             let undone = budget.bytes.saturating_sub(moving.moved);
             let mut waits = false;
@@ -127,7 +124,7 @@ impl Handle {
             }
         }
         writer.reclaiming.begun = begun;
-        let Some((_, space)) = &writer.space else {
+        let Some(space) = writer.accounting.space() else {
             return Ok(());
         };
         for unit in emptied {
@@ -144,7 +141,7 @@ impl Handle {
     /// Goes on with units that were begun; how, `part` says, which leaves out those for which it says nothing.
     fn go_on<'a>(
         &mut self,
-        shared: &Shared,
+        (shared, transaction): (&Shared, &mut Transaction),
         begun: &mut Vec<Begun>,
         moving: &mut Moving,
         emptied: &mut Vec<Begun>,
@@ -152,7 +149,8 @@ impl Handle {
     ) -> Result<()> {
         for mut now in std::mem::take(begun) {
             let part = part(&now);
-            if part.is_some() && self.copy(shared, &mut now, moving, part)? {
+            let target = (shared, &mut *transaction);
+            if part.is_some() && self.copy(target, &mut now, moving, part)? {
                 emptied.push(now);
             } else {
                 begun.push(now);
@@ -165,21 +163,21 @@ impl Handle {
     /// units that may be moved for one that is won).
     fn begin_unit(
         &mut self,
-        shared: &Shared,
+        (shared, transaction): (&Shared, &Transaction),
         unit: u64,
         (below, ahead): (u64, bool),
         pays: Option<u64>,
         step: &mut ReclaimStep,
     ) -> Result<Option<Begun>> {
-        let live = match &shared.writer.lock().space {
-            Some((_, space)) if space.is_known(unit) => space.live(unit),
+        let live = match shared.writer.lock().accounting.space() {
+            Some(space) if space.is_known(unit) => space.live(unit),
             _ => return Ok(None),
         };
         let found = {
             let state = shared.state.read();
             let look = Look {
                 shared,
-                file: &*self.file,
+                file: self.connection.open.file(),
                 state: &state,
             };
             look.unit(unit, live)?
@@ -213,7 +211,7 @@ impl Handle {
             ..
         } = found;
         let recoding = match ahead {
-            true => self.recode_ahead(shared, frames.iter())?,
+            true => self.recode_ahead((shared, transaction), frames.iter())?,
             false => Recoding::default(),
         };
         Ok(Some(Begun {

@@ -7,32 +7,18 @@
 //!
 //! A dead record that is as it was written is passed over as a whole: no byte of it was written since, so nothing that lives begins there.
 
+use crate::by_fold::ByFold;
 use crate::error::{Damage, Error, Result};
 use crate::format::UNIT_LEN;
 use crate::format::record::{Kind, RECORD_LEN, Record};
 use crate::map::node::Node;
-use crate::map::{Entry, tree};
-use crate::publish::ByFold;
+use crate::map::tree;
+use crate::reclaim_state::Frame;
 use crate::shared::Shared;
 use crate::space::{counted_in, table};
 use crate::state::State;
 use densite_disk::File;
 use std::collections::BTreeMap;
-
-/// A frame that lives, as it is stored.
-pub(super) struct Frame {
-    pub(super) record: Record,
-    pub(super) payload: Vec<u8>,
-    /// The pages whose newest version it has, and their entries.
-    pub(super) pages: Vec<(u32, Entry)>,
-}
-
-impl Frame {
-    /// Whether more than a quarter of the run is dead: then its pages are worth frames of their own.
-    pub(super) fn is_loose(&self) -> bool {
-        self.pages.len() * 4 <= 3 << self.record.run_log2
-    }
-}
 
 /// What lives in a unit, as far as it was found.
 #[derive(Default)]

@@ -12,35 +12,30 @@
 //!
 //! While others write, a step is a part of a unit (`empty`), as large as what the commit before it stored is worth (`share`).
 //!
-//! What a step frees can be written only after a slot is durable, so reclaiming goes in rounds (`rounds`): [`Handle::reclaim_step`] says what
+//! What a step frees can be written only after a slot is durable, so reclaiming goes in rounds (`rounds`): [`Handle::reclaim_step`](crate::Handle::reclaim_step) says what
 //! is due next. All calls are for whoever has the writer's right, between transactions.
 
-mod begun;
 mod copy;
 mod empty;
-mod figures;
 mod live;
-mod memory;
 mod plan;
-mod recode;
 mod rounds;
-mod share;
 
-pub use figures::SpaceFigures;
-pub(crate) use memory::Reclaiming;
-pub use rounds::{Reclaimed, SyncFailed};
+pub use rounds::Reclaimed;
 
-use crate::durable::reserve_behind;
+use crate::connection::Connection;
 use crate::error::{Damage, Error, Result};
 use crate::format::trailer::OPEN_END;
-use crate::handle::Handle;
 use crate::map::node::LEAF_FANOUT;
-use crate::publish::Besides;
-use crate::shared::Writer;
+use crate::publish::{self, Besides};
+use crate::reclaim_state::{Begun, Due, Pace, ahead, is_at_rest, targets};
+use crate::shared::Shared;
 use crate::space::Worth;
 use crate::state::State;
-use begun::Begun;
+use crate::transaction::Transaction;
+use crate::writer::{Writer, reserve_behind};
 use plan::{Ground, Plan};
+use std::time::Duration;
 
 /// What a step may cost, and what is to be reached.
 #[derive(Clone, Copy)]
@@ -58,15 +53,6 @@ pub struct ReclaimBudget<'a> {
 const SURVEY: usize = 8;
 const LOOKS: usize = 4;
 
-/// How a step goes about it while others write.
-#[derive(Clone, Copy)]
-struct Pace {
-    /// The clock is not asked before so many bytes were moved.
-    least: u64,
-    /// What has to be coded anew may be left to the pool, and to a later step.
-    patient: bool,
-}
-
 /// What is due after a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ReclaimNext {
@@ -75,9 +61,9 @@ pub enum ReclaimNext {
     Done,
     /// Another step.
     Again,
-    /// What was freed waits for a durable slot: [`Handle::make_reusable`], or the syncs of later commits.
+    /// What was freed waits for a durable slot: [`Handle::make_reusable`](crate::Handle::make_reusable), or the syncs of later commits.
     Slot,
-    /// The end of the file can be cut off: [`Handle::cut_end`].
+    /// The end of the file can be cut off: [`Handle::cut_end`](crate::Handle::cut_end).
     Cut,
 }
 
@@ -96,89 +82,126 @@ pub struct ReclaimStep {
     pub next: ReclaimNext,
 }
 
-impl Handle {
+/// One connection that gives space back, between transactions. Its caller has the writer's right.
+pub(crate) struct Reclaimer<'a> {
+    pub(crate) connection: &'a mut Connection,
+}
+
+impl Reclaimer<'_> {
     /// Moves what lives in some units elsewhere, if more than the limit is dead or free. One published commit at most, not synced.
     ///
     /// # Errors
-    /// I/O, a full disk, damage in the page map: nothing has changed then. [`Error::Setting`] within a transaction or for a limit out
-    /// of range.
-    pub fn reclaim_step(&mut self, budget: &ReclaimBudget<'_>) -> Result<ReclaimStep> {
+    /// I/O, a full disk, damage in the page map: nothing has changed then. [`Error::Setting`] for a limit out of range.
+    pub(crate) fn step(&mut self, budget: &ReclaimBudget<'_>) -> Result<ReclaimStep> {
         let pace = Pace {
             least: 0,
             patient: false,
         };
-        self.reclaim_at(budget, pace)
+        self.step_at(budget, pace)
     }
 
-    /// The same; at this pace while writing.
-    fn reclaim_at(&mut self, budget: &ReclaimBudget<'_>, pace: Pace) -> Result<ReclaimStep> {
-        self.check_poison()?;
-        if self.options.read_only {
-            return Err(Error::ReadOnly);
-        }
+    /// After a commit: moves what it owes, if more than `dead_limit` per cent (10 to 90) of the file is dead or free. `elapsed` tells how
+    /// long this has taken. Published and not synced.
+    ///
+    /// # Errors
+    /// As [`Reclaimer::step`].
+    pub(crate) fn share(
+        &mut self,
+        dead_limit: u8,
+        elapsed: &dyn Fn() -> Duration,
+    ) -> Result<ReclaimStep> {
+        let Some(shared) = self.connection.open.known().cloned() else {
+            return Ok(ReclaimStep::default());
+        };
+        let file = shared.state.read().tail_off;
+        let taken = (shared.writer.lock().reclaiming.share).take(file, u64::from(dead_limit));
+        let Some(Due { bytes, pace, time }) = taken else {
+            return Ok(ReclaimStep::default());
+        };
+        let budget = ReclaimBudget {
+            bytes,
+            dead_limit,
+            // Half of the time goes to what follows: coding what was not ready, the trailer, the writes.
+            stop: &|| elapsed() * 2 >= time,
+        };
+        let done = self.step_at(&budget, pace);
+        let (moved, due) = done.as_ref().map_or((0, false), |step| {
+            (step.moved_bytes, step.next == ReclaimNext::Again)
+        });
+        shared.writer.lock().reclaiming.share.paid(moved, due);
+        done
+    }
+
+    /// A step at this pace, while others write.
+    fn step_at(&mut self, budget: &ReclaimBudget<'_>, pace: Pace) -> Result<ReclaimStep> {
+        self.connection.open.check_writable()?;
         if !(1..=90).contains(&budget.dead_limit) {
             return Err(Error::Setting(format!(
                 "a dead limit of {} % is out of range: use 1 to 90",
                 budget.dead_limit
             )));
         }
-        self.between_transactions()?;
         let mut step = ReclaimStep::default();
-        if !self.attach()? {
+        if !self.connection.open.attach()? {
             return Ok(step);
         }
-        let (units, below, fold) = match self.plan(budget, pace)? {
+        let shared = self.connection.open.shared()?;
+        let plan = self.plan(&shared, budget, pace)?;
+        step.next = match plan {
             Plan::Done => return Ok(step),
-            Plan::Slot => {
-                step.next = ReclaimNext::Slot;
-                return Ok(step);
-            }
-            Plan::Cut => {
-                step.next = ReclaimNext::Cut;
-                return Ok(step);
-            }
-            Plan::Fold => (Vec::new(), u64::MAX, true),
-            Plan::Empty { units, below } => (units, below, false),
+            Plan::Slot => ReclaimNext::Slot,
+            Plan::Cut => ReclaimNext::Cut,
+            Plan::Fold | Plan::Empty { .. } => ReclaimNext::Again,
         };
-        self.begin_write(0)?;
-        let done = if fold {
-            self.fold_for_left(&mut step)
+        if step.next != ReclaimNext::Again {
+            return Ok(step);
+        }
+        let mut transaction = Some(Transaction::begin(self.connection, 0)?);
+        let done = if let Plan::Empty { units, below } = plan {
+            self.empty_units(
+                &shared,
+                &mut transaction,
+                (&units, below),
+                (budget, pace),
+                &mut step,
+            )
         } else {
-            self.empty_units(&units, below, (budget, pace), &mut step)
+            self.fold_for_left(&shared, &mut transaction, &mut step)
         };
         // After a failure nothing may be left that a later publish would bring in.
-        self.discard();
+        self.discard(transaction);
         done?;
-        step.next = ReclaimNext::Again;
         Ok(step)
     }
 
-    fn between_transactions(&self) -> Result<()> {
-        if self.pending.is_some() {
-            return Err(Error::Setting(
-                "space is given back between transactions only: publish or discard first"
-                    .to_owned(),
-            ));
+    fn discard(&mut self, transaction: Option<Transaction>) {
+        if let Some(transaction) = transaction {
+            transaction.discard(self.connection);
         }
-        Ok(())
+    }
+
+    /// A commit of its own.
+    fn publish_alone(&mut self, besides: &Besides) -> Result<u64> {
+        let mut transaction = Some(Transaction::begin(self.connection, 0)?);
+        let published = publish::publish(self.connection, &mut transaction, besides);
+        self.discard(transaction);
+        published
     }
 
     /// What is due.
-    fn plan(&mut self, budget: &ReclaimBudget<'_>, pace: Pace) -> Result<Plan> {
-        let shared = self.shared()?;
-        shared.refresh(&*self.file)?;
+    fn plan(&mut self, shared: &Shared, budget: &ReclaimBudget<'_>, pace: Pace) -> Result<Plan> {
+        let file = self.connection.open.file();
+        shared.refresh(file)?;
         let mut writer = shared.writer.lock();
         let state = shared.state.read();
         if state.tip.commit == 0 {
             return Ok(Plan::Done);
         }
-        if writer.account(&shared, &*self.file, &state)? {
-            writer.reload_slots(&*self.file)?;
-        }
+        writer.account(&shared.sources(file), &state)?;
         let writer = &mut *writer;
-        let commit = state.tip.commit.max(writer.last_attempt);
-        let at_rest = plan::is_at_rest(u64::from(budget.dead_limit));
-        let Some((_, space)) = &mut writer.space else {
+        let commit = state.tip.commit.max(writer.attempts.last());
+        let at_rest = is_at_rest(u64::from(budget.dead_limit));
+        let Some(space) = writer.accounting.space_mut() else {
             return Ok(Plan::Done);
         };
         if at_rest {
@@ -186,18 +209,15 @@ impl Handle {
             space.forget_lanes(commit);
             writer.reclaiming.begun.clear();
         }
-        let src = shared.table_source(&*self.file);
+        let src = shared.table_source(file);
         space.load_end(src, commit)?;
         for survey in 0.. {
             let (plan, over) = self.plan_known(&state, writer, budget, pace)?;
             let idle = over && matches!(plan, Plan::Done | Plan::Cut);
             // Whoever is at rest goes through the whole file, if that is what it takes; a commit does not wait for that.
             let looks = if at_rest { usize::MAX } else { LOOKS };
-            let Some((_, space)) = writer
-                .space
-                .as_mut()
-                .filter(|_| idle && (at_rest || survey == 0))
-            else {
+            let worth_it = idle && (at_rest || survey == 0);
+            let Some(space) = writer.accounting.space_mut().filter(|_| worth_it) else {
                 return Ok(plan);
             };
             space.give_up(state.current_extent());
@@ -216,7 +236,7 @@ impl Handle {
         budget: &ReclaimBudget<'_>,
         pace: Pace,
     ) -> Result<(Plan, bool)> {
-        let Some((_, space)) = &writer.space else {
+        let Some(space) = writer.accounting.space() else {
             return Ok((Plan::Done, false));
         };
         let room_end = match state.room_end {
@@ -228,7 +248,7 @@ impl Handle {
             space,
             reclaiming: &writer.reclaiming,
             tail: state.tail_off,
-            file: self.file.len()?,
+            file: self.connection.open.file().len()?,
             reserve: reserve_behind(state.tail_off),
             current: (state.next_off, room_end),
             fold_nodes: (state.overlay.len() as u64).min(leaves),
@@ -244,7 +264,7 @@ impl Handle {
         if !goes_on.is_empty() {
             let known: u64 = goes_on.iter().map(|begun| begun.left()).sum();
             let next = Ground {
-                budget: begun::ahead(budget.bytes).saturating_sub(known),
+                budget: ahead(budget.bytes).saturating_sub(known),
                 ..ground
             };
             // Who cannot leave anything to the pool has no use for units that are begun ahead.
@@ -262,7 +282,7 @@ impl Handle {
         }
         let over = ground.excess().is_some();
         let plan = ground.plan();
-        let (dead, targets) = (ground.dead(), plan::targets(ground.limit));
+        let (dead, targets) = (ground.dead(), targets(ground.limit));
         if let Plan::Empty {
             below: u64::MAX, ..
         } = plan
@@ -279,18 +299,23 @@ impl Handle {
     }
 
     /// Units without frames wait for a fold, and none came by itself.
-    fn fold_for_left(&mut self, step: &mut ReclaimStep) -> Result<()> {
-        let shared = self.shared()?;
+    fn fold_for_left(
+        &mut self,
+        shared: &Shared,
+        transaction: &mut Option<Transaction>,
+        step: &mut ReclaimStep,
+    ) -> Result<()> {
         let left = |writer: &Writer| {
-            let space = writer.space.as_ref();
-            space.map_or(0, |(_, space)| writer.reclaiming.left_units(space))
+            let space = writer.accounting.space();
+            space.map_or(0, |space| writer.reclaiming.left_units(space))
         };
         let before = left(&shared.writer.lock());
-        step.written_bytes = self.publish_with(&Besides {
+        let besides = Besides {
             fold: true,
             reclaim: true,
             ..Besides::default()
-        })?;
+        };
+        step.written_bytes = publish::publish(self.connection, transaction, &besides)?;
         step.freed_units = before - left(&shared.writer.lock());
         Ok(())
     }

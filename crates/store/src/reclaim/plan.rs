@@ -12,8 +12,8 @@
 //! Bounds: emptying moves at most `targets` bytes for each byte that it wins, which is measured too (`memory::Emptied`); shortening at
 //! most one for each byte that is cut off. Where emptying wins nothing, shortening still takes off what is free.
 
-use super::Reclaiming;
 use crate::format::{LOCK_UNIT, UNIT_LEN};
+use crate::reclaim_state::{Reclaiming, is_at_rest, targets};
 use crate::space::{Lane, Space};
 
 /// Bytes of a map node, roughly, for what a fold may need.
@@ -70,22 +70,6 @@ pub(super) enum Plan {
     Fold,
     /// These units are to be emptied (ascending), into what lies before `below`.
     Empty { units: Vec<u64>, below: u64 },
-}
-
-/// Whether such a limit is for giving back when nobody writes.
-pub(super) fn is_at_rest(limit: u64) -> bool {
-    limit < 10
-}
-
-/// How many units may be moved for one that is won.
-pub(super) fn targets(limit: u64) -> u64 {
-    let all = (100 - limit) / limit;
-    // At rest nothing is to be won by waiting, and the limit is for dead and free bytes together: half of it is left for those.
-    if is_at_rest(limit) {
-        2 * all
-    } else {
-        all.max(1)
-    }
 }
 
 impl Ground<'_> {

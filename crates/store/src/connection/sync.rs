@@ -1,0 +1,163 @@
+//! Making what was published durable: syncs, and slots (rule 9).
+
+use super::Connection;
+use crate::error::{Error, Result};
+use crate::format::tip::Tip;
+use crate::shared::Shared;
+use crate::writer::{Writer, rewrite};
+use densite_disk::SyncKind;
+use densite_disk::sync::MutexGuard;
+
+/// A sync that failed while nobody had the writer's right: see [`Handle::after_failed_sync`](crate::Handle::after_failed_sync).
+#[derive(Debug)]
+#[must_use = "what the disk has dropped must be written again"]
+pub struct SyncFailed(pub(crate) densite_disk::Error);
+
+impl Connection {
+    /// Makes durable what was published by anybody, without writing anything: for whoever has not the right to write.
+    ///
+    /// # Errors
+    /// The disk's; [`Error::Poisoned`] while what a failed sync of another handle of this process has dropped is not written again.
+    pub(crate) fn sync_seen(&mut self, kind: SyncKind) -> Result<()> {
+        self.open.check_poison()?;
+        self.owes_nothing()?;
+        let synced = self.open.file().sync(kind);
+        synced.map_err(|e| self.leave_failed_sync(SyncFailed(e)))?;
+        // Another's sync may have failed meanwhile, and be the one that was told.
+        self.owes_nothing()
+    }
+
+    /// The file may have been empty when this handle was opened, and others have published since: so the shared part is looked for each time.
+    fn owes_nothing(&mut self) -> Result<()> {
+        self.open.attach()?;
+        match self.open.known() {
+            Some(shared) if shared.writer.lock().durability.needs_rewrite() => Err(Error::Poisoned),
+            _ => Ok(()),
+        }
+    }
+
+    /// Makes everything published durable.
+    ///
+    /// # Errors
+    /// The disk's: the connection is poisoned then.
+    pub(crate) fn sync(&mut self, kind: SyncKind) -> Result<()> {
+        self.open.check_poison()?;
+        // Others may have published since this handle was opened on an empty file.
+        self.open.attach()?;
+        let Ok(shared) = self.open.shared() else {
+            let synced = self.open.file().sync(kind);
+            return synced.map_err(|e| self.leave_failed_sync(SyncFailed(e)));
+        };
+        let tip = shared.state.read().tip;
+        let options = self.open.options();
+        if !options.read_only {
+            let file = self.open.file();
+            let durability = &mut shared.writer.lock().durability;
+            durability.rewrite_if_needed(file, shared.salt, &tip)?;
+            durability.write_slot_if_due(file, options.tuning.slot_every_bytes)?;
+        }
+        self.sync_rewritten(&shared, tip, kind).map(drop)
+    }
+
+    /// Makes `tip` durable, for whoever has the right to write. A sync of another's that fails meanwhile may have dropped what this one then
+    /// finds nothing left of: so it is written again, and synced again.
+    ///
+    /// # Errors
+    /// As [`Connection::sync`].
+    pub(crate) fn sync_rewritten<'a>(
+        &mut self,
+        shared: &'a Shared,
+        tip: Tip,
+        kind: SyncKind,
+    ) -> Result<MutexGuard<'a, Writer>> {
+        loop {
+            let synced = self.open.file().sync(kind);
+            synced.map_err(|e| self.sync_failed(shared, e))?;
+            let mut writer = shared.writer.lock();
+            if !writer.durability.needs_rewrite() || self.open.options().read_only {
+                writer.synced(tip, shared.current_extent());
+                return Ok(writer);
+            }
+            let file = self.open.file();
+            (writer.durability).rewrite_if_needed(file, shared.salt, &tip)?;
+        }
+    }
+
+    /// Makes everything published durable and names it in a durable slot, so that what it freed can be written again at once
+    /// (rule 9). Two syncs, where nobody else does any.
+    ///
+    /// # Errors
+    /// As [`Connection::sync`].
+    pub(crate) fn sync_and_name(&mut self, shared: &Shared) -> Result<()> {
+        let tip = shared.state.read().tip;
+        {
+            let file = self.open.file();
+            let durability = &mut shared.writer.lock().durability;
+            durability.rewrite_if_needed(file, shared.salt, &tip)?;
+            // A slot that another process wrote becomes durable with the first sync.
+            durability.reread_slot(file)?;
+        }
+        for first in [true, false] {
+            let mut writer = self.sync_rewritten(shared, tip, SyncKind::Data)?;
+            if first {
+                if writer.durability.slot().tip == tip {
+                    break;
+                }
+                writer.durability.write_slot(self.open.file(), tip, 0)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes everything published durable. Needs no right, and keeps nobody from writing meanwhile.
+    ///
+    /// # Errors
+    /// The disk's, and then [`Connection::after_failed_sync`] is due.
+    pub(crate) fn sync_published(&mut self) -> std::result::Result<(), SyncFailed> {
+        let Ok(shared) = self.attached() else {
+            return self.open.file().sync(SyncKind::Data).map_err(SyncFailed);
+        };
+        // What others publish, and which slot they write, while the sync runs may or may not be covered by it.
+        let slot = shared.writer.lock().durability.slot().seq;
+        let tip = shared.state.read().tip;
+        self.open.file().sync(SyncKind::Data).map_err(SyncFailed)?;
+        let mut writer = shared.writer.lock();
+        writer.synced_meanwhile(tip, slot, shared.current_extent());
+        Ok(())
+    }
+
+    /// After a sync that failed, without the writer's right: what may have been dropped needs a rewrite, and the next writer makes it.
+    /// Returns the sync's error.
+    pub(crate) fn leave_failed_sync(&mut self, failed: SyncFailed) -> Error {
+        if let Ok(shared) = self.attached() {
+            shared.writer.lock().durability.sync_failed();
+        }
+        self.open.poison(failed.0)
+    }
+
+    /// After a sync that failed: what may have been dropped is written once more. For whoever has the writer's right. Returns the sync's error.
+    pub(crate) fn after_failed_sync(&mut self, failed: SyncFailed) -> Error {
+        match self.attached() {
+            Ok(shared) => self.sync_failed(&shared, failed.0),
+            Err(_) => self.open.poison(failed.0),
+        }
+    }
+
+    /// Whoever goes on after this must not build upon what the disk has dropped: see `rewrite`. If it cannot be written now, a rewrite is needed.
+    fn sync_failed(&mut self, shared: &Shared, e: densite_disk::Error) -> Error {
+        let tip = shared.state.read().tip;
+        let written = !self.open.options().read_only
+            && rewrite::run(self.open.file(), shared.salt, &tip).is_ok();
+        if !written {
+            shared.writer.lock().durability.sync_failed();
+        }
+        self.open.poison(e)
+    }
+
+    /// The shared part, where there is one by now: the file may have been empty when this handle was opened.
+    fn attached(&mut self) -> Result<std::sync::Arc<Shared>> {
+        // Of a file that cannot be read nothing is known, and no rewrite is needed.
+        let _ = self.open.attach();
+        self.open.shared()
+    }
+}

@@ -1,0 +1,15 @@
+//! A page that is to be encoded.
+
+use super::ready::ReadyFrame;
+use crate::codec::family::Family;
+use std::sync::Arc;
+
+/// Pages waiting to be encoded.
+pub(crate) struct Job {
+    pub(crate) page: u32,
+    pub(crate) seq: u64,
+    pub(crate) bytes: Arc<[u8]>,
+    pub(crate) family: Family,
+    /// It was encoded before.
+    pub(crate) preencoded: Option<ReadyFrame>,
+}

@@ -1,0 +1,98 @@
+//! A stored frame becomes pages again.
+
+use crate::codec::{self, CodecId, Dictionary};
+use crate::error::{Damage, Error, Result};
+use crate::format::record::{Kind, Record, raw_check};
+use crate::map::Entry;
+use crate::shared::Shared;
+use densite_disk::File;
+
+/// Verifies and decodes the stored bytes of a frame into `out`, which is as long as its run.
+///
+/// # Errors
+/// [`Error::Corrupt`] if it is not the frame that `entry` names, or is damaged; I/O.
+pub(crate) fn decode(
+    shared: &Shared,
+    file: &dyn File,
+    page: u32,
+    entry: &Entry,
+    page_size: usize,
+    stored: &[u8],
+    out: &mut [u8],
+) -> Result<()> {
+    let dict = match entry.model {
+        0 => None,
+        id => Some(shared.dictionary(file, &shared.state.read(), id)?),
+    };
+    let salt = shared.salt;
+    decode_with(salt, dict.as_deref(), page, entry, page_size, stored, out)
+}
+
+/// The same for all pages of its run.
+///
+/// # Errors
+/// As [`decode`].
+pub(crate) fn decode_run(
+    shared: &Shared,
+    file: &dyn File,
+    page: u32,
+    entry: &Entry,
+    page_size: usize,
+    stored: &[u8],
+) -> Result<Vec<u8>> {
+    let mut raw = vec![0; page_size << entry.run_log2];
+    decode(shared, file, page, entry, page_size, stored, &mut raw)?;
+    Ok(raw)
+}
+
+/// [`decode`] with the dictionary at hand.
+///
+/// # Errors
+/// [`Error::Corrupt`].
+pub(crate) fn decode_with(
+    salt: u64,
+    dict: Option<&Dictionary>,
+    page: u32,
+    entry: &Entry,
+    page_size: usize,
+    stored: &[u8],
+    out: &mut [u8],
+) -> Result<()> {
+    let damage = |problem: &str| {
+        let what = "frame".to_owned();
+        Error::Corrupt(Damage {
+            what,
+            offset: entry.off,
+            page: Some(page),
+            problem: problem.to_owned(),
+        })
+    };
+    if stored.len() < entry.len as usize {
+        return Err(damage("the file ends before it"));
+    }
+    let (record, _, payload) =
+        Record::open(stored, salt, entry.off).ok_or_else(|| damage("checksum mismatch"))?;
+    let right = record.kind == Kind::Frame
+        && entry.fits(page, page_size)
+        && record.number == page.wrapping_sub(u32::from(entry.slot))
+        && record.version == entry.version
+        && record.total_len() == entry.len
+        && record.run_log2 == entry.run_log2
+        && record.codec == entry.codec
+        && record.model == entry.model
+        && 1usize << record.page_log2 == page_size;
+    if !right {
+        return Err(damage("another frame lies there"));
+    }
+    codec::decode(CodecId(record.codec), payload, dict, out).map_err(|e| damage(&e))?;
+    if raw_check(out) != record.raw_check {
+        return Err(damage("the decoded page does not match its checksum"));
+    }
+    Ok(())
+}
+
+/// The page of `entry` and what follows it in its run.
+pub(crate) fn page_of<'a>(raw: &'a [u8], entry: &Entry, page_size: usize) -> &'a [u8] {
+    raw.get(page_size * usize::from(entry.slot)..)
+        .unwrap_or_default()
+}

@@ -1,0 +1,253 @@
+//! Pages in, pages out, one atomic commit.
+
+use super::Handle;
+use crate::attempt;
+use crate::connection::{Connection, SyncFailed};
+use crate::error::{Error, Result};
+use crate::format::slot::CLEAN;
+use crate::pages::read_pages;
+use crate::publish::{self, Besides};
+use crate::reader::Part;
+use crate::transaction::Transaction;
+use densite_disk::SyncKind;
+
+impl Handle {
+    /// Reads logical bytes at `offset`. Returns how many of them lie before the end; the rest of `buf` is filled with zeros.
+    ///
+    /// # Errors
+    /// I/O; [`Error::Corrupt`] naming page and offset.
+    pub fn read_at(&mut self, buf: &mut [u8], offset: u64) -> Result<usize> {
+        self.connection.open.check_poison()?;
+        if let Some(transaction) = &self.transaction {
+            return transaction.read_at(&mut self.connection, buf, offset);
+        }
+        let Connection { open, reader, .. } = &mut self.connection;
+        let Some(shared) = reader.newest(open)? else {
+            buf.fill(0);
+            return Ok(0);
+        };
+        let size = {
+            let state = shared.state.read();
+            (state.logical_len, state.page_size)
+        };
+        read_pages(buf, offset, size, |part| reader.read(open, part, true))
+    }
+
+    /// One page as the newest commit has it, without what this handle has written since. `out` has the size of a page.
+    ///
+    /// # Errors
+    /// As [`Handle::read_at`].
+    pub fn read_committed(&mut self, page: u32, out: &mut [u8]) -> Result<()> {
+        self.connection.open.check_poison()?;
+        let ahead = self.transaction.is_none();
+        let Connection { open, reader, .. } = &mut self.connection;
+        reader.newest(open)?;
+        reader.read(open, Part { page, at: 0, out }, ahead)
+    }
+
+    /// Writes logical bytes at `offset`. This handle sees them at once, others once they are published.
+    ///
+    /// # Errors
+    /// I/O, a full disk: what was written before stays, and the call may be made again. [`Error::ReadOnly`].
+    pub fn write_at(&mut self, buf: &[u8], offset: u64) -> Result<()> {
+        let (connection, transaction) = self.writing(buf.len() as u32)?;
+        transaction.write_at(connection, buf, offset)
+    }
+
+    /// Sets the length of the database in bytes; new bytes read as zeros.
+    ///
+    /// # Errors
+    /// As [`Handle::write_at`].
+    pub fn set_len(&mut self, len: u64) -> Result<()> {
+        if len == self.len()? {
+            return Ok(());
+        }
+        let (connection, transaction) = self.writing(0)?;
+        transaction.set_len(connection, len)
+    }
+
+    /// Drops the frames of up to `most` published pages whose content nobody will ask for: they read as zeros from the next commit on. Pages that
+    /// this handle has written since it last published stay. Returns how many were dropped.
+    ///
+    /// # Errors
+    /// As [`Handle::write_at`]; damage in the page map.
+    pub fn drop_pages(&mut self, pages: &mut dyn Iterator<Item = u32>, most: u64) -> Result<u64> {
+        let mut dropped = 0;
+        let shared = self.connection.open.shared()?;
+        for page in pages {
+            if dropped >= most {
+                break;
+            }
+            let open = self.transaction.as_ref();
+            if open.is_some_and(|open| !open.is_untouched(page)) {
+                continue;
+            }
+            let entry = {
+                let state = shared.state.read();
+                shared.lookup(self.connection.open.file(), &state, page)?
+            };
+            if entry.is_none() {
+                continue;
+            }
+            self.writing(0)?.1.drop_page(page);
+            dropped += 1;
+        }
+        Ok(dropped)
+    }
+
+    /// Trains dictionaries from sample pages drawn evenly from a database of `database` bytes that is about to be written.
+    ///
+    /// # Errors
+    /// I/O.
+    pub fn learn(&mut self, samples: &[Vec<u8>], database: u64) -> Result<()> {
+        let (connection, transaction) = self.writing(samples.first().map_or(0, Vec::len) as u32)?;
+        transaction.learn(connection, samples, database)
+    }
+
+    /// The open transaction, which begins now if there is none, and what it needs.
+    fn writing(&mut self, hint: u32) -> Result<(&mut Connection, &mut Transaction)> {
+        self.connection.open.check_writable()?;
+        let transaction = match self.transaction.take() {
+            Some(open) => open,
+            None => Transaction::begin(&mut self.connection, hint)?,
+        };
+        let transaction = self.transaction.insert(transaction);
+        Ok((&mut self.connection, transaction))
+    }
+
+    /// Forgets what was written and not published.
+    pub fn discard(&mut self) {
+        if let Some(transaction) = self.transaction.take() {
+            transaction.discard(&mut self.connection);
+        }
+    }
+
+    /// All pending writes become visible to everyone, at once and together.
+    ///
+    /// # Errors
+    /// I/O, a full disk: nobody saw anything; the call may be made again or the writes [discarded](Handle::discard).
+    pub fn publish(&mut self) -> Result<()> {
+        self.publish_with(&Besides::default())
+    }
+
+    /// A commit that changes nothing: whoever goes by the newest commit looks anew at what lies beside the file.
+    ///
+    /// # Errors
+    /// As [`Handle::publish`]; nothing is left pending.
+    pub fn publish_nothing(&mut self) -> Result<()> {
+        self.writing(0)?;
+        let done = self.publish_with(&Besides {
+            even_empty: true,
+            ..Besides::default()
+        });
+        if done.is_err() {
+            self.discard();
+        }
+        done
+    }
+
+    fn publish_with(&mut self, besides: &Besides) -> Result<()> {
+        publish::publish(&mut self.connection, &mut self.transaction, besides).map(drop)
+    }
+
+    /// Publishes, then makes everything published durable.
+    ///
+    /// # Errors
+    /// As [`Handle::publish`]; if the sync fails, the handle answers [`Error::Poisoned`] until the file is
+    /// opened again.
+    pub fn sync(&mut self, kind: SyncKind) -> Result<()> {
+        self.publish()?;
+        self.connection.sync(kind)
+    }
+
+    /// Makes durable what was published by anybody, without writing anything: for whoever has not the right to write.
+    ///
+    /// # Errors
+    /// As [`Handle::sync`]; [`Error::Poisoned`] while what a failed sync of another handle of this process
+    /// has dropped is not written again.
+    pub fn sync_seen(&mut self, kind: SyncKind) -> Result<()> {
+        self.connection.sync_seen(kind)
+    }
+
+    /// Makes everything published durable. Needs no right, and keeps nobody from writing meanwhile.
+    ///
+    /// # Errors
+    /// The disk's, and then [`Handle::after_failed_sync`] is due.
+    pub fn sync_published(&mut self) -> std::result::Result<(), SyncFailed> {
+        self.connection.sync_published()
+    }
+
+    /// After a sync that failed, without the writer's right: what may have been dropped needs a rewrite, and the next writer makes it.
+    /// This handle answers [`Error::Poisoned`] from now on. Returns the sync's error.
+    pub fn leave_failed_sync(&mut self, failed: SyncFailed) -> Error {
+        self.connection.leave_failed_sync(failed)
+    }
+
+    /// After a sync that failed: what may have been dropped is written once more, and this handle answers [`Error::Poisoned`] from now on. For
+    /// whoever has the writer's right. Returns the sync's error.
+    pub fn after_failed_sync(&mut self, failed: SyncFailed) -> Error {
+        self.connection.after_failed_sync(failed)
+    }
+
+    /// Names the newest commit in a slot, and cuts the reserve off the end of the file (rule 10). The caller has the writer's right. If the
+    /// commit is durable already, this costs no sync: should a power cut lose the slot, recovery finds the
+    /// commit from the slot before.
+    ///
+    /// # Errors
+    /// As [`Handle::sync`]. What was not published is [discarded](Handle::discard): whoever closes gives up the right to write.
+    pub fn close_clean(&mut self) -> Result<()> {
+        let done = self.try_close_clean();
+        if done.is_err() {
+            self.discard();
+        }
+        done
+    }
+
+    fn try_close_clean(&mut self) -> Result<()> {
+        self.publish()?;
+        if self.options().read_only || !self.connection.open.attach()? {
+            return Ok(());
+        }
+        let shared = self.connection.open.shared()?;
+        shared.refresh(self.connection.open.file())?;
+        let (tip, trailers) = {
+            let state = shared.state.read();
+            (state.tip, state.unfolded_bytes())
+        };
+        if tip.commit == 0 {
+            return Ok(());
+        }
+        // A file that is cut can get its old end back when the power goes, and an attempt with it.
+        attempt::void_left(&mut self.connection, &shared)?;
+        let mut durable = shared.writer.lock().durability.is_durable(&tip);
+        if !durable && trailers > self.options().tuning.fold_trailer_bytes / 16 {
+            self.writing(0)?;
+            self.publish_with(&Besides {
+                fold: true,
+                ..Besides::default()
+            })?;
+        }
+        let connection = &mut self.connection;
+        let mut writer = shared.writer.lock();
+        let tip = shared.state.read().tip;
+        let durability = &mut writer.durability;
+        durability.rewrite_if_needed(connection.open.file(), shared.salt, &tip)?;
+        durability.reread_slot(connection.open.file())?;
+        if durability.slot().tip == tip && durability.slot().flags & CLEAN != 0 {
+            return Ok(());
+        }
+        durable &= durability.is_slot_durable();
+        if !durable {
+            drop(writer);
+            writer = connection.sync_rewritten(&shared, tip, SyncKind::Data)?;
+        }
+        let (file, durability) = (connection.open.file(), &mut writer.durability);
+        durability.write_slot(file, tip, CLEAN)?;
+        let end = shared.state.read().tail_off;
+        if file.len()? > end {
+            file.set_len(end)?;
+            durability.file_was_cut(end);
+        }
+        Ok(())
+    }
+}

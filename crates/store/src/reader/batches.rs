@@ -1,0 +1,215 @@
+//! Pages that were read ahead: a handle's own, in batches, until the scan that they are for comes by.
+//!
+//! The pool decodes a batch in one job, into buffers that are used again and again, so that nothing is
+//! allocated, zeroed or freed for a page. A page goes to the cache that all handles share when it is wanted, not before, and not
+//! if its scan has read more than the whole cache holds: then it would be thrown out before anybody comes back to it, and would throw
+//! out the pages of the scan's beginning, which somebody may find who begins again.
+//!
+//! Invariants:
+//! - a page is handed out only for the number and version that it was decoded and verified as, so nothing here is ever out of date;
+//! - what did not decode is not here: whoever wants it decodes it for itself and sees why;
+//! - at most [`WINDOWS`] windows of reading ahead are held, and nothing once the lock on the file is given up (where there are locks).
+
+use crate::codec::Dictionary;
+use crate::frame;
+use crate::map::Entry;
+use crate::pool::{Pool, Task};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// A batch that was asked for so many reads of its handle ago belongs to a scan that ended.
+const STALE: u32 = 1 << 14;
+/// Windows that may be held: so many scans of one handle are read ahead at once.
+pub(crate) const WINDOWS: usize = 4;
+
+/// Buffers kept for reuse.
+const SPARE: usize = 16;
+
+/// Frames to be decoded, and the pages once they are. Its buffers are used again.
+#[derive(Default)]
+pub(crate) struct Load {
+    /// Pages and where they are, ascending; [`Entry::NONE`] for one that did not decode.
+    pub(crate) wanted: Vec<(u32, Entry)>,
+    /// Stored bytes, from the first frame to the end of the last one.
+    pub(crate) stored: Vec<u8>,
+    /// Decoded pages in the order of `wanted`.
+    raw: Vec<u8>,
+    /// A decoded run of which not every page may be wanted.
+    run: Vec<u8>,
+}
+
+impl Load {
+    /// Makes room for the stored bytes of all frames in `wanted`, which lie one behind the other in the file. Returns the offset of the first.
+    pub(crate) fn prepare(&mut self) -> u64 {
+        let begin = self.wanted.first().map_or(0, |(_, e)| e.off);
+        let end = (self.wanted.last()).map_or(begin, |(_, e)| e.off + u64::from(e.len));
+        self.stored.resize((end - begin) as usize, 0);
+        begin
+    }
+
+    /// Verifies and decodes all frames.
+    fn decode(&mut self, salt: u64, dicts: &HashMap<u32, Arc<Dictionary>>, page_size: usize) {
+        let begin = self.wanted.first().map_or(0, |(_, e)| e.off);
+        self.raw.resize(self.wanted.len() * page_size, 0);
+        let mut raw = self.raw.chunks_exact_mut(page_size);
+        for of_frame in self.wanted.chunk_by_mut(|a, b| a.1.off == b.1.off) {
+            let Some(&(page, entry)) = of_frame.first() else {
+                continue;
+            };
+            let stored = (self.stored.get((entry.off - begin) as usize..)).unwrap_or_default();
+            let stored = stored.get(..entry.len as usize).unwrap_or(stored);
+            let dict = dicts.get(&entry.model).map(|d| &**d);
+            let decode = |out: &mut [u8]| {
+                frame::decode_with(salt, dict, page, &entry, page_size, stored, out).is_ok()
+            };
+            if entry.run_log2 == 0 {
+                if !raw.next().is_some_and(decode) {
+                    of_frame.iter_mut().for_each(|(_, e)| *e = Entry::NONE);
+                }
+                continue;
+            }
+            self.run.resize(page_size << entry.run_log2, 0);
+            let good = decode(&mut self.run);
+            for ((_, e), out) in of_frame.iter_mut().zip(&mut raw) {
+                let at = page_size * usize::from(e.slot);
+                match self.run.get(at..at + page_size) {
+                    Some(bytes) if good => out.copy_from_slice(bytes),
+                    _ => *e = Entry::NONE,
+                }
+            }
+        }
+    }
+
+    /// The page, if it is here in that version.
+    fn page(&self, page: u32, version: u64, page_size: usize) -> Option<&[u8]> {
+        let at = (self.wanted.binary_search_by_key(&page, |(p, _)| *p)).ok()?;
+        let (_, entry) = self.wanted.get(at)?;
+        if entry.is_none() || entry.version != version {
+            return None;
+        }
+        self.raw.get(at * page_size..(at + 1) * page_size)
+    }
+}
+
+/// A batch of pages: on its way, or here.
+enum Body {
+    Coming(Task<Load>),
+    Here(Load),
+    /// It was lost: its job panicked, or a thread that did not come along through a fork had it.
+    Lost,
+}
+
+struct Batch {
+    first: u32,
+    last: u32,
+    pages: usize,
+    /// When it was asked for, by the handle's count of reads.
+    asked: u32,
+    /// Whether its pages are to go to the cache when they are wanted.
+    keep: bool,
+    body: Body,
+}
+
+/// What one handle has read ahead.
+#[derive(Default)]
+pub(crate) struct Batches {
+    batches: Vec<Batch>,
+    spare: Vec<Load>,
+}
+
+impl Batches {
+    /// Drops batches that the scan at `page` has behind itself and those of scans that ended; whether `pages` more may be held then.
+    pub(crate) fn room(&mut self, page: u32, pages: u32, window: u32, clock: u32) -> bool {
+        let mut at = 0;
+        while let Some(b) = self.batches.get(at) {
+            let behind = b.last < page && page - b.last <= window;
+            if behind || clock.wrapping_sub(b.asked) > STALE {
+                self.recycle(at);
+            } else {
+                at += 1;
+            }
+        }
+        let held: usize = self.batches.iter().map(|b| b.pages).sum();
+        held + pages as usize <= WINDOWS * window as usize
+    }
+
+    /// Buffers for another batch.
+    pub(crate) fn load(&mut self) -> Load {
+        let mut load = self.spare.pop().unwrap_or_default();
+        load.wanted.clear();
+        load
+    }
+
+    /// Has the pool decode a batch whose stored bytes have been read; a pool that is busy leaves it to the reader.
+    pub(crate) fn send(
+        &mut self,
+        mut load: Load,
+        salt: u64,
+        dicts: &Arc<HashMap<u32, Arc<Dictionary>>>,
+        page_size: usize,
+        pool: &Pool,
+        (clock, keep): (u32, bool),
+    ) {
+        let (Some((first, _)), Some((last, _))) = (load.wanted.first(), load.wanted.last()) else {
+            return;
+        };
+        let (first, last, pages) = (*first, *last, load.wanted.len());
+        let dicts = Arc::clone(dicts);
+        let task = Task::lazy(move || {
+            load.decode(salt, &dicts, page_size);
+            load
+        });
+        task.offer(pool);
+        self.batches.push(Batch {
+            first,
+            last,
+            pages,
+            asked: clock,
+            keep,
+            body: Body::Coming(task),
+        });
+    }
+
+    /// Copies a page into `out` if it is here in that version, and tells whether it is to go to the cache. Waits for it if it is on its
+    /// way; decodes its batch if nobody has begun to.
+    pub(crate) fn get(&mut self, page: u32, version: u64, out: &mut [u8]) -> Option<bool> {
+        let holds = |b: &Batch| b.first <= page && page <= b.last;
+        let at = self.batches.iter().position(holds)?;
+        let batch = self.batches.get_mut(at)?;
+        if matches!(batch.body, Body::Coming(_))
+            && let Body::Coming(task) = std::mem::replace(&mut batch.body, Body::Lost)
+            && let Some(load) = task.wait()
+        {
+            batch.body = Body::Here(load);
+        }
+        let bytes = match &batch.body {
+            Body::Here(load) => load.page(page, version, out.len()),
+            _ => None,
+        };
+        let found = bytes.map(|bytes| {
+            out.copy_from_slice(bytes);
+            batch.keep
+        });
+        if page == batch.last {
+            self.recycle(at);
+        }
+        found
+    }
+
+    /// Drops a batch and keeps its buffers.
+    fn recycle(&mut self, at: usize) {
+        if let Body::Here(load) = self.batches.remove(at).body
+            && self.spare.len() < SPARE
+        {
+            self.spare.push(load);
+        }
+    }
+
+    /// Drops everything, buffers too.
+    pub(crate) fn clear(&mut self) {
+        *self = Batches::default();
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,109 @@
+use super::*;
+use crate::{Handle, LockLevel, Options};
+use densite_disk::sim::SimDisk;
+use densite_disk::{OpenMode, SyncKind};
+use std::sync::mpsc;
+
+const PAGE: usize = 512;
+const PAGES: u64 = 600;
+
+fn bytes(number: u64) -> Vec<u8> {
+    let mut page = vec![number as u8; PAGE];
+    page[..8].copy_from_slice(&number.to_le_bytes());
+    page
+}
+
+fn handle() -> Handle {
+    let disk = SimDisk::new(1);
+    let options = Options {
+        threads: 1,
+        decoded_cache_bytes: 128 << 10,
+        ..Options::default()
+    };
+    let file = disk.open("/a.db", OpenMode::Create).expect("open");
+    let mut handle = Handle::open(Box::new(file), "a", options).expect("open");
+    let all: Vec<u8> = (0..PAGES).flat_map(bytes).collect();
+    for (number, page) in (0..).zip(all.chunks_exact(PAGE)) {
+        (handle.write_at(page, number * PAGE as u64)).expect("write");
+    }
+    handle.sync(SyncKind::Data).expect("sync");
+    handle.set_lock_level(LockLevel::Shared);
+    handle
+}
+
+fn scan(handle: &mut Handle) -> usize {
+    let mut most = 0;
+    for number in 0..PAGES {
+        let mut got = vec![0xee; PAGE];
+        (handle.read_at(&mut got, number * PAGE as u64)).expect("read");
+        assert!(got == bytes(number), "page {}", number + 1);
+        let held = &handle.parts().0.reader.batches;
+        most = most.max(held.batches.iter().map(|b| b.pages).sum());
+        assert!(held.spare.len() <= SPARE, "buffers are used again");
+    }
+    most
+}
+
+#[test]
+fn a_busy_pool_is_not_waited_for() {
+    let mut handle = handle();
+    let pool = Pool::new(1);
+    let (go, wait) = mpsc::channel::<()>();
+    let (begun, begin) = mpsc::channel();
+    let job: crate::pool::Job = Box::new(move || {
+        let _ = begun.send(());
+        let _ = wait.recv();
+    });
+    assert!(pool.submit(job).is_ok());
+    begin.recv().expect("it begins");
+    handle.parts().0.open.set_pool(pool);
+    assert!(scan(&mut handle) > 8, "read ahead all the same");
+    drop(go);
+}
+
+#[test]
+fn what_is_held_is_bounded_and_goes_with_the_lock() {
+    let mut handle = handle();
+    let window = (128 << 10) / (2 * WINDOWS) / PAGE;
+    let most = scan(&mut handle);
+    assert!(most > 8 && most <= WINDOWS * window, "{most} pages");
+    assert!(!handle.parts().0.reader.batches.spare.is_empty());
+    handle.set_lock_level(LockLevel::Nothing);
+    let held = &handle.parts().0.reader.batches;
+    assert!(held.spare.is_empty() && held.batches.is_empty());
+}
+
+#[test]
+fn a_batch_that_is_lost_is_no_answer() {
+    let mut batches = Batches::default();
+    batches.batches.push(Batch {
+        first: 3,
+        last: 5,
+        pages: 3,
+        asked: 0,
+        keep: true,
+        body: Body::Coming(Task::lazy(|| std::panic::panic_any("on purpose"))),
+    });
+    for page in 2..=6 {
+        assert_eq!(batches.get(page, 1, &mut [0; PAGE]), None);
+    }
+    assert!(batches.batches.is_empty(), "its last page was asked for");
+}
+
+#[test]
+fn scans_that_ended_make_room() {
+    let mut batches = Batches::default();
+    let batch = |first| Batch {
+        first,
+        last: first + 9,
+        pages: 10,
+        asked: 0,
+        keep: true,
+        body: Body::Lost,
+    };
+    batches.batches.extend([10, 100, 200, 300].map(batch));
+    assert!(!batches.room(5, 10, 10, 1), "as much as may be held");
+    assert!(batches.room(115, 10, 10, 1), "the second is behind");
+    assert!(batches.room(5, 40, 10, STALE + 1), "all are of long ago");
+    assert!(batches.batches.is_empty());
+}

@@ -1,0 +1,213 @@
+//! Reading the newest commit: from what was read ahead, the cache, or a frame.
+
+mod ahead;
+mod batches;
+
+use crate::bytes::copy_part;
+use crate::error::{Damage, Error, Result};
+use crate::format::trailer::HEAD_LEN;
+use crate::frame::{self, page_of};
+use crate::map::Entry;
+use crate::map::tree::LeafMemo;
+use crate::open_file::OpenFile;
+use crate::shared::Shared;
+use ahead::Ahead;
+use batches::Batches;
+use std::sync::Arc;
+
+/// Tries to read a page that is being moved or replaced before it counts as damage (rule 6).
+const TRIES: u32 = 100;
+
+/// The lock that the caller holds on the file, as far as it matters to reading.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum LockLevel {
+    /// None: anybody may publish at any time.
+    #[default]
+    Nothing,
+    /// SHARED or more: nobody publishes while the database is in a rollback mode; in WAL mode checkpoints do.
+    Shared,
+    /// EXCLUSIVE: nobody else publishes.
+    Exclusive,
+}
+
+/// How one connection reads.
+#[derive(Default)]
+pub(crate) struct Reader {
+    lock: LockLevel,
+    /// The state was refreshed since the lock was taken.
+    fresh: bool,
+    leaves: LeafMemo,
+    ahead: Ahead,
+    batches: Batches,
+    /// Stored bytes of the frame that was read last; kept to be used again.
+    scratch: Vec<u8>,
+}
+
+/// A part of a page that is read.
+pub(crate) struct Part<'a> {
+    /// The page; 1 is the first.
+    pub(crate) page: u32,
+    /// Where the part begins in it.
+    pub(crate) at: usize,
+    pub(crate) out: &'a mut [u8],
+}
+
+impl Reader {
+    /// Tells which lock the caller holds. Under a lock that keeps every writer out, freshness is checked once and not at every read.
+    pub(crate) fn set_lock_level(&mut self, lock: LockLevel) {
+        if lock != self.lock {
+            // A stronger lock keeps what a weaker one kept.
+            self.fresh &= lock != LockLevel::Nothing && self.lock != LockLevel::Nothing;
+            self.lock = lock;
+            if lock == LockLevel::Nothing {
+                self.batches.clear();
+            }
+        }
+    }
+
+    /// The shared part, at the newest commit; `None` while the file is empty.
+    ///
+    /// # Errors
+    /// As [`Shared::refresh`].
+    pub(crate) fn newest(&mut self, open: &mut OpenFile) -> Result<Option<Arc<Shared>>> {
+        if !open.attach()? {
+            return Ok(None);
+        }
+        let shared = open.shared()?;
+        self.refresh(open, &shared)?;
+        Ok(Some(shared))
+    }
+
+    /// Makes sure that what is known is the newest commit (rule 5).
+    ///
+    /// # Errors
+    /// As [`Shared::refresh`].
+    fn refresh(&mut self, open: &OpenFile, shared: &Shared) -> Result<()> {
+        if self.fresh {
+            let shielded = match self.lock {
+                LockLevel::Exclusive => true,
+                // Whoever wants to change the mode needs EXCLUSIVE, so it cannot change under our SHARED.
+                LockLevel::Shared => shared.state.read().is_in_rollback_mode(),
+                LockLevel::Nothing => false,
+            };
+            if shielded {
+                return Ok(());
+            }
+        }
+        shared.refresh(open.file())?;
+        self.fresh = true;
+        Ok(())
+    }
+
+    /// Part of one page, as the newest known commit has it. `ahead`: the pages behind it may be read ahead.
+    ///
+    /// # Errors
+    /// I/O; [`Error::Corrupt`] naming page and offset.
+    pub(crate) fn read(&mut self, open: &OpenFile, part: Part<'_>, ahead: bool) -> Result<()> {
+        let shared = open.shared()?;
+        let Part { page, at, out } = part;
+        let mut problem = Error::NotDensite;
+        for attempt in 0..TRIES {
+            let tip;
+            let found;
+            {
+                let state = shared.state.read();
+                tip = state.tip;
+                if page == 1 && at + out.len() <= HEAD_LEN {
+                    copy_part(&state.head, at, out);
+                    return Ok(());
+                }
+                // What `State::lookup` does, with the leaves this reader used last at hand.
+                let entry = match state.overlay.get(&page) {
+                    Some(e) => Ok(*e),
+                    None if state.root.node.is_none() || page == 0 => Ok(Entry::NONE),
+                    None => self.leaves.lookup(
+                        shared.source(open.file()),
+                        state.root,
+                        u64::from(page) - 1,
+                    ),
+                };
+                found = entry.map(|e| (e, state.page_size as usize));
+            }
+            let read = match found {
+                Ok((entry, _)) if entry.is_none() => {
+                    out.fill(0);
+                    return Ok(());
+                }
+                Ok((entry, page_size)) => {
+                    if ahead && at == 0 && out.len() == page_size {
+                        self.read_ahead(open, &shared, page, page_size);
+                    }
+                    self.read_entry(open, &shared, &entry, page_size, Part { page, at, out })
+                }
+                Err(e) => Err(e),
+            };
+            match read {
+                Ok(()) => return Ok(()),
+                // Whatever it was (a map node, a dictionary), it is this page that cannot be read.
+                Err(Error::Corrupt(d)) => {
+                    problem = Error::Corrupt(Damage {
+                        page: Some(page),
+                        ..d
+                    })
+                }
+                Err(e) => return Err(e),
+            }
+            // Not there: it was replaced and its place used again, if there is a newer commit; damage if there is none.
+            if !shared.has_moved_on(open.file(), &tip)? {
+                return Err(problem);
+            }
+            if attempt > 10 {
+                std::thread::sleep(std::time::Duration::from_micros(u64::from(attempt) * 10));
+            }
+        }
+        Err(problem)
+    }
+
+    fn read_entry(
+        &mut self,
+        open: &OpenFile,
+        shared: &Shared,
+        entry: &Entry,
+        page_size: usize,
+        part: Part<'_>,
+    ) -> Result<()> {
+        let Part { page, at, out } = part;
+        let whole = at == 0 && out.len() == page_size;
+        if whole && let Some(keep) = self.batches.get(page, entry.version, out) {
+            if keep {
+                shared.cache.insert_copy(page, entry.version, out);
+            }
+            return Ok(());
+        }
+        if shared.cache.get_into(page, entry.version, out, at) {
+            return Ok(());
+        }
+        let mut stored = std::mem::take(&mut self.scratch);
+        stored.resize(entry.len as usize, 0);
+        let file = open.file();
+        let read = file.read_at(&mut stored, entry.off).map_err(Error::from);
+        let result = read.and_then(|n| {
+            stored.truncate(n);
+            if whole && entry.run_log2 == 0 {
+                frame::decode(shared, file, page, entry, page_size, &stored, out)?;
+                shared.cache.insert_copy(page, entry.version, out);
+                return Ok(());
+            }
+            let raw = frame::decode_run(shared, file, page, entry, page_size, &stored)?;
+            copy_part(page_of(&raw, entry, page_size), at, out);
+            let first = page - u32::from(entry.slot);
+            // A page of the run may have been written again within the same commit, and so have the same version: only pages
+            // whose newest frame this is may be kept.
+            let state = shared.state.read();
+            for ((bytes, p), slot) in raw.chunks_exact(page_size).zip(first..).zip(0..) {
+                if shared.lookup(file, &state, p)? == (Entry { slot, ..*entry }) {
+                    shared.cache.insert_copy(p, entry.version, bytes);
+                }
+            }
+            Ok(())
+        });
+        self.scratch = stored;
+        result
+    }
+}

@@ -1,0 +1,195 @@
+//! What a commit pays for giving space back: a part in proportion to what it stored itself.
+//!
+//! In the long run each byte stored makes one dead byte, and with a limit of p per cent at most (100 - p) / p bytes are moved to win one ([`targets`]). So if every commit
+//! moves so many bytes for each byte that it stored, the limit is kept once it was reached. What is due beyond that, by a large transaction
+//! that was stopped by the clock, is paid by those who come after it, [`STEP`] bytes each: a small transaction does not pay for a large one.
+
+use super::limit::targets;
+use std::time::Duration;
+
+/// Less than this is not worth a commit: its trailer takes 300 bytes.
+const STEP: u64 = 2 << 10;
+/// Whether something is due is asked when so much was stored, and this part of the file: asking takes a look at every unit.
+const ASK: u64 = 64 << 10;
+const ASK_PART: u64 = 512;
+/// How long a commit moves, and how much longer for each KiB that it stored: about half of what encoding and storing that took. Twice as long if as much as the
+/// file's length is due, and so on, at most [`TIME_MOST`]: where the clock always keeps something from being moved, the limit could not be kept.
+const TIME: Duration = Duration::from_micros(200);
+const TIME_OF_KIB: Duration = Duration::from_micros(20);
+const TIME_MOST: Duration = Duration::from_millis(4);
+/// A commit that stored as much is no small one: it moves all that it owes itself, whatever the clock says,
+const LARGE: u64 = 64 << 10;
+/// up to this.
+const LEAST_MOST: u64 = 512 << 10;
+
+/// What waited for the pool is moved by the first commit that finds it ready, but no more than this.
+const PUT_OFF_MOST: u64 = 64 << 10;
+
+/// The account of what commits of this process owe. In bytes.
+#[derive(Debug, Default)]
+pub(crate) struct Share {
+    /// Frames stored since the last share was asked for.
+    fresh: u64,
+    /// The same since it was last asked whether something is due.
+    unasked: u64,
+    /// More was due than the last step did.
+    due: bool,
+    /// To be moved.
+    debt: u64,
+    /// Of it, what was left to a later step while the pool was coding it.
+    put_off: u64,
+}
+
+/// How a step goes about it while others write.
+#[derive(Clone, Copy)]
+pub(crate) struct Pace {
+    /// The clock is not asked before so many bytes were moved.
+    pub(crate) least: u64,
+    /// What has to be coded anew may be left to the pool, and to a later step.
+    pub(crate) patient: bool,
+}
+
+/// What a commit has to move.
+pub(crate) struct Due {
+    /// At most.
+    pub(crate) bytes: u64,
+    /// Whatever the clock says, as much as a small commit stored itself: so where the machine is too busy for more, half of the file lives; what a large one
+    /// owes itself: so there the limit is kept however busy the machine is.
+    pub(crate) pace: Pace,
+    pub(crate) time: Duration,
+}
+
+impl Share {
+    pub(crate) fn stored(&mut self, bytes: u64) {
+        self.fresh += bytes;
+    }
+
+    /// What a commit has to move now; `None` if nothing.
+    pub(crate) fn take(&mut self, file: u64, limit: u64) -> Option<Due> {
+        let stored = std::mem::take(&mut self.fresh);
+        self.unasked += stored;
+        if !self.due {
+            if self.unasked < ASK.max(file / ASK_PART) {
+                return None;
+            }
+            // Who asks may as well do something.
+            self.debt = STEP;
+        }
+        self.unasked = 0;
+        let own = stored.saturating_mul(targets(limit));
+        let time = time(stored, self.debt, file);
+        self.debt = self.debt.saturating_add(own);
+        if self.due && self.debt < STEP {
+            return None;
+        }
+        let small = stored < LARGE;
+        let bytes = own.max(STEP) + std::mem::take(&mut self.put_off);
+        Some(Due {
+            bytes: self.debt.min(bytes).max(1),
+            pace: Pace {
+                least: match small {
+                    true => stored,
+                    false => own.min(LEAST_MOST),
+                },
+                patient: small,
+            },
+            time,
+        })
+    }
+
+    /// Of what was due so much waits for the pool.
+    pub(crate) fn put_off(&mut self, bytes: u64) {
+        self.put_off = bytes.min(PUT_OFF_MOST);
+    }
+
+    pub(crate) fn paid(&mut self, moved: u64, due: bool) {
+        self.debt = if due {
+            self.debt.saturating_sub(moved)
+        } else {
+            0
+        };
+        self.due = due;
+    }
+}
+
+/// How long a commit that stored so many bytes may move, where so many are due in a file so long.
+fn time(stored: u64, debt: u64, file: u64) -> Duration {
+    let kib = u32::try_from(stored >> 10).unwrap_or(u32::MAX);
+    let own = TIME.saturating_add(TIME_OF_KIB.saturating_mul(kib));
+    let most = TIME_MOST.as_secs_f64() / TIME.as_secs_f64();
+    let times = (1.0 + debt as f64 / file.max(1) as f64).min(most);
+    own.min(TIME_MOST).mul_f64(times).min(TIME_MOST)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_commit_pays_for_itself_and_a_little_for_others() {
+        let mut share = Share::default();
+        let bytes = |share: &mut Share| share.take(0, 25).map(|due| due.bytes);
+        share.stored(ASK - 1);
+        assert_eq!(bytes(&mut share), None, "not worth asking");
+        share.stored(100);
+        assert_eq!(bytes(&mut share), Some(STEP));
+        share.paid(STEP, false);
+        share.stored(5000);
+        assert_eq!(bytes(&mut share), None, "nothing was due");
+        // A large transaction, of which the clock let it move a part.
+        share.stored(1 << 20);
+        assert_eq!(bytes(&mut share), Some(3 << 20));
+        share.paid(1 << 20, true);
+        for _ in 0..100 {
+            share.stored(100);
+            assert_eq!(bytes(&mut share), Some(STEP));
+            share.paid(STEP, true);
+        }
+        share.stored(10_000);
+        assert_eq!(bytes(&mut share), Some(30_000));
+        share.paid(30_000, false);
+        assert_eq!(share.debt, 0);
+    }
+
+    #[test]
+    fn the_clock_does_not_stop_what_a_large_commit_owes() {
+        let least = |stored: u64| {
+            let mut share = Share {
+                due: true,
+                ..Share::default()
+            };
+            share.stored(stored);
+            share.take(1 << 20, 25).map(|due| due.pace.least)
+        };
+        assert_eq!(least(10_000), Some(10_000));
+        assert_eq!(least(LARGE), Some(3 * LARGE));
+        assert_eq!(least(1 << 30), Some(LEAST_MOST));
+    }
+
+    #[test]
+    fn small_debts_add_up() {
+        let mut share = Share {
+            due: true,
+            ..Share::default()
+        };
+        let mut moved = 0;
+        for _ in 0..1000 {
+            share.stored(100);
+            if let Some(Due { bytes, .. }) = share.take(0, 25) {
+                assert!(bytes < STEP + 300);
+                moved += bytes;
+                share.paid(bytes, true);
+            }
+        }
+        assert!((300_000 - STEP..=300_000).contains(&moved), "{moved}");
+    }
+
+    #[test]
+    fn the_time_is_bounded() {
+        assert_eq!(time(0, 0, 1 << 20), TIME);
+        assert!(time(10 << 10, 0, 1 << 20) > TIME);
+        assert_eq!(time(0, 1 << 20, 1 << 20), TIME * 2);
+        assert_eq!(time(u64::MAX, 0, 1 << 20), TIME_MOST);
+        assert_eq!(time(0, u64::MAX, 0), TIME_MOST);
+    }
+}

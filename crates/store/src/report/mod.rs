@@ -1,0 +1,16 @@
+//! What can be said of a stored file: figures, frames, and whether everything in it is as it was written.
+
+mod check;
+mod frames;
+mod space;
+mod stats;
+mod walk;
+
+pub use check::CheckReport;
+pub(crate) use check::check;
+pub use frames::FrameInfo;
+pub(crate) use frames::{each_frame, model_description};
+pub use space::SpaceFigures;
+pub(crate) use space::{live_by_unit, space};
+pub use stats::Stats;
+pub(crate) use stats::stats;

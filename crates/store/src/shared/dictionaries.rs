@@ -1,0 +1,93 @@
+//! Dictionaries that this process has read or made.
+
+use crate::codec::{CodecId, Dictionary};
+use crate::error::{Damage, Error, Result};
+use crate::format::record::{Kind, Record};
+use crate::state::State;
+use densite_disk::File;
+use densite_disk::sync::Mutex;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// Dictionaries by their numbers.
+#[derive(Default)]
+pub(crate) struct Dictionaries {
+    known: Mutex<HashMap<u32, Arc<Dictionary>>>,
+}
+
+impl Dictionaries {
+    /// A dictionary by its number.
+    ///
+    /// # Errors
+    /// I/O; [`Error::Corrupt`] if there is none of that number or it is damaged.
+    pub(crate) fn of(
+        &self,
+        file: &dyn File,
+        salt: u64,
+        state: &State,
+        id: u32,
+    ) -> Result<Arc<Dictionary>> {
+        if let Some(d) = self.known.lock().get(&id) {
+            return Ok(Arc::clone(d));
+        }
+        let damage = |offset: u64, problem: &str| {
+            Error::Corrupt(Damage {
+                what: format!("dictionary {id}"),
+                offset,
+                page: None,
+                problem: problem.to_owned(),
+            })
+        };
+        let info = state
+            .dicts
+            .iter()
+            .find(|d| d.id == id)
+            .ok_or_else(|| damage(0, "no commit knows it"))?;
+        let mut bytes = vec![0; info.place.len as usize];
+        let n = file.read_at(&mut bytes, info.place.off)?;
+        let record = bytes
+            .get(..n)
+            .and_then(|b| Record::open(b, salt, info.place.off));
+        let (record, _, payload) =
+            record.ok_or_else(|| damage(info.place.off, "checksum mismatch"))?;
+        if record.kind != Kind::Dictionary || record.number != id {
+            return Err(damage(info.place.off, "another record lies there"));
+        }
+        let dict = Arc::new(Dictionary::new(id, CodecId(record.codec), payload.to_vec()));
+        self.known.lock().insert(id, Arc::clone(&dict));
+        Ok(dict)
+    }
+
+    /// The same, from the file even if it is known already.
+    pub(crate) fn reread(
+        &self,
+        file: &dyn File,
+        salt: u64,
+        state: &State,
+        id: u32,
+    ) -> Result<Arc<Dictionary>> {
+        self.known.lock().remove(&id);
+        self.of(file, salt, state, id)
+    }
+
+    /// A dictionary that was read or made by this process.
+    pub(crate) fn known(&self, id: u32) -> Option<Arc<Dictionary>> {
+        self.known.lock().get(&id).cloned()
+    }
+
+    /// Makes a dictionary known before any commit names it. If none ever does, it is to be forgotten.
+    pub(crate) fn add(&self, dict: &Arc<Dictionary>) {
+        self.known.lock().insert(dict.id(), Arc::clone(dict));
+    }
+
+    /// Forgets a dictionary whose commit was given up: other processes do not know of it, and one of them may give its number to
+    /// another.
+    pub(crate) fn forget(&self, id: u32) {
+        self.known.lock().remove(&id);
+    }
+
+    /// Forgets all of them: they are of other contents.
+    pub(crate) fn clear(&self) {
+        self.known.lock().clear();
+    }
+}

@@ -1,0 +1,125 @@
+//! What all handles of a process on one file share: the newest known commit, map nodes, decoded pages, dictionaries.
+//!
+//! Freshness (rule 5): before every read the tip block is read (48 bytes) and compared with what it was when the state
+//! was last brought up to date. If it differs, the trailers since are read and applied (`follow`). A handle that publishes updates
+//! the state itself.
+//!
+//! Locks: `writer` before `state`; who holds `state` only tries `writer`. `nodes`, `dictionaries` and the cache are leaves.
+
+mod dictionaries;
+mod follow;
+mod moving;
+mod registry;
+
+use crate::cache::Cache;
+use crate::codec::Dictionary;
+use crate::error::Result;
+use crate::map::tree::Source;
+use crate::map::{Entry, NodeCache};
+use crate::preencoded::PreEncoded;
+use crate::recover::Found;
+use crate::sources::Sources;
+use crate::space::table::{self, Indexes};
+use crate::state::State;
+use crate::writer::Writer;
+use densite_disk::File;
+use densite_disk::sync::{Mutex, RwLock};
+use dictionaries::Dictionaries;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// See the module's documentation.
+pub(crate) struct Shared {
+    pub(crate) salt: u64,
+    pub(crate) state: RwLock<State>,
+    nodes: NodeCache,
+    /// Indexes of the space table.
+    indexes: Indexes,
+    pub(crate) cache: Arc<Cache>,
+    pub(crate) dictionaries: Dictionaries,
+    pub(crate) writer: Mutex<Writer>,
+    /// Pages on their way to the WAL.
+    pub(crate) preencoded: Arc<PreEncoded>,
+    /// The file was overwritten with other contents. Stays set: who opens the file again shares something new.
+    overwritten: AtomicBool,
+}
+
+impl Shared {
+    fn new(found: Found, cache_bytes: usize) -> Result<Shared> {
+        let writer = Writer::new(found.slot, found.header_lost, found.state.highest)?;
+        Ok(Shared {
+            salt: found.salt,
+            state: RwLock::new(found.state),
+            nodes: NodeCache::default(),
+            indexes: Indexes::default(),
+            cache: Arc::new(Cache::new(cache_bytes)),
+            dictionaries: Dictionaries::default(),
+            writer: Mutex::new(writer),
+            preencoded: Arc::default(),
+            overwritten: AtomicBool::new(false),
+        })
+    }
+
+    /// What is needed to load map nodes through `file`.
+    pub(crate) fn source<'a>(&'a self, file: &'a dyn File) -> Source<'a> {
+        Source {
+            file,
+            salt: self.salt,
+            cache: &self.nodes,
+        }
+    }
+
+    /// What is needed to load the space table through `file`.
+    pub(crate) fn table_source<'a>(&'a self, file: &'a dyn File) -> table::Source<'a> {
+        table::Source {
+            file,
+            salt: self.salt,
+            indexes: &self.indexes,
+        }
+    }
+
+    /// What is needed to load both through `file`.
+    pub(crate) fn sources<'a>(&'a self, file: &'a dyn File) -> Sources<'a> {
+        Sources {
+            file,
+            map: self.source(file),
+            table: self.table_source(file),
+        }
+    }
+
+    /// The map and the space table are read from the file again.
+    pub(crate) fn forget_nodes(&self) {
+        self.nodes.clear();
+        self.indexes.clear();
+    }
+
+    fn is_overwritten(&self) -> bool {
+        self.overwritten.load(Ordering::Acquire)
+    }
+
+    /// The published entry of a page (1 is the first).
+    ///
+    /// # Errors
+    /// I/O; [`Error::Corrupt`](crate::Error::Corrupt).
+    pub(crate) fn lookup(&self, file: &dyn File, state: &State, page: u32) -> Result<Entry> {
+        state.lookup(self.source(file), page)
+    }
+
+    /// A dictionary that a commit names, by its number.
+    ///
+    /// # Errors
+    /// I/O; [`Error::Corrupt`](crate::Error::Corrupt) if there is none of that number or it is damaged.
+    pub(crate) fn dictionary(
+        &self,
+        file: &dyn File,
+        state: &State,
+        id: u32,
+    ) -> Result<Arc<Dictionary>> {
+        self.dictionaries.of(file, self.salt, state, id)
+    }
+
+    /// The extent that is being appended to.
+    pub(crate) fn current_extent(&self) -> (u64, u64) {
+        self.state.read().current_extent()
+    }
+}

@@ -1,0 +1,43 @@
+//! The files that this process has open.
+
+use super::Shared;
+use crate::error::Result;
+use crate::recover;
+use densite_disk::File;
+use densite_disk::sync::Mutex;
+use std::collections::HashMap;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+type Registry = HashMap<(String, u64, u32), Weak<Shared>>;
+
+/// Open files of this process, by identity, salt and process id. The salt is part of the key because a file may be replaced by another
+/// one of the same name, the process id because a child of fork must not touch what belongs to its parent.
+static REGISTRY: Mutex<Option<Registry>> = Mutex::new(None);
+
+impl Shared {
+    /// The shared part of the file behind `file`, opened by this process before or now; `None` while the file is empty.
+    pub(crate) fn attach(
+        file: &dyn File,
+        identity: &str,
+        cache_bytes: usize,
+    ) -> Result<Option<Arc<Shared>>> {
+        let Some(found) = recover::find(file)? else {
+            return Ok(None);
+        };
+        let key = (identity.to_owned(), found.salt, densite_disk::process::id());
+        // In a child of fork the lock may be held for ever by a thread that does not exist: do without sharing then (rule 15).
+        let Some(mut registry) = REGISTRY.try_lock_for(Duration::from_secs(2)) else {
+            return Ok(Some(Arc::new(Shared::new(found, cache_bytes)?)));
+        };
+        let registry = registry.get_or_insert_with(HashMap::new);
+        registry.retain(|k, v| k.2 != densite_disk::process::id() || v.strong_count() > 0);
+        let known = registry.get(&key).and_then(Weak::upgrade);
+        if let Some(shared) = known.filter(|shared| !shared.is_overwritten()) {
+            return Ok(Some(shared));
+        }
+        let shared = Arc::new(Shared::new(found, cache_bytes)?);
+        registry.insert(key, Arc::downgrade(&shared));
+        Ok(Some(shared))
+    }
+}

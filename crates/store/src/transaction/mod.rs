@@ -1,0 +1,261 @@
+//! The writes of a handle that nobody else sees yet.
+//!
+//! Pages collect in a batch (`collect`); full batches are encoded on the pool and appended as frames when they come back, in order
+//! (`place`). So a bulk load takes little memory, however large: what stays is the entry of each page.
+
+mod begin;
+mod collect;
+mod moved;
+mod place;
+mod regrain;
+mod train;
+mod write;
+
+use crate::append::Appender;
+use crate::attempt;
+use crate::bytes::copy_part;
+use crate::connection::Connection;
+use crate::encode::{Frame, Job};
+use crate::error::{Error, Result};
+use crate::format::tip::{TIP_LEN, Tip};
+use crate::format::trailer::{DictInfo, HEAD_LEN};
+use crate::frame::{self, page_of};
+use crate::map::Entry;
+use crate::pages::read_pages;
+use crate::pool::Task;
+use crate::reader::Part;
+use crate::shared::Shared;
+use crate::state::State;
+use densite_disk::File;
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+
+/// The state of a written page.
+enum Page {
+    /// In a batch, encoded or not; `seq` tells this write from later ones of the same page.
+    Raw { seq: u64, bytes: Arc<[u8]> },
+    /// Appended as a frame.
+    Stored(Entry),
+}
+
+/// The writes of one handle since it last published.
+pub(crate) struct Transaction {
+    pages: HashMap<u32, Page>,
+    /// The tip block when this was begun.
+    tip_before: [u8; TIP_LEN],
+    /// The last attempt at publishing this, if it was not published and may be whole in the file: see `attempt`.
+    tried: Option<Tip>,
+    page_size: u32,
+    logical_len: u64,
+    /// Of the published pages, only those up to this number may still be seen: the database was at times no longer than that.
+    visible: u64,
+    head: [u8; HEAD_LEN],
+    batch: Vec<Job>,
+    batch_bytes: usize,
+    inflight: VecDeque<Task<Vec<Frame>>>,
+    appender: Appender,
+    /// The number the commit will have; also the version of its frames.
+    commit: u64,
+    seq: u64,
+    new_dicts: Vec<DictInfo>,
+    /// Every byte of a page is kept: what is written was stored before, and is not known to be as SQLite wrote it just now.
+    keep_all: bool,
+    /// Some write failed for lack of space: pages that are written back as they were are dropped rather than appended.
+    pressed: bool,
+    /// Buffers of pages that are frames by now, to be filled again.
+    spare: Vec<Arc<[u8]>>,
+}
+
+impl Transaction {
+    /// The number that the commit will have; also the version of its frames.
+    pub(crate) fn number(&self) -> u64 {
+        self.commit
+    }
+
+    /// Bytes of a page.
+    pub(crate) fn page_size(&self) -> u32 {
+        self.page_size
+    }
+
+    /// Bytes of the database as it is about to be.
+    pub(crate) fn logical_len(&self) -> u64 {
+        self.logical_len
+    }
+
+    /// The first bytes of page 1.
+    pub(crate) fn head(&self) -> &[u8; HEAD_LEN] {
+        &self.head
+    }
+
+    /// Dictionaries that the commit adds.
+    pub(crate) fn new_dicts(&self) -> &[DictInfo] {
+        &self.new_dicts
+    }
+
+    /// Writes the records of the commit.
+    pub(crate) fn appender(&mut self) -> &mut Appender {
+        &mut self.appender
+    }
+
+    /// The tip block when this was begun.
+    pub(crate) fn tip_before(&self) -> &[u8; TIP_LEN] {
+        &self.tip_before
+    }
+
+    /// An attempt at publishing this is about to be written, and may be whole in the file from now on.
+    pub(crate) fn tries(&mut self, tip: Tip) {
+        self.tried = Some(tip);
+    }
+
+    /// An attempt failed, perhaps for lack of space.
+    pub(crate) fn failed(&mut self) {
+        self.pressed = true;
+    }
+
+    /// Pages of the database as it is about to be.
+    fn page_count(&self) -> u32 {
+        u32::try_from(self.logical_len.div_ceil(u64::from(self.page_size))).unwrap_or(u32::MAX)
+    }
+
+    /// Whether the page is as the newest commit has it.
+    pub(crate) fn is_untouched(&self, page: u32) -> bool {
+        u64::from(page) <= self.visible && !self.pages.contains_key(&page)
+    }
+
+    /// Part of one page, as it is about to be.
+    ///
+    /// # Errors
+    /// I/O, damage.
+    pub(crate) fn read(&self, connection: &mut Connection, part: Part<'_>) -> Result<()> {
+        let Part { page, at, out } = part;
+        match self.pages.get(&page) {
+            Some(Page::Raw { bytes, .. }) => {
+                copy_part(bytes, at, out);
+                Ok(())
+            }
+            Some(Page::Stored(entry)) if entry.is_none() => {
+                out.fill(0);
+                Ok(())
+            }
+            Some(Page::Stored(entry)) => {
+                let file = connection.open.file();
+                let stored = self.appender.read(file, entry.off, entry.len)?;
+                let page_size = self.page_size as usize;
+                let shared = connection.open.shared()?;
+                let raw = frame::decode_run(&shared, file, page, entry, page_size, &stored)?;
+                copy_part(page_of(&raw, entry, page_size), at, out);
+                Ok(())
+            }
+            None if u64::from(page) > self.visible => {
+                out.fill(0);
+                Ok(())
+            }
+            None => {
+                let Connection { open, reader, .. } = connection;
+                reader.read(open, Part { page, at, out }, false)
+            }
+        }
+    }
+
+    /// Logical bytes at `offset`, as they are about to be. Returns how many of them lie before the end; the rest of `buf` is filled with
+    /// zeros.
+    ///
+    /// # Errors
+    /// I/O, damage.
+    pub(crate) fn read_at(
+        &self,
+        connection: &mut Connection,
+        buf: &mut [u8],
+        offset: u64,
+    ) -> Result<usize> {
+        let size = (self.logical_len, self.page_size);
+        read_pages(buf, offset, size, |part| self.read(connection, part))
+    }
+
+    /// The map's changes, in order: written pages, and pages that were cut off.
+    ///
+    /// # Errors
+    /// I/O, damage; [`Error::Setting`] for a page that was not stored.
+    pub(crate) fn deltas(
+        &self,
+        shared: &Shared,
+        file: &dyn File,
+        newest: &State,
+    ) -> Result<Vec<(u32, Entry)>> {
+        let stored = |(page, w): (&u32, &Page)| match w {
+            Page::Stored(e) => Ok((*page, *e)),
+            // All are by now, unless encoding or placing some of them failed: without them it is not what was written.
+            Page::Raw { .. } => Err(Error::Setting(format!(
+                "page {page} was not stored by an earlier attempt; write it again or give the transaction up"
+            ))),
+        };
+        let mut deltas: Vec<(u32, Entry)> = self.pages.iter().map(stored).collect::<Result<_>>()?;
+        for page in self.visible + 1..=newest.pages() {
+            let Ok(page) = u32::try_from(page) else { break };
+            if !self.pages.contains_key(&page) && !shared.lookup(file, newest, page)?.is_none() {
+                deltas.push((page, Entry::NONE));
+            }
+        }
+        deltas.sort_unstable_by_key(|d| d.0);
+        Ok(deltas)
+    }
+
+    /// Makes the last attempt void, durably, if it got as far as its trailer. Before anything more is written.
+    ///
+    /// # Errors
+    /// I/O.
+    pub(crate) fn void_attempt(&mut self, connection: &mut Connection) -> Result<()> {
+        if let Some(tried) = &self.tried {
+            attempt::void_own(connection, tried, &self.tip_before)?;
+            self.tried = None;
+        }
+        Ok(())
+    }
+
+    /// Forgets what was written and not published.
+    pub(crate) fn discard(mut self, connection: &mut Connection) {
+        // Who writes next looks again.
+        let _ = self.void_attempt(connection);
+        let Some(shared) = connection.open.known() else {
+            return;
+        };
+        for dict in &self.new_dicts {
+            shared.dictionaries.forget(dict.id);
+        }
+        let mut writer = shared.writer.lock();
+        writer.attempts.failed();
+        if let Some(space) = writer.accounting.space_mut() {
+            space.give_back_extents(self.appender.taken(), self.commit);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Page;
+    use crate::{Handle, Options};
+    use densite_disk::{OpenMode, RealFile};
+
+    /// As it would be if encoding it had failed.
+    #[test]
+    fn a_page_without_a_frame_is_not_left_out_of_a_commit() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let file = RealFile::open(dir.path().join("x.db"), OpenMode::Create).expect("opens");
+        let mut handle = Handle::open(Box::new(file), "x", Options::default()).expect("a store");
+        handle.write_at(&[1; 4096], 0).expect("writes");
+        let lost = Page::Raw {
+            seq: 0,
+            bytes: [2; 4096].into(),
+        };
+        let open = handle.parts().1.as_mut().expect("just written");
+        open.pages.insert(2, lost);
+        let refused = handle.publish().expect_err("a page is missing");
+        assert!(refused.to_string().starts_with("page 2 "), "{refused}");
+        // Written again it is there.
+        handle.write_at(&[2; 4096], 4096).expect("writes");
+        handle.publish().expect("publishes");
+        let mut read = [0; 4096];
+        handle.read_at(&mut read, 4096).expect("reads");
+        assert_eq!(read, [2; 4096]);
+    }
+}

@@ -1,0 +1,77 @@
+//! Frames that space reclamation moves: as they are stored, or as they were encoded again.
+
+use super::{Page, Transaction};
+use crate::connection::Connection;
+use crate::encode::PreEncodedFrame;
+use crate::error::Result;
+use crate::format::record::Record;
+use crate::map::Entry;
+use crate::shared::Shared;
+use crate::space::Lane;
+
+impl Transaction {
+    /// The commit moves what was stored before. Nothing goes to `below` or behind it while there is a free extent before it. `aside`: what is
+    /// moved goes to an extent of its own.
+    pub(crate) fn moves_frames(&mut self, below: u64, aside: bool) {
+        self.appender.avoid_from(below);
+        if aside {
+            self.appender.keep_to(Lane::Moved);
+        }
+        self.keep_all = true;
+    }
+
+    /// Appends a frame as it is stored; `pages` are those that live, with their entries, which get its new place.
+    ///
+    /// # Errors
+    /// I/O, a full disk.
+    pub(crate) fn move_frame(
+        &mut self,
+        connection: &Connection,
+        shared: &Shared,
+        (record, payload): (Record, &[u8]),
+        pages: &[(u32, Entry)],
+    ) -> Result<()> {
+        let off = self.append_frame(connection, shared, record, payload)?.off;
+        for (page, entry) in pages {
+            let moved = Entry { off, ..*entry };
+            self.pages.insert(*page, Page::Stored(moved));
+        }
+        Ok(())
+    }
+
+    /// Appends frames that were encoded ahead, if what they were encoded with still holds for all of them. Returns whether it did.
+    ///
+    /// # Errors
+    /// I/O, a full disk.
+    pub(crate) fn place_encoded(
+        &mut self,
+        connection: &mut Connection,
+        shared: &Shared,
+        encoded: &[PreEncodedFrame],
+    ) -> Result<bool> {
+        let settings = self.encode_settings(connection)?;
+        if !encoded.iter().all(|frame| frame.holds(&settings)) {
+            return Ok(false);
+        }
+        for frame in encoded {
+            let record = Record {
+                version: settings.version,
+                ..frame.record
+            };
+            let place = self.append_frame(connection, shared, record, &frame.payload)?;
+            for (page, slot) in (record.number..).take(1 << record.run_log2).zip(0..) {
+                let entry = Entry {
+                    off: place.off,
+                    version: place.version,
+                    len: place.len,
+                    model: record.model,
+                    codec: record.codec,
+                    run_log2: record.run_log2,
+                    slot,
+                };
+                self.pages.insert(page, Page::Stored(entry));
+            }
+        }
+        Ok(true)
+    }
+}

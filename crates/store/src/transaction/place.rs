@@ -1,0 +1,91 @@
+//! Encoded frames get their places.
+
+use super::{Page, Transaction};
+use crate::connection::Connection;
+use crate::encode::Frame;
+use crate::error::Result;
+use crate::format::record::{RECORD_LEN, Record};
+use crate::map::{Entry, NodeRef};
+use crate::shared::Shared;
+use crate::space::Space;
+use std::sync::Arc;
+
+/// Most bytes of buffers kept to be filled again.
+const SPARE_BYTES: usize = 256 << 10;
+
+impl Transaction {
+    /// A copy of a page, in a buffer that nobody needs any more where there is one.
+    pub(super) fn copy_of(&mut self, page: &[u8]) -> Arc<[u8]> {
+        if let Some(mut spare) = self.spare.pop()
+            && let Some(bytes) = Arc::get_mut(&mut spare)
+            && bytes.len() == page.len()
+        {
+            bytes.copy_from_slice(page);
+            return spare;
+        }
+        page.into()
+    }
+
+    /// Places encoded frames: what was overwritten or cut off meanwhile is dropped.
+    pub(super) fn append_frames(&mut self, frames: &[Frame], space: &mut Space) -> Result<()> {
+        for frame in frames {
+            let first = frame.record.number;
+            // The pages come last: what follows the highest page there can be has no number.
+            let current = |(seq, page): (&u64, u32)| matches!(self.pages.get(&page), Some(Page::Raw { seq: s, .. }) if s == seq);
+            if !frame.seqs.iter().zip(first..).any(current) {
+                continue;
+            }
+            let len = (RECORD_LEN + frame.payload.len()) as u64;
+            self.appender.make_room(space, len, self.commit)?;
+            let place = self.appender.push(frame.record, &frame.payload);
+            let (model, codec, run_log2) = (
+                frame.record.model,
+                frame.record.codec,
+                frame.record.run_log2,
+            );
+            for ((seq, page), slot) in frame.seqs.iter().zip(first..).zip(0..) {
+                if let Some(p) = self.pages.get_mut(&page)
+                    && matches!(p, Page::Raw { seq: s, .. } if s == seq)
+                {
+                    let stored = Page::Stored(Entry {
+                        off: place.off,
+                        version: place.version,
+                        len: place.len,
+                        model,
+                        codec,
+                        run_log2,
+                        slot,
+                    });
+                    if let Page::Raw { bytes, .. } = std::mem::replace(p, stored)
+                        && self.spare.len() * bytes.len() < SPARE_BYTES
+                    {
+                        self.spare.push(bytes);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Appends one frame; returns its place.
+    ///
+    /// # Errors
+    /// I/O, a full disk.
+    pub(super) fn append_frame(
+        &mut self,
+        connection: &Connection,
+        shared: &Shared,
+        record: Record,
+        payload: &[u8],
+    ) -> Result<NodeRef> {
+        let mut writer = shared.writer.lock();
+        let mut none = Space::default();
+        let space = writer.accounting.space_mut().unwrap_or(&mut none);
+        let len = (RECORD_LEN + payload.len()) as u64;
+        self.appender.make_room(space, len, self.commit)?;
+        let place = self.appender.push(record, payload);
+        drop(writer);
+        self.appender.flush_if_long(connection.open.file())?;
+        Ok(place)
+    }
+}

@@ -1,0 +1,72 @@
+//! A new page size.
+
+use super::{Page, Transaction};
+use crate::connection::Connection;
+use crate::error::Result;
+use std::collections::HashMap;
+
+impl Transaction {
+    /// If page 1 says that pages have another size than the store's (VACUUM with a new page size, or a first write that was no page), all
+    /// pages are written again in that size, within the same commit.
+    ///
+    /// # Errors
+    /// I/O, a full disk, damage.
+    pub(crate) fn regrain(&mut self, connection: &mut Connection) -> Result<()> {
+        let new = sqlite_page_size(&self.head);
+        if new == 0 || new == self.page_size || self.logical_len == 0 {
+            return Ok(());
+        }
+        let old_size = u64::from(self.page_size);
+        let len = self.logical_len;
+        let mut fresh = HashMap::new();
+        // Bounded: pages are encoded and appended as they come, the new entries collect in a second set.
+        let mut buf = vec![0; new as usize];
+        for page in 1..=len.div_ceil(u64::from(new)) {
+            let start = (page - 1) * u64::from(new);
+            let n = usize::try_from((len - start).min(u64::from(new))).unwrap_or(0);
+            self.read_at(connection, buf.get_mut(..n).unwrap_or_default(), start)?;
+            buf.get_mut(n..).unwrap_or_default().fill(0);
+            let is_zero = buf.iter().all(|b| *b == 0);
+            if start > 0 && is_zero && !self.has_frame(connection, start / old_size + 1)? {
+                continue;
+            }
+            let entry = self.append_page(connection, page as u32, new, &buf)?;
+            fresh.insert(page as u32, Page::Stored(entry));
+        }
+        self.pages = fresh;
+        self.page_size = new;
+        // Of the published pages, which had another size, nothing is to be seen any more.
+        self.visible = 0;
+        Ok(())
+    }
+
+    fn has_frame(&self, connection: &Connection, page: u64) -> Result<bool> {
+        let Ok(page) = u32::try_from(page) else {
+            return Ok(false);
+        };
+        if self.pages.contains_key(&page) {
+            return Ok(true);
+        }
+        let shared = connection.open.shared()?;
+        let state = shared.state.read();
+        let file = connection.open.file();
+        Ok(u64::from(page) <= self.visible && !shared.lookup(file, &state, page)?.is_none())
+    }
+}
+
+/// The page size that the first bytes of a SQLite database give; 0 if they do not.
+fn sqlite_page_size(head: &[u8]) -> u32 {
+    let magic = head.starts_with(b"SQLite format 3\0");
+    match head.get(16..18) {
+        Some([0, 1]) if magic => 65536,
+        Some([hi, lo]) if magic => {
+            let n = u32::from(*hi) << 8 | u32::from(*lo);
+            if n.is_power_of_two() && n >= 512 {
+                n
+            } else {
+                0
+            }
+        }
+        _ => 0,
+    }
+}

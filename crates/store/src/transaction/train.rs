@@ -1,0 +1,220 @@
+//! Learning dictionaries while pages are written.
+//!
+//! The learner (one per file and process) samples what is written. When a family of pages is worth it, training runs on the
+//! pool; when it is done, the dictionary is appended like any other record and used from then on. A commit that is never
+//! made takes its dictionaries with it; numbers are not used again (rule 12).
+
+use super::Transaction;
+use crate::codec::Dictionary;
+use crate::codec::choice::{CANDIDATES, TrainedFamilies};
+use crate::codec::family::Family;
+use crate::codec::learn::TrainingResult;
+use crate::connection::Connection;
+use crate::error::Result;
+use crate::format::record::{Kind, RECORD_LEN, Record};
+use crate::format::trailer::DictInfo;
+use crate::pool::Task;
+use crate::shared::Shared;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// An older dictionary is tried while it serves one in so many of its family's pages.
+const PART: i64 = 16;
+
+impl Transaction {
+    /// Dictionaries for new frames, by family: those of the published state and of this commit. Of each family the newest, and
+    /// older ones that suit a part of it.
+    ///
+    /// # Errors
+    /// I/O, damage.
+    pub(super) fn dictionaries(&self, connection: &mut Connection) -> Result<Arc<TrainedFamilies>> {
+        let made_for = (self.commit, self.new_dicts.len());
+        if let Some(known) = connection.training.trained(made_for) {
+            return Ok(known);
+        }
+        let shared = connection.open.shared()?;
+        let uses = {
+            let writer = shared.writer.lock();
+            let space = writer.accounting.space();
+            space.map_or_else(HashMap::new, |space| space.dict_uses.clone())
+        };
+        let mut trained = TrainedFamilies::new();
+        let state = shared.state.read();
+        for info in suitable(state.dicts.iter().chain(&self.new_dicts), &uses) {
+            let dictionary = match shared.dictionaries.known(info.id) {
+                Some(known) => known,
+                None => shared.dictionary(connection.open.file(), &state, info.id)?,
+            };
+            trained
+                .entry(Family(info.family))
+                .or_default()
+                .push(dictionary);
+        }
+        drop(state);
+        let learning = &mut shared.writer.lock().learning;
+        (learning.learner()).keep(|family| trained.contains_key(&family));
+        let trained = Arc::new(trained);
+        connection.training.keep(made_for, &trained);
+        Ok(trained)
+    }
+
+    /// Gives numbers to what was learned before the commit, from pages on their way to the WAL, where frames of the batch were coded with it. A family
+    /// for which something else was trained meanwhile keeps that.
+    ///
+    /// # Errors
+    /// I/O, damage.
+    pub(super) fn name_preencoded(&mut self, connection: &mut Connection) -> Result<()> {
+        let unnamed = self.batch.iter().filter_map(|job| {
+            let frame = &job.preencoded.as_ref()?.frame;
+            Some((frame.family, Arc::clone(frame.unnamed()?)))
+        });
+        let mut found: Vec<(Family, Arc<Dictionary>)> = Vec::new();
+        for (family, dict) in unnamed {
+            if !found.iter().any(|(_, known)| Arc::ptr_eq(known, &dict)) {
+                found.push((family, dict));
+            }
+        }
+        if found.is_empty() {
+            return Ok(());
+        }
+        let shared = connection.open.shared()?;
+        let trained = self.dictionaries(connection)?;
+        for (family, dict) in found {
+            if !trained.contains_key(&family) {
+                let trained = TrainingResult {
+                    family,
+                    codec: dict.codec(),
+                    bytes: dict.bytes().to_vec(),
+                    ratio: 0.0,
+                };
+                self.install_one(&shared, trained);
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes in a training that is done, and starts one that is due. Without a pool it is done at once.
+    ///
+    /// # Errors
+    /// [`Error::NotDensite`](crate::Error::NotDensite) if the file is empty.
+    pub(super) fn train(&mut self, connection: &mut Connection) -> Result<()> {
+        let shared = connection.open.shared()?;
+        // A bulk load's pages are worth more than the database was when it began.
+        let bytes = self.logical_len.max(shared.state.read().logical_len);
+        (shared.writer.lock().learning.learner()).raise_database_bytes(bytes);
+        if let Some(task) = connection.training.take_done() {
+            self.install(&shared, task);
+        }
+        // A family's first training job (0.02 s) is done at once, whatever else is under way: its pages are stored the larger way until then.
+        loop {
+            let first = shared.writer.lock().learning.learner().due_first();
+            let Some(training_job) = first else { break };
+            self.install(&shared, Task::lazy(move || training_job.train()));
+        }
+        if connection.training.is_running() {
+            return Ok(());
+        }
+        let due = shared.writer.lock().learning.learner().due();
+        if let Some(training_job) = due {
+            let pool = connection.open.pool();
+            let task = Task::spawn(&pool.cloned(), move || training_job.train());
+            if pool.is_none() {
+                self.install(&shared, task);
+            } else {
+                connection.training.began(task);
+            }
+        }
+        Ok(())
+    }
+
+    /// Appends what a training job brought.
+    fn install(&mut self, shared: &Shared, task: Task<Vec<TrainingResult>>) {
+        for trained in task.wait().into_iter().flatten() {
+            if self.install_one(shared, trained).is_none() {
+                return;
+            }
+        }
+    }
+
+    fn install_one(&mut self, shared: &Shared, trained: TrainingResult) -> Option<()> {
+        let mut writer = shared.writer.lock();
+        let next = shared.state.read().next_dict();
+        let id = writer.learning.next_number(next)?;
+        let space = writer.accounting.space_mut()?;
+        let dict = Arc::new(Dictionary::new(id, trained.codec, trained.bytes));
+        let len = (RECORD_LEN + dict.bytes().len()) as u64;
+        self.appender.make_room(space, len, self.commit).ok()?;
+        let record = Record {
+            codec: trained.codec.0,
+            ..Record::plain(Kind::Dictionary, id, self.commit)
+        };
+        let place = self.appender.push(record, dict.bytes());
+        self.new_dicts.push(DictInfo {
+            id,
+            family: trained.family.0,
+            place,
+            uses: 0,
+        });
+        shared.dictionaries.add(&dict);
+        writer.learning.installed(trained.family, &dict);
+        Some(())
+    }
+
+    /// Trains dictionaries from sample pages drawn evenly from a database of `database` bytes that is about to be written.
+    ///
+    /// # Errors
+    /// I/O.
+    pub(crate) fn learn(
+        &mut self,
+        connection: &Connection,
+        samples: &[Vec<u8>],
+        database: u64,
+    ) -> Result<()> {
+        let shared = connection.open.shared()?;
+        {
+            let mut writer = shared.writer.lock();
+            let learner = writer.learning.learner();
+            learner.set_database_bytes(database);
+            for s in samples {
+                learner.observe(Family::of(s), s);
+            }
+            learner.flush();
+        }
+        let pool = connection.open.pool().cloned();
+        let mut tasks = Vec::new();
+        loop {
+            let due = shared.writer.lock().learning.learner().due();
+            let Some(training_job) = due else { break };
+            tasks.push(Task::spawn(&pool, move || training_job.train()));
+        }
+        for task in tasks {
+            self.install(&shared, task);
+        }
+        Ok(())
+    }
+}
+
+/// Of each family what pages are tried with, the newest first: what the last training job brought, and what serves a good part of its pages.
+fn suitable<'a>(
+    all: impl Iterator<Item = &'a DictInfo>,
+    uses: &HashMap<u32, i64>,
+) -> Vec<&'a DictInfo> {
+    let mut all: Vec<&DictInfo> = all.collect();
+    all.sort_unstable_by_key(|info| std::cmp::Reverse(info.id));
+    let used = |info: &DictInfo| uses.get(&info.id).copied().unwrap_or(0);
+    let mut served: HashMap<u16, (i64, usize)> = HashMap::new();
+    for info in &all {
+        served.entry(info.family).or_default().0 += used(info);
+    }
+    let mut newer: HashMap<u16, u32> = HashMap::new();
+    all.retain(|info| {
+        let (in_all, taken) = served.entry(info.family).or_default();
+        let of_one_job = newer.insert(info.family, info.id) == Some(info.id + 1);
+        let unused = used(info) == 0;
+        let suits = used(info) * PART >= (*in_all).max(1) || unused && of_one_job;
+        let tried = *taken == 0 || *taken < CANDIDATES && suits;
+        *taken += usize::from(tried);
+        tried
+    });
+    all
+}

@@ -1,0 +1,124 @@
+//! Logical bytes become written pages.
+
+use super::{Page, Transaction};
+use crate::bytes::copy_part;
+use crate::connection::Connection;
+use crate::encode::RESERVED_AT;
+use crate::error::Result;
+use crate::format::trailer::HEAD_LEN;
+use crate::map::Entry;
+use crate::pages::page_at;
+use crate::reader::Part;
+use densite_typed::PageContext;
+
+impl Transaction {
+    /// Writes logical bytes at `offset`.
+    ///
+    /// # Errors
+    /// I/O, a full disk: what was written before stays, and the call may be made again.
+    pub(crate) fn write_at(
+        &mut self,
+        connection: &mut Connection,
+        buf: &[u8],
+        offset: u64,
+    ) -> Result<()> {
+        let page_size = self.page_size;
+        let (mut rest, mut at) = (buf, offset);
+        while !rest.is_empty() {
+            let page = page_at(at, page_size)?;
+            let in_page = (at % u64::from(page_size)) as usize;
+            let n = rest.len().min(page_size as usize - in_page);
+            let (now, later) = rest.split_at(n);
+            if n == page_size as usize {
+                let noted = match connection.open.known() {
+                    Some(shared) => shared.preencoded.take(page, now),
+                    None => None,
+                };
+                let (bytes, found) = noted.map_or((None, None), |noted| (noted.bytes, noted.found));
+                let bytes = bytes.unwrap_or_else(|| self.copy_of(now));
+                self.put_page(connection, page, bytes, found)?;
+            } else {
+                let mut whole = vec![0; page_size as usize];
+                self.read(connection, all_of(page, &mut whole))?;
+                if let Some(part) = whole.get_mut(in_page..in_page + n) {
+                    part.copy_from_slice(now);
+                }
+                self.put_page(connection, page, whole.into(), None)?;
+            }
+            rest = later;
+            at += n as u64;
+            // Only what was taken counts towards the length.
+            self.logical_len = self.logical_len.max(at);
+        }
+        Ok(())
+    }
+
+    /// Sets the length of the database in bytes; new bytes read as zeros.
+    ///
+    /// # Errors
+    /// As [`Transaction::write_at`].
+    pub(crate) fn set_len(&mut self, connection: &mut Connection, len: u64) -> Result<()> {
+        let page_size = u64::from(self.page_size);
+        let pages = len.div_ceil(page_size);
+        self.pages.retain(|page, _| u64::from(*page) <= pages);
+        self.visible = self.visible.min(pages);
+        let cut = (len % page_size) as usize;
+        let shrinks = len < self.logical_len;
+        self.logical_len = len;
+        if let Some(gone) = self
+            .head
+            .get_mut(usize::try_from(len).unwrap_or(HEAD_LEN).min(HEAD_LEN)..)
+        {
+            gone.fill(0);
+        }
+        if shrinks && cut != 0 {
+            // What is cut off inside a page reads as zeros if the database grows again.
+            let page = page_at(len, page_size as u32)?;
+            let mut whole = vec![0; page_size as usize];
+            let kept = whole.get_mut(..cut).unwrap_or_default();
+            self.read(connection, all_of(page, kept))?;
+            self.put_page(connection, page, whole.into(), None)?;
+        }
+        Ok(())
+    }
+
+    /// Drops the frame of a page: it reads as zeros from this commit on.
+    pub(crate) fn drop_page(&mut self, page: u32) {
+        self.pages.insert(page, Page::Stored(Entry::NONE));
+    }
+
+    /// Takes the first bytes of page 1.
+    pub(super) fn take_head(&mut self, page_1: &[u8]) {
+        copy_part(page_1, 0, &mut self.head);
+    }
+
+    /// Whether a page that is being written is the same as the published one: then nothing needs to be stored. Asked for only after
+    /// the disk was full, when SQLite is rolling back: so a rollback needs no space.
+    pub(super) fn is_as_published(
+        &self,
+        connection: &mut Connection,
+        page: u32,
+        bytes: &[u8],
+    ) -> Result<bool> {
+        let same_grain = connection.open.shared()?.state.read().page_size == self.page_size;
+        if !same_grain || u64::from(page) > self.visible {
+            return Ok(false);
+        }
+        // What is stored lacks unallocated bytes; what SQLite writes back may still have them, from its cache.
+        let context = PageContext {
+            number: page,
+            pages: self.page_count(),
+            reserved: usize::from(self.head[RESERVED_AT]),
+        };
+        let (mut old, mut kept) = (vec![0; bytes.len()], Vec::new());
+        densite_typed::scrub(bytes, &context, &mut kept);
+        let Connection { open, reader, .. } = connection;
+        let read = reader.read(open, all_of(page, &mut old), false);
+        Ok(read.is_ok() && old == kept)
+    }
+}
+
+/// A page from its beginning.
+fn all_of(page: u32, out: &mut [u8]) -> Part<'_> {
+    Part { page, at: 0, out }
+}

@@ -1,0 +1,231 @@
+//! A writer's accounting of space is that of the newest commit.
+//!
+//! It is loaded from the newest commit, goes on with each commit of this process, and follows those of others. A fold of another
+//! process cannot be followed: then the accounting is loaded again, and only what is known of free units is kept.
+
+use crate::error::{Damage, Error, Result};
+use crate::format::UNIT_LEN;
+use crate::format::tip::Tip;
+use crate::format::trailer::Trailer;
+use crate::sources::Sources;
+use crate::space::{Reuse, Space, Worth};
+use crate::state::State;
+
+/// Units to be written again of which a writer wants to know: 16 MiB.
+const WANTED_FREE: usize = 256;
+
+/// The ranges that each of some commits wrote, in their order.
+pub(crate) type Written = [(Tip, Vec<(u64, u64)>)];
+
+/// The accounting of space, as far as it is known.
+#[derive(Default)]
+pub(crate) struct Accounting {
+    /// The accounting, and the commit for which it holds.
+    space: Option<(Tip, Space)>,
+    /// While the accounting has to be loaded again for this commit: what is known of free units all the same.
+    known_free: Option<(Tip, Reuse)>,
+}
+
+/// What else decides which units can be written again.
+#[derive(Clone, Copy)]
+pub(crate) struct Numbers {
+    /// The highest commit number that was tried.
+    pub(crate) tried: u64,
+    /// The commit that a durable slot names.
+    pub(crate) named: Option<u64>,
+}
+
+impl Accounting {
+    /// Makes sure that the accounting is that of `state`. Returns whether it had to be loaded.
+    ///
+    /// # Errors
+    /// I/O, damage.
+    pub(crate) fn bring_to(
+        &mut self,
+        sources: &Sources<'_>,
+        state: &State,
+        numbers: Numbers,
+    ) -> Result<bool> {
+        if self
+            .space
+            .as_ref()
+            .is_some_and(|(tip, _)| *tip == state.tip)
+        {
+            return Ok(false);
+        }
+        let mut space = load(sources, state)?;
+        // A commit that failed can be tried again. What it has written lies in units that are free for everybody else, so they wait
+        // for its number.
+        space.note_free(
+            state.tip.commit.max(numbers.tried),
+            state.tail_off.min(sources.file.len()?),
+        );
+        if let Some((tip, known)) = self.known_free.take()
+            && tip == state.tip
+        {
+            space.adopt(&known);
+        }
+        // The slot can have become durable before this accounting was loaded. Units that its commit, or an earlier one, freed are
+        // reusable at once.
+        if let Some(named) = numbers.named {
+            space.slot_durable(named, state.current_extent());
+        }
+        self.space = Some((state.tip, space));
+        Ok(true)
+    }
+
+    /// Where few units are known that can be written again, and others are free: looks for them. `commit` is the newest number.
+    ///
+    /// # Errors
+    /// I/O, damage.
+    pub(crate) fn find_free(&mut self, sources: &Sources<'_>, commit: u64) -> Result<()> {
+        if let Some((_, space)) = &mut self.space
+            && space.unlisted_free() > 0
+            && space.known_free() < WANTED_FREE
+        {
+            space.survey(sources.table, Worth::Free, (2, 4), commit)?;
+        }
+        Ok(())
+    }
+
+    /// The accounting, if it is known.
+    pub(crate) fn space(&self) -> Option<&Space> {
+        self.space.as_ref().map(|(_, space)| space)
+    }
+
+    /// The same, to be changed.
+    pub(crate) fn space_mut(&mut self) -> Option<&mut Space> {
+        self.space.as_mut().map(|(_, space)| space)
+    }
+
+    /// Takes the accounting out, for a commit that changes it. If the commit fails, it is loaded again.
+    pub(crate) fn take(&mut self) -> Option<Space> {
+        self.space.take().map(|(_, space)| space)
+    }
+
+    /// The accounting is this one, of the commit of `tip`.
+    pub(crate) fn put(&mut self, tip: Tip, space: Space) {
+        self.space = Some((tip, space));
+    }
+
+    /// The accounting may have gone on to a commit that was never made.
+    pub(crate) fn forget(&mut self) {
+        self.space = None;
+    }
+
+    /// Goes on from `state` to the commit of `trailer`, which another process made, so that places freed earlier can be used again
+    /// although several processes write by turns. Returns the bytes that it wrote, if the accounting was known.
+    ///
+    /// # Errors
+    /// I/O, damage: the accounting is loaded again.
+    pub(crate) fn follow(
+        &mut self,
+        sources: &Sources<'_>,
+        state: &State,
+        tip: &Tip,
+        trailer: &Trailer,
+    ) -> Result<Option<u64>> {
+        let end = sources.file.len()?;
+        let since = [(*tip, trailer.pieces.clone())];
+        let Some((at, mut space)) = self.space.take().filter(|(at, _)| *at == state.tip) else {
+            if let Some((at, known)) = self.known_free.take().filter(|(at, _)| *at == state.tip) {
+                self.keep_known_free(known, &at, &since, end);
+            }
+            return Ok(None);
+        };
+        let frames = trailer.deltas.iter().map(|(_, e)| e.off + u64::from(e.len));
+        let dicts = (trailer.dicts.iter()).map(|d| d.place.off + u64::from(d.place.len));
+        let pieces = trailer.pieces.iter().map(|p| p.1);
+        if frames.chain(dicts).chain(pieces).any(|to| to > end) {
+            // Some of it was moved since, and the end of the file cut off.
+            self.keep_known_free(space.into_reuse(), &at, &since, end);
+            return Ok(None);
+        }
+        for (page, new) in &trailer.deltas {
+            let old = state.lookup(sources.map, *page)?;
+            space.sub_entry(&old, tip.commit);
+            space.add_entry(new);
+        }
+        for d in &trailer.dicts {
+            space.add(d.place.off, u64::from(d.place.len));
+        }
+        space.add(tip.off, u64::from(tip.len));
+        if trailer.room_end != state.room_end {
+            // The other process has left the rest of an extent. If this process took that extent, no list of free units has the
+            // rest. If the other process has put it aside, it gives that up with the next commit that is not its own.
+            space.give_back_extents(&[state.current_extent()], tip.commit);
+        }
+        space.written(&trailer.pieces, tip.commit);
+        space.forget_lanes(tip.commit);
+        self.space = Some((*tip, space));
+        let lens = (trailer.pieces.iter()).map(|(from, to)| to.saturating_sub(*from));
+        Ok(Some(lens.sum()))
+    }
+
+    /// Another process folded. Which units were free is known, and where was written since stands in the trailers, those from before
+    /// the fold included. The file is `len` bytes long.
+    pub(crate) fn pass_fold(&mut self, ours: &Tip, since: &Written, len: u64) {
+        let known = match (self.space.take(), self.known_free.take()) {
+            (Some((at, space)), _) if at == *ours => space.into_reuse(),
+            (_, Some((at, known))) if at == *ours => known,
+            _ => return,
+        };
+        self.keep_known_free(known, ours, since, len);
+    }
+
+    /// What was known of free units at the commit `at` holds, except where commits since then wrote, at the last of them.
+    fn keep_known_free(&mut self, mut known: Reuse, at: &Tip, since: &Written, len: u64) {
+        let mut newest = *at;
+        for (tip, pieces) in since {
+            known.pass(pieces, len.div_ceil(UNIT_LEN));
+            newest = *tip;
+        }
+        self.known_free = Some((newest, known));
+    }
+}
+
+/// The accounting of the newest commit, from its root trailer and what came since.
+///
+/// # Errors
+/// I/O, damage.
+pub(crate) fn load(sources: &Sources<'_>, state: &State) -> Result<Space> {
+    let mut space = Space::open(&state.section.space);
+    space.load_first(sources.table, state.tip.commit)?;
+    for info in &state.dicts {
+        *space.dict_uses.entry(info.id).or_default() += info.uses as i64;
+    }
+    space.add_fixed();
+    // The table grows with what is added: nothing may be that lies nowhere.
+    let end = sources.file.len()?;
+    let beyond = |what: &str, page: Option<u32>, off: u64, len: u32| {
+        let problem = "it lies beyond the end of the file".to_owned();
+        let damage = Damage {
+            what: what.to_owned(),
+            offset: off,
+            page,
+            problem,
+        };
+        if off + u64::from(len) <= end {
+            Ok(())
+        } else {
+            Err(Error::Corrupt(damage))
+        }
+    };
+    for info in state.dicts.iter().skip(state.root_dicts) {
+        beyond("dictionary", None, info.place.off, info.place.len)?;
+        space.add(info.place.off, u64::from(info.place.len));
+    }
+    for (off, len) in &state.trailers {
+        space.add(*off, u64::from(*len));
+    }
+    for (page, entry) in &state.overlay {
+        if !state.root.node.is_none() {
+            let old = crate::map::tree::lookup(sources.map, state.root, u64::from(*page) - 1)?;
+            space.sub_entry(&old, state.tip.commit);
+        }
+        beyond("frame", Some(*page), entry.off, entry.len)?;
+        space.add_entry(entry);
+    }
+    space.note_free(state.tip.commit, state.tail_off.min(end));
+    Ok(space)
+}

@@ -1,0 +1,262 @@
+//! What a process knows to be durable: the newest commit, the newest slot (rule 9), and the reserve at the end of the file (rule 11).
+
+use super::rewrite;
+use crate::error::Result;
+use crate::format::header::Header;
+use crate::format::slot::Slot;
+use crate::format::tip::Tip;
+use crate::format::{FORMAT_VERSION, HEADER_OFF, LOCK_UNIT, SLOT_COPY, SLOT_OFF, UNIT_LEN};
+use crate::recover;
+use densite_disk::File;
+
+/// A slot is due when this part of the file was appended since the last one, and so many bytes; or as many as the tuning says.
+const SLOT_PART: u64 = 32;
+const SLOT_LEAST: u64 = 128 << 10;
+
+/// Bytes kept written behind the end.
+pub(crate) fn reserve_behind(tail: u64) -> u64 {
+    (tail / 8).clamp(16 << 10, 256 << 10)
+}
+
+/// See the module's documentation.
+pub(crate) struct Durability {
+    /// The newest commit that a sync of this process made durable.
+    durable: Option<Tip>,
+    /// A sync failed, and what it may have dropped is still to be written again: see `rewrite`.
+    needs_rewrite: bool,
+    /// The newest slot in the file, and its block.
+    slot: (usize, Slot),
+    /// Whether a sync of this process followed the newest slot.
+    slot_durable: bool,
+    /// Bytes appended since the newest slot was written.
+    since_slot: u64,
+    /// Bytes appended since the last sync.
+    since_sync: u64,
+    /// A power cut took the header: the next writer puts it back.
+    header_lost: bool,
+    /// End of what is known to have been written to the file, the reserve included.
+    physical_len: u64,
+}
+
+impl Durability {
+    /// Nothing is known to be durable yet. `slot`: the newest slot and its block.
+    pub(crate) fn new(slot: (usize, Slot), header_lost: bool) -> Durability {
+        Durability {
+            durable: None,
+            needs_rewrite: false,
+            slot,
+            slot_durable: false,
+            since_slot: 0,
+            since_sync: 0,
+            header_lost,
+            physical_len: 0,
+        }
+    }
+
+    /// Whether a sync of this process made this commit durable.
+    pub(crate) fn is_durable(&self, tip: &Tip) -> bool {
+        self.durable == Some(*tip)
+    }
+
+    /// Whether a failed sync has dropped what is not written again yet.
+    pub(crate) fn needs_rewrite(&self) -> bool {
+        self.needs_rewrite
+    }
+
+    /// The newest slot in the file.
+    pub(crate) fn slot(&self) -> &Slot {
+        &self.slot.1
+    }
+
+    /// Whether a sync of this process followed the newest slot.
+    pub(crate) fn is_slot_durable(&self) -> bool {
+        self.slot_durable
+    }
+
+    /// The commit that a durable slot names.
+    pub(crate) fn named(&self) -> Option<u64> {
+        (self.slot_durable && !self.needs_rewrite).then_some(self.slot.1.tip.commit)
+    }
+
+    /// Whether so many bytes were appended without a sync.
+    pub(crate) fn is_sync_due(&self, every_bytes: u64) -> bool {
+        self.since_sync >= every_bytes
+    }
+
+    /// A sync failed, and what it dropped is not written again: nothing is known to be durable until it is.
+    pub(crate) fn sync_failed(&mut self) {
+        self.needs_rewrite = true;
+        // What was found durable may rest on what is gone.
+        self.durable = None;
+        self.slot_durable = false;
+    }
+
+    /// Writes again what a failed sync can have lost, if that is needed. The writer calls it before it writes or calls anything
+    /// durable.
+    ///
+    /// # Errors
+    /// I/O; it is still needed.
+    pub(crate) fn rewrite_if_needed(
+        &mut self,
+        file: &dyn File,
+        salt: u64,
+        tip: &Tip,
+    ) -> Result<()> {
+        if self.needs_rewrite {
+            rewrite::run(file, salt, tip)?;
+            self.needs_rewrite = false;
+        }
+        Ok(())
+    }
+
+    /// Puts the header back if a power cut took it.
+    ///
+    /// # Errors
+    /// I/O.
+    pub(crate) fn restore_header(&mut self, file: &dyn File, salt: u64) -> Result<()> {
+        if self.header_lost {
+            let header = Header {
+                version: FORMAT_VERSION,
+                salt,
+            };
+            file.write_at(&header.encode(), HEADER_OFF)?;
+            self.header_lost = false;
+        }
+        Ok(())
+    }
+
+    /// A sync made `tip` durable. Unless a rewrite is needed: then nothing is.
+    pub(super) fn synced(&mut self, tip: Tip) {
+        if !self.needs_rewrite {
+            self.durable = Some(tip);
+            self.since_sync = 0;
+        }
+    }
+
+    /// A sync that began when the newest commit was `tip` has ended; whoever has the writer's right may have gone on meanwhile.
+    pub(super) fn synced_meanwhile(&mut self, tip: Tip) {
+        if !self.needs_rewrite && self.durable.is_none_or(|d| d.commit < tip.commit) {
+            self.durable = Some(tip);
+        }
+    }
+
+    /// A sync followed the newest slot. Returns the commit that it names; `None` while a rewrite is needed.
+    pub(super) fn slot_synced(&mut self) -> Option<u64> {
+        self.slot_durable |= !self.needs_rewrite;
+        self.named()
+    }
+
+    /// A commit of this process appended so many bytes; the file's open end begins at `tail`.
+    pub(crate) fn appended(&mut self, bytes: u64, tail: u64) {
+        self.appended_elsewhere(bytes);
+        self.physical_len = self.physical_len.max(tail);
+    }
+
+    /// Another process appended so many bytes.
+    pub(crate) fn appended_elsewhere(&mut self, bytes: u64) {
+        self.since_slot += bytes;
+        self.since_sync += bytes;
+    }
+
+    /// The file has so many bytes: another process can have cut it.
+    pub(crate) fn file_has(&mut self, len: u64) {
+        self.physical_len = self.physical_len.min(len);
+    }
+
+    /// The file was cut to so many bytes.
+    pub(crate) fn file_was_cut(&mut self, len: u64) {
+        self.physical_len = len;
+    }
+
+    /// Writes a slot that names the newest durable commit, if enough was appended since the last one and that one is durable.
+    /// The sync that follows makes it durable too, so it costs none.
+    ///
+    /// # Errors
+    /// I/O.
+    pub(crate) fn write_slot_if_due(&mut self, file: &dyn File, every_bytes: u64) -> Result<()> {
+        let Some(durable) = self.durable else {
+            return Ok(());
+        };
+        // What is freed waits for two slots, so in a small file they come more often: else more would wait than lives.
+        let often = (self.physical_len / SLOT_PART).max(SLOT_LEAST);
+        let every_bytes = every_bytes.min(often);
+        // The slot of the creation names the empty store; damage behind it must not make the file empty again (rule 7).
+        let early = self.since_slot < every_bytes && self.slot.1.tip.commit != 0;
+        if early || !self.slot_durable {
+            return Ok(());
+        }
+        self.reread_slot(file)?;
+        if self.slot_durable && durable.commit > self.slot.1.tip.commit {
+            self.write_slot(file, durable, 0)?;
+        }
+        Ok(())
+    }
+
+    /// Another process can have written a newer slot, which then is not known to be durable.
+    ///
+    /// # Errors
+    /// I/O.
+    pub(crate) fn reread_slot(&mut self, file: &dyn File) -> Result<()> {
+        if let Some(slot) = recover::read_slot(file)?
+            && slot.1.seq != self.slot.1.seq
+        {
+            self.slot = slot;
+            self.slot_durable = false;
+        }
+        Ok(())
+    }
+
+    /// Writes both copies of a slot, over the older of the two.
+    ///
+    /// # Errors
+    /// I/O.
+    pub(crate) fn write_slot(&mut self, file: &dyn File, tip: Tip, flags: u32) -> Result<()> {
+        let (block, old) = self.slot;
+        let slot = Slot {
+            version: FORMAT_VERSION,
+            seq: old.seq + 1,
+            salt: old.salt,
+            tip,
+            flags,
+        };
+        let block = 1 - block.min(1);
+        let mut bytes = slot.encode();
+        bytes.resize(SLOT_COPY as usize, 0);
+        bytes.extend_from_slice(&slot.encode());
+        file.write_at(&bytes, if block == 0 { SLOT_OFF[0] } else { SLOT_OFF[1] })?;
+        self.slot = (block, slot);
+        self.slot_durable = false;
+        self.since_slot = 0;
+        Ok(())
+    }
+
+    /// Keeps some written bytes behind `tail`, the end after this commit, so that a full disk still takes the checkpoint of a
+    /// DELETE (rule 11). Before anything of the commit is written: a failure is then nobody's.
+    ///
+    /// # Errors
+    /// I/O; a disk that is full already is none.
+    pub(crate) fn keep_reserve(&mut self, file: &dyn File, tail: u64) -> Result<()> {
+        let reserve = reserve_behind(tail);
+        if self.physical_len >= tail + reserve / 2 {
+            return Ok(());
+        }
+        // A process that was killed may have left its reserve.
+        let from = self.physical_len.max(tail).max(file.len()?);
+        let end = tail + reserve;
+        let lock = LOCK_UNIT * UNIT_LEN;
+        let crosses_lock = from < lock + UNIT_LEN && end > lock;
+        if from < end && !crosses_lock {
+            let zeros = vec![0; usize::try_from(end - from).unwrap_or(0)];
+            match file.write_at(&zeros, from) {
+                Err(e) if e.kind == densite_disk::ErrorKind::Full => return Ok(()),
+                done => done?,
+            }
+        }
+        self.physical_len = from.max(end);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+#[path = "reserve_tests.rs"]
+mod tests;

@@ -1,0 +1,136 @@
+//! What ARCHITECTURE.md names exists: files, folders, and the functions of its ways through the code.
+
+use std::path::{Path, PathBuf};
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+/// The document, each run of white space as one blank, so that names are whole whatever line they are on.
+fn document() -> String {
+    let text = std::fs::read_to_string(root().join("ARCHITECTURE.md")).expect("the document");
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// What stands between backticks.
+fn quoted(text: &str) -> impl Iterator<Item = &str> {
+    text.split('`').skip(1).step_by(2)
+}
+
+/// All sources of the crates, with their paths.
+fn sources() -> Vec<(PathBuf, String)> {
+    let mut found = Vec::new();
+    let mut folders = vec![root().join("crates")];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).expect("a folder") {
+            let path = entry.expect("an entry").path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|e| e == "rs") {
+                let text = std::fs::read_to_string(&path).expect("a source");
+                found.push((path, text));
+            }
+        }
+    }
+    found
+}
+
+/// Whether a source defines a function of that name, for that type if one is given; or else a module.
+fn defines(source: &str, owner: Option<&str>, name: &str) -> bool {
+    let has = |what: String| {
+        let mut at = source.match_indices(&what).map(|(at, _)| at + what.len());
+        at.any(|end| !source[end..].starts_with(|c: char| c.is_alphanumeric() || c == '_'))
+    };
+    let is_type = |owner: &str| owner.starts_with(char::is_uppercase);
+    let of_owner = owner.is_none_or(|owner| {
+        !is_type(owner) || has(format!(" {owner}")) || has(format!("> {owner}"))
+    });
+    of_owner && (has(format!("fn {name}")) || owner.is_none() && has(format!("mod {name}")))
+}
+
+/// `Owner::name` or `name`, if it is written like a function.
+fn function(quoted: &str) -> Option<(Option<&str>, &str)> {
+    let is_name = |s: &str| {
+        s.starts_with(|c: char| c.is_lowercase())
+            && s.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+    };
+    match quoted.rsplit_once("::") {
+        Some((owner, name)) if is_name(name) => Some((owner.rsplit("::").next(), name)),
+        // What begins with `densite_` is a name of SQL.
+        None if is_name(quoted) && quoted.contains('_') && !quoted.starts_with("densite_") => {
+            Some((None, quoted))
+        }
+        _ => None,
+    }
+}
+
+#[test]
+fn files_that_are_named_exist() {
+    let document = document();
+    let mut missing: Vec<&str> = quoted(&document)
+        .filter(|path| path.starts_with("crates/") || path.starts_with("tests/"))
+        .filter(|path| !root().join(path).exists())
+        .collect();
+    missing.dedup();
+    assert!(missing.is_empty(), "{missing:?}");
+}
+
+#[test]
+fn files_of_the_tables_exist() {
+    let text = std::fs::read_to_string(root().join("ARCHITECTURE.md")).expect("the document");
+    let mut missing = Vec::new();
+    for section in text.split("\n## Inside ").skip(1) {
+        let folder = section.split("Files are in `").nth(1);
+        let folder = folder.and_then(|rest| rest.split('`').next());
+        let folder = root().join(folder.expect("the folder of the files"));
+        for row in section.lines().filter(|line| line.starts_with("| `")) {
+            let cell = row.split(" | ").next().expect("a first cell");
+            let names = quoted(cell).filter(|name| !folder.join(name).exists());
+            missing.extend(names.map(str::to_owned));
+        }
+    }
+    assert!(missing.is_empty(), "{missing:?}");
+}
+
+#[test]
+fn functions_that_are_named_exist() {
+    let (document, sources) = (document(), sources());
+    let mut missing = Vec::new();
+    for (owner, name) in quoted(&document).filter_map(function) {
+        if !sources.iter().any(|(_, text)| defines(text, owner, name)) {
+            missing.push(format!("{}::{name}", owner.unwrap_or_default()));
+        }
+    }
+    // A name that is followed by its file stands there.
+    let pieces: Vec<&str> = document.split('`').collect();
+    for window in pieces.windows(4).skip(1).step_by(2) {
+        let [quoted, " (", file, _] = window else {
+            continue;
+        };
+        let Some((owner, name)) = function(quoted) else {
+            continue;
+        };
+        let file = root().join(file);
+        let text = std::fs::read_to_string(&file).unwrap_or_default();
+        if file.extension().is_some() && !defines(&text, owner, name) {
+            missing.push(format!("{quoted} in {}", file.display()));
+        }
+    }
+    missing.sort();
+    missing.dedup();
+    assert!(missing.is_empty(), "{missing:#?}");
+}
+
+#[test]
+fn what_is_missing_is_found() {
+    let source = "impl Reader {\n    pub(crate) fn newest(&mut self) {}\n}\nfn read_pages() {}";
+    assert!(defines(source, Some("Reader"), "newest"));
+    assert!(defines(source, None, "read_pages"));
+    assert!(!defines(source, None, "read_page"), "only a part of a name");
+    assert!(!defines(source, Some("Writer"), "newest"));
+    assert_eq!(function("Reader::newest"), Some((Some("Reader"), "newest")));
+    assert_eq!(function("read_pages"), Some((None, "read_pages")));
+    assert_eq!(function("SQLITE_CORRUPT"), None);
+    assert_eq!(function("densite_applied"), None);
+    assert_eq!(function("store"), None);
+}
