@@ -20,6 +20,7 @@
 #                        SEED=1      the first seed; every run has new ones otherwise        ONLY=store  the parts whose names contain this
 #   make fuzz          the fuzzers of the decoders and of the log's files, each for MINUTES=60, from SEED if given; 10,000 mutants of each format that `load` reads; 2,000 of each kind of database
 #   make lint          format, clippy and documentation, all strict
+#   make docs          the documentation as a book: target/book; fails if a link or an anchor of a document leads nowhere
 #   make ext           the loadable extension and the command: target/release/libdensite.so, target/release/densite
 
 SHELL := /bin/bash
@@ -34,8 +35,10 @@ export CARGO_TARGET_DIR := $(CURDIR)/target
 MINUTES ?= 60
 RELEASE := cargo build --release --locked
 BENCH := target/release/densite-bench
+# Of the book of the documentation; installed below target/mdbook.
+MDBOOK := 0.5.4
 
-.PHONY: help demo test none-skipped cargo-test crash-test chroma python-test bench crash examples fuzz lint ext pairwise pairwise-test sqlite-suite wheel need-build need-test
+.PHONY: help demo test none-skipped cargo-test crash-test chroma python-test bench crash docs examples fuzz lint ext pairwise pairwise-test sqlite-suite wheel need-build need-test
 
 help:
 	@sed -n '2,/^$$/s/^# \{0,1\}//p' Makefile
@@ -118,6 +121,17 @@ fuzz: need-build
 lint: need-build
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
+	cargo clippy -p densite-tools --lib --locked -- -D warnings  # without the feature chroma
 	cargo fmt --manifest-path examples/rust/Cargo.toml --check
 	cargo clippy --manifest-path examples/rust/Cargo.toml --target-dir target/examples/rust/build --locked -- -D warnings
 	RUSTDOCFLAGS='-D warnings -A rustdoc::private_intra_doc_links' cargo doc --workspace --no-deps --document-private-items --locked
+
+docs: need-build
+	@scripts/need.sh python
+	cargo test -p densite-tests --test links --locked
+	@[ "$$(target/mdbook/bin/mdbook --version 2>/dev/null)" = 'mdbook v$(MDBOOK)' ] || { \
+	  echo 'installing mdBook $(MDBOOK) into target/mdbook, which make docs lacks' >&2; \
+	  cargo install mdbook --locked --version '$(MDBOOK)' --root target/mdbook --target-dir target/mdbook/build --no-default-features --features search; }
+	scripts/book.py collect target/book-src
+	target/mdbook/bin/mdbook build
+	scripts/book.py check target/book

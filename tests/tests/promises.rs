@@ -156,24 +156,6 @@ fn every_named_file_exists() {
     assert!(missing.is_empty(), "{missing:#?}");
 }
 
-/// Links from one document to another.
-#[test]
-fn every_link_leads_somewhere() {
-    let mut dead = BTreeSet::new();
-    for document in documents() {
-        let folder = root().join(document.parent().expect("a folder"));
-        for target in text(&document).split("](").skip(1) {
-            let target = target.split(')').next().unwrap_or_default();
-            let path = target.split('#').next().unwrap_or_default();
-            let is_link = !path.is_empty() && !path.contains("://") && !path.contains(' ');
-            if is_link && !folder.join(path).exists() {
-                dead.insert(format!("{}: {target}", document.display()));
-            }
-        }
-    }
-    assert!(dead.is_empty(), "{dead:#?}");
-}
-
 /// Each room stands in ARCHITECTURE.md, and those that are said to forbid `unsafe` do.
 #[test]
 fn every_room_is_described() {

@@ -1,10 +1,13 @@
 //! Statements that change the database and call the application's functions meanwhile.
 //!
-//! A statement that reads a [`Set`](crate::Set) tells its [`Progress`](crate::Progress), and that function may close the connection. If a driver's
-//! call runs the statement, the driver then goes on with a connection that is gone: CPython's `sqlite3` crashes. So the driver only compiles it, by
-//! `SELECT densite_change(handle, sql)`, and [`changes::run`] runs it. SQLite keeps a closed connection as long as it has a statement.
+//! A statement that reads a [`Set`](crate::Set) tells its [`Progress`](crate::Progress), and that
+//! function may close the connection. If a driver's call runs the statement, the driver then goes
+//! on with a connection that is gone: CPython's `sqlite3` crashes. So the driver only compiles it,
+//! by `SELECT densite_change(handle, sql)`, and [`changes::run`] runs it. SQLite keeps a closed
+//! connection as long as it has a statement.
 //!
-//! `SELECT densite_change(handle)` fails as the statement did, so that the driver raises its own exception.
+//! `SELECT densite_change(handle)` fails as the statement did, so that the driver raises its own
+//! exception.
 
 use crate::{Error, Result};
 use densite_disk::sync::Mutex;

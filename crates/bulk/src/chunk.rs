@@ -75,7 +75,8 @@ pub enum Data {
     Any {
         /// 0 NULL, 1 integer, 2 floating point, 3 text, 4 blob.
         tags: Slice<u8>,
-        /// The integer, the number's bits, or where text or a blob ends; they lie one after another.
+        /// The integer, the number's bits, or where text or a blob ends; they lie one after
+        /// another.
         payloads: Slice<i64>,
         /// Text and blobs.
         bytes: Slice<u8>,
@@ -101,7 +102,8 @@ pub struct Chunk {
     pub data: Data,
 }
 
-/// The bytes of a view: its length, then the bytes themselves where they are few, or their start, buffer and offset.
+/// The bytes of a view: its length, then the bytes themselves where they are few, or their start,
+/// buffer and offset.
 fn viewed<'a>(view: &'a [u8; 16], buffers: &'a [Slice<u8>]) -> Option<&'a [u8]> {
     let number = |at: usize| {
         let bytes: [u8; 4] = view.get(at..at + 4)?.try_into().ok()?;
@@ -135,7 +137,30 @@ impl Places {
 }
 
 impl Data {
-    /// Values of any type in each row: their tags, what each is or where its text or blob ends, and texts and blobs one after another.
+    /// Text that `write` appends, value by value; a row that is not `valid` gets none.
+    pub(crate) fn written(
+        rows: usize,
+        valid: Option<&Bits>,
+        mut write: impl FnMut(&mut String, usize),
+    ) -> Data {
+        let mut text = String::with_capacity(rows.saturating_mul(19));
+        let mut ends: Vec<i64> = Vec::with_capacity(rows + 1);
+        ends.push(0);
+        for row in 0..rows {
+            if valid.is_none_or(|valid| valid.get(row)) {
+                write(&mut text, row);
+            }
+            ends.push(i64::try_from(text.len()).unwrap_or(i64::MAX));
+        }
+        Data::Strings {
+            places: Places::Ends64(Slice::from(ends)),
+            bytes: Slice::from(text.into_bytes()),
+            text: true,
+        }
+    }
+
+    /// Values of any type in each row: their tags, what each is or where its text or blob ends, and
+    /// texts and blobs one after another.
     pub fn any(tags: Slice<u8>, payloads: Slice<i64>, bytes: Slice<u8>) -> Data {
         let mut end = 0;
         let starts = tags.iter().zip(payloads.iter()).map(|(tag, payload)| {
@@ -222,14 +247,15 @@ impl Data {
     }
 }
 
-/// Dates (days since 1970-01-01, without a unit) or timestamps as text; `i64::MIN`, NumPy's "not a time", is NULL.
+/// Dates (days since 1970-01-01, without a unit) or timestamps as text; `i64::MIN`, NumPy's "not a
+/// time", is NULL.
 pub fn since(moments: Slice<i64>, rows: usize, unit: Option<Unit>) -> Chunk {
     let mut valid = BitsBuilder::default();
     for row in 0..rows {
         valid.push(moments.get(row).is_some_and(|at| *at != i64::MIN));
     }
     let valid = Bits::new(Slice::from(valid.into_bytes()), 0);
-    let data = crate::arrow::written(rows, Some(&valid), |out, row| {
+    let data = Data::written(rows, Some(&valid), |out, row| {
         let at = moments.get(row).copied().unwrap_or(0);
         match unit {
             Some(unit) => timestamp(out, at, unit, false),
@@ -292,7 +318,8 @@ impl Chunk {
         }
     }
 
-    /// The types of its values, NULL aside, as bits: 1 integer, 2 floating point, 4 text, 8 blob. None that it could have is missing.
+    /// The types of its values, NULL aside, as bits: 1 integer, 2 floating point, 4 text, 8 blob.
+    /// None that it could have is missing.
     pub(crate) fn types(&self) -> u8 {
         match &self.data {
             Data::Null => 0,
@@ -341,7 +368,8 @@ impl Chunk {
             }
     }
 
-    /// Looks at every value that could be none of SQLite's; `name` and `first` (the number of the first row) are for the message.
+    /// Looks at every value that could be none of SQLite's; `name` and `first` (the number of the
+    /// first row) are for the message.
     pub(crate) fn check(&self, name: &str, first: u64) -> crate::Result<()> {
         self.check_from(0, name, first)
     }
@@ -369,7 +397,8 @@ impl Chunk {
                 bytes,
                 text,
             } => {
-                // All at once where all is well: the rows' own bytes are within, and begin and end between characters.
+                // All at once where all is well: the rows' own bytes are within, and begin and end
+                // between characters.
                 let whole = *text && std::str::from_utf8(bytes).is_ok();
                 for row in (from..self.rows).filter(|row| self.is_valid(*row)) {
                     let range = places.of(row);

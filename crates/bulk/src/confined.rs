@@ -1,7 +1,8 @@
 //! State that the tables and cursors of one connection share.
 //!
-//! SQLite wants them to go from thread to thread with their connection, and uses them under its mutex. So what they share needs no lock of its own,
-//! which would be two atomic operations for each row.
+//! SQLite wants them to go from thread to thread with their connection, and uses them under its
+//! mutex. So what they share needs no lock of its own, which would be two atomic operations for
+//! each row.
 
 use std::ops::Deref;
 use std::rc::Rc;
@@ -16,7 +17,8 @@ impl<T> Confined<T> {
     /// Shares a value.
     ///
     /// # Safety
-    /// It and all its clones belong to virtual tables and cursors of one connection, and are used and dropped within SQLite's calls of these alone.
+    /// It and all its clones belong to virtual tables and cursors of one connection, and are used
+    /// and dropped within SQLite's calls of these alone.
     pub(crate) unsafe fn new(value: T) -> Confined<T> {
         Confined(Rc::new(value))
     }

@@ -1,24 +1,25 @@
 //! Columns of numbers, copied in the order in which they will be read.
 //!
-//! Sorted rows lie anywhere. Read one by one, between everything else that a statement does, each value is a miss of the cache that is waited for;
-//! in a loop of nothing else the processor has many of them under way at once.
+//! Sorted rows lie anywhere. A statement that reads them one by one waits for a cache miss at each
+//! value. In a loop that does nothing else, the processor has many of these misses under way at
+//! once.
 
 use crate::bits::{Bits, BitsBuilder};
 use crate::chunk::{Chunk, Data, Numbers};
 use crate::memory::Slice;
-use crate::set::{Place, Set};
+use crate::rows::{Place, Rows};
 use densite_sqlite::ValueRef;
 
 /// A column in order; `None` for one that has other values than numbers of one kind.
-pub(crate) fn numbers(set: &Set, order: &[Place], column: usize) -> Option<Chunk> {
-    if let Some(data) = plain(set, order, column) {
+pub(crate) fn numbers(rows: &Rows, order: &[Place], column: usize) -> Option<Chunk> {
+    if let Some(data) = plain(rows, order, column) {
         return Some(Chunk {
             rows: order.len(),
             valid: None,
             data,
         });
     }
-    let mut kinds = set
+    let mut kinds = rows
         .batches()
         .iter()
         .map(|(_, columns)| columns.get(column)?.is_numbers());
@@ -27,7 +28,7 @@ pub(crate) fn numbers(set: &Set, order: &[Place], column: usize) -> Option<Chunk
         return None;
     }
     let mut valid = BitsBuilder::default();
-    let values = order.iter().map(|place| set.value(*place, column));
+    let values = order.iter().map(|place| rows.value(*place, column));
     let data = match kind {
         Numbers::Integers => Data::I64(Slice::from(
             values
@@ -61,9 +62,9 @@ pub(crate) fn numbers(set: &Set, order: &[Place], column: usize) -> Option<Chunk
     })
 }
 
-/// A column of a single batch that is nothing but numbers of 64 bits: without a look at what each row is.
-fn plain(set: &Set, order: &[Place], column: usize) -> Option<Data> {
-    let [(_, columns)] = set.batches() else {
+/// A column of a single batch that has only numbers of 64 bits: no row needs a look at its type.
+fn plain(rows: &Rows, order: &[Place], column: usize) -> Option<Data> {
+    let [(_, columns)] = rows.batches() else {
         return None;
     };
     let chunk = columns.get(column)?;

@@ -1,45 +1,59 @@
-//! Bulk, in and out: columns as a table, a query's rows as columns.
+//! Bulk, in and out: columns as a table, the rows of a query as columns.
 //!
-//! - [`Set`]: columns of the caller's, from the Arrow C data interface or from plain buffers, sorted by keys where they are not sorted yet;
-//!   [`sets`] knows them by number;
-//! - `densite_columns(handle)`: a set as a table, for `INSERT … SELECT` and joins;
-//! - [`Query`]: a statement whose rows come out as Arrow record batches, one at a time; [`queries`] knows them by number, and the SQL
-//!   function `densite_query(handle, sql, …)` compiles it on the connection that it runs on;
-//! - [`changes`]: statements that change the database, compiled by the SQL function `densite_change(handle, sql)` and run outside of the driver;
-//! - [`text`]: dates, times and decimals as text, the same however they come in;
+//! - [`Set`]: columns of the caller, from the Arrow C data interface or from plain buffers. They
+//!   can be sorted by keys. [`sets`] registers them by number.
+//! - `densite_columns(handle)`: a set as a table, for `INSERT … SELECT` and joins.
+//! - [`Query`]: a statement whose rows come out as Arrow record batches, one at a time. [`queries`]
+//!   registers them by number. The SQL function `densite_query(handle, sql, …)` compiles the
+//!   statement on the connection that it runs on.
+//! - [`changes`]: statements that change the database. The SQL function
+//!   `densite_change(handle, sql)` compiles them, and they run outside of the driver.
+//! - [`text`]: dates, times and decimals as text, the same however they come in.
 //! - [`arrow`]: the structures of the Arrow C data interface.
 //!
-//! `unsafe` is in `memory` (slices of memory that somebody else keeps), in `arrow` (structures that cross the C boundary) and in `confined` (what a
-//! connection's cursors share).
+//! `unsafe` is in three modules: `memory` (slices of memory that somebody else keeps), `arrow`
+//! (structures that cross the C boundary), and `confined` (what the cursors of a connection share).
 
 #![warn(missing_docs)]
 
 pub mod arrow;
+mod batch;
 mod bits;
 mod build;
 mod change;
 mod chunk;
 mod confined;
 mod error;
+mod filling;
 mod gather;
+mod kind;
 mod memory;
+mod mixed;
 mod number;
 mod order;
+mod piece;
+pub mod queries;
 mod query;
 mod radix;
+mod rows;
 mod set;
+pub mod sets;
 mod sink;
 mod table;
 pub mod text;
+mod values;
 
+pub use batch::{Batch, OwnedColumn, OwnedValues};
 pub use bits::Bits;
 pub use change::changes;
 pub use chunk::{Chunk, Data, Places, since};
 pub use error::{Error, Result};
+pub use kind::Kind;
 pub use memory::{Owner, Plain, Slice};
 pub use order::{Collation, SortKey};
-pub use query::{Batch, Kind, ONE_THREAD, OwnedColumn, OwnedValues, Query, queries};
-pub use set::{COLUMNS_MAX, Progress, Set, sets};
+pub use queries::ONE_THREAD;
+pub use query::Query;
+pub use set::{COLUMNS_MAX, Progress, Set, Source};
 pub use text::Unit;
 
 use densite_sqlite::Connection;
@@ -51,6 +65,6 @@ use densite_sqlite::Connection;
 pub fn create_functions(connection: &Connection) -> densite_sqlite::Result<()> {
     table::create(connection)?;
     sink::create(connection)?;
-    query::create(connection)?;
+    queries::create(connection)?;
     change::create(connection)
 }

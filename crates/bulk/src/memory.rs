@@ -1,13 +1,15 @@
 //! Slices of memory that somebody else keeps.
 //!
-//! A [`Slice`] looks like `&[T]` and carries what keeps its memory. All `unsafe` of reading columns is here: who makes one vouches for pointer,
-//! length and lifetime, and everything after that is checked.
+//! A [`Slice`] looks like `&[T]` and carries what keeps its memory. All `unsafe` of reading columns
+//! is here: who makes one vouches for pointer, length and lifetime, and everything after that is
+//! checked.
 
 use std::any::Any;
 use std::ops::Deref;
 use std::sync::Arc;
 
-/// What keeps memory while slices of it live: an Arrow array, a vector, or a promise of the caller's.
+/// What keeps memory while slices of it live: an Arrow array, a vector, or a promise of the
+/// caller's.
 pub type Owner = Arc<dyn Any + Send + Sync>;
 
 /// Numbers that may be read from any bytes.
@@ -100,7 +102,8 @@ impl<T> Deref for Slice<T> {
     type Target = [T];
 
     fn deref(&self) -> &[T] {
-        // SAFETY: aligned, and kept by the owner; a vector's pointer is valid for any length up to its own, 0 included.
+        // SAFETY: aligned, and kept by the owner; a vector's pointer is valid for any length up to
+        // its own, 0 included.
         unsafe { std::slice::from_raw_parts(self.ptr, self.len) }
     }
 }

@@ -1,12 +1,13 @@
 //! Sorting: the order in which a table's b-tree wants its rows.
 //!
-//! Rows are sorted by SQLite's order: NULL, numbers, text, blobs. Each row gets a code of 64 bits that never contradicts that order; where the code
-//! says all (numbers of few bits) codes alone are compared, otherwise the values of rows with equal codes. The order is a matter of speed alone:
-//! what inserts or joins does not depend on it.
+//! Rows are sorted by SQLite's order: NULL, numbers, text, blobs. Each row gets a code of 64 bits
+//! that never contradicts that order. Where the code says all (numbers of few bits), only codes are
+//! compared. Otherwise rows with equal codes are compared by their values. The order matters for
+//! speed only: no insert or join depends on it.
 
 use crate::chunk::{Chunk, Data};
 use crate::radix;
-use crate::set::{Place, Set};
+use crate::rows::{Place, Rows};
 use densite_sqlite::ValueRef;
 use std::cmp::Ordering;
 
@@ -31,16 +32,16 @@ pub struct SortKey {
 }
 
 /// The rows in order; `None` where they are in it already.
-pub(crate) fn sorted(set: &Set, keys: &[SortKey]) -> Option<Vec<Place>> {
-    if keys.is_empty() || set.rows() < 2 || ascending(set, keys) {
+pub(crate) fn sorted(all: &Rows, keys: &[SortKey]) -> Option<Vec<Place>> {
+    if keys.is_empty() || all.len() < 2 || ascending(all, keys) {
         return None;
     }
-    let Codes { rows, bits, exact } = Codes::of(set, keys);
+    let Codes { rows, bits, exact } = Codes::of(all, keys);
     let in_order = rows.is_sorted_by(|a, b| {
         let by_code = a.0.cmp(&b.0);
         let by = by_code.then_with(|| match exact {
             true => Ordering::Equal,
-            false => by_values(set, keys, a.1, b.1),
+            false => by_values(all, keys, a.1, b.1),
         });
         by != Ordering::Greater
     });
@@ -51,15 +52,15 @@ pub(crate) fn sorted(set: &Set, keys: &[SortKey]) -> Option<Vec<Place>> {
     let mut rows = radix::sort(rows, bits);
     if !exact {
         for equal in rows.chunk_by_mut(|a, b| a.0 == b.0) {
-            equal.sort_by(|a, b| by_values(set, keys, a.1, b.1));
+            equal.sort_by(|a, b| by_values(all, keys, a.1, b.1));
         }
     }
     Some(rows.into_iter().map(|(_, place)| place).collect())
 }
 
-/// Whether plain integers are in order, found without making codes of them; false also where they are anything else.
-fn ascending(set: &Set, keys: &[SortKey]) -> bool {
-    let [(_, columns)] = set.batches() else {
+/// Whether plain integers are in order, without making codes of them. False for other values too.
+fn ascending(all: &Rows, keys: &[SortKey]) -> bool {
+    let [(_, columns)] = all.batches() else {
         return false;
     };
     let integers = keys
@@ -71,7 +72,7 @@ fn ascending(set: &Set, keys: &[SortKey]) -> bool {
     let Some(integers) = integers.collect::<Option<Vec<&[i64]>>>() else {
         return false;
     };
-    (1..set.rows()).all(|row| {
+    (1..all.len()).all(|row| {
         let pairs = integers
             .iter()
             .filter_map(|values| Some((values.get(row - 1)?, values.get(row)?)));
@@ -80,12 +81,12 @@ fn ascending(set: &Set, keys: &[SortKey]) -> bool {
     })
 }
 
-fn by_values(set: &Set, keys: &[SortKey], a: Place, b: Place) -> Ordering {
+fn by_values(all: &Rows, keys: &[SortKey], a: Place, b: Place) -> Ordering {
     keys.iter().fold(Ordering::Equal, |so_far, key| {
         so_far.then_with(|| {
             let by = compare(
-                set.value(a, key.column),
-                set.value(b, key.column),
+                all.value(a, key.column),
+                all.value(b, key.column),
                 key.collation,
             );
             if key.descending { by.reverse() } else { by }
@@ -116,7 +117,8 @@ fn compare(a: ValueRef<'_>, b: ValueRef<'_>, collation: Collation) -> Ordering {
     }
 }
 
-/// Exactly, as SQLite compares them (`sqlite3IntFloatCompare`): by way of f64, two integers beyond 2^53 would both equal a number between them.
+/// Compares exactly, as SQLite does (`sqlite3IntFloatCompare`). By way of f64, two integers beyond
+/// 2^53 would both equal a number between them.
 fn integer_and_real(a: i64, b: f64) -> Ordering {
     const BEYOND: f64 = 9_223_372_036_854_775_808.0;
     if b >= BEYOND {
@@ -152,29 +154,29 @@ struct Codes {
 }
 
 impl Codes {
-    fn of(set: &Set, keys: &[SortKey]) -> Codes {
-        let mut rows: Vec<(u64, Place)> = Vec::with_capacity(set.rows());
-        for (batch, _) in set.batches().iter().enumerate() {
-            rows.extend((0..set.rows_of(batch)).map(|row| (0, Place::new(batch, row))));
+    fn of(all: &Rows, keys: &[SortKey]) -> Codes {
+        let mut rows: Vec<(u64, Place)> = Vec::with_capacity(all.len());
+        for (batch, _) in all.batches().iter().enumerate() {
+            rows.extend((0..all.in_batch(batch)).map(|row| (0, Place::new(batch, row))));
         }
         let mut left = u64::BITS;
         for key in keys {
-            let Some(range) = Range::of(set, key.column) else {
+            let Some(range) = Range::of(all, key.column) else {
                 // Its first bytes, where no more is known of it; then the values must be compared.
                 let keep = left;
-                fill(set, &mut rows, key, keep, |value| {
+                fill(all, &mut rows, key, keep, |value| {
                     prefix(value, key.collation)
                 });
                 return Codes::first(rows);
             };
             let bits = range.bits();
             if bits > left {
-                fill(set, &mut rows, key, left, |value| {
+                fill(all, &mut rows, key, left, |value| {
                     range.code(value) << (u64::BITS - bits)
                 });
                 return Codes::first(rows);
             }
-            fill(set, &mut rows, key, bits, |value| {
+            fill(all, &mut rows, key, bits, |value| {
                 range.code(value) << (u64::BITS - bits)
             });
             left -= bits;
@@ -198,14 +200,14 @@ impl Codes {
 
 /// Appends the highest `bits` bits of each row's code in a column to what the row has.
 fn fill(
-    set: &Set,
+    all: &Rows,
     rows: &mut [(u64, Place)],
     key: &SortKey,
     bits: u32,
     code: impl Fn(ValueRef<'_>) -> u64,
 ) {
     let mut rows = rows.iter_mut();
-    for (_, columns) in set.batches() {
+    for (_, columns) in all.batches() {
         let Some(chunk) = columns.get(key.column) else {
             return;
         };
@@ -244,12 +246,8 @@ enum Range {
 
 impl Range {
     /// `None` for a column that has other values than numbers of one kind, or too many of them.
-    fn of(set: &Set, column: usize) -> Option<Range> {
-        let chunks = || {
-            set.batches()
-                .iter()
-                .filter_map(|(_, columns)| columns.get(column))
-        };
+    fn of(all: &Rows, column: usize) -> Option<Range> {
+        let chunks = || all.chunks(column);
         if chunks().all(|chunk| {
             matches!(
                 chunk.data,

@@ -1,123 +1,15 @@
-//! A statement whose rows come out as batches of columns.
-//!
-//! It is compiled on the connection that the SQL function `densite_query(handle, sql, named, …)` runs on: so the driver has seen to it that the
-//! connection is open and used from the right thread, and nobody passes pointers to connections around. From then on it has its own claim on
-//! the connection.
+//! A statement whose rows come out as batches of columns. Once it is compiled, it has its own claim
+//! on its connection.
 
-use crate::bits::BitsBuilder;
-use crate::build::{Column, Filled, Values};
-use crate::set::sets;
-use crate::sink::{BATCH_ROWS, Filling, Registered};
+use crate::batch::Batch;
+use crate::build::Column;
+use crate::filling::{BATCH_ROWS, Filling};
+use crate::kind::Kind;
+use crate::sets;
+use crate::sink::Registered;
+use crate::values::Filled;
 use crate::{Error, Result};
-use densite_disk::sync::Mutex;
-use densite_sqlite::{
-    Code, Connection, Detached, PerProcess, Row, Value, ValueRef, create_function, ffi,
-};
-use std::collections::BTreeMap;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
-
-/// The type of a result's column.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
-    /// Nothing but NULL.
-    Null,
-    /// 64-bit integers.
-    Integer,
-    /// Double precision.
-    Real,
-    /// UTF-8.
-    Text,
-    /// Bytes.
-    Blob,
-}
-
-impl Kind {
-    pub(crate) fn words(self) -> &'static str {
-        match self {
-            Kind::Null => "NULL",
-            Kind::Integer => "integers",
-            Kind::Real => "floating point",
-            Kind::Text => "text",
-            Kind::Blob => "blobs",
-        }
-    }
-
-    /// SQLite's rule for the affinity of a declared type, where it says enough.
-    fn of_declared(declared: &str) -> Kind {
-        let declared = declared.to_ascii_uppercase();
-        let has = |part: &str| declared.contains(part);
-        if has("INT") {
-            Kind::Integer
-        } else if ["CHAR", "CLOB", "TEXT", "DATE", "TIME"]
-            .into_iter()
-            .any(has)
-        {
-            // Dates and times are NUMERIC by affinity, and text in SQLite's own forms of them.
-            Kind::Text
-        } else if has("BLOB") {
-            Kind::Blob
-        } else {
-            Kind::Real
-        }
-    }
-}
-
-/// Rows, column by column.
-#[derive(Debug)]
-pub struct Batch {
-    /// How many.
-    pub rows: usize,
-    pub(crate) columns: Vec<Filled>,
-}
-
-/// A column of a [`Batch`] as its own memory. NULLs are 0 or empty among the values.
-#[derive(Debug)]
-pub struct OwnedColumn {
-    /// The values.
-    pub values: OwnedValues,
-    /// Which rows are not NULL: the lowest bit of the first byte is the first row. Without it no row is NULL.
-    pub valid: Option<Vec<u8>>,
-}
-
-/// Values of one type.
-#[derive(Debug)]
-pub enum OwnedValues {
-    /// Nothing but NULL, in so many rows.
-    Nulls(usize),
-    /// Integers.
-    Integers(Vec<i64>),
-    /// Double precision.
-    Reals(Vec<f64>),
-    /// Text (valid UTF-8) or blobs.
-    Strings {
-        /// One more than values: each from its own to the next.
-        ends: Vec<i32>,
-        /// All of them.
-        bytes: Vec<u8>,
-        /// Whether they are text.
-        text: bool,
-    },
-}
-
-impl Batch {
-    /// The columns, for readers that do not use Arrow.
-    pub fn into_columns(self) -> Vec<OwnedColumn> {
-        let owned = |column: Filled| OwnedColumn {
-            valid: column
-                .valid
-                .filter(|valid| valid.zeros > 0)
-                .map(BitsBuilder::into_bytes),
-            values: match column.values {
-                Values::Unknown(rows) => OwnedValues::Nulls(rows),
-                Values::Integers(values) => OwnedValues::Integers(values),
-                Values::Reals(values) => OwnedValues::Reals(values),
-                Values::Strings { ends, bytes, text } => OwnedValues::Strings { ends, bytes, text },
-            },
-        };
-        self.columns.into_iter().map(owned).collect()
-    }
-}
+use densite_sqlite::{Code, Connection, Detached, Row, ValueRef};
 
 /// A statement that is being read.
 pub struct Query {
@@ -158,7 +50,8 @@ impl Query {
         Query::compile(connection, sql, Detached::prepare)
     }
 
-    /// The same, also on a connection without a mutex: then the caller uses the query as the connection, from one thread at a time.
+    /// The same, also on a connection without a mutex. Then the caller uses the query like the
+    /// connection, from one thread at a time.
     ///
     /// # Errors
     /// [`Error::Sqlite`].
@@ -208,8 +101,8 @@ impl Query {
         })
     }
 
-    /// Binds what [`create`]'s function was given: values in order, or names and values in turn.
-    fn bind(&mut self, named: bool, values: &[ValueRef<'_>]) -> Result<()> {
+    /// Binds parameters: values in order, or names and values in turn.
+    pub(crate) fn bind(&mut self, named: bool, values: &[ValueRef<'_>]) -> Result<()> {
         let Some(statement) = &mut self.statement else {
             return Ok(());
         };
@@ -248,9 +141,12 @@ impl Query {
         Ok(())
     }
 
-    /// Ends it without waiting for anything that another thread does. Who drops a result may hold a lock (Python's) that a function of the same
-    /// connection waits for on another thread, within a statement there; and to free a statement waits for that one's end. So reading ends here if
-    /// it can, which also ends its transaction, and the statement is freed on a thread of its own.
+    /// Ends it without waiting for another thread.
+    ///
+    /// The thread that drops a result can hold a lock (Python's). A function of the same connection
+    /// can wait for that lock on another thread, within a statement. To free a statement would wait
+    /// for that other statement. So reading ends here if it can, which also ends its transaction,
+    /// and the statement is freed on a thread of its own.
     pub fn abandon(mut self) {
         let Some(statement) = &mut self.statement else {
             return;
@@ -260,6 +156,11 @@ impl Query {
         let _ = std::thread::Builder::new()
             .name("densite-result".to_owned())
             .spawn(move || drop(self));
+    }
+
+    /// Has the query own a registered set of columns, which its statement reads.
+    pub(crate) fn keep(&mut self, columns: i64) {
+        self.keeps.push(columns);
     }
 
     /// The columns' names.
@@ -379,117 +280,4 @@ fn text_of(statement: Option<&mut Detached>, x: f64) -> std::result::Result<Stri
         .map_err(said)?;
     statement.reset();
     Ok(text)
-}
-
-/// The queries that are registered.
-pub mod queries {
-    use super::*;
-
-    type Entry = Arc<Mutex<Option<Query>>>;
-    static NEXT: AtomicI64 = AtomicI64::new(1);
-    /// A child after a fork begins with none: statements are its parent's.
-    static QUERIES: PerProcess<Mutex<BTreeMap<i64, Entry>>> = PerProcess::new();
-
-    /// A place for a query, which `SELECT densite_query(handle, sql, …)` fills.
-    pub fn reserve() -> i64 {
-        let handle = NEXT.fetch_add(1, Ordering::Relaxed);
-        QUERIES.get().lock().insert(handle, Arc::default());
-        handle
-    }
-
-    fn entry(handle: i64) -> Result<Entry> {
-        let found = QUERIES.get().lock().get(&handle).cloned();
-        found.ok_or_else(|| unknown(handle))
-    }
-
-    pub(super) fn fill(handle: i64, query: Query) -> Result<()> {
-        *entry(handle)?.lock() = Some(query);
-        Ok(())
-    }
-
-    /// Has a query own a set of columns.
-    ///
-    /// # Errors
-    /// [`Error::Misuse`] when there is no such query, or its statement never compiled.
-    pub fn keep(handle: i64, columns: i64) -> Result<()> {
-        let entry = entry(handle)?;
-        let mut query = entry.lock();
-        let query = query.as_mut().ok_or_else(gone)?;
-        query.keeps.push(columns);
-        Ok(())
-    }
-
-    /// Takes a query out: it is read once.
-    ///
-    /// # Errors
-    /// [`Error::Misuse`] when there is none, or it was taken already.
-    pub fn take(handle: i64) -> Result<Query> {
-        let entry = entry(handle)?;
-        let query = entry.lock().take();
-        query.ok_or_else(gone)
-    }
-
-    /// Gives the place free, and ends a statement that nobody took.
-    ///
-    /// # Errors
-    /// [`Error::Misuse`] when there is no such place.
-    pub fn release(handle: i64) -> Result<()> {
-        let entry = QUERIES.get().lock().remove(&handle);
-        entry.map(drop).ok_or_else(|| unknown(handle))
-    }
-
-    fn gone() -> Error {
-        Error::Misuse(
-            "the result was read already, or its statement never compiled; run the query again"
-                .into(),
-        )
-    }
-
-    fn unknown(handle: i64) -> Error {
-        Error::Misuse(format!(
-            "there is no query with the handle {handle} in this process; it was released, or made by its parent before a fork"
-        ))
-    }
-}
-
-/// The third argument of `densite_query`: parameters by name.
-const NAMED: i64 = 1;
-/// The same: parameters in order, and the result is read on the thread of the connection ([`Query::for_one_thread`]).
-pub const ONE_THREAD: i64 = 2;
-
-/// Adds `densite_query(handle, sql, named, …)`.
-pub(crate) fn create(connection: &Connection) -> densite_sqlite::Result<()> {
-    create_function(
-        connection,
-        "densite_query",
-        -1,
-        ffi::DIRECTONLY,
-        |connection, arguments| {
-            let [handle, sql, named, values @ ..] = arguments else {
-                return Err(densite_sqlite::Error::new(
-                    Code::MISUSE,
-                    "densite_query is for the library itself; use densite.query",
-                ));
-            };
-            let (Some(handle), Some(sql)) = (handle.as_i64(), sql.as_str()) else {
-                return Err(densite_sqlite::Error::new(
-                    Code::MISUSE,
-                    "densite_query takes a handle and a statement's text",
-                ));
-            };
-            let run = || -> Result<()> {
-                let named = named.as_i64();
-                let mut query = match named {
-                    Some(ONE_THREAD) => Query::for_one_thread(connection, sql)?,
-                    _ => Query::new(connection, sql)?,
-                };
-                query.bind(named == Some(NAMED), values)?;
-                queries::fill(handle, query)
-            };
-            run().map(|()| Value::Null).map_err(|error| match error {
-                Error::Sqlite(error) => error,
-                other => densite_sqlite::Error::new(Code::MISUSE, other.to_string()),
-            })
-        },
-    )
 }

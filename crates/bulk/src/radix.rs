@@ -1,6 +1,7 @@
 //! Sorting by codes, digit by digit.
 //!
-//! Rows to be inserted have keys of few bits (identifiers, numbers within a range): two passes over them cost a tenth of what comparing does.
+//! Rows to be inserted have keys of few bits (identifiers, numbers within a range): two passes over
+//! them cost a tenth of what comparing does.
 
 /// Rows below which comparing is as fast.
 const ROWS_MIN: usize = 512;

@@ -1,132 +1,38 @@
-//! `densite_sink`: where a statement's rows go without leaving SQLite.
+//! `densite_sink`: where the rows of a statement go without leaving SQLite.
 //!
-//! To step through a statement and to ask for each value costs as much as finding the row: every one of these calls takes the connection's mutex.
-//! So the statement is put in front of a virtual table, which gets all values of a row as arguments of one call:
+//! To step through a statement and to ask for each value costs as much as to find the row, because
+//! each of these calls takes the mutex of the connection. So the statement is put in front of a
+//! virtual table, which gets all values of a row as arguments of one call:
 //!
 //! ```sql
-//! WITH densite_rows(c0, c1) AS (the statement) SELECT 1 FROM densite_rows CROSS JOIN densite_sink(handle, c0, c1)
+//! WITH densite_rows(c0, c1) AS (the statement)
+//!   SELECT 1 FROM densite_rows CROSS JOIN densite_sink(handle, c0, c1)
 //! ```
 //!
-//! The join has no rows, so that SQLite goes on by itself, but for one when a batch is full: there the statement stands until it is read on.
+//! The join has no rows, so SQLite goes on by itself. Only a full batch gives a row: there the
+//! statement stands until it is read on.
 //!
-//! Who has the batch: the reader puts an empty one into the [`Sink`]. A cursor takes it out with the first row and puts it back when it is full, when a
-//! value does not fit, and when a cursor is closed, which is before the statement answers that it is done. In between it is [`Taken`], the same for all
-//! cursors of the connection: where SQLite joins each part of a UNION ALL with this table by itself, a statement has several.
+//! The reader puts an empty batch into the [`Sink`]. A cursor takes it out with the first row. It
+//! puts the batch back when it is full, when a value does not fit, and when a cursor is closed. A
+//! cursor is closed before the statement answers that it is done. In between the batch is
+//! [`Taken`], the same for all cursors of the connection: where SQLite joins each part of a UNION
+//! ALL with this table, a statement has several cursors.
 
-use crate::build::Column;
 use crate::confined::Confined;
+use crate::filling::Filling;
 use densite_disk::sync::Mutex;
 use densite_sqlite::{
-    Arguments, Code, Connection, Error, Existence, Operator, Origin, Plan, Result, Row,
-    TableCursor, ValueRef, VirtualTable, create_module, quoted,
+    Arguments, Code, Connection, Error, Existence, Operator, Origin, Plan, Result, TableCursor,
+    ValueRef, VirtualTable, create_module, quoted,
 };
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-/// Columns of a statement that can be read like this: SQLite takes a table's word for 16 arguments only and would look at further ones again.
+/// Columns of a statement that can be read like this. SQLite trusts a table for 16 arguments, and
+/// would check further ones itself.
 const COLUMNS_MAX: usize = 15;
-
-/// Rows of a batch at most.
-pub(crate) const BATCH_ROWS: usize = 1 << 16;
-/// Bytes of text and blobs after which a batch ends.
-const BATCH_BYTES: usize = 32 << 20;
-
-/// The values of a row, by column.
-pub(crate) trait Values {
-    /// The value of a column.
-    fn value(&self, column: usize) -> ValueRef<'_>;
-    /// The value of a column, if it is an integer.
-    fn integer(&self, column: usize) -> Option<i64>;
-    /// The value of a column, if it is a floating-point number.
-    fn real(&self, column: usize) -> Option<f64>;
-}
-
-/// What the sink is called with: its handle, then the row.
-impl Values for Arguments<'_> {
-    #[inline]
-    fn value(&self, column: usize) -> ValueRef<'_> {
-        self.get(column + 1)
-    }
-
-    #[inline]
-    fn integer(&self, column: usize) -> Option<i64> {
-        Arguments::integer(self, column + 1)
-    }
-
-    #[inline]
-    fn real(&self, column: usize) -> Option<f64> {
-        Arguments::real(self, column + 1)
-    }
-}
-
-/// The row that a statement stands on.
-impl Values for Row<'_> {
-    fn value(&self, column: usize) -> ValueRef<'_> {
-        self.column(column)
-    }
-
-    fn integer(&self, column: usize) -> Option<i64> {
-        self.column(column).as_i64()
-    }
-
-    fn real(&self, column: usize) -> Option<f64> {
-        match self.column(column) {
-            ValueRef::Real(x) => Some(x),
-            _ => None,
-        }
-    }
-}
-
-/// A batch that is being filled.
-pub(crate) struct Filling {
-    pub(crate) columns: Vec<Column>,
-    pub(crate) rows: usize,
-    bytes: usize,
-    /// A column whose value did not fit, and why.
-    pub(crate) failed: Option<(usize, String)>,
-}
-
-impl Filling {
-    pub(crate) fn new(columns: Vec<Column>) -> Filling {
-        Filling {
-            columns,
-            rows: 0,
-            bytes: 0,
-            failed: None,
-        }
-    }
-
-    /// Adds a row; false where no further one may come, because the batch is full or a value did not fit.
-    #[inline]
-    pub(crate) fn push(&mut self, row: &impl Values) -> bool {
-        for (i, column) in self.columns.iter_mut().enumerate() {
-            // Numbers in a column of them, first of all: they are most of what there is in bulk.
-            if let Some(integers) = column.integers() {
-                if let Some(n) = row.integer(i) {
-                    integers.push(n);
-                    continue;
-                }
-            } else if let Some(reals) = column.reals()
-                && let Some(x) = row.real(i)
-            {
-                reals.push(x);
-                continue;
-            }
-            let value = row.value(i);
-            if let ValueRef::Text(long) | ValueRef::Blob(long) = value {
-                self.bytes += long.len();
-            }
-            if let Err(what) = column.push(value) {
-                self.failed = Some((i, what));
-                return false;
-            }
-        }
-        self.rows += 1;
-        self.rows < BATCH_ROWS && self.bytes < BATCH_BYTES
-    }
-}
 
 /// Where a batch lies between its reader and the cursor.
 #[derive(Default)]
@@ -160,8 +66,8 @@ impl Registered {
         Registered { handle, sink }
     }
 
-    /// The statement that has the rows of another one here; `None` where that may not be: it has too many columns, or
-    /// would not have the same rows in the same order.
+    /// The statement that puts the rows of `sql` here. `None` if `sql` has too many columns, or if
+    /// the rows or their order would change.
     pub(crate) fn statement(
         &self,
         connection: &Connection,
@@ -193,7 +99,8 @@ impl Drop for Registered {
 /// Whether a statement may have other rows, or another order, where it is joined with a table:
 ///
 /// - SQLite drops the ORDER BY of what is joined.
-/// - A column of a compound has the affinity of its first SELECT. If that is REAL, an integer of another SELECT becomes floating point.
+/// - A column of a compound has the affinity of its first SELECT. If that is REAL, an integer of
+///   another SELECT becomes floating point.
 ///
 /// Words decide, of the statement and of the views that it may read.
 fn is_other_when_joined(connection: &Connection, sql: &str) -> Result<bool> {
@@ -271,7 +178,8 @@ impl Taken {
     }
 }
 
-/// The batch that cursors of a connection fill; that of the statement which had a row last, where several are read by turns.
+/// The batch that cursors of a connection fill. Where several statements are read by turns, it is
+/// the batch of the statement that had a row last.
 type Current = Confined<Cell<Option<Box<Taken>>>>;
 
 struct Table(Current);

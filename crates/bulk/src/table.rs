@@ -2,25 +2,32 @@
 //!
 //! Two ways to it:
 //!
-//! - `densite_columns(handle)`, a table-valued function. A function's columns are declared before its argument is known, so they are called
-//!   `c0`, `c1`, … up to [`COLUMNS_MAX`]; those that the set has not are NULL. Nothing is written to any schema, so it works on read-only
-//!   databases and within any transaction: `WITH keys(a, b) AS NOT MATERIALIZED (SELECT c0, c1 FROM densite_columns(?)) SELECT …`. For a set of up to
-//!   [`FEW`] columns `densite_columns_few(handle)` is the same: to declare all the others takes SQLite 0.7 ms on every connection.
-//! - `CREATE VIRTUAL TABLE temp.name USING densite_columns(handle)`, a table with the set's own names, until it is dropped or the connection ends.
+//! - `densite_columns(handle)`, a table-valued function. A function's columns are declared before
+//!   its argument is known, so they are called `c0`, `c1`, … up to [`COLUMNS_MAX`]; those that the
+//!   set has not are NULL. Nothing is written to any schema, so it works on read-only databases and
+//!   within any transaction:
+//!   `WITH keys(a, b) AS NOT MATERIALIZED (SELECT c0, c1 FROM densite_columns(?)) SELECT …`. For a
+//!   set of up to [`FEW`] columns `densite_columns_few(handle)` is the same: to declare all the
+//!   others takes SQLite 0.7 ms on every connection.
+//! - `CREATE VIRTUAL TABLE temp.name USING densite_columns(handle)`, a table with the set's own
+//!   names, until it is dropped or the connection ends.
 //!
 //! A row's id is its place in the order in which rows are read, from 0 on.
 
 use crate::chunk::{Chunk, Data};
 use crate::memory::Slice;
-use crate::set::{COLUMNS_MAX, PROGRESS_ROWS, Place, Set, sets};
+use crate::rows::Place;
+use crate::set::{COLUMNS_MAX, PROGRESS_ROWS, Set};
+use crate::sets;
 use densite_sqlite::{
     Arguments, Code, Connection, Error, Existence, Operator, Origin, Plan, Result, TableCursor,
     ValueRef, VirtualTable, create_module, quoted,
 };
 use std::sync::Arc;
 
-/// Rows that a function's set is taken to have: its handle is not known when a statement is planned. So many that a join looks up the other table's
-/// keys rather than reading the set again and again, so few that it goes first.
+/// Rows that a function's set is taken to have: its handle is not known when a statement is
+/// planned. So many that a join looks up the other table's keys rather than reading the set again
+/// and again, so few that it goes first.
 const ROWS_SUPPOSED: i64 = 10_000;
 
 /// Columns of the function for sets of few.
@@ -39,8 +46,9 @@ enum Columns {
     Of(i64),
 }
 
-/// A column of the batch that is read, where its values need no look at what they are: integers or double precision, none NULL. There are as many
-/// as rows, so that one is found by the row alone; the others are asked of the set.
+/// A column of the batch that is read, where its values need no look at what they are: integers or
+/// double precision, none NULL. There are as many as rows, so that one is found by the row alone;
+/// the others are asked of the set.
 enum Lane {
     Integers(Slice<i64>),
     Reals(Slice<f64>),
@@ -75,11 +83,13 @@ struct Cursor {
     rows: usize,
     /// How many rows were passed.
     passed: usize,
-    /// The columns of the batch that is read, or of the whole set where they were gathered, and the row in them.
+    /// The columns of the batch that is read, or of the whole set where they were gathered, and the
+    /// row in them.
     lanes: Vec<Lane>,
     row: usize,
     batch: usize,
-    /// Up to here rows are passed by counting them: then another batch begins, progress is to be told, or all is over.
+    /// Up to here rows are passed by counting them: then another batch begins, progress is to be
+    /// told, or all is over.
     until: usize,
 }
 
@@ -181,7 +191,8 @@ impl VirtualTable for Columns {
 }
 
 impl Cursor {
-    /// Goes to the row after those passed, which is the first of a batch, or one behind which progress was told.
+    /// Goes to the row after those passed, which is the first of a batch, or one behind which
+    /// progress was told.
     #[cold]
     fn turn(&mut self) {
         self.until = self.passed;

@@ -1,12 +1,15 @@
 //! Dates, times and decimals as text.
 //!
 //! - a date: `2024-02-29`, as SQLite's `date()` writes it;
-//! - a timestamp: `2024-02-29 12:30:00`, with `.` and the fewest of 3, 6 or 9 digits that hold a fraction which is not zero, whatever its unit is, so that
-//!   equal instants have equal text; and with `+00:00` where the type has a time zone (Arrow keeps such values in UTC);
+//! - a timestamp: `2024-02-29 12:30:00`, with `.` and the fewest of 3, 6 or 9 digits that hold a
+//!   fraction which is not zero, whatever its unit is, so that equal instants have equal text; and
+//!   with `+00:00` where the type has a time zone (Arrow keeps such values in UTC);
 //! - a time: `12:30:00`, with a fraction by the same rule;
-//! - a decimal: all its digits, `12.30`. What becomes of it is the table's affinity: TEXT keeps it, NUMERIC makes it a number.
+//! - a decimal: all its digits, `12.30`. What becomes of it is the table's affinity: TEXT keeps it,
+//!   NUMERIC makes it a number.
 //!
-//! So text sorts as the dates and times do within the years 0000 to 9999, and SQLite's date functions read it. Other years are written with their sign.
+//! So text sorts as the dates and times do within the years 0000 to 9999, and SQLite's date
+//! functions read it. Other years are written with their sign.
 
 use std::fmt::Write as _;
 
@@ -115,7 +118,8 @@ pub fn timestamp(out: &mut String, since: i64, unit: Unit, utc: bool) {
     }
 }
 
-/// Writes a decimal: a little-endian number in two's complement, and how many of its digits are behind the point.
+/// Writes a decimal: a little-endian number in two's complement, and how many of its digits are
+/// behind the point.
 pub fn decimal(out: &mut String, value: &[u8], scale: i32) {
     let negative = value.last().is_some_and(|byte| byte & 0x80 != 0);
     let mut digits = digits(value, negative);

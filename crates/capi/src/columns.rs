@@ -167,7 +167,10 @@ pub unsafe extern "C" fn densite_columns_from_stream(stream: *mut ArrowArrayStre
     number(|| {
         // SAFETY: as the caller vouches.
         let stream = unsafe { Stream::take(stream) }?;
-        Ok(sets::add(Set::from_stream(stream)?))
+        Ok(sets::add(Set::from_source(
+            stream.names(),
+            Box::new(stream),
+        )?))
     })
 }
 

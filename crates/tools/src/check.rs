@@ -1,16 +1,15 @@
 //! Is a database whole? Every stored frame, the map and the accounting; then SQLite's own check.
 
-use crate::copy;
-use crate::db::{Access, Through, from_sqlite};
+use crate::db::{Access, Through};
 use crate::error::{Error, Result};
 use crate::form::{self, Form};
-use crate::info::lock_shared;
-use crate::paths;
+use crate::integrity;
+use crate::lock;
 use crate::progress::Progress;
 use crate::source;
-use crate::temp::Temp;
-use densite_sqlite::{Api, Code, Connection};
-use densite_store::{self as store, Damage, Handle, Options};
+use crate::target;
+use densite_sqlite::Api;
+use densite_store::{self as store, Damage, Handle};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -32,9 +31,11 @@ pub struct Checked {
     pub frames: Option<u64>,
     /// What is damaged in the store, and where.
     pub problems: Vec<Damage>,
-    /// Commits that were lost when the file was not closed cleanly, described; the state is a whole earlier one.
+    /// Commits that were lost when the file was not closed cleanly, described; the state is a whole
+    /// earlier one.
     pub cut: Option<String>,
-    /// The lines of SQLite's integrity check: "ok", or what it found; empty when it could not be run.
+    /// The lines of SQLite's integrity check: "ok", or what it found; empty when it could not be
+    /// run.
     pub integrity_check: Vec<String>,
 }
 
@@ -50,7 +51,7 @@ impl Checked {
 /// # Errors
 /// See [`Error`]: what keeps it from being checked at all; [`Error::Interrupted`].
 pub fn check(api: Api, path: &Path, progress: &mut dyn Progress) -> Result<Checked> {
-    let target = paths::resolve(path)?;
+    let target = target::resolve(path)?;
     let form = form::form(api, &target)?;
     let mut checked = Checked {
         path: path.to_path_buf(),
@@ -67,7 +68,7 @@ pub fn check(api: Api, path: &Path, progress: &mut dyn Progress) -> Result<Check
         Form::Compressed => {
             // Before SQLite opens it: a connection could write, and with that forget a cut.
             let file = Through::Host.file(api, &target.path, Access::Read)?;
-            lock_shared(api, &file, &target, WAIT)?;
+            lock::shared(api, &file, &target, WAIT)?;
             match form::open_store(&target, file) {
                 Ok(mut store) => check_store(&mut store, path, &mut checked, progress)?,
                 Err(store::Error::Corrupt(damage)) => {
@@ -89,7 +90,7 @@ pub fn check(api: Api, path: &Path, progress: &mut dyn Progress) -> Result<Check
     };
     match db {
         Ok(db) => {
-            checked.integrity_check = lines(&db, path)?;
+            checked.integrity_check = integrity::lines(&db, path)?;
             if form == Form::Plain {
                 let pages = db.query_i64("PRAGMA page_count").ok().flatten();
                 checked.pages = pages.and_then(|n| u64::try_from(n).ok()).unwrap_or(0);
@@ -139,78 +140,5 @@ fn check_store(
             Ok(())
         }
         Err(e) => Err(Error::from_store(path, "check", e)),
-    }
-}
-
-/// The lines of SQLite's integrity check. That the file is damaged is an answer too.
-fn lines(db: &Connection, path: &Path) -> Result<Vec<String>> {
-    let mut lines = Vec::new();
-    let mut run = || -> densite_sqlite::Result<()> {
-        let mut query = db.prepare("PRAGMA integrity_check")?;
-        while query.step()? {
-            lines.extend(query.column(0).as_str().map(str::to_string));
-        }
-        Ok(())
-    };
-    match run() {
-        Ok(()) => {}
-        Err(e) if matches!(e.code.primary(), Code::CORRUPT | Code::NOTADB) => lines.push(e.message),
-        Err(e) => return Err(from_sqlite(path, e)),
-    }
-    Ok(lines)
-}
-
-/// SQLite's integrity check of a database that we just wrote.
-pub(crate) fn integrity(db: &Connection, path: &Path) -> Result<()> {
-    let lines = lines(db, path)?;
-    said_ok(&lines, path)
-}
-
-/// SQLite's quick check, which is the integrity check without a comparison of indexes with their tables.
-pub(crate) fn quick(db: &Connection, path: &Path) -> Result<()> {
-    let said = db
-        .query_string("PRAGMA quick_check(1)")
-        .map_err(|e| from_sqlite(path, e))?;
-    said_ok(&said.into_iter().collect::<Vec<_>>(), path)
-}
-
-fn said_ok(lines: &[String], path: &Path) -> Result<()> {
-    match lines.first().map(String::as_str) {
-        Some("ok") => Ok(()),
-        first => Err(Error::Io {
-            path: path.to_path_buf(),
-            doing: "verify".into(),
-            message: format!(
-                "SQLite's integrity check says: {}",
-                first.unwrap_or("nothing")
-            ),
-        }),
-    }
-}
-
-/// Every frame of a compressed file that we just wrote and nobody else has.
-pub(crate) fn frames(temp: &Temp, progress: &mut dyn Progress) -> Result<()> {
-    let path = temp.path();
-    let options = Options {
-        read_only: true,
-        ..Options::default()
-    };
-    let failed = |e| Error::from_store(path, "verify", e);
-    let mut store = copy::open_store(temp, options, "proof")?;
-    let report = store
-        .check(&mut |_, _| !progress.cancelled())
-        .map_err(failed)?;
-    if progress.cancelled() {
-        return Err(Error::Interrupted {
-            path: path.to_path_buf(),
-        });
-    }
-    match report.problems.first() {
-        None => Ok(()),
-        Some(damage) => Err(Error::Io {
-            path: path.to_path_buf(),
-            doing: "verify".into(),
-            message: damage.to_string(),
-        }),
     }
 }

@@ -1,29 +1,34 @@
 //! Turning one form of a database into the other.
 //!
-//! 1. Look: the source is a database of the right form, the destination is free, there is disk space.
-//! 2. Create a temporary file beside the destination; it removes itself on every way out but the last.
+//! 1. Look: the source is a database of the right form, the destination is free, there is disk
+//!    space.
+//! 2. Create a temporary file beside the destination; it removes itself on every way out but the
+//!    last.
 //! 3. Let SQLite recover the source, and hold its state still ([`crate::source`]).
 //! 4. Copy page by page, make the copy durable, read it back and compare every byte.
-//! 5. In place: replace the source by it ([`crate::replace`]). Otherwise: give the copy its name if that is still free.
+//! 5. In place: replace the source by it ([`crate::replace`]). Otherwise: give the copy its name if
+//!    that is still free.
 //!
 //! Until step 5 the source holds what it held (SQLite's own recovery aside), whatever happens.
 
+use crate::archive;
 use crate::copy::{self, Input};
 use crate::db::Through;
-use crate::error::{Error, Result, parent_of};
+use crate::error::{Error, Result};
 use crate::form::{self, Form};
 use crate::freelist::{self, PageSet};
 use crate::log::left_behind;
 use crate::pages::Pages;
-use crate::paths::{self, Target};
+use crate::paths;
 use crate::progress::Progress;
 use crate::replace;
 use crate::rewrite;
 use crate::source::Source;
+use crate::space::{self, at_most};
+use crate::target::{self, Target};
 use crate::temp::Temp;
-use densite_disk::{Dir, RealDir};
 use densite_sqlite::Api;
-use densite_store::{CodecChoice, Options};
+use densite_store::Options;
 use densite_vfs::pause;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -48,26 +53,6 @@ impl Default for ConvertOptions {
             archive: false,
             page_size: None,
             wait: Duration::from_secs(1),
-        }
-    }
-}
-
-/// Pages of a frame in an archive: 128 KiB of them if they are of 4 KiB.
-const ARCHIVE_RUN: u32 = 32;
-/// The least zstd level of an archive.
-const ARCHIVE_LEVEL: i32 = 19;
-
-impl ConvertOptions {
-    /// The same for an archive: long runs, at a high level.
-    pub(crate) fn for_archive(&self) -> ConvertOptions {
-        ConvertOptions {
-            store: Options {
-                codec: CodecChoice::Archive,
-                run_pages: ARCHIVE_RUN,
-                level: self.store.level.max(ARCHIVE_LEVEL),
-                ..self.store.clone()
-            },
-            ..self.clone()
         }
     }
 }
@@ -123,7 +108,10 @@ pub fn compress(
     options: &ConvertOptions,
     progress: &mut dyn Progress,
 ) -> Result<ConvertReport> {
-    let archive = options.archive.then(|| options.for_archive());
+    let archive = options.archive.then(|| ConvertOptions {
+        store: archive::options(&options.store),
+        ..options.clone()
+    });
     let options = archive.as_ref().unwrap_or(options);
     convert(api, To::Compressed, src, dst, options, progress)
 }
@@ -151,7 +139,7 @@ fn convert(
     progress: &mut dyn Progress,
 ) -> Result<ConvertReport> {
     let started = Instant::now();
-    let target = paths::resolve(src)?;
+    let target = target::resolve(src)?;
     let through = check_form(api, to, &target)?;
     match dst {
         Some(dst) => paths::must_be_free(dst)?,
@@ -173,7 +161,7 @@ fn convert(
     if to == To::Compressed {
         // A rewriting has a draft beside the result.
         let copies = if options.page_size.is_some() { 2 } else { 1 };
-        check_space(wanted, target.len.saturating_mul(copies))?;
+        space::require(wanted, at_most(target.len.saturating_mul(copies)))?;
     }
 
     let temp = Temp::create(wanted, &target, dst.is_none())?;
@@ -194,7 +182,7 @@ fn convert(
     if to == To::Plain {
         let len = source.len();
         let bytes = held.as_ref().map_or(len, |h| copy::held_bytes(h, len));
-        check_space(wanted, bytes)?;
+        space::require(wanted, at_most(bytes))?;
     }
     let source_bytes = paths::len_or_zero(&target.path);
     let zero = match to {
@@ -222,7 +210,7 @@ fn convert(
                 wanted,
                 replaces: dst.is_none(),
                 to: Through::Densite,
-                options,
+                options: &options.store,
                 page_size: Some(size),
                 prune: None,
             };
@@ -282,7 +270,8 @@ fn check_form(api: Api, to: To, target: &Target) -> Result<Through> {
     match (to, form::form(api, target)?) {
         (To::Compressed, Form::Plain) => Ok(Through::Host),
         (To::Plain, Form::Compressed) => {
-            // Damage and newer formats are told here in full; the VFS could only give SQLite a number.
+            // Damage and newer formats are told here in full; the VFS could only give SQLite a
+            // number.
             let file = Through::Host.file(api, &target.path, crate::db::Access::Read)?;
             drop(
                 form::open_store(target, file)
@@ -301,34 +290,4 @@ fn check_form(api: Api, to: To, target: &Target) -> Result<Through> {
             empty: true,
         }),
     }
-}
-
-/// What a compressed file may need beyond its pages, if none of them shrinks: a fixed part and one in so many bytes.
-const OVERHEAD_BYTES: u64 = 256 << 10;
-const OVERHEAD_PART: u64 = 64;
-
-/// Bytes that a copy may take if nothing shrinks.
-pub(crate) fn at_most(bytes: u64) -> u64 {
-    bytes + bytes / OVERHEAD_PART + OVERHEAD_BYTES
-}
-
-/// Refuses when the copy might not fit if nothing shrinks.
-fn check_space(wanted: &Path, bytes: u64) -> Result<()> {
-    require_space(wanted, at_most(bytes))
-}
-
-/// Refuses when there is not so much space beside `wanted`.
-pub(crate) fn require_space(wanted: &Path, needed: u64) -> Result<()> {
-    let dir = parent_of(wanted);
-    let available = RealDir::new(&dir)
-        .free_space()
-        .map_err(|e| Error::from_disk(&dir, "look at", &e))?;
-    if available < needed {
-        return Err(Error::NoSpace {
-            dir,
-            needed: Some(needed),
-            available: Some(available),
-        });
-    }
-    Ok(())
 }

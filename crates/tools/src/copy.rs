@@ -6,8 +6,8 @@ use crate::form;
 use crate::freelist::PageSet;
 use crate::header::Header;
 use crate::pages::Pages;
-use crate::paths::Target;
 use crate::progress::Progress;
+use crate::target::Target;
 use crate::temp::Temp;
 use densite_disk::{File, SyncKind};
 use densite_sqlite::Api;
@@ -101,7 +101,8 @@ impl Input<'_> {
     }
 }
 
-/// The pieces of a compressed file that hold anything, for [`Input::held`]: those with a frame. The caller keeps others from writing to it.
+/// The pieces of a compressed file that hold anything, for [`Input::held`]: those with a frame. The
+/// caller keeps others from writing to it.
 pub(crate) fn held(api: Api, target: &Target) -> Result<PageSet> {
     let failed = |e| Error::from_store(&target.given, "read", e);
     let file = Through::Host.file(api, &target.path, Access::Read)?;
@@ -282,8 +283,8 @@ fn prove(
     })
 }
 
-/// `purpose` keeps what different passes know of the file apart: a proof must not be answered from the
-/// writer's memory.
+/// `purpose` keeps what different passes know of the file apart: a proof must not be answered from
+/// the writer's memory.
 pub(crate) fn open_store(temp: &Temp, options: Options, purpose: &str) -> Result<Handle> {
     let (path, file) = (temp.path(), temp.open()?);
     let identity = format!("{purpose}:{}", path.display());
@@ -334,7 +335,7 @@ mod tests {
     fn file(dir: &tempfile::TempDir) -> Temp {
         let like = dir.path().join("source.db");
         std::fs::write(&like, b"").expect("write");
-        let like = crate::paths::resolve(&like).expect("a file");
+        let like = crate::target::resolve(&like).expect("a file");
         Temp::create(&dir.path().join("copy"), &like, false).expect("a file")
     }
 

@@ -41,8 +41,9 @@ impl Through {
         })
     }
 
-    /// Opens the file itself, without SQLite's connection on top. Every access to a database goes through the
-    /// VFS: closing a descriptor of our own would drop the locks that other connections of this process hold.
+    /// Opens the file itself, without SQLite's connection on top. Every access to a database goes
+    /// through the VFS: closing a descriptor of our own would drop the locks that other connections
+    /// of this process hold.
     pub(crate) fn file(self, api: Api, path: &Path, access: Access) -> Result<HostFile> {
         let mode = match access {
             Access::Read | Access::Immutable => ffi::OPEN_READONLY,

@@ -1,8 +1,10 @@
-//! A digest of a sequence of records: of what a b-tree holds, in the order of its keys, whatever its pages look like (`digester` walks it).
+//! A digest of a sequence of records: of what a b-tree holds, in the order of its keys, whatever
+//! its pages look like (`digester` walks it).
 //!
-//! The digest of records r1 .. rn is the sum of h(ri) · b^(n-i) modulo 2^61 - 1, with h a hash of the record's payload and row id, and b
-//! chosen at random for each run. So that of a tree follows from those of its subtrees, which several threads work on; and two
-//! different sequences of hashes meet with a probability of n / 2^61 at most.
+//! The digest of records r1 .. rn is the sum of h(ri) · b^(n-i) modulo 2^61 - 1, with h a hash of
+//! the record's payload and row id, and b chosen at random for each run. So that of a tree follows
+//! from those of its subtrees, which several threads work on; and two different sequences of hashes
+//! meet with a probability of n / 2^61 at most.
 
 /// The prime 2^61 - 1.
 const P: u64 = (1 << 61) - 1;

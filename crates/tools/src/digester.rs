@@ -29,7 +29,8 @@ impl From<crate::error::Error> for Odd {
 /// A piece of a tree, in the order of keys.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Piece {
-    /// All below this page, whose leaves lie so many levels deep; of a table with row ids above the first and up to the second number.
+    /// All below this page, whose leaves lie so many levels deep; of a table with row ids above the
+    /// first and up to the second number.
     Subtree {
         root: u32,
         depth: u32,

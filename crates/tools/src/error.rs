@@ -6,7 +6,7 @@
 mod from;
 mod text;
 
-use crate::holders::Holder;
+use crate::holder::Holder;
 use std::path::{Path, PathBuf};
 
 pub use from::parent_of;
@@ -42,7 +42,8 @@ pub enum Error {
         /// Whether that is because it holds no bytes at all.
         empty: bool,
     },
-    /// A directory whose `chroma.sqlite3` has not Chroma's tables.
+    /// A directory whose `chroma.sqlite3` does not have Chroma's tables.
+    #[cfg(feature = "chroma")]
     NotChroma {
         /// That file.
         path: PathBuf,
@@ -152,6 +153,7 @@ impl Error {
             Error::IsDirectory { .. } => "is_directory",
             Error::Permission { .. } => "permission",
             Error::NotADatabase { .. } => "not_a_database",
+            #[cfg(feature = "chroma")]
             Error::NotChroma { .. } => "not_chroma",
             Error::AlreadyCompressed { .. } => "already_compressed",
             Error::AlreadyPlain { .. } => "already_plain",
@@ -178,7 +180,6 @@ impl Error {
             | Error::IsDirectory { path }
             | Error::Permission { path, .. }
             | Error::NotADatabase { path, .. }
-            | Error::NotChroma { path }
             | Error::AlreadyCompressed { path }
             | Error::AlreadyPlain { path }
             | Error::Exists { path }
@@ -192,6 +193,8 @@ impl Error {
             | Error::NoLog { path }
             | Error::Log { path, .. }
             | Error::Sqlite { path, .. } => Some(path),
+            #[cfg(feature = "chroma")]
+            Error::NotChroma { path } => Some(path),
             Error::Unsupported(_) | Error::Setting(_) => None,
         }
     }

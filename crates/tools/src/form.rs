@@ -3,7 +3,8 @@
 use crate::db::{Access, Through};
 use crate::error::{Error, Result};
 use crate::header::is_sqlite;
-use crate::paths::{Target, beside, len_or_zero};
+use crate::paths::{beside, len_or_zero};
+use crate::target::Target;
 use densite_disk::File;
 use densite_sqlite::{Api, HostFile};
 use densite_store::{self as store, Handle, Options, Readahead};

@@ -1,4 +1,5 @@
-//! SQLite's freelist in a state that is held still. Its leaves are never read by SQLite, so a copy may hold zeros in their place.
+//! SQLite's freelist in a state that is held still. Its leaves are never read by SQLite, so a copy
+//! may hold zeros in their place.
 
 use crate::error::Result;
 use crate::header::Header;

@@ -1,31 +1,38 @@
-//! What a vacuum and maintenance would give back, from figures: nothing is written, and not every page is read.
+//! What a vacuum and maintenance would give back, from figures: nothing is written, and not every
+//! page is read.
 
-use crate::convert::at_most;
+use crate::archive;
 use crate::form::Form;
 use crate::objects::{ObjectKind, Objects};
+use crate::space::at_most;
 
-/// What a compressed page costs beside what it holds, the map aside: its frame's header, and what its columns need to be told
-/// apart. Measured by deleting every second row of tables: bytes saved for each page less.
+/// What a compressed page costs beside what it holds, the map aside: its frame's header, and what
+/// its columns need to be told apart. Measured by deleting every second row of tables: bytes saved
+/// for each page less.
 const PAGE_COST: u64 = 100;
-/// Bytes of a plain database that are rewritten and verified in a second (two cores, a solid-state disk).
+/// Bytes of a plain database that are rewritten and verified in a second (two cores, a solid-state
+/// disk).
 const PLAIN_RATE: f64 = 150e6;
 /// The same for compressed databases, in bytes as SQLite sees them.
 const STORED_RATE: f64 = 85e6;
 /// The same for archives.
 const ARCHIVE_RATE: f64 = 6e6;
 
-/// Where the bytes of a database's file are, and what a vacuum would make of them. In bytes; what a vacuum would do is estimated.
+/// Where the bytes of a database's file are, and what a vacuum would make of them. In bytes; what a
+/// vacuum would do is estimated.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub struct Gain {
     /// Bytes of the file that hold something.
     pub live_bytes: u64,
-    /// Bytes of the file that nothing reaches, among live ones: replaced and dropped versions of pages. Only compressed files have them.
+    /// Bytes of the file that nothing reaches, among live ones: replaced and dropped versions of
+    /// pages. Only compressed files have them.
     pub dead_bytes: u64,
-    /// Bytes of the file that may be written again: SQLite's free pages in a plain file, free units in a compressed one.
+    /// Bytes of the file that may be written again: SQLite's free pages in a plain file, free units
+    /// in a compressed one.
     pub free_bytes: u64,
-    /// Bytes in the pages of tables and indexes that hold nothing. In a plain file they take space, as `live_bytes` does not count them;
-    /// in a compressed one they are not stored.
+    /// Bytes in the pages of tables and indexes that hold nothing. In a plain file they take space,
+    /// as `live_bytes` does not count them; in a compressed one they are not stored.
     pub unallocated_bytes: u64,
     /// Whether `unallocated_bytes` was estimated from a sample of pages.
     pub estimated: bool,
@@ -60,19 +67,12 @@ impl Figures<'_> {
     }
 }
 
-/// Maintenance leaves one byte in so many that is dead or free: 5 per cent of the file, what it does not begin with included.
+/// Maintenance leaves one byte in so many that is dead or free: 5 per cent of the file, what it
+/// does not begin with included.
 const AT_REST: u64 = 20;
 /// With so many bytes more, a file of any size is left as it is
 /// (docs/decisions/space-reclamation.md).
 const AT_REST_MIN: u64 = 192 << 10;
-
-/// An archive has one page in so many in long runs, at least: where tables and indexes grew by turns, few pages have a neighbour of their kind.
-const ARCHIVED: u64 = 128;
-
-/// Whether the pages are stored as those of an archive. Frames of long runs are in no other file; what was written later is stored in the usual way.
-pub(crate) fn is_archive(objects: &Objects) -> bool {
-    objects.in_long_runs > 0 && objects.in_long_runs * ARCHIVED >= objects.framed
-}
 
 /// What a vacuum would give back.
 pub(crate) fn gain(f: &Figures<'_>) -> Gain {
@@ -103,7 +103,7 @@ pub(crate) fn gain(f: &Figures<'_>) -> Gain {
                 let map = f.store("map_bytes") * saved.min(pages) / pages;
                 let after = live.saturating_sub(saved_in_trees * PAGE_COST + of_free + map);
                 let after = after.max(live / 4);
-                let archive = is_archive(f.objects);
+                let archive = archive::is_archive(f.objects);
                 // An archive is written twice.
                 let copies = if archive { 2 } else { 1 };
                 (
@@ -112,7 +112,8 @@ pub(crate) fn gain(f: &Figures<'_>) -> Gain {
                     f.store("free_bytes"),
                     maintained(live.saturating_sub(of_free)),
                     after.min(f.file_bytes),
-                    // It may come out larger than it was, if its tables changed since their models were learned.
+                    // It may come out larger than it was, if its tables changed since their models
+                    // were learned.
                     copies * at_most(after + after / 4).min(at_most(logical_after)),
                     if archive { ARCHIVE_RATE } else { STORED_RATE },
                 )

@@ -1,54 +1,38 @@
-//! Who holds locks on a database, where the system tells.
+//! Which processes hold locks on a database, where the system tells.
 //!
-//! Linux lists record locks in `/proc/locks`, with process, device and inode. Reading that list opens no
-//! descriptor on the database, so it cannot drop a lock of this process (closing any descriptor would).
+//! Linux lists record locks in `/proc/locks`, with process, device and inode. Reading that list
+//! opens no descriptor on the database. So it cannot drop a lock of this process, as closing a
+//! descriptor would.
 
+use crate::holder::Holder;
+use crate::paths::beside;
 use std::collections::BTreeSet;
-use std::fmt;
 use std::ops::RangeInclusive;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// A process that holds a lock on the database.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Holder {
-    /// Its process id.
-    pub pid: u32,
-    /// Its name, where it can be read.
-    pub name: Option<String>,
-}
-
-impl fmt::Display for Holder {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "process {}", self.pid)?;
-        match &self.name {
-            Some(name) => write!(f, " ({name})"),
-            None => Ok(()),
-        }
-    }
-}
-
-/// How often the list is read at most. The system counts entries to know where to go on, or to begin: one that changes while it is read may lack some that are there all the time, and tell others twice.
+/// How often the list is read at most. The system counts entries to know where to go on. A list
+/// that changes while it is read can lack some entries that never changed, and can give others
+/// twice.
 const TRIES: usize = 16;
-/// Who reads for longer is told of as a reader.
+/// A process that reads for longer than this counts as a reader.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(50);
 
-/// The other processes that hold locks on the database or its shared memory; empty when that cannot be known.
+/// The other processes that hold locks on the database or its shared memory. Empty if the system
+/// does not tell.
 pub(crate) fn holders(db: &Path) -> Vec<Holder> {
-    others(
-        &[db.to_path_buf(), crate::paths::beside(db, "-shm")],
-        0..=u64::MAX,
-    )
+    others(&[db.to_path_buf(), beside(db, "-shm")], 0..=u64::MAX)
 }
 
-/// The locks of readers in the shared memory, but for the one of those who read the database's file alone (`WAL_READ_LOCK` of SQLite's file format).
+/// The locks of readers in the shared memory (`WAL_READ_LOCK` of SQLite's file format). The lock of
+/// readers that use the database file alone is left out.
 const READERS: RangeInclusive<u64> = 124..=127;
 
-/// The other processes that have a transaction open on what is in the WAL, at two looks shortly after each other; empty when that cannot be known. As long as one of them reads, the WAL does not begin anew.
+/// The other processes that had a transaction open on the WAL at two looks, shortly after each
+/// other. While one of them reads, the WAL cannot restart. Empty if the system does not tell.
 pub(crate) fn wal_readers(db: &Path) -> Vec<Holder> {
-    let look = || others(&[crate::paths::beside(db, "-shm")], READERS);
+    let look = || others(&[beside(db, "-shm")], READERS);
     let mut readers = look();
     if !readers.is_empty() {
         std::thread::sleep(BETWEEN_LOOKS);
@@ -73,7 +57,8 @@ fn others(paths: &[PathBuf], bytes: RangeInclusive<u64>) -> Vec<Holder> {
         .collect()
 }
 
-/// The processes that hold locks on some bytes of these files: as often as it takes until nothing changes in between.
+/// The processes that hold locks on some bytes of these files. Reads the list until it stays the
+/// same.
 fn listed(files: &[(u64, u64)], bytes: &RangeInclusive<u64>) -> BTreeSet<u32> {
     let (mut pids, mut before) = (BTreeSet::new(), None);
     for _ in 0..TRIES {
@@ -89,9 +74,10 @@ fn listed(files: &[(u64, u64)], bytes: &RangeInclusive<u64>) -> BTreeSet<u32> {
     pids
 }
 
-/// The other processes that have a file open, with a lock or without, as far as this one may know; `file` is its device and inode.
+/// The other processes that have a file open, with a lock or without. `file` is its device and
+/// inode.
 ///
-/// `/proc` tells the files of processes of the same user, and root those of all.
+/// `/proc` shows the files of processes of the same user, and shows root the files of all.
 pub(crate) fn openers(file: (u64, u64)) -> Vec<Holder> {
     let me = std::process::id();
     let Ok(processes) = std::fs::read_dir("/proc") else {
@@ -126,7 +112,8 @@ pub(crate) fn name_of(pid: u32) -> Option<String> {
     (!name.is_empty()).then(|| name.to_string())
 }
 
-/// Process ids of the lines of `/proc/locks` that hold (not wait for) a lock on some of these bytes of one of `files`, (device, inode).
+/// Process ids of the lines of `/proc/locks` that hold (not wait for) a lock on some of these bytes
+/// of one of `files`, (device, inode).
 fn parse(list: &str, files: &[(u64, u64)], bytes: &RangeInclusive<u64>) -> Vec<u32> {
     let mut pids = Vec::new();
     for line in list.lines() {

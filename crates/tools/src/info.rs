@@ -1,20 +1,23 @@
 //! Figures of a database.
 
-use crate::db::{Access, Through, from_sqlite};
+use crate::db::{Access, Through};
 use crate::error::{Error, Result};
 use crate::form::{self, Form};
 use crate::gain::{self, Figures, Gain};
 use crate::header::{HEADER_LEN, Header};
-use crate::holders::{Holder, holders, wal_readers};
+use crate::holder::Holder;
+use crate::holders::wal_readers;
+use crate::lock;
 use crate::objects::{self, Bytes, Objects};
-use crate::paths::{self, Target, beside, len_or_zero};
+use crate::paths::{self, beside, len_or_zero};
 use crate::schema;
 use crate::source::is_recovered;
+use crate::target;
 use densite_disk::File;
-use densite_sqlite::{Api, Code, HostFile, ffi};
+use densite_sqlite::Api;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// How long a lock is waited for.
 const WAIT: Duration = Duration::from_secs(1);
@@ -28,7 +31,8 @@ pub enum JournalMode {
     Wal,
 }
 
-/// Figures of a database. What is in a WAL and not yet in the file is not counted but in `wal_bytes`.
+/// Figures of a database. What is in a WAL and not yet in the file is not counted but in
+/// `wal_bytes`.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Info {
@@ -54,7 +58,8 @@ pub struct Info {
     pub journal_bytes: u64,
     /// Length of the WAL beside it in bytes, 0 if none.
     pub wal_bytes: u64,
-    /// The other processes that have a transaction open on what is in the WAL: while one of them reads on, the WAL cannot begin anew, and grows. Empty where the system does not tell.
+    /// The other processes that have a transaction open on the WAL. While one of them reads, the
+    /// WAL cannot restart, and grows. Empty if the system does not tell.
     pub wal_readers: Vec<Holder>,
     /// Copies that interrupted runs left beside it.
     pub leftovers: Vec<PathBuf>,
@@ -64,7 +69,8 @@ pub struct Info {
     pub objects: Objects,
     /// Why `objects` is empty, where it could not be found out.
     pub objects_problem: Option<String>,
-    /// Live bytes of each unit of a compressed file, in the order of the file. Empty for a plain one, of which `objects` tells.
+    /// Live bytes of each unit of a compressed file, in the order of the file. Empty for a plain
+    /// file: see `objects`.
     pub units: Vec<u32>,
     /// Bytes of a unit; 0 for a plain file.
     pub unit_bytes: u64,
@@ -95,7 +101,7 @@ pub fn info(api: Api, path: &Path) -> Result<Info> {
 
 /// The same; a lock is waited for so long.
 pub(crate) fn info_within(api: Api, path: &Path, wait: Duration) -> Result<Info> {
-    let target = paths::resolve(path)?;
+    let target = target::resolve(path)?;
     let form = form::form(api, &target)?;
     let meta =
         std::fs::metadata(&target.path).map_err(|e| Error::from_std(path, "look at it", &e))?;
@@ -125,7 +131,7 @@ pub(crate) fn info_within(api: Api, path: &Path, wait: Duration) -> Result<Info>
         info.wal_readers = wal_readers(&target.path);
     }
     let file = Through::Host.file(api, &target.path, Access::Read)?;
-    lock_shared(api, &file, &target, wait)?;
+    lock::shared(api, &file, &target, wait)?;
     let mut start = [0u8; HEADER_LEN];
     let mut bytes = match form {
         Form::Empty => return Ok(info),
@@ -169,7 +175,7 @@ pub(crate) fn info_within(api: Api, path: &Path, wait: Duration) -> Result<Info>
             .and_then(|schema| objects::objects(&mut bytes, &header, &schema));
         match found {
             Ok(objects) => info.objects = objects,
-            // A checkpoint that was interrupted leaves such a file. It is no damage, and nobody is to restore a backup for it.
+            // An interrupted checkpoint leaves such a file. That is no damage and needs no backup.
             Err(_) if !is_recovered(&target.path).unwrap_or(false) => {
                 info.objects_problem = Some(
                     "the file is a whole database only together with the journal or WAL beside it, which goes into it when the database is opened or closed; `densite check` tells whether it is damaged".into(),
@@ -194,27 +200,4 @@ pub(crate) fn info_within(api: Api, path: &Path, wait: Duration) -> Result<Info>
         }));
     }
     Ok(info)
-}
-
-/// Takes SHARED; it goes with the file.
-pub(crate) fn lock_shared(
-    api: Api,
-    file: &HostFile,
-    target: &Target,
-    wait: Duration,
-) -> Result<()> {
-    let deadline = Instant::now() + wait;
-    loop {
-        match file.lock(ffi::LOCK_SHARED) {
-            Ok(()) => return Ok(()),
-            Err(Code::BUSY) if Instant::now() < deadline => api.sleep_ms(10),
-            Err(Code::BUSY) => {
-                return Err(Error::Locked {
-                    path: target.given.clone(),
-                    by: holders(&target.path),
-                });
-            }
-            Err(code) => return Err(from_sqlite(&target.given, code.into())),
-        }
-    }
 }

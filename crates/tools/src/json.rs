@@ -1,4 +1,5 @@
-//! Results and errors as JSON: the contract of docs/CLI.md, which the command and the C API keep alike.
+//! Results and errors as JSON: the contract of docs/CLI.md, which the command and the C API keep
+//! alike.
 
 use crate::log::Figures;
 use crate::{

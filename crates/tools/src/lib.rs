@@ -1,18 +1,20 @@
 //! The verbs: conversion, vacuum, checking, figures.
 //!
 //! - [`compress`] and [`decompress`] turn one form of a database into the other;
-//! - [`vacuum()`] writes it anew without what it does not need;
-//! - [`info()`] tells its figures;
+//! - [`vacuum()`] writes a database again, without deleted content;
+//! - [`info()`] gives its figures;
 //! - [`check()`] verifies it.
 //!
-//! SQLite is called only through the [`Api`] that the caller hands in, with the VFS "densite" registered
-//! (`densite_vfs`): so the same code serves the command, which links a SQLite of its own, and the
-//! extension, which uses its host's. Names of files must be UTF-8, as SQLite wants them.
+//! SQLite is called only through the [`Api`] of the caller, with the VFS "densite" registered
+//! (`densite_vfs`). So the same code serves the command, which links a SQLite of its own, and the
+//! extension, which uses that of its host. Names of files must be UTF-8, as in SQLite.
 
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
+mod archive;
 mod check;
+#[cfg(feature = "chroma")]
 pub mod chroma;
 mod convert;
 mod copy;
@@ -26,9 +28,12 @@ mod form;
 mod freelist;
 mod gain;
 mod header;
+mod holder;
 mod holders;
 mod info;
+mod integrity;
 pub mod json;
+mod lock;
 pub mod log;
 mod objects;
 mod output;
@@ -42,6 +47,8 @@ mod same;
 mod schema;
 mod slack;
 mod source;
+mod space;
+mod target;
 mod temp;
 mod trees;
 mod vacuum;
@@ -56,7 +63,7 @@ pub use error::{Error, Result, parent_of};
 pub use exit::exit_code;
 pub use form::Form;
 pub use gain::Gain;
-pub use holders::Holder;
+pub use holder::Holder;
 pub use info::{Info, JournalMode, info};
 pub use objects::{Object, ObjectColumn, ObjectKind, Objects};
 pub use progress::{Progress, Silent};

@@ -2,7 +2,7 @@
 
 use crate::db::{Access, Through};
 use crate::error::{Error, Result};
-use crate::paths;
+use crate::target;
 use densite_disk::RealDir;
 use densite_log::{Log, LogDir, LogId, Status, Subscriber};
 use densite_sqlite::{Api, Value};
@@ -24,7 +24,7 @@ pub struct Beside {
 
 /// The log's directory of a database file, which may be named by a link.
 fn directory(db: &Path) -> Result<PathBuf> {
-    let mut path = paths::resolve(db)?.path.into_os_string();
+    let mut path = target::resolve(db)?.path.into_os_string();
     path.push("-log");
     Ok(path.into())
 }
@@ -62,7 +62,8 @@ impl Beside {
     /// Where there must be one.
     ///
     /// # Errors
-    /// [`Error::NoLog`] besides those of [`Beside::find`]; [`Error::Log`] where the database names one.
+    /// [`Error::NoLog`] besides those of [`Beside::find`]; [`Error::Log`] where the database names
+    /// one.
     pub fn expect(api: Api, db: &Path) -> Result<Beside> {
         Beside::find(db)?.ok_or_else(|| {
             lost(api, db).unwrap_or_else(|| Error::NoLog {
@@ -134,7 +135,8 @@ impl Beside {
     }
 }
 
-/// What to say of a copy of this database: rows that were acknowledged and wait in its log are not in the copy. `None` if none wait, or that cannot be known.
+/// What to say of a copy of this database: rows that were acknowledged and wait in its log are not
+/// in the copy. `None` if none wait, or that cannot be known.
 pub(crate) fn left_behind(api: Api, db: &Path, copy: &Path) -> Option<String> {
     let beside = Beside::find(db).ok()??;
     let applied = beside.applied(api).filter(|a| a.is_same)?;
@@ -157,7 +159,8 @@ pub struct Applied {
     pub is_same: bool,
     /// The last row that is applied.
     pub seq: u64,
-    /// The last row that the database knows of: while rows are applied in another order, some behind `seq` are applied.
+    /// The last row that the database knows of: while rows are applied in another order, some
+    /// behind `seq` are applied.
     pub end: u64,
     /// Rows that tables refused.
     pub rejects: u64,
@@ -177,11 +180,13 @@ pub struct Figures {
     pub subscribers: Vec<Subscriber>,
     /// What the database says; `None` where it cannot be read.
     pub applied: Option<Applied>,
-    /// The first row there was before the database was asked: what is applied meanwhile may be pruned.
+    /// The first row there was before the database was asked: what is applied meanwhile may be
+    /// pruned.
     began: u64,
     /// Bytes of rows that are not applied.
     pub unapplied_bytes: Option<u64>,
-    /// A process has the worker that applies them. Any has that uses ingest and may write to the database.
+    /// A process has the worker that applies them. Any has that uses ingest and may write to the
+    /// database.
     pub is_led: bool,
 }
 
@@ -198,7 +203,8 @@ impl Figures {
         Some(self.status.last.saturating_sub(applied.seq))
     }
 
-    /// Why this log is not the one that the database goes on with, and what to do; `None` if it is. Ingest refuses such a log.
+    /// Why this log is not the one that the database goes on with, and what to do; `None` if it is.
+    /// Ingest refuses such a log.
     pub fn misfit(&self) -> Option<String> {
         let applied = self.applied.as_ref()?;
         let (first, last) = (self.began, self.status.last);
@@ -227,7 +233,8 @@ impl Figures {
     }
 }
 
-/// The figures of the log beside a database, or what keeps them from being told; `None` without a log.
+/// The figures of the log beside a database, or what keeps them from being told; `None` without a
+/// log.
 pub(crate) fn beside(api: Api, db: &Path) -> Option<std::result::Result<Figures, String>> {
     let figures = match Beside::find(db) {
         Ok(Some(beside)) => beside.figures(api),

@@ -24,14 +24,16 @@ pub enum ObjectKind {
     WithoutRowid,
     /// An index.
     Index,
-    /// Not an object of the schema: pages that no b-tree's interior pages name and that are not free, so overflow pages of long
-    /// values of all objects.
+    /// Not an object of the schema: pages that no b-tree's interior pages name and that are not
+    /// free, so overflow pages of long values of all objects.
     Overflow,
-    /// Not an object of the schema: pages on the freelist, pointer maps, and the page that SQLite locks.
+    /// Not an object of the schema: pages on the freelist, pointer maps, and the page that SQLite
+    /// locks.
     Free,
 }
 
-/// Pages that belong together. Over all objects of a database pages, raw and stored bytes add up to its own.
+/// Pages that belong together. Over all objects of a database pages, raw and stored bytes add up to
+/// its own.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Object {
@@ -47,11 +49,13 @@ pub struct Object {
     pub raw_bytes: u64,
     /// Bytes of their frames; of a frame of several pages, their share. `None` in a plain file.
     pub stored_bytes: Option<u64>,
-    /// Bytes in its pages that hold nothing; see [`Objects::exact`]. 0 for what is no table or index.
+    /// Bytes in its pages that hold nothing; see [`Objects::exact`]. 0 for what is no table or
+    /// index.
     pub unallocated_bytes: u64,
     /// Pages that a rewriting would need, estimated.
     pub packed_pages: u64,
-    /// Pages by name of their codec, "none" where there is no frame (all zeros). Empty in a plain file.
+    /// Pages by name of their codec, "none" where there is no frame (all zeros). Empty in a plain
+    /// file.
     pub codecs: BTreeMap<&'static str, u64>,
     /// Pages that are coded by the model that `columns` tells of: the one that is used most.
     pub model_pages: u64,
@@ -87,12 +91,14 @@ pub struct Objects {
     pub broken: u64,
     /// Whether unallocated bytes were counted in every page; otherwise a sample was taken.
     pub exact: bool,
-    /// Whose pages lie where, for parts of equal length that make up the database: for each the objects that have pages in it, by their place
-    /// in `all`, and how many. The last part may be shorter.
+    /// Whose pages lie where, for parts of equal length that make up the database: for each the
+    /// objects that have pages in it, by their place in `all`, and how many. The last part may be
+    /// shorter.
     pub parts: Vec<Vec<(usize, u64)>>,
     /// Pages of each part.
     pub part_pages: u64,
-    /// Pages that have a frame, and those of them whose frame has more pages than one outside of an archive gets.
+    /// Pages that have a frame, and those of them whose frame has more pages than one outside of an
+    /// archive gets.
     pub(crate) framed: u64,
     pub(crate) in_long_runs: u64,
 }
@@ -100,7 +106,8 @@ pub struct Objects {
 /// At most so many parts of a database are told apart.
 const PARTS: u64 = 1600;
 
-/// Pointer maps that are told apart beside one for each page of a tree: a page of a map tells of hundreds of pages, which may all be overflow.
+/// Pointer maps that are told apart beside one for each page of a tree: a page of a map tells of
+/// hundreds of pages, which may all be overflow.
 const MAPS_MORE: usize = 4096;
 
 /// Bytes of the pages that make a frame in the usual way, those of sparse pages aside.
@@ -176,7 +183,8 @@ pub(crate) fn objects(
     }
     let mut broken = walk.broken;
     let others = not_in_trees(bytes, header, count, &mut broken)?;
-    // Of pointer maps a file can claim any number: those beyond what its trees have use for are nobody's.
+    // Of pointer maps a file can claim any number: those beyond what its trees have use for are
+    // nobody's.
     let most = usize::try_from(in_trees)
         .unwrap_or(usize::MAX)
         .saturating_add(MAPS_MORE);
@@ -203,7 +211,8 @@ pub(crate) fn objects(
             framed += 1;
             let is_long = u64::from(f.run_pages) > usual_run && f.codec != CodecId::JOINED;
             in_long_runs += u64::from(is_long);
-            // The store's pages are SQLite's but for a moment while the page size changes: a frame counts where it begins.
+            // The store's pages are SQLite's but for a moment while the page size changes: a frame
+            // counts where it begins.
             let at = u64::from(f.page - 1) * grain / size + 1;
             let owner = u32::try_from(at).map_or(0, |page| owners.of(page));
             let Some(tally) = tallies.get_mut(owner as usize) else {

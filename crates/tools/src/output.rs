@@ -1,12 +1,15 @@
-//! The new file of a rewriting as SQLite sees it: what VACUUM INTO writes goes by its descriptor into a plain file, or into the store.
-//! Nothing opens the file by its name, which in another user's directory may lead anywhere by now.
+//! The new file of a rewriting as SQLite sees it: a plain file, or the store in a compressed file.
+//!
+//! What VACUUM INTO writes goes to the file by its descriptor. Nothing opens the file by its name,
+//! because in a directory of another user the name can lead anywhere by now.
 
 use crate::copy;
 use crate::db::Through;
 use crate::error::{Error, Result};
 use crate::first_error::FirstError;
+use crate::header::Header;
 use crate::objects::Bytes;
-use crate::pages::Pages;
+use crate::pages::{self, Pages};
 use crate::temp::Temp;
 use densite_disk::{File, RealFile, SyncKind};
 use densite_sqlite::Code;
@@ -89,7 +92,8 @@ impl Output {
         learned.map_err(|e| Error::from_store(&self.path, "write", e))
     }
 
-    /// Makes durable what was written, for a database in WAL mode or not: VACUUM INTO gives a rollback journal whatever the source has.
+    /// Makes durable what was written. `wal` is whether the database is in WAL mode, which VACUUM
+    /// INTO does not carry over.
     pub(crate) fn finish(&self, wal: bool) -> Result<()> {
         if wal {
             self.write_at(&[2, 2], 18)?;
@@ -200,8 +204,8 @@ pub(crate) fn reader(temp: &Temp, form: Through) -> Result<Bytes<RealFile>> {
 }
 
 /// What its first page says of a finished file, and how many bytes it has.
-pub(crate) fn shape(temp: &Temp, form: Through) -> Result<(crate::header::Header, u64)> {
+pub(crate) fn shape(temp: &Temp, form: Through) -> Result<(Header, u64)> {
     let mut pages = reader(temp, form)?;
-    let header = crate::proof::header(&mut pages, temp.path())?;
+    let header = pages::header(&mut pages, temp.path())?;
     Ok((header, pages.len()))
 }

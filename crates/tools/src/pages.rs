@@ -1,6 +1,8 @@
 //! One consistent state of a database, read as bytes.
 
-use crate::error::Result;
+use crate::error::{Error, Result};
+use crate::header::{HEADER_LEN, Header};
+use std::path::Path;
 
 /// A database's logical bytes, unchanging while this is held.
 pub(crate) trait Pages {
@@ -26,4 +28,14 @@ impl Pages for Vec<u8> {
         }
         Ok(())
     }
+}
+
+/// What the first page of the database `path` says.
+pub(crate) fn header(pages: &mut dyn Pages, path: &Path) -> Result<Header> {
+    let mut start = [0u8; HEADER_LEN];
+    pages.read(&mut start, 0)?;
+    Header::parse(&start).ok_or_else(|| Error::Damaged {
+        path: path.to_path_buf(),
+        what: "its first page is no database's".into(),
+    })
 }

@@ -1,9 +1,7 @@
-//! Names of the files around a database: its journal, WAL and shared memory, and our temporary copies.
+//! Names of the files beside a database: its journal, WAL and shared memory, and temporary copies.
 
 use crate::error::{Error, Result, parent_of};
-use densite_disk::Rights;
 use std::ffi::OsString;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// What stands between a database's name and the random part in the name of an unfinished copy.
@@ -16,52 +14,8 @@ pub(crate) fn beside(db: &Path, suffix: &str) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// The file itself, after symbolic links, with what can be told without opening it.
-#[derive(Debug, Clone)]
-pub(crate) struct Target {
-    /// As the caller gave it, for messages.
-    pub(crate) given: PathBuf,
-    /// Absolute, without symbolic links: what is opened and replaced.
-    pub(crate) path: PathBuf,
-    /// Length in bytes.
-    pub(crate) len: u64,
-    /// Names (hard links) it has.
-    pub(crate) links: u64,
-    /// Which file it is, as long as one is kept: device and number.
-    pub(crate) inode: (u64, u64),
-    /// Who may use it.
-    pub(crate) rights: Rights,
-}
-
-/// Resolves a database that must exist and be an ordinary file.
-pub(crate) fn resolve(given: &Path) -> Result<Target> {
-    let path = std::fs::canonicalize(given).map_err(|e| Error::from_std(given, "reach it", &e))?;
-    // No link is left in it, unless somebody put one there just now.
-    let meta =
-        std::fs::symlink_metadata(&path).map_err(|e| Error::from_std(given, "look at it", &e))?;
-    if meta.is_dir() {
-        return Err(Error::IsDirectory {
-            path: given.to_path_buf(),
-        });
-    }
-    if !meta.is_file() {
-        return Err(Error::NotADatabase {
-            path: given.to_path_buf(),
-            empty: false,
-        });
-    }
-    Ok(Target {
-        given: given.to_path_buf(),
-        path,
-        len: meta.len(),
-        links: meta.nlink(),
-        inode: (meta.dev(), meta.ino()),
-        rights: Rights::of_meta(&meta),
-    })
-}
-
-/// Refuses a destination that exists, or beside which a journal or WAL of an earlier database waits:
-/// SQLite would take that one for the new file's own and roll it into it.
+/// Refuses a destination that exists, or that has the journal or WAL of an earlier database beside
+/// it: SQLite would take that one for the new file's own, and roll it into the new file.
 pub(crate) fn must_be_free(dst: &Path) -> Result<()> {
     for suffix in ["", "-journal", "-wal", "-shm"] {
         let path = if suffix.is_empty() {
@@ -92,8 +46,8 @@ pub(crate) fn len_or_zero(path: &Path) -> u64 {
     std::fs::metadata(path).map_or(0, |m| m.len())
 }
 
-/// Copies that interrupted runs (a kill, a power cut) left beside a database: only ever reported, for
-/// one could belong to a run that is still going.
+/// Copies that interrupted runs (a kill, a power cut) left beside a database. They are only
+/// reported: one can belong to a run that is still going.
 pub(crate) fn leftovers(db: &Path) -> Vec<PathBuf> {
     let Some(name) = db.file_name() else {
         return Vec::new();

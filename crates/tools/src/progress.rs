@@ -2,8 +2,8 @@
 
 /// Told about the progress of long work; every method has a default, so that [`Silent`] is empty.
 pub trait Progress {
-    /// A new phase begins ("compressing", "verifying"); `total` is in the unit of [`Progress::done`],
-    /// bytes unless the phase says otherwise, 0 when not known.
+    /// A new phase begins ("compressing", "verifying"); `total` is in the unit of
+    /// [`Progress::done`], bytes unless the phase says otherwise, 0 when not known.
     fn phase(&mut self, name: &'static str, total: u64) {
         let _ = (name, total);
     }

@@ -1,32 +1,29 @@
 //! The proof that a rewritten database holds what its source holds.
 //!
-//! For every table and index the digests of both b-trees are compared: every record's bytes, row ids and their order. The digest of the source
-//! is taken by reading it a second time, beside the rewriting; that of the copy by reading the file back, every page through its
-//! checksums. Along the way every page of the copy must be met exactly once, all leaves of a tree must lie at one depth, and the row ids
-//! below an interior page must keep within its bounds: with equal records in equal order that is what SQLite's integrity check would look for.
-//! (A pointer map, of auto_vacuum, it does not see; SQLite's quick check does.) Schema and settings are compared by SQL.
-//!
-//! Where digests differ the copy may still be right: a SQLite may number rows anew that have no INTEGER PRIMARY KEY. Then, and for pages that
-//! SQLite reads though they are not as it writes them, tables are compared row by row, and SQLite's own integrity check decides.
+//! For each table and index, the digests of both b-trees are compared: the bytes of all records,
+//! their row ids and their order. The source is read a second time, beside the rewriting. The copy
+//! is read back, each page through its checksums. Along the way, every page of the copy is met
+//! exactly once, all leaves of a tree lie at one depth, and row ids keep within the bounds of their
+//! interior page. Schema and settings are compared by SQL. Pointer maps of auto_vacuum are left to
+//! SQLite's quick check. docs/decisions/vacuum.md says why this is enough, and what decides where
+//! digests differ.
 
 mod sides;
 mod walk;
 
 pub(crate) use sides::{NewSide, OldSide, Side};
 
-use crate::check;
 use crate::db::{Through, from_sqlite};
 use crate::digest::{Digest, Key};
 use crate::digester::Odd;
 use crate::error::{Error, Result};
-use crate::header::{HEADER_LEN, Header};
+use crate::integrity;
 use crate::objects::not_in_trees;
 use crate::output::Output;
-use crate::pages::Pages;
+use crate::pages;
 use crate::progress::Progress;
-use crate::rewrite::{open, panicked};
 use crate::same;
-use crate::view::{View, given};
+use crate::view::{View, connect, given};
 use densite_sqlite::{self as sqlite, Connection};
 use densite_vfs::LockedView;
 use std::path::Path;
@@ -48,7 +45,8 @@ pub(crate) struct Tree {
     turn: (i64, i64),
 }
 
-/// So many bytes the digest of the source keeps before VACUUM at most: what it decodes is then in the cache that both share.
+/// So many bytes the digest of the source keeps before VACUUM at most: what it decodes is then in
+/// the cache that both share.
 const LEAD_BYTES: u64 = 16 << 20;
 
 /// What was proven.
@@ -98,10 +96,11 @@ pub(crate) fn trees(db: &Connection) -> sqlite::Result<Vec<Tree>> {
     Ok(trees)
 }
 
-/// The digests of the source's trees, on this thread; `None` where there are none. What is stopped has none of use.
+/// The digests of the source's trees, on this thread; `None` where there are none. What is stopped
+/// has none of use.
 pub(crate) fn digest_old(side: &OldSide<'_>, trees: &[Tree]) -> Result<Option<Vec<Digest>>> {
     let mut first = side.reader()?;
-    let header = header(&mut *first, given(side.view))?;
+    let header = pages::header(&mut *first, given(side.view))?;
     let mut order: Vec<usize> = (0..trees.len()).collect();
     order.sort_by_key(|i| trees.get(*i).map(|t| t.turn));
     let roots: Vec<u32> = order
@@ -149,12 +148,12 @@ pub(crate) fn prove(
 ) -> Result<Proven> {
     let path = given(old_side.view);
     let failed = |e| from_sqlite(path, e);
-    let before = open(old_side.api, view).map_err(failed)?;
+    let before = connect(old_side.api, view).map_err(failed)?;
     // By its descriptor, and with nothing beside it, in WAL mode either.
     let bytes = Arc::new(Output::written(new_side.temp, new_side.form)?);
     let new_path = new_side.temp.path();
     let shown = LockedView::new(new_side.api, bytes).map_err(failed)?;
-    let after = open(new_side.api, &shown).map_err(|e| from_sqlite(new_path, e))?;
+    let after = connect(new_side.api, &shown).map_err(|e| from_sqlite(new_path, e))?;
     same::settings_and_schema(&before, &after, path, progress)?;
     let trees = trees(&after).map_err(|e| from_sqlite(new_path, e))?;
     let names = |trees: &[Tree]| -> Vec<(String, bool)> {
@@ -164,7 +163,8 @@ pub(crate) fn prove(
         return Err(differs(path, "its tables and indexes"));
     }
     let mut roots: Vec<u32> = trees.iter().map(|t| t.root).collect();
-    // The schema's own tree holds other roots than the source's: it is walked, and was compared by SQL.
+    // The schema's own tree holds other roots than the source's: it is walked, and was compared by
+    // SQL.
     roots.push(1);
     let whole = walk_copy(new_side, &roots, side_key(old_side.view), path, progress)?;
     let digests = whole.map(|mut digests| {
@@ -184,17 +184,17 @@ pub(crate) fn prove(
     match (&old.digests, &digests) {
         (Some(old), Some(new)) if old == new => {
             if after.query_i64("PRAGMA auto_vacuum").map_err(failed)? != Some(0) {
-                check::quick(&after, new_path)?;
+                integrity::quick(&after, new_path)?;
             }
             Ok(proven(new))
         }
         _ => {
             progress.phase("comparing", 0);
             let rows = same::rows(&before, &after, path, progress)?;
-            check::integrity(&after, new_path)?;
+            integrity::full(&after, new_path)?;
             after.close().map_err(failed)?;
             if new_side.form == Through::Densite {
-                check::frames(new_side.temp, progress)?;
+                integrity::frames(new_side.temp, progress)?;
             }
             Ok(Proven {
                 rows,
@@ -218,7 +218,7 @@ fn walk_copy(
         message: e.to_string(),
     };
     let mut first = side.reader().map_err(unreadable)?;
-    let header = header(&mut *first, side.temp.path()).map_err(unreadable)?;
+    let header = pages::header(&mut *first, side.temp.path()).map_err(unreadable)?;
     let size = u64::from(header.page_size);
     progress.phase("verifying", first.len());
     let stop = AtomicBool::new(false);
@@ -238,7 +238,7 @@ fn walk_copy(
             }
         }
         work.join()
-            .unwrap_or_else(|_| Err(Odd::Error(panicked(path))))
+            .unwrap_or_else(|_| Err(Odd::Error(Error::panicked(path))))
     });
     if stop.load(Ordering::Relaxed) {
         return Err(Error::Interrupted {
@@ -260,16 +260,6 @@ fn walk_copy(
     }
     // Every page belongs to exactly one tree, or to none for a reason.
     Ok((apart && found.seen.len() == u64::from(count)).then_some(found.trees))
-}
-
-/// What the first page says.
-pub(crate) fn header(pages: &mut dyn Pages, path: &Path) -> Result<Header> {
-    let mut start = [0u8; HEADER_LEN];
-    pages.read(&mut start, 0)?;
-    Header::parse(&start).ok_or_else(|| Error::Damaged {
-        path: path.to_path_buf(),
-        what: "its first page is no database's".into(),
-    })
 }
 
 fn differs(path: &Path, what: &str) -> Error {

@@ -1,20 +1,22 @@
 //! A new file in the place of a database that is held alone.
 //!
-//! The file is replaced by a rename ([`crate::temp`]), under EXCLUSIVE. A process that has it open without a lock would go on with the old
-//! file and take the new one's journal or WAL for its own, by their names: where the system tells of it, it counts as one that holds a lock,
-//! when the work begins ([`wait_for_others`]) and before the rename. Others (of other users, connections of this process, one that comes between that look and the
-//! rename) read the old file, which is retired. Our VFS keeps them away from the new one's journal and WAL (`crates/vfs/src/place.rs`); of plain SQLite they
-//! are for the documentation: it refuses them to write as long as nobody has begun a journal or WAL of the new one.
+//! A rename replaces the file ([`crate::temp`]), under EXCLUSIVE. A process can have the file open
+//! without a lock. It would go on with the old file, and find the journal or WAL of the new one by
+//! name. Where the system shows such a process, it counts as one that holds a lock: when the work
+//! begins ([`wait_for_others`]), and before the rename. Other processes read the old file, which is
+//! retired. The VFS keeps them away from the new journal and WAL (`crates/vfs/src/place.rs`).
+//! docs/decisions/vacuum.md has the details, and what plain SQLite does.
 
 use crate::error::{Error, Result};
 use crate::holders::openers;
-use crate::paths::Target;
+use crate::lock::patiently;
 use crate::progress::Progress;
-use crate::source::{Source, still_there};
+use crate::source::Source;
+use crate::target::{Target, still_there};
 use crate::temp::Temp;
 use densite_sqlite::Api;
 use densite_vfs::pause;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Between two looks at who has the file open.
 const LOOK_MS: i32 = 10;
@@ -56,20 +58,4 @@ pub(crate) fn wait_for_others(api: Api, target: &Target, wait: Duration) -> Resu
             by,
         }),
     })
-}
-
-/// Tries again for so long what finds the database locked.
-pub(crate) fn patiently<T>(
-    api: Api,
-    wait: Duration,
-    pause_ms: i32,
-    mut f: impl FnMut() -> Result<T>,
-) -> Result<T> {
-    let deadline = Instant::now() + wait;
-    loop {
-        match f() {
-            Err(Error::Locked { .. }) if Instant::now() < deadline => api.sleep_ms(pause_ms),
-            done => return done,
-        }
-    }
 }

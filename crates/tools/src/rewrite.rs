@@ -1,21 +1,23 @@
-//! Writing a held database anew through SQL: SQLite's VACUUM INTO, from a view of the source, and the proof of what came out.
+//! Writing a held database again through SQL: SQLite's VACUUM INTO from a view of the source, and
+//! the proof of the result.
 //!
-//! SQLite runs on a thread of its own, so that this one can tell how far it is and stop it: the view fails SQLite's next read. The file that it
-//! writes is one of ours too ([`crate::output`]). What VACUUM INTO does not carry over is WAL mode, which is set again. Page size, encoding, auto_vacuum,
-//! user_version and application_id it keeps, and it adds one to the schema's version.
+//! SQLite runs on a thread of its own. So this thread can report progress and stop SQLite: the view
+//! fails SQLite's next read. The file that SQLite writes is one of ours too ([`crate::output`]).
+//! VACUUM INTO does not carry over WAL mode, which is set again. It keeps page size, encoding,
+//! auto_vacuum, user_version and application_id, and adds one to the version of the schema.
 
-use crate::convert::ConvertOptions;
 use crate::copy::{self, Input};
 use crate::db::{Through, from_sqlite};
 use crate::error::{Error, Result};
 use crate::freelist::{self, PageSet};
 use crate::output::{self, Output};
+use crate::pages;
 use crate::progress::Progress;
 use crate::proof::{self, OldSide, Side as _};
 use crate::source::State;
 use crate::temp::Temp;
-use crate::view::View;
-use densite_sqlite::{Api, Connection, ffi};
+use crate::view::{self, View};
+use densite_sqlite::{Api, Connection};
 use densite_store::{CodecChoice, Options};
 use densite_vfs::{LockedView, ViewBytes, pause};
 use std::path::Path;
@@ -23,8 +25,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// Deletes what need not be kept, before the rewriting: called once, with a connection that alone has the database. What it changes
-/// is seen by the rewriting and is in no file of the database until the new one takes its place. There is no journal: an error ends all.
+/// Deletes what need not be kept, before the rewriting. Called once, with a connection that alone
+/// has the database. The rewriting sees the changes. No file of the database has them until the new
+/// file takes its place. There is no journal: an error ends the work.
 pub type Prune<'a> = dyn FnMut(&Connection) -> Result<()> + Send + 'a;
 
 /// Between two looks at how far it is.
@@ -45,7 +48,7 @@ pub(crate) struct Job<'a, 'p> {
     /// The form of the result.
     pub(crate) to: Through,
     /// How a compressed result is stored.
-    pub(crate) options: &'a ConvertOptions,
+    pub(crate) options: &'a Options,
     /// Another page size than the source's.
     pub(crate) page_size: Option<u32>,
     pub(crate) prune: Option<&'a mut Prune<'p>>,
@@ -63,25 +66,26 @@ pub(crate) struct Rewritten {
 }
 
 impl Job<'_, '_> {
-    /// Whether the pages that SQLite writes are only a draft, of which the result is a copy: an archive's frames are runs of pages in order, and
-    /// of pages of another size nothing can be learned before they are there.
+    /// Whether SQLite writes only a draft, and the result is a copy of it. The frames of an archive
+    /// are runs of pages in order. Nothing can be learned from pages of another size before they
+    /// exist.
     fn is_draft(&self) -> bool {
-        let archive = self.options.store.codec == CodecChoice::Archive;
+        let archive = self.options.codec == CodecChoice::Archive;
         self.to == Through::Densite && (archive || self.page_size.is_some())
     }
 
     /// How what SQLite writes is stored.
     fn store(&self) -> Options {
-        let store = self.options.store.clone();
+        let options = self.options.clone();
         match self.is_draft() {
             // Read once and thrown away: the cheapest level will do.
             true => Options {
                 level: 1,
                 codec: CodecChoice::Auto,
                 run_pages: 0,
-                ..store
+                ..options
             },
-            false => store,
+            false => options,
         }
     }
 }
@@ -125,7 +129,8 @@ pub(crate) fn rewrite(mut job: Job<'_, '_>, progress: &mut dyn Progress) -> Resu
                 old_side.give_up();
             }
         }
-        sql.join().unwrap_or_else(|_| Err(panicked(&target.given)))
+        sql.join()
+            .unwrap_or_else(|_| Err(Error::panicked(&target.given)))
     });
     if stopped {
         return Err(Error::Interrupted { path: target.given });
@@ -175,7 +180,7 @@ fn copied(job: &Job<'_, '_>, progress: &mut dyn Progress) -> Result<Temp> {
     let target = job.state.target();
     let mut pages = output::reader(&job.temp, job.to)?;
     let mut input = Input {
-        header: proof::header(&mut pages, job.temp.path())?,
+        header: pages::header(&mut pages, job.temp.path())?,
         pages: &mut pages,
         zero: PageSet::default(),
         held: None,
@@ -183,7 +188,7 @@ fn copied(job: &Job<'_, '_>, progress: &mut dyn Progress) -> Result<Temp> {
         path: &target.given,
     };
     let second = Temp::create(job.wanted, target, job.replaces)?;
-    copy::to_compressed(&mut input, &second, &job.options.store, progress)?;
+    copy::to_compressed(&mut input, &second, job.options, progress)?;
     Ok(second)
 }
 
@@ -202,7 +207,7 @@ struct SqlPart<'a> {
 impl SqlPart<'_> {
     fn run(&self, prune: Option<&mut Prune<'_>>) -> Result<proof::Old> {
         let failed = |e| from_sqlite(self.given, e);
-        let db = open(self.api, self.locked).map_err(failed)?;
+        let db = view::connect(self.api, self.locked).map_err(failed)?;
         // What is written over the source is thrown away as a whole if anything fails.
         db.exec("PRAGMA journal_mode=OFF").map_err(failed)?;
         if let Some(prune) = prune {
@@ -224,36 +229,22 @@ impl SqlPart<'_> {
             }
             let digests = digests.join();
             done.map_err(failed)?;
-            let digests = digests.map_err(|_| panicked(self.given))??;
+            let digests = digests.map_err(|_| Error::panicked(self.given))??;
             Ok(digests)
         })
         .map(|digests| proof::Old { trees, digests })
     }
 
-    /// What is learned only while pages are written comes too late for the first ones, and sooner or later by chance.
+    /// What is learned only while pages are written comes too late for the first ones, and sooner
+    /// or later by chance.
     fn learn(&self) -> Result<()> {
         let Some(learner) = self.learner else {
             return Ok(());
         };
         let mut pages = self.old_side.reader()?;
-        let header = proof::header(&mut *pages, self.given)?;
+        let header = pages::header(&mut *pages, self.given)?;
         let free = freelist::leaves(&mut *pages, &header)?.unwrap_or_default();
         let samples = copy::samples(&mut *pages, &header, &free)?;
         learner.learn(&samples, pages.len())
-    }
-}
-
-/// A connection to what is held.
-pub(crate) fn open(api: Api, view: &LockedView) -> densite_sqlite::Result<Connection> {
-    let flags = ffi::OPEN_READWRITE | ffi::OPEN_URI | ffi::OPEN_NOMUTEX;
-    Connection::open(api, &view.uri(), flags, None)
-}
-
-/// A thread of ours ended by a fault of ours.
-pub(crate) fn panicked(path: &Path) -> Error {
-    Error::Io {
-        path: path.to_path_buf(),
-        doing: "work on".into(),
-        message: "an internal error ended a thread".into(),
     }
 }

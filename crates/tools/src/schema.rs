@@ -2,7 +2,7 @@
 
 use crate::db::{Access, Through, from_sqlite};
 use crate::error::Result;
-use crate::paths::Target;
+use crate::target::Target;
 use densite_sqlite::{self as sqlite, Api, Connection, Value, ValueRef};
 
 /// A table or index.
@@ -20,7 +20,8 @@ pub(crate) struct Entry {
     pub(crate) rowid_alias: Option<usize>,
 }
 
-/// Reads the schema in the main file: by a connection that takes it as it is, without journal and WAL. The caller holds SHARED.
+/// Reads the schema in the main file: by a connection that takes it as it is, without journal and
+/// WAL. The caller holds SHARED.
 pub(crate) fn read(api: Api, through: Through, target: &Target) -> Result<Vec<Entry>> {
     let db = through.connect(api, &target.path, Access::Immutable, 0)?;
     entries(&db).map_err(|e| from_sqlite(&target.given, e))
@@ -55,7 +56,8 @@ fn entries(db: &Connection) -> sqlite::Result<Vec<Entry>> {
             rowid_alias: None,
         };
         if !index {
-            // SQLite answers with the record's columns for a table that is an index itself, and not at all for others.
+            // SQLite answers with the record's columns for a table that is an index itself, and not
+            // at all for others.
             entry.without_rowid = !entry.columns.is_empty();
             if !entry.without_rowid {
                 table_columns(db, &mut entry)?;

@@ -1,6 +1,8 @@
-//! Unallocated bytes in the pages of each b-tree: those that hold nothing, and that a rewriting closes up.
+//! Unallocated bytes in the pages of each b-tree: those that hold nothing, and that a rewriting
+//! closes up.
 //!
-//! Of small databases every page is read, of larger ones a sample spread over each b-tree, so that asking takes little time whatever the size.
+//! Of small databases every page is read, of larger ones a sample spread over each b-tree, so that
+//! asking takes little time whatever the size.
 
 use crate::error::{Error, Result};
 use crate::header::Header;
@@ -72,7 +74,8 @@ pub(crate) fn slack(
             continue;
         };
         tally.met += 1;
-        // From the middle of each step on, so that the first page of a tree, its root, does not stand for others.
+        // From the middle of each step on, so that the first page of a tree, its root, does not
+        // stand for others.
         let step = step(n);
         if (tally.met + step / 2) % step != 0 {
             continue;

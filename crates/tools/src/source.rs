@@ -3,13 +3,13 @@
 //! Two ways, both of which let SQLite itself roll back a hot journal and empty the WAL first:
 //!
 //! - **alone** (to replace the file): EXCLUSIVE on the file, taken by raw locks, so that no other
-//!   connection has it and none can come. In WAL mode every connection holds SHARED while open, so this
-//!   waits for idle ones too. After locking, journal and WAL are looked at again: someone may have
-//!   written between our recovery and our lock, and then it starts over.
-//! - **beside others** (to write another file): a connection of ours holds the state still. In rollback
-//!   mode SHARED is enough: nobody changes the file while one reader holds it. In WAL mode the write
-//!   lock (BEGIN IMMEDIATE) keeps the WAL as it is; what a reader's old snapshot kept in it is laid
-//!   over the file ([`crate::wal`]).
+//!   connection has it and none can come. In WAL mode every connection holds SHARED while open, so
+//!   this waits for idle ones too. After locking, journal and WAL are looked at again: someone may
+//!   have written between our recovery and our lock, and then it starts over.
+//! - **beside others** (to write another file): a connection of ours holds the state still. In
+//!   rollback mode SHARED is enough: nobody changes the file while one reader holds it. In WAL mode
+//!   the write lock (BEGIN IMMEDIATE) keeps the WAL as it is; what a reader's old snapshot kept in
+//!   it is laid over the file ([`crate::wal`]).
 
 mod recovered;
 mod state;
@@ -18,9 +18,10 @@ use crate::db::{Access, Through, from_sqlite};
 use crate::error::{Error, Result};
 use crate::header::{HEADER_LEN, Header};
 use crate::holders::holders;
-use crate::info::lock_shared;
+use crate::lock;
 use crate::pages::Pages;
-use crate::paths::{Target, beside, len_or_zero};
+use crate::paths::{beside, len_or_zero};
+use crate::target::{Target, still_there};
 use crate::wal::Wal;
 use densite_disk::{File, OpenMode, RealFile};
 use densite_sqlite::{Api, Code, Connection, HostFile, ffi};
@@ -55,7 +56,8 @@ impl Source {
     ) -> Result<Source> {
         let deadline = Instant::now() + wait;
         loop {
-            // A short wait each time: who has the file open while another replaces it is in that one's way.
+            // A short wait each time: who has the file open while another replaces it is in that
+            // one's way.
             let file = match recover(api, through, target, Access::Write, STEP) {
                 Ok(db) => {
                     drop(db);
@@ -102,7 +104,7 @@ impl Source {
         let file = through.file(api, &target.path, Access::Read)?;
         let wal_path = beside(&target.path, "-wal");
         if access == Access::Immutable {
-            lock_shared(api, &file, target, wait)?;
+            lock::shared(api, &file, target, wait)?;
             let mut source = Source::new(target, file, None, Some(db))?;
             source.on_trust = true;
             return Ok(source);
@@ -166,10 +168,11 @@ impl Source {
         Arc::clone(&self.state)
     }
 
-    /// Makes the file, which another has replaced, harmless: held alone it says from now on that it keeps its transactions in a
-    /// rollback journal. A connection that was opened before and begins only now has the old file; in WAL mode it would mix what it writes
-    /// with the WAL of the new file, for that has the old one's name. With a journal SQLite sees that its file was moved, and refuses to
-    /// write.
+    /// Makes the file, which another has replaced, harmless: held alone it says from now on that it
+    /// keeps its transactions in a rollback journal. A connection that was opened before and begins
+    /// only now has the old file; in WAL mode it would mix what it writes with the WAL of the new
+    /// file, for that has the old one's name. With a journal SQLite sees that its file was moved,
+    /// and refuses to write.
     pub(crate) fn retire(&self) -> Result<()> {
         if !self.state.header.wal {
             return Ok(());
@@ -181,7 +184,8 @@ impl Source {
         done.map_err(|code| from_sqlite(&self.state.target.path, code.into()))
     }
 
-    /// Whether the state that was read was one state, where that could not be made sure of beforehand.
+    /// Whether the state that was read was one state, where that could not be made sure of
+    /// beforehand.
     pub(crate) fn confirm(&self) -> Result<()> {
         let target = &self.state.target;
         if self.on_trust && !is_recovered(&target.path)? {
@@ -206,24 +210,6 @@ impl Pages for Source {
 
     fn read(&mut self, buf: &mut [u8], offset: u64) -> Result<()> {
         self.state.read(buf, offset)
-    }
-}
-
-/// Refuses a file that is not that of the name any more: who waited for the lock of another vacuum or conversion has the old one.
-pub(crate) fn still_there(target: &Target) -> Result<()> {
-    use std::os::unix::fs::MetadataExt;
-    let now = std::fs::symlink_metadata(&target.path);
-    match now.is_ok_and(|now| (now.dev(), now.ino()) == target.inode) {
-        true => Ok(()),
-        false => Err(replaced_meanwhile(target)),
-    }
-}
-
-pub(crate) fn replaced_meanwhile(target: &Target) -> Error {
-    Error::Io {
-        path: target.given.clone(),
-        doing: "replace".into(),
-        message: "it was replaced or renamed meanwhile; try again".into(),
     }
 }
 

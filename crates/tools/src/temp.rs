@@ -1,13 +1,14 @@
 //! An unfinished copy: a file that removes itself unless it is finished.
 //!
-//! The directory may belong to another user, who can exchange any name in it at any moment. So the file is made, and given its rights, by
-//! its own descriptor; what needs it open gets that descriptor ([`Temp::open`]); its name is looked at before and after it takes another, and names
-//! are relative to the directory that was opened first ([`Anchor`]). Until it is finished only its owner may open it: whoever may read the result in
-//! the end gets nothing before.
+//! The directory can belong to another user, who can exchange any name in it at any moment. So the
+//! file is made, and gets its rights, by its own descriptor. Code that needs the file open gets that
+//! descriptor ([`Temp::open`]). Its name is looked at before and after the file takes another name.
+//! Names are relative to the directory that was opened first ([`Anchor`]). Until the file is
+//! finished, only its owner can open it: other readers of the result get nothing before.
 
 use crate::error::{Error, Result, parent_of};
-use crate::paths::{TEMP_MARK, Target, beside};
-use crate::source::replaced_meanwhile;
+use crate::paths::{TEMP_MARK, beside};
+use crate::target::{Target, replaced_meanwhile};
 use densite_disk::{self as disk, Anchor, RealFile, Rights, SyncKind};
 use std::hash::{BuildHasher, Hasher};
 use std::path::{Path, PathBuf};
@@ -32,8 +33,8 @@ pub(crate) struct Temp {
 }
 
 impl Temp {
-    /// Creates an empty file `WANTED-densite-tmp-XXXX`, which only its owner may open: that of `like` when it will replace that file, the caller
-    /// when it will stand beside it.
+    /// Creates an empty file `WANTED-densite-tmp-XXXX`, which only its owner may open: that of
+    /// `like` when it will replace that file, the caller when it will stand beside it.
     pub(crate) fn create(wanted: &Path, like: &Target, replaces: bool) -> Result<Temp> {
         let dir_path = parent_of(wanted);
         let no_permission = || Error::Permission {
@@ -136,8 +137,9 @@ impl Temp {
         }
     }
 
-    /// Makes it the new content of `target`, whose lock the caller holds, durably, with the owner, group and mode that `target` has now: what SQLite left
-    /// beside the old file goes first, for it would be taken for the new file's own.
+    /// Makes it the new content of `target`, whose lock the caller holds, durably, with the owner,
+    /// group and mode that `target` has now: what SQLite left beside the old file goes first, for
+    /// it would be taken for the new file's own.
     pub(crate) fn replace(mut self, target: &Target) -> Result<()> {
         let failed = |doing: &'static str| {
             let path = target.path.clone();
@@ -165,21 +167,23 @@ impl Temp {
             .map_err(failed("replace"))?;
         self.live = false;
         self.must_be(&name)?;
-        // The file has its new content; which of the two a power cut would leave is open, and both hold the same.
+        // The file has its new content; which of the two a power cut would leave is open, and both
+        // hold the same.
         self.dir.sync().map_err(failed(
             "sync the directory, after its content was replaced, of",
         ))
     }
 
-    /// Gives it the name `dst`, which must still be free, durably. If that fails, the name is free again.
+    /// Gives it the name `dst`, which must still be free, durably. If that fails, the name is free
+    /// again.
     pub(crate) fn rename_to(mut self, dst: &Path) -> Result<()> {
         let name = name_of(dst)?;
         let own = self.file.rights();
         own.and_then(|own| self.file.give(&own.with_mode(self.mode)))
             .map_err(|e| Error::from_disk(dst, "set the mode of", &e))?;
         self.sync()?;
-        // A second name never replaces a file, as a rename would. Where the file system has none, the name
-        // is looked at once more.
+        // A second name never replaces a file, as a rename would. Where the file system has none,
+        // the name is looked at once more.
         match self.dir.link(&self.name, &name) {
             Ok(()) => {}
             Err(e) if e.kind == disk::ErrorKind::Exists => {
@@ -199,7 +203,8 @@ impl Temp {
                 self.live = false;
                 Ok(())
             }
-            // Who is told of a failure does not look for a result, and would find the name taken when trying again.
+            // Who is told of a failure does not look for a result, and would find the name taken
+            // when trying again.
             Err(e) => match self.dir.remove(&name) {
                 Ok(()) => Err(e),
                 Err(_) => Err(Error::Io {

@@ -1,8 +1,9 @@
 //! Which page belongs to which b-tree, read off interior pages alone.
 //!
-//! All leaves of a b-tree lie at one depth (SQLite keeps it so), so that depth is found once, down one edge of the tree; then
-//! interior pages are read and leaves are only counted. Nothing is believed: a page number that is out of
-//! range, or that has an owner already, is passed over, so every page is met once at most and a circle ends.
+//! All leaves of a b-tree lie at one depth (SQLite keeps it so), so that depth is found once, down
+//! one edge of the tree; then interior pages are read and leaves are only counted. Nothing is
+//! believed: a page number that is out of range, or that has an owner already, is passed over, so
+//! every page is met once at most and a circle ends.
 
 use crate::error::{Error, Result};
 use crate::header::Header;
@@ -39,7 +40,8 @@ impl Owners {
             .unwrap_or(0)
     }
 
-    /// The pages that have an owner, ascending, each with it: no more work than there are such pages, however many the database claims.
+    /// The pages that have an owner, ascending, each with it: no more work than there are such
+    /// pages, however many the database claims.
     pub(crate) fn owned(&self) -> impl Iterator<Item = (u32, u32)> {
         let chunks = self.chunks.iter().zip(0u32..);
         chunks.flat_map(|(chunk, i)| {
@@ -223,7 +225,8 @@ mod tests {
         page
     }
 
-    /// A database whose page 1 is not looked at; the others have these children. Walks the tree at page 2.
+    /// A database whose page 1 is not looked at; the others have these children. Walks the tree at
+    /// page 2.
     fn walk(children: &[&[u32]]) -> (u64, u64, Vec<u32>) {
         let mut bytes = vec![0; SIZE];
         bytes.extend(children.iter().flat_map(|c| page(c)));

@@ -1,27 +1,32 @@
-//! Writing a database anew, in the place of its file: what was deleted is gone, and what is left lies together.
+//! Writing a database again in the place of its file. Deleted data are gone, and the rest lies
+//! together.
 //!
-//! 1. Look: it is a database, it has one name; figures of what a vacuum would give back ([`VacuumPlan::new`]).
-//! 2. See that there is space, and that a file can be made beside it ([`VacuumPlan::check`]). A user may be asked now.
-//! 3. Have SQLite recover it, and take it alone: EXCLUSIVE, in WAL mode too ([`crate::source`]).
-//! 4. Prune, in a view of it that no file knows of; write the new file; prove it ([`crate::rewrite`]).
-//! 5. Replace the file by it ([`crate::replace`]), unless it is larger and nothing was pruned: then the database stays as it is.
+//! 1. Look: it is a database, and it has one name. Figures of a vacuum ([`VacuumPlan::new`]).
+//! 2. Check that there is space, and that a file can be made beside it ([`VacuumPlan::check`]). A
+//!    user can be asked now.
+//! 3. Let SQLite recover it, and take it alone: EXCLUSIVE, in WAL mode too ([`crate::source`]).
+//! 4. Prune, in a view that is in no file; write the new file; prove it ([`crate::rewrite`]).
+//! 5. Replace the file ([`crate::replace`]). If the new file is larger and nothing was pruned, the
+//!    database stays as it is.
 //!
-//! Until the rename the database holds what it held (SQLite's own recovery aside), whatever happens.
+//! Until the rename the database holds what it held, SQLite's own recovery aside.
 
-use crate::convert::{self, ConvertOptions};
+use crate::archive;
 use crate::db::Through;
-use crate::error::{Error, Result, parent_of};
+use crate::error::{Error, Result};
 use crate::form::{self, Form};
-use crate::gain::{self, Gain};
+use crate::gain::Gain;
 use crate::holders::holders;
 use crate::info::{self, Info};
-use crate::paths::{self, Target};
+use crate::lock::patiently;
+use crate::paths;
 use crate::progress::Progress;
-use crate::replace::{self, patiently};
+use crate::replace;
 use crate::rewrite::{self, Prune};
 use crate::source::{self, PAUSE_MS, STEP, Source};
+use crate::space;
+use crate::target::{self, Target};
 use crate::temp::Temp;
-use densite_disk::{Dir, RealDir};
 use densite_sqlite::Api;
 use densite_store::Options;
 use densite_vfs::pause;
@@ -127,7 +132,7 @@ impl VacuumPlan {
         loop {
             let plan = VacuumPlan::try_new(api, path, options)?;
             // Who waited for another vacuum looked at the file that it replaced.
-            if source::still_there(&plan.target).is_ok() {
+            if target::still_there(&plan.target).is_ok() {
                 return Ok(VacuumPlan {
                     looked: started.elapsed(),
                     ..plan
@@ -137,7 +142,7 @@ impl VacuumPlan {
     }
 
     fn try_new(api: Api, path: &Path, options: &VacuumOptions) -> Result<VacuumPlan> {
-        let target = paths::resolve(path)?;
+        let target = target::resolve(path)?;
         let through = through(form::form(api, &target)?);
         if target.links > 1 {
             return Err(Error::SeveralLinks {
@@ -146,7 +151,8 @@ impl VacuumPlan {
             });
         }
         if through == Through::Densite {
-            // Damage and newer formats are told here in full; the VFS could only give SQLite a number.
+            // Damage and newer formats are told here in full; the VFS could only give SQLite a
+            // number.
             let file = Through::Host.file(api, &target.path, crate::db::Access::Read)?;
             let opened = form::open_store(&target, file);
             drop(opened.map_err(|e| Error::from_store(&target.given, "open", e))?);
@@ -192,19 +198,18 @@ impl VacuumPlan {
     /// # Errors
     /// I/O.
     pub fn available_bytes(&self) -> Result<u64> {
-        let dir = parent_of(&self.target.path);
-        let free = RealDir::new(&dir).free_space();
-        free.map_err(|e| Error::from_disk(&dir, "look at", &e))
+        space::available(&self.target.path)
     }
 
-    /// Whether there is space for the new file beside the old one, and whether it may be made there.
+    /// Whether there is space for the new file beside the old one, and whether it may be made
+    /// there.
     ///
     /// # Errors
     /// [`Error::NoSpace`], [`Error::Permission`].
     pub fn check(&self) -> Result<()> {
         let path = &self.target.path;
         drop(Temp::create(path, &self.target, true)?);
-        convert::require_space(path, self.gain.needed_bytes)
+        space::require(path, self.gain.needed_bytes)
     }
 
     /// Does it; `prune` may delete what need not be kept.
@@ -231,14 +236,9 @@ impl VacuumPlan {
         pause::at("vacuum-locked");
         let temp = Temp::create(&target.path, target, true)?;
         let before = sizes(&target.path)?;
-        let store = ConvertOptions {
-            store: options.store.clone(),
-            ..ConvertOptions::default()
-        };
-        let store = if gain::is_archive(&self.info.objects) {
-            store.for_archive()
-        } else {
-            store
+        let store = match archive::is_archive(&self.info.objects) {
+            true => archive::options(&options.store),
+            false => options.store.clone(),
         };
         let pages_before = source.state().len() / u64::from(source.header().page_size);
         let job = rewrite::Job {
@@ -289,7 +289,9 @@ impl VacuumPlan {
     }
 }
 
-/// The figures of a whole database. A file need not be one without its WAL, as long as somebody keeps that from going into it: who could have it alone brings it in, and who cannot is told by whom it is held.
+/// The figures of a whole database. Without its WAL a file need not be whole, as long as another
+/// process keeps the WAL from going into it. To hold the database alone brings the WAL in;
+/// otherwise the error names the holders.
 fn whole(api: Api, through: Through, target: &Target) -> Result<Info> {
     let look = || {
         let info = info::info_within(api, &target.given, STEP)?;

@@ -1,15 +1,16 @@
-//! A held database as SQLite sees it while it is rewritten: what is read comes from the source, what is written (by pruning) goes to a
-//! temporary file of ours. So the source stays as it is until the new file takes its place, whatever is pruned before.
+//! A held database as SQLite sees it while it is rewritten. Reads come from the source. Writes (of
+//! pruning) go to a temporary file. So the source does not change until the new file takes its
+//! place.
 
 use crate::error::{Error, Result};
 use crate::first_error::FirstError;
 use crate::pages::Pages;
-use crate::paths::Target;
 use crate::source::State;
+use crate::target::Target;
 use crate::temp::Temp;
 use densite_disk::{File, RealFile};
-use densite_sqlite::Code;
-use densite_vfs::{ViewBytes, pause};
+use densite_sqlite::{Api, Code, Connection, ffi};
+use densite_vfs::{LockedView, ViewBytes, pause};
 use std::collections::HashMap;
 use std::hash::BuildHasher;
 use std::path::Path;
@@ -19,7 +20,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// Race tests stop a rewriting that has read so many bytes: then some are written.
 const PAUSE_AFTER: u64 = 3 << 20;
 
-/// A source with changes over it. Locked one at a time; nothing is called with the lock held but the files.
+/// A source with changes over it. Locked one at a time; nothing is called with the lock held but
+/// the files.
 pub(crate) struct View {
     base: Arc<State>,
     page_size: u64,
@@ -246,6 +248,12 @@ impl Pages for Reader<'_> {
             None => self.view.read_at(buf, offset),
         }
     }
+}
+
+/// A connection to a view.
+pub(crate) fn connect(api: Api, view: &LockedView) -> densite_sqlite::Result<Connection> {
+    let flags = ffi::OPEN_READWRITE | ffi::OPEN_URI | ffi::OPEN_NOMUTEX;
+    Connection::open(api, &view.uri(), flags, None)
 }
 
 /// Where messages say a view is from.

@@ -1,12 +1,12 @@
 //! Pages that are in a WAL and not yet in the database file.
 //!
-//! Used when a reader's old snapshot keeps the WAL from being emptied: then the state to copy is the
-//! database file with these pages laid over it. The caller holds SQLite's write lock, so that nobody
-//! appends to the WAL or starts it anew; a checkpoint that runs beside us only moves pages that are
-//! laid over anyway.
+//! Used when a reader's old snapshot keeps the WAL from being emptied: then the state to copy is
+//! the database file with these pages laid over it. The caller holds SQLite's write lock, so that
+//! nobody appends to the WAL or starts it anew; a checkpoint that runs beside us only moves pages
+//! that are laid over anyway.
 //!
-//! A frame counts if and only if its salts are the header's, its checksum continues the chain from the
-//! header, and a frame at or after it ends a commit. (That is SQLite's rule for recovery.)
+//! A frame counts if and only if its salts are the header's, its checksum continues the chain from
+//! the header, and a frame at or after it ends a commit. (That is SQLite's rule for recovery.)
 //!
 //! offset  size  WAL header (big-endian)        offset  size  frame header
 //!      0     4  0x377f0682 or ..83                  0     4  page number

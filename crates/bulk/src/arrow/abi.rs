@@ -54,12 +54,14 @@ macro_rules! owned {
         unsafe impl Sync for $owner {}
 
         impl $owner {
-            /// Takes over what a producer made; its place is left as released. `None` where it was released already.
+            /// Takes over what a producer made; its place is left as released. `None` where it was
+            /// released already.
             ///
             /// # Safety
             /// `place` is null or a structure of the producer's that keeps the interface's rules.
             $vis unsafe fn take(place: *mut $raw) -> Option<$owner> {
-                // SAFETY: as the caller vouches; a structure may be moved bit by bit, if the place is marked.
+                // SAFETY: as the caller vouches; a structure may be moved bit by bit, if the place
+                // is marked.
                 unsafe {
                     let raw = place.as_mut()?;
                     raw.release?;

@@ -1,11 +1,14 @@
 //! A query's columns, as an Arrow consumer takes them.
 //!
-//! What we hand out keeps its memory by itself: each structure's `private_data` is a box of ours, and its `release` drops that. A consumer may move
-//! children out before it releases their parent; what was moved is marked, and left alone.
+//! What we hand out keeps its memory by itself: each structure's `private_data` is a box of ours,
+//! and its `release` drops that. A consumer may move children out before it releases their parent;
+//! what was moved is marked, and left alone.
 
 use super::abi::{ArrowArray, ArrowArrayStream, ArrowSchema};
-use crate::build::{Filled, Values};
-use crate::query::{Batch, Kind, Query};
+use crate::batch::Batch;
+use crate::kind::Kind;
+use crate::query::Query;
+use crate::values::{Filled, Values};
 use crate::{Error, Result};
 use std::ffi::{CString, c_char, c_int, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -103,7 +106,8 @@ fn array(
 }
 
 unsafe extern "C" fn release_array(array: *mut ArrowArray) {
-    // SAFETY: made by `array`, released once by its consumer; its children are boxes of ours, released or marked as moved.
+    // SAFETY: made by `array`, released once by its consumer; its children are boxes of ours,
+    // released or marked as moved.
     unsafe {
         let Some(array) = array.as_mut() else { return };
         let memory = Box::from_raw(array.private_data.cast::<Memory>());
@@ -170,7 +174,8 @@ fn schema(
 }
 
 unsafe extern "C" fn release_schema(schema: *mut ArrowSchema) {
-    // SAFETY: made by `schema`, released once by its consumer; its children are boxes of ours, released or marked as moved.
+    // SAFETY: made by `schema`, released once by its consumer; its children are boxes of ours,
+    // released or marked as moved.
     unsafe {
         let Some(schema) = schema.as_mut() else {
             return;
@@ -275,7 +280,8 @@ unsafe extern "C" fn release_stream(stream: *mut ArrowArrayStream) {
         };
         let state = Box::from_raw(stream.private_data.cast::<State>());
         stream.release = None;
-        // Ends a statement: nothing in it panics but what SQLite's own callbacks would, which catch it.
+        // Ends a statement: nothing in it panics but what SQLite's own callbacks would, which catch
+        // it.
         let _ = catch_unwind(AssertUnwindSafe(|| state.query.abandon()));
     }
 }

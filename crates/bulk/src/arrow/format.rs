@@ -28,7 +28,8 @@ pub(super) enum Type {
     Days,
     /// The same as milliseconds, in 64 bits.
     DaysInMilli,
-    /// Since 1970-01-01; `utc` where the type has a time zone, since its values are in UTC then. In 64 bits.
+    /// Since 1970-01-01; `utc` where the type has a time zone, since its values are in UTC then. In
+    /// 64 bits.
     Timestamp {
         unit: Unit,
         utc: bool,

@@ -7,6 +7,7 @@ use super::format::{Type, name};
 use crate::bits::Bits;
 use crate::chunk::{Chunk, Data, Places};
 use crate::memory::{Owner, Plain, Slice};
+use crate::set::Source;
 use crate::text::{Decimal, Unit, date, decimal, time, timestamp};
 use crate::{Error, Result};
 use std::ffi::c_void;
@@ -32,7 +33,8 @@ impl Stream {
     /// Takes over a stream and asks for its schema.
     ///
     /// # Errors
-    /// [`Error::Misuse`] when it was released; [`Error::Type`] naming a column of a type without counterpart; the producer's.
+    /// [`Error::Misuse`] when it was released; [`Error::Type`] naming a column of a type without
+    /// counterpart; the producer's.
     ///
     /// # Safety
     /// `place` is null or a stream that keeps the interface's rules.
@@ -57,16 +59,15 @@ impl Stream {
         Ok(Stream { stream, fields })
     }
 
-    /// The columns.
-    pub fn fields(&self) -> &[Field] {
-        &self.fields
+    /// The names of the columns.
+    pub fn names(&self) -> Vec<String> {
+        let names = self.fields.iter().map(|field| field.name.clone());
+        names.collect()
     }
+}
 
-    /// The next batch, and its rows; `None` at the end.
-    ///
-    /// # Errors
-    /// The producer's; [`Error::Source`] for a batch that does not fit its schema.
-    pub fn next_batch(&mut self) -> Result<Option<(usize, Vec<Chunk>)>> {
+impl Source for Stream {
+    fn next_batch(&mut self) -> Result<Option<(usize, Vec<Chunk>)>> {
         let mut array = ArrowArray::empty();
         let raw = &raw mut self.stream.0;
         // SAFETY: a live stream's own method, and a place for the array.
@@ -213,7 +214,8 @@ unsafe fn chunk(
     owner: &Owner,
 ) -> Result<Chunk> {
     let first = length(array.offset)? + skip;
-    // A producer whose batches are not of its schema would have memory read that is not there: its numbers of buffers tell the worst of that.
+    // A producer whose batches are not of its schema would have memory read that is not there: its
+    // numbers of buffers tell the worst of that.
     if !field.kind.has_buffers(array.n_buffers)
         || field.dictionary.is_some() == array.dictionary.is_null()
     {
@@ -255,7 +257,8 @@ unsafe fn data(
     valid: Option<&Bits>,
     owner: &Owner,
 ) -> Result<Data> {
-    // SAFETY: for all below: a buffer of the type's layout, with a value for each row from `first` on.
+    // SAFETY: for all below: a buffer of the type's layout, with a value for each row from `first`
+    // on.
     unsafe {
         let values = array.buffer(1);
         Ok(match kind {
@@ -338,7 +341,7 @@ unsafe fn data(
             }
             Type::Days => {
                 let days: Slice<i32> = slice(values, first, rows, owner);
-                written(rows, valid, |out, row| {
+                Data::written(rows, valid, |out, row| {
                     date(out, i64::from(days.get(row).copied().unwrap_or(0)))
                 })
             }
@@ -346,7 +349,7 @@ unsafe fn data(
                 const DAY: i64 = 86_400_000;
                 let at: Slice<i64> = slice(values, first, rows, owner);
                 // Whole days, says the format; what is none of them loses nothing.
-                written(rows, valid, |out, row| {
+                Data::written(rows, valid, |out, row| {
                     match at.get(row).copied().unwrap_or(0) {
                         whole if whole % DAY == 0 => date(out, whole / DAY),
                         other => timestamp(out, other, Unit::Milli, false),
@@ -355,19 +358,19 @@ unsafe fn data(
             }
             Type::Timestamp { unit, utc } => {
                 let at: Slice<i64> = slice(values, first, rows, owner);
-                written(rows, valid, |out, row| {
+                Data::written(rows, valid, |out, row| {
                     timestamp(out, at.get(row).copied().unwrap_or(0), *unit, *utc)
                 })
             }
             Type::Time { unit, bytes: 4 } => {
                 let at: Slice<i32> = slice(values, first, rows, owner);
-                written(rows, valid, |out, row| {
+                Data::written(rows, valid, |out, row| {
                     time(out, i64::from(at.get(row).copied().unwrap_or(0)), *unit)
                 })
             }
             Type::Time { unit, .. } => {
                 let at: Slice<i64> = slice(values, first, rows, owner);
-                written(rows, valid, |out, row| {
+                Data::written(rows, valid, |out, row| {
                     time(out, at.get(row).copied().unwrap_or(0), *unit)
                 })
             }
@@ -376,7 +379,7 @@ unsafe fn data(
                 scale,
             }) => {
                 let bytes: Slice<u8> = slice(values, first * width, rows * width, owner);
-                written(rows, valid, |out, row| {
+                Data::written(rows, valid, |out, row| {
                     decimal(
                         out,
                         bytes
@@ -427,26 +430,4 @@ unsafe fn strings(
         bytes,
         text,
     })
-}
-
-/// A column of text that is written value by value.
-pub(crate) fn written(
-    rows: usize,
-    valid: Option<&Bits>,
-    mut write: impl FnMut(&mut String, usize),
-) -> Data {
-    let mut text = String::with_capacity(rows.saturating_mul(19));
-    let mut ends: Vec<i64> = Vec::with_capacity(rows + 1);
-    ends.push(0);
-    for row in 0..rows {
-        if valid.is_none_or(|valid| valid.get(row)) {
-            write(&mut text, row);
-        }
-        ends.push(i64::try_from(text.len()).unwrap_or(i64::MAX));
-    }
-    Data::Strings {
-        places: Places::Ends64(Slice::from(ends)),
-        bytes: Slice::from(text.into_bytes()),
-        text: true,
-    }
 }

@@ -1,4 +1,5 @@
-//! The Arrow C data and stream interfaces (<https://arrow.apache.org/docs/format/CDataInterface.html>).
+//! The Arrow C data and stream interfaces
+//! (<https://arrow.apache.org/docs/format/CDataInterface.html>).
 //!
 //! - [`ArrowSchema`], [`ArrowArray`], [`ArrowArrayStream`]: the structures as they lie in memory;
 //! - [`Stream`]: one that somebody hands over, read batch by batch;
@@ -11,5 +12,4 @@ mod import;
 
 pub use abi::{ArrowArray, ArrowArrayStream, ArrowSchema, OwnedArray, OwnedSchema};
 pub use export::{OnFailure, stream_of};
-pub(crate) use import::written;
 pub use import::{Field, Stream, columns_of, fields_of};

@@ -5,7 +5,8 @@ use std::fmt;
 /// Why a segment, or a collection as a whole, holds all its rows back.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Hold {
-    /// The segment has not stored a position yet: the usual state of a collection with fewer rows than Chroma's sync_threshold.
+    /// The segment has not stored a position yet: the usual state of a collection with fewer rows
+    /// than Chroma's sync_threshold.
     NoPosition,
     /// The persisted index holds no record; Chroma 1.x starts such a segment from the beginning.
     EmptyIndex,
@@ -26,7 +27,8 @@ pub enum Hold {
         /// What it is.
         found: String,
     },
-    /// The position lies beyond the newest row: the queue was numbered anew, and what lies below was never taken.
+    /// The position lies beyond the newest row: the queue was numbered anew, and what lies below
+    /// was never taken.
     BeyondEnd {
         /// The position.
         position: i64,
@@ -43,7 +45,8 @@ pub enum Hold {
         /// The scope.
         scope: &'static str,
     },
-    /// Its rows lie under several topics (Chroma's settings `tenant_id` or `topic_namespace` were changed), which share one position.
+    /// Its rows lie under several topics (Chroma's settings `tenant_id` or `topic_namespace` were
+    /// changed), which share one position.
     SeveralTopics,
     /// A row with an operation that is not known.
     UnknownOperation {
@@ -69,7 +72,8 @@ impl Hold {
         }
     }
 
-    /// Whether it is part of normal life, so that Chroma's own purge, which looks at stored positions only, does no harm.
+    /// Whether it is part of normal life, so that Chroma's own purge, which looks at stored
+    /// positions only, does no harm.
     pub fn is_normal(&self) -> bool {
         matches!(self, Hold::NoPosition | Hold::EmptyIndex)
     }

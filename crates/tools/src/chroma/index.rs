@@ -1,6 +1,8 @@
-//! A vector segment's index on the disk: whether it is there, whole as far as that can be told cheaply, and what it holds.
+//! A vector segment's index on the disk: whether it is there, whole as far as that can be told
+//! cheaply, and what it holds.
 //!
-//! Its folder has five files: `index_metadata.pickle` (see [`super::pickle`]), and those of the HNSW library:
+//! Its folder has five files: `index_metadata.pickle` (see [`super::pickle`]), and those of the
+//! HNSW library:
 //!
 //! `header.bin`, 100 bytes, little-endian:
 //!
@@ -13,8 +15,8 @@
 //! | 28 | 8 | bytes of an element |
 //! | 36 | 64 | offsets and parameters, not used here |
 //!
-//! `data_level0.bin` has the elements, `length.bin` four bytes for each, `link_lists.bin` the upper levels. The last one's length follows
-//! from its content, so only its presence is asked for.
+//! `data_level0.bin` has the elements, `length.bin` four bytes for each, `link_lists.bin` the upper
+//! levels. The last one's length follows from its content, so only its presence is asked for.
 
 use super::hold::Hold;
 use super::pickle::IndexMetadata;
@@ -28,7 +30,8 @@ pub(super) const PICKLE: &str = "index_metadata.pickle";
 const HEADER_LEN: usize = 100;
 const VERSION: u32 = 1;
 
-/// Reads the index in `folder`; `None` when there is no pickle, so that nothing was ever stored (or it is gone).
+/// Reads the index in `folder`; `None` when there is no pickle, so that nothing was ever stored (or
+/// it is gone).
 pub(super) fn read(folder: &Path) -> Result<Option<IndexMetadata>, Hold> {
     let path = folder.join(PICKLE);
     let Some(before) = read_metadata(&path)? else {

@@ -30,7 +30,8 @@ pub(super) struct Cut {
 /// Finds out what a prune would do. Reads the database and the index files, and changes nothing.
 ///
 /// # Errors
-/// [`crate::Error::NotChroma`]; [`crate::Error::Unsupported`] for a schema that is not known; SQLite's.
+/// [`crate::Error::NotChroma`]; [`crate::Error::Unsupported`] for a schema that is not known;
+/// SQLite's.
 pub fn plan(conn: &Connection, dir: &ChromaDir) -> Result<PrunePlan> {
     let sql = Sql::new(conn, dir.database());
     if !conn.is_autocommit() {

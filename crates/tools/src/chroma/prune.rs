@@ -10,15 +10,18 @@ use densite_sqlite::{Connection, Value};
 /// What was pruned.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pruned {
-    /// What was found out, and done, under the lock; its `automatically_purge` is what the setting was before.
+    /// What was found out, and done, under the lock; its `automatically_purge` is what the setting
+    /// was before.
     pub plan: PrunePlan,
     /// Rows that were deleted.
     pub rows: u64,
 }
 
-/// Deletes what [`super::plan()`] finds, and sets `automatically_purge`, in one transaction (within that of the caller, if there is one).
+/// Deletes what [`super::plan()`] finds, and sets `automatically_purge`, in one transaction (within
+/// that of the caller, if there is one).
 ///
-/// Positions and rows are read anew within it: a plan that was shown to a user may be out of date by the time they have said yes.
+/// Positions and rows are read anew within it: a plan that was shown to a user may be out of date
+/// by the time they have said yes.
 ///
 /// # Errors
 /// As [`super::plan()`]; [`Error::Locked`]. The database is as it was then.

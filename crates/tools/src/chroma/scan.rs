@@ -1,8 +1,9 @@
 //! The one pass over the queue: which rows can go, and which of them are the only copy of a record.
 //!
-//! The queue says which records there should be: an ADD or UPSERT makes one, a DELETE ends it. A row below the position that makes a record must
-//! have left it in the index and in the metadata, unless a later DELETE ended it. If it did not, the row is the only copy, and it and what follows it
-//! for that record stays.
+//! The queue says which records there should be: an ADD or UPSERT makes one, a DELETE ends it. A
+//! row below the position that makes a record must have left it in the index and in the metadata,
+//! unless a later DELETE ended it. If it did not, the row is the only copy, and it and what follows
+//! it for that record stays.
 
 use super::pickle::{IndexMetadata, TextHash};
 use super::sql::Sql;
@@ -16,7 +17,8 @@ const UPDATE: i64 = 1;
 const UPSERT: i64 = 2;
 const DELETE: i64 = 3;
 
-/// Of so many rows the metadata is looked at, to estimate the bytes of all: a document may lie on pages that need not be read otherwise.
+/// Of so many rows the metadata is looked at, to estimate the bytes of all: a document may lie on
+/// pages that need not be read otherwise.
 const SAMPLE: i64 = 16;
 
 /// Bytes of a row beyond its texts and its vector: numbers, time, encoding, SQLite's own.

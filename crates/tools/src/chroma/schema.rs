@@ -1,7 +1,8 @@
 //! Which versions of Chroma's schema are known.
 //!
-//! Chroma writes each migration that it has carried out into `migrations`: (`dir`, `version`, `filename`), numbered from 1 in three
-//! directories. A schema is known if these are the first so many of the ones below, and not fewer than Chroma 0.5.0 had.
+//! Chroma writes each migration that it has carried out into `migrations`: (`dir`, `version`,
+//! `filename`), numbered from 1 in three directories. A schema is known if these are the first so
+//! many of the ones below, and not fewer than Chroma 0.5.0 had.
 
 use super::sql::{Sql, text};
 use crate::error::{Error, Result};
@@ -71,7 +72,8 @@ pub struct Schema {
 }
 
 impl Schema {
-    /// Whether the queue has its settings, `embeddings_queue_config` (since 0.5.6), and vector segments store positions in `max_seq_id`.
+    /// Whether the queue has its settings, `embeddings_queue_config` (since 0.5.6), and vector
+    /// segments store positions in `max_seq_id`.
     pub(super) fn has_config(self) -> bool {
         self.embeddings_queue >= 2
     }

@@ -167,7 +167,8 @@ fn vectors(
     if index.records() == 0 {
         return Err(Hold::EmptyIndex);
     }
-    // Since 0.5.6 the row is the newer one, and the pickle keeps what was there at the upgrade. Before, only the pickle counts.
+    // Since 0.5.6 the row is the newer one, and the pickle keeps what was there at the upgrade.
+    // Before, only the pickle counts.
     let at = match (stored, index.max_seq_id) {
         (Some(row), _) if schema.has_config() => Some(row),
         (Some(row), Some(pickled)) => Some(row.min(pickled)),
@@ -179,7 +180,8 @@ fn vectors(
     })
 }
 
-/// Whether it is a UUID as Chroma writes them: 36 characters, lower-case hexadecimal digits in groups of 8, 4, 4, 4 and 12.
+/// Whether it is a UUID as Chroma writes them: 36 characters, lower-case hexadecimal digits in
+/// groups of 8, 4, 4, 4 and 12.
 pub(super) fn is_uuid(s: &str) -> bool {
     s.len() == 36
         && s.bytes().enumerate().all(|(i, b)| match i {

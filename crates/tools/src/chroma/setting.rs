@@ -1,11 +1,13 @@
-//! `automatically_purge`: whether Chroma itself purges after each write. Kept as JSON in `embeddings_queue_config`, since 0.5.6.
+//! `automatically_purge`: whether Chroma itself purges after each write. Kept as JSON in
+//! `embeddings_queue_config`, since 0.5.6.
 
 use super::schema::Schema;
 use super::sql::{Sql, text};
 use crate::error::{Error, Result};
 use densite_sqlite::Value;
 
-/// The row that Chroma writes: number 1, with this text (the order of the names does not matter to it).
+/// The row that Chroma writes: number 1, with this text (the order of the names does not matter to
+/// it).
 const ROW: i64 = 1;
 const JSON: &str =
     r#"{"automatically_purge": true, "_type": "EmbeddingsQueueConfigurationInternal"}"#;
@@ -30,7 +32,8 @@ pub enum PurgeChange {
     None,
     /// It becomes true.
     TurnOn,
-    /// It stays as it is: something looked wrong, and Chroma's own purge would delete rows that are held back for it.
+    /// It stays as it is: something looked wrong, and Chroma's own purge would delete rows that are
+    /// held back for it.
     LeftOff,
 }
 

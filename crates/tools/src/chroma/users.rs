@@ -1,14 +1,16 @@
 //! Which processes have a Chroma directory open.
 
 use super::dir::ChromaDir;
-use crate::holders::{Holder, name_of};
+use crate::holder::Holder;
+use crate::holders::name_of;
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
-/// Other processes that have the database or any file of the directory open, lock or no lock, as far as this user may see: those of other
-/// users are seen by root only.
+/// Other processes that have the database or any file of the directory open, lock or no lock, as
+/// far as this user may see: those of other users are seen by root only.
 ///
-/// A process that starts after this was asked is not among them; who replaces the database asks with it locked.
+/// A process that starts after this was asked is not among them; who replaces the database asks
+/// with it locked.
 pub fn users(dir: &ChromaDir) -> Vec<Holder> {
     let inode = |path: PathBuf| {
         let meta = std::fs::metadata(path).ok()?;
@@ -29,7 +31,8 @@ pub fn users(dir: &ChromaDir) -> Vec<Holder> {
         let Ok(files) = std::fs::read_dir(format!("/proc/{pid}/fd")) else {
             continue;
         };
-        // Files by their names: what lies in the folders of the segments. The database by its identity: it may have several names.
+        // Files by their names: what lies in the folders of the segments. The database by its
+        // identity: it may have several names.
         let uses = files.flatten().map(|e| e.path()).any(|link| {
             let named = match (std::fs::read_link(&link), &folder) {
                 (Ok(path), Some(folder)) => path.starts_with(folder) && path.is_file(),

@@ -1,4 +1,5 @@
-//! A vacuum of a Chroma directory: its log is pruned in the same step as its database is written anew.
+//! A vacuum of a Chroma directory: its log is pruned in the same step as its database is written
+//! anew.
 
 use super::dir::{ChromaDir, recognise};
 use super::plan::{PrunePlan, plan};
@@ -8,8 +9,8 @@ use super::users::users;
 use crate::db::{Access, Through};
 use crate::error::{Error, Result};
 use crate::form::{self, Form};
-use crate::paths;
 use crate::progress::Progress;
+use crate::target;
 use crate::vacuum::{VacuumOptions, VacuumPlan, VacuumReport};
 use densite_sqlite::{Api, Connection};
 use std::path::Path;
@@ -23,11 +24,13 @@ pub struct ChromaVacuum {
 }
 
 impl ChromaVacuum {
-    /// The plan for a directory, or for the `chroma.sqlite3` in one, which means the same. `None` for anything else: a path that is no directory, or a database of that name
-    /// without Chroma's tables.
+    /// The plan for a directory, or for the `chroma.sqlite3` in one, which means the same. `None`
+    /// for anything else: a path that is no directory, or a database of that name without Chroma's
+    /// tables.
     ///
     /// # Errors
-    /// See [`recognise`] and [`plan`]; [`Error::NotChroma`] for a directory whose database is not Chroma's.
+    /// See [`recognise`] and [`plan`]; [`Error::NotChroma`] for a directory whose database is not
+    /// Chroma's.
     pub fn find(api: Api, path: &Path, options: &VacuumOptions) -> Result<Option<ChromaVacuum>> {
         let Some(dir) = recognise(path)? else {
             return Ok(None);
@@ -57,7 +60,8 @@ impl ChromaVacuum {
     /// Whether it can be done now: nobody uses the directory, and there is space.
     ///
     /// # Errors
-    /// [`Error::Locked`] by a process that has any file of the directory open; as [`VacuumPlan::check`].
+    /// [`Error::Locked`] by a process that has any file of the directory open; as
+    /// [`VacuumPlan::check`].
     pub fn check(&self) -> Result<()> {
         self.unused()?;
         self.vacuum.check()
@@ -97,7 +101,7 @@ impl ChromaVacuum {
 }
 
 fn open(api: Api, database: &Path, options: &VacuumOptions) -> Result<Connection> {
-    let target = paths::resolve(database)?;
+    let target = target::resolve(database)?;
     let through = match form::form(api, &target)? {
         Form::Compressed => Through::Densite,
         Form::Plain | Form::Empty => Through::Host,

@@ -80,6 +80,15 @@ impl Error {
         }
     }
 
+    /// A thread that worked on `path` ended by a panic.
+    pub(crate) fn panicked(path: &Path) -> Error {
+        Error::Io {
+            path: path.to_path_buf(),
+            doing: "work on".into(),
+            message: "an internal error ended a thread".into(),
+        }
+    }
+
     /// From a call of the store on `path`.
     pub(crate) fn from_store(path: &Path, doing: &str, e: store::Error) -> Error {
         let p = path.to_path_buf();

@@ -55,6 +55,7 @@ impl fmt::Display for Error {
                     path.display()
                 )
             }
+            #[cfg(feature = "chroma")]
             Error::NotChroma { path } => {
                 write!(
                     f,
@@ -164,7 +165,7 @@ impl fmt::Display for Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::holders::Holder;
+    use crate::holder::Holder;
 
     #[test]
     fn sizes_read_well() {

@@ -3,9 +3,9 @@
 use super::Side;
 use crate::digest::{Digest, Key};
 use crate::digester::{Digester, Odd, Piece};
+use crate::error::Error;
 use crate::freelist::PageSet;
 use crate::header::Header;
-use crate::rewrite::panicked;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
@@ -55,7 +55,7 @@ pub(super) fn digest(
     });
     let mut done = vec![Digest::default(); pieces.len()];
     for part in parts {
-        let part = part.map_err(|_| Odd::Error(panicked(Path::new(""))))??;
+        let part = part.map_err(|_| Odd::Error(Error::panicked(Path::new(""))))??;
         if !seen.merge(&part.seen) {
             return Err(Odd::NotATree);
         }

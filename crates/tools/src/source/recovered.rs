@@ -2,7 +2,8 @@
 
 use crate::db::{Access, Through, from_sqlite};
 use crate::error::{Error, Result};
-use crate::paths::{Target, beside, len_or_zero};
+use crate::paths::{beside, len_or_zero};
+use crate::target::Target;
 use densite_disk::{File, OpenMode, RealFile};
 use densite_sqlite::{Api, Connection, ffi};
 use std::path::Path;
@@ -10,8 +11,8 @@ use std::time::Duration;
 
 /// Opens a connection for reading what is there, recovered; and tells how.
 ///
-/// Where nothing may be written, SQLite cannot open a database in WAL mode, for it wants shared memory
-/// beside it. If there is no WAL and no hot journal, the file alone is the whole state.
+/// Where nothing may be written, SQLite cannot open a database in WAL mode, for it wants shared
+/// memory beside it. If there is no WAL and no hot journal, the file alone is the whole state.
 pub(crate) fn open_reading(
     api: Api,
     through: Through,
@@ -55,7 +56,8 @@ pub(super) fn recover(
     Ok(db)
 }
 
-/// Makes SQLite look at the file; the schema is not read, for it may need extensions that are not here.
+/// Makes SQLite look at the file; the schema is not read, for it may need extensions that are not
+/// here.
 pub(super) fn read_state(db: &Connection, target: &Target) -> Result<()> {
     db.query_i64("PRAGMA schema_version")
         .map_err(|e| match from_sqlite(&target.path, e) {
@@ -69,7 +71,8 @@ pub(super) fn read_state(db: &Connection, target: &Target) -> Result<()> {
     Ok(())
 }
 
-/// Whether nothing waits beside the file to be brought into it. A journal whose first byte is zero is cold.
+/// Whether nothing waits beside the file to be brought into it. A journal whose first byte is zero
+/// is cold.
 pub(crate) fn is_recovered(db: &Path) -> Result<bool> {
     if len_or_zero(&beside(db, "-wal")) > 0 {
         return Ok(false);

@@ -3,7 +3,8 @@
 use crate::db::{Access, Through};
 use crate::error::{Error, Result};
 use crate::header::Header;
-use crate::paths::{Target, beside};
+use crate::paths::beside;
+use crate::target::Target;
 use crate::wal::Wal;
 use densite_disk::{File, RealFile};
 use densite_sqlite::{Api, Code, HostFile};
@@ -38,8 +39,8 @@ impl State {
         self.overlay.is_none()
     }
 
-    /// The same by another open file, so that two threads can read at once; `None` where it is more than a file. The lock is the first
-    /// one's.
+    /// The same by another open file, so that two threads can read at once; `None` where it is more
+    /// than a file. The lock is the first one's.
     pub(crate) fn again(&self, api: Api, through: Through) -> Result<Option<State>> {
         if self.overlay.is_some() {
             return Ok(None);

@@ -1,5 +1,6 @@
 use super::*;
-use crate::paths::{leftovers, resolve};
+use crate::paths::leftovers;
+use crate::target::resolve;
 use densite_disk::File;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -43,7 +44,8 @@ fn an_unfinished_copy_is_private_and_a_finished_one_as_open_as_its_source() {
         let wanted = if replaces { &like.path } else { &dst };
         let temp = Temp::create(wanted, &like, replaces).expect("a temporary file");
         assert_eq!(mode(temp.path()), 0o600, "{bits:o}");
-        // Nobody else who opens it while it is written gets it: its permission bits are these to the end.
+        // Nobody else who opens it while it is written gets it: its permission bits are these to
+        // the end.
         temp.open()
             .expect("open")
             .write_at(b"new", 0)

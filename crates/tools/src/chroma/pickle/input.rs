@@ -3,7 +3,8 @@
 use super::PickleError;
 use std::io::{BufRead, ErrorKind};
 
-/// The longest line or string that is read, in bytes. Record ids, the longest texts in Chroma's pickles, are far shorter.
+/// The longest line or string that is read, in bytes. Record ids, the longest texts in Chroma's
+/// pickles, are far shorter.
 const TEXT_MAX: u64 = 1 << 20;
 
 /// A string is read in pieces of this many bytes, so that a length which lies allocates nothing.

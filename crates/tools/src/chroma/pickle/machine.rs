@@ -6,11 +6,13 @@ use super::value::{CLASSES, Class, Dict, Value};
 use super::{LEN_MAX, PickleError, TextHash};
 use std::io::BufRead;
 
-/// Values that lie on the stack at most. Both writers end a batch of dictionary entries after a thousand.
+/// Values that lie on the stack at most. Both writers end a batch of dictionary entries after a
+/// thousand.
 const STACK_MAX: usize = 1 << 16;
 /// Dictionaries at most; Chroma's pickles have four.
 const DICTS_MAX: usize = 16;
-/// Bytes of the file for each value in the memo, at least; Chroma's need 14 for each record, and have one value for each.
+/// Bytes of the file for each value in the memo, at least; Chroma's need 14 for each record, and
+/// have one value for each.
 const BYTES_PER_MEMO: u64 = 8;
 /// Values in the memo that need no such proportion: names of classes and fields.
 const MEMO_FREE: u64 = 64;

@@ -1,9 +1,11 @@
-//! `index_metadata.pickle`: what the persisted vector index of a segment holds, and up to which row of the queue.
+//! `index_metadata.pickle`: what the persisted vector index of a segment holds, and up to which row
+//! of the queue.
 //!
-//! A pickle is a program for a stack machine whose instructions can call anything. This reader runs nothing: it knows the few
-//! instructions by which an object with a dictionary is written, and refuses every other one. It takes protocols 0 to 5, as
-//! Python wrote them up to Chroma 0.6 (an object of the class `PersistentData`), and what Chroma writes since 1.0 (protocol 3,
-//! a plain dictionary with the same names):
+//! A pickle is a program for a stack machine whose instructions can call anything. This reader runs
+//! nothing: it knows the few instructions by which an object with a dictionary is written, and
+//! refuses every other one. It takes protocols 0 to 5, as Python wrote them up to Chroma 0.6 (an
+//! object of the class `PersistentData`), and what Chroma writes since 1.0 (protocol 3, a plain
+//! dictionary with the same names):
 //!
 //! | name | what |
 //! |---|---|
@@ -13,8 +15,9 @@
 //! | `id_to_label` | record id to label: which records the index holds |
 //! | `label_to_id`, `id_to_seq_id` | not used here |
 //!
-//! Memory is bounded by the length of the file: texts are kept as hashes of 16 bytes, at most one for every eight bytes read in the memo
-//! and one for every four in the dictionaries; what is read of one text at a time has a limit of its own.
+//! Memory is bounded by the length of the file: texts are kept as hashes of 16 bytes, at most one
+//! for every eight bytes read in the memo and one for every four in the dictionaries; what is read
+//! of one text at a time has a limit of its own.
 
 mod input;
 mod machine;
@@ -69,7 +72,8 @@ impl IndexMetadata {
     /// Reads a pickle of `len` bytes.
     ///
     /// # Errors
-    /// Where and why it is not one of Chroma's: damage, a part missing, an instruction or a class that none of Chroma's has.
+    /// Where and why it is not one of Chroma's: damage, a part missing, an instruction or a class
+    /// that none of Chroma's has.
     pub fn read(from: impl BufRead, len: u64) -> Result<IndexMetadata, PickleError> {
         let (max_seq_id, mut ids) = machine::run(input::Input::new(from, len))?;
         ids.sort_unstable();

@@ -6,7 +6,8 @@ pub(super) fn number(line: &[u8]) -> Option<i64> {
     std::str::from_utf8(line).ok()?.parse().ok()
 }
 
-/// A little-endian number in two's complement, as `LONG1` and `LONG4` have it, if it has 64 bits at most.
+/// A little-endian number in two's complement, as `LONG1` and `LONG4` have it, if it has 64 bits at
+/// most.
 pub(super) fn long(bytes: &[u8]) -> Option<i64> {
     if bytes.len() > 8 {
         return None;
@@ -31,7 +32,8 @@ pub(super) fn unescape(line: &[u8]) -> Option<String> {
         let digits = match rest.as_slice().first() {
             Some(b'u') => 4,
             Some(b'U') => 8,
-            // Python writes a backslash of the text itself as an escape, but reads it plain as well.
+            // Python writes a backslash of the text itself as an escape, but reads it plain as
+            // well.
             _ => {
                 text.push('\\');
                 continue;

@@ -4,7 +4,8 @@ use super::TextHash;
 
 const MODULE: &[u8] = b"chromadb.segment.impl.vector.local_persistent_hnsw";
 
-/// Classes by module and name; `copyreg` and `builtins` had other names in Python 2, which protocols 0 to 2 keep.
+/// Classes by module and name; `copyreg` and `builtins` had other names in Python 2, which
+/// protocols 0 to 2 keep.
 pub(super) const CLASSES: [(&[u8], &[u8], Class); 5] = [
     (MODULE, b"PersistentData", Class::PersistentData),
     (b"copy_reg", b"_reconstructor", Class::Reconstructor),
@@ -36,7 +37,8 @@ pub(super) enum Value {
     Object(Option<usize>),
 }
 
-/// A dictionary, as far as anybody asks: of all its entries the texts among the keys, and the values of two names.
+/// A dictionary, as far as anybody asks: of all its entries the texts among the keys, and the
+/// values of two names.
 #[derive(Debug, Default)]
 pub(super) struct Dict {
     pub(super) keys: Vec<TextHash>,

@@ -53,8 +53,8 @@ pub(super) fn topics(sql: &Sql<'_>) -> Result<Topics> {
     Ok(found)
 }
 
-/// The collection of a topic, `persistent://TENANT/NAMESPACE/ID`. Tenant and namespace are settings of Chroma ("default" both), not those of
-/// the collection.
+/// The collection of a topic, `persistent://TENANT/NAMESPACE/ID`. Tenant and namespace are settings
+/// of Chroma ("default" both), not those of the collection.
 fn collection_of(topic: &str) -> Option<&str> {
     let rest = topic.strip_prefix("persistent://")?;
     let (names, id) = rest.rsplit_once('/')?;

@@ -88,7 +88,8 @@ pub struct GonePlan {
 }
 
 impl CollectionPlan {
-    /// The segment that holds the most rows back: the first without a position, or the one with the smallest.
+    /// The segment that holds the most rows back: the first without a position, or the one with the
+    /// smallest.
     pub fn slowest(&self) -> Option<&SegmentPlan> {
         self.segments
             .iter()

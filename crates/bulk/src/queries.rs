@@ -1,0 +1,120 @@
+//! The queries that are registered, by number, and the SQL function that compiles them.
+//!
+//! A driver calls `densite_query(handle, sql, named, …)` on its own connection. So the driver has
+//! seen to it that the connection is open, and used from the right thread.
+
+use crate::query::Query;
+use crate::{Error, Result};
+use densite_disk::sync::Mutex;
+use densite_sqlite::{Code, Connection, PerProcess, Value, create_function, ffi};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+/// The third argument of `densite_query`: parameters by name.
+const NAMED: i64 = 1;
+/// The same: parameters in order, and the result is read on the thread of the connection
+/// ([`Query::for_one_thread`]).
+pub const ONE_THREAD: i64 = 2;
+
+type Entry = Arc<Mutex<Option<Query>>>;
+static NEXT: AtomicI64 = AtomicI64::new(1);
+/// A child after a fork begins with none: the statements belong to its parent.
+static QUERIES: PerProcess<Mutex<BTreeMap<i64, Entry>>> = PerProcess::new();
+
+/// A place for a query, which `SELECT densite_query(handle, sql, …)` fills.
+pub fn reserve() -> i64 {
+    let handle = NEXT.fetch_add(1, Ordering::Relaxed);
+    QUERIES.get().lock().insert(handle, Arc::default());
+    handle
+}
+
+fn entry(handle: i64) -> Result<Entry> {
+    let found = QUERIES.get().lock().get(&handle).cloned();
+    found.ok_or_else(|| unknown(handle))
+}
+
+fn fill(handle: i64, query: Query) -> Result<()> {
+    *entry(handle)?.lock() = Some(query);
+    Ok(())
+}
+
+/// Has a query own a set of columns.
+///
+/// # Errors
+/// [`Error::Misuse`] when there is no such query, or its statement never compiled.
+pub fn keep(handle: i64, columns: i64) -> Result<()> {
+    let entry = entry(handle)?;
+    let mut query = entry.lock();
+    let query = query.as_mut().ok_or_else(gone)?;
+    query.keep(columns);
+    Ok(())
+}
+
+/// Takes a query out: it is read once.
+///
+/// # Errors
+/// [`Error::Misuse`] when there is none, or it was taken already.
+pub fn take(handle: i64) -> Result<Query> {
+    let entry = entry(handle)?;
+    let query = entry.lock().take();
+    query.ok_or_else(gone)
+}
+
+/// Frees the place, and ends a statement that was not taken.
+///
+/// # Errors
+/// [`Error::Misuse`] when there is no such place.
+pub fn release(handle: i64) -> Result<()> {
+    let entry = QUERIES.get().lock().remove(&handle);
+    entry.map(drop).ok_or_else(|| unknown(handle))
+}
+
+fn gone() -> Error {
+    Error::Misuse(
+        "the result was read already, or its statement never compiled; run the query again".into(),
+    )
+}
+
+fn unknown(handle: i64) -> Error {
+    Error::Misuse(format!(
+        "there is no query with the handle {handle} in this process; it was released, or made by its parent before a fork"
+    ))
+}
+
+/// Adds `densite_query(handle, sql, named, …)`.
+pub(crate) fn create(connection: &Connection) -> densite_sqlite::Result<()> {
+    create_function(
+        connection,
+        "densite_query",
+        -1,
+        ffi::DIRECTONLY,
+        |connection, arguments| {
+            let [handle, sql, named, values @ ..] = arguments else {
+                return Err(densite_sqlite::Error::new(
+                    Code::MISUSE,
+                    "densite_query is for the library itself; use densite.query",
+                ));
+            };
+            let (Some(handle), Some(sql)) = (handle.as_i64(), sql.as_str()) else {
+                return Err(densite_sqlite::Error::new(
+                    Code::MISUSE,
+                    "densite_query takes a handle and a statement's text",
+                ));
+            };
+            let run = || -> Result<()> {
+                let named = named.as_i64();
+                let mut query = match named {
+                    Some(ONE_THREAD) => Query::for_one_thread(connection, sql)?,
+                    _ => Query::new(connection, sql)?,
+                };
+                query.bind(named == Some(NAMED), values)?;
+                fill(handle, query)
+            };
+            run().map(|()| Value::Null).map_err(|error| match error {
+                Error::Sqlite(error) => error,
+                other => densite_sqlite::Error::new(Code::MISUSE, other.to_string()),
+            })
+        },
+    )
+}

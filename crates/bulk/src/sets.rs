@@ -1,0 +1,90 @@
+//! The sets that are registered, by number.
+
+use crate::set::Set;
+use crate::{Error, Result};
+use densite_disk::sync::Mutex;
+use densite_sqlite::PerProcess;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+static NEXT: AtomicI64 = AtomicI64::new(1);
+/// A child after a fork begins with none. The parent's memory can be in the middle of a change.
+static SETS: PerProcess<Mutex<BTreeMap<i64, Arc<Set>>>> = PerProcess::new();
+
+/// Registers a set and answers its number.
+pub fn add(set: Set) -> i64 {
+    let handle = NEXT.fetch_add(1, Ordering::Relaxed);
+    SETS.get().lock().insert(handle, Arc::new(set));
+    handle
+}
+
+/// The set of a number.
+///
+/// # Errors
+/// [`Error::Misuse`] when there is none.
+pub fn get(handle: i64) -> Result<Arc<Set>> {
+    SETS.get()
+        .lock()
+        .get(&handle)
+        .cloned()
+        .ok_or_else(|| unknown(handle))
+}
+
+/// Changes a set that no statement reads.
+///
+/// # Errors
+/// [`Error::Misuse`] when there is none, [`Error::Busy`] while a statement reads it; the
+/// function's.
+pub fn change<T>(handle: i64, change: impl FnOnce(&mut Set) -> Result<T>) -> Result<T> {
+    /// Puts the set back, after a panic too: the caller that made it still has to release it.
+    struct Taken(i64, Option<Arc<Set>>);
+    impl Drop for Taken {
+        fn drop(&mut self) {
+            SETS.get()
+                .lock()
+                .extend(self.1.take().map(|set| (self.0, set)));
+        }
+    }
+    // Out of the map meanwhile: a change can take long, and can call the producer of a stream.
+    let mut taken = Taken(handle, Some(take(handle)?));
+    match taken.1.as_mut().and_then(Arc::get_mut) {
+        Some(set) => change(set),
+        None => Err(busy()),
+    }
+}
+
+/// Drops a set.
+///
+/// # Errors
+/// [`Error::Misuse`] when there is none, [`Error::Busy`] while a statement reads it: then it stays.
+pub fn release(handle: i64) -> Result<()> {
+    let set = take(handle)?;
+    match Arc::try_unwrap(set) {
+        Ok(set) => {
+            drop(set);
+            Ok(())
+        }
+        Err(set) => {
+            SETS.get().lock().insert(handle, set);
+            Err(busy())
+        }
+    }
+}
+
+fn take(handle: i64) -> Result<Arc<Set>> {
+    SETS.get()
+        .lock()
+        .remove(&handle)
+        .ok_or_else(|| unknown(handle))
+}
+
+fn unknown(handle: i64) -> Error {
+    Error::Misuse(format!(
+        "there are no columns with the handle {handle} in this process; they were released, or registered by its parent before a fork"
+    ))
+}
+
+fn busy() -> Error {
+    Error::Busy("the columns are read by a statement; finish or reset it first".into())
+}

@@ -1,0 +1,93 @@
+//! The values of a column of a result, in the layout of Arrow.
+
+use crate::bits::BitsBuilder;
+use crate::kind::Kind;
+
+/// The values of a column, NULLs as zeros or empty.
+#[derive(Debug)]
+pub(crate) enum Values {
+    /// Only NULL so far: so many.
+    Unknown(usize),
+    Integers(Vec<i64>),
+    Reals(Vec<f64>),
+    Strings {
+        /// One more than values: each from its own to the next.
+        ends: Vec<i32>,
+        bytes: Vec<u8>,
+        text: bool,
+    },
+}
+
+/// A column of a batch.
+#[derive(Debug)]
+pub(crate) struct Filled {
+    pub(crate) values: Values,
+    /// Which are not NULL; all without.
+    pub(crate) valid: Option<BitsBuilder>,
+}
+
+fn strings(rows: usize, text: bool) -> Values {
+    Values::Strings {
+        ends: vec![0; rows + 1],
+        bytes: Vec::new(),
+        text,
+    }
+}
+
+impl Values {
+    /// So many NULLs in a column of a type.
+    pub(crate) fn of(kind: Kind, rows: usize) -> Values {
+        match kind {
+            Kind::Null => Values::Unknown(rows),
+            Kind::Integer => Values::Integers(vec![0; rows]),
+            Kind::Real => Values::Reals(vec![0.0; rows]),
+            Kind::Text => strings(rows, true),
+            Kind::Blob => strings(rows, false),
+        }
+    }
+
+    pub(crate) fn kind(&self) -> Kind {
+        match self {
+            Values::Unknown(_) => Kind::Null,
+            Values::Integers(_) => Kind::Integer,
+            Values::Reals(_) => Kind::Real,
+            Values::Strings { text: true, .. } => Kind::Text,
+            Values::Strings { text: false, .. } => Kind::Blob,
+        }
+    }
+
+    pub(crate) fn rows(&self) -> usize {
+        match self {
+            Values::Unknown(rows) => *rows,
+            Values::Integers(values) => values.len(),
+            Values::Reals(values) => values.len(),
+            Values::Strings { ends, .. } => ends.len().saturating_sub(1),
+        }
+    }
+
+    pub(crate) fn push_null(&mut self) {
+        match self {
+            Values::Unknown(rows) => *rows += 1,
+            Values::Integers(values) => values.push(0),
+            Values::Reals(values) => values.push(0.0),
+            Values::Strings { ends, .. } => ends.push(ends.last().copied().unwrap_or(0)),
+        }
+    }
+}
+
+impl Filled {
+    /// A column without values.
+    pub(crate) fn empty(kind: Kind) -> Filled {
+        Filled {
+            values: Values::of(kind, 0),
+            valid: None,
+        }
+    }
+
+    /// Gives a column of NULLs its type.
+    pub(crate) fn set_kind(&mut self, kind: Kind) {
+        if let Values::Unknown(rows) = self.values {
+            self.values = Values::of(kind, rows);
+        }
+    }
+}

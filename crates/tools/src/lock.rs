@@ -1,0 +1,42 @@
+//! Waiting for the lock of a database.
+
+use crate::db::from_sqlite;
+use crate::error::{Error, Result};
+use crate::holders::holders;
+use crate::target::Target;
+use densite_sqlite::{Api, Code, HostFile, ffi};
+use std::time::{Duration, Instant};
+
+/// Takes SHARED, and waits for it up to `wait`. The lock goes with the file.
+pub(crate) fn shared(api: Api, file: &HostFile, target: &Target, wait: Duration) -> Result<()> {
+    let deadline = Instant::now() + wait;
+    loop {
+        match file.lock(ffi::LOCK_SHARED) {
+            Ok(()) => return Ok(()),
+            Err(Code::BUSY) if Instant::now() < deadline => api.sleep_ms(10),
+            Err(Code::BUSY) => {
+                return Err(Error::Locked {
+                    path: target.given.clone(),
+                    by: holders(&target.path),
+                });
+            }
+            Err(code) => return Err(from_sqlite(&target.given, code.into())),
+        }
+    }
+}
+
+/// Calls `f` again as long as it finds the database locked, up to `wait`.
+pub(crate) fn patiently<T>(
+    api: Api,
+    wait: Duration,
+    pause_ms: i32,
+    mut f: impl FnMut() -> Result<T>,
+) -> Result<T> {
+    let deadline = Instant::now() + wait;
+    loop {
+        match f() {
+            Err(Error::Locked { .. }) if Instant::now() < deadline => api.sleep_ms(pause_ms),
+            done => return done,
+        }
+    }
+}
