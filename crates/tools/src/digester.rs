@@ -5,8 +5,8 @@ use crate::error::Result;
 use crate::freelist::PageSet;
 use crate::header::Header;
 use crate::pages::Pages;
+use densite_disk::hash::{Xxh3_64, xxh3_64_with_seed};
 use densite_typed::page::{Cell, Page};
-use xxhash_rust::xxh3::{Xxh3, xxh3_64_with_seed};
 
 /// SQLite goes no deeper.
 const DEPTH_MAX: u32 = 20;
@@ -246,7 +246,7 @@ impl<'a> Digester<'a> {
         if cell.overflow == 0 {
             return Ok(xxh3_64_with_seed(local, seed));
         }
-        let mut hasher = Xxh3::with_seed(seed);
+        let mut hasher = Xxh3_64::with_seed(seed);
         hasher.update(local);
         let mut left = cell.payload - u64::from(cell.local_len);
         let mut next = cell.overflow;

@@ -25,9 +25,9 @@ mod operand;
 mod text;
 mod value;
 
+use densite_disk::hash::xxh3_128;
 use std::fmt;
 use std::io::BufRead;
-use xxhash_rust::xxh3::xxh3_128;
 
 /// Files longer than this are refused: an index of some 30 million records.
 pub const LEN_MAX: u64 = 2 << 30;
