@@ -1,12 +1,11 @@
 //! Reading everything, to see whether it can be read.
 
-use crate::files::{END, Files, LogDir, damaged};
+use crate::end_word::find_word;
+use crate::files::{Files, LogDir, damaged};
 use crate::format::SEGMENT_MAX;
 use crate::reader::Place;
 use crate::scan::Peek;
-use crate::tail::read_word;
 use crate::{Error, LogId, Result, recover};
-use densite_disk::OpenMode;
 
 /// One place that cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -93,10 +92,7 @@ fn segment(files: &Files, number: u64, is_tail: bool, report: &mut CheckReport) 
     let segment = segment.ok_or_else(|| damaged(number, 0, "the segment is missing"))?;
     report.segments += 1;
     let len = segment.file.len()?.min(SEGMENT_MAX);
-    let word = match files.open(END, OpenMode::Read)? {
-        Some(file) => read_word(file.as_ref(), files)?,
-        None => None,
-    };
+    let word = find_word(files)?;
     let sealed = match is_tail {
         true => None,
         false => Some(files.sealed_end(number)?),

@@ -4,9 +4,9 @@
 //! the chain, and writes the payload from where it is. Reads of rows that are not appended yet share the same memory.
 
 use crate::format::record::{MAX_PAYLOAD, MAX_ROWS, RecordHeader, padded};
+use crate::op::Op;
 use crate::rows::{Payload, Rows, RowsBuilder, Value, encode_row, is_textual, room_for};
 use crate::table::Table;
-use crate::txn::{Batch, Op};
 use crate::{Error, Result};
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -140,22 +140,6 @@ impl EncodedBatch {
         };
         let rows = payload.and_then(|payload| Rows::decode(payload, self.len()));
         rows.ok_or(Error::Limit("rows that were just encoded cannot be read"))
-    }
-
-    /// The first rows, to which others may be added, as a savepoint that is rolled back needs them.
-    ///
-    /// # Errors
-    /// `Limit` where there is not memory enough.
-    pub fn reopened(self: &Arc<Self>, rows: usize) -> Result<Batch> {
-        let all = self.rows()?;
-        let mut batch = Batch::new(&self.table, self.op);
-        let mut values = Vec::with_capacity(all.columns());
-        for row in 0..rows.min(all.len()) {
-            values.clear();
-            values.extend(all.row(row));
-            batch.push(&values)?;
-        }
-        Ok(batch)
     }
 
     pub(crate) fn codec(&self) -> u8 {

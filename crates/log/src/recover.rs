@@ -8,14 +8,14 @@
 //! What does not count is gone for good: the header of the first record behind the end is made zero, durably, before anything else is written there. No other record follows what is
 //! written then, for transactions of another opening have other numbers ([`crate::format::record`]).
 
-use crate::files::{END, Files, damaged, no_state, segment_name};
+use crate::end_word::find_word;
+use crate::files::{Files, damaged, no_state, segment_name};
 use crate::format::record::RECORD_LEN;
 use crate::format::word::EndWord;
 use crate::format::{DATA_OFF, SEGMENT_MAX};
 use crate::free_segment::blank;
 use crate::scan::{Peek, Walk};
 use crate::state::State;
-use crate::tail::read_word;
 use crate::{Error, Result};
 use densite_disk::{File, OpenMode, SyncKind};
 
@@ -68,10 +68,7 @@ pub(crate) fn has_segments(files: &Files) -> Result<bool> {
     if numbers.is_empty() {
         return Ok(false);
     }
-    let word = match files.open(END, OpenMode::Read)? {
-        Some(file) => read_word(file.as_ref(), files)?,
-        None => None,
-    };
+    let word = find_word(files)?;
     if word.is_none()
         && numbers == [1]
         && let Some(segment) = files.segment(1, OpenMode::Read)?
@@ -103,10 +100,7 @@ pub(crate) fn end_as_read(files: &Files) -> Result<EndWord> {
 /// finds the same and keeps it.
 fn find(files: &Files, mode: OpenMode) -> Result<EndWord> {
     // Before the segments are listed: the one that it names is there, or was pruned behind a later one.
-    let word = match files.open(END, OpenMode::Read)? {
-        Some(file) => read_word(file.as_ref(), files)?,
-        None => None,
-    };
+    let word = find_word(files)?;
     let last = || Ok::<_, Error>(segments(files)?.last().copied().unwrap_or_default());
     let (tail, segment) = loop {
         let tail = last()?;

@@ -4,12 +4,12 @@
 //! Invariant: whoever renames or cuts the file of a pruned segment holds its lock exclusively, and has seen under the lock that the name is still that file's.
 //! Two processes may be at it at once: what one keeps as a free segment is soon a segment again, with rows that were acknowledged.
 
+use crate::end_word::read_word;
 use crate::files::{END, FREE_SEGMENT, Files, segment_name};
 use crate::format::SEGMENT_MAX;
 use crate::format::word::EndWord;
 use crate::free_segment::remove;
 use crate::named::Named;
-use crate::tail::read_word;
 use crate::{Options, Result};
 use densite_disk::{ErrorKind, File, LockKind, OpenMode};
 use std::collections::BTreeMap;

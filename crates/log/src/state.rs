@@ -20,7 +20,6 @@
 use crate::files::{Files, STATE, STATE_LOCK, STATE_NEW, no_state};
 use crate::format::{LOG_FORMAT_VERSION, MAX_SEQ};
 use crate::patience::usual;
-use crate::subscribers::check_name;
 use crate::{Error, LogId, Result, Seq};
 use densite_disk::{ErrorKind, Fields, OpenMode, SyncKind};
 use std::collections::BTreeMap;
@@ -31,6 +30,9 @@ const FIXED_LEN: usize = 72;
 const PURGE: u32 = 1;
 /// The longest state, bytes: room for a million transactions that were rolled back and are not pruned.
 const LEN_MAX: usize = 16 << 20;
+
+/// The longest name of a subscriber, bytes.
+const NAME_MAX: usize = 64;
 
 /// Settings that are kept with the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -164,6 +166,19 @@ impl State {
     /// The least position of a subscriber.
     pub(crate) fn slowest(&self) -> Option<Seq> {
         self.subscribers.values().copied().min()
+    }
+}
+
+/// That this is a subscriber's name.
+///
+/// # Errors
+/// `BadName`.
+pub(crate) fn check_name(name: &str) -> Result<()> {
+    let allowed = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.');
+    if (1..=NAME_MAX).contains(&name.len()) && name.bytes().all(allowed) {
+        Ok(())
+    } else {
+        Err(Error::BadName(name.to_owned()))
     }
 }
 

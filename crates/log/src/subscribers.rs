@@ -1,7 +1,7 @@
 //! Named, durable positions: what a subscriber has not acknowledged stays in the log.
 
 use crate::log::Log;
-use crate::state::State;
+use crate::state::{State, check_name};
 use crate::{Error, Result, Seq};
 
 /// Where a new subscriber begins.
@@ -24,22 +24,6 @@ pub struct Subscriber {
     pub rows_behind: u64,
     /// Bytes that those rows take in the log.
     pub bytes_behind: u64,
-}
-
-/// The longest name, bytes.
-const NAME_MAX: usize = 64;
-
-/// That this is a subscriber's name.
-///
-/// # Errors
-/// `BadName`.
-pub(crate) fn check_name(name: &str) -> Result<()> {
-    let allowed = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.');
-    if (1..=NAME_MAX).contains(&name.len()) && name.bytes().all(allowed) {
-        Ok(())
-    } else {
-        Err(Error::BadName(name.to_owned()))
-    }
 }
 
 fn position_of<'a>(state: &'a mut State, name: &str) -> Result<&'a mut Seq> {

@@ -7,6 +7,7 @@
 //! Invariant: after a failed sync nothing more is written to that segment. What the group left there lies behind the end that the
 //! next segment's header names.
 
+use crate::end_word::read_word;
 use crate::files::{Files, Segment, damaged, segment_name};
 use crate::format::record::{ENDS, Kind, RECORD_LEN, RecordHeader};
 use crate::format::segment::SegmentHeader;
@@ -385,11 +386,4 @@ fn put_record(
     next.check = header.check;
     let padding = next.off - pieces.end();
     pieces.put([0; 8].get(..padding as usize).unwrap_or_default())
-}
-
-/// The end word as it is now; `None` if it is none.
-pub(crate) fn read_word(file: &dyn File, files: &Files) -> Result<Option<EndWord>> {
-    let mut bytes = [0; crate::format::word::WORD_LEN];
-    let got = file.read_at(&mut bytes, 0)?;
-    Ok(bytes.get(..got).and_then(|b| EndWord::decode(b, files.id)))
 }

@@ -1,17 +1,17 @@
 //! How far anybody may read: to the last row that is synced and decided.
 
 use crate::decisions::Decisions;
+use crate::end_word::read_whole_word;
 use crate::files::{END, Files, writer_name};
 use crate::format::slot::{SLOT_LEN, WriterSlot};
 use crate::format::word::EndWord;
-use crate::tail::read_word;
 use crate::{Result, Seq};
 use densite_disk::{File, LockKind, OpenMode};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
-/// How often a word that is just being written is read again.
+/// How often a slot is read again while its writer writes it.
 const TRIES: u32 = 1000;
 
 /// What may be read.
@@ -64,17 +64,12 @@ impl Visibility {
         own: u32,
         mine: Option<&Decisions>,
     ) -> Result<Visible> {
-        for _ in 0..TRIES {
-            let Some(end_file) = &self.end_file else {
-                self.end_file = files.open(END, OpenMode::Read)?;
-                break;
-            };
-            // It may be read while it is written.
-            if let Some(word) = read_word(end_file.as_ref(), files)? {
-                self.word = word;
-                break;
+        match &self.end_file {
+            Some(end_file) => {
+                let word = read_whole_word(end_file.as_ref(), files)?;
+                self.word = word.unwrap_or(self.word);
             }
-            std::thread::yield_now();
+            None => self.end_file = files.open(END, OpenMode::Read)?,
         }
         let word = self.word;
         let mut last = word.last_seq();
@@ -145,18 +140,4 @@ fn read_slot(file: &dyn File) -> Result<WriterSlot> {
         prepared: 1,
         ..WriterSlot::default()
     })
-}
-
-/// The end word, read again while somebody writes it; `None` if there is none that can be read.
-pub(crate) fn recovered_word(files: &Files) -> Result<Option<EndWord>> {
-    let Some(file) = files.open(END, OpenMode::Read)? else {
-        return Ok(None);
-    };
-    for _ in 0..TRIES {
-        if let Some(word) = read_word(file.as_ref(), files)? {
-            return Ok(Some(word));
-        }
-        std::thread::yield_now();
-    }
-    Ok(None)
 }

@@ -143,7 +143,7 @@ impl Pending {
         if let Some(last) = self.done.last()
             && last.batch.len() > to.rows
         {
-            let open = last.batch.reopened(to.rows)?;
+            let open = Batch::of_first(to.rows, &last.batch)?;
             self.done.pop();
             self.open = Some(open);
         }

@@ -3,6 +3,7 @@
 use super::{Log, Shared};
 use crate::ahead::Ahead;
 use crate::decisions::Decisions;
+use crate::end_word::{find_whole_word, read_word};
 use crate::files::{APPEND_LOCK, END, Files, LogDir, writer_name};
 use crate::format::segment::SegmentHeader;
 use crate::format::slot::WriterSlot;
@@ -16,7 +17,7 @@ use crate::patience::{Patience, usual};
 use crate::recover;
 use crate::recycle;
 use crate::state::State;
-use crate::tail::{NO_NUMBERS, Tail, read_word};
+use crate::tail::{NO_NUMBERS, Tail};
 use crate::takeover::Takeover;
 use crate::visibility::Visibility;
 use crate::{Error, LogId, Options, Result};
@@ -110,7 +111,7 @@ impl Log {
         let files = Files { dir, id };
         let (mark, marked) = mark(&files)?.unzip();
         recover::segments(&files)?;
-        let word = match crate::visibility::recovered_word(&files)? {
+        let word = match find_whole_word(&files)? {
             Some(word) => word,
             None => recover::end_as_read(&files)?,
         };

@@ -5,14 +5,15 @@
 
 use super::Lost;
 use crate::encoded::{EncodedBatch, room};
-use crate::files::{END, Files, segment_name};
+use crate::end_word::find_word;
+use crate::files::{Files, segment_name};
 use crate::format::record::{Kind, RECORD_LEN, RecordHeader};
 use crate::format::word::EndWord;
 use crate::format::{DATA_OFF, SEGMENT_MAX};
+use crate::op::Op;
 use crate::state::State;
 use crate::table::Table;
-use crate::tail::read_word;
-use crate::txn::{Op, Txn, TxnId};
+use crate::txn::{Txn, TxnId};
 use crate::{Error, Result, Seq};
 use densite_disk::OpenMode;
 use std::collections::{HashMap, VecDeque};
@@ -61,10 +62,7 @@ impl<'a> Finder<'a> {
         applied: Option<Seq>,
     ) -> Result<Finder<'a>> {
         let there = files.numbers(state.map_or(0, |s| s.first_segment))?;
-        let word = match files.open(END, OpenMode::Read)? {
-            Some(file) => read_word(file.as_ref(), files)?,
-            None => None,
-        };
+        let word = find_word(files)?;
         let lowest = state.map(|s| s.first_segment).or(there.first().copied());
         let highest = there.last().copied().max(word.map(|w| w.segment));
         let (Some(lowest), Some(highest)) = (lowest, highest) else {
