@@ -35,23 +35,6 @@ const STILL: &[(&str, &[&str])] = &[
             "vtab",
         ],
     ),
-    (
-        "log",
-        &[
-            "decisions",
-            "encoded",
-            "log",
-            "measure",
-            "named",
-            "reader",
-            "recover",
-            "state",
-            "subscribers",
-            "tail",
-            "txn",
-            "visibility",
-        ],
-    ),
     ("sqlite", &["connection", "host", "hostfile", "statement"]),
     (
         "store",

@@ -1,4 +1,5 @@
-//! A batch to which rows are still added. [`crate::encoded`] has the form in which the log stores it.
+//! A batch to which rows are still added. [`crate::encoded`] has the form in which the log stores
+//! it.
 
 use crate::Result;
 use crate::encoded::EncodedBatch;
@@ -30,7 +31,7 @@ impl Batch {
     ///
     /// # Errors
     /// `Limit` where there is not memory enough.
-    pub fn of_first(rows: usize, encoded: &Arc<EncodedBatch>) -> Result<Batch> {
+    pub fn of_first(rows: usize, encoded: &EncodedBatch) -> Result<Batch> {
         let all = encoded.rows()?;
         let mut batch = Batch::new(encoded.table(), encoded.op());
         let mut values = Vec::with_capacity(all.columns());
@@ -45,7 +46,8 @@ impl Batch {
     /// Adds a row.
     ///
     /// # Errors
-    /// `WrongColumns` when it has not as many values as the table has columns; then it is not added.
+    /// `WrongColumns` when it has not as many values as the table has columns; then it is
+    /// not added.
     pub fn push(&mut self, row: &[Value<'_>]) -> Result<()> {
         self.table.check(row)?;
         self.rows.push(row);

@@ -27,9 +27,11 @@ pub struct CheckReport {
     pub batches: u64,
     /// Rows in them, those that were rolled back included.
     pub rows: u64,
-    /// Bytes behind the end that is known to be synced which form whole transactions: a process was killed, or is just appending.
+    /// Bytes behind the end that is known to be synced which form whole transactions: a process was
+    /// killed, or is just appending.
     pub unconfirmed_bytes: u64,
-    /// What cannot be read; nothing if all is well. Of each segment the first place: what follows it there cannot be told from what was never part of the log.
+    /// What cannot be read; nothing if all is well. Of each segment the first place: what follows
+    /// it there cannot be told from what was never part of the log.
     pub problems: Vec<Problem>,
 }
 
@@ -53,7 +55,8 @@ impl CheckReport {
     }
 }
 
-/// Reads every record of the log in a directory, decodes its rows and follows the chain of checks. Changes nothing; the log may be in use.
+/// Reads every record of the log in a directory, decodes its rows and follows the chain of checks.
+/// Changes nothing; the log may be in use.
 ///
 /// # Errors
 /// `Missing`, `OtherLog`, `NewerFormat`, `Io`. Damage is in the report.

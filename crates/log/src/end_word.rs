@@ -21,8 +21,8 @@ pub(crate) fn read_word(file: &dyn File, files: &Files) -> Result<Option<EndWord
     Ok(bytes.get(..got).and_then(|b| EndWord::decode(b, files.id)))
 }
 
-/// The end word in an open file, read again while another process writes it; `None` if no valid word
-/// appears.
+/// The end word in an open file, read again while another process writes it; `None` if no valid
+/// word appears.
 ///
 /// # Errors
 /// `Io`.

@@ -1,9 +1,11 @@
-//! The durable log of a database: batches of rows that are acknowledged once they are synced, and read in one total order.
+//! The durable log of a database: batches of rows that are acknowledged once they are synced, and
+//! read in one total order.
 //!
-//! A [`Log`] is one opened directory of segments. Threads append transactions through it ([`Log::append`], or [`Log::prepare`] and then
-//! [`Log::commit`] or [`Log::cancel`]); whoever finds no sync under way writes and syncs for all that wait. Several processes may
-//! have the same log open. [`Reader`]s follow it from any row on; named positions of subscribers ([`Log::subscribe`]) keep what they have not
-//! acknowledged; [`Log::prune`] gives back the rest.
+//! A [`Log`] is one opened directory of segments. Threads append transactions through it
+//! ([`Log::append`], or [`Log::prepare`] and then [`Log::commit`] or [`Log::cancel`]); whoever
+//! finds no sync under way writes and syncs for all that wait. Several processes may have the same
+//! log open. [`Reader`]s follow it from any row on; named positions of subscribers
+//! ([`Log::subscribe`]) keep what they have not acknowledged; [`Log::prune`] gives back the rest.
 //!
 //! See `docs/FORMAT.md`, "The log", for the bytes and `docs/decisions/log.md` for the reasons.
 
@@ -30,6 +32,7 @@ mod measure;
 mod named;
 mod news;
 mod op;
+mod open_dir;
 mod options;
 mod patience;
 mod pieces;
@@ -40,6 +43,7 @@ mod recycle;
 mod rows;
 mod salvage;
 mod scan;
+mod shared;
 mod state;
 mod subscribers;
 mod table;
@@ -47,6 +51,7 @@ mod tail;
 mod takeover;
 mod txn;
 mod visibility;
+mod writer;
 
 pub use asking::Wanted;
 pub use batch::Batch;

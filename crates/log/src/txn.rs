@@ -6,11 +6,13 @@ use crate::format::record::MAX_PAYLOAD;
 use crate::{Error, Result, Seq};
 use std::sync::Arc;
 
-/// Names a transaction for as long as it is neither committed nor rolled back; see [`Log::new_txn`](crate::Log::new_txn).
+/// Names a transaction for as long as it is neither committed nor rolled back; see
+/// [`Log::new_txn`](crate::Log::new_txn).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TxnId(pub u64);
 
-/// Batches that are in the log all or none, with rows numbered in one go. Encoded as they are added, by the thread that adds them.
+/// Batches that are in the log all or none, with rows numbered in one go. Encoded as they are
+/// added, by the thread that adds them.
 #[derive(Debug)]
 pub struct Txn {
     id: TxnId,
@@ -53,7 +55,8 @@ impl Txn {
     /// Adds a batch; one without rows is nothing.
     ///
     /// # Errors
-    /// `TooLarge` for a batch or a transaction of more than 1 GiB; `Limit` for a batch of more than 16,777,216 rows.
+    /// `TooLarge` for a batch or a transaction of more than 1 GiB; `Limit` for a batch of
+    /// more than 16,777,216 rows.
     pub fn push(&mut self, batch: &Batch) -> Result<()> {
         match batch.is_empty() {
             true => Ok(()),

@@ -30,7 +30,8 @@ pub(crate) struct Visible {
 struct Said {
     nonce: u64,
     cancels: u64,
-    /// It is gone, and left something prepared: the last rollback may be one that it stored and did not live to count.
+    /// It is gone, and left something prepared: the last rollback may be one that it stored and did
+    /// not live to count.
     is_cut_off: bool,
 }
 
@@ -56,14 +57,9 @@ impl Visibility {
         })
     }
 
-    /// Rule 3, and the waiting of rule 1. The order of reading matters: the end first, then who is prepared, then rollbacks; each is written in
-    /// the opposite order.
-    pub(crate) fn current(
-        &mut self,
-        files: &Files,
-        own: u32,
-        mine: Option<&Decisions>,
-    ) -> Result<Visible> {
+    /// Rule 3, and the waiting of rule 1. The order of reading matters: the end first, then who is
+    /// prepared, then rollbacks; each is written in the opposite order.
+    pub(crate) fn current(&mut self, files: &Files, mine: Option<&Decisions>) -> Result<Visible> {
         match &self.end_file {
             Some(end_file) => {
                 let word = read_whole_word(end_file.as_ref(), files)?;
@@ -76,7 +72,7 @@ impl Visibility {
         let mut seen = Vec::with_capacity(word.writers as usize);
         for no in 0..word.writers {
             let (slot, is_cut_off) = match mine {
-                Some(mine) if no == own => (mine.slot(), false),
+                Some(mine) if no == mine.slot_no() => (mine.slot(), false),
                 _ => self.slot(files, no)?,
             };
             if slot.prepared != 0 {
@@ -101,7 +97,8 @@ impl Visibility {
         })
     }
 
-    /// What another writer says, and whether it is gone and said then that something is prepared: then all is decided.
+    /// What another writer says, and whether it is gone and said then that something is prepared:
+    /// then all is decided.
     fn slot(&mut self, files: &Files, no: u32) -> Result<(WriterSlot, bool)> {
         let file = match self.slots.entry(no) {
             Entry::Occupied(known) => known.into_mut(),
@@ -112,7 +109,8 @@ impl Visibility {
         };
         let slot = read_slot(file.as_ref())?;
         if slot.prepared != 0 && file.try_lock(LockKind::Shared)? {
-            // It is gone. What it said last may be newer than what was read; after that it says nothing more.
+            // It is gone. What it said last may be newer than what was read; after that it says
+            // nothing more.
             let slot = read_slot(file.as_ref());
             file.unlock()?;
             let slot = slot?;
@@ -126,7 +124,8 @@ impl Visibility {
     }
 }
 
-/// What a writer says. Where nothing can be read, that everything is prepared: it may be about to say something.
+/// What a writer says. Where nothing can be read, that everything is prepared: it may be about to
+/// say something.
 fn read_slot(file: &dyn File) -> Result<WriterSlot> {
     for _ in 0..TRIES {
         let mut bytes = [0; SLOT_LEN];
