@@ -11,6 +11,7 @@
 mod affinity;
 mod apply;
 mod clustered;
+mod code;
 mod collation;
 mod connection_spec;
 mod database_file;
@@ -29,10 +30,12 @@ mod patience;
 mod policy;
 mod position;
 mod read;
+mod scan;
 mod session;
 mod storage;
 mod sync_failed;
 mod target;
+mod unit;
 mod vtab;
 mod wait;
 

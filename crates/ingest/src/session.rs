@@ -9,8 +9,6 @@ mod marks;
 mod own;
 mod pending;
 
-pub(crate) use own::OWN;
-
 use crate::database_file::still_has_its_name;
 use crate::database_log::DatabaseLog;
 use crate::error::refused;

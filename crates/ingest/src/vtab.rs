@@ -9,7 +9,8 @@ use crate::error::refused;
 use crate::json;
 use crate::policy::OnConflict;
 use crate::position::OWN_TABLES;
-use crate::read::{Cursor, Reading, name_column, transaction};
+use crate::read::{name, transaction};
+use crate::scan::{Cursor, Reading};
 use crate::session::Session;
 use crate::target::{Column, Target};
 use arguments::Arguments;
@@ -109,7 +110,7 @@ fn declaration(target: &Target) -> String {
     match target.key.as_ref().is_some_and(|k| k.is_row_id) {
         true => format!("CREATE TABLE x({columns})"),
         false => {
-            let name = name_column(target.columns.iter().map(|c| c.name.as_str()));
+            let name = name::column(target.columns.iter().map(|c| c.name.as_str()));
             format!(
                 "CREATE TABLE x({columns}, {} BLOB HIDDEN PRIMARY KEY) WITHOUT ROWID",
                 quoted(&name)

@@ -1,7 +1,6 @@
 //! The transactions of a clustered apply ([`crate::clustered`]), on the worker's side.
 
 use super::Applying;
-use super::batch::Unit;
 use super::outcome::{Did, Failed};
 use super::round::{Round, Tried};
 use super::rows::{Poison, Work};
@@ -9,6 +8,7 @@ use super::values::Values;
 use crate::clustered::{ClusteredBatch, Definition, Lookup, NOWHERE};
 use crate::error::{from_log, refused};
 use crate::position::{ClusteredPosition, Position};
+use crate::unit::Unit;
 use densite_log::Seq;
 use densite_sqlite::Result;
 

@@ -21,12 +21,11 @@ mod queue;
 mod reject;
 mod round;
 mod rows;
+mod sort;
 mod source;
 mod values;
 mod wal;
 mod whole;
-
-pub(crate) use batch::Unit;
 
 use crate::connection_spec::ConnectionSpec;
 use crate::database_log::DatabaseLog;

@@ -4,7 +4,7 @@
 //! tried with half of what it got through.
 
 use super::Applying;
-use super::batch::{Unit, ordered};
+use super::batch::ordered;
 use super::checkpoint_scheduler::CheckpointScheduler;
 use super::clustered::ClusteredApply;
 use super::following::Following;
@@ -19,6 +19,7 @@ use crate::clustered::Definition;
 use crate::database_file::still_has_its_name;
 use crate::error::from_log;
 use crate::position::Position;
+use crate::unit::Unit;
 use densite_log::{Record, Seq};
 use densite_sqlite::{Code, Connection, Error, Result};
 use std::time::{Duration, Instant};

@@ -2,7 +2,6 @@
 //!
 //! The statement for many has the same result, or fails; then its transaction is rolled back, and tried again one by one, which tells the row. So what it leaves behind when it fails does not matter.
 
-use super::batch::Unit;
 use super::outcome::Failed;
 use super::plan::{Action, Plan};
 use super::reject::{is_of_the_row, reject};
@@ -10,6 +9,7 @@ use super::source::Source;
 use super::values::Values;
 use super::whole::Whole;
 use crate::affinity::from_log;
+use crate::unit::Unit;
 use densite_log::{Record, Seq};
 use densite_sqlite::{Connection, ValueRef};
 use std::collections::BTreeMap;
@@ -69,7 +69,7 @@ impl<'a> Work<'a> {
         begun: Instant,
         limit: Option<Duration>,
     ) -> Result<bool, Failed> {
-        let mut judge = self.whole.then(|| Whole::new(self.records));
+        let mut judge = self.whole.then(|| Whole::new(self.records, self.of));
         if self.whole {
             means.source = None;
         }
@@ -79,7 +79,7 @@ impl<'a> Work<'a> {
                 return Err(Failed::Slow(done));
             }
             let refused = match &mut judge {
-                Some(judge) => judge.turn(means.connection, (self, means.plans), units, done)?,
+                Some(judge) => judge.turn(means.connection, means.plans, units, done)?,
                 None => None,
             };
             if self.is_replaced(&means, units, done) {
@@ -97,7 +97,7 @@ impl<'a> Work<'a> {
             done += together.max(1);
         }
         if let Some(judge) = &mut judge {
-            judge.turn(means.connection, (self, means.plans), units, units.len())?;
+            judge.turn(means.connection, means.plans, units, units.len())?;
         }
         Ok(has_rejected)
     }

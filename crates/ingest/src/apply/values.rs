@@ -1,7 +1,8 @@
 //! The values of the rows of a transaction, one after the other: the log's records lie apart in memory, and are better looked for before the write lock is taken.
 
-use super::batch::{Unit, order, permute, sort};
+use super::sort::{order, permute, sort};
 use crate::collation::Collation;
+use crate::unit::Unit;
 use densite_log::{Record, Value};
 use densite_sqlite::ValueRef;
 use std::ops::Range;

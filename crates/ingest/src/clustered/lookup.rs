@@ -1,7 +1,7 @@
 //! Where rows of a batch are, by their numbers.
 
 use super::ClusteredBatch;
-use crate::apply::Unit;
+use crate::unit::Unit;
 
 /// See the module.
 pub(crate) struct Lookup {

@@ -11,8 +11,8 @@
 
 use super::{ClusteredBatch, ClusteredLimits, Kept, NOWHERE, Permutation, key};
 use crate::affinity::from_log;
+use crate::code::Code;
 use crate::collation::Collation;
-use crate::read::Code;
 use densite_log::Record;
 use densite_sqlite::ValueRef;
 use std::ops::Range;

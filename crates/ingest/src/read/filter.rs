@@ -2,8 +2,8 @@
 //!
 //! Twelve bits for each row and seven of them set for each key: of a hundred keys that are not there, one or so is said to be (a test counts).
 
-use super::code::Code;
 use super::packed::APART_FROM;
+use crate::code::Code;
 use densite_disk::memory::apart;
 
 /// Words of a line.

@@ -1,12 +1,11 @@
 //! The unapplied rows that a scan meets, key by key.
 
-use super::applied::ClusteredSnapshot;
-use super::code::Code;
 use super::filter::Probe;
 use super::packed::Item;
 use super::run::{Row, Run};
+use super::visibility::Visibility;
+use crate::code::Code;
 use crate::collation::Collation;
-use densite_log::Seq;
 use densite_sqlite::{Value, ValueRef};
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -54,27 +53,6 @@ impl Bounds {
         let values = self.equal.iter().chain(end.map(|(value, _)| value));
         let values: Vec<ValueRef<'_>> = values.map(Value::as_ref).collect();
         Code::range(key, &values)
-    }
-}
-
-/// Which numbers a transaction sees.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Visibility {
-    /// The base table has the rows up to here.
-    pub(crate) from: Seq,
-    /// The log's end for this transaction.
-    pub(crate) to: Seq,
-    /// Rows between them that it has, too.
-    pub(crate) clustered: Option<ClusteredSnapshot>,
-}
-
-impl Visibility {
-    /// Own rows have no number yet.
-    pub(crate) fn sees(&self, seq: Seq) -> bool {
-        let is_applied = |s: &ClusteredSnapshot| s.progress.has(seq);
-        seq > self.from
-            && (seq <= self.to || seq >= crate::session::OWN)
-            && !self.clustered.as_ref().is_some_and(is_applied)
     }
 }
 

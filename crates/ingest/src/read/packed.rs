@@ -6,7 +6,7 @@
 //!
 //! A key of two small integers takes 5 to 7 bytes, a number 3 or 4, a kind mostly none.
 
-use super::code::Code;
+use crate::code::Code;
 use densite_disk::memory::apart;
 use densite_log::Seq;
 

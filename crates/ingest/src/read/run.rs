@@ -3,10 +3,10 @@
 //! A run has what orders its rows ([`Packed`]), a [`Filter`] over their keys, and their values as the log has them ([`Kind`]). Runs never change. They follow each other in the log; each is at
 //! least [`GROWTH`] times as long as the one after it, so there are few of them, and each row takes part in few merges. A merge moves codes and numbers; values stay where they are.
 
-use super::code::Code;
 use super::filter::{Filter, Probe};
 use super::packed::{Item, Packed};
 use super::values::{Found, Kind, merged};
+use crate::code::Code;
 use crate::collation::Collation;
 use densite_log::{Op, Seq, Table};
 use densite_sqlite::ValueRef;

@@ -1,9 +1,9 @@
 //! Records of the log on their way into a run.
 
-use super::code::Code;
 use super::packed::Item;
 use super::run::{Run, Sorted, compare};
 use super::values::{Kind, ValuesBuilder, value};
+use crate::code::Code;
 use crate::collation::Collation;
 use densite_log::{Record, Seq};
 use std::cmp::Ordering;

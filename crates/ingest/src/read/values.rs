@@ -3,9 +3,9 @@
 //! Batches of some size are kept as they were read. What came in small ones is packed anew, so that a row costs the same whatever the batches were. Of either the columns of the key that
 //! the rows' codes say ([`Code::integer`]) are left out: a row of integers is not kept twice.
 
-use super::code::Code;
 use super::packed::Item;
 use crate::affinity::from_log;
+use crate::code::Code;
 use densite_log::{Batch, Op, Record, Rows, Seq, Table, Value};
 use densite_sqlite::ValueRef;
 use std::sync::Arc;

@@ -1,16 +1,12 @@
 //! A scan: base and overlay, merged by key.
 
 use super::Reading;
-use super::applied::Applied;
-use super::code::Code;
-use super::name::{self, Name};
-use super::overlay::{Bounds, Overlay};
-use super::packed::Item;
 use super::plan::{APART, GUARD, ORDERED, POINT};
-use super::run::Run;
 use crate::affinity::Affinity;
+use crate::code::Code;
 use crate::collation::Collation;
 use crate::error::refused;
+use crate::read::{Applied, Bounds, Item, Name, Overlay, Row, Run, name};
 use densite_log::Seq;
 use densite_sqlite::{
     Arguments, Connection, OwnedStatement, Result, TableCursor, TxnState, Value, ValueRef,
@@ -319,8 +315,7 @@ impl Cursor {
     /// Whether the overlay's next key is none: absent, or NULL in it, which is no conflict with anything.
     fn is_loose(&self) -> bool {
         let columns = self.reading.key.1.len();
-        let is_null =
-            |row: super::run::Row<'_>| (0..columns).any(|c| row.value(c) == ValueRef::Null);
+        let is_null = |row: Row<'_>| (0..columns).any(|c| row.value(c) == ValueRef::Null);
         match self.overlay.code() {
             Some(code) if columns > 0 => {
                 code.may_have_null(columns)

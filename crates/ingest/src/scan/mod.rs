@@ -3,42 +3,20 @@
 //! A cursor first opens a statement on `densite_applied`, which holds a snapshot of the base and tells its position; then the log's end is taken, once per transaction. The rows
 //! between are merged with the base by key. Rows of the connection's own transaction come last. A search by the whole key needs one statement for position and row.
 
-mod applied;
-mod code;
 mod cursor;
-mod filter;
-mod fold;
-mod name;
-mod overlay;
-mod packed;
 mod plan;
-mod run;
-mod run_builder;
-#[cfg(test)]
-mod tests;
-pub(crate) mod transaction;
-mod unapplied;
-mod values;
 
-pub(crate) use code::Code;
 pub(crate) use cursor::Cursor;
-pub(crate) use name::column as name_column;
-pub(crate) use run::{Run, push};
-pub(crate) use run_builder::RunBuilder;
-pub(crate) use transaction::Transaction;
-pub(crate) use unapplied::{RUN_ROWS, Unapplied};
 
+use crate::code::Code;
 use crate::database_log::DatabaseLog;
 use crate::error::{refused, unnamed};
+use crate::read::{self, Applied, Folder, Index, Name, Run, Snapshot, Transaction, name};
 use crate::session::Session;
 use crate::target::{Key, Target};
-use applied::Applied;
 use densite_disk::sync::Mutex;
 use densite_sqlite::{Connection, Error, OwnedStatement, Result, Value, ValueRef, quoted};
-use fold::Folder;
-use name::Name;
 use std::sync::Arc;
-use unapplied::{Index, Snapshot};
 
 #[derive(Default)]
 struct State {
@@ -55,7 +33,7 @@ pub(crate) struct Reading {
     /// The virtual table's name.
     name: String,
     /// Names of the key's columns and how they compare.
-    key: unapplied::Key,
+    key: read::Key,
     index: Arc<Index>,
     /// Never locked while SQLite is called.
     folder: Mutex<Folder>,

@@ -1,8 +1,8 @@
 //! How a scan is planned, and the statements on the base table that follow from it.
 
-use super::overlay::Bounds;
-use super::{Reading, applied, transaction};
+use super::Reading;
 use crate::affinity::Affinity;
+use crate::read::{APPLIED_COLUMNS, Bounds, transaction};
 use densite_sqlite::{Operator, Plan, ValueRef, quoted};
 
 /// In a plan's number: how many columns of the key are compared with `=`; then what the next one is compared with.
@@ -153,7 +153,7 @@ impl Reading {
     /// The base's rows, or the part of them that the plan is about.
     pub(super) fn sql(&self, number: i32) -> String {
         if number == GUARD {
-            let columns = applied::COLUMNS.join(", ");
+            let columns = APPLIED_COLUMNS.join(", ");
             return format!("SELECT {columns} FROM main.densite_applied");
         }
         if number == NUMBER {
@@ -179,9 +179,9 @@ impl Reading {
         }
         let terms = terms.join(" AND ");
         if number & POINT != 0 {
-            let applied = applied::COLUMNS.join(", ");
+            let applied = APPLIED_COLUMNS.join(", ");
             let none = |columns: usize| vec!["NULL"; columns].join(", ");
-            let (all, told) = (self.target.columns.len(), applied::COLUMNS.len());
+            let (all, told) = (self.target.columns.len(), APPLIED_COLUMNS.len());
             return format!(
                 "SELECT {}, {applied} FROM main.densite_applied \
                  UNION ALL SELECT {columns}, {} FROM {table} WHERE {terms} \

@@ -4,12 +4,10 @@ use super::Session;
 use super::pending::Pending;
 use crate::collation::Collation;
 use crate::names::are_same;
-use crate::read::{RUN_ROWS, Run, RunBuilder, Transaction, push};
+use crate::read::{OWN, RUN_ROWS, Run, RunBuilder, Transaction, push};
 use densite_log::{Record, Result, Seq, TxnId};
 use std::sync::Arc;
 
-/// Rows that are not appended yet have numbers above this.
-pub(crate) const OWN: Seq = 1 << 62;
 /// More rows than a batch has.
 const BATCH_BITS: u32 = 20;
 

@@ -1,0 +1,30 @@
+//! What a scan reads besides the base table: the rows that are in the log and not applied yet, as
+//! sorted runs, and how far the base is.
+//!
+//! Nothing here knows a connection's transaction or its log: [`crate::scan`] brings both together.
+
+mod applied;
+mod filter;
+mod fold;
+pub(crate) mod name;
+mod overlay;
+mod packed;
+mod run;
+mod run_builder;
+#[cfg(test)]
+mod tests;
+pub(crate) mod transaction;
+mod unapplied;
+mod values;
+mod visibility;
+
+pub(crate) use applied::{APPLIED_COLUMNS, Applied};
+pub(crate) use fold::Folder;
+pub(crate) use name::Name;
+pub(crate) use overlay::{Bounds, Overlay};
+pub(crate) use packed::Item;
+pub(crate) use run::{Row, Run, push};
+pub(crate) use run_builder::RunBuilder;
+pub(crate) use transaction::Transaction;
+pub(crate) use unapplied::{Index, Key, RUN_ROWS, Snapshot, Unapplied};
+pub(crate) use visibility::OWN;
