@@ -21,15 +21,18 @@ mod durable;
 mod error;
 mod feed;
 mod functions;
+mod in_the_way;
 pub mod json;
 mod listen;
 mod names;
 mod naming;
+mod open_log;
 mod overwritten;
 mod patience;
 mod policy;
 mod position;
 mod read;
+mod room;
 mod scan;
 mod session;
 mod storage;
@@ -71,7 +74,8 @@ pub fn create_functions_on(
     functions::create(connection, &session)?;
     feed::create(connection, &session)?;
     listen::create(connection, &session)?;
-    create_module::<vtab::Ingest>(connection, "densite_ingest", session.clone())?;
+    let tables = vtab::Tables::new(session.clone());
+    create_module::<vtab::Ingest>(connection, "densite_ingest", tables)?;
     let number = |seq: u64| Value::Integer(i64::try_from(seq).unwrap_or(i64::MAX));
     let own = session.clone();
     create_function(

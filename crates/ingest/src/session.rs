@@ -13,9 +13,8 @@ use crate::database_file::still_has_its_name;
 use crate::database_log::DatabaseLog;
 use crate::error::refused;
 use crate::patience::patience;
+use crate::room::WhenFull;
 use crate::storage::StorageBackend;
-use crate::vtab::Turn;
-use crate::wait::WhenFull;
 use densite_disk::sync::Mutex;
 use densite_log::{Appended, Op, Seq, Table, Txn, Value};
 use densite_sqlite::{Code, Connection, Error, Result};
@@ -50,7 +49,6 @@ struct Inner {
 pub(crate) struct Session {
     inner: Mutex<Inner>,
     storage: Arc<dyn StorageBackend>,
-    pub(crate) turn: Turn,
 }
 
 impl Inner {
@@ -101,7 +99,6 @@ impl Session {
         Session {
             inner: Mutex::default(),
             storage,
-            turn: Turn::default(),
         }
     }
 
@@ -156,15 +153,15 @@ impl Session {
         let Some(database_log) = inner.database_log.clone() else {
             return Ok(());
         };
-        database_log.still_named(connection)?;
+        database_log.naming().check(connection)?;
         let when_full = match (inner.fail_when_full, inner.had_room) {
             (true, _) => WhenFull::Fail,
             (false, false) => WhenFull::Wait,
             (false, true) => WhenFull::WaitOrPass,
         };
-        database_log.hold_back(connection, when_full)?;
-        database_log.be_named(connection)?;
-        database_log.overwritten().check()?;
+        database_log.room().hold_back(connection, when_full)?;
+        database_log.naming().be_named(connection)?;
+        database_log.open().overwritten().check()?;
         inner.cancel();
         let txn = inner.pending.txn(database_log.log().new_txn());
         let txn = Arc::new(txn.map_err(|e| inner.failed(e))?);

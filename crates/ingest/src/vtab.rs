@@ -20,7 +20,23 @@ use densite_sqlite::{
     VirtualTable, quoted,
 };
 use std::sync::Arc;
-pub(crate) use turn::Turn;
+use turn::Turn;
+
+/// What the `densite_ingest` tables of a connection share.
+pub(crate) struct Tables {
+    session: Arc<Session>,
+    turn: Turn,
+}
+
+impl Tables {
+    /// None yet, of the connection that has this session.
+    pub(crate) fn new(session: Arc<Session>) -> Tables {
+        Tables {
+            session,
+            turn: Turn::default(),
+        }
+    }
+}
 
 /// A `densite_ingest` table of a connection.
 pub(crate) struct Ingest {
@@ -240,14 +256,14 @@ impl Ingest {
 }
 
 impl VirtualTable for Ingest {
-    type Shared = Arc<Session>;
+    type Shared = Tables;
     type Cursor = Cursor;
     const EXISTENCE: Existence = Existence::Created;
     const WRITABLE: bool = true;
     const DIRECT_ONLY: bool = true;
 
     fn connect(
-        session: &Arc<Session>,
+        Tables { session, turn }: &Tables,
         connection: &Connection,
         origin: &Origin,
     ) -> Result<(Self, String)> {
@@ -258,7 +274,7 @@ impl VirtualTable for Ingest {
             )));
         }
         let arguments = Arguments::parse(&origin.arguments)?;
-        session.turn.wait();
+        turn.wait();
         read_schema(connection)?;
         let target = Target::read(connection, &arguments.table)?;
         let target =
@@ -280,8 +296,8 @@ impl VirtualTable for Ingest {
             )));
         }
         let database_log = DatabaseLog::open_or_create(connection, session.storage());
-        let database_log = session.turn.end(connection, database_log)?;
-        database_log.applying(connection)?;
+        let database_log = turn.end(connection, database_log)?;
+        database_log.worker().applying(connection)?;
         if origin.is_new {
             transaction::make_table(connection)?;
         }
@@ -337,7 +353,7 @@ impl VirtualTable for Ingest {
                 Code::READONLY,
                 format!(
                     "{}: the database is open for reading only, so nothing is written to its log",
-                    self.database_log.file().path
+                    self.database_log.open().file().path
                 ),
             ));
         }
@@ -382,7 +398,7 @@ impl VirtualTable for Ingest {
     fn begin(&self, connection: &Connection) -> Result<()> {
         self.reading.check_transaction(connection);
         let waits = !self.fail_when_full && !self.reads_only && !self.session.is_in_transaction();
-        let had_room = waits && self.database_log.room_to_begin(connection)?;
+        let had_room = waits && self.database_log.room().to_begin(connection)?;
         self.session.begin(had_room);
         Ok(())
     }

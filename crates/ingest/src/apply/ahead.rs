@@ -19,10 +19,7 @@ pub(super) struct Ahead {
 impl Ahead {
     /// Begins one. Without a thread to be had there is none: it only saves time.
     pub(super) fn begin(&mut self, applying: &Applying) {
-        let (spec, sync_failed) = (
-            applying.spec.clone(),
-            applying.pruning.sync_failed().clone(),
-        );
+        let (spec, sync_failed) = (applying.spec.clone(), applying.open.sync_failed().clone());
         let inside = gate::beside();
         self.thread = std::thread::Builder::new()
             .name("densite-checkpoint".into())

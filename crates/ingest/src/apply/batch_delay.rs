@@ -18,13 +18,16 @@ const ROWS: u64 = 4096;
 impl Applying {
     /// How many rows wait that follow this one.
     fn waiting(&self, seq: Seq) -> u64 {
-        self.log.last().map_or(0, |last| last.saturating_sub(seq))
+        self.open
+            .log()
+            .last()
+            .map_or(0, |last| last.saturating_sub(seq))
     }
 
     /// Waits after a batch up to `seq`, until the next one is worth a transaction.
     pub(super) fn delay_next_batch(&self, seq: Seq) {
         let until = Instant::now() + BATCH_DELAY;
-        while self.waiting(seq) < ROWS && !self.log.is_wanted().unwrap_or(false) {
+        while self.waiting(seq) < ROWS && !self.open.log().is_wanted().unwrap_or(false) {
             let mut state = self.state.lock();
             let left = until.saturating_duration_since(Instant::now());
             if std::mem::take(&mut state.wanted) || self.stops() || left.is_zero() {

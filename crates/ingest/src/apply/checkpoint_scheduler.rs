@@ -229,7 +229,7 @@ impl CheckpointScheduler {
         let begun = Instant::now();
         loop {
             let done = connection.checkpoint(Some(c"main"), ffi::CHECKPOINT_PASSIVE);
-            let done = match applying.pruning.sync_failed().record(done) {
+            let done = match applying.open.sync_failed().record(done) {
                 Ok(done) => done,
                 // Somebody else is at it.
                 Err(e) if e.is_busy() => return Ok(false),
@@ -261,15 +261,15 @@ impl CheckpointScheduler {
             return Ok(());
         };
         self.pruned = Some(Instant::now());
-        let synced = crate::durable::sync(connection, applying.storage.as_ref());
-        applying.pruning.sync_failed().record(synced)?;
+        let synced = crate::durable::sync(connection, applying.open.storage().as_ref());
+        applying.open.sync_failed().record(synced)?;
         // Else what has the name now may lack those rows.
         still_has_its_name(connection)?;
-        if applying.pruning.sync_failed().has_failed() {
+        if applying.open.sync_failed().has_failed() {
             applying.pruning.forget();
             return Ok(());
         }
-        if !applying.pruning.begin(applying, position) {
+        if !applying.pruning.begin(applying.open.log(), position) {
             // It will do later.
             self.position = Some(position);
             applying.pruning.put_off();

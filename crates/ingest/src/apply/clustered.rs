@@ -6,7 +6,7 @@ use super::round::{Round, Tried};
 use super::rows::{Poison, Work};
 use super::values::Values;
 use crate::clustered::{ClusteredBatch, Definition, Lookup, NOWHERE};
-use crate::error::{from_log, refused};
+use crate::error::refused;
 use crate::position::{ClusteredPosition, Position};
 use crate::unit::Unit;
 use densite_log::Seq;
@@ -128,15 +128,16 @@ impl Round {
         self.clustered = None;
         self.queue.forget();
         let definition = Definition::load(&self.connection, clustered.id)?;
-        let batch = ClusteredBatch::read(&applying.log, named.seq, usize::MAX, |_, record| {
-            record.first <= clustered.last
-        });
-        let batch = batch.map_err(|e| from_log(&applying.dir, e))?;
+        let batch =
+            ClusteredBatch::read(applying.open.log(), named.seq, usize::MAX, |_, record| {
+                record.first <= clustered.last
+            });
+        let batch = batch.map_err(|e| applying.open.failed(e))?;
         if batch.reached < clustered.last {
             // They were there when the order was made: what cannot be read now is not to be taken for lost.
             return Err(refused(format!(
                 "{}: rows up to {} are being applied, and the log ends at {}",
-                applying.dir.display(),
+                applying.open.dir().display(),
                 clustered.last,
                 batch.reached
             )));
@@ -163,7 +164,7 @@ impl Round {
         let done = clustered.done as usize;
         let left = apply.order.len().saturating_sub(done);
         let most = self.pace.rows(self.scheduler.is_beside());
-        let most = most.min(applying.storage.clustered_limits().at_once);
+        let most = most.min(applying.open.storage().clustered_limits().at_once);
         let whole = self.queue.whole;
         let least = if whole {
             apply.whole_places(done, 1)

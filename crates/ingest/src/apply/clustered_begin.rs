@@ -6,7 +6,6 @@ use super::outcome::{Did, Failed};
 use super::planner::{Planner, Waiting, basis, limits};
 use super::round::Round;
 use crate::clustered::{Definition, Kept, log_order};
-use crate::error::from_log;
 use crate::position::{ClusteredPosition, Position};
 use densite_sqlite::Result;
 
@@ -24,9 +23,8 @@ impl Round {
                     return Ok(false);
                 };
                 self.queue.forget();
-                let log = (&applying.log, applying.dir.as_path());
                 self.planner()
-                    .plan(log, named.seq, limits, || !applying.stops())?
+                    .plan(&applying.open, named.seq, limits, || !applying.stops())?
             }
         };
         match found {
@@ -71,7 +69,7 @@ impl Round {
         });
         match done {
             Ok(held) => {
-                applying.unapplied.keep_permutation(
+                applying.open.unapplied().keep_permutation(
                     definition.id,
                     named.seq,
                     definition.permutation,
@@ -124,14 +122,14 @@ impl Round {
         let whole = self.queue.whole;
         if whole {
             batch
-                .make_whole(&applying.log)
-                .map_err(|e| from_log(&applying.dir, e))?;
+                .make_whole(applying.open.log())
+                .map_err(|e| applying.open.failed(e))?;
         }
         let mut is_one = !whole;
         for record in &batch.records {
             is_one = is_one && self.planner().fits(&batch, record)?;
         }
-        let together = applying.storage.clustered_limits().together;
+        let together = applying.open.storage().clustered_limits().together;
         let permuted = match is_one {
             true => self.planner().permutation(&batch, kept, together)?,
             false => None,
@@ -139,7 +137,7 @@ impl Round {
         let (basis, permutation) =
             permuted.unwrap_or_else(|| (String::new(), log_order(&batch, kept)));
         let definition = Definition::new(basis, permutation);
-        let definition = definition.map_err(|e| from_log(&applying.dir, e))?;
+        let definition = definition.map_err(|e| applying.open.failed(e))?;
         let mut apply = ClusteredApply::new(definition, batch);
         apply.whole |= whole;
         self.clustered = Some(apply);

@@ -38,14 +38,14 @@ impl Following {
         self.end();
         self.before = Some(last);
         self.ends = Arc::default();
-        let read_max = applying.storage.clustered_limits().read_max;
-        if applying.unapplied.has_more_than(read_max) {
+        let read_max = applying.open.storage().clustered_limits().read_max;
+        if applying.open.unapplied().has_more_than(read_max) {
             return Ok(());
         }
         let Some(limits) = limits(applying, last)? else {
             return Ok(());
         };
-        let (log, dir) = (applying.log.clone(), applying.dir.clone());
+        let open = Arc::clone(&applying.open);
         let (spec, ends) = (applying.spec.clone(), self.ends.clone());
         let inside = gate::beside();
         let find = move || {
@@ -56,7 +56,7 @@ impl Following {
                 connection: &connection,
                 plans: &mut plans,
             };
-            planner.plan((&log, &dir), last, limits, || !ends.load(Ordering::Acquire))
+            planner.plan(&open, last, limits, || !ends.load(Ordering::Acquire))
         };
         let builder = std::thread::Builder::new().name("densite-planner".into());
         self.thread = builder.spawn(find).ok();

@@ -31,11 +31,11 @@ impl IncrementalSync {
         let progress = densite_sqlite::wal_progress(connection)?;
         let path = connection.filename(c"main")?;
         let path = Path::new(&path);
-        let dir = applying.storage.dir(path.parent()?);
+        let dir = applying.open.storage().dir(path.parent()?);
         let name = format!("{}-wal", path.file_name()?.to_string_lossy());
         let ends = Arc::new(AtomicBool::new(false));
         let (written, end) = (progress.clone(), ends.clone());
-        let sync_failed = applying.pruning.sync_failed().clone();
+        let sync_failed = applying.open.sync_failed().clone();
         let thread = std::thread::Builder::new()
             .name("densite-walsync".into())
             .spawn(move || run(&written, &dir, &name, &end, &sync_failed))

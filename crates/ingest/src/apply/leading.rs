@@ -21,7 +21,7 @@ const IN_VAIN: Duration = Duration::from_millis(500);
 impl Applying {
     /// All is well, and applied up to here.
     fn got_to(&self, seq: Seq) {
-        self.unapplied.applied(seq);
+        self.open.unapplied().applied(seq);
         self.tell(|s| {
             s.applied = s.applied.max(seq);
             s.trouble = None;
@@ -32,13 +32,14 @@ impl Applying {
     /// Nothing is applied for the moment, and this is why: so it was when that was tried.
     fn is_stopped_by(&self, error: Error, begun: Instant) {
         self.tell(|s| s.trouble = Some((begun, error)));
-        self.unapplied.keep_up(&self.log);
+        self.open.unapplied().keep_up(self.open.log());
         self.pause(RETRY);
     }
 
     /// Whether there is nothing else to do: all up to `seq` is applied, and no rows follow.
     fn has_only_to_prune(&self, seq: Seq) -> bool {
-        self.pruning.retry_time() == RetryTime::Now && self.log.last().is_ok_and(|last| last <= seq)
+        self.pruning.retry_time() == RetryTime::Now
+            && self.open.log().last().is_ok_and(|last| last <= seq)
     }
 
     /// Applies until the end of this worker, or until it has failed for so long that others have a turn.
@@ -80,7 +81,7 @@ impl Applying {
                     (idle, known) = (None, Some(seq));
                     active = Instant::now();
                     self.got_to(seq);
-                    self.unapplied.keep_up(&self.log);
+                    self.open.unapplied().keep_up(self.open.log());
                     if seq > last {
                         last = seq;
                         if !round.as_ref().is_some_and(Round::has_more) {
@@ -95,11 +96,11 @@ impl Applying {
                     self.wait_for_rows(seq, round.is_some().then_some(LINGER));
                 }
                 Ok(Did::Waits(error)) => self.is_stopped_by(error, begun),
-                Ok(Did::Unnamed) => self.is_stopped_by(unnamed(&self.dir), begun),
+                Ok(Did::Unnamed) => self.is_stopped_by(unnamed(self.open.dir()), begun),
                 Err(error) => {
                     known = None;
                     // COMMIT syncs, too.
-                    self.pruning.sync_failed().record_error(&error);
+                    self.open.sync_failed().record_error(&error);
                     if let Some(seq) = idle_at {
                         self.pruning.put_off();
                         self.wait_for_rows(seq, None);

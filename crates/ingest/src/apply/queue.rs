@@ -9,7 +9,6 @@ use super::Applying;
 use super::pace::{Room, UNDIVIDED};
 use super::rows::Poison;
 use crate::clustered::bytes;
-use crate::error::from_log;
 use densite_log::{Next, Reader, Record, Seq, TxnId, keep_whole_transactions};
 use densite_sqlite::{Error, Result};
 
@@ -51,7 +50,7 @@ impl Queue {
     /// # Errors
     /// The log's, once all whole transactions in front of what cannot be read are applied.
     pub(super) fn fill(&mut self, applying: &Applying, position: Seq, room: Room) -> Result<()> {
-        let failed = |e| from_log(&applying.dir, e);
+        let failed = |e| applying.open.failed(e);
         if self.reader.is_none() || position != self.before {
             // The first time, or the database went on or back without us.
             self.records.clear();
@@ -59,7 +58,7 @@ impl Queue {
             (self.trouble, self.divided) = (None, None);
             self.poison.clear();
             self.before = position;
-            self.reader = Some(applying.log.read_after(position).map_err(failed)?);
+            self.reader = Some(applying.open.log().read_after(position).map_err(failed)?);
         }
         let is_divided = self.is_divided();
         let Some(reader) = &mut self.reader else {

@@ -7,6 +7,7 @@ use super::Applying;
 use super::batch::ordered;
 use super::checkpoint_scheduler::CheckpointScheduler;
 use super::clustered::ClusteredApply;
+use super::connection;
 use super::following::Following;
 use super::outcome::{Did, Failed};
 use super::pace::{HOLD_MAX, Pace};
@@ -17,15 +18,11 @@ use super::source::Source;
 use super::values::Values;
 use crate::clustered::Definition;
 use crate::database_file::still_has_its_name;
-use crate::error::from_log;
 use crate::position::Position;
 use crate::unit::Unit;
 use densite_log::{Record, Seq};
 use densite_sqlite::{Code, Connection, Error, Result};
 use std::time::{Duration, Instant};
-
-/// A lock of others is waited for in steps, so that the worker can be ended.
-pub(super) const BUSY_MS: i32 = 100;
 
 /// The worker's connection, and what it has read of the log.
 pub(super) struct Round {
@@ -65,12 +62,8 @@ pub(super) struct Tried {
 
 impl Round {
     pub(super) fn open(applying: &Applying) -> Result<Round> {
-        let connection = applying.spec.open_to_write()?;
-        connection.busy_timeout(BUSY_MS)?;
-        let (cache, _) = applying.storage.cache_kib();
-        connection.exec(&format!(
-            "PRAGMA foreign_keys = ON; PRAGMA wal_autocheckpoint = 0; PRAGMA cache_size = -{cache}"
-        ))?;
+        let (cache, _) = applying.open.storage().cache_kib();
+        let connection = connection::open(&applying.spec, cache)?;
         Ok(Round {
             plans: Vec::new(),
             schema: -1,
@@ -80,7 +73,7 @@ impl Round {
             clustered_from: 0,
             pace: Pace::default(),
             free_until: Instant::now(),
-            scheduler: CheckpointScheduler::new(applying.storage.wal_bytes()),
+            scheduler: CheckpointScheduler::new(applying.open.storage().wal_bytes()),
             source: Source::of(&connection)?,
             singly: false,
             connection,
@@ -94,13 +87,13 @@ impl Round {
     pub(super) fn run(&mut self, applying: &Applying, known: Option<Seq>) -> Result<Did> {
         still_has_its_name(&self.connection)?;
         let named = Position::read(&self.connection)?;
-        applying.overwritten.set_named(named.is_some());
+        applying.open.overwritten().set_named(named.is_some());
         let Some(named) = named else {
             return Ok(Did::Unnamed);
         };
         applying.is_of(named)?;
         let position = named.seq;
-        if let Some(error) = applying.overwritten.check_position(known, position) {
+        if let Some(error) = applying.open.overwritten().check_position(known, position) {
             return Ok(Did::Waits(error));
         }
         applying.tell(|s| s.applied = s.applied.max(position));
@@ -239,7 +232,7 @@ impl Round {
         if schema != self.schema {
             self.plans.clear();
             // Not before something was read: it is kept as a number of pages, of the size that is known.
-            let (_, changed) = applying.storage.cache_kib();
+            let (_, changed) = applying.open.storage().cache_kib();
             self.connection
                 .exec(&format!("PRAGMA main.cache_spill = -{changed}"))?;
             let deferred =
@@ -328,8 +321,8 @@ impl Round {
     ) -> std::result::Result<(), Failed> {
         next.write(&self.connection)?;
         // Else the numbers that were read may be those of other rows by now.
-        let in_place = applying.log.is_in_place();
-        in_place.map_err(|e| from_log(&applying.dir, e))?;
+        let in_place = applying.open.log().is_in_place();
+        in_place.map_err(|e| applying.open.failed(e))?;
         self.connection
             .exec("COMMIT")
             .map_err(|e| match e.code.primary() {

@@ -4,6 +4,7 @@
 //! only; in between the VFS below the worker's connection tells how far that has written. Where another build of this library has the name of that VFS there is none, and the WAL is taken to grow with
 //! rows as it did before: no more than a guess, for many rows may change one page, or one many pages.
 
+use super::connection::BUSY_MS;
 use densite_sqlite::{Checkpointed, Connection, Result, ffi};
 
 /// Frames for each row before anything is known.
@@ -166,7 +167,7 @@ impl Wal {
 fn in_time(connection: &Connection, ms: i32, mode: i32) -> Result<()> {
     connection.busy_timeout(ms)?;
     let done = connection.checkpoint(Some(c"main"), mode);
-    connection.busy_timeout(super::round::BUSY_MS)?;
+    connection.busy_timeout(BUSY_MS)?;
     match done {
         Err(e) if !e.is_busy() => Err(e),
         _ => Ok(()),

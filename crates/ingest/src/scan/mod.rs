@@ -55,7 +55,7 @@ impl Reading {
         let key = key
             .map(|k| (named(k), k.collations.clone()))
             .unwrap_or_default();
-        let index = database_log.unapplied().index(&target.name, &key);
+        let index = database_log.open().unapplied().index(&target.name, &key);
         Reading {
             database_log,
             session,
@@ -155,7 +155,7 @@ impl Reading {
         {
             return Ok(known.clone());
         }
-        let clustered = applied.clustered(connection, self.database_log.unapplied())?;
+        let clustered = applied.clustered(connection, self.database_log.open().unapplied())?;
         let take = || {
             let taken = self.index.snapshot(
                 self.database_log.log(),
