@@ -4,7 +4,6 @@
 //! with the salt of this use of the file and its offset, so it was written at this place. The chain
 //! of checks is what damage breaks, and is not asked for.
 
-use super::Lost;
 use crate::encoded::{EncodedBatch, room};
 use crate::end_word::find_word;
 use crate::files::{Files, segment_name};
@@ -20,6 +19,21 @@ use densite_disk::OpenMode;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use xxhash_rust::xxh3::xxh3_64;
+
+/// Rows that are lost.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Lost {
+    /// Number of the first one.
+    pub first: Seq,
+    /// Number of the last one; `None` where nothing tells how far the log went.
+    pub last: Option<Seq>,
+    /// Name of the file that is damaged.
+    pub segment: String,
+    /// Where in it the damage begins, bytes.
+    pub offset: u64,
+    /// What is wrong there.
+    pub problem: String,
+}
 
 /// A place that cannot be read, since the last transaction that was found.
 struct Gap {
