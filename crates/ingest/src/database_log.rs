@@ -17,7 +17,8 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::{Arc, Weak};
 
-/// The opened logs of this process, by the identity of the database's file. Its mutex is never held while SQLite or the log is called.
+/// The opened logs of this process, by the identity of the database's file. Its mutex is never held
+/// while SQLite or the log is called.
 type DatabaseLogs = Mutex<HashMap<Identity, Weak<DatabaseLog>>>;
 
 static DATABASE_LOGS: PerProcess<DatabaseLogs> = PerProcess::new();
@@ -34,8 +35,8 @@ impl DatabaseLog {
     /// The log of the connection's main database; `None` if that has none.
     ///
     /// # Errors
-    /// When the database is in memory or has several hard links; when the log it names is missing, is another one, is damaged, or does not reach back to the database's
-    /// position; SQLite's.
+    /// When the database is in memory or has several hard links; when the log it names is missing,
+    /// is another one, is damaged, or does not reach back to the database's position; SQLite's.
     pub fn of(connection: &Connection) -> Result<Option<Arc<DatabaseLog>>> {
         DatabaseLog::on(connection, &host())
     }
@@ -52,7 +53,8 @@ impl DatabaseLog {
         }
     }
 
-    /// The log of the connection's main database, which is made, with its tables, if the database has none.
+    /// The log of the connection's main database, which is made, with its tables, if the database
+    /// has none.
     ///
     /// # Errors
     /// As [`DatabaseLog::of`]; and when a log with rows in it is there that the database does not
@@ -75,7 +77,8 @@ impl DatabaseLog {
         let Err(error) = made else {
             return made;
         };
-        // Another connection may have been first, which this one cannot see: its statement has read the database already.
+        // Another connection may have been first, which this one cannot see: its statement has read
+        // the database already.
         let other = ConnectionSpec::of(connection, &file.path).open();
         match other.and_then(|other| Position::read(&other)) {
             Ok(Some(position)) => DatabaseLog::find(connection, &file, position),
@@ -85,7 +88,8 @@ impl DatabaseLog {
 
     /// Makes the log of a database that names none, and names it.
     fn make(connection: &Connection, file: &DatabaseFile) -> Result<Arc<DatabaseLog>> {
-        // The log first: what is left if the transaction is rolled back is an empty log, and the next one takes that.
+        // The log first: what is left if the transaction is rolled back is an empty log, and the
+        // next one takes that.
         let above = position::last_reject(connection)?;
         let (database_log, begin) = DatabaseLog::create(file, above, &patience(connection))?;
         let last_row = connection.last_insert_rowid();
@@ -156,7 +160,8 @@ impl DatabaseLog {
             .map_err(|e| database_log.failed(e))?
             .first;
         if first > position.seq.saturating_add(1) {
-            // The worker may have applied and pruned since the position was read; then who reads now sees it.
+            // The worker may have applied and pruned since the position was read; then who reads
+            // now sees it.
             let other = ConnectionSpec::of(connection, &file.path).open();
             let now = other.and_then(|other| Position::read(&other))?;
             let seq = now.filter(|now| now.id == position.id).map(|now| now.seq);

@@ -1,4 +1,5 @@
-//! SQL functions of subscribers, pruning and settings. None may be called from triggers and views: they reach beyond the database.
+//! SQL functions of subscribers, pruning and settings. None may be called from triggers and views:
+//! they reach beyond the database.
 
 use crate::database_log::DatabaseLog;
 use crate::durable;

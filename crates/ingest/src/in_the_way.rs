@@ -48,8 +48,8 @@ impl Waiter {
         self.since
     }
 
-    /// Rows are applied up to here. A connection that keeps its locks when a transaction ends can be
-    /// why they are no further, and then the wait would never end.
+    /// Rows are applied up to here. A connection that keeps its locks when a transaction ends can
+    /// be why they are no further, and then the wait would never end.
     ///
     /// # Errors
     /// When that can be so.

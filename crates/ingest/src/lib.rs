@@ -1,9 +1,13 @@
-//! Rows at the speed of a log: acknowledged once they are durable there, moved into their tables by a worker, read at once.
+//! Rows at the speed of a log: acknowledged once they are durable there, moved into their tables by
+//! a worker, read at once.
 //!
-//! [`create_functions`] makes it known to a connection: the virtual table `densite_ingest`, `densite_last_seq()`, `densite_log_last()`, `densite_log_wait()`, `densite_wait()`, and what subscribers need. [`DatabaseLog`] is what all connections of
-//! a process on one database share: its log, the worker, what is known of unapplied rows.
+//! [`create_functions`] makes it known to a connection: the virtual table `densite_ingest`,
+//! `densite_last_seq()`, `densite_log_last()`, `densite_log_wait()`, `densite_wait()`, and what
+//! subscribers need. [`DatabaseLog`] is what all connections of a process on one database share:
+//! its log, the worker, what is known of unapplied rows.
 //!
-//! The seven rules of ingest and how they are kept are in `docs/decisions/ingest.md`, what survives in `docs/DURABILITY.md`.
+//! The seven rules of ingest and how they are kept are in `docs/decisions/ingest.md`, what survives
+//! in `docs/DURABILITY.md`.
 
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
@@ -62,7 +66,8 @@ pub fn create_functions(connection: &Connection) -> Result<()> {
     create_functions_on(connection, storage::host())
 }
 
-/// As [`create_functions`], for a connection through a VFS that has its files elsewhere than on the host's file system.
+/// As [`create_functions`], for a connection through a VFS that has its files elsewhere than on the
+/// host's file system.
 ///
 /// # Errors
 /// SQLite's.

@@ -1,7 +1,10 @@
-//! That a database names its log durably, before the first row is acknowledged: a power cut would leave rows in a log that no database knows.
+//! That a database names its log durably, before the first row is acknowledged: a power cut would
+//! leave rows in a log that no database knows.
 //!
-//! Whoever made the name may run `synchronous=OFF`, or NORMAL with a WAL, where a commit is not durable. So files are synced here, which waits for nobody. Where a sync has failed that is not enough: the
-//! system may have dropped what it could not write, and the next sync succeeds all the same. Then the name is written anew, and a WAL, which may have a hole now, is emptied.
+//! Whoever made the name may run `synchronous=OFF`, or NORMAL with a WAL, where a commit is not
+//! durable. So files are synced here, which waits for nobody. Where a sync has failed that is not
+//! enough: the system may have dropped what it could not write, and the next sync succeeds all the
+//! same. Then the name is written anew, and a WAL, which may have a hole now, is emptied.
 
 use crate::apply::DatabaseWorker;
 use crate::connection_spec::ConnectionSpec;
@@ -18,7 +21,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// Databases that this process had open when a sync failed, and closed before they named their logs for sure.
+/// Databases that this process had open when a sync failed, and closed before they named their logs
+/// for sure.
 static SYNC_FAILED: PerProcess<Mutex<HashSet<Identity>>> = PerProcess::new();
 
 /// How long others' transactions are waited for where the name is written anew.
@@ -106,7 +110,8 @@ impl Naming {
     /// Makes sure of it.
     ///
     /// # Errors
-    /// The VFS's, the storage backend's. After a sync that failed: busy while somebody reads or writes what has to be written anew.
+    /// The VFS's, the storage backend's. After a sync that failed: busy while somebody reads or
+    /// writes what has to be written anew.
     pub(crate) fn be_named(&self, connection: &Connection) -> Result<()> {
         if self.done.load(Ordering::Acquire) {
             return Ok(());
@@ -145,7 +150,8 @@ impl Naming {
         Ok(())
     }
 
-    /// Writes Densite's tables anew, each of their pages, to other places or the same ones; and all that a WAL has to the database's file.
+    /// Writes Densite's tables anew, each of their pages, to other places or the same ones; and all
+    /// that a WAL has to the database's file.
     fn name_anew(&self, connection: &Connection) -> Result<()> {
         let own = ConnectionSpec::of(connection, &self.open.file().path).open()?;
         own.busy_timeout(BUSY_MS)?;

@@ -91,7 +91,8 @@ impl Room {
                 break;
             }
             let applying = self.worker.applying(connection)?;
-            // This connection is in the middle of a commit: what it read of the database would stay as it is.
+            // This connection is in the middle of a commit: what it read of the database would stay
+            // as it is.
             let (applied, trouble) = applying.progress(Duration::ZERO, since);
             let bytes = self
                 .open

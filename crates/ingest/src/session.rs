@@ -1,9 +1,11 @@
 //! The transaction of one connection: rows on their way into the log.
 //!
-//! All `densite_ingest` tables of a connection share it, so that one COMMIT is one transaction in the log.
+//! All `densite_ingest` tables of a connection share it, so that one COMMIT is one transaction in
+//! the log.
 //!
-//! Rule 1: xSync appends once. What it appended is *prepared*; a COMMIT that is tried again finds it so and appends nothing. If rows came or went in between, the prepared
-//! transaction is cancelled, durably, and all is appended anew.
+//! Rule 1: xSync appends once. What it appended is *prepared*; a COMMIT that is tried again finds
+//! it so and appends nothing. If rows came or went in between, the prepared transaction is
+//! cancelled, durably, and all is appended anew.
 
 mod marks;
 mod own;
@@ -131,7 +133,8 @@ impl Session {
         pushed.map_err(|e| inner.failed(e))
     }
 
-    /// Whether the end of the present transaction is waited for: rows are to be logged then, or reads to see more.
+    /// Whether the end of the present transaction is waited for: rows are to be logged then, or
+    /// reads to see more.
     pub(crate) fn is_in_transaction(&self) -> bool {
         let inner = self.inner.lock();
         inner.pending.rows() > 0 || inner.reads.is_joined()

@@ -73,7 +73,8 @@ fn log_table(
     Table::new(target.name.clone(), names, keys, note).map_err(|e| database_log.failed(e))
 }
 
-/// The column's type, where a virtual table may have the same words and they mean the same: STRICT tables know ANY, HIDDEN is no type here, and what was in quotes may be anything.
+/// The column's type, where a virtual table may have the same words and they mean the same: STRICT
+/// tables know ANY, HIDDEN is no type here, and what was in quotes may be anything.
 fn declared(column: &Column) -> &str {
     const MEANT: [&str; 12] = [
         "HIDDEN",
@@ -135,10 +136,13 @@ fn declaration(target: &Target) -> String {
     }
 }
 
-/// Has SQLite read the schema of main before anything else asks for it; it then stays as it is until the statement that makes or opens this table ends.
+/// Has SQLite read the schema of main before anything else asks for it; it then stays as it is
+/// until the statement that makes or opens this table ends.
 ///
-/// If another connection had changed the schema, SQLite now forgets all that this one knew, the entry of the very table that is being made included, and SQLite 3.40.1 goes on to use that entry: a
-/// crash, unless this fails. So it fails, and SQLite begins the statement again, which this time finds the schema as it is.
+/// If another connection had changed the schema, SQLite now forgets all that this one knew, the
+/// entry of the very table that is being made included, and SQLite 3.40.1 goes on to use that
+/// entry: a crash, unless this fails. So it fails, and SQLite begins the statement again, which
+/// this time finds the schema as it is.
 fn read_schema(connection: &Connection) -> Result<()> {
     let mut statement = connection.prepare("SELECT 1 FROM main.sqlite_schema")?;
     statement.step()?;
@@ -151,7 +155,8 @@ fn read_schema(connection: &Connection) -> Result<()> {
     }
 }
 
-/// Tables that are not the application's: what they hold belongs to other pages of the database, or to the worker.
+/// Tables that are not the application's: what they hold belongs to other pages of the database, or
+/// to the worker.
 fn refuse_foreign(table: &str) -> Result<()> {
     let name = table.to_ascii_lowercase();
     let owner = match name.as_str() {
@@ -385,7 +390,8 @@ impl VirtualTable for Ingest {
     }
 
     fn destroy(&self) -> Result<()> {
-        // SQLite tells a table that is gone of no COMMIT and no ROLLBACK. Nor does it pass on what is said here, but for the code.
+        // SQLite tells a table that is gone of no COMMIT and no ROLLBACK. Nor does it pass on what
+        // is said here, but for the code.
         match self.session.is_in_transaction() {
             false => Ok(()),
             true => Err(Error::new(

@@ -1,7 +1,7 @@
 //! Waiting for the worker: `densite_wait`.
 //!
-//! Rule 6: a connection whose own transaction stops the worker gets an error at once. `densite_wait`
-//! never waits while its connection has a transaction open on main.
+//! Rule 6: a connection whose own transaction stops the worker gets an error at once.
+//! `densite_wait` never waits while its connection has a transaction open on main.
 
 use crate::database_file::still_has_its_name;
 use crate::database_log::DatabaseLog;
@@ -14,12 +14,14 @@ use std::time::{Duration, Instant};
 
 /// How often the database is asked while another process applies.
 const POLL: Duration = Duration::from_millis(5);
-/// How long somebody waits for others' transactions before his own, which are decided at once unless their process is stopped or a disk is not.
+/// How long somebody waits for others' transactions before his own, which are decided at once
+/// unless their process is stopped or a disk is not.
 const PREPARED: Duration = Duration::from_secs(2);
 /// The longest time that may be asked for, a year: more is a mistake.
 const LONGEST: f64 = 366.0 * 86400.0;
 
-/// What `densite_wait([seq [, seconds]])`, or another function of this name, was given: which row (`None` and NULL: the last one), and until when.
+/// What `densite_wait([seq [, seconds]])`, or another function of this name, was given: which row
+/// (`None` and NULL: the last one), and until when.
 pub(crate) fn asked(
     name: &str,
     arguments: &[ValueRef<'_>],
@@ -47,7 +49,8 @@ pub(crate) fn asked(
 }
 
 impl DatabaseLog {
-    /// Waits until all rows up to `seq` are applied or rejected, as far as this connection would see them, and answers `seq`; or, when the time is over, how far they are, which is less.
+    /// Waits until all rows up to `seq` are applied or rejected, as far as this connection would
+    /// see them, and answers `seq`; or, when the time is over, how far they are, which is less.
     pub(crate) fn wait_applied(
         &self,
         connection: &Connection,
@@ -75,7 +78,8 @@ impl DatabaseLog {
                     return Ok(seq);
                 }
                 Ok(None) => return Err(unnamed(self.dir())),
-                // In a rollback mode the worker itself locks readers out for a moment, whether or not this connection has a busy_timeout.
+                // In a rollback mode the worker itself locks readers out for a moment, whether or
+                // not this connection has a busy_timeout.
                 Err(e) if e.is_busy() => {
                     let known = self
                         .worker()
@@ -118,7 +122,8 @@ impl DatabaseLog {
         }
     }
 
-    /// Waits until the connection's own last row may be read. It is acknowledged, but rows before it may be of transactions that are just being committed.
+    /// Waits until the connection's own last row may be read. It is acknowledged, but rows before
+    /// it may be of transactions that are just being committed.
     ///
     /// # Errors
     /// When that takes too long.

@@ -1,7 +1,10 @@
-//! The next clustered apply: a thread with a connection of its own reads it and puts it in order, while the last quarter of this one is applied.
+//! The next clustered apply: a thread with a connection of its own reads it and puts it in order,
+//! while the last quarter of this one is applied.
 //!
-//! It only saves time: nothing of it is written before it begins, and then the schema is looked at as ever ([`super::clustered_begin`]). What cannot be had in this way, and why, the worker
-//! finds by itself. And it takes memory, that of a second clustered apply: where this process has many rows in memory for its readers, the worker does without.
+//! It only saves time: nothing of it is written before it begins, and then the schema is looked at
+//! as ever ([`super::clustered_begin`]). What cannot be had in this way, and why, the worker finds
+//! by itself. And it takes memory, that of a second clustered apply: where this process has many
+//! rows in memory for its readers, the worker does without.
 
 use super::Applying;
 use super::planner::{Planner, Waiting, limits};
@@ -22,7 +25,8 @@ pub(super) struct Following {
 }
 
 impl Following {
-    /// Of `all` places so many are done of a clustered apply that ends at `last`: begins with the next one when it is time.
+    /// Of `all` places so many are done of a clustered apply that ends at `last`: begins with the
+    /// next one when it is time.
     ///
     /// # Errors
     /// The log's.

@@ -1,21 +1,25 @@
 //! Applying, while this process has the right to.
 //!
-//! Who cannot apply gives that right up again and again for a moment: another process, or another connection of this one to what is the database now, may be able to. A file may have been
-//! replaced by one of another form, a quota, a limit of descriptors or a library too old may be one process's own; which error means that is not for us to know, and where all meet the same
-//! nothing is lost by taking turns.
+//! Who cannot apply gives that right up again and again for a moment: another process, or another
+//! connection of this one to what is the database now, may be able to. A file may have been
+//! replaced by one of another form, a quota, a limit of descriptors or a library too old may be one
+//! process's own; which error means that is not for us to know, and where all meet the same nothing
+//! is lost by taking turns.
 
+use super::applier::Applier;
 use super::outcome::Did;
 use super::pruning::RetryTime;
-use super::round::Round;
 use super::{Applying, RETRY};
 use crate::error::unnamed;
 use densite_log::Seq;
 use densite_sqlite::{Error, gate};
 use std::time::{Duration, Instant};
 
-/// How long an idle worker keeps its connection: after that nobody is kept from EXCLUSIVE or another journal mode.
+/// How long an idle worker keeps its connection: after that nobody is kept from EXCLUSIVE or
+/// another journal mode.
 const LINGER: Duration = Duration::from_millis(300);
-/// How long nothing but failures lets others have a turn. A lock that somebody has is none: it is in everybody's way.
+/// How long nothing but failures lets others have a turn. A lock that somebody has is none: it is
+/// in everybody's way.
 const IN_VAIN: Duration = Duration::from_millis(500);
 
 impl Applying {
@@ -42,21 +46,25 @@ impl Applying {
             && self.open.log().last().is_ok_and(|last| last <= seq)
     }
 
-    /// Applies until the end of this worker, or until it has failed for so long that others have a turn.
+    /// Applies until the end of this worker, or until it has failed for so long that others have a
+    /// turn.
     pub(super) fn lead(&self) {
-        let mut round: Option<Round> = None;
+        let mut applier: Option<Applier> = None;
         let (mut active, mut last) = (Instant::now(), 0);
         let mut fails_since: Option<Instant> = None;
         // All is applied, up to here.
         let mut idle: Option<Seq> = None;
-        // Where this worker has left the database; `None` where it may have committed before it failed.
+        // Where this worker has left the database; `None` where it may have committed before it
+        // failed.
         let mut known: Option<Seq> = None;
         while !self.stops() {
             let inside = gate::enter();
             let begun = Instant::now();
-            let done = match &mut round {
-                Some(round) => round.run(self, known),
-                None => Round::open(self).and_then(|fresh| round.insert(fresh).run(self, known)),
+            let done = match &mut applier {
+                Some(applier) => applier.run(self, known),
+                None => {
+                    Applier::open(self).and_then(|fresh| applier.insert(fresh).run(self, known))
+                }
             };
             // Nobody waits for pruning: what is in its way, a lock too, is not met again and again.
             let idle_at = match &done {
@@ -70,7 +78,7 @@ impl Applying {
                 _ => false,
             };
             if is_over {
-                round = None;
+                applier = None;
             }
             drop(inside);
             if done.is_ok() {
@@ -84,7 +92,7 @@ impl Applying {
                     self.open.unapplied().keep_up(self.open.log());
                     if seq > last {
                         last = seq;
-                        if !round.as_ref().is_some_and(Round::has_more) {
+                        if !applier.as_ref().is_some_and(Applier::has_more) {
                             self.delay_next_batch(seq);
                         }
                     }
@@ -92,8 +100,9 @@ impl Applying {
                 Ok(Did::Nothing(seq)) => {
                     (idle, known) = (Some(seq), Some(seq));
                     self.got_to(seq);
-                    // It only ends early if there is something new; an error shows in the next round.
-                    self.wait_for_rows(seq, round.is_some().then_some(LINGER));
+                    // It only ends early if there is something new; an error shows in the next
+                    // round.
+                    self.wait_for_rows(seq, applier.is_some().then_some(LINGER));
                 }
                 Ok(Did::Waits(error)) => self.is_stopped_by(error, begun),
                 Ok(Did::Unnamed) => self.is_stopped_by(unnamed(self.open.dir()), begun),
@@ -116,8 +125,8 @@ impl Applying {
             }
         }
         let _inside = gate::enter();
-        if let Some(mut round) = round {
-            self.finish(&mut round, last, known);
+        if let Some(mut applier) = applier {
+            self.finish(&mut applier, last, known);
         }
     }
 }

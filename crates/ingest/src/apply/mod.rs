@@ -1,18 +1,23 @@
 //! Moving rows from the log into their tables: one worker per database, in whichever process leads.
 //!
-//! The thread belongs to [`DatabaseWorker`], which ends it when the last connection of the process goes.
-//! It has a connection of its own and holds no mutex while SQLite runs. A fork waits until it is outside of SQLite ([`gate`]); outside it has no transaction open.
+//! The thread belongs to [`DatabaseWorker`], which ends it when the last connection of the process
+//! goes. It has a connection of its own and holds no mutex while SQLite runs. A fork waits until it
+//! is outside of SQLite ([`densite_sqlite::gate`]); outside it has no transaction open.
 
 mod ahead;
+mod applier;
 mod batch;
 mod batch_delay;
 mod checkpoint_scheduler;
 mod clustered;
+mod clustered_apply;
 mod clustered_begin;
 mod connection;
 mod following;
 mod incremental_sync;
 mod leading;
+mod log_order;
+mod order;
 mod outcome;
 mod pace;
 mod plan;
@@ -51,7 +56,8 @@ const RETRY: Duration = Duration::from_millis(50);
 struct State {
     /// At least up to here.
     applied: Seq,
-    /// Why nothing is applied at the moment, and since when that is known; `None` while it goes on, or while another process leads.
+    /// Why nothing is applied at the moment, and since when that is known; `None` while it goes on,
+    /// or while another process leads.
     trouble: Option<(Instant, Error)>,
     /// That the worker panicked; `None` once it got through, or another process leads.
     broken: Option<Error>,
@@ -65,7 +71,8 @@ pub(crate) struct Applying {
     open: Arc<OpenLog>,
     spec: ConnectionSpec,
     stop: AtomicBool,
-    /// Somebody waits for what another process applies, or for what is not there although it was applied.
+    /// Somebody waits for what another process applies, or for what is not there although it was
+    /// applied.
     asked: AtomicBool,
     state: Mutex<State>,
     news: Condvar,
@@ -94,7 +101,9 @@ impl Applying {
         self.news.notify_all();
     }
 
-    /// Whether the database names this log. It names another one when another database was copied into it, page by page, while it was open: to that one's position the rows of this log say nothing.
+    /// Whether the database names this log. It names another one when another database was copied
+    /// into it, page by page, while it was open: to that one's position the rows of this log say
+    /// nothing.
     fn is_of(&self, named: Position) -> Result<()> {
         let (found, expected) = (self.open.id(), named.id);
         match found == expected {
@@ -103,7 +112,8 @@ impl Applying {
         }
     }
 
-    /// The database may not be written to by this process, as far as is known: others apply, and this one looks how far they are.
+    /// The database may not be written to by this process, as far as is known: others apply, and
+    /// this one looks how far they are.
     pub(crate) fn only_watches(&self) -> bool {
         self.spec.reads_only()
     }
@@ -119,7 +129,8 @@ impl Applying {
         }
     }
 
-    /// Waits for news; answers how far rows are applied as far as this process knows, and what has kept its worker from it after `since`: what was in the way before may be gone.
+    /// Waits for news; answers how far rows are applied as far as this process knows, and what has
+    /// kept its worker from it after `since`: what was in the way before may be gone.
     pub(crate) fn wait_for_progress(
         &self,
         than: Seq,

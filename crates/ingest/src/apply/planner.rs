@@ -1,4 +1,5 @@
-//! Reads a batch of the log and puts its rows in order, with a connection that tells how their table's keys compare.
+//! Reads a batch of the log and puts its rows in order, with a connection that tells how their
+//! table's keys compare.
 
 use super::Applying;
 use super::batch::has_all_keys;
@@ -11,7 +12,8 @@ use crate::open_log::OpenLog;
 use densite_log::{Record, Seq};
 use densite_sqlite::{Connection, Result};
 
-/// Of the bytes that may wait, one in so many may be put in order together: writers that wait for room wait for the end of it.
+/// Of the bytes that may wait, one in so many may be put in order together: writers that wait for
+/// room wait for the end of it.
 const OF_UNAPPLIED: u64 = 4;
 
 /// An order, and what it is based on.
@@ -31,7 +33,8 @@ pub(super) struct Planner<'a> {
     pub(super) plans: &'a mut Vec<Plan>,
 }
 
-/// What the order of rows of a plan is based on: as long as it is the same, rows of different keys may be applied in any order. `None` where they may not.
+/// What the order of rows of a plan is based on: as long as it is the same, rows of different keys
+/// may be applied in any order. `None` where they may not.
 pub(super) fn basis(plan: &Plan) -> Option<String> {
     let is_run = matches!(plan.action, Action::Run(_));
     (is_run && plan.independent && !plan.sort.is_empty()).then(|| {
@@ -123,7 +126,8 @@ impl Planner<'_> {
         }))
     }
 
-    /// An order of the rows of a batch behind what is kept, and what it is based on; `None` where there is no better one than the log's.
+    /// An order of the rows of a batch behind what is kept, and what it is based on; `None` where
+    /// there is no better one than the log's.
     pub(super) fn permutation(
         &mut self,
         batch: &ClusteredBatch,

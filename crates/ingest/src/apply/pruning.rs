@@ -1,7 +1,10 @@
-//! Segments are given back piece by piece, with pauses, for the writers' sake. That takes seconds, so a thread of its own does it while rows are applied.
+//! Segments are given back piece by piece, with pauses, for the writers' sake. That takes seconds,
+//! so a thread of its own does it while rows are applied.
 //!
-//! What could not be given back, because a call failed, or somebody read or had not acknowledged it, is tried again by itself, though no rows come: after a second, after two more, and so on. It is a new attempt from the
-//! beginning, with a look at what the database holds durably by then: meanwhile it may have gone back to a backup.
+//! What could not be given back, because a call failed, or somebody read or had not acknowledged
+//! it, is tried again by itself, though no rows come: after a second, after two more, and so on. It
+//! is a new attempt from the beginning, with a look at what the database holds durably by then:
+//! meanwhile it may have gone back to a backup.
 
 use densite_disk::sync::Mutex;
 use densite_log::{Log, Pruned, Result, Seq};
@@ -61,8 +64,9 @@ pub(super) enum RetryTime {
 }
 
 impl Pruning {
-    /// Begins to prune what is applied durably up to `position`; false if the thread is still at it. What fails is tried again later: rows are applied whether or not
-    /// others can go, and `densite_prune()` tells why they cannot.
+    /// Begins to prune what is applied durably up to `position`; false if the thread is still at
+    /// it. What fails is tried again later: rows are applied whether or not others can go, and
+    /// `densite_prune()` tells why they cannot.
     pub(super) fn begin(&self, log: &Log, position: Seq) -> bool {
         let mut thread = self.thread.lock();
         if thread.as_ref().is_some_and(|t| !t.is_finished()) {
@@ -96,7 +100,8 @@ impl Pruning {
         self.retry.lock().put_off(Instant::now());
     }
 
-    /// Nothing is tried again: rows came, and with them it is tried as ever, or nothing may be pruned any more.
+    /// Nothing is tried again: rows came, and with them it is tried as ever, or nothing may be
+    /// pruned any more.
     pub(super) fn forget(&self) {
         *self.retry.lock() = Retry::NOTHING;
     }
@@ -116,7 +121,8 @@ impl Pruning {
         }
     }
 
-    /// In how long [`Pruning::retry_time`] may have another answer; `None` if there is nothing to try again.
+    /// In how long [`Pruning::retry_time`] may have another answer; `None` if there is nothing to
+    /// try again.
     pub(super) fn due(&self) -> Option<Duration> {
         if self.thread.lock().is_some() {
             return Some(STEP);

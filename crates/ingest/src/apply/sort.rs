@@ -18,7 +18,8 @@ pub(super) fn sort(units: &mut [Unit], records: &[Record], collations: &[Collati
     permute(units, &order);
 }
 
-/// What of `all` is to come first, second, and so on: in the order of the keys, of which `value` tells the columns; what has one key stays as it is.
+/// What of `all` is to come first, second, and so on: in the order of the keys, of which `value`
+/// tells the columns; what has one key stays as it is.
 pub(super) fn order<'a>(
     all: usize,
     collations: &[Collation],

@@ -16,22 +16,27 @@ use std::time::{Duration, Instant};
 const WATCH: Duration = Duration::from_secs(1);
 /// How often it looks where somebody waits for the answer.
 const WATCH_ASKED: Duration = Duration::from_millis(50);
-/// How often a process that does not lead looks whether it may, where nothing tells it that the one that leads has ended.
+/// How often a process that does not lead looks whether it may, where nothing tells it that the one
+/// that leads has ended.
 const TAKEOVER: Duration = Duration::from_secs(1);
-/// How often it does something else: reads on for its readers, or looks whether anybody leads if it may not lead itself.
+/// How often it does something else: reads on for its readers, or looks whether anybody leads if it
+/// may not lead itself.
 const FOLLOW: Duration = Duration::from_millis(250);
 /// Pause after a panic: long enough for another process to take over.
 const AFTER_PANIC: Duration = Duration::from_millis(500);
-/// How long the right to apply is left to others by who could not use it: they look more often than that.
+/// How long the right to apply is left to others by who could not use it: they look more often than
+/// that.
 const VACANT: Duration = Duration::from_millis(250);
 /// How often a worker that waits for rows looks what else there is to do,
 const IDLE: Duration = Duration::from_secs(1);
 /// and where something is known to be left.
 const BUSY: Duration = Duration::from_millis(250);
-/// How long nobody may lead before who cannot do it himself says so: another process may be about to.
+/// How long nobody may lead before who cannot do it himself says so: another process may be about
+/// to.
 const ALONE: Duration = Duration::from_secs(1);
 impl Applying {
-    /// Runs until the end of this worker, also beyond a panic: who waits is told of it, another process may lead meanwhile, and after a pause it begins anew.
+    /// Runs until the end of this worker, also beyond a panic: who waits is told of it, another
+    /// process may lead meanwhile, and after a pause it begins anew.
     pub(super) fn live(&self) {
         while !self.stops() {
             let Err(panic) = catch_unwind(AssertUnwindSafe(|| self.run())) else {
@@ -112,7 +117,8 @@ impl Applying {
         }
     }
 
-    /// Whether somebody applies, since nobody does in this process. `alone`: since when nobody is known to.
+    /// Whether somebody applies, since nobody does in this process. `alone`: since when nobody is
+    /// known to.
     fn check_leader(&self, alone: &mut Option<Instant>) -> log::Result<()> {
         if self.open.log().is_led()? {
             *alone = None;
@@ -129,7 +135,8 @@ impl Applying {
         Ok(())
     }
 
-    /// Asks the database how far another process is: somebody here waits for it, or keeps rows of the log, and with them its segments.
+    /// Asks the database how far another process is: somebody here waits for it, or keeps rows of
+    /// the log, and with them its segments.
     fn watch(&self) {
         let _inside = gate::enter();
         let position = self.spec.open().and_then(|c| Position::read(&c));
@@ -141,7 +148,8 @@ impl Applying {
         }
     }
 
-    /// Waits for rows after `seq`, for somebody who waits although all is applied (the database may have gone back), or until pruning is to be tried again.
+    /// Waits for rows after `seq`, for somebody who waits although all is applied (the database may
+    /// have gone back), or until pruning is to be tried again.
     pub(super) fn wait_for_rows(&self, seq: Seq, at_most: Option<Duration>) {
         let until = at_most.map(|time| Instant::now() + time);
         loop {

@@ -1,9 +1,15 @@
-//! Transactions of the log that are judged as a whole, where the schema has a foreign key that COMMIT judges.
+//! Transactions of the log that are judged as a whole, where the schema has a foreign key that
+//! COMMIT judges.
 //!
-//! Many of them are applied in one transaction of the table. So each runs within a savepoint, and what COMMIT would say of it alone is asked at its end: a later one heals no earlier one. Of one that is
-//! refused nothing stays, and all of its rows are rejected. Rows of tables that no foreign key reaches come behind the others, in an order of their own; they have no say, but go with their transaction.
+//! Many of them are applied in one transaction of the table. So each runs within a savepoint, and
+//! what COMMIT would say of it alone is asked at its end: a later one heals no earlier one. Of one
+//! that is refused nothing stays, and all of its rows are rejected. Rows of tables that no foreign
+//! key reaches come behind the others, in an order of their own; they have no say, but go with
+//! their transaction.
 //!
-//! SQLite counts violations. Where the table had some before (somebody wrote with `foreign_keys=OFF`), a row that mends several of them may be counted as if it mended those of the same transaction of the table, as in SQLite itself.
+//! SQLite counts violations. Where the table had some before (somebody wrote with
+//! `foreign_keys=OFF`), a row that mends several of them may be counted as if it mended those of
+//! the same transaction of the table, as in SQLite itself.
 
 use super::outcome::Failed;
 use super::plan::Plan;
@@ -45,7 +51,8 @@ impl<'a> Whole<'a> {
         }
     }
 
-    /// Before the unit `i` of those, or behind the last one. Answers why that one is not to be applied: it is rejected.
+    /// Before the unit `i` of those, or behind the last one. Answers why that one is not to be
+    /// applied: it is rejected.
     pub(super) fn turn(
         &mut self,
         connection: &Connection,

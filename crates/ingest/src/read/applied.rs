@@ -19,7 +19,8 @@ pub(crate) struct Applied {
 }
 
 impl Applied {
-    /// From the columns of a statement, the first of which is this one; `None` where they say nothing.
+    /// From the columns of a statement, the first of which is this one; `None` where they say
+    /// nothing.
     pub(crate) fn of(statement: &OwnedStatement, first: usize) -> Option<Applied> {
         let number = |i: usize| match statement.column(first + i) {
             ValueRef::Integer(n) => Some(n),
@@ -44,7 +45,8 @@ impl Applied {
             && (clustered == self.clustered || done == 0)
     }
 
-    /// Which rows behind `seq` the base has nevertheless. The connection's snapshot is the one that this was read in.
+    /// Which rows behind `seq` the base has nevertheless. The connection's snapshot is the one that
+    /// this was read in.
     pub(crate) fn clustered(
         self,
         connection: &Connection,

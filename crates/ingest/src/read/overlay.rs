@@ -48,7 +48,8 @@ impl Bounds {
         Ordering::Equal
     }
 
-    /// The codes between which the bound at one end lies: keys with lesser ones are before it, those with greater ones behind.
+    /// The codes between which the bound at one end lies: keys with lesser ones are before it,
+    /// those with greater ones behind.
     fn codes(&self, end: Option<&(Value, bool)>, key: &[Collation]) -> (Code, Code) {
         let values = self.equal.iter().chain(end.map(|(value, _)| value));
         let values: Vec<ValueRef<'_>> = values.map(Value::as_ref).collect();
@@ -114,7 +115,8 @@ impl Overlay {
         };
         let is_all = *bounds == Bounds::default();
         let probe = Probe::of(low);
-        // All filters are asked before the first search: there are never as many runs as a word has bits, and if there were the rest would be searched.
+        // All filters are asked before the first search: there are never as many runs as a word has
+        // bits, and if there were the rest would be searched.
         let asked = is_point.then(|| {
             let runs = runs.clone().take(64).enumerate();
             runs.fold(0u64, |no, (i, run)| {
@@ -138,7 +140,8 @@ impl Overlay {
                 Some(code) if code > high => at + 1,
                 _ => run.upper(high),
             };
-            // Codes alone decide where they are exact; else values do, among those that codes leave.
+            // Codes alone decide where they are exact; else values do, among those that codes
+            // leave.
             if !is_point || !low.is_exact() {
                 let has = |end: &Option<_>| end.is_some() || !bounds.equal.is_empty();
                 if has(&bounds.lower) {
@@ -242,7 +245,8 @@ impl Overlay {
         self.find(key);
     }
 
-    /// How the least key compares with a row of the base table, whose key's code is given; `Greater` if there is none.
+    /// How the least key compares with a row of the base table, whose key's code is given;
+    /// `Greater` if there is none.
     pub(crate) fn compare<'a>(
         &'a self,
         key: &[Collation],

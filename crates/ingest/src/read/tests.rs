@@ -300,7 +300,8 @@ fn small_batches_are_packed_together() {
     }
 }
 
-/// Integers of the key are in the codes already: all of them, or where they are large those of its first column.
+/// Integers of the key are in the codes already: all of them, or where they are large those of its
+/// first column.
 #[test]
 fn integers_of_a_key_are_kept_once() {
     let key = [Collation::Binary, Collation::Binary];

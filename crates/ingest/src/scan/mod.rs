@@ -1,7 +1,9 @@
 //! Reading table and log as one.
 //!
-//! A cursor first opens a statement on `densite_applied`, which holds a snapshot of the base and tells its position; then the log's end is taken, once per transaction. The rows
-//! between are merged with the base by key. Rows of the connection's own transaction come last. A search by the whole key needs one statement for position and row.
+//! A cursor first opens a statement on `densite_applied`, which holds a snapshot of the base and
+//! tells its position; then the log's end is taken, once per transaction. The rows between are
+//! merged with the base by key. Rows of the connection's own transaction come last. A search by the
+//! whole key needs one statement for position and row.
 
 mod cursor;
 mod plan;
@@ -68,9 +70,9 @@ impl Reading {
         }
     }
 
-    /// Makes this table part of the connection's transaction, which writes to it, if no table of the
-    /// session is: SQLite then reports the transaction's end and its savepoints. SQLite does so by
-    /// itself, but not if the transaction has created the table.
+    /// Makes this table part of the connection's transaction, which writes to it, if no table of
+    /// the session is: SQLite then reports the transaction's end and its savepoints. SQLite does so
+    /// by itself, but not if the transaction has created the table.
     pub(crate) fn join(&self, connection: &Connection) -> Result<()> {
         if connection.is_autocommit() || self.session.is_joined() {
             return Ok(());
@@ -144,9 +146,11 @@ impl Reading {
         }
     }
 
-    /// What this transaction sees of the log, its base being at `applied`. The statement that told so is still open.
+    /// What this transaction sees of the log, its base being at `applied`. The statement that told
+    /// so is still open.
     fn snapshot(&self, connection: &Connection, applied: Applied) -> Result<Snapshot> {
-        // When the transaction ends, and only then, another end of the log is taken. Where writing is forbidden, each statement has an end of its own.
+        // When the transaction ends, and only then, another end of the log is taken. Where writing
+        // is forbidden, each statement has an end of its own.
         self.mark_transaction(connection);
         let end = self.session.read_end();
         if let Some(known) = &self.state.lock().snapshot

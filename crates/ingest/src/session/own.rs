@@ -1,4 +1,5 @@
-//! What the connection's own transaction has written so far, for its own reads; and which end of the log it reads.
+//! What the connection's own transaction has written so far, for its own reads; and which end of
+//! the log it reads.
 
 use super::Session;
 use super::pending::Pending;
@@ -139,7 +140,8 @@ impl Session {
 }
 
 impl OwnRuns {
-    /// Takes the rows that came since. After an error it goes on behind the last row that is in a run.
+    /// Takes the rows that came since. After an error it goes on behind the last row that is in a
+    /// run.
     fn read_on(&mut self, pending: &Pending, key: &(Vec<String>, Vec<Collation>)) -> Result<()> {
         let mut builder = RunBuilder::default();
         for batch in self.batches..pending.batches() {
