@@ -92,9 +92,8 @@ fn modules(source: &Path, at: &[String], found: &mut BTreeMap<Module, PathBuf>) 
     }
 }
 
-/// The source without comments and tests.
-fn code(path: &Path) -> String {
-    let text = std::fs::read_to_string(path).expect("a source");
+/// The source without comments and tests. Tests in a file of their own end nothing.
+fn code(text: &str) -> String {
     let text = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or("");
     let lines = text
         .lines()
@@ -161,7 +160,8 @@ fn graph(source: &Path) -> Graph {
     let mut graph = Graph::new();
     for (module, file) in &known {
         let uses = graph.entry(module.clone()).or_default();
-        for path in paths(&code(file)) {
+        let text = std::fs::read_to_string(file).expect("a source");
+        for path in paths(&code(&text)) {
             let ups = path.iter().take_while(|s| *s == "super").count();
             let (base, own) = match ups {
                 0 => (&[][..], &path[1..]),
@@ -237,6 +237,9 @@ fn circles_are_found() {
             "super::h::i"
         ]
     );
+    let source = "#[cfg(test)]\nmod tests;\nuse a; // b\n#[cfg(test)]\nmod tests {\nuse c;";
+    assert!(code(source).contains("use a;"));
+    assert!(!code(source).contains('b') && !code(source).contains("use c;"));
     let module = |name: &str| vec![name.to_owned()];
     let uses = |names: &[&str]| names.iter().map(|n| module(n)).collect();
     let graph = Graph::from([

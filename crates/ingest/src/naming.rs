@@ -1,10 +1,10 @@
-//! That a database names its log durably, before the first row is acknowledged: a power cut would
-//! leave rows in a log that no database knows.
+//! A database names its log durably before the first row is acknowledged. Otherwise a power cut
+//! could leave rows in a log that no database knows.
 //!
-//! Whoever made the name may run `synchronous=OFF`, or NORMAL with a WAL, where a commit is not
-//! durable. So files are synced here, which waits for nobody. Where a sync has failed that is not
-//! enough: the system may have dropped what it could not write, and the next sync succeeds all the
-//! same. Then the name is written anew, and a WAL, which may have a hole now, is emptied.
+//! The connection that made the name can run `synchronous=OFF`, or NORMAL with a WAL: then its
+//! commit is not durable. So files are synced here, which waits for no other connection. After a
+//! failed sync that is not enough: the system can have dropped pages, and the next sync succeeds
+//! nevertheless. Then the name is written again, and a WAL, which can have a hole now, is emptied.
 
 use crate::apply::DatabaseWorker;
 use crate::connection_spec::ConnectionSpec;
@@ -21,30 +21,32 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// Databases that this process had open when a sync failed, and closed before they named their logs
-/// for sure.
+/// Databases that had a failed sync in this process, and were closed before it was certain that
+/// they name their logs.
 static SYNC_FAILED: PerProcess<Mutex<HashSet<Identity>>> = PerProcess::new();
 
-/// How long others' transactions are waited for where the name is written anew.
+/// How long the name, if it is written again, waits for transactions of others, in milliseconds.
 const BUSY_MS: i32 = 2000;
 
 /// How often a process that does not apply looks whether the name is still there.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
-/// How sure it is that a database names its log.
+/// Whether a database names its log, and names it durably.
 pub(crate) struct Naming {
     open: Arc<OpenLog>,
     worker: Arc<DatabaseWorker>,
+    /// It names it durably.
     done: AtomicBool,
+    /// Held by the thread that makes it durable.
     turn: Mutex<()>,
-    /// When somebody of this process last looked whether the name is still there.
+    /// When this process last looked whether the name is still there.
     looked: Mutex<Option<Instant>>,
     /// A sync failed when the database was open the last time.
     sync_failed: bool,
 }
 
 impl Naming {
-    /// When a database is opened.
+    /// For a database that is being opened.
     pub(crate) fn new(open: Arc<OpenLog>, worker: Arc<DatabaseWorker>) -> Naming {
         let identity = open.file().identity;
         Naming {
@@ -62,7 +64,7 @@ impl Naming {
         self.done.store(false, Ordering::Release);
     }
 
-    /// When it is closed.
+    /// The database is closed.
     pub(crate) fn end(&self) {
         let identity = self.open.file().identity;
         let is_done = self.done.load(Ordering::Acquire);
@@ -74,9 +76,9 @@ impl Naming {
         }
     }
 
-    /// That the database still names this log: else nobody applies what is acknowledged. The
-    /// process that applies knows it by its worker. Others look now and then, by a connection of
-    /// their own: this one may read an older state.
+    /// Checks that the database still names this log: otherwise no process applies the rows that
+    /// are acknowledged. The process that applies knows it by its worker. Others look now and then,
+    /// by a connection of their own, since this one can read an older state.
     ///
     /// # Errors
     /// When it names none, or another one.
@@ -92,7 +94,7 @@ impl Naming {
             *looked = Some(Instant::now());
         }
         let other = ConnectionSpec::of(connection, &self.open.file().path).open();
-        // What cannot be read now, as somebody has locked it perhaps, is looked at by the next.
+        // If it cannot be read now, perhaps because it is locked, the next call looks again.
         let Ok(position) = other.and_then(|other| Position::read(&other)) else {
             return Ok(());
         };
@@ -107,16 +109,16 @@ impl Naming {
         }
     }
 
-    /// Makes sure of it.
+    /// Makes the name durable, if it is not.
     ///
     /// # Errors
-    /// The VFS's, the storage backend's. After a sync that failed: busy while somebody reads or
-    /// writes what has to be written anew.
+    /// The VFS's, the storage backend's. After a failed sync: `BUSY` while another connection reads
+    /// or writes the pages that have to be written again.
     pub(crate) fn be_named(&self, connection: &Connection) -> Result<()> {
         if self.done.load(Ordering::Acquire) {
             return Ok(());
         }
-        // One at a time: what the one is told of a sync the next one must know.
+        // One thread at a time: the next one must know what a sync has told this one.
         let _turn = self.turn.lock();
         if self.done.load(Ordering::Acquire) {
             return Ok(());
@@ -140,7 +142,7 @@ impl Naming {
             self.open.storage().as_ref(),
         ))?;
         if self.open.sync_failed().count() != before {
-            // Somebody else was told meanwhile of what this one should have been told.
+            // The system reports a failed sync once. Another thread has got that report meanwhile.
             return Err(refused(format!(
                 "{}: a sync of the database failed; try again",
                 &self.open.file().path
@@ -150,8 +152,8 @@ impl Naming {
         Ok(())
     }
 
-    /// Writes Densite's tables anew, each of their pages, to other places or the same ones; and all
-    /// that a WAL has to the database's file.
+    /// Writes all pages of Densite's tables again, and copies the contents of a WAL to the
+    /// database's file.
     fn name_anew(&self, connection: &Connection) -> Result<()> {
         let own = ConnectionSpec::of(connection, &self.open.file().path).open()?;
         own.busy_timeout(BUSY_MS)?;

@@ -14,7 +14,7 @@ use densite_sqlite::{Code, Connection, Error, Result};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// How often it is looked whether there is room now.
+/// How often a writer that waits looks whether there is room.
 const POLL: Duration = Duration::from_millis(5);
 /// How long the answer about unapplied bytes is good for.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
@@ -49,7 +49,7 @@ impl Room {
     }
 
     /// Waits for room for a transaction that begins to write, if the connection holds nothing yet.
-    /// Answers whether there is room.
+    /// Returns whether there is room.
     ///
     /// # Errors
     /// As [`Room::hold_back`].
@@ -91,8 +91,8 @@ impl Room {
                 break;
             }
             let applying = self.worker.applying(connection)?;
-            // This connection is in the middle of a commit: what it read of the database would stay
-            // as it is.
+            // This connection is in the middle of a commit, so it would read an older state of the
+            // database.
             let (applied, trouble) = applying.progress(Duration::ZERO, since);
             let bytes = self
                 .open
@@ -138,7 +138,7 @@ impl Room {
                 .log()
                 .is_in_place()
                 .map_err(|e| self.open.failed(e))?;
-            // Asks nothing of the database, but whether somebody has interrupted the connection.
+            // Reads nothing. It fails if the connection was interrupted.
             connection.query_i64("SELECT 1")?;
             let most = match limit_of_time {
                 Some(most) => most,

@@ -14,8 +14,8 @@ use std::time::{Duration, Instant};
 
 /// How often the database is asked while another process applies.
 const POLL: Duration = Duration::from_millis(5);
-/// How long somebody waits for others' transactions before his own, which are decided at once
-/// unless their process is stopped or a disk is not.
+/// How long a connection waits until transactions before its own are decided. They are decided at
+/// once, unless their process is stopped or a disk hangs.
 const PREPARED: Duration = Duration::from_secs(2);
 /// The longest time that may be asked for, a year: more is a mistake.
 const LONGEST: f64 = 366.0 * 86400.0;
@@ -50,7 +50,7 @@ pub(crate) fn asked(
 
 impl DatabaseLog {
     /// Waits until all rows up to `seq` are applied or rejected, as far as this connection would
-    /// see them, and answers `seq`; or, when the time is over, how far they are, which is less.
+    /// see them, and returns `seq`; or, when the time is over, how far they are, which is less.
     pub(crate) fn wait_applied(
         &self,
         connection: &Connection,
@@ -60,7 +60,7 @@ impl DatabaseLog {
         let mut wait = Waiter::begin();
         let since = wait.since();
         loop {
-            // Numbers of another log say nothing of what was acknowledged into this one.
+            // The numbers of another log say nothing about rows of this one.
             self.open()
                 .log()
                 .is_in_place()
@@ -73,7 +73,7 @@ impl DatabaseLog {
             }
             let position = match Position::read(connection) {
                 Ok(Some(position)) => position.seq,
-                // Its making was rolled back, and it never had a row.
+                // The transaction that made the log was rolled back, and the log never had a row.
                 Ok(None) if self.open().is_unused(seq).map_err(|e| self.failed(e))? => {
                     return Ok(seq);
                 }
@@ -93,7 +93,8 @@ impl DatabaseLog {
             let says_so = position >= seq;
             if says_so {
                 self.open().overwritten().check()?;
-                // Who leads must know of it, or the database was overwritten with another state.
+                // The process that leads must know of it. Otherwise the database was overwritten
+                // with another state.
                 if self.worker().known().is_none_or(|w| w.confirms(seq)) {
                     return Ok(seq);
                 }
@@ -106,11 +107,11 @@ impl DatabaseLog {
             let applying = self.worker().applying(connection)?;
             let (applied, trouble) = applying.wait_for_progress(seq, POLL, since);
             if says_so == (applied < seq) {
-                // The database went back, or on: somebody restored it in place.
+                // The database went back or on: it was restored in place.
                 applying.progress(POLL, since);
             }
             if let Some(error) = trouble.filter(|e| !says_so && !e.is_busy()) {
-                // It may have got so far before it met that.
+                // The worker can have got so far before it met the error.
                 if matches!(Position::read(connection), Ok(Some(now)) if now.seq >= seq) {
                     continue;
                 }
@@ -123,7 +124,7 @@ impl DatabaseLog {
     }
 
     /// Waits until the connection's own last row may be read. It is acknowledged, but rows before
-    /// it may be of transactions that are just being committed.
+    /// it can be of transactions that are just being committed.
     ///
     /// # Errors
     /// When that takes too long.

@@ -206,8 +206,8 @@ impl Log {
     }
 
     /// Prepares the next segment's file, if no pruned one is there for it; answers whether it did.
-    /// A thread does this by itself when a segment is half full, unless [`Options::background`]
-    /// says no.
+    /// A thread does this by itself when a segment is half full, unless
+    /// [`Options::background`](crate::Options::background) says no.
     ///
     /// # Errors
     /// `Full`, `Io`; the log works on without.

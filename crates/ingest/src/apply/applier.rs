@@ -81,7 +81,7 @@ impl Applier {
     }
 }
 
-/// What is done with what an order has next.
+/// One step of an order: a transaction, or nothing.
 struct Step<'a> {
     round: &'a mut Round,
     scheduler: &'a mut CheckpointScheduler,
@@ -145,7 +145,7 @@ impl<'a> Step<'a> {
                 self.scheduler
                     .after(connection, applying, last, batch.rows)?;
                 if is_all {
-                    // Where rows keep coming there may be no other time.
+                    // If rows keep coming, there is perhaps no other time.
                     self.scheduler.when_idle(connection, applying, last)?;
                 }
                 Ok(Did::Applied(last))
@@ -159,7 +159,7 @@ impl<'a> Step<'a> {
     }
 
     /// The log ends with numbers that no row has: they were rolled back, or are lost. The position
-    /// goes past them, or it would be waited for for ever.
+    /// goes past them. Otherwise connections would wait for it without end.
     fn pass(&mut self, turn: &Turn<'_>, end: Seq) -> Result<Did> {
         self.scheduler.set_synchronous(self.round.connection())?;
         let next = Position::at(turn.named.id, end);

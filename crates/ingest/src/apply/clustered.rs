@@ -1,4 +1,4 @@
-//! The order of a clustered apply ([`crate::clustered`]), on the worker's side.
+//! The order of a clustered apply ([`crate::clustered`]), as the applier sees it.
 
 use super::clustered_apply::ClusteredApply;
 use super::clustered_begin::Beginning;
@@ -20,7 +20,8 @@ pub(super) struct ClusteredOrder {
 }
 
 impl ClusteredOrder {
-    /// Whether one is under way, or much waits that may be put in another order than the log's.
+    /// Whether one is under way, or so many rows wait that another order than the log's is worth
+    /// it.
     ///
     /// # Errors
     /// The log's.
@@ -39,7 +40,8 @@ impl ClusteredOrder {
         self.apply.is_some()
     }
 
-    /// What another worker began, or this one with another connection.
+    /// The clustered apply that the database names. Another worker can have begun it, or this one
+    /// with another connection: then it is read again.
     fn load(
         &mut self,
         turn: &Turn<'_>,
@@ -57,8 +59,8 @@ impl ClusteredOrder {
         });
         let batch = batch.map_err(|e| open.failed(e))?;
         if batch.reached < clustered.last {
-            // They were there when the order was made: what cannot be read now is not to be taken
-            // for lost.
+            // These rows were there when the order was made. If they cannot be read now, they are
+            // not lost.
             return Err(refused(format!(
                 "{}: rows up to {} are being applied, and the log ends at {}",
                 open.dir().display(),
@@ -138,7 +140,7 @@ impl Order for ClusteredOrder {
             Failed::Poison(seq, reason) => {
                 apply.poison.insert(*seq, reason.clone());
             }
-            // From now on, should the schema not have told.
+            // The schema did not show it.
             Failed::Commit(_) if !round.whole => round.whole = true,
             Failed::Commit(e) if batch.rows <= batch.least => {
                 let seqs = batch.units.iter().filter_map(|u| apply.seq(*u));

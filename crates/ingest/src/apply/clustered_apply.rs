@@ -12,7 +12,7 @@ use crate::unit::Unit;
 use densite_log::Seq;
 use densite_sqlite::Result;
 
-/// What the worker knows of a clustered apply.
+/// A clustered apply in the memory of the worker.
 pub(super) struct ClusteredApply {
     pub(super) definition: Definition,
     pub(super) batch: ClusteredBatch,

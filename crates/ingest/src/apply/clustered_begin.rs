@@ -11,7 +11,7 @@ use densite_sqlite::Result;
 /// Whether, and with what, a clustered apply begins.
 #[derive(Default)]
 pub(super) struct Beginning {
-    /// What comes after the present one.
+    /// Plans the clustered apply after the present one.
     following: Following,
     due: Option<Due>,
     /// Up to here rows are applied in the log's order: it was tried.
@@ -27,7 +27,7 @@ enum Due {
 }
 
 impl Beginning {
-    /// Whether so much waits that another order than the log's is worth it, if it is allowed.
+    /// Whether so many rows wait that another order than the log's is worth it.
     ///
     /// # Errors
     /// The log's.
@@ -44,7 +44,7 @@ impl Beginning {
         Ok(self.due.is_some())
     }
 
-    /// Puts what waits in order; `None` if the log's order is to be kept.
+    /// Puts the rows that wait in order; `None` if they keep the log's order.
     ///
     /// # Errors
     /// SQLite's, the log's.

@@ -1,10 +1,9 @@
 //! Applying, while this process has the right to.
 //!
-//! Who cannot apply gives that right up again and again for a moment: another process, or another
-//! connection of this one to what is the database now, may be able to. A file may have been
-//! replaced by one of another form, a quota, a limit of descriptors or a library too old may be one
-//! process's own; which error means that is not for us to know, and where all meet the same nothing
-//! is lost by taking turns.
+//! A worker that cannot apply gives that right up for a moment, again and again. Another process
+//! can perhaps apply: a quota, a limit of descriptors or an old library can concern one process
+//! only. So can another connection of this process, if the file was replaced. The error does not
+//! show which of these it is. If all processes get the same error, taking turns loses nothing.
 
 use super::applier::Applier;
 use super::outcome::Did;
@@ -15,15 +14,15 @@ use densite_log::Seq;
 use densite_sqlite::{Error, gate};
 use std::time::{Duration, Instant};
 
-/// How long an idle worker keeps its connection: after that nobody is kept from EXCLUSIVE or
-/// another journal mode.
+/// How long an idle worker keeps its connection. Without it, others can get EXCLUSIVE or change the
+/// journal mode.
 const LINGER: Duration = Duration::from_millis(300);
-/// How long nothing but failures lets others have a turn. A lock that somebody has is none: it is
-/// in everybody's way.
+/// After so long with failures only, others get a turn. A lock of another connection is no such
+/// failure: it stops all workers.
 const IN_VAIN: Duration = Duration::from_millis(500);
 
 impl Applying {
-    /// All is well, and applied up to here.
+    /// Rows are applied up to here, and there is no trouble.
     fn got_to(&self, seq: Seq) {
         self.open.unapplied().applied(seq);
         self.tell(|s| {
@@ -33,7 +32,7 @@ impl Applying {
         });
     }
 
-    /// Nothing is applied for the moment, and this is why: so it was when that was tried.
+    /// Nothing is applied at the moment, for this reason, which was found at `begun`.
     fn is_stopped_by(&self, error: Error, begun: Instant) {
         self.tell(|s| s.trouble = Some((begun, error)));
         self.open.unapplied().keep_up(self.open.log());
@@ -52,10 +51,10 @@ impl Applying {
         let mut applier: Option<Applier> = None;
         let (mut active, mut last) = (Instant::now(), 0);
         let mut fails_since: Option<Instant> = None;
-        // All is applied, up to here.
+        // Where the log ended, if all of it was applied.
         let mut idle: Option<Seq> = None;
-        // Where this worker has left the database; `None` where it may have committed before it
-        // failed.
+        // Where this worker has left the database; `None` if it failed and can have committed
+        // before.
         let mut known: Option<Seq> = None;
         while !self.stops() {
             let inside = gate::enter();
@@ -66,7 +65,8 @@ impl Applying {
                     Applier::open(self).and_then(|fresh| applier.insert(fresh).run(self, known))
                 }
             };
-            // Nobody waits for pruning: what is in its way, a lock too, is not met again and again.
+            // No connection waits for pruning. So an error in its way, even a lock, is not met
+            // again at once.
             let idle_at = match &done {
                 Err(_) => idle.filter(|seq| self.has_only_to_prune(*seq)),
                 Ok(_) => None,

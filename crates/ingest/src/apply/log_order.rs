@@ -108,7 +108,7 @@ impl Order for LogOrder {
             // A deferred constraint refuses the COMMIT. Rows of one transaction belong together, so
             // fewer transactions are tried, and one alone is rejected.
             Failed::Commit(e) => {
-                // From now on, should the schema not have told.
+                // The schema did not show it.
                 round.whole = true;
                 match batch.rows == self.queue.first_transaction() {
                     true => self.queue.poison_first(batch.rows, &e.message),

@@ -1,9 +1,9 @@
-//! One transaction of the worker: rows and position together, so that each row is applied exactly
-//! once whatever crashes.
+//! One transaction of the worker: rows and position together. So each row is applied exactly once,
+//! whatever crashes.
 //!
-//! What can be done without the write lock is done before it is taken: reading, decoding, planning,
-//! sorting. If it is held for too long nevertheless, the transaction is rolled back and tried with
-//! half of what it got through.
+//! Reading, decoding, planning and sorting are done before the write lock is taken. If the lock is
+//! held for too long nevertheless, the transaction is rolled back. It is tried again with half the
+//! rows that it got through.
 
 use super::Applying;
 use super::connection;
@@ -123,7 +123,7 @@ impl Round {
         self.leave_free(held);
     }
 
-    /// Others ask for the write lock now and then only: they must be able to find it free after it
+    /// Others try to get the write lock only now and then. So it stays free for a while after it
     /// was held for so long. Meanwhile the next transaction is prepared.
     pub(super) fn leave_free(&mut self, held: Duration) {
         self.free_until = Instant::now() + Pace::gap(held);
@@ -132,7 +132,7 @@ impl Round {
     /// Rolls back a transaction that failed.
     ///
     /// # Errors
-    /// What has nothing to do with its rows.
+    /// An error that has nothing to do with its rows.
     pub(super) fn give_up(&mut self, failed: Failed) -> Result<()> {
         self.roll_back();
         match failed {
@@ -172,7 +172,7 @@ impl Round {
         done
     }
 
-    /// Which plan a record has; it is made if there is none.
+    /// Which plan a record has. A missing plan is made.
     pub(super) fn plan_index_of(&mut self, record: &Record) -> Result<usize> {
         plan_index(&self.connection, &mut self.plans, record)
     }
@@ -240,7 +240,8 @@ impl Round {
         }
         self.connection.exec("BEGIN IMMEDIATE")?;
         let begun = Instant::now();
-        // Between reading and the lock another worker or a restored database may have come.
+        // Since the position was read, another worker can have applied rows, or the database can
+        // have been restored.
         let now = Position::read(&self.connection)?;
         let schema = self.connection.query_i64("PRAGMA main.schema_version")?;
         if now != Some(turn.named) || schema != Some(self.schema) {
@@ -253,7 +254,7 @@ impl Round {
     /// Notes the position and commits.
     fn finish(&mut self, applying: &Applying, next: Position) -> std::result::Result<(), Failed> {
         next.write(&self.connection)?;
-        // Else the numbers that were read may be those of other rows by now.
+        // Otherwise the numbers that were read can belong to other rows by now.
         let in_place = applying.open.log().is_in_place();
         in_place.map_err(|e| applying.open.failed(e))?;
         self.connection

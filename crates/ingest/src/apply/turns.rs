@@ -1,7 +1,7 @@
 //! The life of the worker: processes take turns in having the right to apply.
 //!
-//! While another process has it, the worker waits for it, and sees how far the rows are that this
-//! process keeps for its readers.
+//! While another process has it, the worker waits for it. Meanwhile it asks now and then how far
+//! rows are applied, so that this process drops rows that it keeps for its readers.
 
 use super::pruning::RetryTime;
 use super::{Applying, RETRY};
@@ -12,31 +12,32 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-/// How often a process that does not lead asks how far the rows are that it keeps for its readers.
+/// How often a process that does not lead asks how far rows are applied, if it keeps rows.
 const WATCH: Duration = Duration::from_secs(1);
-/// How often it looks where somebody waits for the answer.
+/// The same, while a connection waits for the answer.
 const WATCH_ASKED: Duration = Duration::from_millis(50);
-/// How often a process that does not lead looks whether it may, where nothing tells it that the one
-/// that leads has ended.
+/// How often a process that does not lead tries to, where the system does not report the end of the
+/// process that leads.
 const TAKEOVER: Duration = Duration::from_secs(1);
-/// How often it does something else: reads on for its readers, or looks whether anybody leads if it
-/// may not lead itself.
+/// How often it reads on for its readers; or, if it is not allowed to lead, looks whether a process
+/// leads.
 const FOLLOW: Duration = Duration::from_millis(250);
 /// Pause after a panic: long enough for another process to take over.
 const AFTER_PANIC: Duration = Duration::from_millis(500);
-/// How long the right to apply is left to others by who could not use it: they look more often than
-/// that.
+/// How long a worker that could not use the right to apply leaves it to others. They look more
+/// often.
 const VACANT: Duration = Duration::from_millis(250);
-/// How often a worker that waits for rows looks what else there is to do,
+/// How often a worker that waits for rows looks for other work.
 const IDLE: Duration = Duration::from_secs(1);
-/// and where something is known to be left.
+/// The same, if other work is known to be left.
 const BUSY: Duration = Duration::from_millis(250);
-/// How long nobody may lead before who cannot do it himself says so: another process may be about
-/// to.
+/// After so long without a process that leads, a process that is not allowed to lead reports it.
+/// Another process can be about to.
 const ALONE: Duration = Duration::from_secs(1);
+
 impl Applying {
-    /// Runs until the end of this worker, also beyond a panic: who waits is told of it, another
-    /// process may lead meanwhile, and after a pause it begins anew.
+    /// Runs until the end of this worker. After a panic it reports that to the connections that
+    /// wait, pauses, so that another process can lead, and begins again.
     pub(super) fn live(&self) {
         while !self.stops() {
             let Err(panic) = catch_unwind(AssertUnwindSafe(|| self.run())) else {
@@ -62,7 +63,7 @@ impl Applying {
     fn run(&self) {
         let (mut watched, mut alone) = (Instant::now(), None);
         loop {
-            // First: whoever has something for this thread says so before it rings.
+            // First: other threads leave what they have for this one before they ring.
             let rings = self.open.log().rings();
             if self.stops() {
                 return;
@@ -81,7 +82,7 @@ impl Applying {
                     self.pause(VACANT);
                 }
                 Ok(None) => {
-                    // Another process has it; what this one met is over.
+                    // Another process has it, so the errors of this one no longer matter.
                     self.tell(|s| {
                         s.broken = None;
                         if !self.only_watches() {
@@ -117,8 +118,8 @@ impl Applying {
         }
     }
 
-    /// Whether somebody applies, since nobody does in this process. `alone`: since when nobody is
-    /// known to.
+    /// Looks whether another process applies, since this one is not allowed to. `alone`: since when
+    /// no process is known to.
     fn check_leader(&self, alone: &mut Option<Instant>) -> log::Result<()> {
         if self.open.log().is_led()? {
             *alone = None;
@@ -135,8 +136,8 @@ impl Applying {
         Ok(())
     }
 
-    /// Asks the database how far another process is: somebody here waits for it, or keeps rows of
-    /// the log, and with them its segments.
+    /// Asks the database how far another process has applied rows: a connection of this process
+    /// waits for that, or this process keeps rows and segments of the log.
     fn watch(&self) {
         let _inside = gate::enter();
         let position = self.spec.open().and_then(|c| Position::read(&c));
@@ -148,12 +149,12 @@ impl Applying {
         }
     }
 
-    /// Waits for rows after `seq`, for somebody who waits although all is applied (the database may
-    /// have gone back), or until pruning is to be tried again.
+    /// Waits until there are rows after `seq`, until pruning is to be tried again, or until a
+    /// connection waits although all is applied: the database can have gone back.
     pub(super) fn wait_for_rows(&self, seq: Seq, at_most: Option<Duration>) {
         let until = at_most.map(|time| Instant::now() + time);
         loop {
-            // First: who says that there is something to do says so before it rings.
+            // First: other threads leave what they have for this one before they ring.
             let rings = self.open.log().rings();
             if self.stops() {
                 return;

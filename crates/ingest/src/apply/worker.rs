@@ -62,8 +62,7 @@ struct Worker {
 impl Worker {
     /// Starts it.
     fn start(applying: Applying) -> Result<Worker> {
-        // Where the system does not take the handlers a fork is what it is beside any thread that
-        // uses SQLite.
+        // If the system takes no handlers, a fork is as it is beside any thread that uses SQLite.
         gate::guard_forks();
         let applying = Arc::new(applying);
         let body = applying.clone();
