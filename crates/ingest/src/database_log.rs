@@ -1,50 +1,42 @@
 //! What all connections of a process on one database share: its log.
 
-use crate::apply::{Applying, Worker};
+use crate::apply::DatabaseWorker;
 use crate::connection_spec::ConnectionSpec;
 use crate::database_file::{DatabaseFile, Identity};
 use crate::error::{from_log, refused};
 use crate::naming::Naming;
-use crate::overwritten::Overwritten;
+use crate::open_log::OpenLog;
 use crate::patience::patience;
 use crate::position::{self, Position};
-use crate::read::Unapplied;
+use crate::room::Room;
 use crate::storage::{StorageBackend, host};
-use crate::sync_failed::SyncFailed;
 use densite_disk::sync::Mutex;
 use densite_log::{self as log, Log, LogId, Patience, Seq};
 use densite_sqlite::{Connection, PerProcess, Result};
 use std::collections::HashMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, Weak};
-use std::time::Instant;
 
-/// The opened logs of this process, by the identity of the database's file. Its mutex is never held while SQLite or the log is called.
+/// The opened logs of this process, by the identity of the database's file. Its mutex is never held
+/// while SQLite or the log is called.
 type DatabaseLogs = Mutex<HashMap<Identity, Weak<DatabaseLog>>>;
 
 static DATABASE_LOGS: PerProcess<DatabaseLogs> = PerProcess::new();
 
 /// The log of one database, opened once in this process.
 pub struct DatabaseLog {
-    log: Log,
-    id: LogId,
-    dir: PathBuf,
-    file: DatabaseFile,
-    worker: Mutex<Option<Worker>>,
-    unapplied: Arc<Unapplied>,
+    open: Arc<OpenLog>,
+    worker: Arc<DatabaseWorker>,
     naming: Naming,
-    sync_failed: SyncFailed,
-    overwritten: Overwritten,
-    /// When the size of what is unapplied was last looked at, and whether it was too large.
-    pressure: Mutex<(Option<Instant>, bool)>,
+    room: Room,
 }
 
 impl DatabaseLog {
     /// The log of the connection's main database; `None` if that has none.
     ///
     /// # Errors
-    /// When the database is in memory or has several hard links; when the log it names is missing, is another one, is damaged, or does not reach back to the database's
-    /// position; SQLite's.
+    /// When the database is in memory or has several hard links; when the log it names is missing,
+    /// is another one, is damaged, or does not reach back to the database's position; SQLite's.
     pub fn of(connection: &Connection) -> Result<Option<Arc<DatabaseLog>>> {
         DatabaseLog::on(connection, &host())
     }
@@ -61,7 +53,8 @@ impl DatabaseLog {
         }
     }
 
-    /// The log of the connection's main database, which is made, with its tables, if the database has none.
+    /// The log of the connection's main database, which is made, with its tables, if the database
+    /// has none.
     ///
     /// # Errors
     /// As [`DatabaseLog::of`]; and when a log with rows in it is there that the database does not
@@ -84,7 +77,8 @@ impl DatabaseLog {
         let Err(error) = made else {
             return made;
         };
-        // Another connection may have been first, which this one cannot see: its statement has read the database already.
+        // Another connection may have been first, which this one cannot see: its statement has read
+        // the database already.
         let other = ConnectionSpec::of(connection, &file.path).open();
         match other.and_then(|other| Position::read(&other)) {
             Ok(Some(position)) => DatabaseLog::find(connection, &file, position),
@@ -94,7 +88,8 @@ impl DatabaseLog {
 
     /// Makes the log of a database that names none, and names it.
     fn make(connection: &Connection, file: &DatabaseFile) -> Result<Arc<DatabaseLog>> {
-        // The log first: what is left if the transaction is rolled back is an empty log, and the next one takes that.
+        // The log first: what is left if the transaction is rolled back is an empty log, and the
+        // next one takes that.
         let above = position::last_reject(connection)?;
         let (database_log, begin) = DatabaseLog::create(file, above, &patience(connection))?;
         let last_row = connection.last_insert_rowid();
@@ -104,7 +99,7 @@ impl DatabaseLog {
         created?;
         database_log.naming.is_new();
         match Position::read(connection)? {
-            Some(position) if position.id == database_log.id => Ok(database_log),
+            Some(position) if position.id == database_log.open.id() => Ok(database_log),
             Some(position) => DatabaseLog::find(connection, file, position),
             None => Err(refused(format!(
                 "{}: the table densite_applied cannot be made",
@@ -134,7 +129,7 @@ impl DatabaseLog {
             };
             let begin = Position::at(id, above);
             match DatabaseLog::get(file, begin, true, patience) {
-                Ok(database_log) if database_log.is_unused(above).map_err(failed)? => {
+                Ok(database_log) if database_log.open.is_unused(above).map_err(failed)? => {
                     return Ok((database_log, begin));
                 }
                 Ok(_) => {
@@ -151,16 +146,6 @@ impl DatabaseLog {
         Err(other.unwrap_or_else(|| refused(format!("{}: no log", path.display()))))
     }
 
-    /// Whether the log has no row, nor had one with a number above this.
-    pub(crate) fn is_unused(&self, above: Seq) -> log::Result<bool> {
-        if self.log.last()? > above {
-            return Ok(false);
-        }
-        let first = self.log.status()?.first;
-        let mut rows = self.log.read_after(first.saturating_sub(1))?;
-        Ok(rows.next()?.is_none())
-    }
-
     /// The one that is open, or opens it; for a database that is at this position.
     fn find(
         connection: &Connection,
@@ -170,12 +155,13 @@ impl DatabaseLog {
         let database_log = DatabaseLog::get(file, position, false, &patience(connection))?;
         database_log.reaches_up(file, position)?;
         let first = database_log
-            .log
+            .log()
             .status()
             .map_err(|e| database_log.failed(e))?
             .first;
         if first > position.seq.saturating_add(1) {
-            // The worker may have applied and pruned since the position was read; then who reads now sees it.
+            // The worker may have applied and pruned since the position was read; then who reads
+            // now sees it.
             let other = ConnectionSpec::of(connection, &file.path).open();
             let now = other.and_then(|other| Position::read(&other))?;
             let seq = now.filter(|now| now.id == position.id).map(|now| now.seq);
@@ -198,22 +184,22 @@ impl DatabaseLog {
         match known {
             // Who has the old one open is told so; who comes now finds what there is.
             Some(database_log) if database_log.has_lost_its_place() => {
-                DatabaseLog::open(file, position, create, Some(&database_log), patience)
+                DatabaseLog::open_anew(file, position, create, Some(&database_log), patience)
             }
-            Some(database_log) if database_log.id == position.id => Ok(database_log),
+            Some(database_log) if database_log.open.id() == position.id => Ok(database_log),
             Some(database_log) => Err(from_log(
-                &database_log.dir,
+                database_log.dir(),
                 log::Error::OtherLog {
-                    found: database_log.id,
+                    found: database_log.open.id(),
                     expected: position.id,
                 },
             )),
-            None => DatabaseLog::open(file, position, create, None, patience),
+            None => DatabaseLog::open_anew(file, position, create, None, patience),
         }
     }
 
     /// Opens it, in place of one that has lost its place.
-    fn open(
+    fn open_anew(
         file: &DatabaseFile,
         position: Position,
         create: bool,
@@ -240,18 +226,13 @@ impl DatabaseLog {
             }
             Err(e) => return Err(from_log(&dir, e)),
         };
-        let sync_failed = SyncFailed::of(file.storage.as_ref(), files, &dir);
+        let open = Arc::new(OpenLog::new(log, position.id, file.clone(), files));
+        let worker = Arc::new(DatabaseWorker::new(Arc::clone(&open)));
         let fresh = Arc::new(DatabaseLog {
-            log,
-            id: position.id,
-            dir,
-            file: file.clone(),
-            worker: Mutex::new(None),
-            unapplied: Arc::default(),
-            naming: Naming::of(file.identity),
-            sync_failed,
-            overwritten: Overwritten::default(),
-            pressure: Mutex::default(),
+            naming: Naming::new(Arc::clone(&open), Arc::clone(&worker)),
+            room: Room::new(Arc::clone(&open), Arc::clone(&worker)),
+            open,
+            worker,
         });
         let mut database_logs = DATABASE_LOGS.get().lock();
         database_logs.retain(|_, database_log| database_log.strong_count() > 0);
@@ -260,7 +241,9 @@ impl DatabaseLog {
             lost.is_some_and(|lost| Arc::ptr_eq(lost, database_log))
         };
         let database_log = match database_logs.get(&file.identity).and_then(Weak::upgrade) {
-            Some(database_log) if database_log.id == position.id && !is_lost(&database_log) => {
+            Some(database_log)
+                if database_log.open.id() == position.id && !is_lost(&database_log) =>
+            {
                 database_log
             }
             _ => {
@@ -274,12 +257,12 @@ impl DatabaseLog {
 
     /// Whether the directory has another log by now, or there is none.
     fn has_lost_its_place(&self) -> bool {
-        matches!(self.log.is_in_place(), Err(log::Error::Replaced))
+        matches!(self.log().is_in_place(), Err(log::Error::Replaced))
     }
 
     /// The log must have all that the database has: only then is what comes next new to both.
     fn reaches_up(&self, file: &DatabaseFile, position: Position) -> Result<()> {
-        let last = self.log.last().map_err(|e| self.failed(e))?;
+        let last = self.log().last().map_err(|e| self.failed(e))?;
         match last < position.end() {
             false => Ok(()),
             true => Err(refused(format!(
@@ -287,7 +270,7 @@ impl DatabaseLog {
                  or give it up: DROP TABLE densite_applied, move this log away and begin a new one",
                 file.path,
                 position.end(),
-                self.dir.display()
+                self.dir().display()
             ))),
         }
     }
@@ -299,90 +282,50 @@ impl DatabaseLog {
                 "{}: the database is applied up to row {seq}, and its log {} begins at row {first}: rows between are gone from the log. The database was \
                  restored from an older backup; restore a newer one, or accept the gap with DROP TABLE densite_applied, move the log away and begin a new one",
                 file.path,
-                self.dir.display()
+                self.dir().display()
             )));
         }
         Ok(())
     }
 
-    /// The worker of this process, which is started if there is none. It applies if no other process does, and only once a connection has asked that may write to the database.
-    ///
-    /// # Errors
-    /// When the thread cannot start.
-    pub(crate) fn applying(&self, connection: &Connection) -> Result<Arc<Applying>> {
-        let may_write = connection.is_readonly(c"main") != Some(true);
-        // Nothing that is called while this mutex is held waits for a worker that applies.
-        let mut worker = self.worker.lock();
-        if may_write {
-            worker.take_if(|w| w.applying().only_watches());
-        }
-        if worker.is_none() {
-            let spec = ConnectionSpec::of(connection, &self.file.path);
-            *worker = Some(Worker::start(Applying::new(self, spec))?);
-        }
-        let applying = worker.as_ref().map(|w| w.applying().clone());
-        applying.ok_or_else(|| refused("no worker"))
+    /// The log, and what this process knows of the database beside it.
+    pub(crate) fn open(&self) -> &Arc<OpenLog> {
+        &self.open
     }
 
-    /// The same, if there is one.
-    pub(crate) fn known_worker(&self) -> Option<Arc<Applying>> {
-        let worker = self.worker.lock();
-        worker.as_ref().map(|w| w.applying().clone())
+    /// The worker of this process.
+    pub(crate) fn worker(&self) -> &DatabaseWorker {
+        &self.worker
     }
 
+    /// Whether the database names this log.
     pub(crate) fn naming(&self) -> &Naming {
         &self.naming
     }
 
-    /// Whether a sync of the database has failed, as far as this process was told.
-    pub(crate) fn sync_failed(&self) -> &SyncFailed {
-        &self.sync_failed
-    }
-
-    /// Whether the database has rows that nobody here has applied.
-    pub(crate) fn overwritten(&self) -> &Overwritten {
-        &self.overwritten
-    }
-
-    pub(crate) fn file(&self) -> &DatabaseFile {
-        &self.file
-    }
-
-    pub(crate) fn storage(&self) -> &Arc<dyn StorageBackend> {
-        &self.file.storage
-    }
-
-    pub(crate) fn unapplied(&self) -> &Arc<Unapplied> {
-        &self.unapplied
-    }
-
-    pub(crate) fn pressure(&self) -> &Mutex<(Option<Instant>, bool)> {
-        &self.pressure
-    }
-
-    /// The id of the log.
-    pub(crate) fn id(&self) -> LogId {
-        self.id
+    /// The room for rows that are not applied yet.
+    pub(crate) fn room(&self) -> &Room {
+        &self.room
     }
 
     /// The log.
     pub fn log(&self) -> &Log {
-        &self.log
+        self.open.log()
     }
 
     /// The log's directory.
     pub fn dir(&self) -> &Path {
-        &self.dir
+        self.open.dir()
     }
 
     /// An error of this log as SQLite's.
     pub fn failed(&self, error: log::Error) -> densite_sqlite::Error {
-        from_log(&self.dir, error)
+        self.open.failed(error)
     }
 }
 
 impl Drop for DatabaseLog {
     fn drop(&mut self) {
-        self.naming.end(self.file.identity, &self.sync_failed);
+        self.naming.end();
     }
 }

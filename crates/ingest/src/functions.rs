@@ -1,4 +1,5 @@
-//! SQL functions of subscribers, pruning and settings. None may be called from triggers and views: they reach beyond the database.
+//! SQL functions of subscribers, pruning and settings. None may be called from triggers and views:
+//! they reach beyond the database.
 
 use crate::database_log::DatabaseLog;
 use crate::durable;
@@ -82,13 +83,13 @@ pub(crate) fn create(connection: &Connection, session: &Arc<Session>) -> Result<
         flags,
         move |connection, _| {
             let database_log = database_log(connection)?;
-            let durable = durable::position_on(connection, database_log.storage().as_ref());
-            let durable = database_log.sync_failed().record(durable)?;
-            if database_log.sync_failed().has_failed() {
+            let durable = durable::position_on(connection, database_log.open().storage().as_ref());
+            let durable = database_log.open().sync_failed().record(durable)?;
+            if database_log.open().sync_failed().has_failed() {
                 return Err(refused(format!(
                     "{}: a sync of the database failed, so nobody knows what is on the disk, and nothing is pruned until the system is started anew, or {} is removed and the database closed by every process that was told",
-                    database_log.file().path,
-                    database_log.sync_failed().path().display()
+                    database_log.open().file().path,
+                    database_log.open().sync_failed().path().display()
                 )));
             }
             let pruned = database_log

@@ -1,9 +1,13 @@
-//! Rows at the speed of a log: acknowledged once they are durable there, moved into their tables by a worker, read at once.
+//! Rows at the speed of a log: acknowledged once they are durable there, moved into their tables by
+//! a worker, read at once.
 //!
-//! [`create_functions`] makes it known to a connection: the virtual table `densite_ingest`, `densite_last_seq()`, `densite_log_last()`, `densite_log_wait()`, `densite_wait()`, and what subscribers need. [`DatabaseLog`] is what all connections of
-//! a process on one database share: its log, the worker, what is known of unapplied rows.
+//! [`create_functions`] makes it known to a connection: the virtual table `densite_ingest`,
+//! `densite_last_seq()`, `densite_log_last()`, `densite_log_wait()`, `densite_wait()`, and what
+//! subscribers need. [`DatabaseLog`] is what all connections of a process on one database share:
+//! its log, the worker, what is known of unapplied rows.
 //!
-//! The seven rules of ingest and how they are kept are in `docs/decisions/ingest.md`, what survives in `docs/DURABILITY.md`.
+//! The seven rules of ingest and how they are kept are in `docs/decisions/ingest.md`, what survives
+//! in `docs/DURABILITY.md`.
 
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
@@ -11,6 +15,7 @@
 mod affinity;
 mod apply;
 mod clustered;
+mod code;
 mod collation;
 mod connection_spec;
 mod database_file;
@@ -20,19 +25,24 @@ mod durable;
 mod error;
 mod feed;
 mod functions;
+mod in_the_way;
 pub mod json;
 mod listen;
 mod names;
 mod naming;
+mod open_log;
 mod overwritten;
 mod patience;
 mod policy;
 mod position;
 mod read;
+mod room;
+mod scan;
 mod session;
 mod storage;
 mod sync_failed;
 mod target;
+mod unit;
 mod vtab;
 mod wait;
 
@@ -56,7 +66,8 @@ pub fn create_functions(connection: &Connection) -> Result<()> {
     create_functions_on(connection, storage::host())
 }
 
-/// As [`create_functions`], for a connection through a VFS that has its files elsewhere than on the host's file system.
+/// As [`create_functions`], for a connection through a VFS that has its files elsewhere than on the
+/// host's file system.
 ///
 /// # Errors
 /// SQLite's.
@@ -68,7 +79,8 @@ pub fn create_functions_on(
     functions::create(connection, &session)?;
     feed::create(connection, &session)?;
     listen::create(connection, &session)?;
-    create_module::<vtab::Ingest>(connection, "densite_ingest", session.clone())?;
+    let tables = vtab::Tables::new(session.clone());
+    create_module::<vtab::Ingest>(connection, "densite_ingest", tables)?;
     let number = |seq: u64| Value::Integer(i64::try_from(seq).unwrap_or(i64::MAX));
     let own = session.clone();
     create_function(

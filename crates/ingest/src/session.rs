@@ -1,23 +1,22 @@
 //! The transaction of one connection: rows on their way into the log.
 //!
-//! All `densite_ingest` tables of a connection share it, so that one COMMIT is one transaction in the log.
+//! All `densite_ingest` tables of a connection share it, so that one COMMIT is one transaction in
+//! the log.
 //!
-//! Rule 1: xSync appends once. What it appended is *prepared*; a COMMIT that is tried again finds it so and appends nothing. If rows came or went in between, the prepared
-//! transaction is cancelled, durably, and all is appended anew.
+//! Rule 1: xSync appends once. What it appended is *prepared*; a COMMIT that is tried again finds
+//! it so and appends nothing. If rows came or went in between, the prepared transaction is
+//! cancelled, durably, and all is appended anew.
 
 mod marks;
 mod own;
 mod pending;
 
-pub(crate) use own::OWN;
-
 use crate::database_file::still_has_its_name;
 use crate::database_log::DatabaseLog;
 use crate::error::refused;
 use crate::patience::patience;
+use crate::room::WhenFull;
 use crate::storage::StorageBackend;
-use crate::vtab::Turn;
-use crate::wait::WhenFull;
 use densite_disk::sync::Mutex;
 use densite_log::{Appended, Op, Seq, Table, Txn, Value};
 use densite_sqlite::{Code, Connection, Error, Result};
@@ -52,7 +51,6 @@ struct Inner {
 pub(crate) struct Session {
     inner: Mutex<Inner>,
     storage: Arc<dyn StorageBackend>,
-    pub(crate) turn: Turn,
 }
 
 impl Inner {
@@ -103,7 +101,6 @@ impl Session {
         Session {
             inner: Mutex::default(),
             storage,
-            turn: Turn::default(),
         }
     }
 
@@ -136,7 +133,8 @@ impl Session {
         pushed.map_err(|e| inner.failed(e))
     }
 
-    /// Whether the end of the present transaction is waited for: rows are to be logged then, or reads to see more.
+    /// Whether the end of the present transaction is waited for: rows are to be logged then, or
+    /// reads to see more.
     pub(crate) fn is_in_transaction(&self) -> bool {
         let inner = self.inner.lock();
         inner.pending.rows() > 0 || inner.reads.is_joined()
@@ -158,15 +156,15 @@ impl Session {
         let Some(database_log) = inner.database_log.clone() else {
             return Ok(());
         };
-        database_log.still_named(connection)?;
+        database_log.naming().check(connection)?;
         let when_full = match (inner.fail_when_full, inner.had_room) {
             (true, _) => WhenFull::Fail,
             (false, false) => WhenFull::Wait,
             (false, true) => WhenFull::WaitOrPass,
         };
-        database_log.hold_back(connection, when_full)?;
-        database_log.be_named(connection)?;
-        database_log.overwritten().check()?;
+        database_log.room().hold_back(connection, when_full)?;
+        database_log.naming().be_named(connection)?;
+        database_log.open().overwritten().check()?;
         inner.cancel();
         let txn = inner.pending.txn(database_log.log().new_txn());
         let txn = Arc::new(txn.map_err(|e| inner.failed(e))?);

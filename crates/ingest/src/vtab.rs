@@ -9,7 +9,8 @@ use crate::error::refused;
 use crate::json;
 use crate::policy::OnConflict;
 use crate::position::OWN_TABLES;
-use crate::read::{Cursor, Reading, name_column, transaction};
+use crate::read::{name, transaction};
+use crate::scan::{Cursor, Reading};
 use crate::session::Session;
 use crate::target::{Column, Target};
 use arguments::Arguments;
@@ -19,7 +20,23 @@ use densite_sqlite::{
     VirtualTable, quoted,
 };
 use std::sync::Arc;
-pub(crate) use turn::Turn;
+use turn::Turn;
+
+/// What the `densite_ingest` tables of a connection share.
+pub(crate) struct Tables {
+    session: Arc<Session>,
+    turn: Turn,
+}
+
+impl Tables {
+    /// None yet, of the connection that has this session.
+    pub(crate) fn new(session: Arc<Session>) -> Tables {
+        Tables {
+            session,
+            turn: Turn::default(),
+        }
+    }
+}
 
 /// A `densite_ingest` table of a connection.
 pub(crate) struct Ingest {
@@ -56,7 +73,8 @@ fn log_table(
     Table::new(target.name.clone(), names, keys, note).map_err(|e| database_log.failed(e))
 }
 
-/// The column's type, where a virtual table may have the same words and they mean the same: STRICT tables know ANY, HIDDEN is no type here, and what was in quotes may be anything.
+/// The column's type, where a virtual table may have the same words and they mean the same: STRICT
+/// tables know ANY, HIDDEN is no type here, and what was in quotes may be anything.
 fn declared(column: &Column) -> &str {
     const MEANT: [&str; 12] = [
         "HIDDEN",
@@ -109,7 +127,7 @@ fn declaration(target: &Target) -> String {
     match target.key.as_ref().is_some_and(|k| k.is_row_id) {
         true => format!("CREATE TABLE x({columns})"),
         false => {
-            let name = name_column(target.columns.iter().map(|c| c.name.as_str()));
+            let name = name::column(target.columns.iter().map(|c| c.name.as_str()));
             format!(
                 "CREATE TABLE x({columns}, {} BLOB HIDDEN PRIMARY KEY) WITHOUT ROWID",
                 quoted(&name)
@@ -118,10 +136,13 @@ fn declaration(target: &Target) -> String {
     }
 }
 
-/// Has SQLite read the schema of main before anything else asks for it; it then stays as it is until the statement that makes or opens this table ends.
+/// Has SQLite read the schema of main before anything else asks for it; it then stays as it is
+/// until the statement that makes or opens this table ends.
 ///
-/// If another connection had changed the schema, SQLite now forgets all that this one knew, the entry of the very table that is being made included, and SQLite 3.40.1 goes on to use that entry: a
-/// crash, unless this fails. So it fails, and SQLite begins the statement again, which this time finds the schema as it is.
+/// If another connection had changed the schema, SQLite now forgets all that this one knew, the
+/// entry of the very table that is being made included, and SQLite 3.40.1 goes on to use that
+/// entry: a crash, unless this fails. So it fails, and SQLite begins the statement again, which
+/// this time finds the schema as it is.
 fn read_schema(connection: &Connection) -> Result<()> {
     let mut statement = connection.prepare("SELECT 1 FROM main.sqlite_schema")?;
     statement.step()?;
@@ -134,7 +155,8 @@ fn read_schema(connection: &Connection) -> Result<()> {
     }
 }
 
-/// Tables that are not the application's: what they hold belongs to other pages of the database, or to the worker.
+/// Tables that are not the application's: what they hold belongs to other pages of the database, or
+/// to the worker.
 fn refuse_foreign(table: &str) -> Result<()> {
     let name = table.to_ascii_lowercase();
     let owner = match name.as_str() {
@@ -239,14 +261,14 @@ impl Ingest {
 }
 
 impl VirtualTable for Ingest {
-    type Shared = Arc<Session>;
+    type Shared = Tables;
     type Cursor = Cursor;
     const EXISTENCE: Existence = Existence::Created;
     const WRITABLE: bool = true;
     const DIRECT_ONLY: bool = true;
 
     fn connect(
-        session: &Arc<Session>,
+        Tables { session, turn }: &Tables,
         connection: &Connection,
         origin: &Origin,
     ) -> Result<(Self, String)> {
@@ -257,7 +279,7 @@ impl VirtualTable for Ingest {
             )));
         }
         let arguments = Arguments::parse(&origin.arguments)?;
-        session.turn.wait();
+        turn.wait();
         read_schema(connection)?;
         let target = Target::read(connection, &arguments.table)?;
         let target =
@@ -279,8 +301,8 @@ impl VirtualTable for Ingest {
             )));
         }
         let database_log = DatabaseLog::open_or_create(connection, session.storage());
-        let database_log = session.turn.end(connection, database_log)?;
-        database_log.applying(connection)?;
+        let database_log = turn.end(connection, database_log)?;
+        database_log.worker().applying(connection)?;
         if origin.is_new {
             transaction::make_table(connection)?;
         }
@@ -336,7 +358,7 @@ impl VirtualTable for Ingest {
                 Code::READONLY,
                 format!(
                     "{}: the database is open for reading only, so nothing is written to its log",
-                    self.database_log.file().path
+                    self.database_log.open().file().path
                 ),
             ));
         }
@@ -368,7 +390,8 @@ impl VirtualTable for Ingest {
     }
 
     fn destroy(&self) -> Result<()> {
-        // SQLite tells a table that is gone of no COMMIT and no ROLLBACK. Nor does it pass on what is said here, but for the code.
+        // SQLite tells a table that is gone of no COMMIT and no ROLLBACK. Nor does it pass on what
+        // is said here, but for the code.
         match self.session.is_in_transaction() {
             false => Ok(()),
             true => Err(Error::new(
@@ -381,7 +404,7 @@ impl VirtualTable for Ingest {
     fn begin(&self, connection: &Connection) -> Result<()> {
         self.reading.check_transaction(connection);
         let waits = !self.fail_when_full && !self.reads_only && !self.session.is_in_transaction();
-        let had_room = waits && self.database_log.room_to_begin(connection)?;
+        let had_room = waits && self.database_log.room().to_begin(connection)?;
         self.session.begin(had_room);
         Ok(())
     }

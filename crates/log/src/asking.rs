@@ -18,7 +18,7 @@ impl Log {
     /// `Io`, `Forked`, `ReadOnly`; `Locked`.
     pub fn want(&self) -> Result<Wanted> {
         self.shared.may_write()?;
-        let file = self.shared.files.open_or_make(WANTED_LOCK)?;
+        let file = self.shared.dir.files.open_or_make(WANTED_LOCK)?;
         lock(file.as_ref(), WANTED_LOCK, LockKind::Shared, &usual)?;
         Ok(Wanted { _file: file })
     }
@@ -29,20 +29,21 @@ impl Log {
     /// `Io`, `Forked`, `ReadOnly`.
     pub fn is_wanted(&self) -> Result<bool> {
         self.shared.may_write()?;
-        let Some(file) = self.shared.files.open(WANTED_LOCK, OpenMode::Read)? else {
+        let Some(file) = self.shared.dir.files.open(WANTED_LOCK, OpenMode::Read)? else {
             return Ok(false);
         };
         // Given up at once with the handle.
         Ok(!file.try_lock(LockKind::Exclusive)?)
     }
 
-    /// Whether somebody has the right to apply, in this process or another one. Whoever asks for it in the very moment of this look is told that another has it.
+    /// Whether somebody has the right to apply, in this process or another one. Whoever asks for it
+    /// in the very moment of this look is told that another has it.
     ///
     /// # Errors
     /// `Io`, `Forked`.
     pub fn is_led(&self) -> Result<bool> {
-        self.shared.is_ours()?;
-        let Some(file) = self.shared.files.open(APPLY_LOCK, OpenMode::Read)? else {
+        self.shared.dir.is_ours()?;
+        let Some(file) = self.shared.dir.files.open(APPLY_LOCK, OpenMode::Read)? else {
             return Ok(false);
         };
         // Given up at once with the handle.

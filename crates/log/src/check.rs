@@ -1,12 +1,11 @@
 //! Reading everything, to see whether it can be read.
 
-use crate::files::{END, Files, LogDir, damaged};
+use crate::end_word::find_word;
+use crate::files::{Files, LogDir, damaged};
 use crate::format::SEGMENT_MAX;
 use crate::reader::Place;
 use crate::scan::Peek;
-use crate::tail::read_word;
 use crate::{Error, LogId, Result, recover};
-use densite_disk::OpenMode;
 
 /// One place that cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,9 +27,11 @@ pub struct CheckReport {
     pub batches: u64,
     /// Rows in them, those that were rolled back included.
     pub rows: u64,
-    /// Bytes behind the end that is known to be synced which form whole transactions: a process was killed, or is just appending.
+    /// Bytes behind the end that is known to be synced which form whole transactions: a process was
+    /// killed, or is just appending.
     pub unconfirmed_bytes: u64,
-    /// What cannot be read; nothing if all is well. Of each segment the first place: what follows it there cannot be told from what was never part of the log.
+    /// What cannot be read; nothing if all is well. Of each segment the first place: what follows
+    /// it there cannot be told from what was never part of the log.
     pub problems: Vec<Problem>,
 }
 
@@ -54,7 +55,8 @@ impl CheckReport {
     }
 }
 
-/// Reads every record of the log in a directory, decodes its rows and follows the chain of checks. Changes nothing; the log may be in use.
+/// Reads every record of the log in a directory, decodes its rows and follows the chain of checks.
+/// Changes nothing; the log may be in use.
 ///
 /// # Errors
 /// `Missing`, `OtherLog`, `NewerFormat`, `Io`. Damage is in the report.
@@ -93,10 +95,7 @@ fn segment(files: &Files, number: u64, is_tail: bool, report: &mut CheckReport) 
     let segment = segment.ok_or_else(|| damaged(number, 0, "the segment is missing"))?;
     report.segments += 1;
     let len = segment.file.len()?.min(SEGMENT_MAX);
-    let word = match files.open(END, OpenMode::Read)? {
-        Some(file) => read_word(file.as_ref(), files)?,
-        None => None,
-    };
+    let word = find_word(files)?;
     let sealed = match is_tail {
         true => None,
         false => Some(files.sealed_end(number)?),

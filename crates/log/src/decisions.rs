@@ -1,12 +1,12 @@
 //! Transactions of this open log that are appended and neither committed nor rolled back.
 //!
-//! A reader stops before the first of them, wherever it runs: see [`crate::format::slot`]. Committing is forgetting, so a process that
-//! dies between append and commit has committed.
+//! A reader stops before the first of them, wherever it runs: see [`crate::format::slot`].
+//! Committing is forgetting, so a process that dies between append and commit has committed.
 
 use crate::Result;
 use crate::Seq;
 use crate::format::slot::WriterSlot;
-use crate::log::Shared;
+use crate::open_dir::OpenDir;
 use crate::txn::{Appended, TxnId};
 use densite_disk::File;
 use densite_disk::sync::Mutex;
@@ -23,6 +23,8 @@ struct Inner {
 
 /// See the module.
 pub(crate) struct Decisions {
+    /// Number of this log's slot.
+    slot_no: u32,
     inner: Mutex<Inner>,
 }
 
@@ -46,11 +48,11 @@ impl Inner {
         self.unkept.retain(|u| *u != id);
     }
 
-    fn cancel(&mut self, id: TxnId, log: &Shared) -> Result<()> {
+    fn cancel(&mut self, id: TxnId, dir: &OpenDir) -> Result<()> {
         let Some(at) = self.by_id.get(&id).copied() else {
             return Ok(());
         };
-        log.with_state(|state| {
+        dir.with_state(|state| {
             state.cancel(at.first, at.last);
             Ok(((), true))
         })?;
@@ -61,14 +63,15 @@ impl Inner {
 }
 
 impl Decisions {
-    /// `file` is the slot's, locked.
-    pub(crate) fn new(file: Box<dyn File>) -> Result<Decisions> {
+    /// `file` is that of the slot with this number, locked.
+    pub(crate) fn new(slot_no: u32, file: Box<dyn File>) -> Result<Decisions> {
         let slot = WriterSlot {
             nonce: densite_disk::random::random_u64()?,
             ..WriterSlot::default()
         };
         file.write_at(&slot.encode(), 0)?;
         Ok(Decisions {
+            slot_no,
             inner: Mutex::new(Inner {
                 file,
                 slot,
@@ -77,6 +80,10 @@ impl Decisions {
                 unkept: Vec::new(),
             }),
         })
+    }
+
+    pub(crate) fn slot_no(&self) -> u32 {
+        self.slot_no
     }
 
     pub(crate) fn slot(&self) -> WriterSlot {
@@ -116,15 +123,17 @@ impl Decisions {
         let mut inner = self.inner.lock();
         if inner.by_id.contains_key(&id) {
             inner.forget(id);
-            // Nothing is lost if this fails: readers in other processes wait until the next decision is told.
+            // Nothing is lost if this fails: readers in other processes wait until the next
+            // decision is told.
             inner.tell().ok();
         }
     }
 
-    /// The transaction is rolled back, durably. If that fails it stays prepared, hidden from everybody, and is tried again later.
-    pub(crate) fn cancel(&self, id: TxnId, log: &Shared) -> Result<()> {
+    /// The transaction is rolled back, durably. If that fails it stays prepared, hidden from
+    /// everybody, and is tried again later.
+    pub(crate) fn cancel(&self, id: TxnId, dir: &OpenDir) -> Result<()> {
         let mut inner = self.inner.lock();
-        let done = inner.cancel(id, log);
+        let done = inner.cancel(id, dir);
         if done.is_err() && inner.by_id.contains_key(&id) && !inner.unkept.contains(&id) {
             inner.unkept.push(id);
         }
@@ -137,12 +146,12 @@ impl Decisions {
     }
 
     /// Tries again to roll back what could not be; whether there was anything.
-    pub(crate) fn retry(&self, log: &Shared) -> bool {
+    pub(crate) fn retry(&self, dir: &OpenDir) -> bool {
         let mut inner = self.inner.lock();
         let is_any = !inner.unkept.is_empty();
         for id in inner.unkept.clone() {
             // One that is stored and not told is done: the next decision tells both.
-            if inner.cancel(id, log).is_err() && inner.by_id.contains_key(&id) {
+            if inner.cancel(id, dir).is_err() && inner.by_id.contains_key(&id) {
                 break;
             }
         }

@@ -1,16 +1,17 @@
 //! A batch in the form in which the log stores it.
 //!
-//! The thread that has the rows makes the payload and its checksum. The leader ([`crate::tail`]) adds the place, the number and
-//! the chain, and writes the payload from where it is. Reads of rows that are not appended yet share the same memory.
+//! The thread that has the rows makes the payload and its checksum. The leader ([`crate::tail`])
+//! adds the place, the number and the chain, and writes the payload from where it is. Reads of rows
+//! that are not appended yet share the same memory.
 
 use crate::format::record::{MAX_PAYLOAD, MAX_ROWS, RecordHeader, padded};
+use crate::op::Op;
 use crate::rows::{Payload, Rows, RowsBuilder, Value, encode_row, is_textual, room_for};
 use crate::table::Table;
-use crate::txn::{Batch, Op};
 use crate::{Error, Result};
+use densite_disk::hash::xxh3_64;
 use std::cell::RefCell;
 use std::sync::Arc;
-use xxhash_rust::xxh3::xxh3_64;
 
 /// Rows of one table with one operation, encoded: one record of the log to be.
 #[derive(Debug)]
@@ -20,7 +21,8 @@ pub struct EncodedBatch {
     count: u32,
     codec: u8,
     raw_len: u32,
-    payload: Box<[u8]>,
+    /// Shared with the rows that are read before they are appended.
+    payload: Arc<Vec<u8>>,
     payload_check: u64,
 }
 
@@ -44,7 +46,8 @@ impl EncodedBatch {
     /// Of a single row, which is copied only once: for a large row.
     ///
     /// # Errors
-    /// `WrongColumns` when it has not as many values as the table has columns; `TooLarge` for more than 1 GiB.
+    /// `WrongColumns` when it has not as many values as the table has columns; `TooLarge`
+    /// for more than 1 GiB.
     pub fn of_row(table: &Arc<Table>, op: Op, row: &[Value<'_>]) -> Result<EncodedBatch> {
         table.check(row)?;
         let bytes: u64 = row.iter().map(|value| value.bytes() as u64).sum();
@@ -66,10 +69,11 @@ impl EncodedBatch {
             true => PACKER.with_borrow_mut(|packer| packer.pack(table, &raw)),
             false => None,
         };
-        let (codec, payload) = match smaller {
+        let (codec, mut payload) = match smaller {
             Some(smaller) => (1, smaller),
             None => (0, raw),
         };
+        payload.shrink_to_fit();
         EncodedBatch {
             table: table.clone(),
             op,
@@ -77,7 +81,7 @@ impl EncodedBatch {
             codec,
             raw_len,
             payload_check: xxh3_64(&payload),
-            payload: payload.into_boxed_slice(),
+            payload: Arc::new(payload),
         }
     }
 
@@ -94,7 +98,7 @@ impl EncodedBatch {
             count: header.count,
             codec: header.codec,
             raw_len: header.raw_len,
-            payload: payload.into(),
+            payload: Arc::new(payload.to_vec()),
             payload_check: header.payload_check,
         }
     }
@@ -129,33 +133,18 @@ impl EncodedBatch {
         padded(self.payload.len() as u32) + padded(self.table.encoded().len() as u32)
     }
 
-    /// The rows, to be read before they are appended. If they are not compressed, they share this batch's memory.
+    /// The rows, to be read before they are appended. If they are not compressed, they share this
+    /// batch's memory.
     ///
     /// # Errors
     /// `Limit` where there is not memory enough.
-    pub fn rows(self: &Arc<Self>) -> Result<Rows> {
+    pub fn rows(&self) -> Result<Rows> {
         let payload = match self.codec {
-            0 => Some(Payload::Shared(self.clone())),
+            0 => Some(Payload::Shared(self.payload.clone())),
             _ => decoded(self.codec, &self.payload, self.raw_len)?.map(Payload::Own),
         };
         let rows = payload.and_then(|payload| Rows::decode(payload, self.len()));
         rows.ok_or(Error::Limit("rows that were just encoded cannot be read"))
-    }
-
-    /// The first rows, to which others may be added, as a savepoint that is rolled back needs them.
-    ///
-    /// # Errors
-    /// `Limit` where there is not memory enough.
-    pub fn reopened(self: &Arc<Self>, rows: usize) -> Result<Batch> {
-        let all = self.rows()?;
-        let mut batch = Batch::new(&self.table, self.op);
-        let mut values = Vec::with_capacity(all.columns());
-        for row in 0..rows.min(all.len()) {
-            values.clear();
-            values.extend(all.row(row));
-            batch.push(&values)?;
-        }
-        Ok(batch)
     }
 
     pub(crate) fn codec(&self) -> u8 {
@@ -200,7 +189,8 @@ thread_local! {
 }
 
 impl Packer {
-    /// The payload compressed, if it becomes smaller by an eighth; it is not tried where it did not lately.
+    /// The payload compressed, if it becomes smaller by an eighth; it is not tried where it did not
+    /// lately.
     fn pack(&mut self, table: &Arc<Table>, raw: &[u8]) -> Option<Vec<u8>> {
         let table = Arc::as_ptr(table).addr();
         if std::mem::replace(&mut self.table, table) != table {

@@ -1,10 +1,22 @@
-//! Whose log a directory holds, for whoever has not been told.
+//! Ids of logs: a new one, and that of the log in a directory.
 
 use crate::files::{Files, LogDir, segment_name};
 use crate::format::segment::{HEADER_LEN, SegmentHeader};
 use crate::state::State;
 use crate::{LogId, Result};
 use densite_disk::OpenMode;
+
+impl LogId {
+    /// A new one.
+    ///
+    /// # Errors
+    /// `Io` when the host has no source of randomness.
+    pub fn random() -> Result<LogId> {
+        let mut id = [0; 16];
+        densite_disk::random::random_bytes(&mut id)?;
+        Ok(LogId(id))
+    }
+}
 
 /// The id of the log in a directory; `None` if there is none, or none that can be read.
 ///

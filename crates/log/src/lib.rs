@@ -1,9 +1,11 @@
-//! The durable log of a database: batches of rows that are acknowledged once they are synced, and read in one total order.
+//! The durable log of a database: batches of rows that are acknowledged once they are synced, and
+//! read in one total order.
 //!
-//! A [`Log`] is one opened directory of segments. Threads append transactions through it ([`Log::append`], or [`Log::prepare`] and then
-//! [`Log::commit`] or [`Log::cancel`]); whoever finds no sync under way writes and syncs for all that wait. Several processes may
-//! have the same log open. [`Reader`]s follow it from any row on; named positions of subscribers ([`Log::subscribe`]) keep what they have not
-//! acknowledged; [`Log::prune`] gives back the rest.
+//! A [`Log`] is one opened directory of segments. Threads append transactions through it
+//! ([`Log::append`], or [`Log::prepare`] and then [`Log::commit`] or [`Log::cancel`]); whoever
+//! finds no sync under way writes and syncs for all that wait. Several processes may have the same
+//! log open. [`Reader`]s follow it from any row on; named positions of subscribers
+//! ([`Log::subscribe`]) keep what they have not acknowledged; [`Log::prune`] gives back the rest.
 //!
 //! See `docs/FORMAT.md`, "The log", for the bytes and `docs/decisions/log.md` for the reasons.
 
@@ -12,9 +14,11 @@
 
 mod ahead;
 mod asking;
+mod batch;
 mod check;
 mod decisions;
 mod encoded;
+mod end_word;
 mod error;
 mod files;
 mod format;
@@ -22,11 +26,14 @@ mod free_segment;
 mod group;
 mod held;
 mod identity;
+mod ids;
 mod in_turn;
 mod log;
 mod measure;
 mod named;
 mod news;
+mod op;
+mod open_dir;
 mod options;
 mod patience;
 mod pieces;
@@ -37,6 +44,7 @@ mod recycle;
 mod rows;
 mod salvage;
 mod scan;
+mod shared;
 mod state;
 mod subscribers;
 mod table;
@@ -44,17 +52,21 @@ mod tail;
 mod takeover;
 mod txn;
 mod visibility;
+mod writer;
 
 pub use asking::Wanted;
+pub use batch::Batch;
 pub use check::{CheckReport, Problem, check};
 pub use encoded::EncodedBatch;
 pub use error::{Error, Result};
 pub use files::LogDir;
 pub use format::LOG_FORMAT_VERSION;
 pub use identity::id_in;
+pub use ids::{LogId, Seq};
 pub use log::{Lead, Log, Status};
 pub use news::Rings;
-pub use options::{LogId, Options, Seq};
+pub use op::Op;
+pub use options::Options;
 pub use patience::{Patience, Waiting, usual};
 pub use prune::Pruned;
 pub use reader::{Next, Reader, Record, keep_whole_transactions};
@@ -63,4 +75,4 @@ pub use salvage::{Lost, Salvage, Salvaged};
 pub use state::Config;
 pub use subscribers::{Begin, Subscriber};
 pub use table::Table;
-pub use txn::{Appended, Batch, Op, Txn, TxnId};
+pub use txn::{Appended, Txn, TxnId};

@@ -6,8 +6,8 @@
 
 use crate::files::{Files, Segment, segment_name};
 use crate::format::record::{Kind, RECORD_LEN, RecordHeader};
+use crate::format::word::EndWord;
 use crate::format::{DATA_OFF, SEGMENT_MAX};
-use crate::log::Log;
 use crate::{Error, Result, Seq};
 use densite_disk::sync::Mutex;
 use densite_disk::{File, OpenMode};
@@ -55,6 +55,37 @@ impl Measured {
             },
         );
     }
+
+    /// Bytes between the row `seq` and the end of the log; see
+    /// [`Log::bytes_after`](crate::Log::bytes_after). `first` is the first segment of the log.
+    ///
+    /// # Errors
+    /// `Io`, `Damaged`.
+    pub(crate) fn bytes_after(
+        &self,
+        files: &Files,
+        word: EndWord,
+        first: u64,
+        seq: Seq,
+    ) -> Result<u64> {
+        let (mut number, mut end, mut bytes) = (word.segment, word.off, 0);
+        // From the end backwards, as far as rows behind the position reach.
+        while let Some(segment) = files.segment(number, OpenMode::Read)? {
+            if segment.header.first_seq <= seq {
+                let (file, salt) = (segment.file.as_ref(), segment.header.salt);
+                let at = passed(file, salt, self.near(&segment, seq), end, seq)?;
+                self.remember(&segment, seq, at);
+                return Ok(bytes + end.saturating_sub(at));
+            }
+            bytes += end.saturating_sub(DATA_OFF);
+            if number <= first || segment.header.first_seq <= seq + 1 {
+                break;
+            }
+            number -= 1;
+            end = files.end_of(number)?;
+        }
+        Ok(bytes)
+    }
 }
 
 /// The end of the last record that has no row behind `seq`, from the record at `from` on and before
@@ -95,40 +126,5 @@ impl Files {
             }
             Err(e) => Err(e),
         }
-    }
-}
-
-impl Log {
-    /// Bytes that the rows behind `seq` take in the log. The record that has the first of them counts
-    /// as a whole. For limits on what is not applied, and for reports.
-    ///
-    /// # Errors
-    /// `Io`, `Damaged`.
-    pub fn bytes_after(&self, seq: Seq) -> Result<u64> {
-        let visible = self.shared.visible()?;
-        let word = visible.word;
-        if word.last_seq() <= seq {
-            return Ok(0);
-        }
-        let files = &self.shared.files;
-        let first = self.shared.state()?.first_segment;
-        let (mut number, mut end, mut bytes) = (word.segment, word.off, 0);
-        // From the end backwards, as far as rows behind the position reach.
-        while let Some(segment) = files.segment(number, OpenMode::Read)? {
-            if segment.header.first_seq <= seq {
-                let measured = &self.shared.measured;
-                let (file, salt) = (segment.file.as_ref(), segment.header.salt);
-                let at = passed(file, salt, measured.near(&segment, seq), end, seq)?;
-                measured.remember(&segment, seq, at);
-                return Ok(bytes + end.saturating_sub(at));
-            }
-            bytes += end.saturating_sub(DATA_OFF);
-            if number <= first || segment.header.first_seq <= seq + 1 {
-                break;
-            }
-            number -= 1;
-            end = files.end_of(number)?;
-        }
-        Ok(bytes)
     }
 }

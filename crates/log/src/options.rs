@@ -1,55 +1,28 @@
 //! How a log is opened.
 
-use crate::{Error, Result};
-use std::fmt;
-
-/// Number of a row in the log. The first is 1; a position names the last row that was dealt with, so 0 is before the first.
-pub type Seq = u64;
-
-/// What ties a log to its database: random, and the same in both.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub struct LogId(pub [u8; 16]);
-
-impl LogId {
-    /// A new one.
-    ///
-    /// # Errors
-    /// `Io` when the host has no source of randomness.
-    pub fn random() -> Result<LogId> {
-        let mut id = [0; 16];
-        densite_disk::random::random_bytes(&mut id)?;
-        Ok(LogId(id))
-    }
-}
-
-impl fmt::Display for LogId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|b| write!(f, "{b:02x}"))
-    }
-}
-
-impl fmt::Debug for LogId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
-    }
-}
+use crate::{Error, LogId, Result, Seq};
 
 /// How a log is opened.
 #[derive(Debug, Clone)]
 pub struct Options {
     /// The id that the database names.
     pub id: LogId,
-    /// Make the log if the directory has none. Whoever opens a database that names a log must not set this: a missing log is an error.
+    /// Make the log if the directory has none. Whoever opens a database that names a log must not
+    /// set this: a missing log is an error.
     pub create: bool,
-    /// The highest position that the database holds: new rows get numbers above it, even if the log ends before it.
+    /// The highest position that the database holds: new rows get numbers above it, even if the log
+    /// ends before it.
     pub above: Seq,
-    /// Size of a segment, bytes; 64 KiB to 1 GiB for real use, smaller in tests. Segments that exist keep theirs.
+    /// Size of a segment, bytes; 64 KiB to 1 GiB for real use, smaller in tests. Segments that
+    /// exist keep theirs.
     pub segment_bytes: u64,
-    /// A segment that could not be recycled grows in steps of this many bytes, each of which costs one sync of metadata.
+    /// A segment that could not be recycled grows in steps of this many bytes, each of which costs
+    /// one sync of metadata.
     pub grow_bytes: u64,
     /// Pruned segments kept for use again; more are removed.
     pub free_segments_max: usize,
-    /// Bytes after which a group is closed, and written in one write; a larger transaction is a group of its own, in several.
+    /// Bytes after which a group is closed, and written in one write; a larger transaction is a
+    /// group of its own, in several.
     pub group_bytes_max: usize,
     /// Whether a thread may prepare the next segment when the present one is half full.
     pub background: bool,

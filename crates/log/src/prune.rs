@@ -1,17 +1,21 @@
 //! Giving back segments that nobody needs, off the writers' path.
 //!
-//! A segment goes when all its rows are applied durably (the caller says up to where), acknowledged by every subscriber and decided, when
-//! enough other bytes are retained, when no reader is at it or before it, and when all segments before it go too.
+//! A segment goes when all its rows are applied durably (the caller says up to where), acknowledged
+//! by every subscriber and decided, when enough other bytes are retained, when no reader is at it
+//! or before it, and when all segments before it go too.
 //!
-//! The state names the first segment that stays, durably, before any file is touched. So whatever becomes of the files in a
-//! power cut, what a subscriber acknowledged is durable before rows go for it, and a segment is never missing between others.
+//! The state names the first segment that stays, durably, before any file is touched. So whatever
+//! becomes of the files in a power cut, what a subscriber acknowledged is durable before rows go
+//! for it, and a segment is never missing between others.
 //!
-//! A header tells where the rows of the segment before it end. One that is damaged keeps nothing but its own segment and that one from going, and these only until all that is up to a
-//! later header may go. Until then it is told. The log never begins with a segment whose header is damaged.
+//! A header tells where the rows of the segment before it end. One that is damaged keeps nothing
+//! but its own segment and that one from going, and these only until all that is up to a later
+//! header may go. Until then it is told. The log never begins with a segment whose header is
+//! damaged.
 
 use crate::files::{Files, STATE_LOCK, damaged, no_state, segment_name};
 use crate::format::{DATA_OFF, SEGMENT_MAX};
-use crate::log::{Log, Shared};
+use crate::log::Log;
 use crate::patience::usual;
 use crate::recycle::{Pieces, finish, recycle};
 use crate::{Error, Result, Seq};
@@ -31,11 +35,12 @@ pub struct Pruned {
 }
 
 impl Log {
-    /// Prunes what may go. `durable` is the last row whose effect the database holds durably: committed before a checkpoint that completed,
-    /// and synced since (rule 4).
+    /// Prunes what may go. `durable` is the last row whose effect the database holds durably:
+    /// committed before a checkpoint that completed, and synced since (rule 4).
     ///
     /// # Errors
-    /// `Full`, `Io`; `Damaged`, also where a damaged header keeps something from going: what else could go has gone. What was acknowledged or not stays true.
+    /// `Full`, `Io`; `Damaged`, also where a damaged header keeps something from going:
+    /// what else could go has gone. What was acknowledged or not stays true.
     pub fn prune(&self, durable: Seq) -> Result<Pruned> {
         self.prune_with(durable, &|| true)
     }
@@ -43,7 +48,7 @@ impl Log {
     fn prune_with(&self, durable: Seq, has_time: &dyn Fn() -> bool) -> Result<Pruned> {
         let shared = &self.shared;
         shared.may_write()?;
-        let files = &shared.files;
+        let files = &shared.dir.files;
         let visible = shared.visible()?;
         let lock = files.locked(STATE_LOCK, &usual)?;
         let mut state = files.load_state()?.ok_or_else(no_state)?;
@@ -62,7 +67,8 @@ impl Log {
                 if kept - bytes < state.config.retain_bytes {
                     break;
                 }
-                // A reader holds the segment it is at. It needs all that follow too, so this is where pruning ends.
+                // A reader holds the segment it is at. It needs all that follow too, so this is
+                // where pruning ends.
                 let Some(files) = files.locked_against_readers(part)? else {
                     pruned.is_held = true;
                     break;
@@ -81,7 +87,7 @@ impl Log {
             // Subscribers need not wait while files are removed.
             drop(lock);
             let pieces = Pieces::new(files, &shared.options, visible.word, has_time)?;
-            shared.is_in_place()?;
+            shared.dir.is_in_place()?;
             recycle(files, state.first_segment, &shared.options, held, pieces)?;
         } else {
             drop(lock);
@@ -93,9 +99,10 @@ impl Log {
         }
     }
 
-    /// Files of segments that were pruned and that whoever did it could not remove, or did not live to: there may be some without anything that could be pruned now.
+    /// Files of segments that were pruned and that whoever did it could not remove, or did not live
+    /// to: there may be some without anything that could be pruned now.
     fn finish_earlier(&self, first_segment: u64, has_time: &dyn Fn() -> bool) -> Result<()> {
-        let Shared { files, options, .. } = &*self.shared;
+        let (files, options) = (&self.shared.dir.files, &self.shared.options);
         if files.has_pruned(first_segment)? {
             let word = self.shared.visible()?.word;
             finish(files, first_segment, options, word, has_time)?;
@@ -103,7 +110,8 @@ impl Log {
         Ok(())
     }
 
-    /// [`Log::prune`], if `auto_prune` is on. For whoever runs after writes: it looks at two small files and at the directory if there is nothing to do.
+    /// [`Log::prune`], if `auto_prune` is on. For whoever runs after writes: it looks at two small
+    /// files and at the directory if there is nothing to do.
     ///
     /// # Errors
     /// As [`Log::prune`].
@@ -111,7 +119,8 @@ impl Log {
         self.auto_prune_in_time(durable, &|| true)
     }
 
-    /// [`Log::auto_prune`], which takes its time for the writers' sake (four seconds a segment) as long as `has_time` says so, and then comes to its end at once.
+    /// [`Log::auto_prune`], which takes its time for the writers' sake (four seconds a segment) as
+    /// long as `has_time` says so, and then comes to its end at once.
     ///
     /// # Errors
     /// As [`Log::prune`].
@@ -169,7 +178,8 @@ impl Files {
         Ok(cuts)
     }
 
-    /// Those of these segments that are there: what the state and the end word claim may be many more.
+    /// Those of these segments that are there: what the state and the end word claim may be many
+    /// more.
     fn within(&self, of: Range<u64>) -> Result<Vec<u64>> {
         let mut numbers = self.numbers(of.start)?;
         numbers.retain(|number| of.contains(number));

@@ -3,12 +3,13 @@
 use crate::encoded::decoded;
 use crate::files::{Segment, damaged, segment_name};
 use crate::format::record::{Kind, RecordHeader};
-use crate::log::Shared;
+use crate::op::Op;
 use crate::rows::{Payload, Rows};
 use crate::scan::{Peek, Walk};
+use crate::shared::Shared;
 use crate::state::is_cancelled;
 use crate::table::Table;
-use crate::txn::{Op, TxnId};
+use crate::txn::TxnId;
 use crate::visibility::Visible;
 use crate::{Error, Result, Seq};
 use densite_disk::OpenMode;
@@ -42,7 +43,8 @@ impl Record {
     }
 }
 
-/// Leaves the whole transactions of records that follow each other: of what stands in front of something that cannot be read. The rest of a transaction that is cut there is never to be had.
+/// Leaves the whole transactions of records that follow each other: of what stands in front of
+/// something that cannot be read. The rest of a transaction that is cut there is never to be had.
 pub fn keep_whole_transactions(records: &mut Vec<Record>) {
     let last = records.iter().rposition(|r| r.ends_transaction);
     records.truncate(last.map_or(0, |last| last + 1));
@@ -59,7 +61,8 @@ pub(crate) struct Place {
     tables: HashMap<u32, Arc<Table>>,
 }
 
-/// Reads records in order, those that are synced, decided and not rolled back. While it is there, nothing from its place on is pruned.
+/// Reads records in order, those that are synced, decided and not rolled back. While it is there,
+/// nothing from its place on is pruned.
 pub struct Reader {
     shared: Arc<Shared>,
     after: Seq,
@@ -88,15 +91,19 @@ impl Reader {
         }
     }
 
-    /// The last row that was read or passed. Where [`Reader::next`] answered `None` that is the last number that may be read, also if the rows before it were rolled back or are lost.
+    /// The last row that was read or passed. Where [`Reader::next`] answered `None` that is the
+    /// last number that may be read, also if the rows before it were rolled back or are lost.
     pub fn position(&self) -> Seq {
         self.after
     }
 
-    /// The next record; `None` at the end, which may move: ask again later, or [`Log::wait_after`](crate::Log::wait_after).
+    /// The next record; `None` at the end, which may move: ask again later, or
+    /// [`Log::wait_after`](crate::Log::wait_after).
     ///
     /// # Errors
-    /// `Pruned` when the rows are not in the log any more; `Damaged`; `Replaced` when a log that is open for reading only was repaired; `Io`. After an error the reader stands where it stood.
+    /// `Pruned` when the rows are not in the log any more; `Damaged`; `Replaced` when a
+    /// log that is open for reading only was repaired; `Io`. After an error the reader stands where
+    /// it stood.
     #[expect(clippy::should_implement_trait, reason = "the end may move")]
     pub fn next(&mut self) -> Result<Option<Record>> {
         match self.next_within(usize::MAX)? {
@@ -111,11 +118,11 @@ impl Reader {
     /// # Errors
     /// As [`Reader::next`].
     pub fn next_within(&mut self, bytes: usize) -> Result<Next> {
-        self.shared.is_ours()?;
+        self.shared.dir.is_ours()?;
         let next = self.read_on(bytes);
         // What was there may be no damage, but another log.
         if next.is_err() {
-            self.shared.is_in_place()?;
+            self.shared.dir.is_in_place()?;
         }
         next
     }
@@ -143,10 +150,11 @@ impl Reader {
         }
     }
 
-    /// Where the log was moved away nothing more would ever come. Whoever reads each time that rows may have come does so more often than files are moved.
+    /// Where the log was moved away nothing more would ever come. Whoever reads each time that rows
+    /// may have come does so more often than files are moved.
     fn check_name(&mut self) -> Result<()> {
         if self.looked.is_none_or(|at| at.elapsed() >= LOOK_EVERY) {
-            self.shared.is_in_place()?;
+            self.shared.dir.is_in_place()?;
             self.looked = Some(Instant::now());
         }
         Ok(())
@@ -165,7 +173,7 @@ impl Reader {
         let word = self.visible.word;
         let (mut number, mut at, mut bytes) = (place.number, place.walk.at(), 0);
         while number < word.segment {
-            let (end, _) = self.shared.files.sealed_end(number)?;
+            let (end, _) = self.shared.dir.files.sealed_end(number)?;
             bytes += end.saturating_sub(at);
             (number, at) = (number + 1, crate::format::DATA_OFF);
         }
@@ -179,9 +187,9 @@ impl Reader {
         }
         loop {
             let wanted = self.after.saturating_add(1);
-            let first = self.shared.state()?.first_segment;
+            let first = self.shared.dir.state()?.first_segment;
             // Those that are there, whatever the end word says.
-            let mut there = self.shared.files.numbers(first)?;
+            let mut there = self.shared.dir.files.numbers(first)?;
             there.retain(|number| *number <= self.visible.word.segment);
             // The last segment whose first row is not behind the wanted one.
             let (mut low, mut rest) = (first, there.as_slice());
@@ -196,17 +204,17 @@ impl Reader {
                     _ => before,
                 };
             }
-            match self.shared.files.held(low)? {
+            match self.shared.dir.files.held(low)? {
                 Some(segment) if segment.header.first_seq <= wanted => {
-                    self.shared.is_in_place()?;
+                    self.shared.dir.is_in_place()?;
                     self.place = Some(Place::new(segment));
                     return Ok(());
                 }
-                Some(segment) if low == self.shared.state()?.first_segment => {
+                Some(segment) if low == self.shared.dir.state()?.first_segment => {
                     let first = segment.header.first_seq;
                     return Err(Error::Pruned { wanted, first });
                 }
-                None if low == self.shared.state()?.first_segment => {
+                None if low == self.shared.dir.state()?.first_segment => {
                     return Err(damaged(low, 0, "the segment is missing"));
                 }
                 // It was pruned while we looked.
@@ -215,10 +223,12 @@ impl Reader {
         }
     }
 
-    /// Which of these segments is the first whose header can be read, and its first row. What is damaged or missing is met by whoever reads so far, and hides nothing in front of it or behind.
+    /// Which of these segments is the first whose header can be read, and its first row. What is
+    /// damaged or missing is met by whoever reads so far, and hides nothing in front of it or
+    /// behind.
     fn first_told(&self, numbers: &[u64]) -> Result<Option<(usize, Seq)>> {
         for (place, number) in numbers.iter().enumerate() {
-            match self.shared.files.segment(*number, OpenMode::Read) {
+            match self.shared.dir.files.segment(*number, OpenMode::Read) {
                 Ok(Some(segment)) => return Ok(Some((place, segment.header.first_seq))),
                 Ok(None) | Err(Error::Damaged { .. }) => {}
                 Err(e) => return Err(e),
@@ -233,7 +243,7 @@ impl Reader {
         };
         let word = self.visible.word;
         if place.end.is_none() && place.number < word.segment {
-            place.end = Some(self.shared.files.sealed_end(place.number)?);
+            place.end = Some(self.shared.dir.files.sealed_end(place.number)?);
         }
         let limit = match place.end {
             Some((end, _)) => end,
@@ -249,10 +259,10 @@ impl Reader {
                 return Err(damaged(place.number, end, problem));
             }
             // The next one is held before this one is let go, so pruning never overtakes.
-            let next = self.shared.files.held(place.number + 1)?;
+            let next = self.shared.dir.files.held(place.number + 1)?;
             let next =
                 next.ok_or_else(|| damaged(place.number + 1, 0, "the segment is missing"))?;
-            self.shared.is_in_place()?;
+            self.shared.dir.is_in_place()?;
             self.place = Some(Place::new(next));
             return Ok(Step::Passed);
         }

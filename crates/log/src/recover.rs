@@ -1,33 +1,38 @@
-//! Where the log ends, found from its files: when the first process opens it, or when the end word cannot be believed.
+//! Where the log ends, found from its files: when the first process opens it, or when the end word
+//! cannot be believed.
 //!
-//! From the end word, or from the beginning of the last segment if the word is older, records are followed as long as they are
-//! valid. What follows them was never acknowledged, with one exception, which is damage: see [`Walk::is_damaged`].
-//! Records behind the word are written again and synced before they count: a process that was killed may have left them in the
-//! system's cache only, even behind a failed sync.
+//! From the end word, or from the beginning of the last segment if the word is older, records are
+//! followed as long as they are valid. What follows them was never acknowledged, with one
+//! exception, which is damage: see [`Walk::is_damaged`]. Records behind the word are written again
+//! and synced before they count: a process that was killed may have left them in the system's cache
+//! only, even behind a failed sync.
 //!
-//! What does not count is gone for good: the header of the first record behind the end is made zero, durably, before anything else is written there. No other record follows what is
-//! written then, for transactions of another opening have other numbers ([`crate::format::record`]).
+//! What does not count is gone for good: the header of the first record behind the end is made
+//! zero, durably, before anything else is written there. No other record follows what is written
+//! then, for transactions of another opening have other numbers ([`crate::format::record`]).
 
-use crate::files::{END, Files, damaged, no_state, segment_name};
+use crate::end_word::find_word;
+use crate::files::{Files, damaged, no_state, segment_name};
 use crate::format::record::RECORD_LEN;
 use crate::format::word::EndWord;
 use crate::format::{DATA_OFF, SEGMENT_MAX};
 use crate::free_segment::blank;
 use crate::scan::{Peek, Walk};
 use crate::state::State;
-use crate::tail::read_word;
 use crate::{Error, Result};
 use densite_disk::{File, OpenMode, SyncKind};
 
 /// Numbers of the segments that belong to the log, which follow each other without a gap.
 ///
 /// # Errors
-/// `Missing` where there is neither a segment nor a state; `Damaged` where a segment is missing, or the state.
+/// `Missing` where there is neither a segment nor a state; `Damaged` where a segment is
+/// missing, or the state.
 pub(crate) fn segments(files: &Files) -> Result<Vec<u64>> {
     let mut state = files.load_state()?;
     loop {
         let found = segments_of(files, state.as_ref());
-        // The state and the directory are read one after the other. If another process prunes in between, the state names a later segment now.
+        // The state and the directory are read one after the other. If another process prunes in
+        // between, the state names a later segment now.
         if !matches!(found, Err(Error::Missing | Error::Damaged { .. })) {
             return found;
         }
@@ -59,19 +64,18 @@ fn segments_of(files: &Files, state: Option<&State>) -> Result<Vec<u64>> {
     Ok(numbers)
 }
 
-/// Of a log without a state: whether it has a segment. That is the first one, without a row, if whoever made the log was stopped before it had a state, which comes before the end word.
+/// Of a log without a state: whether it has a segment. That is the first one, without a row, if
+/// whoever made the log was stopped before it had a state, which comes before the end word.
 ///
 /// # Errors
-/// `Damaged` if it is anything else: a state is never lost by a power cut, and without it nobody knows who still needs the rows, or which of them were rolled back.
+/// `Damaged` if it is anything else: a state is never lost by a power cut, and without it
+/// nobody knows who still needs the rows, or which of them were rolled back.
 pub(crate) fn has_segments(files: &Files) -> Result<bool> {
     let numbers = files.numbers(0)?;
     if numbers.is_empty() {
         return Ok(false);
     }
-    let word = match files.open(END, OpenMode::Read)? {
-        Some(file) => read_word(file.as_ref(), files)?,
-        None => None,
-    };
+    let word = find_word(files)?;
     if word.is_none()
         && numbers == [1]
         && let Some(segment) = files.segment(1, OpenMode::Read)?
@@ -86,8 +90,9 @@ pub(crate) fn has_segments(files: &Files) -> Result<bool> {
 
 /// Finds the end and makes everything before it durable. The caller holds the append lock.
 pub(crate) fn end(files: &Files) -> Result<EndWord> {
-    // The last segment may be there without its name being durable, if whoever made it was stopped in between. If this fails the next try may believe itself: file systems
-    // keep changes of names until they are in the journal, unlike contents, which a failed sync may drop.
+    // The last segment may be there without its name being durable, if whoever made it was stopped
+    // in between. If this fails the next try may believe itself: file systems keep changes of names
+    // until they are in the journal, unlike contents, which a failed sync may drop.
     files.dir.sync()?;
     find(files, OpenMode::Write)
 }
@@ -97,16 +102,17 @@ pub(crate) fn end_as_read(files: &Files) -> Result<EndWord> {
     find(files, OpenMode::Read)
 }
 
-/// Where the word cannot be read (its writer was killed in the middle of it, or a power cut tore it) the last segment is followed from its beginning, as with a word that is old, which a power cut may
-/// leave as well. Nothing that was acknowledged is missed: it was synced, so it is valid, or it is damage that a later record tells of. Only of two damages at once nobody can tell: the last
-/// segment deleted, and no word that names it. Who only reads ([`end_as_read`]) may be shown a group that was whole but not synced when its writer was killed: the next one to write
-/// finds the same and keeps it.
+/// Where the word cannot be read (its writer was killed in the middle of it, or a power cut tore
+/// it) the last segment is followed from its beginning, as with a word that is old, which a power
+/// cut may leave as well. Nothing that was acknowledged is missed: it was synced, so it is valid,
+/// or it is damage that a later record tells of. Only of two damages at once nobody can tell: the
+/// last segment deleted, and no word that names it. Who only reads ([`end_as_read`]) may be shown a
+/// group that was whole but not synced when its writer was killed: the next one to write finds the
+/// same and keeps it.
 fn find(files: &Files, mode: OpenMode) -> Result<EndWord> {
-    // Before the segments are listed: the one that it names is there, or was pruned behind a later one.
-    let word = match files.open(END, OpenMode::Read)? {
-        Some(file) => read_word(file.as_ref(), files)?,
-        None => None,
-    };
+    // Before the segments are listed: the one that it names is there, or was pruned behind a later
+    // one.
+    let word = find_word(files)?;
     let last = || Ok::<_, Error>(segments(files)?.last().copied().unwrap_or_default());
     let (tail, segment) = loop {
         let tail = last()?;

@@ -1,26 +1,30 @@
 //! Giving back the files of pruned segments: as free segments, or to the file system piece by
 //! piece.
 //!
-//! Invariant: whoever renames or cuts the file of a pruned segment holds its lock exclusively, and has seen under the lock that the name is still that file's.
-//! Two processes may be at it at once: what one keeps as a free segment is soon a segment again, with rows that were acknowledged.
+//! Invariant: whoever renames or cuts the file of a pruned segment holds its lock exclusively, and
+//! has seen under the lock that the name is still that file's. Two processes may be at it at once:
+//! what one keeps as a free segment is soon a segment again, with rows that were acknowledged.
 
+use crate::end_word::read_word;
 use crate::files::{END, FREE_SEGMENT, Files, segment_name};
 use crate::format::SEGMENT_MAX;
 use crate::format::word::EndWord;
 use crate::free_segment::remove;
 use crate::named::Named;
-use crate::tail::read_word;
 use crate::{Options, Result};
 use densite_disk::{ErrorKind, File, LockKind, OpenMode};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-/// Bytes of a file given back at once, and the time until the next piece if somebody appended meanwhile. A file system that tells the disk what it frees keeps a writer waiting for half a
-/// millisecond to one with a piece of this length; with smaller ones for less, but then writers that append as fast as they can meet one more often than in one of a hundred appends
-/// ([`LEAD`] says how many there must be).
+/// Bytes of a file given back at once, and the time until the next piece if somebody appended
+/// meanwhile. A file system that tells the disk what it frees keeps a writer waiting for half a
+/// millisecond to one with a piece of this length; with smaller ones for less, but then writers
+/// that append as fast as they can meet one more often than in one of a hundred appends ([`LEAD`]
+/// says how many there must be).
 const STEP: u64 = 1 << 20;
 const PERIOD: Duration = Duration::from_millis(64);
-/// As many times what is appended meanwhile is given back, however fast that is: so the directory's size is bounded.
+/// As many times what is appended meanwhile is given back, however fast that is: so the directory's
+/// size is bounded.
 const LEAD: f64 = 1.5;
 
 impl Files {
@@ -29,7 +33,8 @@ impl Files {
         Ok(self.numbers(0)?.first().is_some_and(|n| *n < first_segment))
     }
 
-    /// The file of a pruned segment, locked; `None` if it is gone, or a reader or another who prunes has it.
+    /// The file of a pruned segment, locked; `None` if it is gone, or a reader or another who
+    /// prunes has it.
     fn locked_if_free(&self, name: &str) -> Result<Option<Box<dyn File>>> {
         let Some(file) = self.open(name, OpenMode::Write)? else {
             return Ok(None);
@@ -53,7 +58,8 @@ pub(crate) fn finish(
     recycle(files, first_segment, options, BTreeMap::new(), pieces)
 }
 
-/// Keeps the files of pruned segments for use again, or removes them. `held`: those that the caller has locked, by number. What others hold is left to them.
+/// Keeps the files of pruned segments for use again, or removes them. `held`: those that the caller
+/// has locked, by number. What others hold is left to them.
 ///
 /// One that cannot be given back keeps none of the others; the first error is told.
 pub(crate) fn recycle(
@@ -108,7 +114,8 @@ fn give_back(
     }
 }
 
-/// Gives back files' room little by little: while the file system frees 64 MiB at once, writes to other files wait for it.
+/// Gives back files' room little by little: while the file system frees 64 MiB at once, writes to
+/// other files wait for it.
 pub(crate) struct Pieces<'a> {
     files: &'a Files,
     options: &'a Options,
@@ -175,7 +182,8 @@ fn end(word: EndWord, options: &Options) -> u64 {
     before.saturating_add(word.off)
 }
 
-/// From one piece to the next, when so many bytes were appended in so long a time: nobody is disturbed if none were, and the writers do not get ahead.
+/// From one piece to the next, when so many bytes were appended in so long a time: nobody is
+/// disturbed if none were, and the writers do not get ahead.
 fn period(appended: u64, time: Duration) -> Duration {
     if appended == 0 {
         return Duration::ZERO;

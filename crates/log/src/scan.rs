@@ -6,7 +6,7 @@ use crate::files::Segment;
 use crate::format::record::{MAX_PAYLOAD, RECORD_LEN, RecordHeader};
 use crate::format::{DATA_OFF, SEGMENT_MAX, record};
 use densite_disk::File;
-use xxhash_rust::xxh3::xxh3_64;
+use densite_disk::hash::xxh3_64;
 
 /// Bytes read at once.
 const CHUNK: usize = 256 << 10;

@@ -1,4 +1,5 @@
-//! The durable state beside the segments: settings, subscribers, transactions that were rolled back after they were appended.
+//! The durable state beside the segments: settings, subscribers, transactions that were rolled back
+//! after they were appended.
 //!
 //! ```text
 //! offset  size  field
@@ -15,29 +16,35 @@
 //!               and last, 8 bytes each, ascending; then 8 bytes: xxh3 of all before
 //! ```
 //!
-//! It is never changed in place: a new file is written, synced and renamed, the directory synced, all under the state lock.
+//! It is never changed in place: a new file is written, synced and renamed, the directory synced,
+//! all under the state lock.
 
 use crate::files::{Files, STATE, STATE_LOCK, STATE_NEW, no_state};
 use crate::format::{LOG_FORMAT_VERSION, MAX_SEQ};
 use crate::patience::usual;
-use crate::subscribers::check_name;
 use crate::{Error, LogId, Result, Seq};
+use densite_disk::hash::xxh3_64;
 use densite_disk::{ErrorKind, Fields, OpenMode, SyncKind};
 use std::collections::BTreeMap;
-use xxhash_rust::xxh3::xxh3_64;
 
 const MAGIC: &[u8; 16] = b"Densite logst\r\n\0";
 const FIXED_LEN: usize = 72;
 const PURGE: u32 = 1;
-/// The longest state, bytes: room for a million transactions that were rolled back and are not pruned.
+/// The longest state, bytes: room for a million transactions that were rolled back and are not
+/// pruned.
 const LEN_MAX: usize = 16 << 20;
+
+/// The longest name of a subscriber, bytes.
+const NAME_MAX: usize = 64;
 
 /// Settings that are kept with the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Config {
-    /// Prune after writes, without being asked. On for a new log, off for one that was adopted with rows in it.
+    /// Prune after writes, without being asked. On for a new log, off for one that was adopted with
+    /// rows in it.
     pub auto_prune: bool,
-    /// Bytes that may wait to be applied before writers are held up; 0: no limit. Kept here for the layers above.
+    /// Bytes that may wait to be applied before writers are held up; 0: no limit. Kept here for the
+    /// layers above.
     pub max_unapplied_bytes: u64,
     /// Bytes of segments that pruning leaves although nobody needs them.
     pub retain_bytes: u64,
@@ -167,6 +174,19 @@ impl State {
     }
 }
 
+/// That this is a subscriber's name.
+///
+/// # Errors
+/// `BadName`.
+pub(crate) fn check_name(name: &str) -> Result<()> {
+    let allowed = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.');
+    if (1..=NAME_MAX).contains(&name.len()) && name.bytes().all(allowed) {
+        Ok(())
+    } else {
+        Err(Error::BadName(name.to_owned()))
+    }
+}
+
 /// Whether a row is in one of the runs.
 pub(crate) fn is_cancelled(cancelled: &[(Seq, Seq)], seq: Seq) -> bool {
     let after = cancelled.partition_point(|(first, _)| *first <= seq);
@@ -175,7 +195,8 @@ pub(crate) fn is_cancelled(cancelled: &[(Seq, Seq)], seq: Seq) -> bool {
 }
 
 impl Files {
-    /// The state's bytes, and one more than it can have where the file has more; `None` if there is none.
+    /// The state's bytes, and one more than it can have where the file has more; `None` if there is
+    /// none.
     pub(crate) fn state_bytes(&self) -> Result<Option<Vec<u8>>> {
         let Some(file) = self.open(STATE, OpenMode::Read)? else {
             return Ok(None);
@@ -218,7 +239,8 @@ impl Files {
                 "the log's state has no room for more subscribers or rolled-back transactions; prune the log",
             ));
         }
-        // What an attempt before left there may be half synced: a file of that kind is not written again.
+        // What an attempt before left there may be half synced: a file of that kind is not written
+        // again.
         match self.dir.remove(STATE_NEW) {
             Err(e) if e.kind != ErrorKind::NotFound => return Err(e.into()),
             _ => {}
@@ -231,7 +253,8 @@ impl Files {
         Ok(())
     }
 
-    /// Changes the state under its lock; `change` says what it is to answer and whether anything is to be stored.
+    /// Changes the state under its lock; `change` says what it is to answer and whether anything is
+    /// to be stored.
     pub(crate) fn with_state<T>(
         &self,
         change: impl FnOnce(&mut State) -> Result<(T, bool)>,

@@ -1,7 +1,7 @@
 //! Named, durable positions: what a subscriber has not acknowledged stays in the log.
 
 use crate::log::Log;
-use crate::state::State;
+use crate::state::{State, check_name};
 use crate::{Error, Result, Seq};
 
 /// Where a new subscriber begins.
@@ -9,7 +9,8 @@ use crate::{Error, Result, Seq};
 pub enum Begin {
     /// With the first row that is still in the log.
     Start,
-    /// Behind the last row that can be read: with the next row that is appended, or before it with rows that are behind a transaction whose commit is under way.
+    /// Behind the last row that can be read: with the next row that is appended, or before it with
+    /// rows that are behind a transaction whose commit is under way.
     Now,
 }
 
@@ -24,22 +25,6 @@ pub struct Subscriber {
     pub rows_behind: u64,
     /// Bytes that those rows take in the log.
     pub bytes_behind: u64,
-}
-
-/// The longest name, bytes.
-const NAME_MAX: usize = 64;
-
-/// That this is a subscriber's name.
-///
-/// # Errors
-/// `BadName`.
-pub(crate) fn check_name(name: &str) -> Result<()> {
-    let allowed = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.');
-    if (1..=NAME_MAX).contains(&name.len()) && name.bytes().all(allowed) {
-        Ok(())
-    } else {
-        Err(Error::BadName(name.to_owned()))
-    }
 }
 
 fn position_of<'a>(state: &'a mut State, name: &str) -> Result<&'a mut Seq> {
@@ -57,12 +42,12 @@ impl Log {
         let shared = &self.shared;
         shared.may_write()?;
         // All under the state's lock, so that what it begins with is not pruned meanwhile.
-        shared.with_state(|state| {
+        shared.dir.with_state(|state| {
             if state.subscribers.contains_key(name) {
                 return Err(Error::SubscriberExists(name.to_owned()));
             }
             let position = match from {
-                Begin::Start => shared.first_seq()? - 1,
+                Begin::Start => shared.dir.first_seq()? - 1,
                 Begin::Now => shared.visible()?.last,
             };
             state.subscribers.insert(name.to_owned(), position);
@@ -70,14 +55,15 @@ impl Log {
         })
     }
 
-    /// Acknowledges all rows up to this one, durably. A position never goes back: an older one changes nothing. Answers the position.
+    /// Acknowledges all rows up to this one, durably. A position never goes back: an older one
+    /// changes nothing. Answers the position.
     ///
     /// # Errors
     /// `NoSubscriber`, `AckBeyondEnd`; `Full`, `Io`, `Damaged`.
     pub fn ack(&self, name: &str, seq: Seq) -> Result<Seq> {
         self.shared.may_write()?;
         let last = self.shared.visible()?.last;
-        self.shared.with_state(|state| {
+        self.shared.dir.with_state(|state| {
             let position = position_of(state, name)?;
             if seq > last {
                 return Err(Error::AckBeyondEnd { seq, last });
@@ -94,7 +80,7 @@ impl Log {
     /// `NoSubscriber`; `Full`, `Io`, `Damaged`.
     pub fn unsubscribe(&self, name: &str) -> Result<()> {
         self.shared.may_write()?;
-        self.shared.with_state(|state| {
+        self.shared.dir.with_state(|state| {
             position_of(state, name)?;
             state.subscribers.remove(name);
             Ok(((), true))
@@ -107,7 +93,7 @@ impl Log {
     /// `Io`, `Damaged`.
     pub fn subscribers(&self) -> Result<Vec<Subscriber>> {
         let last = self.shared.visible()?.last;
-        let state = self.shared.state()?;
+        let state = self.shared.dir.state()?;
         let subscriber = |(name, position): (&String, &Seq)| {
             Ok(Subscriber {
                 name: name.clone(),

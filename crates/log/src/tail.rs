@@ -1,12 +1,15 @@
 //! The end of the log, where one thread of one process at a time writes: it holds the append lock.
 //!
-//! A turn: [`Tail::catch_up`] with what other processes appended, [`Tail::write`] a group and sync it, [`Tail::publish`] the end word. A segment
-//! that has no room for a group, or whose sync failed, is left behind as it is ([`Tail::rotate`]).
+//! A turn: [`Tail::catch_up`] with what other processes appended, [`Tail::write`] a group and sync
+//! it, [`Tail::publish`] the end word. A segment that has no room for a group, or whose sync
+//! failed, is left behind as it is ([`Tail::rotate`]).
 //!
-//! Invariant: all records before the word's `off` are synced when the word is published; nothing else counts as appended.
-//! Invariant: after a failed sync nothing more is written to that segment. What the group left there lies behind the end that the
-//! next segment's header names.
+//! Invariant: all records before the word's `off` are synced when the word is published; nothing
+//! else counts as appended.
+//! Invariant: after a failed sync nothing more is written to that segment. What the group left
+//! there lies behind the end that the next segment's header names.
 
+use crate::end_word::read_word;
 use crate::files::{Files, Segment, damaged, segment_name};
 use crate::format::record::{ENDS, Kind, RECORD_LEN, RecordHeader};
 use crate::format::segment::SegmentHeader;
@@ -17,10 +20,10 @@ use crate::pieces::Pieces;
 use crate::recover;
 use crate::txn::{Appended, Txn};
 use crate::{Error, Options, Result, Seq};
+use densite_disk::hash::xxh3_64;
 use densite_disk::{File, OpenMode, Stamp, SyncKind};
 use std::collections::HashMap;
 use std::sync::Arc;
-use xxhash_rust::xxh3::xxh3_64;
 
 /// Nobody gets so far; a file may claim it.
 pub(crate) const NO_NUMBERS: Error =
@@ -75,7 +78,8 @@ impl Tail {
     /// Learns what other processes appended. The caller holds the append lock.
     ///
     /// # Errors
-    /// `Replaced` where it is another log's lock by now, or what would be written is not what others read; then nothing was touched.
+    /// `Replaced` where it is another log's lock by now, or what would be written is not
+    /// what others read; then nothing was touched.
     pub(crate) fn catch_up(&mut self) -> Result<()> {
         // One look at the directory tells of all names, unless one of them changed just now.
         let stamp = self.files.dir.stamp()?;
@@ -132,9 +136,11 @@ impl Tail {
         taken == 0 || taken + more <= room.min(self.options.group_bytes_max as u64)
     }
 
-    /// Writes a group, makes it durable and publishes it; where each transaction went. On an error none of it is in the log.
+    /// Writes a group, makes it durable and publishes it; where each transaction went. On an error
+    /// none of it is in the log.
     ///
-    /// `announce` is called between the sync and the end word: what it tells is known before anybody reads the group.
+    /// `announce` is called between the sync and the end word: what it tells is known before
+    /// anybody reads the group.
     pub(crate) fn write(
         &mut self,
         group: &[Arc<Txn>],
@@ -301,8 +307,9 @@ impl Tail {
         Ok(())
     }
 
-    /// Leaves the segment for good: nobody may write behind a failed sync. The word tells the other processes, the next segment's header
-    /// those that come later; if neither can be written, both are tried again before anything else is.
+    /// Leaves the segment for good: nobody may write behind a failed sync. The word tells the other
+    /// processes, the next segment's header those that come later; if neither can be written, both
+    /// are tried again before anything else is.
     fn seal(&mut self) {
         self.word.flags |= SEALED;
         let told = self.publish(0);
@@ -385,11 +392,4 @@ fn put_record(
     next.check = header.check;
     let padding = next.off - pieces.end();
     pieces.put([0; 8].get(..padding as usize).unwrap_or_default())
-}
-
-/// The end word as it is now; `None` if it is none.
-pub(crate) fn read_word(file: &dyn File, files: &Files) -> Result<Option<EndWord>> {
-    let mut bytes = [0; crate::format::word::WORD_LEN];
-    let got = file.read_at(&mut bytes, 0)?;
-    Ok(bytes.get(..got).and_then(|b| EndWord::decode(b, files.id)))
 }

@@ -1,17 +1,17 @@
 //! How far anybody may read: to the last row that is synced and decided.
 
 use crate::decisions::Decisions;
+use crate::end_word::read_whole_word;
 use crate::files::{END, Files, writer_name};
 use crate::format::slot::{SLOT_LEN, WriterSlot};
 use crate::format::word::EndWord;
-use crate::tail::read_word;
 use crate::{Result, Seq};
 use densite_disk::{File, LockKind, OpenMode};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
-/// How often a word that is just being written is read again.
+/// How often a slot is read again while its writer writes it.
 const TRIES: u32 = 1000;
 
 /// What may be read.
@@ -30,7 +30,8 @@ pub(crate) struct Visible {
 struct Said {
     nonce: u64,
     cancels: u64,
-    /// It is gone, and left something prepared: the last rollback may be one that it stored and did not live to count.
+    /// It is gone, and left something prepared: the last rollback may be one that it stored and did
+    /// not live to count.
     is_cut_off: bool,
 }
 
@@ -56,32 +57,22 @@ impl Visibility {
         })
     }
 
-    /// Rule 3, and the waiting of rule 1. The order of reading matters: the end first, then who is prepared, then rollbacks; each is written in
-    /// the opposite order.
-    pub(crate) fn current(
-        &mut self,
-        files: &Files,
-        own: u32,
-        mine: Option<&Decisions>,
-    ) -> Result<Visible> {
-        for _ in 0..TRIES {
-            let Some(end_file) = &self.end_file else {
-                self.end_file = files.open(END, OpenMode::Read)?;
-                break;
-            };
-            // It may be read while it is written.
-            if let Some(word) = read_word(end_file.as_ref(), files)? {
-                self.word = word;
-                break;
+    /// Rule 3, and the waiting of rule 1. The order of reading matters: the end first, then who is
+    /// prepared, then rollbacks; each is written in the opposite order.
+    pub(crate) fn current(&mut self, files: &Files, mine: Option<&Decisions>) -> Result<Visible> {
+        match &self.end_file {
+            Some(end_file) => {
+                let word = read_whole_word(end_file.as_ref(), files)?;
+                self.word = word.unwrap_or(self.word);
             }
-            std::thread::yield_now();
+            None => self.end_file = files.open(END, OpenMode::Read)?,
         }
         let word = self.word;
         let mut last = word.last_seq();
         let mut seen = Vec::with_capacity(word.writers as usize);
         for no in 0..word.writers {
             let (slot, is_cut_off) = match mine {
-                Some(mine) if no == own => (mine.slot(), false),
+                Some(mine) if no == mine.slot_no() => (mine.slot(), false),
                 _ => self.slot(files, no)?,
             };
             if slot.prepared != 0 {
@@ -106,7 +97,8 @@ impl Visibility {
         })
     }
 
-    /// What another writer says, and whether it is gone and said then that something is prepared: then all is decided.
+    /// What another writer says, and whether it is gone and said then that something is prepared:
+    /// then all is decided.
     fn slot(&mut self, files: &Files, no: u32) -> Result<(WriterSlot, bool)> {
         let file = match self.slots.entry(no) {
             Entry::Occupied(known) => known.into_mut(),
@@ -117,7 +109,8 @@ impl Visibility {
         };
         let slot = read_slot(file.as_ref())?;
         if slot.prepared != 0 && file.try_lock(LockKind::Shared)? {
-            // It is gone. What it said last may be newer than what was read; after that it says nothing more.
+            // It is gone. What it said last may be newer than what was read; after that it says
+            // nothing more.
             let slot = read_slot(file.as_ref());
             file.unlock()?;
             let slot = slot?;
@@ -131,7 +124,8 @@ impl Visibility {
     }
 }
 
-/// What a writer says. Where nothing can be read, that everything is prepared: it may be about to say something.
+/// What a writer says. Where nothing can be read, that everything is prepared: it may be about to
+/// say something.
 fn read_slot(file: &dyn File) -> Result<WriterSlot> {
     for _ in 0..TRIES {
         let mut bytes = [0; SLOT_LEN];
@@ -145,18 +139,4 @@ fn read_slot(file: &dyn File) -> Result<WriterSlot> {
         prepared: 1,
         ..WriterSlot::default()
     })
-}
-
-/// The end word, read again while somebody writes it; `None` if there is none that can be read.
-pub(crate) fn recovered_word(files: &Files) -> Result<Option<EndWord>> {
-    let Some(file) = files.open(END, OpenMode::Read)? else {
-        return Ok(None);
-    };
-    for _ in 0..TRIES {
-        if let Some(word) = read_word(file.as_ref(), files)? {
-            return Ok(Some(word));
-        }
-        std::thread::yield_now();
-    }
-    Ok(None)
 }

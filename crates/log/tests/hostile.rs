@@ -2,11 +2,11 @@
 
 use crate::common::{ID, options, tables};
 use densite_disk::RealDir;
+use densite_disk::hash::xxh3_64;
 use densite_log::{Batch, Error, Log, LogDir, Op, Options, Salvage, Txn, Value, check, id_in};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use xxhash_rust::xxh3::xxh3_64;
 
 /// Far more than any of this takes.
 const LATE: Duration = Duration::from_secs(30);

@@ -1,8 +1,11 @@
-//! A checkpoint beside the worker: a thread with a connection of its own copies frames that are committed into the database's file, while the next rows are inserted.
+//! A checkpoint beside the worker: a thread with a connection of its own copies frames that are
+//! committed into the database's file, while the next rows are inserted.
 //!
-//! It is a passive checkpoint, by SQLite, which syncs the WAL before it copies a page and the file after the last. Frames that are committed meanwhile stay behind, so the WAL never
-//! begins anew by this alone: the worker's own checkpoint follows, between two transactions, and has less to copy. What may be pruned is decided by that one alone. Like any sync, one that fails
-//! here is remembered in [`SyncFailed`].
+//! It is a passive checkpoint, by SQLite, which syncs the WAL before it copies a page and the file
+//! after the last. Frames that are committed meanwhile stay behind, so the WAL never begins anew by
+//! this alone: the worker's own checkpoint follows, between two transactions, and has less to copy.
+//! What may be pruned is decided by that one alone. Like any sync, one that fails here is
+//! remembered in [`SyncFailed`].
 
 use super::Applying;
 use crate::connection_spec::ConnectionSpec;
@@ -19,10 +22,7 @@ pub(super) struct Ahead {
 impl Ahead {
     /// Begins one. Without a thread to be had there is none: it only saves time.
     pub(super) fn begin(&mut self, applying: &Applying) {
-        let (spec, sync_failed) = (
-            applying.spec.clone(),
-            applying.pruning.sync_failed().clone(),
-        );
+        let (spec, sync_failed) = (applying.spec.clone(), applying.open.sync_failed().clone());
         let inside = gate::beside();
         self.thread = std::thread::Builder::new()
             .name("densite-checkpoint".into())

@@ -1,8 +1,11 @@
 //! Between batches: checkpoints, so that the WAL is bounded, and pruning (rule 4).
 //!
-//! Rows up to a position are pruned only when the position was committed before a checkpoint that completed, and the database's file was synced after that: whoever did the checkpoint
-//! may run `synchronous=OFF`. In rollback mode the worker's own commit syncs the file and the directory (`synchronous=EXTRA`), but the position may be that of an earlier worker,
-//! or of a backup that was copied into place: both are synced before each pruning whatever the mode. Once a sync has failed nothing is pruned any more ([`super::pruning`]; what else was in the way is tried again,
+//! Rows up to a position are pruned only when the position was committed before a checkpoint that
+//! completed, and the database's file was synced after that: whoever did the checkpoint may run
+//! `synchronous=OFF`. In rollback mode the worker's own commit syncs the file and the directory
+//! (`synchronous=EXTRA`), but the position may be that of an earlier worker, or of a backup that
+//! was copied into place: both are synced before each pruning whatever the mode. Once a sync has
+//! failed nothing is pruned any more ([`super::pruning`]; what else was in the way is tried again,
 //! also when nothing is to be applied).
 
 use super::Applying;
@@ -19,8 +22,9 @@ use std::time::{Duration, Instant};
 const PRUNE_EVERY: Duration = Duration::from_secs(1);
 /// Nothing came for so long: it is time to checkpoint and prune.
 const IDLE: Duration = Duration::from_millis(250);
-/// Whoever commits row after row is caught up with after each. Checkpointing and pruning cost the disk as much as several commits, so while rows keep coming it is done
-/// after so long, and then after twice as long, and so on:
+/// Whoever commits row after row is caught up with after each. Checkpointing and pruning cost the
+/// disk as much as several commits, so while rows keep coming it is done after so long, and then
+/// after twice as long, and so on:
 const PATIENCE: Duration = Duration::from_secs(1);
 /// up to this.
 const PATIENCE_MAX: Duration = Duration::from_secs(64);
@@ -103,7 +107,8 @@ impl CheckpointScheduler {
         Ok(())
     }
 
-    /// After a batch of so many rows, in WAL mode: whether to checkpoint before the next one. If not, one may begin beside it.
+    /// After a batch of so many rows, in WAL mode: whether to checkpoint before the next one. If
+    /// not, one may begin beside it.
     fn is_time_to_checkpoint(&mut self, applying: &Applying, rows: usize) -> Result<bool> {
         let was_ahead = self.ahead.ended()?;
         let is_done = was_ahead.is_some();
@@ -175,7 +180,8 @@ impl CheckpointScheduler {
         done.map(drop)
     }
 
-    /// Whether it was possible: all is in the database's file then, and what is applied is being pruned.
+    /// Whether it was possible: all is in the database's file then, and what is applied is being
+    /// pruned.
     fn checkpoint_and_prune(
         &mut self,
         connection: &Connection,
@@ -192,7 +198,9 @@ impl CheckpointScheduler {
         Ok(true)
     }
 
-    /// Before rows are applied. Why nothing may be applied now: the WAL is as large as it may become, and somebody reads an old state in it. The log holds the same rows in a hundredth of the room.
+    /// Before rows are applied. Why nothing may be applied now: the WAL is as large as it may
+    /// become, and somebody reads an old state in it. The log holds the same rows in a hundredth of
+    /// the room.
     pub(super) fn held_up(
         &mut self,
         connection: &Connection,
@@ -218,7 +226,8 @@ impl CheckpointScheduler {
         )))
     }
 
-    /// Whether all that was committed is in the database's file. Nobody waits for this checkpoint: it is a passive one.
+    /// Whether all that was committed is in the database's file. Nobody waits for this checkpoint:
+    /// it is a passive one.
     fn checkpoint(&mut self, connection: &Connection, applying: &Applying) -> Result<bool> {
         if self.wal != Some(true) {
             return Ok(true);
@@ -229,7 +238,7 @@ impl CheckpointScheduler {
         let begun = Instant::now();
         loop {
             let done = connection.checkpoint(Some(c"main"), ffi::CHECKPOINT_PASSIVE);
-            let done = match applying.pruning.sync_failed().record(done) {
+            let done = match applying.open.sync_failed().record(done) {
                 Ok(done) => done,
                 // Somebody else is at it.
                 Err(e) if e.is_busy() => return Ok(false),
@@ -261,15 +270,15 @@ impl CheckpointScheduler {
             return Ok(());
         };
         self.pruned = Some(Instant::now());
-        let synced = crate::durable::sync(connection, applying.storage.as_ref());
-        applying.pruning.sync_failed().record(synced)?;
+        let synced = crate::durable::sync(connection, applying.open.storage().as_ref());
+        applying.open.sync_failed().record(synced)?;
         // Else what has the name now may lack those rows.
         still_has_its_name(connection)?;
-        if applying.pruning.sync_failed().has_failed() {
+        if applying.open.sync_failed().has_failed() {
             applying.pruning.forget();
             return Ok(());
         }
-        if !applying.pruning.begin(applying, position) {
+        if !applying.pruning.begin(applying.open.log(), position) {
             // It will do later.
             self.position = Some(position);
             applying.pruning.put_off();

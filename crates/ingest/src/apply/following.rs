@@ -1,7 +1,10 @@
-//! The next clustered apply: a thread with a connection of its own reads it and puts it in order, while the last quarter of this one is applied.
+//! The next clustered apply: a thread with a connection of its own reads it and puts it in order,
+//! while the last quarter of this one is applied.
 //!
-//! It only saves time: nothing of it is written before it begins, and then the schema is looked at as ever ([`super::clustered_begin`]). What cannot be had in this way, and why, the worker
-//! finds by itself. And it takes memory, that of a second clustered apply: where this process has many rows in memory for its readers, the worker does without.
+//! It only saves time: nothing of it is written before it begins, and then the schema is looked at
+//! as ever ([`super::clustered_begin`]). What cannot be had in this way, and why, the worker finds
+//! by itself. And it takes memory, that of a second clustered apply: where this process has many
+//! rows in memory for its readers, the worker does without.
 
 use super::Applying;
 use super::planner::{Planner, Waiting, limits};
@@ -22,7 +25,8 @@ pub(super) struct Following {
 }
 
 impl Following {
-    /// Of `all` places so many are done of a clustered apply that ends at `last`: begins with the next one when it is time.
+    /// Of `all` places so many are done of a clustered apply that ends at `last`: begins with the
+    /// next one when it is time.
     ///
     /// # Errors
     /// The log's.
@@ -38,14 +42,14 @@ impl Following {
         self.end();
         self.before = Some(last);
         self.ends = Arc::default();
-        let read_max = applying.storage.clustered_limits().read_max;
-        if applying.unapplied.has_more_than(read_max) {
+        let read_max = applying.open.storage().clustered_limits().read_max;
+        if applying.open.unapplied().has_more_than(read_max) {
             return Ok(());
         }
         let Some(limits) = limits(applying, last)? else {
             return Ok(());
         };
-        let (log, dir) = (applying.log.clone(), applying.dir.clone());
+        let open = Arc::clone(&applying.open);
         let (spec, ends) = (applying.spec.clone(), self.ends.clone());
         let inside = gate::beside();
         let find = move || {
@@ -56,7 +60,7 @@ impl Following {
                 connection: &connection,
                 plans: &mut plans,
             };
-            planner.plan((&log, &dir), last, limits, || !ends.load(Ordering::Acquire))
+            planner.plan(&open, last, limits, || !ends.load(Ordering::Acquire))
         };
         let builder = std::thread::Builder::new().name("densite-planner".into());
         self.thread = builder.spawn(find).ok();

@@ -1,8 +1,11 @@
 //! A thread that makes the WAL durable while the worker writes it.
 //!
-//! A transaction of the worker is tens of MiB in the WAL. If the disk gets them all at once, at the checkpoint, COMMITs of the log wait for that: hundreds of milliseconds. The worker itself
-//! cannot sync them in small pieces, for it holds the write lock. Nothing depends on this thread but the waiting of others: what has to be durable, SQLite and [`crate::durable`] sync
-//! as ever. But the system may tell of a page that it could not write to one who syncs, and to nobody after him; so if that is this thread nothing is pruned any more.
+//! A transaction of the worker is tens of MiB in the WAL. If the disk gets them all at once, at the
+//! checkpoint, COMMITs of the log wait for that: hundreds of milliseconds. The worker itself cannot
+//! sync them in small pieces, for it holds the write lock. Nothing depends on this thread but the
+//! waiting of others: what has to be durable, SQLite and [`crate::durable`] sync as ever. But the
+//! system may tell of a page that it could not write to one who syncs, and to nobody after him; so
+//! if that is this thread nothing is pruned any more.
 
 use super::Applying;
 use crate::sync_failed::SyncFailed;
@@ -26,16 +29,17 @@ pub(super) struct IncrementalSync {
 }
 
 impl IncrementalSync {
-    /// Starts it, for a connection in WAL mode; `None` if there is nothing to be done for this connection, or no thread to be had.
+    /// Starts it, for a connection in WAL mode; `None` if there is nothing to be done for this
+    /// connection, or no thread to be had.
     pub(super) fn start(connection: &Connection, applying: &Applying) -> Option<IncrementalSync> {
         let progress = densite_sqlite::wal_progress(connection)?;
         let path = connection.filename(c"main")?;
         let path = Path::new(&path);
-        let dir = applying.storage.dir(path.parent()?);
+        let dir = applying.open.storage().dir(path.parent()?);
         let name = format!("{}-wal", path.file_name()?.to_string_lossy());
         let ends = Arc::new(AtomicBool::new(false));
         let (written, end) = (progress.clone(), ends.clone());
-        let sync_failed = applying.pruning.sync_failed().clone();
+        let sync_failed = applying.open.sync_failed().clone();
         let thread = std::thread::Builder::new()
             .name("densite-walsync".into())
             .spawn(move || run(&written, &dir, &name, &end, &sync_failed))

@@ -1,27 +1,30 @@
 //! Applying, while this process has the right to.
 //!
-//! Who cannot apply gives that right up again and again for a moment: another process, or another connection of this one to what is the database now, may be able to. A file may have been
-//! replaced by one of another form, a quota, a limit of descriptors or a library too old may be one process's own; which error means that is not for us to know, and where all meet the same
-//! nothing is lost by taking turns.
+//! A worker that cannot apply gives that right up for a moment, again and again. Another process
+//! can perhaps apply: a quota, a limit of descriptors or an old library can concern one process
+//! only. So can another connection of this process, if the file was replaced. The error does not
+//! show which of these it is. If all processes get the same error, taking turns loses nothing.
 
+use super::applier::Applier;
 use super::outcome::Did;
 use super::pruning::RetryTime;
-use super::round::Round;
 use super::{Applying, RETRY};
 use crate::error::unnamed;
 use densite_log::Seq;
 use densite_sqlite::{Error, gate};
 use std::time::{Duration, Instant};
 
-/// How long an idle worker keeps its connection: after that nobody is kept from EXCLUSIVE or another journal mode.
+/// How long an idle worker keeps its connection. Without it, others can get EXCLUSIVE or change the
+/// journal mode.
 const LINGER: Duration = Duration::from_millis(300);
-/// How long nothing but failures lets others have a turn. A lock that somebody has is none: it is in everybody's way.
+/// After so long with failures only, others get a turn. A lock of another connection is no such
+/// failure: it stops all workers.
 const IN_VAIN: Duration = Duration::from_millis(500);
 
 impl Applying {
-    /// All is well, and applied up to here.
+    /// Rows are applied up to here, and there is no trouble.
     fn got_to(&self, seq: Seq) {
-        self.unapplied.applied(seq);
+        self.open.unapplied().applied(seq);
         self.tell(|s| {
             s.applied = s.applied.max(seq);
             s.trouble = None;
@@ -29,35 +32,41 @@ impl Applying {
         });
     }
 
-    /// Nothing is applied for the moment, and this is why: so it was when that was tried.
+    /// Nothing is applied at the moment, for this reason, which was found at `begun`.
     fn is_stopped_by(&self, error: Error, begun: Instant) {
         self.tell(|s| s.trouble = Some((begun, error)));
-        self.unapplied.keep_up(&self.log);
+        self.open.unapplied().keep_up(self.open.log());
         self.pause(RETRY);
     }
 
     /// Whether there is nothing else to do: all up to `seq` is applied, and no rows follow.
     fn has_only_to_prune(&self, seq: Seq) -> bool {
-        self.pruning.retry_time() == RetryTime::Now && self.log.last().is_ok_and(|last| last <= seq)
+        self.pruning.retry_time() == RetryTime::Now
+            && self.open.log().last().is_ok_and(|last| last <= seq)
     }
 
-    /// Applies until the end of this worker, or until it has failed for so long that others have a turn.
+    /// Applies until the end of this worker, or until it has failed for so long that others have a
+    /// turn.
     pub(super) fn lead(&self) {
-        let mut round: Option<Round> = None;
+        let mut applier: Option<Applier> = None;
         let (mut active, mut last) = (Instant::now(), 0);
         let mut fails_since: Option<Instant> = None;
-        // All is applied, up to here.
+        // Where the log ended, if all of it was applied.
         let mut idle: Option<Seq> = None;
-        // Where this worker has left the database; `None` where it may have committed before it failed.
+        // Where this worker has left the database; `None` if it failed and can have committed
+        // before.
         let mut known: Option<Seq> = None;
         while !self.stops() {
             let inside = gate::enter();
             let begun = Instant::now();
-            let done = match &mut round {
-                Some(round) => round.run(self, known),
-                None => Round::open(self).and_then(|fresh| round.insert(fresh).run(self, known)),
+            let done = match &mut applier {
+                Some(applier) => applier.run(self, known),
+                None => {
+                    Applier::open(self).and_then(|fresh| applier.insert(fresh).run(self, known))
+                }
             };
-            // Nobody waits for pruning: what is in its way, a lock too, is not met again and again.
+            // No connection waits for pruning. So an error in its way, even a lock, is not met
+            // again at once.
             let idle_at = match &done {
                 Err(_) => idle.filter(|seq| self.has_only_to_prune(*seq)),
                 Ok(_) => None,
@@ -69,7 +78,7 @@ impl Applying {
                 _ => false,
             };
             if is_over {
-                round = None;
+                applier = None;
             }
             drop(inside);
             if done.is_ok() {
@@ -80,10 +89,10 @@ impl Applying {
                     (idle, known) = (None, Some(seq));
                     active = Instant::now();
                     self.got_to(seq);
-                    self.unapplied.keep_up(&self.log);
+                    self.open.unapplied().keep_up(self.open.log());
                     if seq > last {
                         last = seq;
-                        if !round.as_ref().is_some_and(Round::has_more) {
+                        if !applier.as_ref().is_some_and(Applier::has_more) {
                             self.delay_next_batch(seq);
                         }
                     }
@@ -91,15 +100,16 @@ impl Applying {
                 Ok(Did::Nothing(seq)) => {
                     (idle, known) = (Some(seq), Some(seq));
                     self.got_to(seq);
-                    // It only ends early if there is something new; an error shows in the next round.
-                    self.wait_for_rows(seq, round.is_some().then_some(LINGER));
+                    // It only ends early if there is something new; an error shows in the next
+                    // round.
+                    self.wait_for_rows(seq, applier.is_some().then_some(LINGER));
                 }
                 Ok(Did::Waits(error)) => self.is_stopped_by(error, begun),
-                Ok(Did::Unnamed) => self.is_stopped_by(unnamed(&self.dir), begun),
+                Ok(Did::Unnamed) => self.is_stopped_by(unnamed(self.open.dir()), begun),
                 Err(error) => {
                     known = None;
                     // COMMIT syncs, too.
-                    self.pruning.sync_failed().record_error(&error);
+                    self.open.sync_failed().record_error(&error);
                     if let Some(seq) = idle_at {
                         self.pruning.put_off();
                         self.wait_for_rows(seq, None);
@@ -115,8 +125,8 @@ impl Applying {
             }
         }
         let _inside = gate::enter();
-        if let Some(mut round) = round {
-            self.finish(&mut round, last, known);
+        if let Some(mut applier) = applier {
+            self.finish(&mut applier, last, known);
         }
     }
 }

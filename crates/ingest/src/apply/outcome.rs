@@ -11,7 +11,8 @@ pub(super) enum Did {
     Nothing(Seq),
     /// There are rows, and this keeps them from being applied.
     Waits(Error),
-    /// The database does not name the log: the transaction that makes it do so is not committed yet, or its table was dropped.
+    /// The database does not name the log: the transaction that makes it do so is not committed
+    /// yet, or its table was dropped.
     Unnamed,
 }
 

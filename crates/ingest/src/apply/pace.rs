@@ -1,4 +1,5 @@
-//! How many rows a batch may have: as many as hold the write lock for the time that is aimed at. More rows at once write fewer pages for each, so it is not less either.
+//! How many rows a batch may have: as many as hold the write lock for the time that is aimed at.
+//! More rows at once write fewer pages for each, so it is not less either.
 
 use std::time::Duration;
 
@@ -8,9 +9,11 @@ pub(super) const HOLD_MAX: Duration = Duration::from_millis(450);
 const HOLD_GOAL: Duration = Duration::from_millis(280);
 /// A transaction of the log is tried as a whole if it is expected to hold the lock no longer.
 const HOLD_TRIED: Duration = Duration::from_millis(365);
-/// A batch that held the lock for longer is followed by a time of a tenth of that in which it is free.
+/// A batch that held the lock for longer is followed by a time of a tenth of that in which it is
+/// free.
 const GAP_FROM: Duration = Duration::from_millis(30);
-/// A COMMIT that meets a checkpoint's syncs takes so many times as long as the one before it, at most.
+/// A COMMIT that meets a checkpoint's syncs takes so many times as long as the one before it, at
+/// most.
 const SLOWER: u32 = 3;
 const ROWS_FIRST: usize = 4 << 10;
 const ROWS_MAX: usize = 512 << 10;
@@ -23,7 +26,7 @@ pub(crate) const UNDIVIDED: usize = 1024;
 const TELLING: usize = 1024;
 
 /// Rows that fit into one transaction.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Room {
     /// Rows of a batch.
     pub(super) rows: usize,
@@ -52,7 +55,8 @@ impl Default for Pace {
 }
 
 impl Pace {
-    /// Rows of the next batch; half of them while a checkpoint is `beside`, since a COMMIT that meets its syncs may take several times as long as those before.
+    /// Rows of the next batch; half of them while a checkpoint is `beside`, since a COMMIT that
+    /// meets its syncs may take several times as long as those before.
     pub(super) fn rows(&self, beside: bool) -> usize {
         match beside {
             true => (self.rows / 2).max(1),
@@ -70,7 +74,8 @@ impl Pace {
         }
     }
 
-    /// How long rows of a batch may be inserted, so that the lock is given back in time after its COMMIT; that is taken to be [`SLOWER`] times as long where a checkpoint is `beside`.
+    /// How long rows of a batch may be inserted, so that the lock is given back in time after its
+    /// COMMIT; that is taken to be [`SLOWER`] times as long where a checkpoint is `beside`.
     pub(super) fn limit(&self, rows: usize, beside: bool) -> Duration {
         let rows = u32::try_from(rows).unwrap_or(u32::MAX);
         let commit = self.commit.saturating_mul(rows);
@@ -125,7 +130,8 @@ impl Pace {
 mod tests {
     use super::*;
 
-    /// Rows that cost 5 µs, and 8 µs each page of 40,000 that they touch at random: as a table of ten million rows.
+    /// Rows that cost 5 µs, and 8 µs each page of 40,000 that they touch at random: as a table of
+    /// ten million rows.
     #[test]
     fn batches_come_to_the_time_that_is_aimed_at() {
         let mut pace = Pace::default();

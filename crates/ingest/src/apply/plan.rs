@@ -36,11 +36,13 @@ pub(super) struct Plan {
     pub(super) independent: bool,
     /// How the columns of the key compare; none where rows may not be sorted.
     pub(super) sort: Vec<Collation>,
-    /// Where the next row has the same key, this one leaves nothing behind: nobody sees it, nor can the table refuse it, unless one of these columns of the log is NULL.
+    /// Where the next row has the same key, this one leaves nothing behind: nobody sees it, nor can
+    /// the table refuse it, unless one of these columns of the log is NULL.
     pub(super) replaced: Option<Vec<usize>>,
     /// Each row runs within a savepoint: a trigger may have done half of its work when it fails.
     pub(super) guarded: bool,
-    /// Tells whether there is a row with a key, where an UPDATE that changes none need not mean that there is none: a trigger may pass it over.
+    /// Tells whether there is a row with a key, where an UPDATE that changes none need not mean
+    /// that there is none: a trigger may pass it over.
     exists: Option<String>,
 }
 
@@ -121,7 +123,8 @@ impl Plan {
         }
     }
 
-    /// Whether a trigger has passed over an update of this row, of which the key comes first: the row is there.
+    /// Whether a trigger has passed over an update of this row, of which the key comes first: the
+    /// row is there.
     pub(super) fn is_passed_over<'v>(
         &self,
         connection: &Connection,
@@ -164,7 +167,8 @@ fn exists(table: &Table, target: &Target) -> Option<String> {
         .then(|| format!("SELECT 1 FROM main.{name} WHERE {terms}"))
 }
 
-/// That a row has the key which the first values say. What one key is its index says, whose collations need not be those of the columns.
+/// That a row has the key which the first values say. What one key is its index says, whose
+/// collations need not be those of the columns.
 fn key_terms(target: &Target, key: &Key) -> String {
     let columns = key.columns.iter().filter_map(|c| target.columns.get(*c));
     let terms = columns.zip(&key.collations).enumerate();
@@ -207,7 +211,8 @@ fn never_null(table: &Table, target: &Target) -> Vec<usize> {
         .collect()
 }
 
-/// Whether rows are to blame, or the schema: trying again helps nothing. A function or a collation that only the application knows is missing here, not there.
+/// Whether rows are to blame, or the schema: trying again helps nothing. A function or a collation
+/// that only the application knows is missing here, not there.
 fn is_of_the_schema(e: &densite_sqlite::Error) -> bool {
     let lacking = [
         "no such function",
@@ -227,7 +232,8 @@ fn sql(
     target: &Target,
 ) -> std::result::Result<(String, Option<String>), String> {
     let name = format!("main.{}", quoted(&target.name));
-    // ABORT is what SQLite does anyway, but for the clauses of the declaration. Where it is written, SQLite has it count for what triggers do as well, whatever those say themselves.
+    // ABORT is what SQLite does anyway, but for the clauses of the declaration. Where it is
+    // written, SQLite has it count for what triggers do as well, whatever those say themselves.
     let or_abort = match target.has_conflict_clauses {
         true => " OR ABORT",
         false => "",
@@ -294,7 +300,8 @@ fn sql(
         "INSERT{verb} INTO {name}({columns}) VALUES ({})",
         values.join(", ")
     );
-    // FAIL: what fails is rolled back as a whole by the worker, and a statement that could be undone by itself would keep a copy of each page.
+    // FAIL: what fails is rolled back as a whole by the worker, and a statement that could be
+    // undone by itself would keep a copy of each page.
     let together = source::select(places.len())
         .map(|rows| format!("INSERT OR FAIL INTO {name}({columns}) {rows}"));
     match policy {

@@ -1,4 +1,5 @@
-//! Reads a batch of the log and puts its rows in order, with a connection that tells how their table's keys compare.
+//! Reads a batch of the log and puts its rows in order, with a connection that tells how their
+//! table's keys compare.
 
 use super::Applying;
 use super::batch::has_all_keys;
@@ -7,12 +8,12 @@ use super::plan::{Action, Plan, plan_index};
 use crate::clustered::{
     ClusteredBatch, ClusteredLimits, Definition, Kept, Permutation, Second, permutation,
 };
-use crate::error::from_log;
-use densite_log::{Log, Record, Seq};
+use crate::open_log::OpenLog;
+use densite_log::{Record, Seq};
 use densite_sqlite::{Connection, Result};
-use std::path::Path;
 
-/// Of the bytes that may wait, one in so many may be put in order together: writers that wait for room wait for the end of it.
+/// Of the bytes that may wait, one in so many may be put in order together: writers that wait for
+/// room wait for the end of it.
 const OF_UNAPPLIED: u64 = 4;
 
 /// An order, and what it is based on.
@@ -32,7 +33,8 @@ pub(super) struct Planner<'a> {
     pub(super) plans: &'a mut Vec<Plan>,
 }
 
-/// What the order of rows of a plan is based on: as long as it is the same, rows of different keys may be applied in any order. `None` where they may not.
+/// What the order of rows of a plan is based on: as long as it is the same, rows of different keys
+/// may be applied in any order. `None` where they may not.
 pub(super) fn basis(plan: &Plan) -> Option<String> {
     let is_run = matches!(plan.action, Action::Run(_));
     (is_run && plan.independent && !plan.sort.is_empty()).then(|| {
@@ -43,13 +45,24 @@ pub(super) fn basis(plan: &Plan) -> Option<String> {
 
 /// What a clustered apply of what waits behind `before` may have; `None` where too little waits.
 pub(super) fn limits(applying: &Applying, before: Seq) -> Result<Option<ClusteredLimits>> {
-    let failed = |e| from_log(&applying.dir, e);
-    let limits = applying.storage.clustered_limits();
-    let waiting = applying.log.last().map_err(failed)?.saturating_sub(before);
+    let failed = |e| applying.open.failed(e);
+    let limits = applying.open.storage().clustered_limits();
+    let waiting = applying
+        .open
+        .log()
+        .last()
+        .map_err(failed)?
+        .saturating_sub(before);
     if usize::try_from(waiting).map_or(true, |n| n < limits.least) {
         return Ok(None);
     }
-    let limit = applying.log.config().map_err(failed)?.max_unapplied_bytes / OF_UNAPPLIED;
+    let limit = applying
+        .open
+        .log()
+        .config()
+        .map_err(failed)?
+        .max_unapplied_bytes
+        / OF_UNAPPLIED;
     let bytes = match limit {
         0 => limits.bytes,
         limit => limits
@@ -63,15 +76,15 @@ impl Planner<'_> {
     /// What waits behind `before`, as long as `goes_on` says so.
     pub(super) fn plan(
         &mut self,
-        (log, dir): (&Log, &Path),
+        open: &OpenLog,
         before: Seq,
         limits: ClusteredLimits,
         goes_on: impl Fn() -> bool,
     ) -> Result<Waiting> {
-        let failed = |e| from_log(dir, e);
-        let last = log.last().map_err(failed)?;
+        let failed = |e| open.failed(e);
+        let last = open.log().last().map_err(failed)?;
         let mut error = None;
-        let batch = ClusteredBatch::read(log, before, limits.bytes, |batch, record| {
+        let batch = ClusteredBatch::read(open.log(), before, limits.bytes, |batch, record| {
             goes_on()
                 && batch.numbers_with(record) <= limits.most.min(ClusteredLimits::MOST)
                 && self.fits(batch, record).unwrap_or_else(|e| {
@@ -113,7 +126,8 @@ impl Planner<'_> {
         }))
     }
 
-    /// An order of the rows of a batch behind what is kept, and what it is based on; `None` where there is no better one than the log's.
+    /// An order of the rows of a batch behind what is kept, and what it is based on; `None` where
+    /// there is no better one than the log's.
     pub(super) fn permutation(
         &mut self,
         batch: &ClusteredBatch,

@@ -1,12 +1,13 @@
-//! Segments are given back piece by piece, with pauses, for the writers' sake. That takes seconds, so a thread of its own does it while rows are applied.
+//! Segments are given back piece by piece, with pauses, for the writers' sake. That takes seconds,
+//! so a thread of its own does it while rows are applied.
 //!
-//! What could not be given back, because a call failed, or somebody read or had not acknowledged it, is tried again by itself, though no rows come: after a second, after two more, and so on. It is a new attempt from the
-//! beginning, with a look at what the database holds durably by then: meanwhile it may have gone back to a backup.
+//! What could not be given back, because a call failed, or somebody read or had not acknowledged
+//! it, is tried again by itself, though no rows come: after a second, after two more, and so on. It
+//! is a new attempt from the beginning, with a look at what the database holds durably by then:
+//! meanwhile it may have gone back to a backup.
 
-use super::Applying;
-use crate::sync_failed::SyncFailed;
 use densite_disk::sync::Mutex;
-use densite_log::{Pruned, Result, Seq};
+use densite_log::{Log, Pruned, Result, Seq};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -21,11 +22,11 @@ const RETRY_MAX: Duration = Duration::from_secs(64);
 const STEP: Duration = Duration::from_millis(250);
 
 /// See the module. One at a time.
+#[derive(Default)]
 pub(super) struct Pruning {
     thread: Mutex<Option<JoinHandle<Result<Pruned>>>>,
     hurries: Arc<AtomicBool>,
     retry: Mutex<Retry>,
-    sync_failed: SyncFailed,
 }
 
 /// When it is tried again, if it is to be.
@@ -46,6 +47,12 @@ impl Retry {
     }
 }
 
+impl Default for Retry {
+    fn default() -> Retry {
+        Retry::NOTHING
+    }
+}
+
 /// Whether it is time to try again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RetryTime {
@@ -57,35 +64,23 @@ pub(super) enum RetryTime {
 }
 
 impl Pruning {
-    pub(super) fn new(sync_failed: &SyncFailed) -> Pruning {
-        Pruning {
-            sync_failed: sync_failed.clone(),
-            thread: Mutex::default(),
-            hurries: Arc::default(),
-            retry: Mutex::new(Retry::NOTHING),
-        }
-    }
-
-    /// Whether a sync has failed: then nothing is pruned. Whatever may have synced the database or its WAL passes by there.
-    pub(super) fn sync_failed(&self) -> &SyncFailed {
-        &self.sync_failed
-    }
-
-    /// Begins to prune what is applied durably up to `position`; false if the thread is still at it. What fails is tried again later: rows are applied whether or not
-    /// others can go, and `densite_prune()` tells why they cannot.
-    pub(super) fn begin(&self, applying: &Applying, position: Seq) -> bool {
+    /// Begins to prune what is applied durably up to `position`; false if the thread is still at
+    /// it. What fails is tried again later: rows are applied whether or not others can go, and
+    /// `densite_prune()` tells why they cannot.
+    pub(super) fn begin(&self, log: &Log, position: Seq) -> bool {
         let mut thread = self.thread.lock();
         if thread.as_ref().is_some_and(|t| !t.is_finished()) {
             return false;
         }
         // What became of one before does not matter any more.
         self.retry.lock().at = None;
-        let (log, hurries) = (applying.log.clone(), self.hurries.clone());
-        let prune = move || log.auto_prune_in_time(position, &|| !hurries.load(Ordering::Acquire));
+        let (pruned, hurries) = (log.clone(), self.hurries.clone());
+        let prune =
+            move || pruned.auto_prune_in_time(position, &|| !hurries.load(Ordering::Acquire));
         let builder = std::thread::Builder::new().name("densite-prune".into());
         *thread = builder.spawn(prune).ok();
         if thread.is_none() {
-            let done = applying.log.auto_prune(position);
+            let done = log.auto_prune(position);
             self.came_to(done);
         }
         true
@@ -105,7 +100,8 @@ impl Pruning {
         self.retry.lock().put_off(Instant::now());
     }
 
-    /// Nothing is tried again: rows came, and with them it is tried as ever, or nothing may be pruned any more.
+    /// Nothing is tried again: rows came, and with them it is tried as ever, or nothing may be
+    /// pruned any more.
     pub(super) fn forget(&self) {
         *self.retry.lock() = Retry::NOTHING;
     }
@@ -125,7 +121,8 @@ impl Pruning {
         }
     }
 
-    /// In how long [`Pruning::retry_time`] may have another answer; `None` if there is nothing to try again.
+    /// In how long [`Pruning::retry_time`] may have another answer; `None` if there is nothing to
+    /// try again.
     pub(super) fn due(&self) -> Option<Duration> {
         if self.thread.lock().is_some() {
             return Some(STEP);

@@ -5,11 +5,10 @@
 //! batch is applied in parts; one of at most [`UNDIVIDED`] rows is never larger because it takes
 //! long.
 
-use super::Applying;
 use super::pace::{Room, UNDIVIDED};
 use super::rows::Poison;
 use crate::clustered::bytes;
-use crate::error::from_log;
+use crate::open_log::OpenLog;
 use densite_log::{Next, Reader, Record, Seq, TxnId, keep_whole_transactions};
 use densite_sqlite::{Error, Result};
 
@@ -34,8 +33,6 @@ pub(super) struct Queue {
     trouble: Option<Error>,
     /// The last row before the queue.
     before: Seq,
-    /// A constraint may be deferred to COMMIT: batches have whole transactions of the log, however long one takes.
-    pub(super) whole: bool,
     poison: Poison,
 }
 
@@ -46,12 +43,18 @@ fn rows(record: &Record) -> usize {
 impl Queue {
     /// Reads on behind `position`, until the queue has the rows of a batch or is full, or the log
     /// ends. The rows of a batch include the end of the first transaction, unless that is larger
-    /// than a batch.
+    /// than a batch; if `whole`, also then.
     ///
     /// # Errors
     /// The log's, once all whole transactions in front of what cannot be read are applied.
-    pub(super) fn fill(&mut self, applying: &Applying, position: Seq, room: Room) -> Result<()> {
-        let failed = |e| from_log(&applying.dir, e);
+    pub(super) fn fill(
+        &mut self,
+        open: &OpenLog,
+        position: Seq,
+        room: Room,
+        whole: bool,
+    ) -> Result<()> {
+        let failed = |e| open.failed(e);
         if self.reader.is_none() || position != self.before {
             // The first time, or the database went on or back without us.
             self.records.clear();
@@ -59,7 +62,7 @@ impl Queue {
             (self.trouble, self.divided) = (None, None);
             self.poison.clear();
             self.before = position;
-            self.reader = Some(applying.log.read_after(position).map_err(failed)?);
+            self.reader = Some(open.log().read_after(position).map_err(failed)?);
         }
         let is_divided = self.is_divided();
         let Some(reader) = &mut self.reader else {
@@ -69,11 +72,11 @@ impl Queue {
         let mut is_cut = !self.records.iter().any(|r| r.ends_transaction);
         self.at_end = false;
         while self.trouble.is_none() {
-            let has_room = self.whole || !is_divided && self.rows <= room.transaction;
+            let has_room = whole || !is_divided && self.rows <= room.transaction;
             if self.rows >= room.rows && !(is_cut && has_room) {
                 break;
             }
-            let most = match self.records.is_empty() || self.whole && is_cut {
+            let most = match self.records.is_empty() || whole && is_cut {
                 true => usize::MAX,
                 false => BYTES.saturating_sub(self.bytes),
             };
@@ -121,7 +124,8 @@ impl Queue {
         self.at_end
     }
 
-    /// How far the log was read: behind the queue's last row where the log ends with numbers that no row has.
+    /// How far the log was read: behind the queue's last row where the log ends with numbers that
+    /// no row has.
     pub(super) fn end(&self) -> Option<Seq> {
         self.reader.as_ref().map(Reader::position)
     }
@@ -133,10 +137,7 @@ impl Queue {
 
     /// Forgets what was read: it is applied in another way.
     pub(super) fn forget(&mut self) {
-        *self = Queue {
-            whole: self.whole,
-            ..Queue::default()
-        };
+        *self = Queue::default();
     }
 
     /// Rows to be rejected without another try.
@@ -169,8 +170,8 @@ impl Queue {
     }
 
     /// The least that a batch may have, however long it takes.
-    pub(super) fn least(&self) -> usize {
-        match self.keeps_first(UNDIVIDED) {
+    pub(super) fn least(&self, whole: bool) -> usize {
+        match self.keeps_first(UNDIVIDED, whole) {
             true => self.first_transaction(),
             false => 1,
         }
@@ -195,28 +196,28 @@ impl Queue {
 
     /// Whether the first transaction is applied at once although it is larger than a batch, if it
     /// has `most` rows or fewer.
-    fn keeps_first(&self, most: usize) -> bool {
-        self.whole || !self.is_divided() && self.first_end().is_some_and(|rows| rows <= most)
+    fn keeps_first(&self, most: usize, whole: bool) -> bool {
+        whole || !self.is_divided() && self.first_end().is_some_and(|rows| rows <= most)
     }
 
     /// Rows of the next batch: those of whole transactions, unless the first transaction alone is
     /// larger than a batch.
-    pub(super) fn batch(&self, room: Room) -> usize {
+    pub(super) fn batch(&self, room: Room, whole: bool) -> usize {
         let goal = self.rows.min(room.rows);
-        let (mut count, mut whole) = (0, 0);
+        let (mut count, mut ended) = (0, 0);
         for record in &self.records {
             count += rows(record);
             if count > goal {
                 break;
             }
             if record.ends_transaction {
-                whole = count;
+                ended = count;
             }
         }
-        if whole > 0 {
-            return whole;
+        if ended > 0 {
+            return ended;
         }
-        match self.keeps_first(room.transaction) {
+        match self.keeps_first(room.transaction, whole) {
             true => self.first_transaction(),
             false => goal,
         }

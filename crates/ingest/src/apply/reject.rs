@@ -6,7 +6,8 @@ use crate::position::make_tables;
 use densite_log::Record;
 use densite_sqlite::{Code, Connection, Error, Result, Value};
 
-/// Whether an error of a step says something about the row. What the disk, a lock or memory says is not about it.
+/// Whether an error of a step says something about the row. What the disk, a lock or memory says is
+/// not about it.
 pub(super) fn is_of_the_row(e: &Error) -> bool {
     matches!(
         e.code.primary(),

@@ -1,8 +1,9 @@
 //! Applying rows within a transaction: many by one statement where that may be, else one by one.
 //!
-//! The statement for many has the same result, or fails; then its transaction is rolled back, and tried again one by one, which tells the row. So what it leaves behind when it fails does not matter.
+//! The statement for many has the same result, or fails; then its transaction is rolled back, and
+//! tried again one by one, which tells the row. So what it leaves behind when it fails does not
+//! matter.
 
-use super::batch::Unit;
 use super::outcome::Failed;
 use super::plan::{Action, Plan};
 use super::reject::{is_of_the_row, reject};
@@ -10,6 +11,7 @@ use super::source::Source;
 use super::values::Values;
 use super::whole::Whole;
 use crate::affinity::from_log;
+use crate::unit::Unit;
 use densite_log::{Record, Seq};
 use densite_sqlite::{Connection, ValueRef};
 use std::collections::BTreeMap;
@@ -19,18 +21,39 @@ use std::time::{Duration, Instant};
 /// Rows to be rejected without another try, and why.
 pub(super) type Poison = BTreeMap<Seq, String>;
 
-/// Where the rows of a transaction are.
-pub(super) struct Work<'a> {
+/// Where the rows of a batch are, by the record and the row of each.
+pub(super) struct Rows<'a> {
     pub(super) records: &'a [Record],
     /// The plan of each record.
     pub(super) of: &'a [usize],
+    /// Rows to be rejected without another try.
     pub(super) poison: &'a Poison,
-    /// The units are those of whole transactions of the log, and each of those is judged at its end.
+}
+
+static NO_POISON: Poison = Poison::new();
+
+impl Rows<'static> {
+    /// No rows.
+    pub(super) fn none() -> Rows<'static> {
+        Rows {
+            records: &[],
+            of: &[],
+            poison: &NO_POISON,
+        }
+    }
+}
+
+/// What is done in a transaction.
+pub(super) struct Work<'a> {
+    rows: Rows<'a>,
+    /// The units are those of whole transactions of the log, and each of those is judged at its
+    /// end.
     whole: bool,
     values: Arc<Values>,
 }
 
-/// So many rows are run by one statement: enough for what it costs by itself, and few, for time is looked at between statements only, and a row whose pages are not in memory takes 0.2 ms.
+/// So many rows are run by one statement: enough for what it costs by itself, and few, for time is
+/// looked at between statements only, and a row whose pages are not in memory takes 0.2 ms.
 const TOGETHER: usize = 64;
 /// Fewer rows are run one by one.
 const LEAST: usize = 4;
@@ -44,24 +67,17 @@ pub(super) struct Means<'a> {
 }
 
 impl<'a> Work<'a> {
-    /// Of these units, whose values are given.
-    pub(super) fn new(
-        records: &'a [Record],
-        of: &'a [usize],
-        poison: &'a Poison,
-        values: Values,
-        whole: bool,
-    ) -> Work<'a> {
+    /// Of units of these rows, whose values are given.
+    pub(super) fn new(rows: Rows<'a>, values: Values, whole: bool) -> Work<'a> {
         Work {
-            records,
-            of,
-            poison,
+            rows,
             whole,
             values: Arc::new(values),
         }
     }
 
-    /// Applies these rows, in this order. `begun` and `limit`: since when the lock is held, and how long that may be, where fewer rows can be tried. Answers whether rows were rejected.
+    /// Applies these rows, in this order. `begun` and `limit`: since when the lock is held, and how
+    /// long that may be, where fewer rows can be tried. Answers whether rows were rejected.
     pub(super) fn apply(
         &self,
         mut means: Means<'_>,
@@ -69,7 +85,9 @@ impl<'a> Work<'a> {
         begun: Instant,
         limit: Option<Duration>,
     ) -> Result<bool, Failed> {
-        let mut judge = self.whole.then(|| Whole::new(self.records));
+        let mut judge = self
+            .whole
+            .then(|| Whole::new(self.rows.records, self.rows.of));
         if self.whole {
             means.source = None;
         }
@@ -79,7 +97,7 @@ impl<'a> Work<'a> {
                 return Err(Failed::Slow(done));
             }
             let refused = match &mut judge {
-                Some(judge) => judge.turn(means.connection, (self, means.plans), units, done)?,
+                Some(judge) => judge.turn(means.connection, means.plans, units, done)?,
                 None => None,
             };
             if self.is_replaced(&means, units, done) {
@@ -97,14 +115,14 @@ impl<'a> Work<'a> {
             done += together.max(1);
         }
         if let Some(judge) = &mut judge {
-            judge.turn(means.connection, (self, means.plans), units, units.len())?;
+            judge.turn(means.connection, means.plans, units, units.len())?;
         }
         Ok(has_rejected)
     }
 
     /// Whether the next row puts itself in the place of this one, of which nothing is left then.
     fn is_replaced(&self, means: &Means<'_>, units: &[Unit], i: usize) -> bool {
-        let plan = |i: usize| self.of.get(units.get(i)?.record as usize);
+        let plan = |i: usize| self.rows.of.get(units.get(i)?.record as usize);
         let (Some(place), Some(_)) = (plan(i).filter(|p| plan(i + 1) == Some(p)), means.source)
         else {
             return false;
@@ -116,7 +134,7 @@ impl<'a> Work<'a> {
         let has = |column| self.values.get(i, column).filter(|v| *v != ValueRef::Null);
         let is_same =
             |column| has(column).is_some_and(|v| self.values.get(i + 1, column) == Some(v));
-        self.poison.is_empty()
+        self.rows.poison.is_empty()
             && (0..plan.sort.len()).all(is_same)
             && never_null.iter().all(|column| has(*column).is_some())
     }
@@ -128,7 +146,7 @@ impl<'a> Work<'a> {
         units: &[Unit],
         from: usize,
     ) -> Result<usize, Failed> {
-        let place = |unit: &Unit| self.of.get(unit.record as usize);
+        let place = |unit: &Unit| self.rows.of.get(unit.record as usize);
         let some = units.get(from..).unwrap_or_default();
         let (Some(source), Some(plan)) = (means.source, some.first().and_then(place)) else {
             return Ok(0);
@@ -139,7 +157,7 @@ impl<'a> Work<'a> {
             .take_while(|u| place(u) == Some(plan))
             .count();
         let count = count.min(self.values.rows().saturating_sub(from));
-        if count < LEAST || !self.poison.is_empty() {
+        if count < LEAST || !self.rows.poison.is_empty() {
             return Ok(0);
         }
         let plan = means.plans.get_mut(*plan);
@@ -159,7 +177,8 @@ impl<'a> Work<'a> {
         }
     }
 
-    /// Applies one row, or rejects it (where it is `refused`, for that reason): then it answers false.
+    /// Applies one row, or rejects it (where it is `refused`, for that reason): then it answers
+    /// false.
     fn unit(
         &self,
         means: &mut Means<'_>,
@@ -168,8 +187,9 @@ impl<'a> Work<'a> {
         refused: Option<&str>,
     ) -> Result<bool, Failed> {
         let connection = means.connection;
-        let record = self.records.get(unit.record as usize);
+        let record = self.rows.records.get(unit.record as usize);
         let plan = self
+            .rows
             .of
             .get(unit.record as usize)
             .and_then(|p| means.plans.get_mut(*p));
@@ -179,7 +199,7 @@ impl<'a> Work<'a> {
         let reject = |reason: &str| reject(connection, record, unit.row as usize, reason);
         let row = unit.row as usize;
         let seq = record.first + u64::from(unit.row);
-        if let Some(reason) = refused.or(self.poison.get(&seq).map(String::as_str)) {
+        if let Some(reason) = refused.or(self.rows.poison.get(&seq).map(String::as_str)) {
             return Ok(reject(reason).map(|()| false)?);
         }
         if let Action::Reject(reason) = &plan.action {

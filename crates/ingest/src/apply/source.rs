@@ -1,7 +1,8 @@
 //! Rows that are to be applied, as a table that SQLite reads: so one statement inserts many.
 //!
-//! A statement costs as much for the row that it runs for as finding the row's place in a small index. The table is one of `temp`, which the worker's connection has for itself, and is asked for by that name:
-//! so no table of the database is taken for it, whatever that is called.
+//! A statement costs as much for the row that it runs for as finding the row's place in a small
+//! index. The table is one of `temp`, which the worker's connection has for itself, and is asked
+//! for by that name: so no table of the database is taken for it, whatever that is called.
 
 use super::values::Values;
 use densite_disk::sync::Mutex;
@@ -22,7 +23,8 @@ fn names(columns: usize) -> String {
     names.join(", ")
 }
 
-/// The SELECT of rows with so many columns, which may be followed by ON CONFLICT; `None` for too many.
+/// The SELECT of rows with so many columns, which may be followed by ON CONFLICT; `None` for too
+/// many.
 pub(super) fn select(columns: usize) -> Option<String> {
     let names = (columns <= COLUMNS).then(|| names(columns))?;
     // Without WHERE the ON would be taken for that of a join.
@@ -53,7 +55,8 @@ impl Source {
         Ok(source)
     }
 
-    /// Runs a statement that reads the table while it has these rows; answers whether it read all of them.
+    /// Runs a statement that reads the table while it has these rows; answers whether it read all
+    /// of them.
     ///
     /// # Errors
     /// The statement's.

@@ -1,7 +1,9 @@
-//! The values of the rows of a transaction, one after the other: the log's records lie apart in memory, and are better looked for before the write lock is taken.
+//! The values of the rows of a transaction, one after the other: the log's records lie apart in
+//! memory, and are better looked for before the write lock is taken.
 
-use super::batch::{Unit, order, permute, sort};
+use super::sort::{order, permute, sort};
 use crate::collation::Collation;
+use crate::unit::Unit;
 use densite_log::{Record, Value};
 use densite_sqlite::ValueRef;
 use std::ops::Range;
@@ -45,7 +47,9 @@ impl Values {
         values
     }
 
-    /// The same, once the units are in the order of this key, if it has columns. Records of a clustered apply lie far apart in memory: they are looked for in the order in which they lie there, and where all rows fit once only.
+    /// The same, once the units are in the order of this key, if it has columns. Records of a
+    /// clustered apply lie far apart in memory: they are looked for in the order in which they lie
+    /// there, and where all rows fit once only.
     pub(super) fn sorted(records: &[Record], units: &mut [Unit], key: &[Collation]) -> Values {
         if key.is_empty() {
             return Values::of(records, units);

@@ -1,9 +1,13 @@
 //! How large the WAL is, and how large it may become.
 //!
-//! A page that several batches change is written back once if there is no checkpoint between them. So the WAL may become as large as the database, within bounds. SQLite tells its length at a checkpoint
-//! only; in between the VFS below the worker's connection tells how far that has written. Where another build of this library has the name of that VFS there is none, and the WAL is taken to grow with
-//! rows as it did before: no more than a guess, for many rows may change one page, or one many pages.
+//! A page that several batches change is written back once if there is no checkpoint between them.
+//! So the WAL may become as large as the database, within bounds. SQLite tells its length at a
+//! checkpoint only; in between the VFS below the worker's connection tells how far that has
+//! written. Where another build of this library has the name of that VFS there is none, and the WAL
+//! is taken to grow with rows as it did before: no more than a guess, for many rows may change one
+//! page, or one many pages.
 
+use super::connection::BUSY_MS;
 use densite_sqlite::{Checkpointed, Connection, Result, ffi};
 
 /// Frames for each row before anything is known.
@@ -15,7 +19,8 @@ const RESTART_MS: i32 = 100;
 
 /// See the module.
 pub(super) struct Wal {
-    /// A checkpoint is due when it is as large as the database, but neither before the first nor after the second of these, in bytes.
+    /// A checkpoint is due when it is as large as the database, but neither before the first nor
+    /// after the second of these, in bytes.
     bounds: (u64, u64),
     page: u64,
     /// Frames at which a checkpoint is due.
@@ -73,7 +78,8 @@ impl Wal {
         self.now() >= self.due
     }
 
-    /// Whether one may begin beside the worker, so that less is left when it is due. Not while the file still grows: then who writes to it and who syncs wait for each other.
+    /// Whether one may begin beside the worker, so that less is left when it is due. Not while the
+    /// file still grows: then who writes to it and who syncs wait for each other.
     pub(super) fn is_half_due(&self) -> bool {
         self.now() >= self.due / 2 && self.longest >= self.due
     }
@@ -96,7 +102,8 @@ impl Wal {
         self.rows_ahead = 0;
     }
 
-    /// Whether these rows are all that came since a checkpoint began beside the worker: the rest is as little as it will be.
+    /// Whether these rows are all that came since a checkpoint began beside the worker: the rest is
+    /// as little as it will be.
     pub(super) fn is_little(&self, rows: usize) -> bool {
         self.kept > 0 && self.rows <= rows as u64
     }
@@ -141,7 +148,9 @@ impl Wal {
         self.frames >= 2 * self.due
     }
 
-    /// After a complete checkpoint. While one reader comes before the other goes, no writer begins at the front: then new readers are sent to the database's file, and the old ones are waited for.
+    /// After a complete checkpoint. While one reader comes before the other goes, no writer begins
+    /// at the front: then new readers are sent to the database's file, and the old ones are waited
+    /// for.
     pub(super) fn restart(&mut self, connection: &Connection) -> Result<()> {
         if self.frames > self.due + self.due / 2 {
             in_time(connection, RESTART_MS, ffi::CHECKPOINT_RESTART)?;
@@ -149,7 +158,8 @@ impl Wal {
         Ok(())
     }
 
-    /// Whether the file is so long that its room is worth giving back. More may have been written since a checkpoint told.
+    /// Whether the file is so long that its room is worth giving back. More may have been written
+    /// since a checkpoint told.
     pub(super) fn is_long(&self) -> bool {
         self.longest.max(self.now()) * self.page >= self.bounds.0
     }
@@ -166,7 +176,7 @@ impl Wal {
 fn in_time(connection: &Connection, ms: i32, mode: i32) -> Result<()> {
     connection.busy_timeout(ms)?;
     let done = connection.checkpoint(Some(c"main"), mode);
-    connection.busy_timeout(super::round::BUSY_MS)?;
+    connection.busy_timeout(BUSY_MS)?;
     match done {
         Err(e) if !e.is_busy() => Err(e),
         _ => Ok(()),

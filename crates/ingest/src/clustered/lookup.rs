@@ -1,11 +1,12 @@
 //! Where rows of a batch are, by their numbers.
 
 use super::ClusteredBatch;
-use crate::apply::Unit;
+use crate::unit::Unit;
 
 /// See the module.
 pub(crate) struct Lookup {
-    /// The number of each record's first row. They lie beside each other here, for records may have one row each.
+    /// The number of each record's first row. They lie beside each other here, for records may have
+    /// one row each.
     firsts: Vec<u32>,
 }
 
@@ -17,7 +18,8 @@ impl Lookup {
         }
     }
 
-    /// The rows of that batch with these numbers, which all have one. Quickest where the numbers ascend.
+    /// The rows of that batch with these numbers, which all have one. Quickest where the numbers
+    /// ascend.
     pub(crate) fn units(
         &self,
         batch: &ClusteredBatch,

@@ -1,18 +1,24 @@
 //! In which order the rows of a batch are applied.
 //!
-//! Of a transaction of n rows out of m, in stripes of which there are g, the rows lie in one stripe and, by the other index, within n·g/m of it. So they touch 1/g of the pages of the key's index and n·g/m of those
-//! of the other: least where g is the root of m/n. Stripes go up and down in turn, so that the end of one is near the beginning of the next.
+//! Of a transaction of n rows out of m, in stripes of which there are g, the rows lie in one stripe
+//! and, by the other index, within n·g/m of it. So they touch 1/g of the pages of the key's index
+//! and n·g/m of those of the other: least where g is the root of m/n. Stripes go up and down in
+//! turn, so that the end of one is near the beginning of the next.
 //!
-//! Only which rows a transaction has matters for that, and not their order in it. So rows are not sorted but put into buckets: a bucket is a stripe and, of the other column, one of many equal shares, whose bounds
-//! a sample of the rows tells; rows of a bucket stay in the order of the log. All rows of a key are in one bucket, that of the first of them: so they, too, stay in the order of the log.
+//! Only which rows a transaction has matters for that, and not their order in it. So rows are not
+//! sorted but put into buckets: a bucket is a stripe and, of the other column, one of many equal
+//! shares, whose bounds a sample of the rows tells; rows of a bucket stay in the order of the log.
+//! All rows of a key are in one bucket, that of the first of them: so they, too, stay in the order
+//! of the log.
 //!
-//! The next batch is put in order while this one is applied, so little memory is taken beside the rows: 4 bytes for each row, for its bucket and then its place, and 8 for each one of some stripes at a time, to find
-//! those of one key.
+//! The next batch is put in order while this one is applied, so little memory is taken beside the
+//! rows: 4 bytes for each row, for its bucket and then its place, and 8 for each one of some
+//! stripes at a time, to find those of one key.
 
 use super::{ClusteredBatch, ClusteredLimits, Kept, NOWHERE, Permutation, key};
 use crate::affinity::from_log;
+use crate::code::Code;
 use crate::collation::Collation;
-use crate::read::Code;
 use densite_log::Record;
 use densite_sqlite::ValueRef;
 use std::ops::Range;
@@ -28,14 +34,16 @@ pub(crate) struct Second {
 /// Bits of a number in a batch.
 const BITS: u32 = ClusteredLimits::MOST.ilog2();
 
-/// Buckets, about: of four million rows a bucket has 250, and a transaction with a thousand of them has whole buckets mostly.
+/// Buckets, about: of four million rows a bucket has 250, and a transaction with a thousand of them
+/// has whole buckets mostly.
 const BUCKETS: usize = 1 << 14;
 
 /// Rows that tell where buckets begin.
 const SAMPLE: usize = BUCKETS;
 
-/// The places of the batch's rows in an order in which rows that follow each other share pages, and those of one key are in the order of the log; behind the places that are kept. `None` where the log's own order
-/// is as good: its keys ascend mostly.
+/// The places of the batch's rows in an order in which rows that follow each other share pages, and
+/// those of one key are in the order of the log; behind the places that are kept. `None` where the
+/// log's own order is as good: its keys ascend mostly.
 pub(crate) fn permutation(
     batch: &ClusteredBatch,
     kept: Kept<'_>,
@@ -100,7 +108,8 @@ fn all_nowhere(batch: &ClusteredBatch) -> Permutation {
 /// Of the rows in some buckets those of one key get the bucket of the first of them.
 fn put_together(batch: &ClusteredBatch, key: &[Collation], of: &mut [u32], some: &Range<u32>) {
     let count = of.iter().filter(|bucket| some.contains(bucket)).count();
-    // The upper bits of what tells keys apart, and the row: rows of a key follow each other when these are sorted.
+    // The upper bits of what tells keys apart, and the row: rows of a key follow each other when
+    // these are sorted.
     let mut alike: Vec<u64> = Vec::with_capacity(count);
     for record in &batch.records {
         for row in record.skip..record.rows.len() {
@@ -127,7 +136,8 @@ fn put_together(batch: &ClusteredBatch, key: &[Collation], of: &mut [u32], some:
     }
 }
 
-/// Makes places of buckets, of which there are so many. What is kept stays where it is, and the others come behind it.
+/// Makes places of buckets, of which there are so many. What is kept stays where it is, and the
+/// others come behind it.
 fn place(of: &mut [u32], kept: Kept<'_>, buckets: usize) {
     let mut next = vec![0u32; buckets];
     for (number, bucket) in (0..).zip(&*of) {
@@ -238,7 +248,8 @@ impl Buckets {
         (self.stripes.len() + 1) * (self.shares.len() + 1)
     }
 
-    /// Those of a quarter of the stripes or of one, and so on: all rows of a key are in one stripe. None without shares: then they are in one bucket.
+    /// Those of a quarter of the stripes or of one, and so on: all rows of a key are in one stripe.
+    /// None without shares: then they are in one bucket.
     fn some_stripes(&self) -> impl Iterator<Item = Range<u32>> {
         let (stripes, shares) = (self.stripes.len() + 1, self.shares.len() + 1);
         let some = stripes.div_ceil(4) * shares;

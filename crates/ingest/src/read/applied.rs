@@ -1,26 +1,27 @@
 //! How far the base is, in the snapshot that a cursor reads.
 
-use super::overlay::Visibility;
 use super::unapplied::Unapplied;
+use super::visibility::{ClusteredSnapshot, Visibility};
 use crate::clustered::{ClusteredProgress, Definition};
 use densite_log::Seq;
 use densite_sqlite::{Connection, OwnedStatement, Result, ValueRef};
 
 /// The columns of `densite_applied` that say it, in the order of [`Applied::of`].
-pub(super) const COLUMNS: [&str; 3] = ["seq", "clustered", "clustered_done"];
+pub(crate) const APPLIED_COLUMNS: [&str; 3] = ["seq", "clustered", "clustered_done"];
 
 /// What `densite_applied` says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Applied {
-    pub(super) seq: Seq,
+pub(crate) struct Applied {
+    pub(crate) seq: Seq,
     /// The clustered apply's id, 0 without one, and how many places of its order are done.
     clustered: i64,
     done: u32,
 }
 
 impl Applied {
-    /// From the columns of a statement, the first of which is this one; `None` where they say nothing.
-    pub(super) fn of(statement: &OwnedStatement, first: usize) -> Option<Applied> {
+    /// From the columns of a statement, the first of which is this one; `None` where they say
+    /// nothing.
+    pub(crate) fn of(statement: &OwnedStatement, first: usize) -> Option<Applied> {
         let number = |i: usize| match statement.column(first + i) {
             ValueRef::Integer(n) => Some(n),
             _ => None,
@@ -33,7 +34,7 @@ impl Applied {
     }
 
     /// Whether this is what a visibility was made for.
-    pub(super) fn is_of(self, visibility: &Visibility) -> bool {
+    pub(crate) fn is_of(self, visibility: &Visibility) -> bool {
         let (clustered, done) = visibility
             .clustered
             .as_ref()
@@ -44,8 +45,9 @@ impl Applied {
             && (clustered == self.clustered || done == 0)
     }
 
-    /// Which rows behind `seq` the base has nevertheless. The connection's snapshot is the one that this was read in.
-    pub(super) fn clustered(
+    /// Which rows behind `seq` the base has nevertheless. The connection's snapshot is the one that
+    /// this was read in.
+    pub(crate) fn clustered(
         self,
         connection: &Connection,
         unapplied: &Unapplied,
@@ -70,11 +72,4 @@ impl Applied {
             },
         }))
     }
-}
-
-/// A clustered apply that is on its way, as a snapshot has it.
-#[derive(Debug, Clone)]
-pub(crate) struct ClusteredSnapshot {
-    pub(super) id: i64,
-    pub(super) progress: ClusteredProgress,
 }

@@ -1,9 +1,11 @@
-//! Whether a run may have a key: a Bloom filter whose bits for one key lie in one line of the processor's cache.
+//! Whether a run may have a key: a Bloom filter whose bits for one key lie in one line of the
+//! processor's cache.
 //!
-//! Twelve bits for each row and seven of them set for each key: of a hundred keys that are not there, one or so is said to be (a test counts).
+//! Twelve bits for each row and seven of them set for each key: of a hundred keys that are not
+//! there, one or so is said to be (a test counts).
 
-use super::code::Code;
 use super::packed::APART_FROM;
+use crate::code::Code;
 use densite_disk::memory::apart;
 
 /// Words of a line.
@@ -58,7 +60,8 @@ impl Filter {
         }
     }
 
-    /// False: no row has this key's code. All bits are asked whatever the first ones say: filters that are asked one after the other are then waited for together.
+    /// False: no row has this key's code. All bits are asked whatever the first ones say: filters
+    /// that are asked one after the other are then waited for together.
     pub(crate) fn may_have(&self, probe: Probe) -> bool {
         let Some(line) = self.0.get(self.line(probe)) else {
             return true;

@@ -33,18 +33,18 @@ pub(crate) fn column<'a>(columns: impl Iterator<Item = &'a str> + Clone) -> Stri
 }
 
 /// The row id of a row whose `INTEGER PRIMARY KEY` is chosen when it is applied.
-pub(super) fn row_id(seq: Seq) -> i64 {
+pub(crate) fn row_id(seq: Seq) -> i64 {
     i64::MIN.wrapping_add_unsigned(seq)
 }
 
 /// The number that would have this row id.
-pub(super) fn seq(row_id: i64) -> Seq {
+pub(crate) fn seq(row_id: i64) -> Seq {
     row_id.wrapping_sub(i64::MIN).cast_unsigned()
 }
 
 impl Name {
     /// The hidden column's value, which takes the place of what is in `out`.
-    pub(super) fn write(&self, out: &mut Vec<u8>) {
+    pub(crate) fn write(&self, out: &mut Vec<u8>) {
         out.clear();
         match self {
             Name::Key(values) => {
@@ -63,7 +63,7 @@ impl Name {
     }
 
     /// From the hidden column's value; `None` if it is none.
-    pub(super) fn read(value: ValueRef<'_>) -> Option<Name> {
+    pub(crate) fn read(value: ValueRef<'_>) -> Option<Name> {
         let ValueRef::Blob([kind, rest @ ..]) = value else {
             return None;
         };
@@ -147,7 +147,7 @@ mod tests {
 
     #[test]
     fn a_row_id_tells_its_number() {
-        for number in [0, 1, 1 << 40, crate::session::OWN + 9] {
+        for number in [0, 1, 1 << 40, crate::read::OWN + 9] {
             assert_eq!(seq(row_id(number)), number);
             assert!(row_id(number) < 0);
         }

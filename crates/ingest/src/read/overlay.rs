@@ -1,12 +1,11 @@
 //! The unapplied rows that a scan meets, key by key.
 
-use super::applied::ClusteredSnapshot;
-use super::code::Code;
 use super::filter::Probe;
 use super::packed::Item;
 use super::run::{Row, Run};
+use super::visibility::Visibility;
+use crate::code::Code;
 use crate::collation::Collation;
-use densite_log::Seq;
 use densite_sqlite::{Value, ValueRef};
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -49,32 +48,12 @@ impl Bounds {
         Ordering::Equal
     }
 
-    /// The codes between which the bound at one end lies: keys with lesser ones are before it, those with greater ones behind.
+    /// The codes between which the bound at one end lies: keys with lesser ones are before it,
+    /// those with greater ones behind.
     fn codes(&self, end: Option<&(Value, bool)>, key: &[Collation]) -> (Code, Code) {
         let values = self.equal.iter().chain(end.map(|(value, _)| value));
         let values: Vec<ValueRef<'_>> = values.map(Value::as_ref).collect();
         Code::range(key, &values)
-    }
-}
-
-/// Which numbers a transaction sees.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Visibility {
-    /// The base table has the rows up to here.
-    pub(crate) from: Seq,
-    /// The log's end for this transaction.
-    pub(crate) to: Seq,
-    /// Rows between them that it has, too.
-    pub(crate) clustered: Option<ClusteredSnapshot>,
-}
-
-impl Visibility {
-    /// Own rows have no number yet.
-    pub(crate) fn sees(&self, seq: Seq) -> bool {
-        let is_applied = |s: &ClusteredSnapshot| s.progress.has(seq);
-        seq > self.from
-            && (seq <= self.to || seq >= crate::session::OWN)
-            && !self.clustered.as_ref().is_some_and(is_applied)
     }
 }
 
@@ -136,7 +115,8 @@ impl Overlay {
         };
         let is_all = *bounds == Bounds::default();
         let probe = Probe::of(low);
-        // All filters are asked before the first search: there are never as many runs as a word has bits, and if there were the rest would be searched.
+        // All filters are asked before the first search: there are never as many runs as a word has
+        // bits, and if there were the rest would be searched.
         let asked = is_point.then(|| {
             let runs = runs.clone().take(64).enumerate();
             runs.fold(0u64, |no, (i, run)| {
@@ -160,7 +140,8 @@ impl Overlay {
                 Some(code) if code > high => at + 1,
                 _ => run.upper(high),
             };
-            // Codes alone decide where they are exact; else values do, among those that codes leave.
+            // Codes alone decide where they are exact; else values do, among those that codes
+            // leave.
             if !is_point || !low.is_exact() {
                 let has = |end: &Option<_>| end.is_some() || !bounds.equal.is_empty();
                 if has(&bounds.lower) {
@@ -264,7 +245,8 @@ impl Overlay {
         self.find(key);
     }
 
-    /// How the least key compares with a row of the base table, whose key's code is given; `Greater` if there is none.
+    /// How the least key compares with a row of the base table, whose key's code is given;
+    /// `Greater` if there is none.
     pub(crate) fn compare<'a>(
         &'a self,
         key: &[Collation],

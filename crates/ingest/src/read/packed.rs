@@ -1,4 +1,5 @@
-//! Rows of a run in the order of their keys: for each its code, its number and its kind, less the least of its block, in as few bytes as needed.
+//! Rows of a run in the order of their keys: for each its code, its number and its kind, less the
+//! least of its block, in as few bytes as needed.
 //!
 //! ```text
 //! block   128 rows, the last one of a run has fewer: four columns (hi, lo, number, kind), each of them rows * width bytes
@@ -6,7 +7,7 @@
 //!
 //! A key of two small integers takes 5 to 7 bytes, a number 3 or 4, a kind mostly none.
 
-use super::code::Code;
+use crate::code::Code;
 use densite_disk::memory::apart;
 use densite_log::Seq;
 
@@ -20,7 +21,8 @@ const ROW_MAX: usize = 16 + 8 + 4;
 pub(crate) const APART_FROM: usize = 32 << 10;
 /// Blocks between those that a search asks first.
 const SPARSE: usize = 64;
-/// What a search asks of such blocks, and then of the rows of one: each of so many first. None of these waits for what another one says, so their lines of memory come together.
+/// What a search asks of such blocks, and then of the rows of one: each of so many first. None of
+/// these waits for what another one says, so their lines of memory come together.
 const STEPS: (usize, usize) = (8, 16);
 
 /// How many of `from..to` come first of all and have a property that those behind them have not.

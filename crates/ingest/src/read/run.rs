@@ -1,12 +1,14 @@
 //! Rows of one table that are not in the base table yet, sorted by key, and within a key by number.
 //!
-//! A run has what orders its rows ([`Packed`]), a [`Filter`] over their keys, and their values as the log has them ([`Kind`]). Runs never change. They follow each other in the log; each is at
-//! least [`GROWTH`] times as long as the one after it, so there are few of them, and each row takes part in few merges. A merge moves codes and numbers; values stay where they are.
+//! A run has what orders its rows ([`Packed`]), a [`Filter`] over their keys, and their values as
+//! the log has them ([`Kind`]). Runs never change. They follow each other in the log; each is at
+//! least [`GROWTH`] times as long as the one after it, so there are few of them, and each row takes
+//! part in few merges. A merge moves codes and numbers; values stay where they are.
 
-use super::code::Code;
 use super::filter::{Filter, Probe};
 use super::packed::{Item, Packed};
 use super::values::{Found, Kind, merged};
+use crate::code::Code;
 use crate::collation::Collation;
 use densite_log::{Op, Seq, Table};
 use densite_sqlite::ValueRef;
@@ -15,7 +17,8 @@ use std::sync::Arc;
 
 /// Two runs become one when the older is not this many times as long as the newer,
 const GROWTH: usize = 4;
-/// unless they would be longer than this: what a merge costs, and the memory it takes, stay bounded, and a filter asked more costs a lookup little.
+/// unless they would be longer than this: what a merge costs, and the memory it takes, stay
+/// bounded, and a filter asked more costs a lookup little.
 const LONGEST: usize = 4 << 20;
 /// Shorter runs are searched without a filter.
 const FILTER_FROM: usize = 256;

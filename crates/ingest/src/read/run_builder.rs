@@ -1,9 +1,9 @@
 //! Records of the log on their way into a run.
 
-use super::code::Code;
 use super::packed::Item;
 use super::run::{Run, Sorted, compare};
 use super::values::{Kind, ValuesBuilder, value};
+use crate::code::Code;
 use crate::collation::Collation;
 use densite_log::{Record, Seq};
 use std::cmp::Ordering;
@@ -19,7 +19,8 @@ pub(crate) struct RunBuilder {
 }
 
 impl RunBuilder {
-    /// Takes a record, which follows those before in the log; the rows that its `skip` names are left out.
+    /// Takes a record, which follows those before in the log; the rows that its `skip` names are
+    /// left out.
     pub(crate) fn add(&mut self, record: Record, key: &[Collation]) {
         let from = self.items.len();
         self.first.get_or_insert(record.first + record.skip as u64);
@@ -60,7 +61,8 @@ impl RunBuilder {
     }
 }
 
-/// The order as numbers, each of which ends in a row's place: what sorts fastest. `None` where codes differ in more than 96 bits.
+/// The order as numbers, each of which ends in a row's place: what sorts fastest. `None` where
+/// codes differ in more than 96 bits.
 fn narrow(items: &[Item]) -> Option<Vec<u128>> {
     let first = items.first()?.code;
     let (mut low, mut high) = (first, first);

@@ -1,9 +1,9 @@
 //! Runs beside a model: a list of all rows, sorted by key as SQLite compares values, and by number.
 
-use super::applied::ClusteredSnapshot;
-use super::overlay::{Bounds, Overlay, Visibility};
+use super::overlay::{Bounds, Overlay};
 use super::run::{Run, push, trim};
 use super::run_builder::RunBuilder;
+use super::visibility::{ClusteredSnapshot, Visibility};
 use crate::clustered::ClusteredProgress;
 use crate::collation::Collation;
 use densite_log::{Batch, Op, Record, Seq, Table, TxnId};
@@ -300,7 +300,8 @@ fn small_batches_are_packed_together() {
     }
 }
 
-/// Integers of the key are in the codes already: all of them, or where they are large those of its first column.
+/// Integers of the key are in the codes already: all of them, or where they are large those of its
+/// first column.
 #[test]
 fn integers_of_a_key_are_kept_once() {
     let key = [Collation::Binary, Collation::Binary];

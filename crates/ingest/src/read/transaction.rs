@@ -29,7 +29,7 @@ pub(crate) fn make_table(connection: &Connection) -> Result<()> {
 }
 
 /// What [`Transaction::is_current`] compares.
-pub(super) const NUMBER: &str = "SELECT number FROM temp.densite_transaction";
+pub(crate) const NUMBER: &str = "SELECT number FROM temp.densite_transaction";
 
 impl Transaction {
     /// Marks the present one, which was begun explicitly; `None` where that cannot be written.

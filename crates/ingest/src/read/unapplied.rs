@@ -1,12 +1,12 @@
 //! What this process knows of the rows that are in the log and not in their tables yet.
 //!
-//! Each table that is read has an index of its own. It is fed from the log when it is read, and by the worker as long as somebody reads now and then; trimmed when rows are applied; dropped when nobody
-//! reads it any more. What a cursor has taken stays as it is: runs never change.
+//! Each table that is read has an index of its own. It is fed from the log when it is read, and by
+//! the worker as long as somebody reads now and then; trimmed when rows are applied; dropped when
+//! nobody reads it any more. What a cursor has taken stays as it is: runs never change.
 
-use super::applied::ClusteredSnapshot;
-use super::overlay::Visibility;
 use super::run::{Run, push, trim};
 use super::run_builder::RunBuilder;
+use super::visibility::{ClusteredSnapshot, Visibility};
 use crate::clustered::Permutation;
 use crate::collation::Collation;
 use crate::names::are_same;
@@ -136,7 +136,8 @@ fn next(reader: &mut Reader, table: &str, (names, how): &Key) -> Result<(RunBuil
 }
 
 impl Index {
-    /// What is unapplied after `applied`, except what is applied; to the log's end, or to `to` if the transaction has one.
+    /// What is unapplied after `applied`, except what is applied; to the log's end, or to `to` if
+    /// the transaction has one.
     pub(crate) fn snapshot(
         &self,
         log: &Log,
@@ -235,7 +236,8 @@ impl Unapplied {
         self.all().iter().try_fold(rows, left).is_none()
     }
 
-    /// Reads on for those that are read now and then, so that the next read finds little to do. An error is the next reader's to be told.
+    /// Reads on for those that are read now and then, so that the next read finds little to do. An
+    /// error is the next reader's to be told.
     ///
     /// Answers whether there are any.
     pub(crate) fn keep_up(&self, log: &Log) -> bool {

@@ -1,11 +1,12 @@
 //! Values of unapplied rows, as the log packs them, found by the row's number.
 //!
-//! Batches of some size are kept as they were read. What came in small ones is packed anew, so that a row costs the same whatever the batches were. Of either the columns of the key that
-//! the rows' codes say ([`Code::integer`]) are left out: a row of integers is not kept twice.
+//! Batches of some size are kept as they were read. What came in small ones is packed anew, so that
+//! a row costs the same whatever the batches were. Of either the columns of the key that the rows'
+//! codes say ([`Code::integer`]) are left out: a row of integers is not kept twice.
 
-use super::code::Code;
 use super::packed::Item;
 use crate::affinity::from_log;
+use crate::code::Code;
 use densite_log::{Batch, Op, Record, Rows, Seq, Table, Value};
 use densite_sqlite::ValueRef;
 use std::sync::Arc;
@@ -39,7 +40,8 @@ pub(crate) struct Found<'a> {
 }
 
 impl<'a> Found<'a> {
-    /// A value, by its place in the log's order of columns; the row's code and the number of the key's columns are given.
+    /// A value, by its place in the log's order of columns; the row's code and the number of the
+    /// key's columns are given.
     pub(crate) fn value(self, column: usize, code: Code, key_columns: usize) -> ValueRef<'a> {
         match column.checked_sub(self.said) {
             Some(column) => value(self.rows, self.row, column),
@@ -82,7 +84,8 @@ impl Chunk {
         })
     }
 
-    /// Without the columns that codes say; as it is where that is little, so that it can be joined with others.
+    /// Without the columns that codes say; as it is where that is little, so that it can be joined
+    /// with others.
     fn without_said(mut self, said: usize) -> Chunk {
         if said > 0
             && self.rows.len() >= KEEP_ROWS

@@ -1,15 +1,14 @@
-//! What the connection's own transaction has written so far, for its own reads; and which end of the log it reads.
+//! What the connection's own transaction has written so far, for its own reads; and which end of
+//! the log it reads.
 
 use super::Session;
 use super::pending::Pending;
 use crate::collation::Collation;
 use crate::names::are_same;
-use crate::read::{RUN_ROWS, Run, RunBuilder, Transaction, push};
+use crate::read::{OWN, RUN_ROWS, Run, RunBuilder, Transaction, push};
 use densite_log::{Record, Result, Seq, TxnId};
 use std::sync::Arc;
 
-/// Rows that are not appended yet have numbers above this.
-pub(crate) const OWN: Seq = 1 << 62;
 /// More rows than a batch has.
 const BATCH_BITS: u32 = 20;
 
@@ -141,7 +140,8 @@ impl Session {
 }
 
 impl OwnRuns {
-    /// Takes the rows that came since. After an error it goes on behind the last row that is in a run.
+    /// Takes the rows that came since. After an error it goes on behind the last row that is in a
+    /// run.
     fn read_on(&mut self, pending: &Pending, key: &(Vec<String>, Vec<Collation>)) -> Result<()> {
         let mut builder = RunBuilder::default();
         for batch in self.batches..pending.batches() {

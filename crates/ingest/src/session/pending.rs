@@ -1,7 +1,7 @@
 //! The rows of a transaction, in the order of the log, until it is appended.
 //!
-//! They are encoded as they come, but for those of the last batch: a row is in memory once, in the form in which the log stores
-//! it, and the log and the connection's own reads share that memory.
+//! They are encoded as they come, but for those of the last batch: a row is in memory once, in the
+//! form in which the log stores it, and the log and the connection's own reads share that memory.
 
 use super::marks::Mark;
 use densite_log::{Batch, EncodedBatch, Error, Op, Result, Rows, Table, Txn, TxnId, Value};
@@ -9,7 +9,8 @@ use std::sync::Arc;
 
 /// Rows of a batch: one record in the log. More begin another.
 const BATCH_ROWS: usize = 8192;
-/// And bytes: whoever reads the log has whole records in memory. A row of as many is encoded by itself.
+/// And bytes: whoever reads the log has whole records in memory. A row of as many is encoded by
+/// itself.
 const BATCH_BYTES: u64 = 4 << 20;
 /// The log takes transactions of up to 1 GiB; this is less, so that it is refused at INSERT.
 const TXN_BYTES: u64 = 1000 << 20;
@@ -17,7 +18,8 @@ const TXN_BYTES: u64 = 1000 << 20;
 const READ_ROWS: usize = 512;
 const READ_BYTES: u64 = 64 << 10;
 
-/// A batch that is encoded, and what it takes at most of the transaction's limit, with the batches before it.
+/// A batch that is encoded, and what it takes at most of the transaction's limit, with the batches
+/// before it.
 struct Done {
     batch: Arc<EncodedBatch>,
     used: u64,
@@ -70,7 +72,8 @@ impl Pending {
     /// Adds a row.
     ///
     /// # Errors
-    /// `TooLarge` for a transaction of more than the log takes; then it is not added. `WrongColumns`, `Limit`.
+    /// `TooLarge` for a transaction of more than the log takes; then it is not added.
+    /// `WrongColumns`, `Limit`.
     pub(super) fn push(&mut self, table: &Arc<Table>, op: Op, row: &[Value<'_>]) -> Result<()> {
         let is_other = |b: &Batch| b.op() != op || !Arc::ptr_eq(b.table(), table) || is_full(b);
         let bytes = row.iter().map(Value::bytes).sum::<usize>() as u64;
@@ -143,7 +146,7 @@ impl Pending {
         if let Some(last) = self.done.last()
             && last.batch.len() > to.rows
         {
-            let open = last.batch.reopened(to.rows)?;
+            let open = Batch::of_first(to.rows, &last.batch)?;
             self.done.pop();
             self.open = Some(open);
         }

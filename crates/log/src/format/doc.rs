@@ -9,8 +9,8 @@ use crate::LogId;
 use crate::rows::{RowsBuilder, Value};
 use crate::state::State;
 use crate::table::Table;
+use densite_disk::hash::{xxh3_64, xxh3_64_with_seed};
 use densite_format_doc::{Tables, le4, le8};
-use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
 /// How FORMAT.md marks the log's tables.
 const KIND: &str = "log table";

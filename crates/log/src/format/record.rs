@@ -28,7 +28,7 @@
 use super::MAX_SEQ;
 use crate::Seq;
 use densite_disk::Fields;
-use xxhash_rust::xxh3::xxh3_64_with_seed;
+use densite_disk::hash::xxh3_64_with_seed;
 
 /// Length in bytes.
 pub(crate) const RECORD_LEN: usize = 72;

@@ -22,7 +22,7 @@
 use super::{LOG_FORMAT_VERSION, MAX_SEQ, SEGMENT_MAX};
 use crate::{LogId, Seq};
 use densite_disk::Fields;
-use xxhash_rust::xxh3::xxh3_64;
+use densite_disk::hash::xxh3_64;
 
 /// Length in bytes.
 pub(crate) const HEADER_LEN: usize = 88;

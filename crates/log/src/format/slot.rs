@@ -16,7 +16,7 @@
 
 use crate::Seq;
 use densite_disk::Fields;
-use xxhash_rust::xxh3::xxh3_64;
+use densite_disk::hash::xxh3_64;
 
 /// Length in bytes.
 pub(crate) const SLOT_LEN: usize = 32;

@@ -18,7 +18,7 @@
 use super::MAX_SEQ;
 use crate::{LogId, Seq};
 use densite_disk::Fields;
-use xxhash_rust::xxh3::xxh3_64;
+use densite_disk::hash::xxh3_64;
 
 /// Length in bytes.
 pub(crate) const WORD_LEN: usize = 64;

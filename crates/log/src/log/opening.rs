@@ -1,36 +1,35 @@
 //! How a log is opened: made if it is not there, joined if others have it open, or only read.
 
-use super::{Log, Shared};
-use crate::ahead::Ahead;
+use super::Log;
 use crate::decisions::Decisions;
+use crate::end_word::{find_whole_word, read_word};
 use crate::files::{APPEND_LOCK, END, Files, LogDir, writer_name};
 use crate::format::segment::SegmentHeader;
 use crate::format::slot::WriterSlot;
 use crate::format::word::WRITERS_MAX;
 use crate::format::{LOG_FORMAT_VERSION, MAX_SEQ};
-use crate::group::Group;
-use crate::measure::Measured;
 use crate::named::Named;
-use crate::news::News;
+use crate::open_dir::OpenDir;
 use crate::patience::{Patience, usual};
 use crate::recover;
 use crate::recycle;
+use crate::shared::Shared;
 use crate::state::State;
-use crate::tail::{NO_NUMBERS, Tail, read_word};
-use crate::takeover::Takeover;
+use crate::tail::{NO_NUMBERS, Tail};
 use crate::visibility::Visibility;
+use crate::writer::Writer;
 use crate::{Error, LogId, Options, Result};
-use densite_disk::sync::Mutex;
 use densite_disk::{File, OpenMode};
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 
 impl Log {
-    /// Opens the log in a directory, and makes it if there is none and [`Options::create`] says so. The first process to open it finds
-    /// its end, which reads what was appended since the end was last noted, and all of the last segment behind it.
+    /// Opens the log in a directory, and makes it if there is none and [`Options::create`] says so.
+    /// The first process to open it finds its end, which reads what was appended since the end was
+    /// last noted, and all of the last segment behind it.
     ///
     /// # Errors
-    /// `Missing`, `OtherLog`, `NewerFormat`; `Damaged` where bytes that were synced are gone; `Full`, `Io`; `Locked` after ten seconds.
+    /// `Missing`, `OtherLog`, `NewerFormat`; `Damaged` where bytes that were synced are
+    /// gone; `Full`, `Io`; `Locked` after ten seconds.
     pub fn open(dir: LogDir, options: Options) -> Result<Log> {
         Log::open_within(dir, options, &usual)
     }
@@ -71,38 +70,39 @@ impl Log {
         let rolled_back = state.cancelled.last().map(|(_, last)| *last);
         let stored = positions.chain(rolled_back).max().unwrap_or(0);
         tail.raise(options.above.max(stored))?;
-        let decisions = Decisions::new(slot_file)?;
+        let decisions = Decisions::new(slot_no, slot_file)?;
         tail.publish(slot_no + 1)?;
-        // What a crash left of pruning. Others that have the log open do it themselves when they prune, and must not wait for it; nor need anybody who appends, if it cannot be done now.
+        // What a crash left of pruning. Others that have the log open do it themselves when they
+        // prune, and must not wait for it; nor need anybody who appends, if it cannot be done now.
         if !joined && files.has_pruned(state.first_segment)? {
             let word = tail.word();
             recycle::finish(&files, state.first_segment, &options, word, &|| true).ok();
         }
         append_lock.unlock()?;
         let visibility = Visibility::new(&files, tail.word())?;
+        let txn_next = densite_disk::random::random_u64()?;
+        let (dir, news) = (
+            Arc::new(OpenDir::new(files, Some(end), None)),
+            Arc::default(),
+        );
+        let tail = (tail, append_lock);
+        let writer = Writer::new(
+            Arc::clone(&dir),
+            Arc::clone(&news),
+            options.clone(),
+            tail,
+            decisions,
+        );
+        let shared = Shared::new(Some(writer), dir, options, visibility, news, txn_next);
         Ok(Log {
-            shared: Arc::new(Shared {
-                files,
-                options,
-                pid: densite_disk::process::id(),
-                slot_no,
-                tail: Mutex::new(Some((tail, append_lock))),
-                group: Group::default(),
-                decisions: Some(decisions),
-                visibility: Mutex::new(visibility),
-                mark: Some(end),
-                _marked: None,
-                news: News::default(),
-                takeover: Takeover::default(),
-                txn_next: AtomicU64::new(densite_disk::random::random_u64()?),
-                ahead: Ahead::default(),
-                measured: Measured::default(),
-            }),
+            shared: Arc::new(shared),
         })
     }
 
-    /// Opens a log for reading only, which changes nothing in its directory and needs no permission to write there. Everything that changes the log is
-    /// an error then. Rows behind the end word, which a killed process may have left, are not seen before somebody opens the log for writing.
+    /// Opens a log for reading only, which changes nothing in its directory and needs no permission
+    /// to write there. Everything that changes the log is an error then. Rows behind the end word,
+    /// which a killed process may have left, are not seen before somebody opens the log for
+    /// writing.
     ///
     /// # Errors
     /// As [`Log::open`].
@@ -110,29 +110,16 @@ impl Log {
         let files = Files { dir, id };
         let (mark, marked) = mark(&files)?.unzip();
         recover::segments(&files)?;
-        let word = match crate::visibility::recovered_word(&files)? {
+        let word = match find_whole_word(&files)? {
             Some(word) => word,
             None => recover::end_as_read(&files)?,
         };
         let visibility = Visibility::new(&files, word)?;
+        let dir = Arc::new(OpenDir::new(files, mark, marked));
+        let options = Options::new(id);
+        let shared = Shared::new(None, dir, options, visibility, Arc::default(), 0);
         Ok(Log {
-            shared: Arc::new(Shared {
-                files,
-                options: Options::new(id),
-                pid: densite_disk::process::id(),
-                slot_no: u32::MAX,
-                tail: Mutex::new(None),
-                group: Group::default(),
-                decisions: None,
-                visibility: Mutex::new(visibility),
-                mark,
-                _marked: marked.map(Mutex::new),
-                news: News::default(),
-                takeover: Takeover::default(),
-                txn_next: AtomicU64::new(0),
-                ahead: Ahead::default(),
-                measured: Measured::default(),
-            }),
+            shared: Arc::new(shared),
         })
     }
 }
@@ -160,7 +147,8 @@ fn prepare(files: &Files, options: &Options) -> Result<Option<State>> {
         prev_check: 0,
         salt: densite_disk::random::random_u64()?,
     })?;
-    // The state is written when the segment is known to be durable: a state without segments means that they were lost.
+    // The state is written when the segment is known to be durable: a state without segments means
+    // that they were lost.
     Ok(None)
 }
 
@@ -171,7 +159,8 @@ fn first_state(files: &Files) -> Result<State> {
     Ok(state)
 }
 
-/// See [`Shared::mark`]. Taken before anything is read, so that all that is read is of this log or is found not to be.
+/// The file whose name shows that the directory has this log, for [`OpenDir::new`]. Taken before
+/// anything is read, so that all that is read is of this log or is found not to be.
 fn mark(files: &Files) -> Result<Option<(Named, Box<dyn File>)>> {
     for name in [END, APPEND_LOCK] {
         if let Some(file) = files.open(name, OpenMode::Read)? {
@@ -181,7 +170,8 @@ fn mark(files: &Files) -> Result<Option<(Named, Box<dyn File>)>> {
     Ok(None)
 }
 
-/// Locks the first writer's slot that is free; its number, its file, and whether another is taken. The caller holds the append lock.
+/// Locks the first writer's slot that is free; its number, its file, and whether another is taken.
+/// The caller holds the append lock.
 fn take_slot(files: &Files, patience: Patience<'_>) -> Result<(u32, Box<dyn File>, bool)> {
     let (mut own, mut joined) = (None, false);
     for no in 0..WRITERS_MAX {

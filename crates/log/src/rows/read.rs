@@ -1,7 +1,6 @@
 //! Decoded rows: every length is checked once, then any value is at hand.
 
 use super::{Form, NULLABLE, Value};
-use crate::encoded::EncodedBatch;
 use densite_disk::Fields;
 use std::ops::{Deref, Range};
 use std::sync::Arc;
@@ -24,8 +23,8 @@ struct Column {
 #[derive(Debug, Clone)]
 pub(crate) enum Payload {
     Own(Vec<u8>),
-    /// Those of a batch that is not compressed.
-    Shared(Arc<EncodedBatch>),
+    /// Those of an encoded batch that is not compressed.
+    Shared(Arc<Vec<u8>>),
 }
 
 impl Deref for Payload {
@@ -34,7 +33,7 @@ impl Deref for Payload {
     fn deref(&self) -> &[u8] {
         match self {
             Payload::Own(bytes) => bytes,
-            Payload::Shared(batch) => batch.payload(),
+            Payload::Shared(bytes) => bytes,
         }
     }
 }
@@ -64,7 +63,8 @@ impl Rows {
         })
     }
 
-    /// The same rows without their first `columns` columns, in memory of their own; `None` if they have fewer.
+    /// The same rows without their first `columns` columns, in memory of their own; `None` if they
+    /// have fewer.
     pub fn without_first(&self, columns: usize) -> Option<Rows> {
         let left = u16::try_from(self.columns().checked_sub(columns)?).ok()?;
         let mut take = Counted::new(&self.payload);
@@ -94,7 +94,7 @@ impl Rows {
         self.payload.len()
     }
 
-    /// Whether an [`EncodedBatch`] has the same memory.
+    /// Whether an [`EncodedBatch`](crate::EncodedBatch) has the same memory.
     pub fn is_shared(&self) -> bool {
         matches!(self.payload, Payload::Shared(_))
     }

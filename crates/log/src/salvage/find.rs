@@ -1,23 +1,39 @@
 //! Finding whole transactions in a damaged log.
 //!
-//! A record is believed if its header and its payload match their checks: the header's is seeded with the salt of this use of the file and its offset, so it was written at this place. The chain of
-//! checks is what damage breaks, and is not asked for.
+//! A record is believed if its header and its payload match their checks: the header's is seeded
+//! with the salt of this use of the file and its offset, so it was written at this place. The chain
+//! of checks is what damage breaks, and is not asked for.
 
-use super::Lost;
 use crate::encoded::{EncodedBatch, room};
-use crate::files::{END, Files, segment_name};
+use crate::end_word::find_word;
+use crate::files::{Files, segment_name};
 use crate::format::record::{Kind, RECORD_LEN, RecordHeader};
 use crate::format::word::EndWord;
 use crate::format::{DATA_OFF, SEGMENT_MAX};
+use crate::op::Op;
 use crate::state::State;
 use crate::table::Table;
-use crate::tail::read_word;
-use crate::txn::{Op, Txn, TxnId};
+use crate::txn::{Txn, TxnId};
 use crate::{Error, Result, Seq};
 use densite_disk::OpenMode;
+use densite_disk::hash::xxh3_64;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
-use xxhash_rust::xxh3::xxh3_64;
+
+/// Rows that are lost.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Lost {
+    /// Number of the first one.
+    pub first: Seq,
+    /// Number of the last one; `None` where nothing tells how far the log went.
+    pub last: Option<Seq>,
+    /// Name of the file that is damaged.
+    pub segment: String,
+    /// Where in it the damage begins, bytes.
+    pub offset: u64,
+    /// What is wrong there.
+    pub problem: String,
+}
 
 /// A place that cannot be read, since the last transaction that was found.
 struct Gap {
@@ -39,7 +55,8 @@ struct Open {
 pub(super) struct Finder<'a> {
     files: &'a Files,
     word: Option<EndWord>,
-    /// Those that are there, of which the next one should be `following`, and the last one `highest`.
+    /// Those that are there, of which the next one should be `following`, and the last one
+    /// `highest`.
     numbers: VecDeque<u64>,
     following: u64,
     highest: u64,
@@ -61,10 +78,7 @@ impl<'a> Finder<'a> {
         applied: Option<Seq>,
     ) -> Result<Finder<'a>> {
         let there = files.numbers(state.map_or(0, |s| s.first_segment))?;
-        let word = match files.open(END, OpenMode::Read)? {
-            Some(file) => read_word(file.as_ref(), files)?,
-            None => None,
-        };
+        let word = find_word(files)?;
         let lowest = state.map(|s| s.first_segment).or(there.first().copied());
         let highest = there.last().copied().max(word.map(|w| w.segment));
         let (Some(lowest), Some(highest)) = (lowest, highest) else {
@@ -90,7 +104,8 @@ impl<'a> Finder<'a> {
         };
         for number in there {
             if let Some(first_seq) = finder.header(number)?.ok().map(|s| s.header.first_seq) {
-                // If any segments were before this one nobody knows which rows they had; only what somebody lacks is sure to have been there.
+                // If any segments were before this one nobody knows which rows they had; only what
+                // somebody lacks is sure to have been there.
                 let is_first = number == lowest && (state.is_some() || number == 1);
                 finder.first_seq = match lacking {
                     Some(lacking) if !is_first => first_seq.min(lacking),
@@ -184,14 +199,16 @@ impl<'a> Finder<'a> {
         let mut next = None;
         while at + RECORD_LEN as u64 <= bytes.len() as u64 {
             let record = record_at(&bytes, at, salt).filter(|(header, _)| match stopped {
-                // Behind the end, if that is not known, may lie what was written and never acknowledged.
+                // Behind the end, if that is not known, may lie what was written and never
+                // acknowledged.
                 Some(place) => known_end.is_some() || u64::from(header.synced) > place,
                 None => true,
             });
             let Some((header, payload)) = record else {
                 if stopped.is_none() {
                     stopped = Some(at);
-                    // If only its payload is damaged, the header still tells where the next record is and whose.
+                    // If only its payload is damaged, the header still tells where the next record
+                    // is and whose.
                     let rest = bytes.get(usize::try_from(at).unwrap_or(usize::MAX)..);
                     let header = rest.and_then(|rest| RecordHeader::decode(rest, salt, at));
                     next = header.map(|h| (at + h.padded_len(), h.ends_transaction()));
@@ -250,7 +267,8 @@ impl<'a> Finder<'a> {
             self.open = Some(open);
             return;
         }
-        // A part of a transaction is as good as none; the next one that is whole tells how far the loss goes.
+        // A part of a transaction is as good as none; the next one that is whole tells how far the
+        // loss goes.
         if open.has_head {
             self.note(Some(open.first - 1));
             self.expected = header.last_seq() + 1;
@@ -259,7 +277,8 @@ impl<'a> Finder<'a> {
         }
     }
 
-    /// Something cannot be read here. What belongs to a transaction that is not whole is lost with it.
+    /// Something cannot be read here. What belongs to a transaction that is not whole is lost with
+    /// it.
     fn damage(&mut self, segment: u64, offset: u64, problem: &str) {
         self.open = None;
         self.at_start = false;
@@ -270,7 +289,8 @@ impl<'a> Finder<'a> {
         });
     }
 
-    /// What is missing up to this row is lost, if anything was damaged; numbers may be left out for other reasons too.
+    /// What is missing up to this row is lost, if anything was damaged; numbers may be left out for
+    /// other reasons too.
     fn note(&mut self, last: Option<Seq>) {
         if let Some(gap) = self.gap.take()
             && last.is_none_or(|last| last >= self.expected)

@@ -1,7 +1,8 @@
 //! A way on from damage: what can be read of a damaged log, written into a new one.
 //!
-//! Every whole transaction that can be read keeps its rows' numbers; what lies between is lost and named. The damaged log is only read: whoever calls this puts the
-//! new one into its place and keeps the old one.
+//! Every whole transaction that can be read keeps its rows' numbers; what lies between is lost and
+//! named. The damaged log is only read: whoever calls this puts the new one into its place and
+//! keeps the old one.
 
 mod find;
 
@@ -16,22 +17,8 @@ use crate::txn::Txn;
 use crate::{Error, LogId, Options, Result, Seq};
 use densite_disk::{File, OpenMode};
 use find::Finder;
+pub use find::Lost;
 use std::sync::Arc;
-
-/// Rows that are lost.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Lost {
-    /// Number of the first one.
-    pub first: Seq,
-    /// Number of the last one; `None` where nothing tells how far the log went.
-    pub last: Option<Seq>,
-    /// Name of the file that is damaged.
-    pub segment: String,
-    /// Where in it the damage begins, bytes.
-    pub offset: u64,
-    /// What is wrong there.
-    pub problem: String,
-}
 
 /// What was, or would be, kept.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -42,12 +29,14 @@ pub struct Salvaged {
     pub rows: u64,
     /// What is lost, ascending.
     pub lost: Vec<Lost>,
-    /// The file with subscribers, settings and rollbacks cannot be read: the new log has none, and prunes only when it is told to. Transactions
-    /// that were rolled back after they were appended are among those that are kept, and nothing tells which.
+    /// The file with subscribers, settings and rollbacks cannot be read: the new log has none, and
+    /// prunes only when it is told to. Transactions that were rolled back after they were appended
+    /// are among those that are kept, and nothing tells which.
     pub state_lost: bool,
 }
 
-/// A damaged log, which nobody else can open as long as this value is there: who waits for it meanwhile opens what is in its place then.
+/// A damaged log, which nobody else can open as long as this value is there: who waits for it
+/// meanwhile opens what is in its place then.
 pub struct Salvage {
     files: Files,
     state: Option<State>,
@@ -57,8 +46,10 @@ pub struct Salvage {
 }
 
 impl Salvage {
-    /// Keeps everybody out of a damaged log. The value must be kept until the new log is in the place of the damaged one. `applied` is the last row that the
-    /// database has, if that is known: where the beginning of the log is lost, the new one begins behind that row, and the database goes on with it.
+    /// Keeps everybody out of a damaged log. The value must be kept until the new log is in the
+    /// place of the damaged one. `applied` is the last row that the database has, if that is known:
+    /// where the beginning of the log is lost, the new one begins behind that row, and the database
+    /// goes on with it.
     ///
     /// # Errors
     /// `InUse` when somebody has the log open; `OtherLog`, `NewerFormat`; `Io`.
@@ -78,7 +69,8 @@ impl Salvage {
         })
     }
 
-    /// Reads what can be read, and writes it to `to`, an empty directory; without `to` it only tells what would be kept and lost.
+    /// Reads what can be read, and writes it to `to`, an empty directory; without `to` it only
+    /// tells what would be kept and lost.
     ///
     /// # Errors
     /// `Missing`, `OtherLog`, `NewerFormat`; `Full`, `Io`.

@@ -1,16 +1,12 @@
 //! A scan: base and overlay, merged by key.
 
 use super::Reading;
-use super::applied::Applied;
-use super::code::Code;
-use super::name::{self, Name};
-use super::overlay::{Bounds, Overlay};
-use super::packed::Item;
 use super::plan::{APART, GUARD, ORDERED, POINT};
-use super::run::Run;
 use crate::affinity::Affinity;
+use crate::code::Code;
 use crate::collation::Collation;
 use crate::error::refused;
+use crate::read::{Applied, Bounds, Item, Name, Overlay, Row, Run, name};
 use densite_log::Seq;
 use densite_sqlite::{
     Arguments, Connection, OwnedStatement, Result, TableCursor, TxnState, Value, ValueRef,
@@ -34,7 +30,8 @@ enum Now {
 struct Lone {
     run: Arc<Run>,
     item: Item,
-    /// Whatever the base has of this key, these are the row's values. If not, that there is a row is known, and its key.
+    /// Whatever the base has of this key, these are the row's values. If not, that there is a row
+    /// is known, and its key.
     is_whole: bool,
     /// Which of the log's columns each of the target's is.
     columns: Arc<[usize]>,
@@ -113,7 +110,8 @@ impl Cursor {
     fn begin(&mut self, connection: &Connection, number: i32, bounds: Bounds) -> Result<()> {
         let reading = self.reading.clone();
         let keys = reading.key.1.len();
-        // Position and row in one statement, which holds the snapshot, too. It goes on to the row when that is asked for.
+        // Position and row in one statement, which holds the snapshot, too. It goes on to the row
+        // when that is asked for.
         let is_point = self.guard.is_none() && keys > 0 && bounds.equal.len() == keys;
         if is_point {
             let mut base = self.bound(connection, number | POINT, &bounds)?;
@@ -151,7 +149,8 @@ impl Cursor {
         self.seek_next_row()
     }
 
-    /// Looks for the row of a search by the whole key. The statement stands on the base's position before.
+    /// Looks for the row of a search by the whole key. The statement stands on the base's position
+    /// before.
     fn find_base(&mut self) -> Result<()> {
         let key = self.reading.target.key.as_ref();
         if let (Some((_, base)), Some(first)) =
@@ -271,7 +270,8 @@ impl Cursor {
         })
     }
 
-    /// A column's place in the key, and whether equal numbers of it are the same: such columns have no real that is an integer, but for one that is equal to the least integer.
+    /// A column's place in the key, and whether equal numbers of it are the same: such columns have
+    /// no real that is an integer, but for one that is equal to the least integer.
     fn place_in_key(&self, column: usize) -> Option<(usize, bool)> {
         let target = &self.reading.target;
         let mut columns = target.key.as_ref()?.columns.iter();
@@ -280,7 +280,8 @@ impl Cursor {
         Some((columns.position(|c| *c == column)?, is_integer))
     }
 
-    /// A value of the key that is what was asked for in all rows that are found, so that nobody need look for it.
+    /// A value of the key that is what was asked for in all rows that are found, so that nobody
+    /// need look for it.
     fn asked(&self, column: usize) -> Option<ValueRef<'_>> {
         let (place, is_integer) = self.place_in_key(column)?;
         let value = self.equal.get(place)?.as_ref();
@@ -292,7 +293,8 @@ impl Cursor {
         is_same.then_some(value)
     }
 
-    /// A value of the present row that is known already, by what was asked or by its code in the log.
+    /// A value of the present row that is known already, by what was asked or by its code in the
+    /// log.
     fn known(&self, column: usize) -> Option<ValueRef<'_>> {
         match &self.now {
             Now::Base => self.asked(column),
@@ -316,11 +318,11 @@ impl Cursor {
         }
     }
 
-    /// Whether the overlay's next key is none: absent, or NULL in it, which is no conflict with anything.
+    /// Whether the overlay's next key is none: absent, or NULL in it, which is no conflict with
+    /// anything.
     fn is_loose(&self) -> bool {
         let columns = self.reading.key.1.len();
-        let is_null =
-            |row: super::run::Row<'_>| (0..columns).any(|c| row.value(c) == ValueRef::Null);
+        let is_null = |row: Row<'_>| (0..columns).any(|c| row.value(c) == ValueRef::Null);
         match self.overlay.code() {
             Some(code) if columns > 0 => {
                 code.may_have_null(columns)

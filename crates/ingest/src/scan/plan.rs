@@ -1,11 +1,12 @@
 //! How a scan is planned, and the statements on the base table that follow from it.
 
-use super::overlay::Bounds;
-use super::{Reading, applied, transaction};
+use super::Reading;
 use crate::affinity::Affinity;
+use crate::read::{APPLIED_COLUMNS, Bounds, transaction};
 use densite_sqlite::{Operator, Plan, ValueRef, quoted};
 
-/// In a plan's number: how many columns of the key are compared with `=`; then what the next one is compared with.
+/// In a plan's number: how many columns of the key are compared with `=`; then what the next one is
+/// compared with.
 pub(super) const EQUALS: i32 = 0xFF;
 pub(super) const LOWER: i32 = 0x100;
 pub(super) const LOWER_STRICT: i32 = 0x200;
@@ -13,9 +14,11 @@ pub(super) const UPPER: i32 = 0x400;
 pub(super) const UPPER_STRICT: i32 = 0x800;
 /// Rows are to come in the key's order.
 pub(super) const ORDERED: i32 = 0x1000;
-/// The base's position, then its row with this key if there is one, then a row of NULLs: so the statement holds its snapshot whatever is found.
+/// The base's position, then its row with this key if there is one, then a row of NULLs: so the
+/// statement holds its snapshot whatever is found.
 pub(super) const POINT: i32 = 0x2000;
-/// All rows are found before the first is handed out: the statement that asks for them may be the one that changes the base, and would meet rows that it has inserted itself, for ever.
+/// All rows are found before the first is handed out: the statement that asks for them may be the
+/// one that changes the base, and would meet rows that it has inserted itself, for ever.
 pub(super) const APART: i32 = 0x4000;
 /// No plan: the statement that holds the base's snapshot and tells its position.
 pub(super) const GUARD: i32 = -1;
@@ -23,7 +26,8 @@ pub(super) const GUARD: i32 = -1;
 pub(super) const NUMBER: i32 = -2;
 
 impl Reading {
-    /// Chooses how to scan: by the first columns of the key, as far as conditions compare as the key does.
+    /// Chooses how to scan: by the first columns of the key, as far as conditions compare as the
+    /// key does.
     pub(crate) fn plan(&self, plan: &mut Plan<'_>) {
         let constraints = plan.constraints();
         let (mut number, mut columns) = (0, 0);
@@ -101,7 +105,8 @@ impl Reading {
         plan.choose(number | i32::try_from(columns).unwrap_or(0), "");
     }
 
-    /// The conditions as far as they can be used; what SQLite would convert before it compares is left to SQLite. `None`: nothing can match.
+    /// The conditions as far as they can be used; what SQLite would convert before it compares is
+    /// left to SQLite. `None`: nothing can match.
     pub(super) fn bounds(&self, number: i32, values: &[ValueRef<'_>]) -> Option<(i32, Bounds)> {
         let mut bounds = Bounds::default();
         let mut values = values.iter().copied();
@@ -153,7 +158,7 @@ impl Reading {
     /// The base's rows, or the part of them that the plan is about.
     pub(super) fn sql(&self, number: i32) -> String {
         if number == GUARD {
-            let columns = applied::COLUMNS.join(", ");
+            let columns = APPLIED_COLUMNS.join(", ");
             return format!("SELECT {columns} FROM main.densite_applied");
         }
         if number == NUMBER {
@@ -179,9 +184,9 @@ impl Reading {
         }
         let terms = terms.join(" AND ");
         if number & POINT != 0 {
-            let applied = applied::COLUMNS.join(", ");
+            let applied = APPLIED_COLUMNS.join(", ");
             let none = |columns: usize| vec!["NULL"; columns].join(", ");
-            let (all, told) = (self.target.columns.len(), applied::COLUMNS.len());
+            let (all, told) = (self.target.columns.len(), APPLIED_COLUMNS.len());
             return format!(
                 "SELECT {}, {applied} FROM main.densite_applied \
                  UNION ALL SELECT {columns}, {} FROM {table} WHERE {terms} \
@@ -203,7 +208,8 @@ impl Reading {
         if key.is_empty() && number & APART != 0 {
             sql.push_str(&format!(" ORDER BY +{columns}"));
         } else if number & (ORDERED | APART) != 0 && equals < key.len() {
-            // The overlay's order, which is that of the key's index and need not be that of the columns.
+            // The overlay's order, which is that of the key's index and need not be that of the
+            // columns.
             let terms = key.iter().zip(&self.key.1);
             let terms: Vec<String> = terms
                 .map(|(column, how)| format!("{plus}{column} COLLATE {}", how.name()))

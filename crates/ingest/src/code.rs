@@ -9,7 +9,8 @@
 //! - `a < b` gives `code(a) <= code(b)`, and `a = b` gives `code(a) = code(b)`;
 //! - where `code(a) = code(b)` and its last bit is 0, `a = b`.
 //!
-//! So the bit is the same for all keys that share the other 127. Integers below 2^59 in one or two columns are exact, as is text of up to 6 bytes, or 13 in a key of one column.
+//! So the bit is the same for all keys that share the other 127. Integers below 2^59 in one or two
+//! columns are exact, as is text of up to 6 bytes, or 13 in a key of one column.
 
 use crate::collation::{Collation, without_case};
 use densite_sqlite::ValueRef;
@@ -132,7 +133,8 @@ impl Code {
         self.lo & 1 == 0
     }
 
-    /// The integer that a column of a key of so many columns is, or that it is equal to, where the words say it.
+    /// The integer that a column of a key of so many columns is, or that it is equal to, where the
+    /// words say it.
     pub(crate) fn integer(self, columns: usize, place: usize) -> Option<i64> {
         let first = || {
             if self.hi >> 62 != NUMBER {
@@ -173,7 +175,8 @@ impl Code {
         }
     }
 
-    /// The least and the greatest code of keys that begin with these values: as many of the columns.
+    /// The least and the greatest code of keys that begin with these values: as many of the
+    /// columns.
     pub(crate) fn range(key: &[Collation], values: &[ValueRef<'_>]) -> (Code, Code) {
         let value = |i: usize| values.get(i).copied().unwrap_or(ValueRef::Null);
         let code = Code::of(key, value);
@@ -198,7 +201,8 @@ impl Code {
 }
 
 impl Collation {
-    /// The first bytes of what compares as this collation compares text; all that the words take, and one more.
+    /// The first bytes of what compares as this collation compares text; all that the words take,
+    /// and one more.
     fn folded(self, text: &[u8]) -> Cow<'_, [u8]> {
         match self {
             Collation::Binary => Cow::Borrowed(text),

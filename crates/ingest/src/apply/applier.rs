@@ -1,0 +1,196 @@
+//! What the worker does in one round: it asks an order what comes next, and makes one transaction
+//! of it. Between transactions it checkpoints and prunes.
+
+use super::Applying;
+use super::checkpoint_scheduler::CheckpointScheduler;
+use super::clustered::ClusteredOrder;
+use super::log_order::LogOrder;
+use super::order::{Define, Next, Order, Prepared};
+use super::outcome::{Did, Failed};
+use super::round::{Batch, Round, Turn};
+use super::rows::Work;
+use crate::clustered::Definition;
+use crate::position::Position;
+use densite_log::Seq;
+use densite_sqlite::Result;
+
+/// See the module.
+pub(super) struct Applier {
+    log_order: LogOrder,
+    clustered: ClusteredOrder,
+    scheduler: CheckpointScheduler,
+    round: Round,
+}
+
+impl Applier {
+    /// With a connection of its own.
+    ///
+    /// # Errors
+    /// SQLite's.
+    pub(super) fn open(applying: &Applying) -> Result<Applier> {
+        Ok(Applier {
+            log_order: LogOrder::default(),
+            clustered: ClusteredOrder::default(),
+            scheduler: CheckpointScheduler::new(applying.open.storage().wal_bytes()),
+            round: Round::open(applying)?,
+        })
+    }
+
+    /// Applies some rows. `known`: where this worker has left the database.
+    ///
+    /// # Errors
+    /// SQLite's, the log's; when the connection's file no longer has the database's name. Then the
+    /// next round opens the file that has it.
+    pub(super) fn run(&mut self, applying: &Applying, known: Option<Seq>) -> Result<Did> {
+        let named = self.round.position()?;
+        applying.open.overwritten().set_named(named.is_some());
+        let Some(named) = named else {
+            return Ok(Did::Unnamed);
+        };
+        applying.is_of(named)?;
+        let position = named.seq;
+        if let Some(error) = applying.open.overwritten().check_position(known, position) {
+            return Ok(Did::Waits(error));
+        }
+        applying.tell(|s| s.applied = s.applied.max(position));
+        self.round.check_schema(applying)?;
+        let turn = Turn {
+            applying,
+            named,
+            is_beside: self.scheduler.is_beside(),
+        };
+        let Applier {
+            log_order,
+            clustered,
+            scheduler,
+            round,
+        } = self;
+        if clustered.is_due(round, &turn)? {
+            log_order.forget();
+            if let Some(next) = clustered.next(round, &turn)? {
+                return Step::new(round, scheduler, clustered).make(turn, next);
+            }
+        }
+        let next = log_order.next(round, &turn)?.unwrap_or(Next::Nothing);
+        Step::new(round, scheduler, log_order).make(turn, next)
+    }
+
+    /// Whether rows wait that it knows of.
+    pub(super) fn has_more(&self) -> bool {
+        self.clustered.has_more() || self.log_order.has_more()
+    }
+}
+
+/// One step of an order: a transaction, or nothing.
+struct Step<'a> {
+    round: &'a mut Round,
+    scheduler: &'a mut CheckpointScheduler,
+    order: &'a mut dyn Order,
+}
+
+impl<'a> Step<'a> {
+    fn new(
+        round: &'a mut Round,
+        scheduler: &'a mut CheckpointScheduler,
+        order: &'a mut dyn Order,
+    ) -> Step<'a> {
+        Step {
+            round,
+            scheduler,
+            order,
+        }
+    }
+
+    fn make(&mut self, turn: Turn<'_>, next: Next) -> Result<Did> {
+        match next {
+            Next::Rows => self.rows(turn),
+            Next::Numbers(end) => self.pass(&turn, end),
+            Next::Definition(define) => self.define(&turn, define),
+            Next::Nothing => {
+                let position = turn.named.seq;
+                let connection = self.round.connection();
+                self.scheduler
+                    .when_idle(connection, turn.applying, position)?;
+                Ok(Did::Nothing(position))
+            }
+        }
+    }
+
+    /// Applies rows, unless the WAL has no room for them.
+    fn rows(&mut self, mut turn: Turn<'_>) -> Result<Did> {
+        let applying = turn.applying;
+        self.scheduler.set_synchronous(self.round.connection())?;
+        let held_up = self.scheduler.held_up(self.round.connection(), applying)?;
+        if let Some(error) = held_up {
+            return Ok(Did::Waits(error));
+        }
+        turn.is_beside = self.scheduler.is_beside();
+        match self.order.batch(self.round, &turn)? {
+            Prepared::Rows(batch) => self.transaction(&turn, batch),
+            Prepared::Definition(define) => self.define(&turn, define),
+        }
+    }
+
+    fn transaction(&mut self, turn: &Turn<'_>, mut batch: Batch) -> Result<Did> {
+        let applying = turn.applying;
+        let values = std::mem::take(&mut batch.values);
+        let work = Work::new(self.order.rows(), values, self.round.whole);
+        let done = self.round.transaction(turn, &work, &batch);
+        match done {
+            Ok(held) => {
+                let is_all = self.order.committed(turn, &batch)?;
+                let last = batch.next.seq;
+                self.round.committed(&batch, held);
+                let connection = self.round.connection();
+                self.scheduler
+                    .after(connection, applying, last, batch.rows)?;
+                if is_all {
+                    // If rows keep coming, there is perhaps no other time.
+                    self.scheduler.when_idle(connection, applying, last)?;
+                }
+                Ok(Did::Applied(last))
+            }
+            Err(failed) => {
+                self.order.failed(self.round, &batch, &failed);
+                self.round.give_up(failed)?;
+                Ok(Did::Applied(turn.named.seq))
+            }
+        }
+    }
+
+    /// The log ends with numbers that no row has: they were rolled back, or are lost. The position
+    /// goes past them. Otherwise connections would wait for it without end.
+    fn pass(&mut self, turn: &Turn<'_>, end: Seq) -> Result<Did> {
+        self.scheduler.set_synchronous(self.round.connection())?;
+        let next = Position::at(turn.named.id, end);
+        match self.round.move_position(turn, next, |_| Ok(())) {
+            Ok(_) => {
+                self.order.passed(end);
+                let connection = self.round.connection();
+                self.scheduler.after(connection, turn.applying, end, 0)?;
+                Ok(Did::Applied(end))
+            }
+            Err(Failed::Other(e) | Failed::Commit(e)) => Err(e),
+            Err(_) => Ok(Did::Applied(turn.named.seq)),
+        }
+    }
+
+    /// Writes the order of a clustered apply before its first row is applied.
+    fn define(&mut self, turn: &Turn<'_>, define: Define) -> Result<Did> {
+        self.scheduler.set_synchronous(self.round.connection())?;
+        let Define { definition, next } = define;
+        match (self.round).move_position(turn, next, |c| definition.store(c)) {
+            Ok(held) => {
+                let Definition {
+                    id, permutation, ..
+                } = definition;
+                let unapplied = turn.applying.open.unapplied();
+                unapplied.keep_permutation(id, turn.named.seq, permutation);
+                self.round.leave_free(held);
+                Ok(Did::Applied(turn.named.seq))
+            }
+            Err(Failed::Other(e) | Failed::Commit(e)) => Err(e),
+            Err(_) => Ok(Did::Applied(turn.named.seq)),
+        }
+    }
+}

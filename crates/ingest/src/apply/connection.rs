@@ -1,0 +1,20 @@
+//! The worker's connection.
+
+use crate::connection_spec::ConnectionSpec;
+use densite_sqlite::{Connection, Result};
+
+/// A lock of others is waited for in steps, so that the worker can be ended.
+pub(super) const BUSY_MS: i32 = 100;
+
+/// Opens it, with so many KiB of pages in memory.
+///
+/// # Errors
+/// SQLite's.
+pub(super) fn open(spec: &ConnectionSpec, cache_kib: u32) -> Result<Connection> {
+    let connection = spec.open_to_write()?;
+    connection.busy_timeout(BUSY_MS)?;
+    connection.exec(&format!(
+        "PRAGMA foreign_keys = ON; PRAGMA wal_autocheckpoint = 0; PRAGMA cache_size = -{cache_kib}"
+    ))?;
+    Ok(connection)
+}

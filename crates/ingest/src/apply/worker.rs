@@ -1,0 +1,102 @@
+//! The thread of the worker, and the one worker that a process has for a database.
+
+use super::Applying;
+use crate::connection_spec::ConnectionSpec;
+use crate::error::refused;
+use crate::open_log::OpenLog;
+use densite_disk::sync::Mutex;
+use densite_sqlite::{Code, Connection, Error, Result, gate};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::thread::JoinHandle;
+
+/// The worker of this process for one database; there is none before a connection asks for it.
+pub(crate) struct DatabaseWorker {
+    open: Arc<OpenLog>,
+    worker: Mutex<Option<Worker>>,
+}
+
+impl DatabaseWorker {
+    /// For the database of this log.
+    pub(crate) fn new(open: Arc<OpenLog>) -> DatabaseWorker {
+        DatabaseWorker {
+            open,
+            worker: Mutex::new(None),
+        }
+    }
+
+    /// The worker, which is started if there is none. It applies if no other process does, and only
+    /// once a connection has asked that may write to the database.
+    ///
+    /// # Errors
+    /// When the thread cannot start.
+    pub(crate) fn applying(&self, connection: &Connection) -> Result<Arc<Applying>> {
+        let may_write = connection.is_readonly(c"main") != Some(true);
+        // Nothing that is called while this mutex is held waits for a worker that applies.
+        let mut worker = self.worker.lock();
+        if may_write {
+            worker.take_if(|w| w.applying.only_watches());
+        }
+        if worker.is_none() {
+            let spec = ConnectionSpec::of(connection, &self.open.file().path);
+            *worker = Some(Worker::start(Applying::new(self.open.clone(), spec))?);
+        }
+        let applying = worker.as_ref().map(|w| w.applying.clone());
+        applying.ok_or_else(|| refused("no worker"))
+    }
+
+    /// The worker, if there is one.
+    pub(crate) fn known(&self) -> Option<Arc<Applying>> {
+        let worker = self.worker.lock();
+        worker.as_ref().map(|w| w.applying.clone())
+    }
+}
+
+/// The running thread; it ends with this value.
+struct Worker {
+    applying: Arc<Applying>,
+    thread: Option<JoinHandle<()>>,
+    process: u32,
+}
+
+impl Worker {
+    /// Starts it.
+    fn start(applying: Applying) -> Result<Worker> {
+        // If the system takes no handlers, a fork is as it is beside any thread that uses SQLite.
+        gate::guard_forks();
+        let applying = Arc::new(applying);
+        let body = applying.clone();
+        let thread = std::thread::Builder::new()
+            .name("densite-apply".into())
+            .spawn(move || body.live())
+            .map_err(|e| {
+                Error::new(
+                    Code::NOMEM,
+                    format!("the thread that applies rows cannot start: {e}"),
+                )
+            })?;
+        Ok(Worker {
+            applying,
+            thread: Some(thread),
+            process: densite_disk::process::id(),
+        })
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        self.applying.stop.store(true, Ordering::Release);
+        self.applying.tell(|s| s.wanted = true);
+        self.applying.hurry.notify_all();
+        self.applying.open.log().ring();
+        // A child of the process that started it has no such thread.
+        if let Some(thread) = self
+            .thread
+            .take()
+            .filter(|_| self.process == densite_disk::process::id())
+        {
+            thread.join().ok();
+            self.applying.pruning.end();
+        }
+    }
+}

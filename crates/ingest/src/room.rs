@@ -1,0 +1,169 @@
+//! The wait for room: a writer waits while more is unapplied than `max_unapplied_bytes` allows.
+//!
+//! A writer waits when its transaction begins to write, before it holds anything, and again at
+//! COMMIT. By then it can have read: in a rollback mode that stops the worker, in WAL mode it does
+//! not (rule 6).
+
+use crate::apply::DatabaseWorker;
+use crate::database_file::still_has_its_name;
+use crate::error::refused;
+use crate::in_the_way::{Waiter, holds_main, stops_the_worker};
+use crate::open_log::OpenLog;
+use densite_disk::sync::Mutex;
+use densite_sqlite::{Code, Connection, Error, Result};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// How often a writer that waits looks whether there is room.
+const POLL: Duration = Duration::from_millis(5);
+/// How long the answer about unapplied bytes is good for.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+
+/// What a writer does when too much is unapplied.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum WhenFull {
+    /// It gets an error.
+    Fail,
+    /// It waits as long as `busy_timeout` says.
+    Wait,
+    /// It waits too. But if its own transaction stops the worker its rows are accepted, because
+    /// there was room when the transaction began.
+    WaitOrPass,
+}
+
+/// The room for unapplied rows of one database.
+pub(crate) struct Room {
+    open: Arc<OpenLog>,
+    worker: Arc<DatabaseWorker>,
+    /// When the size of what is unapplied was last looked at, and whether it was too large.
+    pressure: Mutex<(Option<Instant>, bool)>,
+}
+
+impl Room {
+    pub(crate) fn new(open: Arc<OpenLog>, worker: Arc<DatabaseWorker>) -> Room {
+        Room {
+            open,
+            worker,
+            pressure: Mutex::default(),
+        }
+    }
+
+    /// Waits for room for a transaction that begins to write, if the connection holds nothing yet.
+    /// Returns whether there is room.
+    ///
+    /// # Errors
+    /// As [`Room::hold_back`].
+    pub(crate) fn to_begin(&self, connection: &Connection) -> Result<bool> {
+        if holds_main(connection) {
+            return Ok(false);
+        }
+        match self.hold_back(connection, WhenFull::Wait) {
+            Ok(()) => Ok(true),
+            Err(e) => {
+                // The log that could not be read may be that of another file.
+                still_has_its_name(connection)?;
+                Err(e)
+            }
+        }
+    }
+
+    /// Back-pressure: waits while more is unapplied than `max_unapplied_bytes` allows, or refuses.
+    ///
+    /// # Errors
+    /// `FULL` for a writer that does not wait. `BUSY` when `busy_timeout` is over, or when the
+    /// connection itself stops the worker. The worker's error, if rows cannot be applied.
+    pub(crate) fn hold_back(&self, connection: &Connection, when_full: WhenFull) -> Result<()> {
+        let (asked, full) = *self.pressure.lock();
+        if asked.is_some_and(|t: Instant| t.elapsed() < LOOK_EVERY) && !full {
+            return Ok(());
+        }
+        let mut wait = Waiter::begin();
+        let since = wait.since();
+        let mut limit_of_time = None;
+        loop {
+            let limit = self
+                .open
+                .log()
+                .config()
+                .map_err(|e| self.open.failed(e))?
+                .max_unapplied_bytes;
+            if limit == 0 {
+                break;
+            }
+            let applying = self.worker.applying(connection)?;
+            // This connection is in the middle of a commit, so it would read an older state of the
+            // database.
+            let (applied, trouble) = applying.progress(Duration::ZERO, since);
+            let bytes = self
+                .open
+                .log()
+                .bytes_after(applied)
+                .map_err(|e| self.open.failed(e))?;
+            if bytes <= limit {
+                break;
+            }
+            *self.pressure.lock() = (Some(Instant::now()), true);
+            let what = format!(
+                "{bytes} bytes of the log are not applied yet, and max_unapplied_bytes is {limit}"
+            );
+            if when_full == WhenFull::Fail {
+                return Err(Error::new(Code::FULL, format!("{what}; try again later")));
+            }
+            if stops_the_worker(connection)? {
+                if when_full == WhenFull::WaitOrPass {
+                    return Ok(());
+                }
+                return Err(Error::new(
+                    Code::BUSY,
+                    format!(
+                        "{what}; this transaction has read before it wrote, and outside of WAL mode the worker has to wait for it: roll it back and try again, or write first"
+                    ),
+                ));
+            }
+            if let Some(error) = trouble.filter(|e| !e.is_busy()) {
+                let said = format!("{what}; they cannot be applied: {}", error.message);
+                return Err(match holds_main(connection) {
+                    false => refused(said),
+                    // A reader that keeps the WAL from being checkpointed may be this one.
+                    true => Error::new(
+                        Code::BUSY,
+                        format!(
+                            "{said}; this transaction has read, too: roll it back and try again"
+                        ),
+                    ),
+                });
+            }
+            still_has_its_name(connection)?;
+            self.open
+                .log()
+                .is_in_place()
+                .map_err(|e| self.open.failed(e))?;
+            // Reads nothing. It fails if the connection was interrupted.
+            connection.query_i64("SELECT 1")?;
+            let most = match limit_of_time {
+                Some(most) => most,
+                None => *limit_of_time.insert(busy_timeout(connection)?),
+            };
+            if since.elapsed() >= most {
+                return Err(Error::new(
+                    Code::BUSY,
+                    format!(
+                        "{what}; there was no room within {} ms, which is this connection's busy_timeout: try again, or set a longer one",
+                        most.as_millis()
+                    ),
+                ));
+            }
+            wait.check_locks(connection, applied)?;
+            applying.progress(POLL, since);
+        }
+        *self.pressure.lock() = (Some(Instant::now()), false);
+        Ok(())
+    }
+}
+
+/// How long the connection waits for locks of others.
+fn busy_timeout(connection: &Connection) -> Result<Duration> {
+    let ms = connection.query_i64("PRAGMA busy_timeout")?;
+    let ms = ms.and_then(|ms| u64::try_from(ms).ok()).unwrap_or(0);
+    Ok(Duration::from_millis(ms))
+}

@@ -1,0 +1,248 @@
+//! Reading table and log as one.
+//!
+//! A cursor first opens a statement on `densite_applied`, which holds a snapshot of the base and
+//! tells its position; then the log's end is taken, once per transaction. The rows between are
+//! merged with the base by key. Rows of the connection's own transaction come last. A search by the
+//! whole key needs one statement for position and row.
+
+mod cursor;
+mod plan;
+
+pub(crate) use cursor::Cursor;
+
+use crate::code::Code;
+use crate::database_log::DatabaseLog;
+use crate::error::{refused, unnamed};
+use crate::read::{self, Applied, Folder, Index, Name, Run, Snapshot, Transaction, name};
+use crate::session::Session;
+use crate::target::{Key, Target};
+use densite_disk::sync::Mutex;
+use densite_sqlite::{Connection, Error, OwnedStatement, Result, Value, ValueRef, quoted};
+use std::sync::Arc;
+
+#[derive(Default)]
+struct State {
+    snapshot: Option<Snapshot>,
+    /// Statements that no cursor uses at the moment, by the plan's number.
+    idle: Vec<(i32, OwnedStatement)>,
+}
+
+/// What the cursors of one table share.
+pub(crate) struct Reading {
+    database_log: Arc<DatabaseLog>,
+    session: Arc<Session>,
+    target: Arc<Target>,
+    /// The virtual table's name.
+    name: String,
+    /// Names of the key's columns and how they compare.
+    key: read::Key,
+    index: Arc<Index>,
+    /// Never locked while SQLite is called.
+    folder: Mutex<Folder>,
+    state: Mutex<State>,
+}
+
+impl Reading {
+    pub(crate) fn new(
+        database_log: Arc<DatabaseLog>,
+        session: Arc<Session>,
+        target: Arc<Target>,
+        name: &str,
+    ) -> Reading {
+        let named = |key: &Key| {
+            let names = key.columns.iter().filter_map(|c| target.columns.get(*c));
+            names.map(|c| c.name.clone()).collect()
+        };
+        let key = target.key.as_ref();
+        let key = key
+            .map(|k| (named(k), k.collations.clone()))
+            .unwrap_or_default();
+        let index = database_log.open().unapplied().index(&target.name, &key);
+        Reading {
+            database_log,
+            session,
+            target,
+            name: name.to_owned(),
+            key,
+            index,
+            folder: Mutex::default(),
+            state: Mutex::default(),
+        }
+    }
+
+    /// Makes this table part of the connection's transaction, which writes to it, if no table of
+    /// the session is: SQLite then reports the transaction's end and its savepoints. SQLite does so
+    /// by itself, but not if the transaction has created the table.
+    pub(crate) fn join(&self, connection: &Connection) -> Result<()> {
+        if connection.is_autocommit() || self.session.is_joined() {
+            return Ok(());
+        }
+        self.check_transaction(connection);
+        // A write that writes nothing. The statement that calls this sets changes() when it ends.
+        connection.exec(&format!("DELETE FROM temp.{} WHERE 0", quoted(&self.name)))?;
+        self.session.begin(false);
+        Ok(())
+    }
+
+    /// Forgets what was read in a transaction that has ended: SQLite does not report the end of one
+    /// that has only read.
+    pub(crate) fn check_transaction(&self, connection: &Connection) {
+        let Some(marked) = self.session.marked() else {
+            return;
+        };
+        let number = || {
+            let mut statement = self.statement(connection, plan::NUMBER)?;
+            let number = match statement.step()? {
+                true => statement.column(0).as_bytes().map(<[u8]>::to_vec),
+                false => None,
+            };
+            self.give_back(plan::NUMBER, statement);
+            Ok(number.unwrap_or_default())
+        };
+        if !marked.is_current(connection, number) {
+            self.session.forget_marked();
+        }
+    }
+
+    /// Sees to it that the end of the connection's transaction will be noticed, if one is open.
+    fn mark_transaction(&self, connection: &Connection) {
+        if self.session.is_joined() {
+            return;
+        }
+        self.check_transaction(connection);
+        if !connection.is_autocommit() && self.session.marked().is_none() {
+            self.session.set_marked(Transaction::mark(connection));
+        }
+    }
+
+    fn statement(&self, connection: &Connection, number: i32) -> Result<OwnedStatement> {
+        let mut state = self.state.lock();
+        let place = state.idle.iter().rposition(|(n, _)| *n == number);
+        let idle = place.map(|place| state.idle.swap_remove(place));
+        drop(state);
+        match idle {
+            Some((_, statement)) => Ok(statement),
+            None => OwnedStatement::prepare(connection, &self.sql(number))
+                .map_err(|e| self.without_position(e)),
+        }
+    }
+
+    /// A statement that finds no table of the log's position does not say what to do.
+    fn without_position(&self, error: Error) -> Error {
+        match error
+            .message
+            .contains("no such table: main.densite_applied")
+        {
+            true => unnamed(self.database_log.dir()),
+            false => error,
+        }
+    }
+
+    fn give_back(&self, number: i32, mut statement: OwnedStatement) {
+        statement.reset();
+        let mut state = self.state.lock();
+        if state.idle.iter().filter(|(n, _)| *n == number).count() < 4 {
+            state.idle.push((number, statement));
+        }
+    }
+
+    /// What this transaction sees of the log, its base being at `applied`. The statement that told
+    /// so is still open.
+    fn snapshot(&self, connection: &Connection, applied: Applied) -> Result<Snapshot> {
+        // When the transaction ends, and only then, another end of the log is taken. Where writing
+        // is forbidden, each statement has an end of its own.
+        self.mark_transaction(connection);
+        let end = self.session.read_end();
+        if let Some(known) = &self.state.lock().snapshot
+            && Some(known.visibility.to) == end
+            && applied.is_of(&known.visibility)
+        {
+            return Ok(known.clone());
+        }
+        let clustered = applied.clustered(connection, self.database_log.open().unapplied())?;
+        let take = || {
+            let taken = self.index.snapshot(
+                self.database_log.log(),
+                &self.key,
+                applied.seq,
+                clustered.clone(),
+                end,
+            );
+            taken.map_err(|e| self.database_log.failed(e))
+        };
+        let mut fresh = take()?;
+        if let Some(own) = self.session.last_in(&self.database_log)
+            && end.is_none()
+            && fresh.visibility.to < own
+        {
+            self.database_log.wait_visible(own)?;
+            fresh = take()?;
+        }
+        self.session.set_read_end(fresh.visibility.to);
+        self.state.lock().snapshot = Some(fresh.clone());
+        Ok(fresh)
+    }
+
+    /// Whether a row that gets its id when it is applied has this one until then.
+    fn is_chosen_later(&self, id: i64) -> Result<bool> {
+        let (seq, unset) = (name::seq(id), Code::of(&self.key.1, |_| ValueRef::Null));
+        let has = |run: &Arc<Run>| run.has(unset, seq);
+        if self.session.is_own(seq) {
+            return Ok(self.own_runs()?.iter().any(has));
+        }
+        let snapshot = self.state.lock().snapshot.clone();
+        Ok(snapshot.is_some_and(|s| s.visibility.sees(seq) && s.runs.iter().any(has)))
+    }
+
+    /// The rows of the connection's own transaction.
+    fn own_runs(&self) -> Result<Vec<Arc<Run>>> {
+        let own = self.session.own_runs(&self.target.name, &self.key);
+        own.map_err(|e| self.database_log.failed(e))
+    }
+
+    /// The row id of a row that has it as its key.
+    ///
+    /// # Errors
+    /// When another row is told by it.
+    fn told_apart(&self, id: i64) -> Result<i64> {
+        match self.is_chosen_later(id)? {
+            false => Ok(id),
+            true => Err(refused(format!(
+                "{}: row {id} cannot be told from another row, which was inserted without an id and is not applied yet; densite_wait() waits for that",
+                self.target.name
+            ))),
+        }
+    }
+
+    /// The key of a row, by its row id or by what the hidden column says.
+    ///
+    /// # Errors
+    /// When the row has no key by which the log could name it.
+    pub(crate) fn key_of(&self, row: ValueRef<'_>) -> Result<Vec<Value>> {
+        let target = &self.target.name;
+        if let ValueRef::Integer(id) = row {
+            return match self.is_chosen_later(id)? {
+                false => Ok(vec![Value::Integer(id)]),
+                true => Err(refused(format!(
+                    "a row of {target} that was inserted without {} has no id yet, so it cannot be changed before it is applied; densite_wait() waits for that",
+                    self.key.0.first().map_or("its key", String::as_str)
+                ))),
+            };
+        }
+        match Name::read(row) {
+            Some(Name::Key(key)) if key.len() == self.key.0.len() => Ok(key),
+            Some(Name::Base(_) | Name::Log(_)) => Err(refused(format!(
+                "a row of {target} has NULL in its primary key, so the log cannot name it; change it in {target} itself"
+            ))),
+            _ => Err(refused(format!(
+                "there is no such row among those that were read from {}",
+                self.name
+            ))),
+        }
+    }
+
+    /// The transaction is over.
+    pub(crate) fn end(&self) {
+        self.state.lock().snapshot = None;
+    }
+}

@@ -1,0 +1,101 @@
+//! A batch to which rows are still added. [`crate::encoded`] has the form in which the log stores
+//! it.
+
+use crate::Result;
+use crate::encoded::EncodedBatch;
+use crate::op::Op;
+use crate::rows::{Payload, Rows, RowsBuilder, Value};
+use crate::table::Table;
+use std::sync::Arc;
+
+/// Rows of one table with one operation.
+#[derive(Debug, Clone)]
+pub struct Batch {
+    table: Arc<Table>,
+    op: Op,
+    rows: RowsBuilder,
+}
+
+impl Batch {
+    /// An empty batch.
+    pub fn new(table: &Arc<Table>, op: Op) -> Batch {
+        Batch {
+            table: table.clone(),
+            op,
+            rows: RowsBuilder::new(table.columns().len()),
+        }
+    }
+
+    /// A batch of the first `rows` rows of one that is encoded, as a savepoint that is rolled back
+    /// needs it.
+    ///
+    /// # Errors
+    /// `Limit` where there is not memory enough.
+    pub fn of_first(rows: usize, encoded: &EncodedBatch) -> Result<Batch> {
+        let all = encoded.rows()?;
+        let mut batch = Batch::new(encoded.table(), encoded.op());
+        let mut values = Vec::with_capacity(all.columns());
+        for row in 0..rows.min(all.len()) {
+            values.clear();
+            values.extend(all.row(row));
+            batch.push(&values)?;
+        }
+        Ok(batch)
+    }
+
+    /// Adds a row.
+    ///
+    /// # Errors
+    /// `WrongColumns` when it has not as many values as the table has columns; then it is
+    /// not added.
+    pub fn push(&mut self, row: &[Value<'_>]) -> Result<()> {
+        self.table.check(row)?;
+        self.rows.push(row);
+        Ok(())
+    }
+
+    /// Rows so far.
+    pub fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// Whether there is no row yet.
+    pub fn is_empty(&self) -> bool {
+        self.rows.len() == 0
+    }
+
+    /// The rows so far, for whoever reads them before they are appended.
+    pub fn rows(&self) -> Option<Rows> {
+        let mut payload = self.rows.encode();
+        payload.shrink_to_fit();
+        Rows::decode(Payload::Own(payload), self.rows.len())
+    }
+
+    /// The rows so far, as the log stores them.
+    ///
+    /// # Errors
+    /// `TooLarge` for more than 1 GiB; `Limit` for more than 16,777,216 rows.
+    pub fn encode(&self) -> Result<EncodedBatch> {
+        EncodedBatch::of_rows(&self.table, self.op, &self.rows)
+    }
+
+    /// Whose rows they are.
+    pub fn table(&self) -> &Arc<Table> {
+        &self.table
+    }
+
+    /// What is to be done with them.
+    pub fn op(&self) -> Op {
+        self.op
+    }
+
+    /// Drops the rows from this one on, as a savepoint that is rolled back does.
+    pub fn truncate(&mut self, rows: usize) {
+        self.rows.truncate(rows);
+    }
+
+    /// Bytes that the rows take in the log at most, for limits.
+    pub fn bytes_max(&self) -> u64 {
+        self.rows.bytes_max()
+    }
+}
