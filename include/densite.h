@@ -29,7 +29,7 @@ struct sqlite3_api_routines;
 int sqlite3_densite_init(struct sqlite3 *db, char **error, const struct sqlite3_api_routines *api);
 int sqlite3_densite_default_init(struct sqlite3 *db, char **error, const struct sqlite3_api_routines *api);
 
-/* ---- codes: the exit codes of the command ---- */
+/* ---- codes ---- */
 
 #define DENSITE_OK             0
 #define DENSITE_ERROR          1
@@ -37,10 +37,15 @@ int sqlite3_densite_default_init(struct sqlite3 *db, char **error, const struct 
 #define DENSITE_LOCKED         3   /* another connection holds a lock, or a statement reads the columns: try again later */
 #define DENSITE_NO_SPACE       4
 #define DENSITE_DAMAGED        5   /* damaged, or no database */
-#define DENSITE_INTERRUPTED  130   /* a callback asked to stop; what had been begun was undone */
+#define DENSITE_INTERRUPTED    6   /* a callback asked to stop; what had been begun was undone */
 
-/* The version of the library, "0.1.0". */
+/* The version of this header, as text and as a number: 1,000,000 times the first part, 1,000 times the second, and the third. */
+#define DENSITE_VERSION         "0.1.0"
+#define DENSITE_VERSION_NUMBER  1000
+
+/* The version of the library that was loaded. A header works with a library of its own version or a later one. */
 const char *densite_version(void);
+int densite_version_number(void);
 
 /* The newest failure of this thread, until its next one: a sentence, the name of its kind (docs/CLI.md; besides "value": a value that cannot be
 ** stored, "type": a column that cannot, "source": the producer of an Arrow stream failed, "misuse", "busy", "internal"), and SQLite's result
@@ -58,7 +63,7 @@ void densite_free(char *text);
 ** connections; 0 is the first that loaded the library.
 **
 ** Each of these gives one JSON object through `json` (or NULL): the one that the command writes with --json (docs/CLI.md), for a failure
-** {"error": {"kind": ..., "exit_code": ..., "message": ...}}. */
+** {"error": {"kind": ..., "message": ...}} with what docs/CLI.md lists beside them. */
 
 typedef struct densite_options {
   uint32_t size;        /* sizeof(densite_options), set by densite_options_init() */

@@ -1,7 +1,7 @@
 //! Pointers of the caller's.
 
 use crate::failure::{Failure, Result};
-use std::ffi::{CStr, CString, OsStr, c_char};
+use std::ffi::{CStr, CString, OsStr, c_char, c_int};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
@@ -73,4 +73,20 @@ pub unsafe extern "C" fn densite_free(text: *mut c_char) {
 #[unsafe(no_mangle)]
 pub extern "C" fn densite_version() -> *const c_char {
     concat!(env!("CARGO_PKG_VERSION"), "\0").as_ptr().cast()
+}
+
+/// `densite_version_number`: the same as a number, as `DENSITE_VERSION_NUMBER` in the header.
+#[unsafe(no_mangle)]
+pub extern "C" fn densite_version_number() -> c_int {
+    const fn number(digits: &str) -> c_int {
+        match c_int::from_str_radix(digits, 10) {
+            Ok(number) => number,
+            Err(_) => 0,
+        }
+    }
+    const {
+        number(env!("CARGO_PKG_VERSION_MAJOR")) * 1_000_000
+            + number(env!("CARGO_PKG_VERSION_MINOR")) * 1_000
+            + number(env!("CARGO_PKG_VERSION_PATCH"))
+    }
 }

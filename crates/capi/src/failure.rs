@@ -1,6 +1,7 @@
 //! What a function answers: a code, and for the thread a sentence.
 
 use densite_bulk as bulk;
+use densite_tools::ErrorClass;
 use serde_json::json;
 use std::cell::RefCell;
 use std::ffi::{CString, c_char, c_int};
@@ -8,7 +9,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 pub(crate) type Result<T> = std::result::Result<T, Failure>;
 
-/// A failure: [`code`](Failure::code) is what the function answers, the exit code of the command for the same.
+/// A failure: [`code`](Failure::code) is what the function answers.
 #[derive(Debug, Clone)]
 pub(crate) struct Failure {
     code: u8,
@@ -19,10 +20,13 @@ pub(crate) struct Failure {
     details: serde_json::Value,
 }
 
-/// `DENSITE_ERROR`
+/// The codes of include/densite.h.
 const ERROR: u8 = 1;
-/// `DENSITE_MISUSE`
 const MISUSE: u8 = 2;
+const LOCKED: u8 = 3;
+const NO_SPACE: u8 = 4;
+const DAMAGED: u8 = 5;
+const INTERRUPTED: u8 = 6;
 
 impl Failure {
     /// A call that the contract does not allow.
@@ -36,14 +40,9 @@ impl Failure {
         }
     }
 
-    /// As JSON, the object that the command writes for it.
+    /// As JSON.
     pub(crate) fn json(&self) -> String {
-        let error = densite_tools::json::described(
-            self.kind,
-            self.code,
-            &self.message,
-            self.details.clone(),
-        );
+        let error = densite_tools::json::error(self.kind, &self.message, self.details.clone());
         json!({ "error": error }).to_string()
     }
 }
@@ -55,7 +54,7 @@ impl From<densite_tools::Error> for Failure {
             _ => 0,
         };
         Failure {
-            code: densite_tools::exit_code(&e),
+            code: of_class(e.class()),
             kind: e.kind(),
             sqlite_code,
             message: e.to_string(),
@@ -70,7 +69,7 @@ impl From<bulk::Error> for Failure {
             bulk::Error::Value { .. } => (ERROR, "value", densite_sqlite::Code::MISMATCH.0),
             bulk::Error::Type(_) => (ERROR, "type", densite_sqlite::Code::MISMATCH.0),
             bulk::Error::Misuse(_) => (MISUSE, "misuse", densite_sqlite::Code::MISUSE.0),
-            bulk::Error::Busy(_) => (3, "busy", densite_sqlite::Code::BUSY.0),
+            bulk::Error::Busy(_) => (LOCKED, "busy", densite_sqlite::Code::BUSY.0),
             bulk::Error::Source(_) => (ERROR, "source", densite_sqlite::Code::ERROR.0),
             bulk::Error::Sqlite(e) => (of_sqlite(e), "sqlite", e.code.0),
         };
@@ -84,14 +83,24 @@ impl From<bulk::Error> for Failure {
     }
 }
 
-/// The exit code for a code of SQLite's.
+fn of_class(class: ErrorClass) -> u8 {
+    match class {
+        ErrorClass::Locked => LOCKED,
+        ErrorClass::NoSpace => NO_SPACE,
+        ErrorClass::Damaged => DAMAGED,
+        ErrorClass::Interrupted => INTERRUPTED,
+        _ => ERROR,
+    }
+}
+
+/// The code for a code of SQLite's.
 fn of_sqlite(e: &densite_sqlite::Error) -> u8 {
     use densite_sqlite::Code;
     match e.code.primary() {
-        Code::BUSY | Code::LOCKED => 3,
-        Code::FULL => 4,
-        Code::CORRUPT | Code::NOTADB => 5,
-        Code::INTERRUPT => 130,
+        Code::BUSY | Code::LOCKED => LOCKED,
+        Code::FULL => NO_SPACE,
+        Code::CORRUPT | Code::NOTADB => DAMAGED,
+        Code::INTERRUPT => INTERRUPTED,
         _ => ERROR,
     }
 }

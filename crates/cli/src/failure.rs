@@ -1,5 +1,6 @@
 //! Why a verb ended without its result.
 
+use crate::exit::exit_code;
 use crate::out;
 use serde_json::{Value, json};
 use std::io;
@@ -30,11 +31,11 @@ impl Failure {
                 out::failure(
                     json,
                     e.kind(),
-                    densite_tools::exit_code(&e),
+                    exit_code(&e),
                     &e.to_string(),
                     densite_tools::json::details(&e),
                 );
-                densite_tools::exit_code(&e)
+                exit_code(&e)
             }
             Failure::Closed => 0,
             Failure::Reported(code) => code,

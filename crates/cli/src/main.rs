@@ -5,6 +5,7 @@
 mod args;
 mod ask;
 mod chroma;
+mod exit;
 mod failure;
 mod load;
 mod out;
@@ -72,7 +73,7 @@ fn usage(e: clap::Error) -> ExitCode {
                     .next()
                     .unwrap_or_default()
                     .trim_start_matches("error: ");
-                let object = json!({ "error": densite_tools::json::described("usage", 2, first, json!({})) });
+                let object = json!({ "error": out::error("usage", 2, first, json!({})) });
                 println!("{}", shown::json(&object));
             }
             ExitCode::from(2)

@@ -28,10 +28,18 @@ pub(crate) fn message(common: Common, text: &str) {
 pub(crate) fn failure(json: bool, kind: &str, exit_code: u8, text: &str, details: Value) {
     let _ = writeln!(io::stderr().lock(), "densite: {}", shown(text));
     if json {
-        let object =
-            json!({ "error": densite_tools::json::described(kind, exit_code, text, details) });
+        let object = json!({ "error": error(kind, exit_code, text, details) });
         let _ = writeln!(io::stdout().lock(), "{}", shown::json(&object));
     }
+}
+
+/// The value of `error` with `--json`.
+pub(crate) fn error(kind: &str, exit_code: u8, text: &str, details: Value) -> Value {
+    let mut object = densite_tools::json::error(kind, text, details);
+    if let Value::Object(fields) = &mut object {
+        fields.insert("exit_code".to_owned(), json!(exit_code));
+    }
+    object
 }
 
 /// Bytes for a user: "1.4 GiB (1,503,238,553 bytes)".

@@ -1,14 +1,16 @@
 //! What can go wrong in the library's verbs, shaped by what the caller can do.
 //!
 //! Every message is one sentence (a semicolon joins what is wrong and what to do) and names the
-//! file or value it is about. [`exit_code`](crate::exit_code) is the one table of exit codes.
+//! file or value it is about. [`Error::class`] says what a caller can do.
 
+mod class;
 mod from;
 mod text;
 
 use crate::holder::Holder;
 use std::path::{Path, PathBuf};
 
+pub use class::ErrorClass;
 pub use from::parent_of;
 
 /// Shorthand for results of this crate.

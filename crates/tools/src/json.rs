@@ -4,7 +4,7 @@
 use crate::log::Figures;
 use crate::{
     Checked, ConvertReport, Error, Form, Gain, Holder, Info, JournalMode, Object, ObjectKind,
-    Objects, VacuumReport, exit_code,
+    Objects, VacuumReport,
 };
 use densite_log::Subscriber;
 use serde_json::{Map, Value, json};
@@ -187,14 +187,9 @@ pub fn objects(objects: &Objects) -> Vec<Value> {
     objects.all.iter().map(object).collect()
 }
 
-/// The value of `error`: kind, exit code, message, and what the error has beyond them.
-pub fn error(e: &Error) -> Value {
-    described(e.kind(), exit_code(e), &e.to_string(), details(e))
-}
-
-/// The value of `error` for a failure that is none of the library's.
-pub fn described(kind: &str, exit_code: u8, text: &str, details: Value) -> Value {
-    let mut object = json!({ "kind": kind, "exit_code": exit_code, "message": text });
+/// An error as JSON: kind, message, and what it has beyond them.
+pub fn error(kind: &str, text: &str, details: Value) -> Value {
+    let mut object = json!({ "kind": kind, "message": text });
     if let (Value::Object(object), Value::Object(details)) = (&mut object, details) {
         object.extend(details);
     }

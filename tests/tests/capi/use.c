@@ -402,7 +402,8 @@ int main(int argc, char **argv) {
   CHECK(sqlite3_open_v2(":memory:", &first, 6, NULL) == 0);
   sqlite3_cancel_auto_extension(entry);
   CHECK(sqlite3_open_v2(argv[1], &db, 6, "unix") == 0);
-  CHECK(strlen(densite_version()) >= 5);
+  CHECK(strcmp(densite_version(), DENSITE_VERSION) == 0);
+  CHECK(densite_version_number() == DENSITE_VERSION_NUMBER);
   run("CREATE TABLE big(a, b); WITH n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 20000) INSERT INTO big SELECT i, 'row ' || i FROM n;");
   CHECK(sqlite3_close(db) == 0);
   db = first;

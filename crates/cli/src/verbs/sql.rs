@@ -3,6 +3,7 @@
 //! Statement by statement, stopping at the first error; results are printed as they come.
 
 use crate::args::{Common, Format, SqlArgs};
+use crate::exit::exit_code;
 use crate::failure::{Failure, Outcome};
 use crate::out;
 use crate::shown;
@@ -242,7 +243,7 @@ impl Run<'_> {
             }
             Err(Failure::Library(e)) => Err(Failure::Other(
                 e.kind(),
-                densite_tools::exit_code(&e),
+                exit_code(&e),
                 e.to_string(),
                 densite_tools::json::details(&e),
             )),
@@ -259,7 +260,7 @@ impl Run<'_> {
         )?;
         let code = match outcome {
             Err(Failure::Other(kind, code, text, details)) => {
-                let described = densite_tools::json::described(kind, code, &text, details.clone());
+                let described = out::error(kind, code, &text, details.clone());
                 write!(
                     self.out,
                     ",\"error\":{}",

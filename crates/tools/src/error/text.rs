@@ -192,6 +192,6 @@ mod tests {
             e.to_string(),
             "a.db is locked by process 7 (python3) and process 9; close it there or try again later"
         );
-        assert_eq!(crate::exit_code(&e), 3);
+        assert_eq!(e.class(), crate::ErrorClass::Locked);
     }
 }

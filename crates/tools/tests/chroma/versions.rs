@@ -104,7 +104,10 @@ fn a_database_that_is_not_chromas() {
         assert!(!is_chroma(&made.ours(), made.dir.path()).expect("looked at"));
         let e = made.plan().expect_err("none of Chroma's");
         assert!(matches!(e, Error::NotChroma { .. }), "{e}");
-        assert_eq!((densite_tools::exit_code(&e), e.kind()), (5, "not_chroma"));
+        assert_eq!(
+            (e.class(), e.kind()),
+            (densite_tools::ErrorClass::Damaged, "not_chroma")
+        );
     }
 }
 

@@ -1,0 +1,53 @@
+//! What a caller can do about an error.
+
+use super::Error;
+
+/// What a caller can do about an error. More can be added.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ErrorClass {
+    /// Another connection or process holds a lock: try again later.
+    Locked,
+    /// There is too little free space: make some.
+    NoSpace,
+    /// The file is damaged, or not what was asked for: restore it, or name another one.
+    Damaged,
+    /// The caller stopped the work. What it had begun was undone.
+    Interrupted,
+    /// Anything else: the message says what to do.
+    Other,
+}
+
+impl Error {
+    /// What a caller can do about it.
+    pub fn class(&self) -> ErrorClass {
+        match self {
+            Error::Locked { .. } => ErrorClass::Locked,
+            Error::NoSpace { .. } => ErrorClass::NoSpace,
+            Error::IsDirectory { .. } | Error::NotADatabase { .. } | Error::Damaged { .. } => {
+                ErrorClass::Damaged
+            }
+            #[cfg(feature = "chroma")]
+            Error::NotChroma { .. } => ErrorClass::Damaged,
+            Error::Interrupted { .. } => ErrorClass::Interrupted,
+            Error::Log { kind, .. } => match *kind {
+                "locked" => ErrorClass::Locked,
+                "no_space" => ErrorClass::NoSpace,
+                "damaged" => ErrorClass::Damaged,
+                _ => ErrorClass::Other,
+            },
+            Error::NotFound { .. }
+            | Error::Permission { .. }
+            | Error::AlreadyCompressed { .. }
+            | Error::AlreadyPlain { .. }
+            | Error::Exists { .. }
+            | Error::SeveralLinks { .. }
+            | Error::NewerFormat { .. }
+            | Error::Unsupported(_)
+            | Error::Setting(_)
+            | Error::Io { .. }
+            | Error::NoLog { .. }
+            | Error::Sqlite { .. } => ErrorClass::Other,
+        }
+    }
+}
