@@ -52,7 +52,6 @@ const STILL: &[(&str, &[&str])] = &[
             "visibility",
         ],
     ),
-    ("sqlite", &["connection", "host", "hostfile", "statement"]),
     (
         "store",
         &[
