@@ -79,21 +79,6 @@ const STILL: &[(&str, &[&str])] = &[
             "proof", "replace", "rewrite", "source", "temp", "view",
         ],
     ),
-    (
-        "vfs",
-        &[
-            "absent",
-            "checkpoint",
-            "idle",
-            "main_file",
-            "maintain",
-            "neighbours",
-            "overwritten",
-            "place",
-            "slice",
-            "trim",
-        ],
-    ),
 ];
 
 type Module = Vec<String>;

@@ -1,0 +1,290 @@
+//! What SQLite calls on an open main database file, and who answers: the store, or the host.
+
+use super::MainFile;
+use crate::codes::Done;
+use crate::contents::State;
+use crate::overwritten::{begins_as_store, reads_version};
+use crate::pause;
+use crate::stored::Stored;
+use crate::trim::Reach;
+use densite_disk::SyncKind;
+use densite_sqlite::{Code, VfsFile, ffi};
+use densite_store::{Error, Kind, probe};
+use std::ffi::c_void;
+
+/// How every plain database begins.
+const PLAIN_MAGIC: &[u8; 16] = b"SQLite format 3\0";
+
+impl VfsFile for MainFile {
+    fn close(&mut self) -> Done {
+        self.close_file()
+    }
+
+    fn read(&mut self, buf: &mut [u8], offset: u64) -> Result<usize, Code> {
+        let begins = reads_version(buf, offset);
+        let n = self.read_contents(buf, offset, begins)?;
+        // Of an empty file SQLite takes zeros, and keeps what it knew before.
+        if begins && n == buf.len() {
+            self.contents.overwritten().forces_reset(buf);
+        }
+        Ok(n)
+    }
+
+    fn write(&mut self, buf: &[u8], offset: u64) -> Done {
+        self.judge_if_pending();
+        if matches!(self.contents.state(), State::Undecided) {
+            self.become_store()?;
+        }
+        if let Some(done) = self.in_contents(false, |stored| stored.write(buf, offset)) {
+            return done;
+        }
+        if self.is_plain() {
+            return self.file.host().write(buf, offset);
+        }
+        Err(self.contents.useless())
+    }
+
+    fn truncate(&mut self, len: u64) -> Done {
+        self.judge_if_pending();
+        if matches!(self.contents.state(), State::Undecided) {
+            if len == 0 {
+                return Ok(());
+            }
+            self.become_store()?;
+        }
+        self.checkpoint.check()?;
+        if let Some(done) = self.in_store(|stored| stored.handle().set_len(len)) {
+            done?;
+            // The end of a complete checkpoint: readers go to the database file next.
+            if let Some(stored) = self.contents.store_mut()
+                && self.checkpoint.is_done()
+            {
+                stored.is_committed();
+                self.trim(Reach::Due);
+                self.publish()?;
+            }
+            return Ok(());
+        }
+        if self.is_plain() {
+            self.file.host().truncate(len)?;
+            self.contents.plain_is_empty(len, self.settings.keep_plain);
+            return Ok(());
+        }
+        Err(self.contents.useless())
+    }
+
+    fn sync(&mut self, flags: i32) -> Done {
+        self.checkpoint.check()?;
+        let kind = if flags & ffi::SYNC_DATAONLY != 0 {
+            SyncKind::Data
+        } else {
+            SyncKind::Full
+        };
+        pause::at("before-sync");
+        self.file.host().set_sync_strength(flags);
+        // Ingest syncs what others have checkpointed, without the right to write (rule 1).
+        let may_write = self.member.level() >= ffi::LOCK_EXCLUSIVE
+            || self.settings.unlocked
+            || self.checkpoint.is_under_way();
+        let done = self.in_store(|stored| match may_write {
+            true => stored.sync(kind),
+            false => stored.handle().sync_seen(kind),
+        });
+        if let Some(done) = done {
+            return done;
+        }
+        match self.contents.state() {
+            State::Plain | State::Undecided => self.file.host().sync_with(flags),
+            _ => Err(self.contents.useless()),
+        }
+    }
+
+    fn file_size(&mut self) -> Result<u64, Code> {
+        self.judge_if_pending();
+        if let Some(done) = self.in_contents(false, |stored| stored.handle().len()) {
+            return done;
+        }
+        match self.contents.state() {
+            State::Undecided => Ok(0),
+            State::Plain => {
+                let size = self.file.host().file_size()?;
+                self.contents.plain_is_empty(size, self.settings.keep_plain);
+                Ok(size)
+            }
+            _ => Err(self.contents.useless()),
+        }
+    }
+
+    fn lock(&mut self, level: i32) -> Done {
+        self.take_lock(level)
+    }
+
+    fn unlock(&mut self, level: i32) -> Done {
+        self.give_lock(level)
+    }
+
+    fn check_reserved(&mut self) -> Result<bool, Code> {
+        self.file.host().check_reserved()
+    }
+
+    unsafe fn file_control(&mut self, op: i32, arg: *mut c_void) -> Code {
+        // SAFETY: passed on to the caller.
+        unsafe { self.control(op, arg) }
+    }
+
+    fn sector_size(&mut self) -> i32 {
+        self.file.host().sector_size()
+    }
+
+    fn device_characteristics(&mut self) -> i32 {
+        let host = self.file.host().device_characteristics();
+        if self.is_plain() {
+            return host;
+        }
+        // POWERSAFE_OVERWRITE: the store never overwrites what is live, so a torn write
+        // hurts no more than on the host. UNDELETABLE_WHEN_OPEN and IMMUTABLE say something
+        // of the file's name and of the medium, not of how its bytes are laid out. All
+        // others (ATOMIC, SAFE_APPEND, SEQUENTIAL, BATCH_ATOMIC) would be promises about
+        // single logical writes, which here become other writes at other places.
+        host & (ffi::IOCAP_POWERSAFE_OVERWRITE
+            | ffi::IOCAP_UNDELETABLE_WHEN_OPEN
+            | ffi::IOCAP_IMMUTABLE)
+    }
+
+    fn has_shm(&mut self) -> bool {
+        self.file.host().has_shm()
+    }
+
+    fn shm_map(&mut self, region: i32, size: i32, extend: bool) -> (Code, *mut c_void) {
+        if region == 0
+            && let Err(code) = self.must_be_here()
+        {
+            return (code, std::ptr::null_mut());
+        }
+        let (code, address) = self.file.host().shm_map(region, size, extend);
+        if region == 0 {
+            self.checkpoint.set_index(address, size);
+            self.member.count_wal_user(self.checkpoint.uses_wal());
+        }
+        (code, address)
+    }
+
+    fn shm_lock(&mut self, offset: i32, n: i32, flags: i32) -> Done {
+        self.lock_shm(offset, n, flags)
+    }
+
+    fn shm_barrier(&mut self) {
+        self.file.host().shm_barrier();
+    }
+
+    fn shm_unmap(&mut self, delete: bool) -> Done {
+        self.checkpoint.forget_index();
+        self.member.count_wal_user(self.checkpoint.uses_wal());
+        self.file.host().shm_unmap(delete)
+    }
+
+    fn fetch(&mut self, offset: u64, len: i32) -> Result<*mut c_void, Code> {
+        if !self.is_plain() {
+            // There is nothing of a page to map: SQLite reads it.
+            return Ok(std::ptr::null_mut());
+        }
+        let at = i64::try_from(offset).map_err(|_| Code::IOERR_READ)?;
+        self.file.host().fetch(at, len)
+    }
+
+    unsafe fn unfetch(&mut self, offset: u64, page: *mut c_void) -> Done {
+        let at = i64::try_from(offset).map_err(|_| Code::IOERR_READ)?;
+        // SAFETY: null, or a pointer that `fetch` got from the host at that offset.
+        unsafe { self.file.host().unfetch(at, page) }
+    }
+}
+
+impl MainFile {
+    fn is_plain(&self) -> bool {
+        matches!(self.contents.state(), State::Plain)
+    }
+
+    /// Reads what the file has now; `begins`: a transaction begins with it.
+    fn read_contents(&mut self, buf: &mut [u8], offset: u64, begins: bool) -> Result<usize, Code> {
+        self.judge_if_pending();
+        if begins && self.is_plain() && !self.settings.keep_plain {
+            self.judge_version();
+        }
+        if let Some(done) = self.in_contents(begins, |stored| stored.handle().read_at(buf, offset))
+        {
+            return done;
+        }
+        match self.contents.state() {
+            State::Undecided => Ok(0),
+            State::Plain => {
+                self.file.host().read(buf, offset)?;
+                // Page 1 tells whether it is a plain file still.
+                if begins_as_store(buf, offset) && !self.settings.keep_plain {
+                    self.take_contents();
+                    match self.contents.state() {
+                        State::Plain => {}
+                        State::Store(_) => return self.read_contents(buf, offset, begins),
+                        _ => return Err(self.contents.useless()),
+                    }
+                }
+                Ok(buf.len())
+            }
+            // SQLite looks at the header while it opens the file, before any lock. An error
+            // there would be final; the file is judged again under SHARED (rule 7), and a
+            // refusal is explained once the connection exists.
+            State::Refused(_) => Ok(0),
+            State::Broken(_) if self.holds_no_lock() => Ok(0),
+            _ => Err(self.contents.useless()),
+        }
+    }
+
+    /// A plain file is looked at again when SQLite asks for its change counter: while we
+    /// held no lock it can have been emptied, and have become the store's.
+    fn judge_version(&mut self) {
+        let mut magic = [0; PLAIN_MAGIC.len()];
+        match self.file.host().read(&mut magic, 0) {
+            Ok(()) if magic == *PLAIN_MAGIC => {}
+            Ok(()) | Err(Code::IOERR_SHORT_READ) => {
+                if matches!(probe(self.file.host()), Ok(Kind::Densite | Kind::Empty)) {
+                    self.take_contents();
+                }
+            }
+            // The read that follows meets the same and reports it.
+            Err(_) => {}
+        }
+    }
+
+    /// Runs an operation of the store, on other contents if they have come and can be taken now;
+    /// `None` when the store is not in charge, or not any more.
+    pub(super) fn in_contents<T>(
+        &mut self,
+        begins: bool,
+        mut body: impl FnMut(&mut Stored) -> Result<T, Error>,
+    ) -> Option<Result<T, Code>> {
+        match body(self.contents.store_mut()?) {
+            Err(Error::Overwritten) if begins || self.keeps_nothing() => {
+                self.take_contents();
+                self.in_store(body)
+            }
+            done => Some(done.map_err(|error| self.fail(&error))),
+        }
+    }
+
+    /// Whether SQLite keeps no page now, or will compare before it uses one.
+    fn keeps_nothing(&self) -> bool {
+        !self.has_pending() && (self.holds_no_lock() || self.checkpoint.has_rebuilt())
+    }
+
+    /// Whether SQLite could hold a lock and holds none.
+    fn holds_no_lock(&self) -> bool {
+        self.member.level() == ffi::LOCK_NONE && !self.settings.unlocked
+    }
+
+    /// Judges a file again that has other contents.
+    pub(super) fn take_contents(&mut self) {
+        self.contents.overwritten().begins();
+        self.absent.forget();
+        self.judge();
+        self.set_level(self.member.level());
+    }
+}
