@@ -96,8 +96,10 @@ fn back_to_level(file: &NamedFile, member: &Member, checkpoint: &mut Checkpoint)
 
 /// The worker's file: maps the WAL's index for this slice, if a connection of this process has it.
 fn map_index(file: &NamedFile, member: &Member, checkpoint: &mut Checkpoint) -> bool {
-    let is_used = |file: &crate::open_files::OpenFile| file.idle().has_wal_users();
-    if !member.open_file().is_some_and(|file| is_used(file)) {
+    let is_used = member
+        .open_file()
+        .is_some_and(|file| file.idle().has_wal_users());
+    if !is_used {
         return false;
     }
     let (_, address) = file.host().shm_map(0, INDEX_REGION, false);

@@ -110,3 +110,14 @@ impl Above for WalFile {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wal_belongs_to_the_database_of_its_name() {
+        assert_eq!(database_of(c"/a/b.db-wal").as_deref(), Some(c"/a/b.db"));
+        assert_eq!(database_of(c"/a/b.db"), None);
+    }
+}

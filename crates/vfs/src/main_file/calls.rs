@@ -5,11 +5,10 @@ use crate::codes::Done;
 use crate::contents::State;
 use crate::overwritten::{begins_as_store, reads_version};
 use crate::pause;
-use crate::stored::Stored;
 use crate::trim::Reach;
 use densite_disk::SyncKind;
 use densite_sqlite::{Code, VfsFile, ffi};
-use densite_store::{Error, Kind, probe};
+use densite_store::{Kind, probe};
 use std::ffi::c_void;
 
 /// How every plain database begins.
@@ -252,39 +251,5 @@ impl MainFile {
             // The read that follows meets the same and reports it.
             Err(_) => {}
         }
-    }
-
-    /// Runs an operation of the store, on other contents if they have come and can be taken now;
-    /// `None` when the store is not in charge, or not any more.
-    pub(super) fn in_contents<T>(
-        &mut self,
-        begins: bool,
-        mut body: impl FnMut(&mut Stored) -> Result<T, Error>,
-    ) -> Option<Result<T, Code>> {
-        match body(self.contents.store_mut()?) {
-            Err(Error::Overwritten) if begins || self.keeps_nothing() => {
-                self.take_contents();
-                self.in_store(body)
-            }
-            done => Some(done.map_err(|error| self.fail(&error))),
-        }
-    }
-
-    /// Whether SQLite keeps no page now, or will compare before it uses one.
-    fn keeps_nothing(&self) -> bool {
-        !self.has_pending() && (self.holds_no_lock() || self.checkpoint.has_rebuilt())
-    }
-
-    /// Whether SQLite could hold a lock and holds none.
-    fn holds_no_lock(&self) -> bool {
-        self.member.level() == ffi::LOCK_NONE && !self.settings.unlocked
-    }
-
-    /// Judges a file again that has other contents.
-    pub(super) fn take_contents(&mut self) {
-        self.contents.overwritten().begins();
-        self.absent.forget();
-        self.judge();
-        self.set_level(self.member.level());
     }
 }

@@ -6,7 +6,7 @@ use crate::codes::Done;
 use crate::contents::State;
 use crate::pause;
 use densite_sqlite::{Code, ffi};
-use densite_store::{Error, LockLevel};
+use densite_store::Error;
 
 /// Tries a lock; `None` when it is busy.
 fn unless_busy(done: Done) -> Option<Done> {
@@ -154,34 +154,6 @@ impl MainFile {
             self.set_level(self.member.level().min(level));
         }
         done
-    }
-
-    /// EXCLUSIVE is about to go, by SQLite's unlock or close. Suppose that nothing was published
-    /// under it, the database is in a rollback mode, and yet a WAL is there. Then a commit that
-    /// changes nothing makes others ask for it (`absent`).
-    pub(super) fn tell_of_wal(&mut self) {
-        if self.member.level() < ffi::LOCK_EXCLUSIVE
-            || self.member.has_published()
-            || self.settings.options.read_only
-        {
-            return;
-        }
-        if self.in_rollback_mode() && self.file.has_wal() {
-            // A failure is reported; the answers from memory age.
-            let _ = self.in_store(|stored| stored.handle().publish_nothing());
-        }
-    }
-
-    /// Notes the lock that SQLite holds, for the process's other connections and for the store.
-    pub(super) fn set_level(&mut self, level: i32) {
-        self.member.set_level(level);
-        if let Some(stored) = self.contents.store_mut() {
-            stored.handle().set_lock_level(match level {
-                ffi::LOCK_NONE => LockLevel::Nothing,
-                ffi::LOCK_EXCLUSIVE => LockLevel::Exclusive,
-                _ => LockLevel::Shared,
-            });
-        }
     }
 
     /// xShmLock.

@@ -3,6 +3,9 @@
 //! [`MainFile`] is put together of parts that own their state. Each part has the only methods that
 //! change it; the files of this folder say in which order they are called. [`Contents`] has the
 //! states of a file. Invariant: in every state locks and shared memory are the host's, unchanged.
+//!
+//! `calls` is what SQLite calls. It uses `locks`, `control` and `rest`; `locks` and `control` use
+//! `rest`; all of them use the methods of this file, which use none of theirs.
 
 mod calls;
 mod control;
@@ -28,7 +31,7 @@ use crate::pause;
 use crate::settings::Settings;
 use crate::stored::Stored;
 use densite_sqlite::{Code, FileName, HostVfs, ffi};
-use densite_store::{Error, probe};
+use densite_store::{Error, LockLevel, probe};
 use std::fmt::Display;
 use std::sync::Arc;
 
@@ -222,6 +225,52 @@ impl MainFile {
     ) -> Option<Result<T, Code>> {
         let done = body(self.contents.store_mut()?);
         Some(done.map_err(|error| self.fail(&error)))
+    }
+
+    /// Runs an operation of the store, on other contents if they have come and can be taken now;
+    /// `None` when the store is not in charge, or not any more.
+    fn in_contents<T>(
+        &mut self,
+        begins: bool,
+        mut body: impl FnMut(&mut Stored) -> Result<T, Error>,
+    ) -> Option<Result<T, Code>> {
+        match body(self.contents.store_mut()?) {
+            Err(Error::Overwritten) if begins || self.keeps_nothing() => {
+                self.take_contents();
+                self.in_store(body)
+            }
+            done => Some(done.map_err(|error| self.fail(&error))),
+        }
+    }
+
+    /// Whether SQLite keeps no page now, or will compare before it uses one.
+    fn keeps_nothing(&self) -> bool {
+        !self.has_pending() && (self.holds_no_lock() || self.checkpoint.has_rebuilt())
+    }
+
+    /// Whether SQLite could hold a lock and holds none.
+    fn holds_no_lock(&self) -> bool {
+        self.member.level() == ffi::LOCK_NONE && !self.settings.unlocked
+    }
+
+    /// Judges a file again that has other contents.
+    fn take_contents(&mut self) {
+        self.contents.overwritten().begins();
+        self.absent.forget();
+        self.judge();
+        self.set_level(self.member.level());
+    }
+
+    /// Notes the lock that SQLite holds, for the process's other connections and for the store.
+    fn set_level(&mut self, level: i32) {
+        self.member.set_level(level);
+        if let Some(stored) = self.contents.store_mut() {
+            stored.handle().set_lock_level(match level {
+                ffi::LOCK_NONE => LockLevel::Nothing,
+                ffi::LOCK_EXCLUSIVE => LockLevel::Exclusive,
+                _ => LockLevel::Shared,
+            });
+        }
     }
 
     /// Whether SQLite wrote something that is not published.

@@ -7,7 +7,7 @@
 use super::MainFile;
 use crate::codes::code_of;
 use crate::contents::State;
-use densite_sqlite::{Code, Connection, Error, Result, VfsFile, ffi};
+use densite_sqlite::{Code, Connection, Error, Result, ffi};
 use densite_store::Handle;
 use std::ffi::{CStr, c_void};
 
@@ -92,7 +92,7 @@ pub fn with_handle<T>(
     let answer = with_file(connection, schema, |file| {
         let lock = file.member.level() == ffi::LOCK_NONE && !file.settings.unlocked;
         if lock {
-            file.lock(ffi::LOCK_SHARED).map_err(Error::from)?;
+            file.take_lock(ffi::LOCK_SHARED).map_err(Error::from)?;
         }
         file.judge_if_pending();
         let answer = match file.contents.store_mut() {
@@ -101,7 +101,7 @@ pub fn with_handle<T>(
         };
         if lock {
             // The lock was ours alone; that it stays would show at the next one.
-            let _ = file.unlock(ffi::LOCK_NONE);
+            let _ = file.give_lock(ffi::LOCK_NONE);
         }
         answer
     })?;

@@ -54,6 +54,22 @@ impl MainFile {
         self.file.host().close()
     }
 
+    /// EXCLUSIVE is about to go, by SQLite's unlock or close. Suppose that nothing was published
+    /// under it, the database is in a rollback mode, and yet a WAL is there. Then a commit that
+    /// changes nothing makes others ask for it (`absent`).
+    pub(super) fn tell_of_wal(&mut self) {
+        if self.member.level() < ffi::LOCK_EXCLUSIVE
+            || self.member.has_published()
+            || self.settings.options.read_only
+        {
+            return;
+        }
+        if self.in_rollback_mode() && self.file.has_wal() {
+            // A failure is reported; the answers from memory age.
+            let _ = self.in_store(|stored| stored.handle().publish_nothing());
+        }
+    }
+
     /// Names the tip in a slot; the caller has the writer's right.
     pub(super) fn close_clean(&mut self) {
         if !self.wants_slot() {
