@@ -7,8 +7,6 @@ mod status;
 
 use crate::api::{Api, c_string};
 use crate::ffi::Db;
-use crate::statement::Statement;
-use crate::value::Value;
 use crate::{Code, Error, Result};
 use std::ffi::{CStr, c_int};
 use std::ptr::NonNull;
@@ -151,84 +149,6 @@ impl Connection {
         self.check(rc)
     }
 
-    /// Compiles one statement; what follows it is ignored.
-    ///
-    /// # Errors
-    /// SQLite's, with its message; also for text that has no statement.
-    pub fn prepare(&self, sql: &str) -> Result<Statement<'_>> {
-        Ok(self.prepare_with_tail(sql)?.0)
-    }
-
-    /// Compiles the first statement; also answers the text behind it.
-    ///
-    /// # Errors
-    /// As [`Connection::prepare`].
-    pub fn prepare_with_tail<'s>(&self, sql: &'s str) -> Result<(Statement<'_>, &'s str)> {
-        let len = c_int::try_from(sql.len()).map_err(|_| Error::from(Code::TOOBIG))?;
-        let mut stmt = std::ptr::null_mut();
-        let mut tail = std::ptr::null();
-        // SAFETY: an open connection and `len` bytes of text.
-        let rc = unsafe {
-            (self.api.raw().prepare_v2)(
-                self.as_ptr(),
-                sql.as_ptr().cast(),
-                len,
-                &raw mut stmt,
-                &raw mut tail,
-            )
-        };
-        self.check(rc)?;
-        let used = (tail as usize).saturating_sub(sql.as_ptr() as usize);
-        let rest = sql.get(used..).unwrap_or_default();
-        match NonNull::new(stmt) {
-            Some(stmt) => Ok((Statement::new(self, stmt), rest)),
-            None => Err(Error::new(Code::ERROR, "there is no SQL statement")),
-        }
-    }
-
-    /// The first row of a query, or `None`.
-    ///
-    /// # Errors
-    /// SQLite's, with its message.
-    pub fn query_row(&self, sql: &str, parameters: &[Value]) -> Result<Option<Vec<Value>>> {
-        let mut stmt = self.prepare(sql)?;
-        stmt.bind_all(parameters)?;
-        if !stmt.step()? {
-            return Ok(None);
-        }
-        Ok(Some(
-            (0..stmt.column_count())
-                .map(|i| stmt.column(i).to_owned())
-                .collect(),
-        ))
-    }
-
-    /// The first column of the first row as an integer, or `None`.
-    ///
-    /// # Errors
-    /// SQLite's, with its message.
-    pub fn query_i64(&self, sql: &str) -> Result<Option<i64>> {
-        let mut stmt = self.prepare(sql)?;
-        Ok(if stmt.step()? {
-            stmt.column(0).as_i64()
-        } else {
-            None
-        })
-    }
-
-    /// The first column of the first row as text, or `None`.
-    ///
-    /// # Errors
-    /// SQLite's, with its message.
-    pub fn query_string(&self, sql: &str) -> Result<Option<String>> {
-        let mut stmt = self.prepare(sql)?;
-        Ok(if stmt.step()? {
-            stmt.column(0).as_str().map(str::to_string)
-        } else {
-            None
-        })
-    }
-
     /// How long a lock is waited for, in milliseconds.
     ///
     /// # Errors
@@ -275,38 +195,6 @@ impl Connection {
             2 => TxnState::Write,
             _ => TxnState::None,
         }
-    }
-
-    /// The first schema but `temp` that the present transaction writes to.
-    ///
-    /// # Errors
-    /// SQLite's.
-    pub fn written_schema(&self) -> Result<Option<String>> {
-        let is_written =
-            |name: &CStr| name != c"temp" && self.txn_state(Some(name)) == TxnState::Write;
-        if let Some(db_name) = self.api.db_name() {
-            for place in 0.. {
-                // SAFETY: an open connection; any number is allowed.
-                let name = unsafe { db_name(self.as_ptr(), place) };
-                if name.is_null() {
-                    break;
-                }
-                // SAFETY: not null, so terminated; it stays while nothing is detached.
-                let name = unsafe { CStr::from_ptr(name) };
-                if is_written(name) {
-                    return Ok(Some(name.to_string_lossy().into_owned()));
-                }
-            }
-            return Ok(None);
-        }
-        let mut list = self.prepare("PRAGMA database_list")?;
-        while list.step()? {
-            let name = list.column(1).as_str().unwrap_or_default();
-            if is_written(&c_string(name)) {
-                return Ok(Some(name.to_owned()));
-            }
-        }
-        Ok(None)
     }
 
     /// Rows changed by the newest statement.

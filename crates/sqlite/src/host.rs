@@ -79,7 +79,29 @@ impl HostVfs {
         flags: i32,
     ) -> std::result::Result<(HostFile, i32), Code> {
         // SAFETY: passed on to the caller.
-        unsafe { HostFile::open(self, name.map(FileName::as_ptr), None, flags) }
+        unsafe { self.open_file(name.map(FileName::as_ptr), None, flags) }
+    }
+
+    /// # Safety
+    /// `name` is null or a name of this library that lives until the file is closed;
+    /// `owned`, when given, is what keeps it alive.
+    unsafe fn open_file(
+        self,
+        name: Option<*const c_char>,
+        owned: Option<OwnedName>,
+        flags: i32,
+    ) -> std::result::Result<(HostFile, i32), Code> {
+        let call = self.raw().xOpen.ok_or(Code::CANTOPEN)?;
+        let name = name.unwrap_or(std::ptr::null());
+        let mut out_flags = flags;
+        // SAFETY: the VFS's own method; zeroed, aligned memory of the size that it asks for,
+        // and a name as the caller vouches.
+        let open = |file: *mut ffi::File| unsafe {
+            Code(call(self.as_ptr(), name, file, flags, &raw mut out_flags))
+        };
+        // SAFETY: `open` is this VFS's xOpen; the name lives as the caller vouches.
+        let file = unsafe { HostFile::opened_by(self.api, self.file_size(), owned, open) }?;
+        Ok((file, out_flags))
     }
 
     /// Opens a file under a name of our own.
@@ -95,7 +117,7 @@ impl HostVfs {
         let name = OwnedName::new(self.api, path, parameters)?;
         let ptr = name.as_name().as_ptr();
         // SAFETY: the file keeps the name alive.
-        Ok(unsafe { HostFile::open(self, Some(ptr), Some(name), flags) }?)
+        Ok(unsafe { self.open_file(Some(ptr), Some(name), flags) }?)
     }
 
     /// Deletes a file; with `sync_dir` durably.

@@ -6,9 +6,8 @@ use crate::Code;
 use crate::api::Api;
 use crate::ffi::{self, IoMethods};
 use crate::filename::OwnedName;
-use crate::host::HostVfs;
 use densite_disk::sync::Mutex;
-use std::ffi::{c_char, c_int, c_void};
+use std::ffi::{c_int, c_void};
 use std::sync::Arc;
 
 /// An open file. Clones are the same file; it is closed by [`HostFile::close`] or when the
@@ -104,43 +103,31 @@ macro_rules! call_since {
 }
 
 impl HostFile {
+    /// The file that a VFS opens by `open`, which gets `size` zeroed bytes for its
+    /// `sqlite3_file`. `name` is kept until the file is closed.
+    ///
+    /// # Errors
+    /// The code that `open` answers.
+    ///
     /// # Safety
-    /// `name` is null or a name of this library that lives until the file is closed;
-    /// `owned`, when given, is what keeps it alive.
-    pub(crate) unsafe fn open(
-        vfs: HostVfs,
-        name: Option<*const c_char>,
-        owned: Option<OwnedName>,
-        flags: i32,
-    ) -> Result<(HostFile, i32), Code> {
-        let Some(call) = vfs.raw().xOpen else {
-            return Err(Code::CANTOPEN);
-        };
-        let words = vfs.file_size().div_ceil(size_of::<u64>());
-        let mut open = Open {
-            api: vfs.api(),
+    /// `size` is at least what the VFS asks for. `open` is the xOpen of a VFS of this library
+    /// on the memory that it gets, and the file's name lives until the file is closed.
+    pub(crate) unsafe fn opened_by(
+        api: Api,
+        size: usize,
+        name: Option<OwnedName>,
+        open: impl FnOnce(*mut ffi::File) -> Code,
+    ) -> Result<HostFile, Code> {
+        let words = size.max(size_of::<ffi::File>()).div_ceil(size_of::<u64>());
+        let mut opened = Open {
+            api,
             memory: vec![0u64; words].into_boxed_slice(),
             full_sync: false,
-            _name: owned,
+            _name: name,
         };
-        let file = open.memory.as_mut_ptr().cast::<ffi::File>();
-        let mut out_flags = flags;
-        // SAFETY: the VFS's own method; zeroed, aligned memory of the size it asks for, and
-        // a name as the caller vouches.
-        let rc = unsafe {
-            call(
-                vfs.as_ptr(),
-                name.unwrap_or(std::ptr::null()),
-                file,
-                flags,
-                &raw mut out_flags,
-            )
-        };
-        if rc != Code::OK.0 {
-            // SQLite closes a file that failed to open if it has methods; so do we, on drop.
-            return Err(Code(rc));
-        }
-        Ok((HostFile(Arc::new(Mutex::new(open))), out_flags))
+        // SQLite closes a file that failed to open if it has methods; so do we, on drop.
+        open(opened.memory.as_mut_ptr().cast::<ffi::File>()).ok()?;
+        Ok(HostFile(Arc::new(Mutex::new(opened))))
     }
 
     /// A file that is closed already: every call answers an error.

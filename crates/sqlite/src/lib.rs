@@ -35,6 +35,7 @@ pub mod image;
 mod owned;
 mod panic;
 mod process;
+mod query;
 mod quoted;
 pub mod routines;
 mod statement;

@@ -58,11 +58,47 @@ pub(crate) unsafe fn bind_value(
     })
 }
 
-impl<'c> Statement<'c> {
-    pub(crate) fn new(connection: &'c Connection, stmt: NonNull<Stmt>) -> Statement<'c> {
-        Statement { connection, stmt }
+impl Connection {
+    /// Compiles one statement; what follows it is ignored.
+    ///
+    /// # Errors
+    /// SQLite's, with its message; also for text that has no statement.
+    pub fn prepare(&self, sql: &str) -> Result<Statement<'_>> {
+        Ok(self.prepare_with_tail(sql)?.0)
     }
 
+    /// Compiles the first statement; also answers the text behind it.
+    ///
+    /// # Errors
+    /// As [`Connection::prepare`].
+    pub fn prepare_with_tail<'s>(&self, sql: &'s str) -> Result<(Statement<'_>, &'s str)> {
+        let len = c_int::try_from(sql.len()).map_err(|_| Error::from(Code::TOOBIG))?;
+        let mut stmt = std::ptr::null_mut();
+        let mut tail = std::ptr::null();
+        // SAFETY: an open connection and `len` bytes of text.
+        let rc = unsafe {
+            (self.api().raw().prepare_v2)(
+                self.as_ptr(),
+                sql.as_ptr().cast(),
+                len,
+                &raw mut stmt,
+                &raw mut tail,
+            )
+        };
+        self.check(rc)?;
+        let used = (tail as usize).saturating_sub(sql.as_ptr() as usize);
+        let rest = sql.get(used..).unwrap_or_default();
+        match NonNull::new(stmt) {
+            Some(stmt) => {
+                let connection = self;
+                Ok((Statement { connection, stmt }, rest))
+            }
+            None => Err(Error::new(Code::ERROR, "there is no SQL statement")),
+        }
+    }
+}
+
+impl Statement<'_> {
     fn ptr(&self) -> *mut Stmt {
         self.stmt.as_ptr()
     }

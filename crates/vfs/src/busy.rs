@@ -1,7 +1,8 @@
 //! The busy handler of the connection that has a file open.
 //!
-//! SQLite calls it where a lock is busy, but not for a PRAGMA of ours, which runs while it is compiled. SQLite tells its VFS where the handler
-//! is (SQLITE_FCNTL_BUSYHANDLER) and which connection has the file (SQLITE_FCNTL_PDB), for as long as the file is open.
+//! SQLite calls it where a lock is busy, but not for a PRAGMA of ours, which runs while it is
+//! compiled. SQLite tells its VFS where the handler is (SQLITE_FCNTL_BUSYHANDLER) and which
+//! connection has the file (SQLITE_FCNTL_PDB), for as long as the file is open.
 
 use densite_sqlite::{Api, Connection, ffi::Db};
 use std::ffi::{c_int, c_void};
@@ -16,6 +17,10 @@ pub(crate) struct Busy {
     connection: Option<*const *mut Db>,
 }
 
+// SAFETY: these are addresses of SQLite's. They are read only under the connection's mutex, in a
+// call of SQLite's (`Busy::begin`, `Busy::waits`).
+unsafe impl Send for Busy {}
+
 impl Busy {
     /// Notes where the handler and its argument are, one behind the other.
     pub(crate) fn set_handler(&mut self, place: *mut c_void) {
@@ -27,7 +32,8 @@ impl Busy {
         self.connection = (!place.is_null()).then_some(place.cast_const().cast());
     }
 
-    /// Begins to wait: the handler counts its calls, and SQLite sets the count back only when a statement runs.
+    /// Begins to wait: the handler counts its calls, and SQLite sets the count back only when a
+    /// statement runs.
     ///
     /// # Safety
     /// As [`Busy::waits`]; and SQLite calls nothing of the file for a statement that uses no table.
@@ -44,12 +50,14 @@ impl Busy {
     /// Lets the handler wait; false: the time is over, or there is no handler.
     ///
     /// # Safety
-    /// The thread is in a call of SQLite's on the connection, and so holds its mutex; the file is open.
+    /// The thread is in a call of SQLite's on the connection, and so holds its mutex; the file is
+    /// open.
     pub(crate) unsafe fn waits(&self) -> bool {
         let Some(place) = self.handler else {
             return false;
         };
-        // SAFETY: SQLite's own two words, a function and its argument, as SQLite's documentation of the operation says.
+        // SAFETY: SQLite's own two words, a function and its argument, as SQLite's documentation of
+        // the operation says.
         unsafe {
             let handler: Option<Handler> = std::mem::transmute(*place);
             handler.is_some_and(|handler| handler(*place.add(1)) != 0)

@@ -29,8 +29,7 @@
 //! With a WAL index on the heap (locking_mode=EXCLUSIVE) we see no shared memory, but then
 //! there are no other readers either, so every checkpoint reaches the end and 1 suffices.
 
-use crate::main_file::{Done, MainFile, State};
-use crate::pause;
+use crate::codes::Done;
 use densite_sqlite::Code;
 use std::ffi::c_void;
 use std::ptr::NonNull;
@@ -51,7 +50,8 @@ const INDEX_KNOWN: i32 = 136;
 const SECOND_CHECKSUM: usize = 92;
 /// `WalCkptInfo.nBackfill`.
 const BACKFILL: usize = 96;
-/// Bytes of one copy of the index's header, and two of its fields: `isInit`, and the number of frames (`mxFrame`).
+/// Bytes of one copy of the index's header, and two of its fields: `isInit`, and the number of
+/// frames (`mxFrame`).
 const HEADER_COPY: usize = 48;
 const IS_INIT: usize = 12;
 const MX_FRAME: usize = 16;
@@ -85,6 +85,8 @@ pub(crate) struct Checkpoint {
     snapshot: Option<[u32; HEADER_COPY / 4]>,
     /// SQLite has rebuilt that index through this connection since then.
     rebuilt: bool,
+    /// `PRAGMA wal_checkpoint` was compiled and has not taken its lock yet.
+    asked: bool,
 }
 
 /// The first region of the shared memory. Alive until xShmUnmap.
@@ -128,8 +130,8 @@ impl Checkpoint {
         self.index.is_some()
     }
 
-    /// Notes that a commit of rollback mode begins, so that no checkpoint is under way. With
-    /// a WAL index on the heap no lock tells when one is over.
+    /// Notes that no checkpoint is under way: its lock goes, or a commit of rollback mode begins.
+    /// With a WAL index on the heap no lock tells when one is over.
     pub(crate) fn is_over(&mut self) {
         self.phase = Phase::None;
     }
@@ -144,8 +146,9 @@ impl Checkpoint {
         self.phase != Phase::None
     }
 
-    /// Whether the database file is what the WAL's end says: all of it was backfilled. For whoever holds the checkpoint lock. Only of an
-    /// index that is whole: both copies of its header are the same, as `walIndexTryHdr` wants it.
+    /// Whether the database file is what the WAL's end says: all of it was backfilled. For the
+    /// holder of the checkpoint lock. Only of an index that is whole: both copies of its header
+    /// are the same, as `walIndexTryHdr` wants it.
     pub(crate) fn is_complete(&self) -> bool {
         let Some(index) = self.index else {
             return false;
@@ -169,8 +172,8 @@ impl Checkpoint {
         self.rebuilt
     }
 
-    /// A snapshot begins. Whether SQLite drops for it the pages that it has: it does when it has rebuilt the index, and when the index's header has
-    /// changed (`walIndexTryHdr`).
+    /// A snapshot begins. Whether SQLite drops for it the pages that it has: it does when it has
+    /// rebuilt the index, and when the index's header has changed (`walIndexTryHdr`).
     pub(crate) fn snapshot_resets(&mut self) -> bool {
         let now = self
             .index
@@ -188,7 +191,18 @@ impl Checkpoint {
         }
     }
 
-    fn start(&mut self) {
+    /// `PRAGMA wal_checkpoint` was compiled.
+    pub(crate) fn asks(&mut self) {
+        self.asked = true;
+    }
+
+    /// Whether that happened since this was last asked.
+    pub(crate) fn take_asked(&mut self) -> bool {
+        std::mem::take(&mut self.asked)
+    }
+
+    /// CKPT_START: the pages follow.
+    pub(crate) fn start(&mut self) {
         self.phase = Phase::Writing;
         self.backfill = self
             .index
@@ -196,7 +210,21 @@ impl Checkpoint {
         self.dirtied = None;
     }
 
-    /// CKPT_DONE could not publish: from here to `release_readers` no reader may begin.
+    /// CKPT_DONE is about to publish. Until [`Checkpoint::ends`] it counts as failed: so it does
+    /// if the publish panics. SQLite ignores the answer either way.
+    pub(crate) fn publishes(&mut self) {
+        self.phase = Phase::Failed(Code::IOERR);
+    }
+
+    /// CKPT_DONE has published, or has failed to.
+    pub(crate) fn ends(&mut self, published: Done) {
+        match published {
+            Ok(()) => self.phase = Phase::Done,
+            Err(code) => self.fail(code),
+        }
+    }
+
+    /// From here to `release_readers` no reader may begin.
     fn fail(&mut self, code: Code) {
         self.phase = Phase::Failed(code);
         if let Some(index) = self.index {
@@ -226,45 +254,6 @@ impl Checkpoint {
                 Ordering::AcqRel,
                 Ordering::Acquire,
             );
-        }
-    }
-}
-
-impl MainFile {
-    /// CKPT_START: pages follow, on a committing connection's path as a rule.
-    pub(crate) fn checkpoint_start(&mut self) {
-        self.checkpoint.start();
-        if let State::Store(handle) = &mut self.state {
-            handle.set_hurry(true);
-        }
-    }
-
-    /// CKPT_DONE: the pages must be visible before SQLite sends readers to them (rule 4).
-    pub(crate) fn checkpoint_done(&mut self) -> Done {
-        // Not published until it is: should this panic, it has failed. SQLite ignores the answer either way.
-        self.checkpoint.phase = Phase::Failed(Code::IOERR);
-        pause::at("checkpoint-done");
-        let done = self.publish_or_discard();
-        match done {
-            Ok(()) => self.checkpoint.phase = Phase::Done,
-            Err(code) => self.checkpoint.fail(code),
-        }
-        if let State::Store(handle) = &mut self.state {
-            handle.set_hurry(false);
-        }
-        done
-    }
-
-    /// The checkpoint lock is about to go: nothing unpublished may outlive it.
-    pub(crate) fn end_checkpoint(&mut self) {
-        // What is left here is from a checkpoint that SQLite gave up; its frames are all
-        // still in the WAL, so either outcome is right.
-        let _ = self.publish_or_discard();
-        self.checkpoint.release_readers();
-        self.checkpoint.phase = Phase::None;
-        self.maintain_a_little();
-        if let State::Store(handle) = &mut self.state {
-            handle.set_hurry(false);
         }
     }
 }
@@ -320,7 +309,7 @@ mod tests {
         let mut words = [7u32; 34];
         let mut checkpoint = index(&mut words);
         checkpoint.start();
-        checkpoint.phase = Phase::Done;
+        checkpoint.ends(Ok(()));
         // SAFETY: within the array; the checkpoint is not running.
         unsafe { words.as_mut_ptr().add(BACKFILL / 4).write(25) };
         checkpoint.release_readers();

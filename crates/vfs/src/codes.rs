@@ -3,6 +3,9 @@
 use densite_sqlite::Code;
 use densite_store::Error;
 
+/// What a call of SQLite's answers that has no other answer.
+pub(crate) type Done = Result<(), Code>;
+
 /// The code that SQLite gets for an error of the store.
 pub(crate) fn code_of(error: &Error) -> Code {
     match error {

@@ -1,6 +1,6 @@
 //! How SQLite gets to know Densite: the entry points of an extension.
 
-use crate::private::refusal;
+use crate::main_file::refusal;
 use crate::sql::create_functions;
 use crate::vfs::{NAME, register};
 use densite_sqlite::{Code, Connection, Error, Result, entry_point, ffi::Db};
@@ -62,8 +62,11 @@ pub fn init(connection: &Connection) -> Result<()> {
     }
 }
 
-/// Makes opening fail with a message. What an automatic extension answers SQLite begins with "automatic extension loading failed"; but it also
-/// takes the connection's newest error for the result of opening: so a statement fails with the message, one for which SQLite need not read the file.
+/// Makes opening fail with a message.
+///
+/// SQLite begins the answer of an automatic extension with "automatic extension loading failed".
+/// But it also takes the connection's newest error for the result of opening. So a statement fails
+/// with the message: one for which SQLite need not read the file.
 fn fail_to_open(connection: &Connection, message: String) -> Result<()> {
     match connection.exec("PRAGMA main.densite_level") {
         Err(said) if said.message == message => Ok(()),

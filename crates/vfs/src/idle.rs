@@ -1,8 +1,10 @@
-//! What the background worker (`worker`) and the connections of this process tell each other about one file.
+//! What the background worker (`worker`) and this process's connections tell each other about a
+//! file.
 //!
-//! A connection tells when it opens, writes and closes; the worker begins a *session* on the file once nobody has written for a while. It ends
-//! when somebody writes, and the last connection waits for its end before it closes: so the worker uses SQLite
-//! only as long as the application does.
+//! A connection tells when it opens, writes and closes. The worker begins a *session* on the file
+//! once nobody has written for a while. The session ends when somebody writes. The last connection
+//! waits for its end before it closes: so the worker uses SQLite only as long as the application
+//! does.
 
 use crate::maintain::DEAD_LIMIT;
 use densite_disk::sync::{Condvar, Mutex};
@@ -17,11 +19,12 @@ pub(crate) struct Idle {
     /// When a connection of this process last wrote: milliseconds since `begin`.
     wrote: AtomicU64,
     /// It wrote since the last session began: the worker has the file on its list.
-    pub(crate) listed: AtomicBool,
-    /// Of the connection that wrote last: per cent of the file that may be dead or free while writing.
-    pub(crate) dead_limit: AtomicU8,
+    listed: AtomicBool,
+    /// Of the connection that wrote last: per cent of the file that can be dead or free while
+    /// writing.
+    dead_limit: AtomicU8,
     /// Connections with a WAL index in shared memory.
-    pub(crate) wal_users: AtomicU32,
+    wal_users: AtomicU32,
     doing: Mutex<Doing>,
     changed: Condvar,
 }
@@ -32,7 +35,7 @@ struct Doing {
     connections: u32,
     /// The worker has the file open.
     session: bool,
-    /// What the worker has to say: it must not call the application, and that is what SQLite's log does.
+    /// Messages of the worker. It must not call the application, and SQLite's log does.
     messages: Vec<(Code, String)>,
 }
 
@@ -91,6 +94,46 @@ impl Idle {
     /// When a connection last wrote.
     pub(crate) fn wrote(&self) -> Instant {
         self.begin + Duration::from_millis(self.wrote.load(Ordering::Relaxed))
+    }
+
+    /// Whether the worker has the file on its list.
+    pub(crate) fn is_listed(&self) -> bool {
+        self.listed.load(Ordering::Relaxed)
+    }
+
+    /// Notes that the worker has the file on its list. False if it had it already.
+    pub(crate) fn list(&self) -> bool {
+        !self.listed.swap(true, Ordering::AcqRel)
+    }
+
+    /// Notes that the worker has taken the file from its list.
+    pub(crate) fn unlist(&self) {
+        self.listed.store(false, Ordering::Release);
+    }
+
+    /// Notes the limit of the connection that writes, in per cent.
+    pub(crate) fn set_dead_limit(&self, limit: u8) {
+        self.dead_limit.store(limit, Ordering::Relaxed);
+    }
+
+    /// The limit of the connection that wrote last, in per cent.
+    pub(crate) fn dead_limit(&self) -> u8 {
+        self.dead_limit.load(Ordering::Relaxed)
+    }
+
+    /// A connection has got a WAL index in shared memory.
+    pub(crate) fn begins_wal(&self) {
+        self.wal_users.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// A connection has no WAL index in shared memory any more.
+    pub(crate) fn ends_wal(&self) {
+        self.wal_users.fetch_sub(1, Ordering::AcqRel);
+    }
+
+    /// Whether a connection has a WAL index in shared memory.
+    pub(crate) fn has_wal_users(&self) -> bool {
+        self.wal_users.load(Ordering::Acquire) > 0
     }
 
     /// Begins a session, if anybody has the file open.

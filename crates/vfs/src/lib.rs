@@ -1,42 +1,43 @@
 //! The SQLite VFS over the page store.
 //!
-//! Registered over a host's VFS ([`register`]), it serves the main database file through
-//! the store and leaves everything else to the host: journals, WALs, shared memory,
-//! temporary files, locks; of a WAL it sees the pages pass. A plain SQLite file is passed through; an empty one becomes a
+//! Registered over a host's VFS ([`register`]), it serves the main database file through the store
+//! and leaves everything else to the host: journals, WALs, shared memory, temporary files, locks;
+//! of a WAL it sees the pages pass. A plain SQLite file is passed through. An empty one becomes a
 //! store at its first write, unless its URI says `densite=off`.
 //!
-//! [`densite_init`] is the entry point for `sqlite3_auto_extension`, [`load`] what the
-//! loadable extension does; [`with_handle`] reaches the store behind an open connection. [`LockedView`] shows SQLite a
-//! database that its caller holds.
+//! [`densite_init`] is the entry point for `sqlite3_auto_extension`, [`load`] does the work of the
+//! loadable extension. [`with_handle`] reaches the store behind an open connection. [`LockedView`]
+//! shows SQLite a database that its caller holds.
 
 #![warn(missing_docs)]
 
 mod absent;
 mod busy;
-mod calls;
 mod checkpoint;
-mod closing;
 mod codes;
-mod control;
+mod contents;
 mod entry;
+mod identity;
 mod idle;
-mod judge;
+mod idle_queue;
 mod last_error;
 mod late_truncate;
 mod locked_view;
-mod locks;
 mod main_file;
 mod maintain;
+mod member;
+mod named_file;
 mod names;
 mod neighbours;
+mod open_files;
 mod overwritten;
 pub mod pause;
 mod place;
 mod pragma;
-mod private;
 mod settings;
 mod slice;
 mod sql;
+mod stored;
 mod trim;
 mod vfs;
 mod wal_file;
@@ -46,6 +47,6 @@ pub use densite_sqlite::entry_point;
 pub use entry::{densite_init, init, load};
 pub use last_error::take_last_error;
 pub use locked_view::{LockedView, ViewBytes};
-pub use private::with_handle;
+pub use main_file::with_handle;
 pub use sql::create_functions;
 pub use vfs::{NAME, host_vfs, register};

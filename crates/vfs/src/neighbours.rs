@@ -5,36 +5,28 @@
 //! lock must not. Within the process this module tells the two apart; what it does not
 //! explain is another process, and is waited for during a bounded time.
 
-use crate::idle::Idle;
 use densite_disk::sync::{Condvar, Mutex};
-use densite_sqlite::PerProcess;
 use densite_sqlite::ffi;
-use std::collections::HashMap;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 /// How long a lock of another process is waited for that may be a closing connection's. As
 /// a rule that one is held for less than a millisecond, with `synchronous=OFF` for one sync
 /// of the file; a busy disk makes either ten times as long.
 const FOREIGN_WAIT: Duration = Duration::from_millis(250);
-/// The same for a connection that has SHARED and wants EXCLUSIVE: a closing one never gets EXCLUSIVE then, and
-/// gives back at once what it has got.
+/// The same for a connection that has SHARED and wants EXCLUSIVE: a closing one never gets
+/// EXCLUSIVE then, and gives back at once what it has got.
 const FOREIGN_WAIT_SHARED: Duration = Duration::from_millis(25);
-/// The same for one that has SHARED and wants RESERVED, or the checkpoint lock: maintenance holds them for 10 ms, with a pause
-/// as long before it takes them again; a busy machine makes that several times as long.
+/// The same for one that has SHARED and wants RESERVED, or the checkpoint lock. Maintenance holds
+/// them for 10 ms, with a pause as long before it takes them again; a busy machine makes that
+/// several times as long.
 const FOREIGN_WAIT_RESERVED: Duration = Duration::from_millis(100);
 /// The pause between two tries.
 const FOREIGN_STEP: Duration = Duration::from_millis(1);
 /// How long a closing connection of this process is waited for at most.
 const OWN_WAIT: Duration = Duration::from_secs(5);
 
-#[derive(Default)]
-struct Files(Mutex<HashMap<String, Weak<Neighbours>>>);
-
-static FILES: PerProcess<Files> = PerProcess::new();
-
-/// The connections of this process on one file.
+/// The locks of this process's connections on one file.
 #[derive(Default)]
 pub(crate) struct Neighbours {
     /// Connections with SHARED or more.
@@ -44,26 +36,12 @@ pub(crate) struct Neighbours {
     /// A connection is closing the file cleanly under a lock of its own.
     closing: Mutex<bool>,
     closed: Condvar,
-    /// What the background worker is told.
-    pub(crate) idle: Idle,
 }
 
 /// The right to be the one that closes; ends when dropped.
 pub(crate) struct Closing<'a>(&'a Neighbours);
 
 impl Neighbours {
-    /// Those on the file of that identity.
-    pub(crate) fn on(identity: &str) -> Arc<Neighbours> {
-        let mut files = FILES.get().0.lock();
-        if let Some(found) = files.get(identity).and_then(Weak::upgrade) {
-            return found;
-        }
-        files.retain(|_, weak| weak.strong_count() > 0);
-        let fresh = Arc::new(Neighbours::default());
-        files.insert(identity.to_string(), Arc::downgrade(&fresh));
-        fresh
-    }
-
     /// Notes that a connection's lock went from one level to another.
     pub(crate) fn moved(&self, from: i32, to: i32) {
         for (count, level) in [
@@ -98,7 +76,8 @@ impl Neighbours {
         self.shared.load(Ordering::Relaxed) > u32::from(mine >= ffi::LOCK_SHARED)
     }
 
-    /// Tries a lock again that was busy, once, after a connection of this process, or its worker, has let go of locks of its own.
+    /// Tries a busy lock again, once, after a connection of this process, or its worker, has let
+    /// go of locks of its own.
     pub(crate) fn after_closing<T>(&self, attempt: &mut impl FnMut() -> Option<T>) -> Option<T> {
         let closing = self.closing.lock();
         if *closing {
@@ -108,7 +87,8 @@ impl Neighbours {
         None
     }
 
-    /// The same for the checkpoint lock; with `patience` it is waited for as if another process's maintenance had it.
+    /// The same for the checkpoint lock. With `patience` it is waited for as if another process's
+    /// maintenance had it.
     pub(crate) fn retry_checkpoint<T>(
         &self,
         patience: bool,
@@ -181,7 +161,7 @@ mod tests {
 
     #[test]
     fn a_lock_of_this_process_is_not_waited_for() {
-        let file = Neighbours::on("explained");
+        let file = Neighbours::default();
         file.moved(ffi::LOCK_NONE, ffi::LOCK_EXCLUSIVE);
         let mut tries = 0;
         let got = file.retry(ffi::LOCK_NONE, ffi::LOCK_SHARED, || -> Option<()> {
@@ -194,7 +174,7 @@ mod tests {
 
     #[test]
     fn a_closing_connection_is_waited_for() {
-        let file = Neighbours::on("closing");
+        let file = Neighbours::default();
         let closing = file.begin_closing();
         assert!(closing.is_some());
         assert!(file.begin_closing().is_none());
@@ -212,7 +192,7 @@ mod tests {
 
     #[test]
     fn an_unexplained_lock_is_waited_for_only_so_long() {
-        let file = Neighbours::on("foreign");
+        let file = Neighbours::default();
         for (mine, wanted, wait) in [
             (ffi::LOCK_NONE, ffi::LOCK_SHARED, FOREIGN_WAIT),
             (ffi::LOCK_SHARED, ffi::LOCK_RESERVED, FOREIGN_WAIT_RESERVED),

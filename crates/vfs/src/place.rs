@@ -1,13 +1,16 @@
 //! Whether a file's name still leads to it.
 //!
-//! SQLite finds a database's journal and its WAL by its name. After `densite vacuum`, or whatever puts another file in the place of one, a
-//! connection that had the old one open without a lock would take what lies beside the new one for its own: roll its journal back into the old
-//! file, or checkpoint its WAL there, and delete it. SQLite looks whether the file was moved only before it begins a journal on the disk. So for a connection whose
-//! file was replaced no journal and no WAL is there (`absent.rs`), none is begun in any mode, and shared memory is refused: it reads what the old file holds.
+//! SQLite finds a database's journal and its WAL by its name. Suppose that `densite vacuum`, or
+//! any other program, puts another file in the place of one that a connection has open without a
+//! lock. Then the connection would take what lies beside the new file for its own. It would roll
+//! the new file's journal back into the old file, or checkpoint its WAL there, and delete it.
+//! SQLite looks for such a move only before it begins a journal on the disk.
+//!
+//! So a connection whose file was replaced sees no journal and no WAL (`absent.rs`). It begins
+//! none in any mode, and it gets no shared memory: it reads what the old file holds.
 
-use crate::main_file::{Done, MainFile};
-use densite_sqlite::{Code, ffi};
-use std::ffi::{OsStr, c_int, c_void};
+use densite_sqlite::{Code, HostFile, HostVfs, ffi};
+use std::ffi::{CStr, OsStr, c_int, c_void};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -18,7 +21,7 @@ pub(crate) type Inode = (u64, u64);
 /// Where a file was when it was asked for.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Place {
-    /// The host has files that are none of the system's, or the name leads nowhere.
+    /// The host's files are not the system's, or the name leads nowhere.
     Unknown,
     /// The name leads to it.
     Here(Box<Path>, Inode),
@@ -27,7 +30,38 @@ pub(crate) enum Place {
 }
 
 impl Place {
-    /// Whether the name leads to another file now. One that leads nowhere does not.
+    /// The file that a path of `vfs` leads to.
+    pub(crate) fn of_path(vfs: HostVfs, path: &CStr) -> Place {
+        if !has_system_files(vfs) {
+            return Place::Unknown;
+        }
+        let path = Path::new(OsStr::from_bytes(path.to_bytes()));
+        match inode_of(path) {
+            Some(inode) => Place::Here(path.into(), inode),
+            None => Place::Unknown,
+        }
+    }
+
+    /// A file that `vfs` has opened under this path.
+    ///
+    /// It is found by the path, because closing a descriptor of our own would drop SQLite's locks
+    /// (rule 14). The path can meanwhile name another file; the host knows.
+    pub(crate) fn of(vfs: HostVfs, file: &HostFile, path: &CStr) -> Place {
+        let place = Place::of_path(vfs, path);
+        if !matches!(place, Place::Here(..)) {
+            return place;
+        }
+        let mut moved: c_int = 0;
+        // SAFETY: this operation puts an int there.
+        let rc =
+            unsafe { file.file_control(ffi::FCNTL_HAS_MOVED, (&raw mut moved).cast::<c_void>()) };
+        match moved == 0 || rc == Code::NOTFOUND {
+            true => place,
+            false => Place::Left,
+        }
+    }
+
+    /// Whether the name leads to another file now. A name that leads nowhere does not.
     pub(crate) fn is_left(&self) -> bool {
         match self {
             Place::Unknown => false,
@@ -37,49 +71,12 @@ impl Place {
     }
 }
 
+/// Whether the VFS keeps its files in the system's folders, under the same names.
+pub(crate) fn has_system_files(vfs: HostVfs) -> bool {
+    vfs.name().starts_with("unix")
+}
+
 fn inode_of(path: &Path) -> Option<Inode> {
     let found = std::fs::metadata(path).ok()?;
     Some((found.dev(), found.ino()))
-}
-
-impl MainFile {
-    /// By the path, because an open descriptor of our own would drop SQLite's locks when closed (rule 14). The path may meanwhile name another file; the host knows.
-    pub(crate) fn locate(&self) -> Place {
-        let is_unix = self
-            .host_vfs
-            .is_some_and(|host| host.name().starts_with("unix"));
-        let Some(name) = self.name().filter(|_| is_unix) else {
-            return Place::Unknown;
-        };
-        let path = Path::new(OsStr::from_bytes(name.path().to_bytes()));
-        let Some(inode) = inode_of(path) else {
-            return Place::Unknown;
-        };
-        let mut moved: c_int = 0;
-        // SAFETY: this operation puts an int there.
-        let rc = unsafe {
-            self.host
-                .file_control(ffi::FCNTL_HAS_MOVED, (&raw mut moved).cast::<c_void>())
-        };
-        match moved == 0 || rc == Code::NOTFOUND {
-            true => Place::Here(path.into(), inode),
-            false => Place::Left,
-        }
-    }
-
-    /// For what needs the name to lead to the file.
-    ///
-    /// # Errors
-    /// [`Code::READONLY_DBMOVED`] if it leads to another one.
-    pub(crate) fn must_be_here(&self) -> Done {
-        if !self.absent.is_left() {
-            return Ok(());
-        }
-        let code = Code::READONLY_DBMOVED;
-        self.report(
-            code,
-            &"another file was put in its place; close this connection and open it again",
-        );
-        Err(code)
-    }
 }

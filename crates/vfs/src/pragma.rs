@@ -1,100 +1,69 @@
-//! PRAGMAs of the store: `densite_level`, `densite_threads`, `densite_decoded_cache`, `densite_dead_limit`, `densite_maintain`.
+//! PRAGMAs of the store: what SQLite asks, and the settings that they show and change.
+//!
+//! They are `densite_level`, `densite_threads`, `densite_decoded_cache`, `densite_dead_limit` and
+//! `densite_maintain`, which is no setting (`main_file/control.rs`).
 
-use crate::main_file::{MainFile, State};
-use crate::maintain::dead_limit;
-use crate::names::unknown_pragma;
-use crate::settings::{cache_mib, level, threads};
-use densite_sqlite::{Code, Error};
+use crate::maintain::{Maintenance, dead_limit};
+use crate::settings::{Settings, cache_mib, level, threads};
+use densite_store::{Handle, Options};
 use std::ffi::{CStr, c_char};
 
-impl MainFile {
-    /// SQLITE_FCNTL_PRAGMA: a place for the answer's text, the name, the value or null.
-    /// [`Code::NOTFOUND`] for a pragma that is not ours, or not on this file.
-    ///
-    /// # Safety
-    /// `arguments` are three pointers, of which the last two are null or terminated text.
-    pub(crate) unsafe fn pragma(&mut self, arguments: *mut *mut c_char) -> Code {
-        // SAFETY: as the caller vouches; text outlives the call.
-        let text = |i: usize| unsafe {
-            let ptr = *arguments.add(i);
-            (!ptr.is_null()).then(|| CStr::from_ptr(ptr).to_string_lossy().into_owned())
-        };
-        let Some(name) = text(1) else {
-            return Code::NOTFOUND;
-        };
-        let name = name.to_ascii_lowercase();
-        if name == "wal_checkpoint" {
-            self.asked_for_checkpoint = true;
-        }
-        if !name.starts_with("densite_") {
-            return Code::NOTFOUND;
-        }
-        let (code, answer) = if let Some(message) = self.refusal() {
-            (Code::CANTOPEN, message)
-        } else if let Some(message) = unknown_pragma(&name) {
-            (Code::ERROR, message)
-        } else if matches!(self.state, State::Plain) {
-            return Code::NOTFOUND;
-        } else {
-            match self.setting(&name, text(2)) {
-                Ok(value) => (Code::OK, value),
-                Err(wrong) => (wrong.code, wrong.message),
-            }
-        };
-        // SAFETY: the first place is for the answer, which SQLite frees.
-        unsafe { *arguments = self.api.string(&answer) };
-        code
-    }
+/// Reads what SQLITE_FCNTL_PRAGMA asks: the PRAGMA's name, in small letters, and the value if there
+/// is one.
+///
+/// # Safety
+/// `arguments` are three pointers, of which the last two are null or terminated text.
+pub(crate) unsafe fn read(arguments: *mut *mut c_char) -> Option<(String, Option<String>)> {
+    // SAFETY: as the caller vouches; text outlives the call.
+    let text = |i: usize| unsafe {
+        let ptr = *arguments.add(i);
+        (!ptr.is_null()).then(|| CStr::from_ptr(ptr).to_string_lossy().into_owned())
+    };
+    Some((text(1)?.to_ascii_lowercase(), text(2)))
+}
 
-    /// Sets a setting if there is a value, and answers what it is now.
-    fn setting(&mut self, name: &str, value: Option<String>) -> Result<String, Error> {
-        if name == "densite_maintain" {
-            return self.maintain_now().map(|bytes| bytes.to_string());
-        }
-        if let Some(value) = value.as_deref() {
-            self.set(name, value)
-                .map_err(|message| Error::new(Code::ERROR, message))?;
-        }
-        let options = match &self.state {
-            State::Store(handle) => handle.options(),
-            _ => &self.settings.options,
-        };
-        Ok(match name {
-            "densite_dead_limit" => self.maintenance.dead_limit.to_string(),
-            "densite_level" => options.level.to_string(),
-            "densite_threads" => options.threads.to_string(),
-            _ => (options.decoded_cache_bytes >> 20).to_string(),
-        })
+/// The value of a setting: of an open file of the store, or of a file that can become one.
+pub(crate) fn value(name: &str, options: &Options, maintenance: &Maintenance) -> String {
+    match name {
+        "densite_dead_limit" => maintenance.dead_limit().to_string(),
+        "densite_level" => options.level.to_string(),
+        "densite_threads" => options.threads.to_string(),
+        _ => (options.decoded_cache_bytes >> 20).to_string(),
     }
+}
 
-    fn set(&mut self, name: &str, value: &str) -> Result<(), String> {
-        match name {
-            "densite_dead_limit" => self.maintenance.dead_limit = dead_limit(value)?,
-            "densite_level" => self.set_level_text(value)?,
-            "densite_threads" => {
-                let n = threads(value)?;
-                self.settings.options.threads = n;
-                if let State::Store(handle) = &mut self.state {
-                    handle.set_threads(n);
-                }
-            }
-            _ => {
-                let bytes = cache_mib(value)? << 20;
-                self.settings.options.decoded_cache_bytes = bytes;
-                if let State::Store(handle) = &mut self.state {
-                    handle.set_decoded_cache(bytes);
-                }
+/// Changes a setting, also for the open file of the store if there is one.
+///
+/// # Errors
+/// A sentence that names the value and what is allowed.
+pub(crate) fn set(
+    (name, value): (&str, &str),
+    settings: &mut Settings,
+    store: Option<&mut Handle>,
+    maintenance: &mut Maintenance,
+) -> Result<(), String> {
+    let options = &mut settings.options;
+    match name {
+        "densite_dead_limit" => maintenance.set_dead_limit(dead_limit(value)?),
+        "densite_level" => {
+            options.level = level(value)?;
+            if let Some(store) = store {
+                let done = store.set_level(options.level);
+                done.map_err(|error| error.to_string())?;
             }
         }
-        Ok(())
-    }
-
-    fn set_level_text(&mut self, value: &str) -> Result<(), String> {
-        let level = level(value)?;
-        self.settings.options.level = level;
-        match &mut self.state {
-            State::Store(handle) => handle.set_level(level).map_err(|error| error.to_string()),
-            _ => Ok(()),
+        "densite_threads" => {
+            options.threads = threads(value)?;
+            if let Some(store) = store {
+                store.set_threads(options.threads);
+            }
+        }
+        _ => {
+            options.decoded_cache_bytes = cache_mib(value)? << 20;
+            if let Some(store) = store {
+                store.set_decoded_cache(options.decoded_cache_bytes);
+            }
         }
     }
+    Ok(())
 }

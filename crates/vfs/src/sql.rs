@@ -1,6 +1,6 @@
 //! SQL functions: `densite_version()` and `densite_info`.
 
-use crate::private::with_handle;
+use crate::main_file::with_handle;
 use densite_sqlite::{
     Code, Connection, Error, Result, Value, create_function, create_table_function, ffi, quoted,
 };

@@ -1,25 +1,32 @@
 //! Trim: leaf pages of SQLite's freelist are never read, so their frames are dropped.
 //!
-//! A page may be dropped when it is a leaf of the freelist in a state of the file that is *committed* and that no rollback can take
-//! back. What that means, clause by clause:
+//! A page can be dropped when it is a leaf of the freelist in a state of the file that is
+//! *committed* and that no rollback can take back. What that means, clause by clause:
 //!
-//! - **Committed.** The newest commit of the store is not always one of SQLite's: a checkpoint that stopped half-way, a commit that failed
-//!   after its publish, a writer that was killed leave others, whose freelist can name live pages. So the number of a commit is kept that is known to be one
-//!   ([`Trim::committed`]), and trimming looks at no other. It is known
-//!   - when RESERVED was taken in a rollback mode: SQLite had SHARED before and looked for a hot journal under it (or `absent` made up for it);
+//! - **Committed.** The newest commit of the store is not always one of SQLite's. A checkpoint that
+//!   stopped half-way, a commit that failed after its publish, a writer that was killed leave
+//!   others, whose freelist can name live pages. So the number of a commit is kept that is known to
+//!   be SQLite's ([`Trim::committed`]), and trimming looks at no other. It is known
+//!   - when RESERVED was taken in a rollback mode: SQLite had SHARED before and looked for a hot
+//!     journal under it (or `absent` made up for it);
 //!   - at COMMIT_PHASETWO, when the journal is gone;
-//!   - at the xTruncate that follows CKPT_DONE: SQLite sends it only when the WAL's end was reached, under the checkpoint lock;
-//!   - under an EXCLUSIVE lock of our own, when no journal is hot (`closing`).
-//! - **For good**, in a WAL: its frames are durable before a checkpoint begins, and readers of older snapshots keep a checkpoint from reaching the end.
-//! - **For good**, in a rollback mode: the pages that a transaction frees are not in its journal, and a journal that was unlinked without a sync of its directory
-//!   can come back. So a commit trims what was free *before* it: by then its own journal has taken the place of the one
-//!   before, durably, and rolling that back needs no page that was free before and was not written since. At rest the directory is synced first.
-//! - **Leaves only.** Trunks are read. A list that is not well formed is left alone (`densite_sqlite::image::freelist`).
+//!   - at the xTruncate that follows CKPT_DONE: SQLite sends it only when the WAL's end was
+//!     reached, under the checkpoint lock;
+//!   - under an EXCLUSIVE lock of our own, when no journal is hot (`main_file/rest.rs`).
+//! - **For good**, in a WAL: its frames are durable before a checkpoint begins, and readers of
+//!   older snapshots keep a checkpoint from reaching the end.
+//! - **For good**, in a rollback mode: the pages that a transaction frees are not in its journal,
+//!   and a journal that was unlinked without a sync of its directory can come back. So a commit
+//!   trims what was free *before* it. By then its own journal has taken the place of the one
+//!   before, durably. Rolling that back needs no page that was free before and was not written
+//!   since. At rest the directory is synced first.
+//! - **Leaves only.** Trunks are read. A list that is not well formed is left alone
+//!   (`densite_sqlite::image::freelist`).
 //!
-//! To look is to walk the whole list. So that a small transaction does not pay for a large one, a commit looks only when what it and those
-//! since the last look wrote and freed comes to a [`SHARE`]-th of the list, and drops only in proportion to that.
+//! To look is to walk the whole list. So that a small transaction does not pay for a large one, a
+//! commit looks only when enough pages were written and freed since the last look: a
+//! [`SHARE`]-th of the list. It drops only in proportion to that.
 
-use crate::main_file::{MainFile, State};
 use densite_sqlite::image::{Header, freelist, header::HEADER_LEN};
 use densite_store::{Error, Handle};
 
@@ -73,57 +80,44 @@ impl Trim {
     pub(crate) fn wrote(&mut self) {
         self.written += 1;
     }
-}
 
-impl MainFile {
     /// Notes that the newest commit is a committed state of SQLite's; the caller says why.
-    pub(crate) fn is_committed(&mut self) {
-        if let State::Store(handle) = &mut self.state {
-            self.trim.committed = handle.newest_commit().ok();
-        }
+    pub(crate) fn is_committed(&mut self, handle: &mut Handle) {
+        self.committed = handle.newest_commit().ok();
     }
 
-    /// The same, if the database is in a rollback mode: in WAL mode the caller's reasons say nothing of the file.
-    pub(crate) fn committed_without_wal(&mut self) {
-        let before = self.trim.committed;
-        self.is_committed();
+    /// The same, if the database is in a rollback mode: in WAL mode the caller's reasons say
+    /// nothing of the file.
+    pub(crate) fn committed_without_wal(&mut self, handle: &mut Handle) {
+        let newest = handle.newest_commit().ok();
         // Asked after the newest commit was, so it is that one's mode.
-        if !matches!(&self.state, State::Store(handle) if handle.in_rollback_mode()) {
-            self.trim.committed = before;
+        if handle.in_rollback_mode() {
+            self.committed = newest;
         }
     }
 
-    /// What a step dropped is not to be: it is still there at the next look.
-    pub(crate) fn forget_trim(&mut self) {
-        self.trim.left = true;
-        self.trim.rest = None;
-        if let State::Store(handle) = &mut self.state {
-            handle.discard();
-        }
+    /// What the last step dropped is not to be dropped: it is still there at the next look.
+    pub(crate) fn forget(&mut self) {
+        self.left = true;
+        self.rest = None;
     }
 
-    /// The slice is over, and what was published since is its own: it changed nothing that the rest of its list says.
-    pub(crate) fn trim_goes_on(&mut self) {
-        if let State::Store(handle) = &mut self.state
-            && let Some((commit, _)) = &mut self.trim.rest
+    /// A slice is over, and what was published since its list was taken is its own: that changed
+    /// nothing that the rest of the list says.
+    pub(crate) fn goes_on(&mut self, handle: &mut Handle) {
+        if let Some((commit, _)) = &mut self.rest
             && let Ok(newest) = handle.newest_commit()
         {
             *commit = newest;
         }
     }
 
-    /// Drops what may be dropped, to be published with what else is pending. An error is logged: the frames stay, and nothing is lost.
-    pub(crate) fn trim(&mut self, reach: Reach) -> Trimmed {
-        let State::Store(handle) = &mut self.state else {
-            return Trimmed::default();
-        };
-        match step(handle, &mut self.trim, reach) {
-            Ok(trimmed) => trimmed,
-            Err(error) => {
-                self.report(crate::codes::code_of(&error), &format!("trimming: {error}"));
-                Trimmed::default()
-            }
-        }
+    /// Drops what can be dropped, to be published with what else is pending.
+    ///
+    /// # Errors
+    /// The store's. The frames stay, and nothing is lost.
+    pub(crate) fn step(&mut self, handle: &mut Handle, reach: Reach) -> Result<Trimmed, Error> {
+        step(handle, self, reach)
     }
 }
 

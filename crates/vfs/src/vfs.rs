@@ -1,16 +1,20 @@
 //! The VFS: which files go through the store and which to the host as they are.
 
 use crate::absent;
+use crate::identity::Identity;
 use crate::last_error::report;
-use crate::main_file::MainFile;
-use crate::pause;
+use crate::main_file::{MainFile, OpenedBy};
+use crate::open_files::OpenFile;
 use crate::settings::Settings;
-use crate::wal_file::{self, WalFile};
+use crate::wal_file::{WalFile, database_of};
+use crate::worker;
 use densite_sqlite::{Api, Code, FileName, HostVfs, Opened, Registered, Result, Vfs, ffi};
 use std::ffi::CStr;
 
 /// The name under which the VFS is registered as a rule.
 pub const NAME: &CStr = c"densite";
+
+type OpenedFile = std::result::Result<Opened<MainFile, WalFile>, Code>;
 
 /// The VFS over a host's.
 pub(crate) struct DensiteVfs {
@@ -60,6 +64,45 @@ pub fn host_vfs(api: Api) -> Option<HostVfs> {
     }
 }
 
+impl DensiteVfs {
+    /// Opens a main database.
+    fn open_main(&self, name: FileName<'_>, flags: i32) -> OpenedFile {
+        let settings = match Settings::from_name(name, &self.name) {
+            Ok(settings) => settings,
+            Err(message) => {
+                let message = format!("{}: {message}", name.path().to_string_lossy());
+                report(self.host.api(), Code::CANTOPEN, &message);
+                // SAFETY: SQLite keeps a main database's name until after its xClose.
+                let file = unsafe { MainFile::refused(self.host, name, message) };
+                return Ok(Opened::File { file, flags });
+            }
+        };
+        let by = OpenedBy::Connection {
+            vfs: &self.name,
+            when_idle: worker::session,
+        };
+        // SAFETY: as above.
+        let (file, flags) = unsafe { MainFile::open(self.host, name, flags, settings, by) }?;
+        Ok(Opened::File { file, flags })
+    }
+
+    /// Opens a WAL: of a database that the store has open its pages are noted, any other is the
+    /// host's own.
+    fn open_wal(&self, name: FileName<'_>, flags: i32) -> OpenedFile {
+        let database = database_of(name.path());
+        let open_file = database
+            .and_then(|path| Identity::at(self.host, &path))
+            .and_then(|identity| OpenFile::find(&identity));
+        let Some(preencoded) = open_file.and_then(|file| file.preencoded()) else {
+            return Ok(Opened::Host);
+        };
+        // SAFETY: SQLite keeps a WAL's name until after its xClose.
+        let (host, flags) = unsafe { self.host.open(Some(name), flags) }?;
+        let file = WalFile::new(host, preencoded);
+        Ok(Opened::Companion { file, flags })
+    }
+}
+
 impl Vfs for DensiteVfs {
     type File = MainFile;
     type Companion = WalFile;
@@ -68,43 +111,13 @@ impl Vfs for DensiteVfs {
         self.host
     }
 
-    fn open(
-        &self,
-        name: Option<FileName<'_>>,
-        flags: i32,
-    ) -> std::result::Result<Opened<MainFile, WalFile>, Code> {
-        // Journals, temporary files and the WALs of others are the host's own, in SQLite's own memory.
-        let Some(name) = name.filter(|_| flags & (ffi::OPEN_MAIN_DB | ffi::OPEN_WAL) != 0) else {
-            return Ok(Opened::Host);
-        };
-        if flags & ffi::OPEN_WAL != 0 {
-            let Some(preencoded) = wal_file::preencoded_of(&name.path().to_string_lossy()) else {
-                return Ok(Opened::Host);
-            };
-            // SAFETY: SQLite keeps a WAL's name until after its xClose.
-            let (host, flags) = unsafe { self.host.open(Some(name), flags) }?;
-            let file = WalFile::new(host, preencoded);
-            return Ok(Opened::Companion { file, flags });
+    fn open(&self, name: Option<FileName<'_>>, flags: i32) -> OpenedFile {
+        match name {
+            Some(name) if flags & ffi::OPEN_MAIN_DB != 0 => self.open_main(name, flags),
+            Some(name) if flags & ffi::OPEN_WAL != 0 => self.open_wal(name, flags),
+            // Journals and temporary files are the host's own, in SQLite's own memory.
+            _ => Ok(Opened::Host),
         }
-        let api = self.host.api();
-        let path = name.path().to_string_lossy();
-        let settings = match Settings::from_name(name, &self.name) {
-            Ok(settings) => settings,
-            Err(message) => {
-                let message = format!("{path}: {message}");
-                report(api, Code::CANTOPEN, &message);
-                return Ok(Opened::File {
-                    file: MainFile::refused(api, message),
-                    flags,
-                });
-            }
-        };
-        // SAFETY: SQLite keeps a main database's name until after its xClose.
-        let (file, flags) = unsafe { self.host.open(Some(name), flags) }?;
-        pause::at("host-opened");
-        // SAFETY: as above.
-        let file = unsafe { MainFile::new(&self.name, self.host, file, name, flags, settings) };
-        Ok(Opened::File { file, flags })
     }
 
     fn access(&self, path: &CStr, flags: i32) -> std::result::Result<bool, Code> {

@@ -1,41 +1,27 @@
 //! The WAL of a database of the store: the host's file, whose pages are noted as they pass by.
 //!
-//! Every call goes to the host as it is. A page that SQLite writes here comes to the store at the next checkpoint; the store
-//! is told at once, so that its pool can encode the page until then (`densite_store::PreEncoded`). Nothing depends on it.
+//! Every call goes to the host unchanged. A page that SQLite writes here comes to the store at the
+//! next checkpoint. The store is told at once, so that its pool can encode the page until then
+//! (`densite_store::PreEncoded`). Nothing depends on it.
 //!
-//! SQLite (`walWriteOneFrame`) writes a frame's header of 24 bytes, which begins with the page's number, and then the page
-//! behind it; or frames come together, from `densite_sqlite::coalesced_vfs`. What does not come like that is not noted.
+//! SQLite (`walWriteOneFrame`) writes a frame's header of 24 bytes, which begins with the page's
+//! number, and then the page behind it. Or frames come together, from
+//! `densite_sqlite::coalesced_vfs`. Pages that come in any other way are not noted.
 
-use crate::main_file::Done;
-use densite_disk::sync::Mutex;
-use densite_sqlite::PerProcess;
+use crate::codes::Done;
 use densite_sqlite::{Above, HostFile};
 use densite_store::PreEncoded;
-use std::collections::HashMap;
-use std::sync::{Arc, Weak};
+use std::ffi::{CStr, CString};
+use std::sync::Arc;
 
 /// Bytes of a frame's header.
 const FRAME_HEADER: usize = 24;
 /// What SQLite appends to a database's name for its WAL.
-const SUFFIX: &str = "-wal";
+const SUFFIX: &[u8] = b"-wal";
 
-#[derive(Default)]
-struct Known(Mutex<HashMap<String, Weak<PreEncoded>>>);
-
-/// The databases of the store that this process has open, by path.
-static KNOWN: PerProcess<Known> = PerProcess::new();
-
-/// Makes a database known whose WAL may be opened.
-pub(crate) fn announce(path: &str, preencoded: &Arc<PreEncoded>) {
-    let mut known = KNOWN.get().0.lock();
-    known.retain(|_, preencoded| preencoded.strong_count() > 0);
-    known.insert(path.to_owned(), Arc::downgrade(preencoded));
-}
-
-/// Where the pages of a WAL are to be noted; `None` when its database is not known.
-pub(crate) fn preencoded_of(wal: &str) -> Option<Arc<PreEncoded>> {
-    let path = wal.strip_suffix(SUFFIX)?;
-    KNOWN.get().0.lock().get(path)?.upgrade()
+/// The path of the database that a WAL belongs to.
+pub(crate) fn database_of(wal: &CStr) -> Option<CString> {
+    CString::new(wal.to_bytes().strip_suffix(SUFFIX)?).ok()
 }
 
 /// Bytes of a page, as a WAL's own header tells.
@@ -50,7 +36,7 @@ pub(crate) struct WalFile {
     preencoded: Arc<PreEncoded>,
     /// Where the page of the frame whose header came last will be, and its number.
     expected: Option<(u64, u32)>,
-    /// Bytes of a page, as the WAL's header told or the newest ones had; 0 before there was either.
+    /// Bytes of a page, by the WAL's header or by the newest page; 0 before there was either.
     page: usize,
 }
 
@@ -122,5 +108,16 @@ impl Above for WalFile {
         self.host.write(buf, offset)?;
         self.watch(buf, offset);
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wal_belongs_to_the_database_of_its_name() {
+        assert_eq!(database_of(c"/a/b.db-wal").as_deref(), Some(c"/a/b.db"));
+        assert_eq!(database_of(c"/a/b.db"), None);
     }
 }

@@ -332,7 +332,7 @@ fn rule_14_locks_survive_whatever_else_the_process_does() {
 ///
 /// The parent is in the middle of a publish, its pool is busy and files are being opened, when it forks; the child opens the same
 /// file and another one, reads and writes. The role `fork` does both (see there), first on the store, then under SQLite.
-/// Take out: the process id in the registry's key (`Shared::attach`), in `Pool::get` or in `Neighbours::on`.
+/// Take out: the process id in the registry's key (`Shared::attach`), in `Pool::get` or in `OpenFile::on`.
 #[test]
 fn rule_15_a_child_of_fork_works_on_its_own() {
     let place = Place::new();
@@ -492,7 +492,7 @@ fn rule_16_the_logical_page_at_one_gib() {
 /// Rule 17: "A callback never panics across FFI."
 ///
 /// Each pause point lies inside a callback; told to panic there, the statement fails, the process lives and the database is whole.
-/// Take out: `catch_unwind` in `densite_sqlite`'s `guard` (the process then aborts); `Phase::Failed` at the begin of
+/// Take out: `catch_unwind` in `densite_sqlite`'s `guard` (the process then aborts); `Checkpoint::publishes` in
 /// `MainFile::checkpoint_done` (a checkpoint then ends well that was not published).
 #[test]
 fn rule_17_no_panic_crosses() {
@@ -550,7 +550,7 @@ fn rule_17_no_panic_crosses() {
 /// Rule 17: a checkpoint that panics while it publishes sends no reader to the database file, though SQLite ignores what CKPT_DONE
 /// answers.
 ///
-/// Take out: `Phase::Failed` at the begin of `MainFile::checkpoint_done`.
+/// Take out: `Checkpoint::publishes` in `MainFile::checkpoint_done`.
 #[test]
 fn rule_17_a_checkpoint_that_panics_moves_no_reader() {
     let place = Place::new();

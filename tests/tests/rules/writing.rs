@@ -112,7 +112,7 @@ fn leave_hot_journal(place: &Place) {
 /// Rule 2: "in rollback mode makes sure there is no non-empty journal, and only then, without dropping SHARED, takes
 /// RESERVED ... If a journal exists it leaves." (RESERVED makes a hot journal look cold, and readers see half a transaction.)
 ///
-/// Take out: `!self.journal_may_be_hot()` in `MainFile::lock_alone`.
+/// Take out: `!self.journal_may_be_hot()` in `NamedFile::lock_alone`.
 #[test]
 fn rule_02_a_close_leaves_a_hot_journal_alone() {
     let place = Place::new();
@@ -212,7 +212,7 @@ fn rule_03_a_close_in_the_same_process_makes_nobody_busy() {
 
 /// Rule 3: "Maintenance yields": a close that meets any lock of another connection leaves at once, and the file is none the worse.
 ///
-/// Take out: `is_ok()` on RESERVED and EXCLUSIVE in `MainFile::lock_alone` (the test then finds the file changed under a reader).
+/// Take out: `is_ok()` on RESERVED and EXCLUSIVE in `NamedFile::lock_alone` (the test then finds the file changed under a reader).
 #[test]
 fn rule_03_a_close_yields_to_every_lock() {
     let place = Place::new();

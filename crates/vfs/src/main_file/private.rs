@@ -4,20 +4,21 @@
 //! in the same process has another address, refuses the question, and so never gets to
 //! see memory whose layout it does not know.
 
+use super::MainFile;
 use crate::codes::code_of;
-use crate::main_file::{MainFile, State};
-use densite_sqlite::{Code, Connection, Error, Result, VfsFile, ffi};
+use crate::contents::State;
+use densite_sqlite::{Code, Connection, Error, Result, ffi};
 use densite_store::Handle;
 use std::ffi::{CStr, c_void};
 
 /// The operation: "DSNT".
-pub(crate) const OPCODE: i32 = 0x4453_4e54;
+pub(super) const OPCODE: i32 = 0x4453_4e54;
 
 static THIS_BUILD: u8 = 0;
 
 /// The argument of [`OPCODE`].
 #[repr(C)]
-pub(crate) struct Query<'a> {
+pub(super) struct Query<'a> {
     build: *const u8,
     call: &'a mut dyn FnMut(&mut MainFile),
 }
@@ -25,7 +26,7 @@ pub(crate) struct Query<'a> {
 impl Query<'_> {
     /// # Safety
     /// `arg` is null or begins with an address, and is a `Query` if that is this build's.
-    pub(crate) unsafe fn answer(file: &mut MainFile, arg: *mut c_void) -> Code {
+    pub(super) unsafe fn answer(file: &mut MainFile, arg: *mut c_void) -> Code {
         // SAFETY: as the caller vouches.
         unsafe {
             if arg.is_null() || *arg.cast::<*const u8>() != &raw const THIS_BUILD {
@@ -89,24 +90,31 @@ pub fn with_handle<T>(
     body: impl FnOnce(&mut Handle) -> T,
 ) -> Result<Option<T>> {
     let answer = with_file(connection, schema, |file| {
-        let lock = file.level == ffi::LOCK_NONE && !file.settings.unlocked;
+        let lock = file.member.level() == ffi::LOCK_NONE && !file.settings.unlocked;
         if lock {
-            file.lock(ffi::LOCK_SHARED).map_err(Error::from)?;
+            file.take_lock(ffi::LOCK_SHARED).map_err(Error::from)?;
         }
         file.judge_if_pending();
-        let answer = match &mut file.state {
-            State::Store(handle) => Ok(Some(body(handle))),
-            State::Plain | State::Undecided => Ok(None),
-            State::Broken(error) => Err(Error::new(code_of(error), error.to_string())),
-            State::Refused(message) => Err(Error::new(Code::CANTOPEN, message.clone())),
+        let answer = match file.contents.store_mut() {
+            Some(stored) => Ok(Some(body(stored.handle()))),
+            None => unusable(file.contents.state()),
         };
         if lock {
             // The lock was ours alone; that it stays would show at the next one.
-            let _ = file.unlock(ffi::LOCK_NONE);
+            let _ = file.give_lock(ffi::LOCK_NONE);
         }
         answer
     })?;
     answer.unwrap_or(Ok(None))
+}
+
+/// The answer for a file of which the store is not in charge: none, or the reason.
+fn unusable<T>(state: &State) -> Result<Option<T>> {
+    match state {
+        State::Store(_) | State::Plain | State::Undecided => Ok(None),
+        State::Broken(error) => Err(Error::new(code_of(error), error.to_string())),
+        State::Refused(message) => Err(Error::new(Code::CANTOPEN, message.clone())),
+    }
 }
 
 /// Why the connection's main database is of no use, when that is known at opening and

@@ -1,13 +1,18 @@
 //! What SQLite calls on an open main database file, and who answers: the store, or the host.
 
-use crate::main_file::{Done, MainFile, State};
-use crate::overwritten::reads_version;
+use super::MainFile;
+use crate::codes::Done;
+use crate::contents::State;
+use crate::overwritten::{begins_as_store, reads_version};
 use crate::pause;
 use crate::trim::Reach;
 use densite_disk::SyncKind;
 use densite_sqlite::{Code, VfsFile, ffi};
-use densite_store::Handle;
+use densite_store::{Kind, probe};
 use std::ffi::c_void;
+
+/// How every plain database begins.
+const PLAIN_MAGIC: &[u8; 16] = b"SQLite format 3\0";
 
 impl VfsFile for MainFile {
     fn close(&mut self) -> Done {
@@ -19,55 +24,52 @@ impl VfsFile for MainFile {
         let n = self.read_contents(buf, offset, begins)?;
         // Of an empty file SQLite takes zeros, and keeps what it knew before.
         if begins && n == buf.len() {
-            self.forces_reset(buf);
+            self.contents.overwritten().forces_reset(buf);
         }
         Ok(n)
     }
 
     fn write(&mut self, buf: &[u8], offset: u64) -> Done {
-        self.synced = false;
         self.judge_if_pending();
-        if matches!(self.state, State::Undecided) {
+        if matches!(self.contents.state(), State::Undecided) {
             self.become_store()?;
         }
-        if let Some(done) = self.in_contents(false, |handle| handle.write_at(buf, offset)) {
-            self.trim.wrote();
+        if let Some(done) = self.in_contents(false, |stored| stored.write(buf, offset)) {
             return done;
         }
-        match &self.state {
-            State::Plain => self.host.write(buf, offset),
-            _ => Err(self.useless()),
+        if self.is_plain() {
+            return self.file.host().write(buf, offset);
         }
+        Err(self.contents.useless())
     }
 
     fn truncate(&mut self, len: u64) -> Done {
         self.judge_if_pending();
-        if matches!(self.state, State::Undecided) {
+        if matches!(self.contents.state(), State::Undecided) {
             if len == 0 {
                 return Ok(());
             }
             self.become_store()?;
         }
         self.checkpoint.check()?;
-        if let Some(done) = self.in_store(|handle| handle.set_len(len)) {
+        if let Some(done) = self.in_store(|stored| stored.handle().set_len(len)) {
             done?;
             // The end of a complete checkpoint: readers go to the database file next.
-            return if self.checkpoint.is_done() {
-                self.is_committed();
+            if let Some(stored) = self.contents.store_mut()
+                && self.checkpoint.is_done()
+            {
+                stored.is_committed();
                 self.trim(Reach::Due);
-                self.publish()
-            } else {
-                Ok(())
-            };
-        }
-        match &self.state {
-            State::Plain => {
-                self.host.truncate(len)?;
-                self.plain_is_empty(len);
-                Ok(())
+                self.publish()?;
             }
-            _ => Err(self.useless()),
+            return Ok(());
         }
+        if self.is_plain() {
+            self.file.host().truncate(len)?;
+            self.contents.plain_is_empty(len, self.settings.keep_plain);
+            return Ok(());
+        }
+        Err(self.contents.useless())
     }
 
     fn sync(&mut self, flags: i32) -> Done {
@@ -78,37 +80,37 @@ impl VfsFile for MainFile {
             SyncKind::Full
         };
         pause::at("before-sync");
-        self.host.set_sync_strength(flags);
+        self.file.host().set_sync_strength(flags);
         // Ingest syncs what others have checkpointed, without the right to write (rule 1).
-        let may_write = self.level >= ffi::LOCK_EXCLUSIVE
+        let may_write = self.member.level() >= ffi::LOCK_EXCLUSIVE
             || self.settings.unlocked
             || self.checkpoint.is_under_way();
-        if !may_write && let Some(done) = self.in_store(|handle| handle.sync_seen(kind)) {
+        let done = self.in_store(|stored| match may_write {
+            true => stored.sync(kind),
+            false => stored.handle().sync_seen(kind),
+        });
+        if let Some(done) = done {
             return done;
         }
-        if let Some(done) = self.in_store(|handle| handle.sync(kind)) {
-            self.synced = done.is_ok();
-            return done;
-        }
-        match &self.state {
-            State::Plain | State::Undecided => self.host.sync_with(flags),
-            _ => Err(self.useless()),
+        match self.contents.state() {
+            State::Plain | State::Undecided => self.file.host().sync_with(flags),
+            _ => Err(self.contents.useless()),
         }
     }
 
     fn file_size(&mut self) -> Result<u64, Code> {
         self.judge_if_pending();
-        if let Some(done) = self.in_contents(false, Handle::len) {
+        if let Some(done) = self.in_contents(false, |stored| stored.handle().len()) {
             return done;
         }
-        match &self.state {
+        match self.contents.state() {
             State::Undecided => Ok(0),
             State::Plain => {
-                let size = self.host.file_size()?;
-                self.plain_is_empty(size);
+                let size = self.file.host().file_size()?;
+                self.contents.plain_is_empty(size, self.settings.keep_plain);
                 Ok(size)
             }
-            _ => Err(self.useless()),
+            _ => Err(self.contents.useless()),
         }
     }
 
@@ -121,7 +123,7 @@ impl VfsFile for MainFile {
     }
 
     fn check_reserved(&mut self) -> Result<bool, Code> {
-        self.host.check_reserved()
+        self.file.host().check_reserved()
     }
 
     unsafe fn file_control(&mut self, op: i32, arg: *mut c_void) -> Code {
@@ -130,12 +132,12 @@ impl VfsFile for MainFile {
     }
 
     fn sector_size(&mut self) -> i32 {
-        self.host.sector_size()
+        self.file.host().sector_size()
     }
 
     fn device_characteristics(&mut self) -> i32 {
-        let host = self.host.device_characteristics();
-        if matches!(self.state, State::Plain) {
+        let host = self.file.host().device_characteristics();
+        if self.is_plain() {
             return host;
         }
         // POWERSAFE_OVERWRITE: the store never overwrites what is live, so a torn write
@@ -149,7 +151,7 @@ impl VfsFile for MainFile {
     }
 
     fn has_shm(&mut self) -> bool {
-        self.host.has_shm()
+        self.file.host().has_shm()
     }
 
     fn shm_map(&mut self, region: i32, size: i32, extend: bool) -> (Code, *mut c_void) {
@@ -158,10 +160,10 @@ impl VfsFile for MainFile {
         {
             return (code, std::ptr::null_mut());
         }
-        let (code, address) = self.host.shm_map(region, size, extend);
+        let (code, address) = self.file.host().shm_map(region, size, extend);
         if region == 0 {
             self.checkpoint.set_index(address, size);
-            self.count_wal_user();
+            self.member.count_wal_user(self.checkpoint.uses_wal());
         }
         (code, address)
     }
@@ -171,53 +173,57 @@ impl VfsFile for MainFile {
     }
 
     fn shm_barrier(&mut self) {
-        self.host.shm_barrier();
+        self.file.host().shm_barrier();
     }
 
     fn shm_unmap(&mut self, delete: bool) -> Done {
         self.checkpoint.forget_index();
-        self.count_wal_user();
-        self.host.shm_unmap(delete)
+        self.member.count_wal_user(self.checkpoint.uses_wal());
+        self.file.host().shm_unmap(delete)
     }
 
     fn fetch(&mut self, offset: u64, len: i32) -> Result<*mut c_void, Code> {
-        match self.state {
-            State::Plain => {
-                let at = i64::try_from(offset).map_err(|_| Code::IOERR_READ)?;
-                self.host.fetch(at, len)
-            }
+        if !self.is_plain() {
             // There is nothing of a page to map: SQLite reads it.
-            _ => Ok(std::ptr::null_mut()),
+            return Ok(std::ptr::null_mut());
         }
+        let at = i64::try_from(offset).map_err(|_| Code::IOERR_READ)?;
+        self.file.host().fetch(at, len)
     }
 
     unsafe fn unfetch(&mut self, offset: u64, page: *mut c_void) -> Done {
         let at = i64::try_from(offset).map_err(|_| Code::IOERR_READ)?;
         // SAFETY: null, or a pointer that `fetch` got from the host at that offset.
-        unsafe { self.host.unfetch(at, page) }
+        unsafe { self.file.host().unfetch(at, page) }
     }
 }
 
 impl MainFile {
+    fn is_plain(&self) -> bool {
+        matches!(self.contents.state(), State::Plain)
+    }
+
     /// Reads what the file has now; `begins`: a transaction begins with it.
     fn read_contents(&mut self, buf: &mut [u8], offset: u64, begins: bool) -> Result<usize, Code> {
         self.judge_if_pending();
-        if begins && matches!(self.state, State::Plain) && !self.settings.keep_plain {
+        if begins && self.is_plain() && !self.settings.keep_plain {
             self.judge_version();
         }
-        if let Some(done) = self.in_contents(begins, |handle| handle.read_at(buf, offset)) {
+        if let Some(done) = self.in_contents(begins, |stored| stored.handle().read_at(buf, offset))
+        {
             return done;
         }
-        match &self.state {
+        match self.contents.state() {
             State::Undecided => Ok(0),
             State::Plain => {
-                self.host.read(buf, offset)?;
-                if self.is_plain_no_more(buf, offset) {
+                self.file.host().read(buf, offset)?;
+                // Page 1 tells whether it is a plain file still.
+                if begins_as_store(buf, offset) && !self.settings.keep_plain {
                     self.take_contents();
-                    match &self.state {
+                    match self.contents.state() {
                         State::Plain => {}
                         State::Store(_) => return self.read_contents(buf, offset, begins),
-                        _ => return Err(self.useless()),
+                        _ => return Err(self.contents.useless()),
                     }
                 }
                 Ok(buf.len())
@@ -226,8 +232,24 @@ impl MainFile {
             // there would be final; the file is judged again under SHARED (rule 7), and a
             // refusal is explained once the connection exists.
             State::Refused(_) => Ok(0),
-            State::Broken(_) if self.level == ffi::LOCK_NONE && !self.settings.unlocked => Ok(0),
-            _ => Err(self.useless()),
+            State::Broken(_) if self.holds_no_lock() => Ok(0),
+            _ => Err(self.contents.useless()),
+        }
+    }
+
+    /// A plain file is looked at again when SQLite asks for its change counter: while we
+    /// held no lock it can have been emptied, and have become the store's.
+    fn judge_version(&mut self) {
+        let mut magic = [0; PLAIN_MAGIC.len()];
+        match self.file.host().read(&mut magic, 0) {
+            Ok(()) if magic == *PLAIN_MAGIC => {}
+            Ok(()) | Err(Code::IOERR_SHORT_READ) => {
+                if matches!(probe(self.file.host()), Ok(Kind::Densite | Kind::Empty)) {
+                    self.take_contents();
+                }
+            }
+            // The read that follows meets the same and reports it.
+            Err(_) => {}
         }
     }
 }

@@ -1,0 +1,172 @@
+//! What an open main file is, and what that means for its caller.
+//!
+//! ```text
+//!               empty ──────────────▶ Undecided ──first write──▶ Store
+//!               plain SQLite ───────▶ Plain (every method is the host's)
+//!   xOpen ──▶   Densite ────────────▶ Store
+//!               unreadable ─────────▶ Broken ──judged again──▶ any of the others
+//!               a wrong setting ────▶ Refused
+//! ```
+//!
+//! Invariant: what was judged without a lock is judged again under the first SHARED, because
+//! another connection can have been writing at that moment (rule 7).
+//! Invariant: an empty file is judged again whenever its size is asked, it is read or written or a
+//! lock is taken, until it is empty no more.
+//! Invariant: a judgement holds as long as the file has the same contents (see `overwritten`).
+
+use crate::codes::code_of;
+use crate::overwritten::Overwritten;
+use crate::stored::Stored;
+use densite_sqlite::Code;
+use densite_store::{Error, Kind};
+
+/// What the file is.
+pub(crate) enum State {
+    /// Empty: what it becomes is not known yet.
+    Undecided,
+    /// Not Densite's: passed through.
+    Plain,
+    /// Densite's.
+    Store(Stored),
+    /// It could not be judged, or is Densite's and cannot be opened.
+    Broken(Error),
+    /// Its URI asks for what cannot be; the file itself was not touched.
+    Refused(String),
+}
+
+/// What an open file is, and how sure that is.
+pub(crate) struct Contents {
+    state: State,
+    /// Judged under a lock, or never locked at all.
+    judged_locked: bool,
+    overwritten: Overwritten,
+}
+
+impl Contents {
+    /// Of a file that is to be judged; `unlocked`: SQLite never locks it.
+    pub(crate) fn unjudged(unlocked: bool) -> Contents {
+        Contents {
+            state: State::Undecided,
+            judged_locked: unlocked,
+            overwritten: Overwritten::default(),
+        }
+    }
+
+    /// Of a file whose settings are wrong, as `message` says.
+    pub(crate) fn refused(message: String) -> Contents {
+        Contents {
+            state: State::Refused(message),
+            ..Contents::unjudged(true)
+        }
+    }
+
+    /// What the file is.
+    pub(crate) fn state(&self) -> &State {
+        &self.state
+    }
+
+    /// The store, if it is in charge.
+    pub(crate) fn store(&self) -> Option<&Stored> {
+        match &self.state {
+            State::Store(stored) => Some(stored),
+            _ => None,
+        }
+    }
+
+    /// The store, if it is in charge.
+    pub(crate) fn store_mut(&mut self) -> Option<&mut Stored> {
+        match &mut self.state {
+            State::Store(stored) => Some(stored),
+            _ => None,
+        }
+    }
+
+    /// What is known of contents that came in the place of others.
+    pub(crate) fn overwritten(&mut self) -> &mut Overwritten {
+        &mut self.overwritten
+    }
+
+    /// Whether the file is still to be judged.
+    pub(crate) fn is_pending(&self) -> bool {
+        matches!(self.state, State::Undecided | State::Broken(_))
+    }
+
+    /// The file's first lock was taken. Whether it is to be judged again. It is not if it is the
+    /// store's already: that was decided by checksums.
+    pub(crate) fn is_due_under_lock(&mut self) -> bool {
+        if std::mem::replace(&mut self.judged_locked, true) {
+            return self.is_pending();
+        }
+        !matches!(self.state, State::Store(_) | State::Refused(_))
+    }
+
+    /// Judges the file by what was found in it; `open` opens the store. An error that is not the
+    /// one of the last time is answered, to be reported.
+    pub(crate) fn judge(
+        &mut self,
+        found: Result<Kind, Error>,
+        keep_plain: bool,
+        open: impl FnOnce() -> Result<Stored, Error>,
+    ) -> Option<&Error> {
+        let state = match found {
+            Ok(Kind::Empty) if !keep_plain => State::Undecided,
+            Ok(Kind::Empty | Kind::Other) => State::Plain,
+            Ok(Kind::Densite) => match open() {
+                Ok(stored) if self.overwritten.awaits(stored.view()) => {
+                    State::Broken(Error::Overwritten)
+                }
+                Ok(stored) => State::Store(stored),
+                Err(error) => State::Broken(error),
+            },
+            Err(error) => State::Broken(error),
+        };
+        if matches!(state, State::Store(_) | State::Plain) {
+            self.overwritten.set_whole();
+        }
+        let before = match std::mem::replace(&mut self.state, state) {
+            State::Broken(before) => Some(before.to_string()),
+            _ => None,
+        };
+        match &self.state {
+            State::Broken(error) if before.as_ref() != Some(&error.to_string()) => Some(error),
+            _ => None,
+        }
+    }
+
+    /// An empty file becomes the store's.
+    pub(crate) fn become_store(&mut self, stored: Stored) {
+        self.state = State::Store(stored);
+    }
+
+    /// Notes that a plain file was found, or made, `size` bytes long. An empty file belongs to
+    /// nobody.
+    pub(crate) fn plain_is_empty(&mut self, size: u64, keep_plain: bool) {
+        if size == 0 && !keep_plain {
+            self.state = State::Undecided;
+        }
+    }
+
+    /// The file is closed: the store lets go of it, and no call finds it usable any more.
+    pub(crate) fn close(&mut self) {
+        self.state = State::Refused(String::new());
+    }
+
+    /// Why the file at `path` is of no use, when that will not change: a wrong setting, or a
+    /// format that is too new.
+    pub(crate) fn refusal(&self, path: &str) -> Option<String> {
+        match &self.state {
+            State::Refused(message) => Some(message.clone()),
+            State::Broken(error @ Error::NewerFormat { .. }) => Some(format!("{path}: {error}")),
+            _ => None,
+        }
+    }
+
+    /// The code of a state that can answer nothing.
+    pub(crate) fn useless(&self) -> Code {
+        match &self.state {
+            State::Broken(error) => code_of(error),
+            State::Refused(_) => Code::CANTOPEN,
+            State::Undecided | State::Plain | State::Store(_) => Code::INTERNAL,
+        }
+    }
+}

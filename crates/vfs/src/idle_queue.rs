@@ -1,0 +1,191 @@
+//! The files that this process has written to, until they are idle: the background worker's queue.
+//!
+//! One thread for each process takes them from here. The first file starts it, and it ends by
+//! itself when there is nothing to do. What is done with an idle file is not known here: whoever
+//! adds a file says it, by a [`Session`] (`worker`).
+
+use crate::open_files::OpenFile;
+use crate::settings::Settings;
+use densite_disk::sync::{Condvar, Mutex};
+use densite_sqlite::{FileName, HostVfs, PerProcess, gate};
+use std::ffi::{CStr, CString};
+use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
+
+/// A file is idle when nobody in this process has written to it for so long.
+const QUIET: Duration = Duration::from_secs(1);
+/// The pause after a session that got no locks.
+const BUSY_WAIT: Duration = Duration::from_secs(10);
+/// How long the thread waits for work before it ends.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// The only VFS over which there is a worker.
+const UNIX: &str = "unix";
+
+static KEEPER: PerProcess<Keeper> = PerProcess::new();
+
+/// What is done with an idle file.
+pub(crate) type Session = fn(&Job) -> End;
+
+/// How a session ended.
+pub(crate) enum End {
+    /// Nothing is left to do, or nobody has the file open.
+    Over,
+    /// Somebody writes, to the WAL at least. Whoever publishes puts the file on the list, but that
+    /// can take a while.
+    Disturbed,
+    /// Others held their locks all the time.
+    Locked,
+}
+
+/// A file that was written to.
+pub(crate) struct Job {
+    file: Weak<OpenFile>,
+    spec: ConnectionSpec,
+    session: Session,
+    /// It was locked; not before this.
+    not_before: Option<Instant>,
+}
+
+/// How a file is opened once more.
+pub(crate) struct ConnectionSpec {
+    pub(crate) vfs: HostVfs,
+    pub(crate) path: CString,
+    pub(crate) parameters: Vec<(CString, CString)>,
+    pub(crate) settings: Settings,
+}
+
+/// Whether there can be a worker for a file of this process over `vfs`: the library takes part in
+/// threads, and the VFS's locks keep the connections of one process apart.
+pub(crate) fn is_possible(vfs: HostVfs) -> bool {
+    vfs.name() == UNIX && vfs.api().has_mutexes() && gate::guard_forks()
+}
+
+/// Adds a file that was written to, unless it is on the list. `session` is done with it once it is
+/// idle.
+pub(crate) fn add(
+    file: &Arc<OpenFile>,
+    vfs: HostVfs,
+    name: FileName<'_>,
+    settings: &Settings,
+    session: Session,
+) {
+    if file.idle().list() {
+        KEEPER.get().add(Job {
+            file: Arc::downgrade(file),
+            spec: ConnectionSpec::to(vfs, name, settings),
+            session,
+            not_before: None,
+        });
+    }
+}
+
+impl ConnectionSpec {
+    fn to(vfs: HostVfs, name: FileName<'_>, settings: &Settings) -> ConnectionSpec {
+        let value = |key: &CStr| name.parameter(key).unwrap_or(c"").to_owned();
+        ConnectionSpec {
+            vfs,
+            path: name.path().to_owned(),
+            parameters: name
+                .keys()
+                .map(|key| (key.to_owned(), value(key)))
+                .collect(),
+            settings: settings.clone(),
+        }
+    }
+}
+
+impl Job {
+    /// The file, if somebody has it open.
+    pub(crate) fn file(&self) -> Option<Arc<OpenFile>> {
+        self.file.upgrade()
+    }
+
+    /// How it is opened once more.
+    pub(crate) fn spec(&self) -> &ConnectionSpec {
+        &self.spec
+    }
+
+    /// When its session is due, if somebody has it open.
+    fn due(&self) -> Option<Instant> {
+        let quiet = self.file()?.idle().wrote() + QUIET;
+        Some(self.not_before.map_or(quiet, |at| at.max(quiet)))
+    }
+}
+
+#[derive(Default)]
+struct Keeper {
+    list: Mutex<List>,
+    more: Condvar,
+}
+
+#[derive(Default)]
+struct List {
+    files: Vec<Job>,
+    running: bool,
+}
+
+impl Keeper {
+    fn add(&'static self, job: Job) {
+        let mut list = self.list.lock();
+        list.files.push(job);
+        if !list.running {
+            let thread = std::thread::Builder::new().name("densite-idle".into());
+            // Without a thread the worker gives nothing back; the next close or write does.
+            list.running = thread.spawn(|| self.work()).is_ok();
+        }
+        self.more.notify_all();
+    }
+
+    fn work(&'static self) {
+        while let Some(mut job) = self.next() {
+            let session = || (job.session)(&job);
+            // A panic ends this session, not the thread; the file is closed on the way.
+            match std::panic::catch_unwind(std::panic::AssertUnwindSafe(session)) {
+                Ok(End::Locked) => {
+                    job.not_before = Some(Instant::now() + BUSY_WAIT);
+                    self.again(job);
+                }
+                Ok(End::Disturbed) => {
+                    job.not_before = None;
+                    self.again(job);
+                }
+                Ok(End::Over) => {}
+                Err(payload) => std::mem::forget(payload),
+            }
+        }
+    }
+
+    /// Puts a file on the list again, unless a writer did.
+    fn again(&self, job: Job) {
+        if job.file().is_some_and(|file| file.idle().list()) {
+            self.list.lock().files.push(job);
+        }
+    }
+
+    /// Waits for a file that has become idle; `None` ends the thread.
+    fn next(&self) -> Option<Job> {
+        let mut list = self.list.lock();
+        let mut patience = Instant::now() + PATIENCE;
+        loop {
+            let now = Instant::now();
+            list.files.retain(|job| job.file.strong_count() > 0);
+            let first = list.files.iter().enumerate();
+            let first = first.filter_map(|(i, job)| Some((job.due()?, i))).min();
+            match first {
+                Some((at, i)) if at <= now => return Some(list.files.swap_remove(i)),
+                Some((at, _)) => {
+                    patience = at + PATIENCE;
+                    list = self.more.wait_until(list, at);
+                }
+                None if now >= patience => {
+                    list.running = false;
+                    return None;
+                }
+                None => {
+                    list = self.more.wait_until(list, patience);
+                }
+            }
+        }
+    }
+}

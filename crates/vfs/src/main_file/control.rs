@@ -1,0 +1,288 @@
+//! xFileControl: what SQLite announces, and the PRAGMAs.
+
+use super::MainFile;
+use super::private::{self, Query};
+use crate::codes::{Done, code_of};
+use crate::contents::State;
+use crate::late_truncate::sync_journal;
+use crate::maintain::ASKED_LIMIT;
+use crate::names::unknown_pragma;
+use crate::neighbours::Closing;
+use crate::open_files::OpenFile;
+use crate::slice::{Rest, Slice};
+use crate::trim::Reach;
+use crate::{pause, pragma};
+use densite_sqlite::{Code, Error as Wrong, ffi};
+use densite_store::Error;
+use std::ffi::{CStr, c_char, c_void};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// How long `densite_maintain` waits for a lock that can be another maintenance's. Then it waits as
+/// the connection's busy handler says.
+const LOCK_WAIT: Duration = Duration::from_millis(100);
+
+impl MainFile {
+    /// xFileControl.
+    ///
+    /// # Safety
+    /// `arg` is what SQLite's documentation, or [`private`], says for `op`.
+    pub(super) unsafe fn control(&mut self, op: i32, arg: *mut c_void) -> Code {
+        match op {
+            // SAFETY: the operation's argument, as the caller vouches.
+            private::OPCODE => return unsafe { Query::answer(self, arg) },
+            // SAFETY: this operation takes a `char**`.
+            ffi::FCNTL_VFSNAME => return unsafe { self.vfs_name(arg.cast::<*mut c_char>()) },
+            ffi::FCNTL_PRAGMA => {
+                // SAFETY: this operation takes an array of three `char*` at least.
+                let answer = unsafe { self.pragma(arg.cast::<*mut c_char>()) };
+                if answer != Code::NOTFOUND {
+                    return answer;
+                }
+            }
+            _ => {}
+        }
+        match op {
+            ffi::FCNTL_BUSYHANDLER => self.busy.set_handler(arg),
+            ffi::FCNTL_PDB => self.busy.set_connection(arg),
+            _ => {}
+        }
+        match (self.contents.state(), op) {
+            (State::Refused(_), _) => Code::NOTFOUND,
+            (State::Plain, _) => self.forward(op, arg),
+            // The file does not grow as SQLite thinks, and nothing of it can be mapped.
+            (_, ffi::FCNTL_SIZE_HINT | ffi::FCNTL_CHUNK_SIZE) => Code::OK,
+            (_, ffi::FCNTL_MMAP_SIZE) => {
+                // SAFETY: this operation takes an `i64*`, for the limit now in force.
+                unsafe { *arg.cast::<i64>() = 0 };
+                Code::OK
+            }
+            (_, ffi::FCNTL_SYNC) => {
+                self.checkpoint.is_over();
+                self.trim(Reach::Due);
+                Code::of(self.publish())
+            }
+            (_, ffi::FCNTL_COMMIT_PHASETWO) => Code::of(self.phase_two()),
+            (_, ffi::FCNTL_CKPT_START) => {
+                self.checkpoint_start();
+                Code::OK
+            }
+            (_, ffi::FCNTL_CKPT_DONE) => Code::of(self.checkpoint_done()),
+            // A batch of writes is atomic by the host's means, which know other writes.
+            (
+                _,
+                ffi::FCNTL_BEGIN_ATOMIC_WRITE
+                | ffi::FCNTL_COMMIT_ATOMIC_WRITE
+                | ffi::FCNTL_ROLLBACK_ATOMIC_WRITE
+                | ffi::FCNTL_OVERWRITE,
+            ) => Code::NOTFOUND,
+            // HAS_MOVED, PERSIST_WAL, POWERSAFE_OVERWRITE, LOCK_TIMEOUT, LOCKSTATE,
+            // LAST_ERRNO, TEMPFILENAME and the rest are about the file, its locks or its
+            // companions.
+            _ => self.forward(op, arg),
+        }
+    }
+
+    fn forward(&self, op: i32, arg: *mut c_void) -> Code {
+        // SAFETY: the argument of the same operation, as the caller of `control` vouches.
+        unsafe { self.file.host().file_control(op, arg) }
+    }
+
+    /// `densite/unix`, in SQLite's memory.
+    ///
+    /// # Safety
+    /// `out` is a place for a pointer.
+    unsafe fn vfs_name(&self, out: *mut *mut c_char) -> Code {
+        let mut below: *mut c_char = std::ptr::null_mut();
+        let rc = self.forward(ffi::FCNTL_VFSNAME, (&raw mut below).cast::<c_void>());
+        let host = if rc == Code::OK && !below.is_null() {
+            // SAFETY: terminated text that the host allocated for us.
+            unsafe { CStr::from_ptr(below) }
+                .to_string_lossy()
+                .into_owned()
+        } else {
+            self.file.vfs().name()
+        };
+        let api = self.file.api();
+        // SAFETY: null, or allocated by the host for us; not used again.
+        unsafe { api.free(below.cast()) };
+        // SAFETY: as the caller vouches.
+        unsafe { *out = api.string(&format!("{}/{host}", self.vfs_name)) };
+        Code::OK
+    }
+
+    /// COMMIT_PHASETWO: the transaction is over, and only a late cut can be left to publish.
+    fn phase_two(&mut self) -> Done {
+        let is_cut_late = self.contents.store().is_some_and(|s| s.is_cut_late());
+        if is_cut_late && let Err(code) = sync_journal(&self.file) {
+            self.forget_unpublished();
+            return Err(code);
+        }
+        self.publish()?;
+        self.committed_without_wal();
+        // In WAL mode the lock on the file is not the writer's right.
+        if self.member.level() == ffi::LOCK_EXCLUSIVE || self.settings.unlocked {
+            self.maintain_a_little();
+        }
+        Ok(())
+    }
+
+    /// CKPT_START: pages follow, on a committing connection's path as a rule.
+    fn checkpoint_start(&mut self) {
+        self.checkpoint.start();
+        if let Some(stored) = self.contents.store_mut() {
+            stored.handle().set_hurry(true);
+        }
+    }
+
+    /// CKPT_DONE: the pages must be visible before SQLite sends readers to them (rule 4).
+    fn checkpoint_done(&mut self) -> Done {
+        self.checkpoint.publishes();
+        pause::at("checkpoint-done");
+        let done = self.publish_or_discard();
+        self.checkpoint.ends(done);
+        if let Some(stored) = self.contents.store_mut() {
+            stored.handle().set_hurry(false);
+        }
+        done
+    }
+
+    /// SQLITE_FCNTL_PRAGMA: a place for the answer's text, the name, the value or null.
+    /// [`Code::NOTFOUND`] for a PRAGMA that is not ours, or not on this file.
+    ///
+    /// # Safety
+    /// As [`pragma::read`].
+    unsafe fn pragma(&mut self, arguments: *mut *mut c_char) -> Code {
+        // SAFETY: passed on to the caller.
+        let Some((name, value)) = (unsafe { pragma::read(arguments) }) else {
+            return Code::NOTFOUND;
+        };
+        if name == "wal_checkpoint" {
+            self.checkpoint.asks();
+        }
+        if !name.starts_with("densite_") {
+            return Code::NOTFOUND;
+        }
+        let (code, answer) = if let Some(message) = self.refusal() {
+            (Code::CANTOPEN, message)
+        } else if let Some(message) = unknown_pragma(&name) {
+            (Code::ERROR, message)
+        } else if matches!(self.contents.state(), State::Plain) {
+            return Code::NOTFOUND;
+        } else {
+            match self.setting(&name, value) {
+                Ok(value) => (Code::OK, value),
+                Err(wrong) => (wrong.code, wrong.message),
+            }
+        };
+        // SAFETY: the first place is for the answer, which SQLite frees.
+        unsafe { *arguments = self.file.api().string(&answer) };
+        code
+    }
+
+    /// Sets a setting if there is a value, and answers what it is now.
+    fn setting(&mut self, name: &str, value: Option<String>) -> Result<String, Wrong> {
+        if name == "densite_maintain" {
+            return self.maintain_now().map(|bytes| bytes.to_string());
+        }
+        if let Some(value) = value.as_deref() {
+            let store = self.contents.store_mut().map(|stored| stored.handle());
+            let (settings, maintenance) = (&mut self.settings, &mut self.maintenance);
+            pragma::set((name, value), settings, store, maintenance)
+                .map_err(|message| Wrong::new(Code::ERROR, message))?;
+        }
+        let store = self.contents.store();
+        let options = store.map_or(&self.settings.options, |stored| stored.view().options());
+        Ok(pragma::value(name, options, &self.maintenance))
+    }
+
+    /// `PRAGMA densite_maintain`: the steps that are due now. Answers by how many bytes the file is
+    /// shorter.
+    ///
+    /// # Errors
+    /// With a sentence: a transaction is open; [`Code::BUSY`], the database is locked for longer
+    /// than the busy handler waits; the store's own (a full disk, a failed read). What was given
+    /// back until then stays given back.
+    fn maintain_now(&mut self) -> Result<u64, Wrong> {
+        let refused = |why: &str| Err(Wrong::new(Code::ERROR, format!("densite_maintain: {why}")));
+        if self.contents.store().is_none() {
+            return Ok(0);
+        }
+        if self.settings.options.read_only {
+            return refused("the database is open for reading only");
+        }
+        if self.settings.unlocked {
+            return refused(
+                "the database is open without locks (nolock); open it with them, when nobody else uses it",
+            );
+        }
+        if self.member.level() > ffi::LOCK_SHARED || self.has_pending() {
+            return refused("a transaction is open; end it first");
+        }
+        let before = self.file_bytes();
+        self.maintenance.forget_damage();
+        loop {
+            let Some(file) = self.member.open_file().cloned() else {
+                return Ok(0);
+            };
+            let (lock, closing) = self.wait_for_slice(&file)?;
+            pause::at("maintaining");
+            let done = self.slice(ASKED_LIMIT, true);
+            self.unlock_slice(lock);
+            drop(closing);
+            let failed =
+                |error: Error| Wrong::new(code_of(&error), format!("densite_maintain: {error}"));
+            match done.map_err(failed)? {
+                Rest::More => pause::at("between-slices"),
+                Rest::Sync => self.sync_unlocked().map_err(failed)?,
+                Rest::Done => break,
+            }
+        }
+        let given = before.saturating_sub(self.file_bytes());
+        match self.maintenance.damaged() {
+            [] => Ok(given),
+            damaged @ [first, ..] => refused(&format!(
+                "{given} bytes were given back, and {} places are damaged and stay as they are; run `densite check` ({first})",
+                damaged.len(),
+            )),
+        }
+    }
+
+    /// The locks of a slice that was asked for. Called by SQLite, for the connection's PRAGMA.
+    fn wait_for_slice<'f>(
+        &mut self,
+        file: &'f Arc<OpenFile>,
+    ) -> Result<(Slice, Option<Closing<'f>>), Wrong> {
+        let until = Instant::now() + LOCK_WAIT;
+        let mut is_waiting = false;
+        loop {
+            let closing = file.neighbours().begin_closing();
+            if closing.is_some()
+                && let Some(lock) = self.lock_slice()
+            {
+                return Ok((lock, closing));
+            }
+            drop(closing);
+            if Instant::now() < until {
+                std::thread::sleep(Duration::from_millis(1));
+                continue;
+            }
+            // SAFETY: SQLite compiles the PRAGMA, on the connection that has this file open.
+            let goes_on = unsafe {
+                if !std::mem::replace(&mut is_waiting, true) {
+                    self.busy.begin(self.file.api());
+                }
+                self.busy.waits()
+            };
+            if !goes_on {
+                let why = "densite_maintain: the database is locked; try again later, or set a longer busy_timeout";
+                return Err(Wrong::new(Code::BUSY, why));
+            }
+        }
+    }
+
+    fn file_bytes(&self) -> u64 {
+        let store = self.contents.store();
+        store.map_or(0, |stored| stored.view().end_bytes())
+    }
+}

@@ -1,0 +1,233 @@
+//! Locks: the host's, with what must happen before they go.
+
+use super::MainFile;
+use crate::checkpoint::{CHECKPOINT_LOCK, READ_LOCK_0, RECOVER_LOCK, WRITE_LOCK};
+use crate::codes::Done;
+use crate::contents::State;
+use crate::pause;
+use densite_sqlite::{Code, ffi};
+use densite_store::Error;
+
+/// Tries a lock; `None` when it is busy.
+fn unless_busy(done: Done) -> Option<Done> {
+    match done {
+        Err(code) if code.primary() == Code::BUSY => None,
+        done => Some(done),
+    }
+}
+
+impl MainFile {
+    /// xLock.
+    pub(super) fn take_lock(&mut self, level: i32) -> Done {
+        if matches!(self.contents.state(), State::Refused(_)) {
+            return Err(Code::CANTOPEN);
+        }
+        let reserves = level >= ffi::LOCK_RESERVED && self.member.level() < ffi::LOCK_RESERVED;
+        if reserves {
+            self.must_be_here()?;
+        }
+        self.lock_host(level)?;
+        if reserves {
+            self.journal_came()?;
+        }
+        self.set_level(self.member.level().max(level));
+        if level < ffi::LOCK_EXCLUSIVE {
+            self.member.begins();
+        }
+        if level == ffi::LOCK_SHARED {
+            pause::at("shared-taken");
+            self.judge_under_lock();
+            self.begin_shared();
+        }
+        if level == ffi::LOCK_RESERVED {
+            // In a rollback mode SQLite has looked for a hot journal under SHARED, or
+            // `journal_came` has just now.
+            self.committed_without_wal();
+        }
+        Ok(())
+    }
+
+    /// Takes the host's lock; waits for a connection that is closing (rule 3).
+    fn lock_host(&self, level: i32) -> Done {
+        let mut attempt = || unless_busy(self.file.host().lock(level));
+        let busy = match self.file.host().lock(level) {
+            Err(code) if code.primary() == Code::BUSY => code,
+            done => return done,
+        };
+        let done = match self.member.neighbours() {
+            // While a WAL is in use only its close takes a lock, and asks by it whether it is the
+            // last: "no" is an answer, not something to wait for. But this process's own
+            // maintenance does not count.
+            Some(neighbours) if self.checkpoint.uses_wal() => {
+                neighbours.after_closing(&mut attempt).or_else(attempt)
+            }
+            Some(neighbours) => neighbours.retry(self.member.level(), level, attempt),
+            None => None,
+        };
+        done.unwrap_or(Err(busy))
+    }
+
+    /// Judges the file under its first lock.
+    fn judge_under_lock(&mut self) {
+        if self.contents.is_due_under_lock() {
+            self.judge();
+        }
+    }
+
+    /// SHARED was taken. The look at the newest commit is the one that SQLite's next read would
+    /// have made.
+    fn begin_shared(&mut self) {
+        // An error comes again at the read that follows, which reports it.
+        let newest = self.newest_at_begin().ok().flatten();
+        let commit = newest.filter(|_| self.in_rollback_mode());
+        self.absent.begin(commit, || self.file.place());
+    }
+
+    /// The newest commit, of the contents that are there when a transaction begins; `None` where
+    /// the store is not in charge.
+    fn newest_at_begin(&mut self) -> Result<Option<u64>, Error> {
+        match self.newest() {
+            Err(Error::Overwritten) => {
+                self.take_contents();
+                self.newest()
+            }
+            done => done,
+        }
+    }
+
+    fn newest(&mut self) -> Result<Option<u64>, Error> {
+        let store = self.contents.store_mut();
+        store
+            .map(|stored| stored.handle().newest_commit())
+            .transpose()
+    }
+
+    /// RESERVED was taken. If the journal was not asked for when SHARED was, it is now; if one came
+    /// that can be hot, RESERVED is given back.
+    ///
+    /// # Errors
+    /// [`Code::BUSY`] then; the host's, when it cannot be told: RESERVED is given back then, too.
+    fn journal_came(&self) -> Done {
+        let asks_now = self.absent.has_answered();
+        let error = match asks_now.then(|| self.file.may_be_hot()) {
+            None | Some(Ok(false)) => {
+                self.absent.end();
+                return Ok(());
+            }
+            Some(Ok(true)) => Code::BUSY,
+            Some(Err(e)) => e,
+        };
+        self.absent.forget_journal();
+        self.file.host().unlock(ffi::LOCK_SHARED)?;
+        Err(error)
+    }
+
+    /// For what needs the name to lead to the file.
+    ///
+    /// # Errors
+    /// [`Code::READONLY_DBMOVED`] if it leads to another one.
+    pub(super) fn must_be_here(&self) -> Done {
+        if !self.absent.is_left() {
+            return Ok(());
+        }
+        let code = Code::READONLY_DBMOVED;
+        self.report(
+            code,
+            &"another file was put in its place; close this connection and open it again",
+        );
+        Err(code)
+    }
+
+    /// xUnlock.
+    pub(super) fn give_lock(&mut self, level: i32) -> Done {
+        if level < self.member.level() {
+            self.give_up_unpublished();
+            self.tell_of_wal();
+            if self.member.level() == ffi::LOCK_EXCLUSIVE && self.checkpoint.take_last_close() {
+                // SQLite's own last close of a WAL database, under SQLite's own lock.
+                self.close_clean();
+            }
+        }
+        self.absent.end();
+        let done = self.file.host().unlock(level);
+        if done.is_ok() {
+            self.set_level(self.member.level().min(level));
+        }
+        done
+    }
+
+    /// xShmLock.
+    pub(super) fn lock_shm(&mut self, offset: i32, n: i32, flags: i32) -> Done {
+        let covers = |lock: i32| offset <= lock && lock < offset.saturating_add(n);
+        if flags & ffi::SHM_UNLOCK != 0 {
+            if flags & ffi::SHM_EXCLUSIVE != 0 {
+                if covers(READ_LOCK_0) {
+                    self.checkpoint.release_readers();
+                }
+                if covers(CHECKPOINT_LOCK) {
+                    self.end_checkpoint();
+                }
+                if covers(WRITE_LOCK) {
+                    // The file is not idle between two checkpoints; and what another process has
+                    // left is given back though no checkpoint comes.
+                    self.tell_worker();
+                }
+            }
+            return self.file.host().shm_lock(offset, n, flags);
+        }
+        let lock = || self.file.host().shm_lock(offset, n, flags);
+        let mut done = lock();
+        if matches!(done, Err(code) if code.primary() == Code::BUSY)
+            && covers(CHECKPOINT_LOCK)
+            && let Some(neighbours) = self.member.neighbours()
+        {
+            let patience = self.checkpoint.take_asked();
+            let retried = neighbours.retry_checkpoint(patience, || unless_busy(lock()));
+            done = retried.unwrap_or(done);
+        }
+        done?;
+        if flags & ffi::SHM_SHARED != 0 && offset >= READ_LOCK_0 {
+            pause::at("shm-lock-read-taken");
+            if let Err(code) = self.begin_snapshot() {
+                let flags = ffi::SHM_UNLOCK | ffi::SHM_SHARED;
+                let _ = self.file.host().shm_lock(offset, n, flags);
+                return Err(code);
+            }
+        }
+        if flags & ffi::SHM_EXCLUSIVE != 0 && covers(RECOVER_LOCK) {
+            self.checkpoint.rebuilds();
+        }
+        Ok(())
+    }
+
+    /// A snapshot of the WAL begins.
+    ///
+    /// # Errors
+    /// The file has other contents, and SQLite can go on with pages of the old ones.
+    fn begin_snapshot(&mut self) -> Done {
+        let resets = self.checkpoint.snapshot_resets();
+        if !self.contents.overwritten().is_due(resets) {
+            return Ok(());
+        }
+        match self.newest() {
+            Err(Error::Overwritten) if resets => self.take_contents(),
+            Err(error @ Error::Overwritten) => return Err(self.fail(&error)),
+            // Another error comes again at the read that follows, which reports it.
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// The checkpoint lock is about to go: nothing unpublished may outlive it.
+    fn end_checkpoint(&mut self) {
+        // What is left here is from a checkpoint that SQLite gave up; its frames are all
+        // still in the WAL, so either outcome is right.
+        let _ = self.publish_or_discard();
+        self.checkpoint.release_readers();
+        self.checkpoint.is_over();
+        self.maintain_a_little();
+        if let Some(stored) = self.contents.store_mut() {
+            stored.handle().set_hurry(false);
+        }
+    }
+}

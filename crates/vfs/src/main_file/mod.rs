@@ -1,0 +1,387 @@
+//! An open main database file: what SQLite calls on it, and who answers.
+//!
+//! [`MainFile`] is put together of parts that own their state. Each part has the only methods that
+//! change it; the files of this folder say in which order they are called. [`Contents`] has the
+//! states of a file. Invariant: in every state locks and shared memory are the host's, unchanged.
+//!
+//! `calls` is what SQLite calls. It uses `locks`, `control` and `rest`; `locks` and `control` use
+//! `rest`; all of them use the methods of this file, which use none of theirs.
+
+mod calls;
+mod control;
+mod locks;
+mod private;
+mod rest;
+
+pub(crate) use private::refusal;
+pub use private::with_handle;
+
+use crate::absent::Absent;
+use crate::busy::Busy;
+use crate::checkpoint::Checkpoint;
+use crate::codes::{Done, code_of};
+use crate::contents::Contents;
+use crate::idle_queue::{self, Session};
+use crate::last_error::report;
+use crate::maintain::Maintenance;
+use crate::member::Member;
+use crate::named_file::NamedFile;
+use crate::open_files::OpenFile;
+use crate::pause;
+use crate::settings::Settings;
+use crate::stored::Stored;
+use densite_sqlite::{Code, FileName, HostVfs, ffi};
+use densite_store::{Error, LockLevel, probe};
+use std::fmt::Display;
+use std::sync::Arc;
+
+/// An open main database file.
+pub(crate) struct MainFile {
+    file: NamedFile,
+    /// The name of the VFS that SQLite opened it through.
+    vfs_name: String,
+    settings: Settings,
+    contents: Contents,
+    member: Member,
+    checkpoint: Checkpoint,
+    maintenance: Maintenance,
+    /// Its journal and its WAL, when they are known not to be there.
+    absent: Arc<Absent>,
+    busy: Busy,
+    /// What the worker does with the file; `None` for the worker's own file.
+    when_idle: Option<Session>,
+}
+
+/// Who opens a file.
+pub(crate) enum OpenedBy<'a> {
+    /// SQLite, for a connection.
+    Connection {
+        /// The name of the VFS.
+        vfs: &'a str,
+        /// What the worker does with the file once nobody writes to it any more.
+        when_idle: Session,
+    },
+    /// The background worker, for itself.
+    Worker,
+}
+
+impl MainFile {
+    /// Opens a main database file over the host's `vfs`, and judges what it is. Answers it and the
+    /// flags that it was opened with.
+    ///
+    /// # Errors
+    /// The host's.
+    ///
+    /// # Safety
+    /// `name` lives until the file is closed.
+    pub(crate) unsafe fn open(
+        vfs: HostVfs,
+        name: FileName<'_>,
+        flags: i32,
+        mut settings: Settings,
+        by: OpenedBy<'_>,
+    ) -> Result<(MainFile, i32), Code> {
+        // SAFETY: passed on to the caller.
+        let (file, flags) = unsafe { NamedFile::open(vfs, name, flags) }?;
+        settings.options.read_only =
+            flags & ffi::OPEN_READONLY != 0 || name.boolean(c"immutable", false);
+        let contents = Contents::unjudged(settings.unlocked);
+        let mut main = MainFile::with(file, name, settings, contents);
+        match by {
+            OpenedBy::Connection { vfs, when_idle } => {
+                pause::at("host-opened");
+                vfs.clone_into(&mut main.vfs_name);
+                main.when_idle = Some(when_idle);
+            }
+            OpenedBy::Worker => main.member = Member::new(true),
+        }
+        main.judge();
+        Ok((main, flags))
+    }
+
+    /// A file whose settings are wrong. It opens, so that the connection can say why it is of no
+    /// use (see `entry`), and answers every call with [`Code::CANTOPEN`].
+    ///
+    /// # Safety
+    /// As [`MainFile::open`].
+    pub(crate) unsafe fn refused(vfs: HostVfs, name: FileName<'_>, message: String) -> MainFile {
+        // SAFETY: passed on to the caller.
+        let file = unsafe { NamedFile::closed(vfs, name) };
+        MainFile::with(file, name, Settings::default(), Contents::refused(message))
+    }
+
+    fn with(
+        file: NamedFile,
+        name: FileName<'_>,
+        settings: Settings,
+        contents: Contents,
+    ) -> MainFile {
+        MainFile {
+            file,
+            vfs_name: String::new(),
+            settings,
+            contents,
+            member: Member::new(false),
+            checkpoint: Checkpoint::default(),
+            maintenance: Maintenance::default(),
+            absent: Absent::of(name),
+            busy: Busy::default(),
+            when_idle: None,
+        }
+    }
+
+    /// For the worker: takes over the settings of the connections that have `file` open. Whether
+    /// this is that file, the store's, and open for writing.
+    pub(crate) fn is_store_for_writing(&mut self, file: &Arc<OpenFile>) -> bool {
+        self.maintenance.set_dead_limit(file.idle().dead_limit());
+        let is_same = self
+            .member
+            .open_file()
+            .is_some_and(|own| Arc::ptr_eq(own, file));
+        is_same && self.contents.store().is_some() && !self.settings.options.read_only
+    }
+
+    /// A sentence to the log and for the user. The worker's is kept for the next connection.
+    fn report(&self, code: Code, what: &dyn Display) {
+        if self.member.is_worker() {
+            if let Some(file) = self.member.open_file() {
+                file.idle().keep_message(code, what.to_string());
+            }
+            return;
+        }
+        let path = self.file.path();
+        report(self.file.api(), code, &format!("{path}: {what}"));
+    }
+
+    /// The code for an error of the store, which is also reported.
+    fn fail(&self, error: &Error) -> Code {
+        let code = code_of(error);
+        self.report(code, error);
+        code
+    }
+
+    /// Why this file is of no use, when that will not change.
+    fn refusal(&self) -> Option<String> {
+        self.contents.refusal(self.file.path())
+    }
+
+    /// Judges the file, whatever was known of it. Never fails: a file that cannot be judged is
+    /// `Broken` and is judged again.
+    fn judge(&mut self) {
+        let found = probe(self.file.host());
+        let MainFile {
+            file,
+            settings,
+            contents,
+            member,
+            checkpoint,
+            ..
+        } = self;
+        let open = || open_store(file, settings, member, checkpoint);
+        let wrong = contents.judge(found, settings.keep_plain, open);
+        if let Some((code, what)) = wrong.map(|error| (code_of(error), error.to_string())) {
+            self.report(code, &what);
+        }
+        self.announce();
+    }
+
+    /// Judges the file again if it is still to be judged.
+    fn judge_if_pending(&mut self) {
+        if self.contents.is_pending() {
+            self.judge();
+        }
+    }
+
+    /// An empty file becomes the store's: its first write is next, and the caller has the
+    /// writer's right.
+    fn become_store(&mut self) -> Done {
+        let MainFile {
+            file,
+            settings,
+            member,
+            checkpoint,
+            ..
+        } = self;
+        match open_store(file, settings, member, checkpoint) {
+            Ok(stored) => {
+                self.contents.become_store(stored);
+                Ok(())
+            }
+            Err(error) => Err(self.fail(&error)),
+        }
+    }
+
+    /// Makes the store known to its WAL, once there is one.
+    fn announce(&mut self) {
+        if let (Some(stored), Some(file)) = (self.contents.store_mut(), self.member.open_file()) {
+            stored.announce(file);
+        }
+    }
+
+    /// Runs an operation of the store; `None` when it is not in charge.
+    fn in_store<T>(
+        &mut self,
+        body: impl FnOnce(&mut Stored) -> Result<T, Error>,
+    ) -> Option<Result<T, Code>> {
+        let done = body(self.contents.store_mut()?);
+        Some(done.map_err(|error| self.fail(&error)))
+    }
+
+    /// Runs an operation of the store, on other contents if they have come and can be taken now;
+    /// `None` when the store is not in charge, or not any more.
+    fn in_contents<T>(
+        &mut self,
+        begins: bool,
+        mut body: impl FnMut(&mut Stored) -> Result<T, Error>,
+    ) -> Option<Result<T, Code>> {
+        match body(self.contents.store_mut()?) {
+            Err(Error::Overwritten) if begins || self.keeps_nothing() => {
+                self.take_contents();
+                self.in_store(body)
+            }
+            done => Some(done.map_err(|error| self.fail(&error))),
+        }
+    }
+
+    /// Whether SQLite keeps no page now, or will compare before it uses one.
+    fn keeps_nothing(&self) -> bool {
+        !self.has_pending() && (self.holds_no_lock() || self.checkpoint.has_rebuilt())
+    }
+
+    /// Whether SQLite could hold a lock and holds none.
+    fn holds_no_lock(&self) -> bool {
+        self.member.level() == ffi::LOCK_NONE && !self.settings.unlocked
+    }
+
+    /// Judges a file again that has other contents.
+    fn take_contents(&mut self) {
+        self.contents.overwritten().begins();
+        self.absent.forget();
+        self.judge();
+        self.set_level(self.member.level());
+    }
+
+    /// Notes the lock that SQLite holds, for the process's other connections and for the store.
+    fn set_level(&mut self, level: i32) {
+        self.member.set_level(level);
+        if let Some(stored) = self.contents.store_mut() {
+            stored.handle().set_lock_level(match level {
+                ffi::LOCK_NONE => LockLevel::Nothing,
+                ffi::LOCK_EXCLUSIVE => LockLevel::Exclusive,
+                _ => LockLevel::Shared,
+            });
+        }
+    }
+
+    /// Whether SQLite wrote something that is not published.
+    fn has_pending(&self) -> bool {
+        let store = self.contents.store();
+        store.is_some_and(|stored| stored.view().has_pending())
+    }
+
+    /// Whether the store is in charge, of a database in a rollback mode.
+    fn in_rollback_mode(&self) -> bool {
+        let store = self.contents.store();
+        store.is_some_and(|stored| stored.view().in_rollback_mode())
+    }
+
+    /// Makes all pending writes visible to everyone.
+    fn publish(&mut self) -> Done {
+        if !self.has_pending() {
+            return Ok(());
+        }
+        pause::at("before-publish");
+        let done = self.in_store(|stored| stored.handle().publish());
+        let done = done.unwrap_or(Ok(()));
+        if done.is_ok() {
+            self.member.publishes();
+            pause::at("after-publish");
+            self.announce();
+            self.tell_worker();
+        }
+        done
+    }
+
+    /// Makes all pending writes visible or, where that fails, forgets them: nothing
+    /// unpublished may outlive the right to write.
+    fn publish_or_discard(&mut self) -> Done {
+        let done = self.publish();
+        if done.is_err() {
+            self.forget_unpublished();
+        }
+        done
+    }
+
+    /// Deals with writes that SQLite never announced, when its lock or the file goes: a transaction
+    /// that it gave up in the middle.
+    ///
+    /// Plain SQLite would have left them in the file, under a journal that is still hot, and so do
+    /// we. But without such a journal (it was in memory, or there was none) nothing would ever take
+    /// them back: then they are forgotten.
+    fn give_up_unpublished(&mut self) {
+        if !self.has_pending() {
+            return;
+        }
+        if self.file.journal_may_be_hot() {
+            // Either outcome is right, so nobody gets the failure.
+            let _ = self.publish_or_discard();
+        } else {
+            self.forget_unpublished();
+        }
+    }
+
+    /// Forgets all pending writes.
+    fn forget_unpublished(&mut self) {
+        if let Some(stored) = self.contents.store_mut() {
+            stored.handle().discard();
+        }
+    }
+
+    /// This connection has published something, or written to the WAL. The worker is told, if
+    /// there can be one, and its messages are passed on.
+    fn tell_worker(&self) {
+        let (Some(file), Some(when_idle)) = (self.member.open_file(), self.when_idle) else {
+            return;
+        };
+        let idle = file.idle();
+        idle.writes();
+        let settings = &self.settings;
+        if settings.maintain_off || settings.options.read_only || settings.unlocked {
+            return;
+        }
+        idle.set_dead_limit(self.maintenance.dead_limit());
+        if idle.is_listed() {
+            return;
+        }
+        let vfs = self.file.vfs();
+        let Some(name) = self.file.name() else {
+            return;
+        };
+        if !idle.is_ours() || !idle_queue::is_possible(vfs) {
+            return;
+        }
+        self.tell_messages();
+        idle_queue::add(file, vfs, name, settings, when_idle);
+    }
+
+    /// Tells what the worker could not.
+    fn tell_messages(&self) {
+        let file = self.member.open_file();
+        for (code, message) in file.into_iter().flat_map(|f| f.idle().take_messages()) {
+            self.report(code, &message);
+        }
+    }
+}
+
+/// Opens the store in a file, and makes the connection one of those on it.
+fn open_store(
+    file: &NamedFile,
+    settings: &Settings,
+    member: &mut Member,
+    checkpoint: &Checkpoint,
+) -> Result<Stored, Error> {
+    let identity = file.identity();
+    let stored = Stored::open(file, identity.as_str(), settings.options.clone())?;
+    member.join(OpenFile::on(&identity), checkpoint.uses_wal());
+    Ok(stored)
+}

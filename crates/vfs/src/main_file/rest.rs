@@ -1,0 +1,338 @@
+//! What is done with a file at rest: giving space back, and its end.
+//!
+//! The last close makes a slot durable that names the tip (rule 10). SQLite holds no lock
+//! at xClose in rollback mode, so we take one, and in a way that nobody can notice:
+//!
+//! 1. SHARED; if that is busy, another connection is there and will be the last.
+//! 2. No journal may be hot: RESERVED would make it look cold to readers (rule 2). None can
+//!    become hot now: a writer that dies while we hold SHARED never had EXCLUSIVE, so its
+//!    journal belongs to an unchanged file.
+//! 3. RESERVED and at once EXCLUSIVE; if either is busy, we leave.
+//!
+//! A connection that meets this lock waits for it (`neighbours`, rule 3). A WAL does not
+//! matter: its users hold SHARED, so EXCLUSIVE proves that there are none, and a slot names
+//! the same state as before. What is given back, and when: `maintain`.
+
+use super::MainFile;
+use crate::codes::{Done, code_of};
+use crate::maintain::REST_LIMIT;
+use crate::pause;
+use crate::slice::{Rest, Slice};
+use crate::trim::{Reach, Trimmed};
+use densite_sqlite::{Code, ffi};
+use densite_store::Error;
+use std::time::{Duration, Instant};
+
+/// How long a slice moves. It holds its locks for 10 ms then: it also publishes under them.
+const SLICE: Duration = Duration::from_millis(6);
+/// How long the locks are waited for after a sync that failed.
+const FAILED_SYNC_WAIT: Duration = Duration::from_secs(2);
+/// How long the last close goes on giving space back.
+const CLOSE_TIME: Duration = Duration::from_secs(2);
+/// How often and after how long the last close tries again to be alone. Of two processes that close
+/// at the same time each can meet the other's lock.
+const CLOSE_TRIES: u32 = 3;
+const CLOSE_PAUSE: Duration = Duration::from_millis(1);
+
+impl MainFile {
+    /// xClose. Whatever fails on the way is logged; the file is closed all the same.
+    pub(super) fn close_file(&mut self) -> Done {
+        self.give_up_unpublished();
+        self.tell_of_wal();
+        if self.member.open_file().is_some() {
+            self.member.leave();
+            self.tell_messages();
+        }
+        self.close_clean_alone();
+        if self.restless() {
+            self.rest_before_close();
+            self.close_clean_alone();
+        }
+        // The store's clone of the file goes first.
+        self.contents.close();
+        self.set_level(ffi::LOCK_NONE);
+        self.file.host().close()
+    }
+
+    /// EXCLUSIVE is about to go, by SQLite's unlock or close. Suppose that nothing was published
+    /// under it, the database is in a rollback mode, and yet a WAL is there. Then a commit that
+    /// changes nothing makes others ask for it (`absent`).
+    pub(super) fn tell_of_wal(&mut self) {
+        if self.member.level() < ffi::LOCK_EXCLUSIVE
+            || self.member.has_published()
+            || self.settings.options.read_only
+        {
+            return;
+        }
+        if self.in_rollback_mode() && self.file.has_wal() {
+            // A failure is reported; the answers from memory age.
+            let _ = self.in_store(|stored| stored.handle().publish_nothing());
+        }
+    }
+
+    /// Names the tip in a slot; the caller has the writer's right.
+    pub(super) fn close_clean(&mut self) {
+        if !self.wants_slot() {
+            return;
+        }
+        self.trim_at_rest(Reach::All);
+        if let Some(stored) = self.contents.store_mut()
+            && let Err(error) = stored.handle().close_clean()
+        {
+            let message = format!("densite: {}: closing: {error}", self.file.path());
+            self.file.api().log(code_of(&error), &message);
+        }
+    }
+
+    /// Names the tip in a slot under a lock of our own, if nobody else is there.
+    fn close_clean_alone(&mut self) {
+        let level = self.member.level();
+        if !self.wants_slot() || self.settings.unlocked || level > ffi::LOCK_SHARED {
+            return;
+        }
+        let Some(file) = self.member.open_file().cloned() else {
+            return;
+        };
+        if file.neighbours().others_hold(level) {
+            return;
+        }
+        let Some(closing) = file.neighbours().begin_closing() else {
+            return;
+        };
+        if self.file.lock_alone(level) {
+            pause::at("closing-locked");
+            // Nobody else is there and no journal is hot.
+            self.committed_without_wal();
+            self.close_clean();
+        }
+        self.unlock_all();
+        drop(closing);
+    }
+
+    fn wants_slot(&self) -> bool {
+        let store = self.contents.store();
+        !self.settings.options.read_only && store.is_some_and(|s| s.view().unslotted())
+    }
+
+    /// Gives the locks of a close back. SQLite's own, SHARED at most, goes with them.
+    fn unlock_all(&mut self) {
+        if self.file.host().unlock(ffi::LOCK_NONE).is_ok() {
+            self.set_level(ffi::LOCK_NONE);
+        }
+    }
+
+    /// Notes for trimming that the newest commit is a committed state of SQLite's, if the database
+    /// is in a rollback mode; the caller says why.
+    pub(super) fn committed_without_wal(&mut self) {
+        if let Some(stored) = self.contents.store_mut() {
+            stored.committed_without_wal();
+        }
+    }
+
+    /// Drops the frames of free pages, to be published with what else is pending. An error is
+    /// logged: the frames stay, and nothing is lost.
+    pub(super) fn trim(&mut self, reach: Reach) -> Trimmed {
+        let Some(stored) = self.contents.store_mut() else {
+            return Trimmed::default();
+        };
+        match stored.trim(reach) {
+            Ok(trimmed) => trimmed,
+            Err(error) => {
+                self.report(code_of(&error), &format!("trimming: {error}"));
+                Trimmed::default()
+            }
+        }
+    }
+
+    /// The same at rest, to be published with what follows: in a rollback mode the end of the last
+    /// journal is made durable before.
+    fn trim_at_rest(&mut self, reach: Reach) -> Trimmed {
+        let trimmed = self.trim(reach);
+        match self.contents.store_mut() {
+            Some(stored) => stored.keep_trimmed(trimmed, &self.file),
+            None => trimmed,
+        }
+    }
+
+    /// A commit of rollback mode is over, or a checkpoint; the writer's right is still held. An
+    /// error is logged, and nothing has changed.
+    pub(super) fn maintain_a_little(&mut self) {
+        if self.settings.maintain_off || self.settings.options.read_only {
+            return;
+        }
+        // In WAL mode a connection that commits has no right to write here; one that checkpoints
+        // has. Without locks the right is the application's to give.
+        let right = self.member.level() == ffi::LOCK_EXCLUSIVE || self.settings.unlocked;
+        if !right && !self.checkpoint.uses_wal() {
+            return;
+        }
+        let Some(stored) = self.contents.store_mut() else {
+            return;
+        };
+        let begin = Instant::now();
+        let limit = self.maintenance.dead_limit();
+        let done = stored.handle().reclaim_share(limit, &|| begin.elapsed());
+        if let Err(error) = done {
+            self.not_given_back(&error);
+        }
+    }
+
+    fn not_given_back(&self, error: &Error) {
+        self.report(code_of(error), &format!("giving space back: {error}"));
+    }
+
+    /// Whether the last close has something to give back. Without locks nothing tells it whether
+    /// another connection is writing.
+    ///
+    /// A process that has only read gives back what a process left that was killed: the file is not
+    /// closed, and beyond the limit that is kept while writing. Another process that has it open
+    /// still keeps that limit by itself.
+    fn restless(&mut self) -> bool {
+        let settings = &self.settings;
+        if settings.maintain_off || settings.options.read_only || settings.unlocked {
+            return false;
+        }
+        let Some(stored) = self.contents.store_mut() else {
+            return false;
+        };
+        let has_written = stored.view().has_written();
+        if !has_written && !stored.view().is_unclosed() {
+            return false;
+        }
+        let limit = match has_written {
+            true => self.maintenance.rest_begins(),
+            false => self.maintenance.dead_limit(),
+        };
+        let space = stored.handle().space();
+        space.is_ok_and(|space| space.over(limit) || space.has_leftovers())
+    }
+
+    /// The last close, after what it must do: slices, until nothing is left to give back or another
+    /// connection comes.
+    fn rest_before_close(&mut self) {
+        let Some(file) = self.member.open_file().cloned() else {
+            return;
+        };
+        let until = Instant::now() + CLOSE_TIME;
+        let mut tries = CLOSE_TRIES;
+        while Instant::now() < until && !file.neighbours().others_hold(self.member.level()) {
+            let Some(closing) = file.neighbours().begin_closing() else {
+                return;
+            };
+            let alone = self.file.lock_alone(self.member.level());
+            if alone {
+                self.committed_without_wal();
+            }
+            // An error was logged; it ends the giving back, not the closing.
+            let rest = if alone {
+                self.slice(REST_LIMIT, true)
+            } else {
+                Ok(Rest::Done)
+            };
+            self.unlock_all();
+            drop(closing);
+            match rest {
+                _ if !alone && tries > 0 => {
+                    tries -= 1;
+                    std::thread::sleep(CLOSE_PAUSE);
+                }
+                Ok(Rest::More) => {}
+                Ok(Rest::Sync) if self.sync_unlocked().is_ok() => {}
+                _ => return,
+            }
+        }
+    }
+
+    /// A slice of the background worker's; `begun` after the first. `None`: it did not get its
+    /// locks.
+    pub(crate) fn idle_slice(&mut self, begun: bool) -> Option<Rest> {
+        let file = self.member.open_file().cloned()?;
+        let closing = file.neighbours().begin_closing()?;
+        let lock = self.lock_slice()?;
+        pause::at("maintaining");
+        let done = self.slice(REST_LIMIT, begun);
+        self.unlock_slice(lock);
+        drop(closing);
+        // An error was noted; it ends the session.
+        let rest = done.unwrap_or(Rest::Done);
+        if rest == Rest::Sync && self.sync_unlocked().is_err() {
+            return Some(Rest::Done);
+        }
+        Some(rest)
+    }
+
+    /// Takes the locks of a slice, or none.
+    pub(super) fn lock_slice(&mut self) -> Option<Slice> {
+        if !Slice::share(&self.file, &self.member) {
+            return None;
+        }
+        let mode = self.in_contents(false, |stored| {
+            stored.handle().newest_commit()?;
+            Ok(stored.view().in_rollback_mode())
+        });
+        let mode = mode.and_then(Result::<bool, Code>::ok);
+        let slice = Slice::lock(&self.file, &self.member, &mut self.checkpoint, mode)?;
+        if let Some(stored) = self.contents.store_mut() {
+            match &slice {
+                Slice::Reserved => stored.committed_without_wal(),
+                Slice::Checkpoint if self.checkpoint.is_complete() => stored.is_committed(),
+                Slice::Checkpoint | Slice::Exclusive => {}
+            }
+        }
+        Some(slice)
+    }
+
+    pub(super) fn unlock_slice(&mut self, slice: Slice) {
+        slice.unlock(&self.file, &self.member, &mut self.checkpoint);
+    }
+
+    /// What fits into [`SLICE`], under the locks that it needs, until at most `down_to` per cent
+    /// are dead or free. Unless giving back has `begun`, nothing is moved below the limit at which
+    /// it begins; free pages are dropped all the same. An error is logged, too, and what it left
+    /// pending is forgotten.
+    pub(super) fn slice(&mut self, down_to: u8, begun: bool) -> Result<Rest, Error> {
+        let until = Instant::now() + SLICE;
+        let trimmed = self.trim_at_rest(Reach::Slice);
+        let Some(stored) = self.contents.store_mut() else {
+            return Ok(Rest::Done);
+        };
+        let done = stored.reclaim(trimmed, &mut self.maintenance, (down_to, begun), until);
+        if let Err(error) = &done {
+            stored.handle().discard();
+            self.not_given_back(error);
+        }
+        done
+    }
+
+    /// Syncs what slices have published, while nobody has a lock. An error is logged, too.
+    pub(super) fn sync_unlocked(&mut self) -> Result<(), Error> {
+        let Some(stored) = self.contents.store_mut() else {
+            return Ok(());
+        };
+        let Err(failed) = stored.handle().sync_published() else {
+            return Ok(());
+        };
+        // What the disk has dropped is to be written again before others build upon it. A slow disk
+        // makes others hold their locks for long.
+        let until = Instant::now() + FAILED_SYNC_WAIT;
+        let lock = loop {
+            let lock = self.lock_slice();
+            if lock.is_some() || Instant::now() >= until {
+                break lock;
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        };
+        let Some(stored) = self.contents.store_mut() else {
+            return Ok(());
+        };
+        let error = match &lock {
+            Some(_) => stored.handle().after_failed_sync(failed),
+            None => stored.handle().leave_failed_sync(failed),
+        };
+        if let Some(lock) = lock {
+            self.unlock_slice(lock);
+        }
+        self.not_given_back(&error);
+        Err(error)
+    }
+}

@@ -1,0 +1,160 @@
+//! A file that is the store's: its handle, and what the VFS knows of its present contents.
+
+use crate::late_truncate::sync_journal;
+use crate::maintain::Maintenance;
+use crate::named_file::NamedFile;
+use crate::open_files::OpenFile;
+use crate::slice::Rest;
+use crate::trim::{Reach, Trim, Trimmed};
+use densite_disk::SyncKind;
+use densite_store::{Error, Handle, Options, ReclaimBudget};
+use std::time::Instant;
+
+/// Bytes that a slice moves at most.
+const SLICE_BYTES: u64 = 1 << 20;
+
+/// An open file of the store.
+pub(crate) struct Stored {
+    handle: Box<Handle>,
+    trim: Trim,
+    /// SQLite synced the file and did not write to it since.
+    synced: bool,
+    /// The WAL knows the store.
+    announced: bool,
+}
+
+impl Stored {
+    /// Opens the store in a file that is one, or is empty; `identity` is the file's.
+    ///
+    /// # Errors
+    /// The store's.
+    pub(crate) fn open(
+        file: &NamedFile,
+        identity: &str,
+        options: Options,
+    ) -> Result<Stored, Error> {
+        let host = Box::new(file.host().clone());
+        Ok(Stored {
+            handle: Box::new(Handle::open(host, identity, options)?),
+            trim: Trim::default(),
+            synced: false,
+            announced: false,
+        })
+    }
+
+    /// The handle, to be asked.
+    pub(crate) fn view(&self) -> &Handle {
+        &self.handle
+    }
+
+    /// The handle. Writes and syncs of SQLite's go through [`Stored::write`] and [`Stored::sync`].
+    pub(crate) fn handle(&mut self) -> &mut Handle {
+        &mut self.handle
+    }
+
+    /// SQLite's xWrite.
+    ///
+    /// # Errors
+    /// The store's.
+    pub(crate) fn write(&mut self, buf: &[u8], offset: u64) -> Result<(), Error> {
+        self.synced = false;
+        self.trim.wrote();
+        self.handle.write_at(buf, offset)
+    }
+
+    /// SQLite's xSync, with the writer's right.
+    ///
+    /// # Errors
+    /// The store's.
+    pub(crate) fn sync(&mut self, kind: SyncKind) -> Result<(), Error> {
+        let done = self.handle.sync(kind);
+        self.synced = done.is_ok();
+        done
+    }
+
+    /// Whether SQLite synced the file, did not write to it since, and yet something is pending:
+    /// the database was cut.
+    pub(crate) fn is_cut_late(&self) -> bool {
+        self.synced && self.handle.has_pending()
+    }
+
+    /// Makes the store known to the file's WAL, once there is something to know.
+    pub(crate) fn announce(&mut self, file: &OpenFile) {
+        if !self.announced
+            && let Some(preencoded) = self.handle.preencoded()
+        {
+            file.announce(&preencoded);
+            self.announced = true;
+        }
+    }
+
+    /// As [`Trim::is_committed`].
+    pub(crate) fn is_committed(&mut self) {
+        self.trim.is_committed(&mut self.handle);
+    }
+
+    /// As [`Trim::committed_without_wal`].
+    pub(crate) fn committed_without_wal(&mut self) {
+        self.trim.committed_without_wal(&mut self.handle);
+    }
+
+    /// As [`Trim::step`].
+    ///
+    /// # Errors
+    /// The store's.
+    pub(crate) fn trim(&mut self, reach: Reach) -> Result<Trimmed, Error> {
+        self.trim.step(&mut self.handle, reach)
+    }
+
+    /// What was trimmed at rest can be published: in a rollback mode only when the end of the last
+    /// journal is durable (`trim`). Where that fails it is forgotten, with what else is pending.
+    pub(crate) fn keep_trimmed(&mut self, trimmed: Trimmed, file: &NamedFile) -> Trimmed {
+        if trimmed.pages == 0 || trimmed.again {
+            return trimmed;
+        }
+        if self.handle.in_rollback_mode() && sync_journal(file).is_err() {
+            self.trim.forget();
+            self.handle.discard();
+            return Trimmed::default();
+        }
+        trimmed
+    }
+
+    /// A slice, after its trim: publishes, and moves what fits until `until` if more than
+    /// `down_to` per cent are dead or free. Unless it has `begun`, nothing is moved below the
+    /// limit at which giving back begins.
+    ///
+    /// # Errors
+    /// The store's.
+    pub(crate) fn reclaim(
+        &mut self,
+        trimmed: Trimmed,
+        maintenance: &mut Maintenance,
+        (down_to, begun): (u8, bool),
+        until: Instant,
+    ) -> Result<Rest, Error> {
+        self.handle.publish()?;
+        let rest = if trimmed.left && Instant::now() >= until {
+            Rest::More
+        } else if begun || self.handle.space()?.over(maintenance.rest_begins()) {
+            let budget = ReclaimBudget {
+                bytes: SLICE_BYTES,
+                dead_limit: down_to,
+                stop: &|| Instant::now() >= until,
+            };
+            let given = self.handle.reclaim_unsynced(&budget)?;
+            maintenance.note_damage(given.damaged);
+            match (given.done, given.wants_sync) {
+                (_, true) => Rest::Sync,
+                (true, false) if !trimmed.left => Rest::Done,
+                _ => Rest::More,
+            }
+        } else if trimmed.left {
+            Rest::More
+        } else {
+            Rest::Done
+        };
+        self.trim.goes_on(&mut self.handle);
+        Ok(rest)
+    }
+}
