@@ -86,6 +86,14 @@ impl Contents {
         &mut self.overwritten
     }
 
+    /// SQLite has looked at the change counter, which is in `buf`. If it can have pages of other contents, it sees another one.
+    pub(crate) fn force_reset(&mut self, buf: &mut [u8]) {
+        if self.store_mut().is_some_and(Stored::is_unproved) {
+            self.overwritten.keeps_pages();
+        }
+        self.overwritten.forces_reset(buf);
+    }
+
     /// Whether the file is still to be judged.
     pub(crate) fn is_pending(&self) -> bool {
         matches!(self.state, State::Undecided | State::Broken(_))

@@ -46,6 +46,11 @@ impl Overwritten {
         self.kept = true;
     }
 
+    /// SQLite can have pages of other contents.
+    pub(crate) fn keeps_pages(&mut self) {
+        self.kept = true;
+    }
+
     /// Whether what was opened is to be waited for.
     pub(crate) fn awaits(&self, handle: &Handle) -> bool {
         self.unsettled && handle.is_cut()

@@ -21,6 +21,8 @@ pub(crate) struct Stored {
     synced: bool,
     /// The WAL knows the store.
     announced: bool,
+    /// What [`Handle::unproved`] said the last time.
+    unproved: u64,
 }
 
 impl Stored {
@@ -34,12 +36,21 @@ impl Stored {
         options: Options,
     ) -> Result<Stored, Error> {
         let host = Box::new(file.host().clone());
+        let handle = Box::new(Handle::open(host, identity, options)?);
         Ok(Stored {
-            handle: Box::new(Handle::open(host, identity, options)?),
+            unproved: handle.unproved(),
+            handle,
             trim: Trim::default(),
             synced: false,
             announced: false,
         })
+    }
+
+    /// Whether SQLite can have pages of other contents, as far as the store can tell: since the last time nothing proved that they are
+    /// of these.
+    pub(crate) fn is_unproved(&mut self) -> bool {
+        let now = self.handle.unproved();
+        std::mem::replace(&mut self.unproved, now) != now
     }
 
     /// The handle, to be asked.

@@ -137,6 +137,13 @@ impl Handle {
         })
     }
 
+    /// How often this process could not prove that the newest commit stands on the one it knew: after many commits of others, or where
+    /// other contents were written over the file. Whoever keeps pages of its own compares this number, and drops them if it has changed.
+    pub fn unproved(&self) -> u64 {
+        let shared = self.connection.open.known();
+        shared.map_or(0, |s| s.unproved())
+    }
+
     /// Whether this process published anything in the file.
     pub fn has_written(&self) -> bool {
         let shared = self.connection.open.known();

@@ -129,6 +129,7 @@ impl Shared {
 
     /// Nothing proves that what was read before is of the same contents.
     fn forget_contents(&self) {
+        self.unproved.fetch_add(1, Ordering::AcqRel);
         self.forget_nodes();
         self.cache.clear();
         self.dictionaries.clear();

@@ -26,7 +26,7 @@ use densite_disk::File;
 use densite_disk::sync::{Mutex, RwLock};
 use dictionaries::Dictionaries;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// See the module's documentation.
 pub(crate) struct Shared {
@@ -42,6 +42,8 @@ pub(crate) struct Shared {
     pub(crate) preencoded: Arc<PreEncoded>,
     /// The file was overwritten with other contents. Stays set: who opens the file again shares something new.
     overwritten: AtomicBool,
+    /// How often nothing proved that the newest commit stands on the one that was known.
+    unproved: AtomicU64,
 }
 
 impl Shared {
@@ -57,6 +59,7 @@ impl Shared {
             writer: Mutex::new(writer),
             preencoded: Arc::default(),
             overwritten: AtomicBool::new(false),
+            unproved: AtomicU64::new(0),
         })
     }
 
@@ -95,6 +98,11 @@ impl Shared {
 
     fn is_overwritten(&self) -> bool {
         self.overwritten.load(Ordering::Acquire)
+    }
+
+    /// How often nothing proved that the newest commit stands on the one that was known: it can be of other contents.
+    pub(crate) fn unproved(&self) -> u64 {
+        self.unproved.load(Ordering::Acquire)
     }
 
     /// The published entry of a page (1 is the first).

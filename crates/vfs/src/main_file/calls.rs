@@ -24,7 +24,7 @@ impl VfsFile for MainFile {
         let n = self.read_contents(buf, offset, begins)?;
         // Of an empty file SQLite takes zeros, and keeps what it knew before.
         if begins && n == buf.len() {
-            self.contents.overwritten().forces_reset(buf);
+            self.contents.force_reset(buf);
         }
         Ok(n)
     }
