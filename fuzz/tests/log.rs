@@ -5,10 +5,10 @@
 #[path = "log/mutant.rs"]
 mod mutant;
 
-use densite_disk::sim::SimDisk;
 use densite_log::{
     Batch, Begin, Error, Log, LogDir, LogId, Op, Options, Salvage, Table, Txn, Value, check, id_in,
 };
+use densite_sim_disk::SimDisk;
 use mutant::Files;
 use rand::SeedableRng;
 use rand::rngs::SmallRng;

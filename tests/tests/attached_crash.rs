@@ -3,7 +3,7 @@
 //! Two files of the store and a plain one are changed together. Each journal names the super-journal; the removal of that one is the
 //! commit. Whatever the power leaves, the three files are in the state after the same transaction.
 
-use densite_disk::sim::{Capture, SimDisk};
+use densite_sim_disk::{Capture, SimDisk};
 use densite_tests::procs::subject;
 use densite_tests::simvfs::SimVfs;
 use rand::rngs::SmallRng;

@@ -4,7 +4,7 @@
 //! all, a failure of the shim is the shim's. The runs without syncs are the canary: there the
 //! disk must be seen to destroy databases, or it proves nothing elsewhere.
 
-use densite_disk::sim::{Capture, MetadataOrder, SimDisk, WriteOrder};
+use densite_sim_disk::{Capture, MetadataOrder, SimDisk, WriteOrder};
 use densite_tests::crash::{
     Journal, Plan, Promise, Stand, Synchronous, Tally, Workload, campaign, crash, replay,
 };

@@ -6,7 +6,7 @@
 //! two thousand, ten thousand in all. Half of the workloads run with rare things made common (folds, slots, syncs of the store's own).
 //! `DENSITE_CRASH_SEEDS=n` runs n workloads for each pair instead.
 
-use densite_disk::sim::SimDisk;
+use densite_sim_disk::SimDisk;
 use densite_tests::crash::{Journal, Plan, Promise, Stand, Synchronous, Tally, Workload, campaign};
 use densite_tests::procs::subject;
 use densite_tests::simvfs::SimVfs;

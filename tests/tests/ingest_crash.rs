@@ -3,7 +3,7 @@
 //!
 //! `DENSITE_SEED=n` runs one seed, `DENSITE_CRASH_SEEDS=n` that many of them.
 
-use densite_disk::sim::SimDisk;
+use densite_sim_disk::SimDisk;
 use densite_tests::ingest::{Site, Tally, Under, Workload};
 use std::ops::Range;
 

@@ -2,7 +2,7 @@
 //! the database and its log, as it is left by a power cut right afterwards.
 
 use densite_disk::Op;
-use densite_disk::sim::{Fault, FaultKind, SimDisk};
+use densite_sim_disk::{Fault, FaultKind, SimDisk};
 use densite_tests::ingest::{PATH, Process, Site, Under, first_row};
 use rusqlite::Connection;
 use std::time::Duration;

@@ -1,7 +1,7 @@
 //! Plain SQLite on the simulated disk.
 
 use densite_disk::Op;
-use densite_disk::sim::{Fault, FaultKind, SimDisk};
+use densite_sim_disk::{Fault, FaultKind, SimDisk};
 use densite_tests::simvfs::SimVfs;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 

@@ -4,7 +4,7 @@
 //! asked to do before.
 
 use densite_disk::Op;
-use densite_disk::sim::{Capture, Fault, FaultKind, SimDisk};
+use densite_sim_disk::{Capture, Fault, FaultKind, SimDisk};
 use densite_tests::crash::{Journal, Stand, Synchronous, Tally, Trouble, Workload, trouble};
 use densite_tests::procs::subject;
 use densite_tests::simvfs::SimVfs;

@@ -1,8 +1,7 @@
 //! Everything of Densite that touches a disk or a clock.
 //!
-//! Two contracts, [`File`] and [`Dir`], and two worlds that keep them: the
-//! real disk ([`RealDir`]) and the simulated one ([`sim`]), which loses, tears,
-//! reorders and delays whatever was not synced, as a power cut would.
+//! Two contracts, [`File`] and [`Dir`], and the real disk ([`RealDir`]), which keeps them. For tests there is a simulated disk in a crate of
+//! its own, `densite-sim-disk`. It loses, tears, reorders and delays what was not synced, as a power cut does.
 //!
 //! [`FileAbove`] and [`DirAbove`] are for those that lie over others and watch or change a call or two.
 //!
@@ -29,7 +28,6 @@ pub mod process;
 pub mod random;
 mod real;
 mod rights;
-pub mod sim;
 pub mod sync;
 mod watch;
 
@@ -39,6 +37,6 @@ pub use error::{Error, ErrorKind, Op, Result};
 pub use fields::Fields;
 pub use file::{Dir, File, LockKind, OpenMode, Stamp, SyncKind};
 pub use holder::lock_holder;
-pub use real::{RealDir, RealFile, exchange};
+pub use real::{RealDir, RealFile, check_name, exchange};
 pub use rights::Rights;
 pub use watch::Watch;

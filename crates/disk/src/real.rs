@@ -324,8 +324,11 @@ impl RealDir {
     }
 }
 
-/// Refuses what is not a single path component (`Io` with `EINVAL`).
-pub(crate) fn check_name(name: &str, op: Op) -> Result<()> {
+/// Refuses what is not a single path component.
+///
+/// # Errors
+/// [`ErrorKind::Io`] with `EINVAL`.
+pub fn check_name(name: &str, op: Op) -> Result<()> {
     if matches!(name, "" | "." | "..") || name.contains(['/', '\0']) {
         return Err(Error {
             kind: ErrorKind::Io,

@@ -337,7 +337,7 @@ mod tests {
     /// A leader that waits for another process keeps nobody longer than he wants to wait.
     #[test]
     fn those_behind_a_leader_that_waits_for_another_process_wait_as_long_as_they_want() {
-        let disk = densite_disk::sim::SimDisk::new(1);
+        let disk = densite_sim_disk::SimDisk::new(1);
         let (group, is_free) = (Group::default(), AtomicUsize::new(0));
         let over = |_| Waiting::IsOver;
         thread::scope(|scope| {

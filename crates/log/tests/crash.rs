@@ -4,8 +4,8 @@
 //! `DENSITE_SEED=n` runs one seed, `DENSITE_CRASH_SEEDS=n` that many of them.
 
 use crate::common::{ID, Row, dir, open, random_txn, read_all, seeds, tables};
-use densite_disk::sim::{Capture, EntryPolicy, Extension, MetadataOrder, SimDisk, WriteOrder};
 use densite_log::{Begin, Log, Seq, check};
+use densite_sim_disk::{Capture, EntryPolicy, Extension, MetadataOrder, SimDisk, WriteOrder};
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 use std::collections::BTreeMap;

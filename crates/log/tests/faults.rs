@@ -5,8 +5,8 @@
 
 use crate::common::{self, Row, dir, open, options, random_txn, read_all, seeds, tables};
 use densite_disk::Op as Call;
-use densite_disk::sim::{FailedSync, Fault, FaultKind, OpSet, SimDisk, Times};
 use densite_log::{Error, Log, Seq};
+use densite_sim_disk::{FailedSync, Fault, FaultKind, OpSet, SimDisk, Times};
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 use std::collections::BTreeMap;

@@ -3,8 +3,8 @@
 
 use crate::common::{self, Row, dir, open, read_all, tables};
 use densite_disk::Op as Call;
-use densite_disk::sim::{Capture, Fault, FaultKind, SimDisk, WriteOrder};
 use densite_log::{Batch, Error, Log, Op, Seq, Txn, Value};
+use densite_sim_disk::{Capture, Fault, FaultKind, SimDisk, WriteOrder};
 use std::collections::BTreeMap;
 
 /// A blob that is not compressed, of this length.

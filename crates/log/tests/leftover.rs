@@ -2,8 +2,8 @@
 
 use crate::common::{DIR, dir, options, random_txn, read_all, tables};
 use densite_disk::Op as Call;
-use densite_disk::sim::{Fault, FaultKind, SimDisk};
 use densite_log::{Log, Options, Seq};
+use densite_sim_disk::{Fault, FaultKind, SimDisk};
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
 

@@ -1,8 +1,8 @@
 //! How many bytes follow a row, and records that are too large for whoever reads.
 
 use crate::common::{open, random_txn, tables};
-use densite_disk::sim::SimDisk;
 use densite_log::{Next, Seq};
+use densite_sim_disk::SimDisk;
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 

@@ -2,8 +2,8 @@
 //! all have passed, what remains is bounded.
 
 use crate::common::{self, Row, dir, open, options, random_txn, read_all, tables};
-use densite_disk::sim::SimDisk;
 use densite_log::{Begin, Error, Log, Options, Pruned, Reader, Salvage, Seq};
+use densite_sim_disk::SimDisk;
 use proptest::prelude::*;
 use rand::SeedableRng;
 use rand::rngs::SmallRng;

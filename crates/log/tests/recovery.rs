@@ -1,11 +1,11 @@
 //! Where the log ends after a process that had it open is gone: what counts, what is made durable before it counts, and which numbers come next.
 
 use crate::common::{DIR, ID, dir, open, options, read_all, tables};
-use densite_disk::sim::{Fault, FaultKind, SimDisk};
 use densite_disk::sync::Mutex;
 use densite_disk::{Dir, DirAbove, Error as DiskError, ErrorKind, File, FileAbove};
 use densite_disk::{Op as Call, OpenMode, SyncKind};
 use densite_log::{Batch, Error, Log, LogDir, Op, Options, Seq, Txn, Value, check};
+use densite_sim_disk::{Fault, FaultKind, SimDisk};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 use std::ops::RangeInclusive;

@@ -2,9 +2,9 @@
 //! has opened may be pruned before he holds it, or before he has listed the directory.
 
 use crate::common::{DIR, ID};
-use densite_disk::sim::{Fault, FaultKind, SimDisk};
 use densite_disk::{Dir, DirAbove, File, FileAbove, LockKind, Op as Call, OpenMode, Result};
 use densite_log::{Batch, Error, Log, LogDir, Op, Options, Table, Txn, Value};
+use densite_sim_disk::{Fault, FaultKind, SimDisk};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 use std::collections::BTreeSet;

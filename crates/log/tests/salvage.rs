@@ -2,8 +2,8 @@
 
 use crate::common::{self, ID, Row, dir, open, options, random_txn, read_all, tables};
 use densite_disk::Dir;
-use densite_disk::sim::SimDisk;
 use densite_log::{Begin, Error, Log, LogDir, LogId, Result, Salvage, Salvaged, Seq, check};
+use densite_sim_disk::SimDisk;
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 use std::collections::BTreeMap;

@@ -2,9 +2,9 @@
 //! seen by nobody, readers that follow while others write and prune.
 
 use crate::common::{self, DIR, open, options, random_txn, read_all, tables};
-use densite_disk::sim::SimDisk;
 use densite_disk::{Dir, OpenMode, RealDir};
 use densite_log::{Batch, Begin, Log, Op, Options, Table, Txn, Value};
+use densite_sim_disk::SimDisk;
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
 use std::sync::Arc;
@@ -144,7 +144,7 @@ fn prepared_rows_are_seen_by_nobody() {
 /// A rollback that cannot be stored hides its rows until it can.
 #[test]
 fn a_rollback_that_fails_is_tried_again() {
-    use densite_disk::sim::{Fault, FaultKind};
+    use densite_sim_disk::{Fault, FaultKind};
     let disk = SimDisk::new(1);
     let (mine, other) = (open(&disk), open(&disk));
     let table = &tables()[0];
@@ -173,7 +173,7 @@ fn a_killed_writers_rows_are_kept_whole_or_not_at_all() {
         let (first, rows) = random_txn(&log, &tables, &mut rng);
         log.append(first).expect("append");
         let before = disk.changes();
-        disk.capture_at(before, densite_disk::sim::Capture::Snapshot);
+        disk.capture_at(before, densite_sim_disk::Capture::Snapshot);
         let (second, more) = random_txn(&log, &tables, &mut rng);
         log.append(second).expect("append");
         let killed = disk.take_captures().pop().expect("captured").disk;
@@ -282,7 +282,7 @@ fn who_waited_for_the_lock_opens_what_has_the_name_now() {
 /// Killed between the state that has its rollback and the slot that counts it: readers that know the slot must still see the rollback.
 #[test]
 fn a_rollback_counts_though_nobody_was_told() {
-    use densite_disk::sim::{Fault, FaultKind};
+    use densite_sim_disk::{Fault, FaultKind};
     let disk = SimDisk::new(1);
     let (mine, other) = (open(&disk), open(&disk));
     let table = &tables()[0];
@@ -323,7 +323,7 @@ fn rollbacks_are_seen_where_no_writer_is_known() {
 /// A rollback that could not be stored is stored when the log is closed.
 #[test]
 fn a_rollback_that_failed_is_tried_again_at_the_close() {
-    use densite_disk::sim::{Fault, FaultKind};
+    use densite_sim_disk::{Fault, FaultKind};
     let disk = SimDisk::new(1);
     let mine = open(&disk);
     let table = &tables()[0];

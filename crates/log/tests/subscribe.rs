@@ -1,9 +1,9 @@
 //! Subscribers that come while others append and prune.
 
 use crate::common::{dir, open, options, read_all, tables};
-use densite_disk::sim::SimDisk;
 use densite_disk::{Dir, DirAbove, File, OpenMode, Result};
 use densite_log::{Batch, Begin, Log, LogDir, Op, Seq, Txn, Value};
+use densite_sim_disk::SimDisk;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 

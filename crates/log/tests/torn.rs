@@ -5,8 +5,8 @@
 
 use crate::common::{DIR, ID, Row, dir, open, read_all, tables};
 use densite_disk::Op as Call;
-use densite_disk::sim::{Fault, FaultKind, SimDisk};
 use densite_log::{Batch, Log, Op, Seq, Txn, Value, check};
+use densite_sim_disk::{Fault, FaultKind, SimDisk};
 use std::collections::BTreeMap;
 
 const SECTOR: usize = 512;

@@ -63,7 +63,7 @@ mod tests {
     use super::*;
     use crate::{CodecChoice, Handle, Options, recover};
     use densite_disk::OpenMode;
-    use densite_disk::sim::{SimDisk, SimFile};
+    use densite_sim_disk::{SimDisk, SimFile};
 
     const PATH: &str = "/a.db";
     const PAGE: usize = 4096;

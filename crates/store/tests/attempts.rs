@@ -1,9 +1,9 @@
 //! A commit that was written and not published (its writer was killed, or the tip could not be written) does not come back, whatever of the next commits
 //! a power cut takes.
 
-use densite_disk::sim::{Fault, FaultKind, OpSet, SimDisk, SimFile};
 use densite_disk::sync::Mutex;
 use densite_disk::{File, FileAbove, Op, OpenMode, SyncKind};
+use densite_sim_disk::{Fault, FaultKind, OpSet, SimDisk, SimFile};
 use densite_store::{CodecChoice, Error, Handle, Options, ReclaimBudget};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};

@@ -1,9 +1,9 @@
 //! Looking at a whole file while another process writes and moves records: what has moved is no damage, what is damaged still is.
 
 use crate::common::{Interrupted, Moment};
-use densite_disk::sim::{SimDisk, SimFile};
 use densite_disk::sync::Mutex;
 use densite_disk::{File, OpenMode, SyncKind};
+use densite_sim_disk::{SimDisk, SimFile};
 use densite_store::{Handle, Options, ReclaimBudget, Tuning};
 use rand::rngs::SmallRng;
 use rand::{Rng, RngExt, SeedableRng};

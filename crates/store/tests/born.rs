@@ -3,8 +3,8 @@
 //!
 //! `DENSITE_CRASH_SEEDS=n` runs that many seeds.
 
-use densite_disk::sim::{Capture, Extension, SimDisk};
 use densite_disk::{OpenMode, SyncKind};
+use densite_sim_disk::{Capture, Extension, SimDisk};
 use densite_store::{Error, Handle, Options};
 
 const PATH: &str = "/a.db";

@@ -7,8 +7,8 @@
 
 use crate::common::leaf;
 
-use densite_disk::sim::{Capture, Fault, FaultKind, OpSet, SimDisk, SimFile};
 use densite_disk::{ErrorKind, File, FileAbove, Op, OpenMode, SyncKind};
+use densite_sim_disk::{Capture, Fault, FaultKind, OpSet, SimDisk, SimFile};
 use densite_store::{Handle, Options, ReclaimBudget, ReclaimNext, Tuning};
 use rand::rngs::SmallRng;
 use rand::{Rng, RngExt, SeedableRng};

@@ -2,8 +2,8 @@
 
 use crate::common::cells;
 
-use densite_disk::sim::{Fault, FaultKind, SimDisk};
 use densite_disk::{Op, OpenMode, SyncKind};
+use densite_sim_disk::{Fault, FaultKind, SimDisk};
 use densite_store::{CodecChoice, Handle, Options};
 
 const PATH: &str = "/a.db";

@@ -1,7 +1,7 @@
 //! What a commit that failed has written counts as free by nobody's accounting before it is tried again, or given up.
 
-use densite_disk::sim::{Fault, FaultKind, SimDisk};
 use densite_disk::{Op, OpenMode, SyncKind};
+use densite_sim_disk::{Fault, FaultKind, SimDisk};
 use densite_store::{CodecChoice, Handle, Options};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};

@@ -1,8 +1,8 @@
 //! What a failed sync has dropped is written again before anybody calls it durable, whoever's sync it was.
 
-use densite_disk::sim::{Fault, FaultKind, SimDisk, SimFile};
 use densite_disk::sync::Mutex;
 use densite_disk::{File, FileAbove, Op, OpenMode, SyncKind};
+use densite_sim_disk::{Fault, FaultKind, SimDisk, SimFile};
 use densite_store::{CodecChoice, Error, Handle, Options, Tuning};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

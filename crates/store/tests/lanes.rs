@@ -1,7 +1,7 @@
 //! A queue whose every commit also writes the same few pages anew, as a b-tree's does: what stays lies beside what is dead with the next commit.
 
-use densite_disk::sim::SimDisk;
 use densite_disk::{OpenMode, SyncKind};
+use densite_sim_disk::SimDisk;
 use densite_store::{Handle, Options, ReclaimBudget, ReclaimNext};
 use rand::rngs::SmallRng;
 use rand::{Rng, RngExt, SeedableRng};

@@ -1,7 +1,7 @@
 //! A commit whose trailer would be longer than a record can be is none that anybody could read.
 
-use densite_disk::sim::SimDisk;
 use densite_disk::{OpenMode, SyncKind};
+use densite_sim_disk::SimDisk;
 use densite_store::{Handle, Options, Tuning};
 
 const PAGE: usize = 512;

@@ -1,8 +1,8 @@
 //! A file that is overwritten in place with an earlier state of itself, or a copy of one that went on: nothing that was read before is taken for
 //! what has the same numbers now, and nothing else is taken for such a file.
 
-use densite_disk::sim::{SimDisk, SimFile};
 use densite_disk::{File, OpenMode, SyncKind};
+use densite_sim_disk::{SimDisk, SimFile};
 use densite_store::{Error, Handle, Options, ReclaimBudget, Tuning};
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};

@@ -1,9 +1,9 @@
 //! Several handles on one file, of one process, which share what they know of it, and of others; and the moment of publishing.
 
 use crate::common::{Interrupted, Moment};
-use densite_disk::sim::{Fault, FaultKind, SimDisk, SimFile};
 use densite_disk::sync::Mutex;
 use densite_disk::{Op, OpenMode};
+use densite_sim_disk::{Fault, FaultKind, SimDisk, SimFile};
 use densite_store::{Error, Handle, Options, Tuning};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

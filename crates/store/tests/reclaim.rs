@@ -1,9 +1,9 @@
 //! Giving space back, clause by clause: each rule is provoked.
 
 use crate::common::{Interrupted, Moment};
-use densite_disk::sim::{Capture, Fault, FaultKind, MetadataOrder, SimDisk, SimFile};
 use densite_disk::sync::Mutex;
 use densite_disk::{File, FileAbove, Op, OpenMode, SyncKind};
+use densite_sim_disk::{Capture, Fault, FaultKind, MetadataOrder, SimDisk, SimFile};
 use densite_store::{Error, Handle, Options, ReclaimBudget, ReclaimNext, Reclaimed, Tuning};
 use rand::rngs::SmallRng;
 use rand::{Rng, RngExt, SeedableRng};

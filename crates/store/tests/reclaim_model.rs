@@ -3,8 +3,8 @@
 //!
 //! `DENSITE_SEED=n` runs one seed, `DENSITE_RECLAIM_SEEDS=n` that many of them.
 
-use densite_disk::sim::SimDisk;
 use densite_disk::{OpenMode, SyncKind};
+use densite_sim_disk::SimDisk;
 use densite_store::{Handle, Options, ReclaimBudget, ReclaimNext, Tuning};
 use rand::rngs::SmallRng;
 use rand::{Rng, RngExt, SeedableRng};

@@ -1,8 +1,8 @@
 //! Scans, which are read ahead: every page is the right one, whatever others do meanwhile, and a long scan leaves the cache alone.
 
 use crate::common::{Interrupted, Moment};
-use densite_disk::sim::SimDisk;
 use densite_disk::{File, OpenMode, SyncKind};
+use densite_sim_disk::SimDisk;
 use densite_store::{Error, Handle, LockLevel, Options, Readahead};
 use rand::rngs::SmallRng;
 use rand::{Rng, RngExt, SeedableRng};

@@ -1,7 +1,7 @@
 //! What a commit pays for giving space back: little, in proportion to what it stored, and in time.
 
-use densite_disk::sim::{SimDisk, SimFile};
 use densite_disk::{File, FileAbove, OpenMode, Result, SyncKind};
+use densite_sim_disk::{SimDisk, SimFile};
 use densite_store::{Handle, Options, ReclaimStep};
 use rand::rngs::SmallRng;
 use rand::{Rng, RngExt, SeedableRng};

@@ -1,8 +1,8 @@
 //! Slots: when one is written, what it names, what that costs; and closing, which writes the last one (rules 9 and 10).
 
-use densite_disk::sim::{Fault, FaultKind, SimDisk, SimFile};
 use densite_disk::sync::Mutex;
 use densite_disk::{File, FileAbove, Op, OpenMode, SyncKind};
+use densite_sim_disk::{Fault, FaultKind, SimDisk, SimFile};
 use densite_store::{CodecChoice, Error, Handle, Options, ReclaimBudget, Tuning};
 use rand::rngs::SmallRng;
 use rand::{Rng, RngExt, SeedableRng};

@@ -2,8 +2,8 @@
 
 use crate::common::leaf;
 
-use densite_disk::sim::SimDisk;
 use densite_disk::{OpenMode, SyncKind};
+use densite_sim_disk::SimDisk;
 use densite_store::codec::CodecId;
 use densite_store::{CodecChoice, FrameInfo, Handle, Options, ReclaimBudget, Tuning};
 use leaf::leaf;

@@ -2,7 +2,7 @@
 //! is dead again (rule 9).
 
 use densite_disk::OpenMode;
-use densite_disk::sim::SimDisk;
+use densite_sim_disk::SimDisk;
 use densite_store::{CodecChoice, Handle, Options, Tuning};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};

@@ -1,7 +1,7 @@
 //! The files of a log as bytes: changed where fields lie, and their checks made right.
 
 use densite_disk::hash::{xxh3_64, xxh3_64_with_seed};
-use densite_disk::sim::SimDisk;
+use densite_sim_disk::SimDisk;
 use rand::rngs::SmallRng;
 use rand::{Rng, RngExt};
 use std::collections::BTreeMap;

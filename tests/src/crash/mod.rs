@@ -23,7 +23,7 @@ mod workload;
 
 use std::fmt;
 
-use densite_disk::sim::{Capture, SimDisk};
+use densite_sim_disk::{Capture, SimDisk};
 use rand::rngs::Xoshiro256PlusPlus;
 use rand::{RngExt, SeedableRng};
 

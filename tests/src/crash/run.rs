@@ -1,6 +1,6 @@
 //! Runs a workload, and notes what was acknowledged when.
 
-use densite_disk::sim::{Capture, Captured, SimDisk};
+use densite_sim_disk::{Capture, Captured, SimDisk};
 use rusqlite::Connection;
 
 use super::stand::Stand;

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use densite_disk::sim::SimDisk;
+use densite_sim_disk::SimDisk;
 use rusqlite::{Connection, OpenFlags};
 
 use crate::simvfs::SimVfs;

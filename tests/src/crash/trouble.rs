@@ -8,7 +8,7 @@
 //!   on with another one (`Driver::detour`).
 
 use densite_disk::Op;
-use densite_disk::sim::{Capture, Fault, FaultKind, OpSet, SimDisk};
+use densite_sim_disk::{Capture, Fault, FaultKind, OpSet, SimDisk};
 use rand::rngs::Xoshiro256PlusPlus;
 use rand::{RngExt, SeedableRng};
 use rusqlite::Connection;

@@ -1,6 +1,6 @@
 //! Looks at what a crash left.
 
-use densite_disk::sim::{Capture, SimDisk};
+use densite_sim_disk::{Capture, SimDisk};
 use rusqlite::Connection;
 
 use super::stand::Stand;

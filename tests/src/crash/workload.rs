@@ -6,7 +6,7 @@
 
 use std::fmt;
 
-use densite_disk::sim::{Extension, MetadataOrder, SimDisk, WriteOrder};
+use densite_sim_disk::{Extension, MetadataOrder, SimDisk, WriteOrder};
 use rand::rngs::Xoshiro256PlusPlus;
 use rand::{RngExt, SeedableRng};
 

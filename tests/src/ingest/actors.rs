@@ -2,8 +2,8 @@
 
 use super::ledger::{Ledger, Row, Told, Txn};
 use super::site::Process;
-use densite_disk::sim::SimDisk;
 use densite_disk::sync::RwLock;
+use densite_sim_disk::SimDisk;
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 use rusqlite::Connection;

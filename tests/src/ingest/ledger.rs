@@ -1,7 +1,7 @@
 //! What was asked of ingest, and what it said when, by the changes of the disk up to then.
 
-use densite_disk::sim::SimDisk;
 use densite_disk::sync::Mutex;
+use densite_sim_disk::SimDisk;
 
 /// Numbers of the disk's changes before something began and when it was done; `None` if nobody was told that it was.
 #[derive(Debug, Clone, Copy)]

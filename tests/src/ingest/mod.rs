@@ -17,9 +17,9 @@ pub use site::{LOG, PATH, Process, Site, Under, options};
 pub use verify::{At, verify};
 
 use actors::{Stage, keeper, subscriber, writer};
-use densite_disk::sim::{Capture, EntryPolicy, Extension, SimDisk, WriteOrder};
 use densite_disk::sync::RwLock;
 use densite_log::Log;
+use densite_sim_disk::{Capture, EntryPolicy, Extension, SimDisk, WriteOrder};
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 use std::sync::Arc;

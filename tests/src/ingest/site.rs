@@ -4,11 +4,11 @@
 
 use crate::procs::subject;
 use crate::simvfs::SimVfs;
-use densite_disk::sim::SimDisk;
 use densite_disk::sync::Mutex;
 use densite_disk::{File, OpenMode, Result};
 use densite_ingest::{ClusteredLimits, FileInfo, StorageBackend};
 use densite_log::{LogDir, LogId, Options};
+use densite_sim_disk::SimDisk;
 use rusqlite::{Connection, OpenFlags};
 use std::ffi::CString;
 use std::path::Path;

@@ -3,8 +3,8 @@
 use super::actors::SUBSCRIBER;
 use super::ledger::{Ledger, Row, Told, Txn, is_refused};
 use super::site::{LOG, Site, options};
-use densite_disk::sim::SimDisk;
 use densite_log::{Log, LogDir, Seq, Value};
+use densite_sim_disk::SimDisk;
 use rusqlite::Connection;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

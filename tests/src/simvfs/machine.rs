@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, AtomicU64, AtomicUsize, Ordering};
 
-use densite_disk::sim::SimDisk;
 use densite_disk::sync::Mutex;
+use densite_sim_disk::SimDisk;
 use rusqlite::ffi;
 
 use super::locks::Locks;

@@ -7,7 +7,7 @@
 //! journal or WAL that was opened to be created, and after a deletion that asks for it.
 //!
 //! ```
-//! use densite_disk::sim::SimDisk;
+//! use densite_sim_disk::SimDisk;
 //! use densite_tests::simvfs::SimVfs;
 //!
 //! let vfs = SimVfs::register("sim-doc", SimDisk::new(1));
@@ -30,7 +30,7 @@ use std::ffi::CString;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use densite_disk::sim::SimDisk;
+use densite_sim_disk::SimDisk;
 use rusqlite::{Connection, OpenFlags, ffi};
 
 use machine::State;

@@ -4,8 +4,8 @@ use std::ffi::c_int;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use densite_disk::sim::SimFile;
 use densite_disk::{Error, ErrorKind, File, Op, OpenMode, SyncKind};
+use densite_sim_disk::SimFile;
 use rusqlite::ffi;
 
 use super::locks::{Busy, Level};

@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::ffi::{CString, c_int, c_void};
 use std::path::Path;
 
-use densite_disk::sim::SimDisk;
+use densite_sim_disk::SimDisk;
 use densite_tests::procs::subject::{api, code};
 use densite_tests::procs::{Child, Subject, store};
 use densite_tests::simvfs::SimVfs;

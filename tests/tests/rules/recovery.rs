@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use densite_disk::hash::xxh3_64_with_seed;
-use densite_disk::sim::SimDisk;
 use densite_disk::{File, OpenMode, SyncKind};
+use densite_sim_disk::SimDisk;
 use densite_store::{CodecChoice, Error, Handle};
 use densite_tests::procs::subject::{READ_WRITE, api};
 use densite_tests::procs::{Subject, store};

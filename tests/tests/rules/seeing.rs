@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use densite_disk::SyncKind;
-use densite_disk::sim::{Fault, FaultKind, OpSet, SimDisk};
+use densite_sim_disk::{Fault, FaultKind, OpSet, SimDisk};
 use densite_store::{Error, Kind};
 use densite_tests::procs::subject::{READ_WRITE, api, primary};
 use densite_tests::procs::{Subject, store};

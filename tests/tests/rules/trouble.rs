@@ -1,7 +1,7 @@
 //! Rule 11: a full or failing disk.
 
-use densite_disk::sim::{Fault, FaultKind, OpSet, SimDisk};
 use densite_disk::{Op, OpenMode, SyncKind};
+use densite_sim_disk::{Fault, FaultKind, OpSet, SimDisk};
 use densite_store::Error;
 use densite_tests::procs::subject::{READ_WRITE, api, primary};
 use densite_tests::simvfs::SimVfs;

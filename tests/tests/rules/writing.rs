@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use densite_disk::sim::SimDisk;
+use densite_sim_disk::SimDisk;
 use densite_tests::procs::Subject;
 use densite_tests::procs::subject::{READ_WRITE, api, code};
 use densite_tests::simvfs::SimVfs;

@@ -13,7 +13,7 @@ mod run;
 use std::collections::BTreeMap;
 use std::ffi::CString;
 
-use densite_disk::sim::SimDisk;
+use densite_sim_disk::SimDisk;
 use densite_tests::procs::subject;
 use densite_tests::simvfs::SimVfs;
 use rand::rngs::Xoshiro256PlusPlus;

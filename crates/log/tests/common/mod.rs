@@ -1,7 +1,7 @@
 //! What the tests of the log share: a workload that knows what it was told, and how to compare a log with it.
 
-use densite_disk::sim::SimDisk;
 use densite_log::{Batch, Log, LogDir, LogId, Op, Options, Seq, Table, Txn, Value};
+use densite_sim_disk::SimDisk;
 use rand::rngs::SmallRng;
 use rand::{Rng, RngExt};
 use std::collections::BTreeMap;

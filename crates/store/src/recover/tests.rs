@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::{Handle, Options};
-use densite_disk::sim::SimDisk;
 use densite_disk::{FileAbove, OpenMode, SyncKind};
+use densite_sim_disk::SimDisk;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 const PATH: &str = "/a.db";
@@ -40,7 +40,7 @@ fn file_of(commits: u64) -> Vec<u8> {
     disk.contents(PATH).expect("there")
 }
 
-fn placed(bytes: &[u8]) -> densite_disk::sim::SimFile {
+fn placed(bytes: &[u8]) -> densite_sim_disk::SimFile {
     let disk = SimDisk::new(1);
     disk.put_file(PATH, bytes);
     disk.open(PATH, OpenMode::Read).expect("open")
@@ -222,7 +222,7 @@ fn the_salt_is_that_of_the_header_or_else_of_the_slots() {
 
 /// Reads a preamble as it was while a writer wrote its tip, and then the file as it is.
 struct Moving {
-    file: densite_disk::sim::SimFile,
+    file: densite_sim_disk::SimFile,
     reads: AtomicU32,
     torn_reads: u32,
 }

@@ -2,9 +2,9 @@
 
 use super::*;
 use crate::Error;
-use densite_disk::sim::{SimDisk, SimFile};
 use densite_disk::sync::Mutex;
 use densite_disk::{ErrorKind, File, FileAbove, Op, OpenMode, Result};
+use densite_sim_disk::{SimDisk, SimFile};
 
 const PATH: &str = "/a.db";
 const MIB: u64 = 1 << 20;

@@ -3,8 +3,8 @@
 pub(crate) mod cells;
 pub(crate) mod leaf;
 
-use densite_disk::sim::SimFile;
 use densite_disk::{File, FileAbove, Result};
+use densite_sim_disk::SimFile;
 
 /// When something may come between; with the offset.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 use super::*;
 use crate::{Handle, LockLevel, Options};
-use densite_disk::sim::SimDisk;
 use densite_disk::{OpenMode, SyncKind};
+use densite_sim_disk::SimDisk;
 use std::sync::mpsc;
 
 const PAGE: usize = 512;

@@ -1,7 +1,7 @@
 //! The simulated disk against a model, and a writer whose mistake it must find.
 
-use densite_disk::sim::SimDisk;
 use densite_disk::{Dir, File, OpenMode, SyncKind};
+use densite_sim_disk::SimDisk;
 use proptest::prelude::*;
 
 #[derive(Debug, Clone)]

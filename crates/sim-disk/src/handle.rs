@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use crate::sync::Mutex;
+use densite_disk::sync::Mutex;
 
 use super::locks::HolderNo;
 use super::world::{FileRef, World, clean_dir};
-use crate::real::check_name;
-use crate::{Dir, Error, ErrorKind, File, LockKind, Op, OpenMode, Result, Stamp, SyncKind};
+use densite_disk::check_name;
+use densite_disk::{Dir, Error, ErrorKind, File, LockKind, Op, OpenMode, Result, Stamp, SyncKind};
 
 /// An open file of a [`SimDisk`](super::SimDisk).
 #[derive(Debug)]

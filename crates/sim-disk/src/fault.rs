@@ -1,6 +1,6 @@
 //! Calls that fail, by countdown: "the n-th write from now", once or for ever.
 
-use crate::{ErrorKind, Op};
+use densite_disk::{ErrorKind, Op};
 
 /// A set of calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

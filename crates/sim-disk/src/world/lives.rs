@@ -26,11 +26,11 @@ pub(super) struct Captures {
 }
 
 impl World {
-    pub(in crate::sim) fn capture_at(&mut self, change: u64, how: Capture) {
+    pub(crate) fn capture_at(&mut self, change: u64, how: Capture) {
         self.captures.wanted.entry(change).or_default().push(how);
     }
 
-    pub(in crate::sim) fn take_captures(&mut self) -> Vec<(u64, Capture, World)> {
+    pub(crate) fn take_captures(&mut self) -> Vec<(u64, Capture, World)> {
         self.capture_due();
         std::mem::take(&mut self.captures.taken)
     }
@@ -52,7 +52,7 @@ impl World {
     }
 
     /// A disk with the contents that a power cut would leave now.
-    pub(in crate::sim) fn survivor(&self, seed: u64) -> World {
+    pub(crate) fn survivor(&self, seed: u64) -> World {
         let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
         let first_of_files = self.inodes.values().filter_map(|i| i.pending().first());
         let first_of_dirs = self.dirs.values().filter_map(Entries::first_pending);
@@ -73,7 +73,7 @@ impl World {
     }
 
     /// A disk with the contents that processes see now, all of it durable.
-    pub(in crate::sim) fn snapshot(&self, seed: u64) -> World {
+    pub(crate) fn snapshot(&self, seed: u64) -> World {
         let mut next = World::new(seed, self.policy.clone());
         for (dir, entries) in &self.dirs {
             for (name, no) in &entries.names {

@@ -28,6 +28,9 @@
 //! calls with the same seeds give the same bytes. Locks are kept between handles, which stand for processes; they are not
 //! counted as calls, and no disk that a cut leaves has any.
 
+#![forbid(unsafe_code)]
+#![warn(missing_docs)]
+
 mod counters;
 mod entries;
 mod fate;
@@ -42,14 +45,14 @@ mod world;
 
 use std::sync::Arc;
 
-use crate::sync::Mutex;
+use densite_disk::sync::Mutex;
 
 pub use counters::Counters;
 pub use fault::{Fault, FaultKind, OpSet, Times};
 pub use handle::{SimDir, SimFile};
 pub use policy::{EntryPolicy, Extension, FailedSync, MetadataOrder, WriteOrder};
 
-use crate::{Dir, OpenMode, Result};
+use densite_disk::{Dir, OpenMode, Result};
 pub use world::Capture;
 use world::World;
 

@@ -6,14 +6,14 @@ use super::super::inode::Inode;
 use super::super::policy::{EntryPolicy, FailedSync, MetadataOrder};
 use super::super::survival::Survival;
 use super::{FileRef, World, dead, split, struck};
-use crate::{Error, ErrorKind, Op, OpenMode, Result, SyncKind};
+use densite_disk::{Error, ErrorKind, Op, OpenMode, Result, SyncKind};
 
 impl World {
     fn inode(&mut self, no: InodeNo, op: Op) -> Result<&mut Inode> {
         self.inodes.get_mut(&no).ok_or(dead(op))
     }
 
-    pub(in crate::sim) fn open(&mut self, path: &str, mode: OpenMode) -> Result<(InodeNo, StatNo)> {
+    pub(crate) fn open(&mut self, path: &str, mode: OpenMode) -> Result<(InodeNo, StatNo)> {
         let (dir, name) = split(path);
         let path = format!("{dir}/{name}");
         let found = self.lookup(&dir, name);
@@ -62,7 +62,7 @@ impl World {
     }
 
     /// A handle went away.
-    pub(in crate::sim) fn close(&mut self, no: InodeNo) {
+    pub(crate) fn close(&mut self, no: InodeNo) {
         if let Some(inode) = self.inodes.get_mut(&no) {
             inode.handles = inode.handles.saturating_sub(1);
         }
@@ -87,12 +87,7 @@ impl World {
         }
     }
 
-    pub(in crate::sim) fn read(
-        &mut self,
-        file: FileRef,
-        buf: &mut [u8],
-        offset: u64,
-    ) -> Result<usize> {
+    pub(crate) fn read(&mut self, file: FileRef, buf: &mut [u8], offset: u64) -> Result<usize> {
         let path = self.table.path(file.stat);
         let pass = self.enter(Op::Read, &path, false)?;
         self.table.at(file.stat).reads += 1;
@@ -106,7 +101,7 @@ impl World {
         pass.done(n)
     }
 
-    pub(in crate::sim) fn write(&mut self, file: FileRef, buf: &[u8], offset: u64) -> Result<()> {
+    pub(crate) fn write(&mut self, file: FileRef, buf: &[u8], offset: u64) -> Result<()> {
         let path = self.table.path(file.stat);
         match self.try_enter(Op::Write, &path, true) {
             Ok(pass) => {
@@ -140,7 +135,7 @@ impl World {
         Ok(())
     }
 
-    pub(in crate::sim) fn set_len(&mut self, file: FileRef, len: u64) -> Result<()> {
+    pub(crate) fn set_len(&mut self, file: FileRef, len: u64) -> Result<()> {
         let path = self.table.path(file.stat);
         let pass = self.enter(Op::Truncate, &path, true)?;
         self.note(|| format!("set length {path} {len}"));
@@ -153,7 +148,7 @@ impl World {
     }
 
     /// Both kinds of sync are alike here: contents and length become durable.
-    pub(in crate::sim) fn sync(&mut self, file: FileRef, _kind: SyncKind) -> Result<()> {
+    pub(crate) fn sync(&mut self, file: FileRef, _kind: SyncKind) -> Result<()> {
         let path = self.table.path(file.stat);
         let pass = match self.try_enter(Op::Sync, &path, true) {
             Ok(pass) => pass,
@@ -201,7 +196,7 @@ impl World {
         }
     }
 
-    pub(in crate::sim) fn len(&mut self, file: FileRef) -> Result<u64> {
+    pub(crate) fn len(&mut self, file: FileRef) -> Result<u64> {
         let path = self.table.path(file.stat);
         let pass = self.enter(Op::Len, &path, false)?;
         let len = self.inode(file.no, Op::Len)?.data().len() as u64;

@@ -19,7 +19,7 @@ use super::fault::{FaultKind, Faults, Strike};
 use super::inode::Inode;
 use super::locks::Locks;
 use super::policy::Policy;
-use crate::{Error, ErrorKind, Op, Result};
+use densite_disk::{Error, ErrorKind, Op, Result};
 pub use lives::Capture;
 use lives::Captures;
 
@@ -31,19 +31,19 @@ const PLENTY: u64 = 1 << 50;
 
 /// Everything of one disk.
 #[derive(Debug)]
-pub(in crate::sim) struct World {
-    pub(in crate::sim) policy: Policy,
-    pub(in crate::sim) faults: Faults,
-    pub(in crate::sim) locks: Locks,
-    pub(in crate::sim) table: CountersTable,
+pub(crate) struct World {
+    pub(crate) policy: Policy,
+    pub(crate) faults: Faults,
+    pub(crate) locks: Locks,
+    pub(crate) table: CountersTable,
     /// Decides what a failed sync loses.
     rng: Xoshiro256PlusPlus,
     dead: bool,
     /// Calls so far, and those of them that change or sync something.
-    pub(in crate::sim) calls: u64,
-    pub(in crate::sim) changes: u64,
-    pub(in crate::sim) cut_at_call: Option<u64>,
-    pub(in crate::sim) cut_at_change: Option<u64>,
+    pub(crate) calls: u64,
+    pub(crate) changes: u64,
+    pub(crate) cut_at_call: Option<u64>,
+    pub(crate) cut_at_change: Option<u64>,
     captures: Captures,
     /// Changes in words, while somebody wants them.
     trace: Option<Vec<String>>,
@@ -114,7 +114,7 @@ fn split(path: &str) -> (String, &str) {
 }
 
 /// The key of a directory: no slash at the end, one at the start, the root empty.
-pub(in crate::sim) fn clean_dir(path: &str) -> String {
+pub(crate) fn clean_dir(path: &str) -> String {
     let path = path.trim_matches('/');
     if path.is_empty() {
         String::new()
@@ -124,7 +124,7 @@ pub(in crate::sim) fn clean_dir(path: &str) -> String {
 }
 
 impl World {
-    pub(in crate::sim) fn new(seed: u64, policy: Policy) -> World {
+    pub(crate) fn new(seed: u64, policy: Policy) -> World {
         World {
             policy,
             faults: Faults::default(),
@@ -146,15 +146,15 @@ impl World {
         }
     }
 
-    pub(in crate::sim) fn is_dead(&self) -> bool {
+    pub(crate) fn is_dead(&self) -> bool {
         self.dead
     }
 
-    pub(in crate::sim) fn kill(&mut self) {
+    pub(crate) fn kill(&mut self) {
         self.dead = true;
     }
 
-    pub(in crate::sim) fn used(&self) -> u64 {
+    pub(crate) fn used(&self) -> u64 {
         self.used
     }
 
@@ -198,11 +198,11 @@ impl World {
         })
     }
 
-    pub(in crate::sim) fn set_trace(&mut self, on: bool) {
+    pub(crate) fn set_trace(&mut self, on: bool) {
         self.trace = on.then(Vec::new);
     }
 
-    pub(in crate::sim) fn take_trace(&mut self) -> Vec<String> {
+    pub(crate) fn take_trace(&mut self) -> Vec<String> {
         self.trace.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
@@ -235,13 +235,13 @@ impl World {
 
     // ---- what tests look at and put there; neither counted nor failing ----
 
-    pub(in crate::sim) fn contents(&self, path: &str) -> Option<Vec<u8>> {
+    pub(crate) fn contents(&self, path: &str) -> Option<Vec<u8>> {
         let (dir, name) = split(path);
         let inode = self.inodes.get(&self.lookup(&dir, name)?)?;
         Some(inode.data().to_vec())
     }
 
-    pub(in crate::sim) fn put_file(&mut self, path: &str, data: Vec<u8>) {
+    pub(crate) fn put_file(&mut self, path: &str, data: Vec<u8>) {
         let (dir, name) = split(path);
         if let Some(inode) = self
             .lookup(&dir, name)
@@ -258,7 +258,7 @@ impl World {
         self.forget_all_unreachable();
     }
 
-    pub(in crate::sim) fn paths(&self) -> Vec<String> {
+    pub(crate) fn paths(&self) -> Vec<String> {
         let of_dir = |(dir, entries): (&String, &Entries)| {
             let full = |name: &String| format!("{dir}/{name}");
             entries.names.keys().map(full).collect::<Vec<_>>()
@@ -266,7 +266,7 @@ impl World {
         self.dirs.iter().flat_map(of_dir).collect()
     }
 
-    pub(in crate::sim) fn counters(&self, path: &str) -> Counters {
+    pub(crate) fn counters(&self, path: &str) -> Counters {
         let (dir, name) = split(path);
         self.table.of(&format!("{dir}/{name}"))
     }
@@ -274,7 +274,7 @@ impl World {
 
 /// A file as a handle knows it.
 #[derive(Debug, Clone, Copy)]
-pub(in crate::sim) struct FileRef {
-    pub(in crate::sim) no: InodeNo,
-    pub(in crate::sim) stat: StatNo,
+pub(crate) struct FileRef {
+    pub(crate) no: InodeNo,
+    pub(crate) stat: StatNo,
 }

@@ -1,16 +1,16 @@
 //! Calls on directories.
 
 use super::{InodeNo, PLENTY, World, split};
-use crate::{Error, ErrorKind, Op, Result};
+use densite_disk::{Error, ErrorKind, Op, Result};
 
 impl World {
-    pub(in crate::sim) fn find(&mut self, path: &str) -> Result<Option<InodeNo>> {
+    pub(crate) fn find(&mut self, path: &str) -> Result<Option<InodeNo>> {
         let pass = self.enter(Op::List, path, false)?;
         let (dir, name) = split(path);
         pass.done(self.lookup(&dir, name))
     }
 
-    pub(in crate::sim) fn remove(&mut self, path: &str) -> Result<()> {
+    pub(crate) fn remove(&mut self, path: &str) -> Result<()> {
         let pass = self.enter(Op::Remove, path, true)?;
         self.note(|| format!("remove {path}"));
         let (dir, name) = split(path);
@@ -25,7 +25,7 @@ impl World {
         pass.done(())
     }
 
-    pub(in crate::sim) fn rename(&mut self, dir: &str, from: &str, to: &str) -> Result<()> {
+    pub(crate) fn rename(&mut self, dir: &str, from: &str, to: &str) -> Result<()> {
         let pass = self.enter(Op::Rename, &format!("{dir}/{from}"), true)?;
         if self.lookup(dir, from).is_none() {
             return Err(Error::new(ErrorKind::NotFound, Op::Rename));
@@ -42,7 +42,7 @@ impl World {
         pass.done(())
     }
 
-    pub(in crate::sim) fn list(&mut self, dir: &str) -> Result<Vec<String>> {
+    pub(crate) fn list(&mut self, dir: &str) -> Result<Vec<String>> {
         let pass = self.enter(Op::List, dir, false)?;
         let names = self
             .dirs
@@ -51,7 +51,7 @@ impl World {
         pass.done(names.unwrap_or_default())
     }
 
-    pub(in crate::sim) fn sync_dir(&mut self, dir: &str) -> Result<()> {
+    pub(crate) fn sync_dir(&mut self, dir: &str) -> Result<()> {
         // A failed one leaves the entries as they are: journals of metadata are retried.
         let pass = self.enter(Op::Sync, dir, true)?;
         self.note(|| format!("sync directory {dir}/"));
@@ -68,7 +68,7 @@ impl World {
         Ok(())
     }
 
-    pub(in crate::sim) fn free_space(&mut self, dir: &str) -> Result<u64> {
+    pub(crate) fn free_space(&mut self, dir: &str) -> Result<u64> {
         let pass = self.enter(Op::List, dir, false)?;
         let capacity = self.policy.capacity.unwrap_or(PLENTY);
         pass.done(capacity.saturating_sub(self.used))

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::entries::InodeNo;
-use crate::LockKind;
+use densite_disk::LockKind;
 
 /// One handle, which may hold locks.
 pub(super) type HolderNo = u64;

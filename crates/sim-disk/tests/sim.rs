@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use densite_disk::sim::{
+use densite_disk::{Dir, Error, ErrorKind, File, Op, OpenMode, SyncKind};
+use densite_sim_disk::{
     Capture, EntryPolicy, Extension, FailedSync, Fault, FaultKind, MetadataOrder, OpSet, SimDisk,
     SimFile, WriteOrder,
 };
-use densite_disk::{Dir, Error, ErrorKind, File, Op, OpenMode, SyncKind};
 
 const SEEDS: std::ops::Range<u64> = 0..400;
 
