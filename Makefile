@@ -128,7 +128,7 @@ lint: need-build
 
 docs: need-build
 	@scripts/need.sh python
-	cargo test -p densite-tests --test links --locked
+	cargo test -p densite-tests --test house --locked -- links
 	@[ "$$(target/mdbook/bin/mdbook --version 2>/dev/null)" = 'mdbook v$(MDBOOK)' ] || { \
 	  echo 'installing mdBook $(MDBOOK) into target/mdbook, which make docs lacks' >&2; \
 	  cargo install mdbook --locked --version '$(MDBOOK)' --root target/mdbook --target-dir target/mdbook/build --no-default-features --features search; }

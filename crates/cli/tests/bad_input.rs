@@ -1,8 +1,6 @@
 //! What bad input gets: one sentence, the exit code of the contract, and files left as they were.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use std::fs;
 use std::process::Command;
 

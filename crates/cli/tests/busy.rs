@@ -1,8 +1,6 @@
 //! Looking at a database while another process writes to it as fast as it can: no false alarm.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 /// Ends the writing also when a look has failed.

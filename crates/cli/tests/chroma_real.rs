@@ -2,9 +2,7 @@
 //!
 //! The environments are made by `chroma/setup.sh` (`make chroma`); without them the tests are skipped.
 
-mod common;
-
-use common::{densite, temp};
+use crate::common::{densite, temp};
 use rusqlite::Connection;
 use serde_json::Value;
 use std::collections::BTreeMap;

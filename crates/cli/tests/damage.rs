@@ -1,8 +1,6 @@
 //! Damaged files: named, with exit code 5, and nothing is made of them.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use std::fs;
 
 /// A compressed database, and its bytes.

@@ -1,8 +1,6 @@
 //! Every field that a verb prints with `--json` is in docs/CLI.md, and the other way round.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use serde_json::Value;
 use std::collections::BTreeMap;
 

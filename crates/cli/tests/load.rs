@@ -1,8 +1,6 @@
 //! `densite load`: rows of CSV, JSON lines and Parquet into tables of plain and compressed databases; bad input is named and leaves nothing behind.
 
-mod common;
-
-use common::{Ran, at, densite, is_compressed, temp};
+use crate::common::{Ran, at, densite, is_compressed, temp};
 use parquet::data_type::{
     BoolType, ByteArray, ByteArrayType, DoubleType, FixedLenByteArray, FixedLenByteArrayType,
     Int32Type, Int64Type,

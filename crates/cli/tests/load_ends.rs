@@ -1,8 +1,6 @@
 //! `densite load`: files that end in the middle, that end oddly, that are no files.
 
-mod common;
-
-use common::{DENSITE, at, densite, run, temp};
+use crate::common::{DENSITE, at, densite, run, temp};
 use std::process::Command;
 
 fn write(dir: &tempfile::TempDir, name: &str, bytes: impl AsRef<[u8]>) -> String {

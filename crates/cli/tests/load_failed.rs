@@ -1,8 +1,6 @@
 //! `densite load` that fails or is interrupted: no new file stays, and what there was is what there is.
 
-mod common;
-
-use common::{DENSITE, at, densite, temp};
+use crate::common::{DENSITE, at, densite, temp};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};

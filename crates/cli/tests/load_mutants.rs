@@ -2,9 +2,7 @@
 //!
 //! `DENSITE_SEED=n` sets the first seed; the long run reads `DENSITE_MUTANTS` (10,000 of each format).
 
-mod common;
-
-use common::{DENSITE, at, temp};
+use crate::common::{DENSITE, at, temp};
 use parquet::data_type::{ByteArray, ByteArrayType, DoubleType, Int64Type};
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::parser::parse_message_type;

@@ -1,8 +1,6 @@
 //! `densite log`: status, subscribers, pruning, reading along, damage and the way on from it; and the log in `densite info`.
 
-mod common;
-
-use common::{at, densite, names, snapshot, temp};
+use crate::common::{at, densite, names, snapshot, temp};
 use densite_disk::RealDir;
 use densite_log::{Batch, Log, LogId, Op, Options, Table, Txn, Value};
 use std::path::Path;
@@ -109,7 +107,7 @@ fn status_tells_how_far_everybody_is() {
     );
 
     let plain = at(&dir, "plain.db");
-    common::plain(&plain, 4096, 10);
+    crate::common::plain(&plain, 4096, 10);
     assert!(densite(&["info", &plain, "--json"]).expect(0).json()["log"].is_null());
     densite(&["log", "status", &plain])
         .expect(1)

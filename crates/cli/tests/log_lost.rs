@@ -1,8 +1,6 @@
 //! A log that is missing, damaged or another one, as the command tells it.
 
-mod common;
-
-use common::{at, densite, run, temp};
+use crate::common::{at, densite, run, temp};
 
 const MAKE: &str = "CREATE TABLE t(id INTEGER PRIMARY KEY)";
 const OPEN: &str = "CREATE VIRTUAL TABLE temp.t_in USING densite_ingest(t)";

@@ -1,8 +1,6 @@
 //! Tables and indexes in `densite info`: which page is whose, and how columns are coded.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use rusqlite::Connection;
 use serde_json::Value;
 

@@ -1,9 +1,7 @@
 //! Root's runs on the database of another user, who exchanges names in its directory meanwhile: no file of anybody else is changed,
 //! and who may not read a database reads nothing of it.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::os::unix::process::CommandExt;
@@ -81,7 +79,7 @@ impl Stage {
     fn other(&self, role: &str, user: u32) -> Helper {
         let mut command = Command::new(self.helper());
         command
-            .args(["--exact", "helper", "--nocapture"])
+            .args(["--exact", "other_user::helper", "--nocapture"])
             .env(ROLE, role)
             .env(format!("{ROLE}_DIR"), self.theirs())
             .env(format!("{ROLE}_VICTIM"), self.victim())

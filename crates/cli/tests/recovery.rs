@@ -1,8 +1,6 @@
 //! Sources that a killed process left with a hot journal or a WAL, and sources in use.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use std::fs;
 use std::path::Path;
 

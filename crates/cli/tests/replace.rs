@@ -1,8 +1,6 @@
 //! Replacing a file in place: what is kept, what is refused, what an interruption leaves.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::process::{Command, Stdio};

@@ -1,8 +1,6 @@
 //! `densite report`: the page, as Chromium shows it.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use rusqlite::Connection;
 use std::fs;
 use std::path::Path;

@@ -1,8 +1,6 @@
 //! compress and then decompress gives the checkpointed source, byte for byte but for unused bytes.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use rusqlite::Connection;
 use std::fs;
 

@@ -1,8 +1,6 @@
 //! What comes from a database, a log or a path cannot command the terminal, whichever verb prints it.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use rusqlite::Connection;
 use std::fs;
 use std::process::Command;

@@ -1,8 +1,6 @@
 //! `densite sql`: formats, streams, errors.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use serde_json::json;
 use std::io::Write;
 use std::process::{Command, Stdio};

@@ -1,8 +1,6 @@
 //! `densite vacuum`: what it gives back, and what it keeps.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use rusqlite::Connection;
 use std::fs;
 use std::process::Command;

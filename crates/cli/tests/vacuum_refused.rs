@@ -1,8 +1,6 @@
 //! What `densite vacuum` refuses: its message, its exit code, and files left as they were.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use std::fs;
 
 /// Asserts code and words, and that no file of the directory changed.

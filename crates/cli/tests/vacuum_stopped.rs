@@ -1,8 +1,6 @@
 //! A vacuum that is stopped at its worst moments: others meanwhile, a kill, an interruption, a full disk.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use rusqlite::Connection;
 use std::fs;
 use std::process::Command;

@@ -146,9 +146,10 @@ impl World {
             ),
             5 => (
                 format!(
-                    "SELECT {}, {} FROM $ s JOIN $ o ON o.{first} = s.{other} WHERE {condition}",
+                    "SELECT {}, {} FROM $ s JOIN $ o ON o.{first} = s.{other} WHERE {}",
                     all_of("s"),
-                    all_of("o")
+                    all_of("o"),
+                    without_collation(&condition)
                 ),
                 false,
             ),
@@ -239,4 +240,14 @@ impl World {
         }
         con.execute_batch("ROLLBACK").expect("takes it back");
     }
+}
+
+/// A condition of a join names no collation. SQLite 3.54 carries `s.a COLLATE BINARY BETWEEN x AND y` over to `o.a` where
+/// `o.a = s.a`, although that compares by the column's NOCASE: rows of the plain table are missing then.
+fn without_collation(condition: &str) -> String {
+    let names = [" COLLATE NOCASE", " COLLATE BINARY", " COLLATE RTRIM"];
+    let all = names.iter();
+    all.fold(condition.to_owned(), |condition, name| {
+        condition.replace(name, "")
+    })
 }

@@ -1,0 +1,27 @@
+//! The integration tests of the command, in one program: it is linked once. Those of followers run themselves by the thousand and
+//! stay apart.
+
+mod common;
+
+mod bad_input;
+mod busy;
+mod chroma_real;
+mod damage;
+mod json;
+mod load;
+mod load_ends;
+mod load_failed;
+mod load_mutants;
+mod log;
+mod log_lost;
+mod objects;
+mod other_user;
+mod recovery;
+mod replace;
+mod report;
+mod round_trip;
+mod shown;
+mod sql;
+mod vacuum;
+mod vacuum_refused;
+mod vacuum_stopped;
