@@ -14,7 +14,7 @@ use crate::format::{
     DATA_OFF, FORMAT_VERSION, HEADER_OFF, MAX_COMMIT, SLOT_COPY, SLOT_OFF, TIP_OFF,
 };
 use crate::state::{State, first_hash};
-use densite_disk::{File, SyncKind};
+use densite_disk::SyncKind;
 use std::collections::{HashMap, VecDeque};
 
 /// The open end may begin behind the end of the file, by less than this: free units at the end need not have been written.
@@ -58,10 +58,11 @@ impl Transaction {
             }
         }
         let commit = state.highest.max(writer.attempts.last()) + 1;
-        check_newest(file, &state, commit)?;
+        let file_len = file.len()?;
+        check_newest(&state, commit, file_len)?;
         writer.attempts.tried(commit);
         // Another process may have cut the file.
-        writer.durability.file_has(file.len()?);
+        writer.durability.file_has(file_len);
         let mut appender = Appender::new(
             shared.salt,
             state.next_off,
@@ -107,10 +108,10 @@ impl Transaction {
 }
 
 /// Nothing can be built upon a commit that names what cannot be. `commit`: the number of the next one.
-fn check_newest(file: &dyn File, state: &State, commit: u64) -> Result<()> {
+fn check_newest(state: &State, commit: u64, file_len: u64) -> Result<()> {
     let problem = if commit >= MAX_COMMIT {
         format!("its number, {}, leaves none for a next one", commit - 1)
-    } else if state.tail_off > file.len()? + TAIL_SLACK {
+    } else if state.tail_off > file_len + TAIL_SLACK {
         format!("it says that the file reaches to {}", state.tail_off)
     } else {
         return Ok(());
