@@ -180,7 +180,11 @@ fn frames_that_come_together_are_ready_at_the_checkpoint() {
         }
         assert!(Instant::now() < until, "{} are ready", preencoded.ready());
     }
-    let ready = preencoded.ready();
+    // A checkpoint does without what a worker is at; so the worker comes to rest first.
+    let mut ready = 0;
+    while std::mem::replace(&mut ready, preencoded.ready()) != ready {
+        std::thread::sleep(Duration::from_millis(100));
+    }
     run(&db, "PRAGMA wal_checkpoint");
     assert!(
         preencoded.ready() < ready / 2,
