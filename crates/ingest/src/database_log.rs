@@ -88,7 +88,7 @@ impl DatabaseLog {
 
     /// Makes the log of a database that names none, and names it.
     fn make(connection: &Connection, file: &DatabaseFile) -> Result<Arc<DatabaseLog>> {
-        // The log first: what is left if the transaction is rolled back is an empty log, and the
+        // The log first: if the transaction is rolled back, an empty log remains, and the
         // next one takes that.
         let above = position::last_reject(connection)?;
         let (database_log, begin) = DatabaseLog::create(file, above, &patience(connection))?;

@@ -5,7 +5,7 @@
 //!
 //! Rule 1: xSync appends once. What it appended is *prepared*; a COMMIT that is tried again finds
 //! it so and appends nothing. If rows came or went in between, the prepared transaction is
-//! cancelled, durably, and all is appended anew.
+//! cancelled, durably, and all is appended again.
 
 mod marks;
 mod own;

@@ -391,7 +391,7 @@ impl VirtualTable for Ingest {
 
     fn destroy(&self) -> Result<()> {
         // SQLite tells a table that is gone of no COMMIT and no ROLLBACK. Nor does it pass on what
-        // is said here, but for the code.
+        // is said here, except the code.
         match self.session.is_in_transaction() {
             false => Ok(()),
             true => Err(Error::new(

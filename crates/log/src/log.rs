@@ -101,7 +101,7 @@ impl Log {
     }
 
     /// Tries again to roll back what could not be noted when [`Log::cancel`] was asked: until then
-    /// nobody sees what follows it. Each append does so, too; this is for who may not append again.
+    /// no reader sees what follows it. Each append does so, too; this is for a writer that may not append again.
     ///
     /// Returns whether something is left that is to be tried again.
     pub fn retry_rollbacks(&self) -> bool {

@@ -44,7 +44,7 @@ impl Record {
 }
 
 /// Leaves the whole transactions of records that follow each other: of what stands in front of
-/// something that cannot be read. The rest of a transaction that is cut there is never to be had.
+/// something that cannot be read. The rest of a transaction that is cut there can never be read.
 pub fn keep_whole_transactions(records: &mut Vec<Record>) {
     let last = records.iter().rposition(|r| r.ends_transaction);
     records.truncate(last.map_or(0, |last| last + 1));

@@ -69,7 +69,7 @@ fn segments_of(files: &Files, state: Option<&State>) -> Result<Vec<u64>> {
 ///
 /// # Errors
 /// `Damaged` if it is anything else: a state is never lost by a power cut, and without it
-/// nobody knows who still needs the rows, or which of them were rolled back.
+/// it is unknown who still needs the rows, or which of them were rolled back.
 pub(crate) fn has_segments(files: &Files) -> Result<bool> {
     let numbers = files.numbers(0)?;
     if numbers.is_empty() {
@@ -105,7 +105,7 @@ pub(crate) fn end_as_read(files: &Files) -> Result<EndWord> {
 /// Where the word cannot be read (its writer was killed in the middle of it, or a power cut tore
 /// it) the last segment is followed from its beginning, as with a word that is old, which a power
 /// cut may leave as well. Nothing that was acknowledged is missed: it was synced, so it is valid,
-/// or it is damage that a later record tells of. Only of two damages at once nobody can tell: the
+/// or it is damage that a later record tells of. Two damages at once cannot be told apart: the
 /// last segment deleted, and no word that names it. Who only reads ([`end_as_read`]) may be shown a
 /// group that was whole but not synced when its writer was killed: the next one to write finds the
 /// same and keeps it.

@@ -182,7 +182,7 @@ fn end(word: EndWord, options: &Options) -> u64 {
     before.saturating_add(word.off)
 }
 
-/// From one piece to the next, when so many bytes were appended in so long a time: nobody is
+/// From one piece to the next, when so many bytes were appended in so long a time: no process is
 /// disturbed if none were, and the writers do not get ahead.
 fn period(appended: u64, time: Duration) -> Duration {
     if appended == 0 {
@@ -215,6 +215,6 @@ mod tests {
             let is_slow = LEAD * rate * PERIOD.as_secs_f64() < STEP as f64;
             assert_eq!(time == 100 * PERIOD, is_slow, "{rate}: {time:?}");
         }
-        assert_eq!(period(0, PERIOD), Duration::ZERO, "nobody is disturbed");
+        assert_eq!(period(0, PERIOD), Duration::ZERO, "no process is disturbed");
     }
 }

@@ -307,7 +307,7 @@ impl Tail {
         Ok(())
     }
 
-    /// Leaves the segment for good: nobody may write behind a failed sync. The word tells the other
+    /// Leaves the segment for good: no process may write behind a failed sync. The word tells the other
     /// processes, the next segment's header those that come later; if neither can be written, both
     /// are tried again before anything else is.
     fn seal(&mut self) {

@@ -224,7 +224,7 @@ fn where_emptying_wins_nothing_the_end_is_cut_off_all_the_same() {
     one_model(1_795_581_932_145);
 }
 
-/// What was freed waited for the number of an attempt that was given up, and nobody wrote after it.
+/// What was freed waited for the number of an attempt that was given up, and no connection wrote after it.
 #[test]
 fn what_waits_for_an_attempt_that_was_given_up_is_freed_all_the_same() {
     one_model(594);

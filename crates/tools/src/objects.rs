@@ -183,8 +183,8 @@ pub(crate) fn objects(
     }
     let mut broken = walk.broken;
     let others = not_in_trees(bytes, header, count, &mut broken)?;
-    // Of pointer maps a file can claim any number: those beyond what its trees have use for are
-    // nobody's.
+    // Of pointer maps a file can claim any number: those that its trees cannot use belong to
+    // no object.
     let most = usize::try_from(in_trees)
         .unwrap_or(usize::MAX)
         .saturating_add(MAPS_MORE);
@@ -211,7 +211,7 @@ pub(crate) fn objects(
             framed += 1;
             let is_long = u64::from(f.run_pages) > usual_run && f.codec != CodecId::JOINED;
             in_long_runs += u64::from(is_long);
-            // The store's pages are SQLite's but for a moment while the page size changes: a frame
+            // The store's pages are SQLite's, except for a moment while the page size changes: a frame
             // counts where it begins.
             let at = u64::from(f.page - 1) * grain / size + 1;
             let owner = u32::try_from(at).map_or(0, |page| owners.of(page));

@@ -7,7 +7,7 @@
 //!   this waits for idle ones too. After locking, journal and WAL are looked at again: someone may
 //!   have written between our recovery and our lock, and then it starts over.
 //! - **beside others** (to write another file): a connection of ours holds the state still. In
-//!   rollback mode SHARED is enough: nobody changes the file while one reader holds it. In WAL mode
+//!   rollback mode SHARED is enough: no process changes the file while one reader holds it. In WAL mode
 //!   the write lock (BEGIN IMMEDIATE) keeps the WAL as it is; what a reader's old snapshot kept in
 //!   it is laid over the file ([`crate::wal`]).
 

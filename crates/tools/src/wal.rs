@@ -2,7 +2,7 @@
 //!
 //! Used when a reader's old snapshot keeps the WAL from being emptied: then the state to copy is
 //! the database file with these pages laid over it. The caller holds SQLite's write lock, so that
-//! nobody appends to the WAL or starts it anew; a checkpoint that runs beside us only moves pages
+//! no process appends to the WAL or restarts it; a checkpoint that runs beside us only moves pages
 //! that are laid over anyway.
 //!
 //! A frame counts if and only if its salts are the header's, its checksum continues the chain from

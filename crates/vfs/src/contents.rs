@@ -146,8 +146,8 @@ impl Contents {
         self.state = State::Store(stored);
     }
 
-    /// Notes that a plain file was found, or made, `size` bytes long. An empty file belongs to
-    /// nobody.
+    /// Notes that a plain file was found, or made, `size` bytes long. An empty file is
+    /// undecided.
     pub(crate) fn plain_is_empty(&mut self, size: u64, keep_plain: bool) {
         if size == 0 && !keep_plain {
             self.state = State::Undecided;

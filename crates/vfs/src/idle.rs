@@ -2,7 +2,7 @@
 //! file.
 //!
 //! A connection tells when it opens, writes and closes. The worker begins a *session* on the file
-//! once nobody has written for a while. The session ends when somebody writes. The last connection
+//! once no connection has written for a while. The session ends when somebody writes. The last connection
 //! waits for its end before it closes: so the worker uses SQLite only as long as the application
 //! does.
 

@@ -12,7 +12,7 @@ use std::ffi::{CStr, CString};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
-/// A file is idle when nobody in this process has written to it for so long.
+/// A file is idle when no connection of this process has written to it for so long.
 const QUIET: Duration = Duration::from_secs(1);
 /// The pause after a session that got no locks.
 const BUSY_WAIT: Duration = Duration::from_secs(10);
@@ -29,7 +29,7 @@ pub(crate) type Session = fn(&Job) -> End;
 
 /// How a session ended.
 pub(crate) enum End {
-    /// Nothing is left to do, or nobody has the file open.
+    /// Nothing is left to do, or no connection has the file open.
     Over,
     /// Somebody writes, to the WAL at least. Whoever publishes puts the file on the list, but that
     /// can take a while.

@@ -39,7 +39,7 @@ pub(crate) fn sync_journal(database: &NamedFile) -> Done {
         return file.sync_with(ffi::SYNC_NORMAL);
     }
     // No call syncs a directory, but a deletion can be asked to. So an empty journal, which is
-    // never hot, is made for that. EXCLUSIVE is still held: nobody looks.
+    // never hot, is made for that. EXCLUSIVE is still held: no one looks.
     drop(file);
     vfs.delete(journal.path(), true)
 }

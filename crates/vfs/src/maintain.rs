@@ -10,7 +10,7 @@
 //!   ([`Handle::reclaim_share`](densite_store::Handle::reclaim_share)). Nothing is synced for it.
 //! - **At rest**: `PRAGMA densite_maintain`; the last close and the background worker (`worker`)
 //!   from half of the dead limit on. Down to [`REST_LIMIT`], or [`ASKED_LIMIT`] if asked for, in
-//!   slices (`slice`). Each has locks of its own, so that nobody waits longer than one takes
+//!   slices (`slice`). Each has locks of its own, so that no connection waits longer than one takes
 //!   (rule 3). A close gives up after some time.
 
 use densite_store::Damage;

@@ -138,7 +138,7 @@ impl NamedFile {
         }
     }
 
-    /// Takes EXCLUSIVE in the three steps that nobody notices (`main_file/rest.rs`), for a
+    /// Takes EXCLUSIVE in the three steps that others do not notice (`main_file/rest.rs`), for a
     /// connection at this level. Answers whether it is held; if not, other locks can be held.
     pub(crate) fn lock_alone(&self, level: i32) -> bool {
         let host = &self.host;

@@ -27,7 +27,7 @@ pub(crate) struct OpenFile {
 }
 
 impl OpenFile {
-    /// The entry of a file; a new one if nobody has it open.
+    /// The entry of a file; a new one if no connection has it open.
     pub(crate) fn on(identity: &Identity) -> Arc<OpenFile> {
         let mut files = FILES.get().0.lock();
         if let Some(found) = files.get(identity).and_then(Weak::upgrade) {
@@ -72,7 +72,7 @@ mod tests {
     #[test]
     fn an_entry_lives_as_long_as_its_connections() {
         let (one, other) = (Identity::named("one"), Identity::named("other"));
-        assert!(OpenFile::find(&one).is_none(), "nobody has it open");
+        assert!(OpenFile::find(&one).is_none(), "no connection has it open");
         let first = OpenFile::on(&one);
         let second = OpenFile::on(&one);
         assert!(Arc::ptr_eq(&first, &second));

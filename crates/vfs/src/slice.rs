@@ -6,10 +6,10 @@
 //! Locks of a slice (rule 2):
 //!
 //! 1. SHARED, if SQLite does not hold it. Under it bytes 18 and 19 of page 1 tell the mode.
-//! 2. In a rollback mode no journal may be hot; then RESERVED, without SHARED having gone: nobody
+//! 2. In a rollback mode no journal may be hot; then RESERVED, without SHARED having gone: no other connection
 //!    becomes the writer meanwhile, and readers go on.
 //! 3. In WAL mode the checkpoint lock. Writers and readers go on.
-//! 4. With a WAL that this connection has not looked at yet, EXCLUSIVE, which proves that nobody
+//! 4. With a WAL that this connection has not looked at yet, EXCLUSIVE, which proves that no connection
 //!    uses it. Not the worker.
 
 use crate::checkpoint::{CHECKPOINT_LOCK, Checkpoint};
@@ -87,7 +87,7 @@ impl Slice {
 /// Gives back what a slice took beyond SQLite's own lock.
 fn back_to_level(file: &NamedFile, member: &Member, checkpoint: &mut Checkpoint) {
     if member.is_worker() && checkpoint.uses_wal() {
-        // Whoever closes the WAL must find nobody else there.
+        // Whoever closes the WAL must be alone there.
         checkpoint.forget_index();
         let _ = file.host().shm_unmap(false);
     }

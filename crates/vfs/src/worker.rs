@@ -1,7 +1,7 @@
-//! The background worker: it gives space back in files that nobody writes to any more, while they
+//! The background worker: it gives space back in files that no connection writes to any more, while they
 //! are open.
 //!
-//! Its thread takes files from the [queue](crate::idle_queue). Once nobody in this process has
+//! Its thread takes files from the [queue](crate::idle_queue). Once no connection of this process has
 //! written to a file or its WAL for a second, it does what `densite_maintain` does, slice by slice,
 //! if more than half of `densite_dead_limit` is dead or free. It drops free pages in any case.
 //!

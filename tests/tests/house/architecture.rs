@@ -35,17 +35,29 @@ fn sources() -> Vec<(PathBuf, String)> {
     found
 }
 
-/// Whether a source defines a function of that name, for that type if one is given; or else a module.
+/// Whether a source has this text, and no letter behind it.
+fn has(source: &str, what: &str) -> bool {
+    let mut at = source.match_indices(what).map(|(at, _)| at + what.len());
+    at.any(|end| !source[end..].starts_with(|c: char| c.is_alphanumeric() || c == '_'))
+}
+
+/// Whether a source defines a function of that name, in an `impl` or a trait of that type if one is given; or else a module.
 fn defines(source: &str, owner: Option<&str>, name: &str) -> bool {
-    let has = |what: String| {
-        let mut at = source.match_indices(&what).map(|(at, _)| at + what.len());
-        at.any(|end| !source[end..].starts_with(|c: char| c.is_alphanumeric() || c == '_'))
-    };
-    let is_type = |owner: &str| owner.starts_with(char::is_uppercase);
-    let of_owner = owner.is_none_or(|owner| {
-        !is_type(owner) || has(format!(" {owner}")) || has(format!("> {owner}"))
-    });
-    of_owner && (has(format!("fn {name}")) || owner.is_none() && has(format!("mod {name}")))
+    let function = format!("fn {name}");
+    match owner.filter(|owner| owner.starts_with(char::is_uppercase)) {
+        Some(owner) => {
+            let heads = ["\nimpl", "\npub trait", "\npub(crate) trait", "\ntrait"];
+            let source = format!("\n{source}");
+            heads.iter().any(|head| {
+                source.split(head).skip(1).any(|rest| {
+                    let (head, body) = rest.split_once('{').unwrap_or_default();
+                    let body = body.split("\n}").next().unwrap_or_default();
+                    has(head, &format!(" {owner}")) && has(body, &function)
+                })
+            })
+        }
+        None => has(source, &function) || owner.is_none() && has(source, &format!("mod {name}")),
+    }
 }
 
 /// `Owner::name` or `name`, if it is written like a function.
@@ -128,6 +140,11 @@ fn what_is_missing_is_found() {
     assert!(defines(source, None, "read_pages"));
     assert!(!defines(source, None, "read_page"), "only a part of a name");
     assert!(!defines(source, Some("Writer"), "newest"));
+    let other = "impl Reader {}\nimpl Writer {\n    fn newest() {}\n}\n";
+    assert!(
+        !defines(other, Some("Reader"), "newest"),
+        "another's method"
+    );
     assert_eq!(function("Reader::newest"), Some((Some("Reader"), "newest")));
     assert_eq!(function("read_pages"), Some((None, "read_pages")));
     assert_eq!(function("SQLITE_CORRUPT"), None);

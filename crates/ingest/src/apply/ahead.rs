@@ -2,7 +2,7 @@
 //! committed into the database's file, while the next rows are inserted.
 //!
 //! It is a passive checkpoint, by SQLite, which syncs the WAL before it copies a page and the file
-//! after the last. Frames that are committed meanwhile stay behind, so the WAL never begins anew by
+//! after the last. Frames that are committed meanwhile stay behind, so the WAL never restarts by
 //! this alone: the worker's own checkpoint follows, between two transactions, and has less to copy.
 //! What may be pruned is decided by that one alone. Like any sync, one that fails here is
 //! remembered in [`SyncFailed`].

@@ -226,7 +226,7 @@ impl CheckpointScheduler {
         )))
     }
 
-    /// Whether all that was committed is in the database's file. Nobody waits for this checkpoint:
+    /// Whether all that was committed is in the database's file. No caller waits for this checkpoint:
     /// it is a passive one.
     fn checkpoint(&mut self, connection: &Connection, applying: &Applying) -> Result<bool> {
         if self.wal != Some(true) {

@@ -4,7 +4,7 @@
 //! checkpoint, COMMITs of the log wait for that: hundreds of milliseconds. The worker itself cannot
 //! sync them in small pieces, for it holds the write lock. Nothing depends on this thread but the
 //! waiting of others: what has to be durable, SQLite and [`crate::durable`] sync as ever. But the
-//! system may tell of a page that it could not write to one who syncs, and to nobody after him; so
+//! system may tell of a page that it could not write to one caller of a sync, and to no later one; so
 //! if that is this thread nothing is pruned any more.
 
 use super::Applying;
@@ -30,7 +30,7 @@ pub(super) struct IncrementalSync {
 
 impl IncrementalSync {
     /// Starts it, for a connection in WAL mode; `None` if there is nothing to be done for this
-    /// connection, or no thread to be had.
+    /// connection, or no thread could be started.
     pub(super) fn start(connection: &Connection, applying: &Applying) -> Option<IncrementalSync> {
         let progress = densite_sqlite::wal_progress(connection)?;
         let path = connection.filename(c"main")?;

@@ -36,7 +36,7 @@ pub(super) struct Plan {
     pub(super) independent: bool,
     /// How the columns of the key compare; none where rows may not be sorted.
     pub(super) sort: Vec<Collation>,
-    /// Where the next row has the same key, this one leaves nothing behind: nobody sees it, nor can
+    /// Where the next row has the same key, this one leaves nothing behind: no reader sees it, nor can
     /// the table refuse it, unless one of these columns of the log is NULL.
     pub(super) replaced: Option<Vec<usize>>,
     /// Each row runs within a savepoint: a trigger may have done half of its work when it fails.
@@ -232,7 +232,7 @@ fn sql(
     target: &Target,
 ) -> std::result::Result<(String, Option<String>), String> {
     let name = format!("main.{}", quoted(&target.name));
-    // ABORT is what SQLite does anyway, but for the clauses of the declaration. Where it is
+    // ABORT is what SQLite does anyway, except for the clauses of the declaration. Where it is
     // written, SQLite has it count for what triggers do as well, whatever those say themselves.
     let or_abort = match target.has_conflict_clauses {
         true => " OR ABORT",

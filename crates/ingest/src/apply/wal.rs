@@ -79,7 +79,7 @@ impl Wal {
     }
 
     /// Whether one may begin beside the worker, so that less is left when it is due. Not while the
-    /// file still grows: then who writes to it and who syncs wait for each other.
+    /// file still grows: then the writer and the thread that syncs wait for each other.
     pub(super) fn is_half_due(&self) -> bool {
         self.now() >= self.due / 2 && self.longest >= self.due
     }

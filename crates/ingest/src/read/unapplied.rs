@@ -2,7 +2,7 @@
 //!
 //! Each table that is read has an index of its own. It is fed from the log when it is read, and by
 //! the worker as long as somebody reads now and then; trimmed when rows are applied; dropped when
-//! nobody reads it any more. What a cursor has taken stays as it is: runs never change.
+//! no cursor reads it any more. What a cursor has taken stays as it is: runs never change.
 
 use super::run::{Run, push, trim};
 use super::run_builder::RunBuilder;

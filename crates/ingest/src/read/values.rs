@@ -1,6 +1,6 @@
 //! Values of unapplied rows, as the log packs them, found by the row's number.
 //!
-//! Batches of some size are kept as they were read. What came in small ones is packed anew, so that
+//! Batches of some size are kept as they were read. What came in small ones is packed again, so that
 //! a row costs the same whatever the batches were. Of either the columns of the key that the rows'
 //! codes say ([`Code::integer`]) are left out: a row of integers is not kept twice.
 

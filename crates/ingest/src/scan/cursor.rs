@@ -271,7 +271,7 @@ impl Cursor {
     }
 
     /// A column's place in the key, and whether equal numbers of it are the same: such columns have
-    /// no real that is an integer, but for one that is equal to the least integer.
+    /// no real that is an integer, except one that is equal to the least integer.
     fn place_in_key(&self, column: usize) -> Option<(usize, bool)> {
         let target = &self.reading.target;
         let mut columns = target.key.as_ref()?.columns.iter();
@@ -280,7 +280,7 @@ impl Cursor {
         Some((columns.position(|c| *c == column)?, is_integer))
     }
 
-    /// A value of the key that is what was asked for in all rows that are found, so that nobody
+    /// A value of the key that is what was asked for in all rows that are found, so that no caller
     /// need look for it.
     fn asked(&self, column: usize) -> Option<ValueRef<'_>> {
         let (place, is_integer) = self.place_in_key(column)?;

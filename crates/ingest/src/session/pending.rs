@@ -1,6 +1,6 @@
 //! The rows of a transaction, in the order of the log, until it is appended.
 //!
-//! They are encoded as they come, but for those of the last batch: a row is in memory once, in the
+//! They are encoded as they come, except those of the last batch: a row is in memory once, in the
 //! form in which the log stores it, and the log and the connection's own reads share that memory.
 
 use super::marks::Mark;

@@ -104,7 +104,7 @@ impl<'a> Finder<'a> {
         };
         for number in there {
             if let Some(first_seq) = finder.header(number)?.ok().map(|s| s.header.first_seq) {
-                // If any segments were before this one nobody knows which rows they had; only what
+                // If any segments were before this one, it is unknown which rows they had; only what
                 // somebody lacks is sure to have been there.
                 let is_first = number == lowest && (state.is_some() || number == 1);
                 finder.first_seq = match lacking {

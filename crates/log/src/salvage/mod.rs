@@ -35,7 +35,7 @@ pub struct Salvaged {
     pub state_lost: bool,
 }
 
-/// A damaged log, which nobody else can open as long as this value is there: who waits for it
+/// A damaged log, which no one else can open while this value exists: a process that waits for it
 /// meanwhile opens what is in its place then.
 pub struct Salvage {
     files: Files,

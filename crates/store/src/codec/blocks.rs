@@ -27,7 +27,7 @@ pub(super) fn decode_blocks(
     with_decoder(|decoder| decoder.run(payload, dict, out))
 }
 
-/// Runs `job` with the decoder of this thread, or with one of its own where that one is not to be had.
+/// Runs `job` with the decoder of this thread, or with a new one where that one is in use.
 fn with_decoder(mut job: impl FnMut(&mut Decoder) -> Result<(), String>) -> Result<(), String> {
     let mut with = |slot: &mut Option<Decoder>| {
         if slot.is_none() {

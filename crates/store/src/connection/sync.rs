@@ -8,7 +8,7 @@ use crate::writer::{Writer, rewrite};
 use densite_disk::SyncKind;
 use densite_disk::sync::MutexGuard;
 
-/// A sync that failed while nobody had the writer's right: see [`Handle::after_failed_sync`](crate::Handle::after_failed_sync).
+/// A sync that failed while no connection had the writer's right: see [`Handle::after_failed_sync`](crate::Handle::after_failed_sync).
 #[derive(Debug)]
 #[must_use = "what the disk has dropped must be written again"]
 pub struct SyncFailed(pub(crate) densite_disk::Error);
@@ -84,7 +84,7 @@ impl Connection {
     }
 
     /// Makes everything published durable and names it in a durable slot, so that what it freed can be written again at once
-    /// (rule 9). Two syncs, where nobody else does any.
+    /// (rule 9). Two syncs, where no other connection syncs.
     ///
     /// # Errors
     /// As [`Connection::sync`].
@@ -109,7 +109,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Makes everything published durable. Needs no right, and keeps nobody from writing meanwhile.
+    /// Makes everything published durable. Needs no right, and does not block writers.
     ///
     /// # Errors
     /// The disk's, and then [`Connection::after_failed_sync`] is due.

@@ -66,7 +66,7 @@ impl Handle {
         transaction.set_len(connection, len)
     }
 
-    /// Drops the frames of up to `most` published pages whose content nobody will ask for: they read as zeros from the next commit on. Pages that
+    /// Drops the frames of up to `most` published pages whose content will not be read: they read as zeros from the next commit on. Pages that
     /// this handle has written since it last published stay. Returns how many were dropped.
     ///
     /// # Errors
@@ -125,12 +125,12 @@ impl Handle {
     /// All pending writes become visible to everyone, at once and together.
     ///
     /// # Errors
-    /// I/O, a full disk: nobody saw anything; the call may be made again or the writes [discarded](Handle::discard).
+    /// I/O, a full disk: nothing was published; the call can be made again or the writes [discarded](Handle::discard).
     pub fn publish(&mut self) -> Result<()> {
         self.publish_with(&Besides::default())
     }
 
-    /// A commit that changes nothing: whoever goes by the newest commit looks anew at what lies beside the file.
+    /// A commit that changes nothing: a connection that goes by the newest commit looks again at the files beside it.
     ///
     /// # Errors
     /// As [`Handle::publish`]; nothing is left pending.
@@ -169,7 +169,7 @@ impl Handle {
         self.connection.sync_seen(kind)
     }
 
-    /// Makes everything published durable. Needs no right, and keeps nobody from writing meanwhile.
+    /// Makes everything published durable. Needs no right, and does not block writers.
     ///
     /// # Errors
     /// The disk's, and then [`Handle::after_failed_sync`] is due.

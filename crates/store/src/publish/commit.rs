@@ -1,7 +1,6 @@
 //! One commit: accounting, trailer, tip.
 
 use super::fold::fold_map;
-use crate::by_fold::ByFold;
 use crate::error::{Error, Result};
 use crate::format::TIP_OFF;
 use crate::format::record::{Kind, MAX_PAYLOAD, RECORD_LEN, Record};
@@ -25,8 +24,17 @@ pub(crate) struct Besides {
     pub(crate) even_empty: bool,
     /// Space is given back: what was written is what was there before, in other places.
     pub(crate) reclaim: bool,
-    /// With a fold: what it writes anew although it did not change.
-    pub(crate) by_fold: ByFold,
+}
+
+impl Besides {
+    /// A commit of space reclamation that moves nothing: it has the next number, and says where the file ends.
+    pub(crate) fn empty_reclaim() -> Besides {
+        Besides {
+            even_empty: true,
+            reclaim: true,
+            ..Besides::default()
+        }
+    }
 }
 
 /// Makes the commit. Returns the bytes it has appended; 0 if there was nothing to commit.
@@ -86,9 +94,8 @@ pub(super) fn commit(
         deltas,
     };
     if fold {
-        let mut anew = besides.by_fold.clone();
-        anew.add(writer.reclaiming.for_fold());
-        fold_map(shared, writer, file, p, &mut space, &mut trailer, &anew)?;
+        let anew = writer.reclaiming.for_fold();
+        fold_map(shared, writer, file, p, &mut space, &mut trailer, anew)?;
     } else {
         trailer.dicts.extend_from_slice(p.new_dicts());
     }

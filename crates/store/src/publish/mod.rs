@@ -5,7 +5,7 @@
 //! 3. The trailer is written behind them, and then the tip. Before the tip nobody sees the commit, after it everybody does.
 //!
 //! A failure before the tip leaves the published state as it was; the same writes may be published again.
-//! One data sync makes the commit durable (see `connection::sync`). Publishing itself syncs only when nobody else did for long
+//! One data sync makes the commit durable (see `connection::sync`). Publishing itself syncs only when no one else did for long
 //! (`Connection::sync_and_name`).
 
 mod commit;
@@ -20,7 +20,7 @@ use crate::transaction::Transaction;
 /// Publishes the transaction, if there is one; it is gone then. Returns the bytes that were appended.
 ///
 /// # Errors
-/// I/O, a full disk: nobody saw anything; the call may be made again.
+/// I/O, a full disk: nothing was published; the call can be made again.
 pub(crate) fn publish(
     connection: &mut Connection,
     transaction: &mut Option<Transaction>,

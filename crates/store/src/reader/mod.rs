@@ -24,9 +24,9 @@ pub enum LockLevel {
     /// None: anybody may publish at any time.
     #[default]
     Nothing,
-    /// SHARED or more: nobody publishes while the database is in a rollback mode; in WAL mode checkpoints do.
+    /// SHARED or more: no connection publishes while the database is in a rollback mode; in WAL mode checkpoints do.
     Shared,
-    /// EXCLUSIVE: nobody else publishes.
+    /// EXCLUSIVE: no other connection publishes.
     Exclusive,
 }
 

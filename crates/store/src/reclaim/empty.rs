@@ -42,7 +42,7 @@ impl Reclaimer<'_> {
         let pays = emptying.then(|| targets(u64::from(budget.dead_limit)));
         let mut moving = Moving::default();
         let mut emptied: Vec<Begun> = Vec::new();
-        let mut begun = std::mem::take(&mut shared.writer.lock().reclaiming.begun);
+        let mut begun = shared.writer.lock().reclaiming.take_begun();
         if emptying {
             let target = (shared, &mut *transaction);
             self.go_on(target, &mut begun, &mut moving, &mut emptied, |_| {
@@ -99,7 +99,7 @@ impl Reclaimer<'_> {
             for unit in &emptied {
                 besides.fold |= !in_parts && (unit.trailers || !unit.by_fold.is_empty());
                 // Should this commit not be made, another fold moves it in vain, and no harm is done.
-                writer.reclaiming.later.add(&unit.by_fold);
+                writer.reclaiming.fold_later(&unit.by_fold);
             }
         }
         if !moving.frames.is_empty() || besides.fold {
@@ -108,10 +108,7 @@ impl Reclaimer<'_> {
         step.moved_bytes = moving.moved;
         let mut writer = shared.writer.lock();
         let writer = &mut *writer;
-        writer.reclaiming.spent += moving.moved;
-        if emptying {
-            writer.reclaiming.emptied.moves(moving.moved);
-        }
+        writer.reclaiming.moved(moving.moved, emptying);
         writer.stored.moved_bytes += moving.moved;
         if pace.patient && !enough(moving.moved) {
             let undone = budget.bytes.saturating_sub(moving.moved);
@@ -120,10 +117,10 @@ impl Reclaimer<'_> {
                 waits |= begun.waits(undone);
             }
             if waits {
-                writer.reclaiming.share.put_off(undone);
+                writer.reclaiming.share().put_off(undone);
             }
         }
-        writer.reclaiming.begun = begun;
+        writer.reclaiming.put_begun(begun);
         let Some(space) = writer.accounting.space() else {
             return Ok(());
         };

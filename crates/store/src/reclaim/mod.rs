@@ -114,7 +114,7 @@ impl Reclaimer<'_> {
             return Ok(ReclaimStep::default());
         };
         let file = shared.state.read().tail_off;
-        let taken = (shared.writer.lock().reclaiming.share).take(file, u64::from(dead_limit));
+        let taken = (shared.writer.lock().reclaiming.share()).take(file, u64::from(dead_limit));
         let Some(Due { bytes, pace, time }) = taken else {
             return Ok(ReclaimStep::default());
         };
@@ -128,7 +128,7 @@ impl Reclaimer<'_> {
         let (moved, due) = done.as_ref().map_or((0, false), |step| {
             (step.moved_bytes, step.next == ReclaimNext::Again)
         });
-        shared.writer.lock().reclaiming.share.paid(moved, due);
+        shared.writer.lock().reclaiming.share().paid(moved, due);
         done
     }
 
@@ -180,14 +180,6 @@ impl Reclaimer<'_> {
         }
     }
 
-    /// A commit of its own.
-    fn publish_alone(&mut self, besides: &Besides) -> Result<u64> {
-        let mut transaction = Some(Transaction::begin(self.connection, 0)?);
-        let published = publish::publish(self.connection, &mut transaction, besides);
-        self.discard(transaction);
-        published
-    }
-
     /// What is due.
     fn plan(&mut self, shared: &Shared, budget: &ReclaimBudget<'_>, pace: Pace) -> Result<Plan> {
         let file = self.connection.open.file();
@@ -207,7 +199,7 @@ impl Reclaimer<'_> {
         if at_rest {
             // Nobody writes meanwhile, and nothing may be left over.
             space.forget_lanes(commit);
-            writer.reclaiming.begun.clear();
+            writer.reclaiming.keep_begun(&[]);
         }
         let src = shared.table_source(file);
         space.load_end(src, commit)?;
@@ -257,7 +249,7 @@ impl Reclaimer<'_> {
             limit: u64::from(budget.dead_limit),
         };
         // What was begun is brought to an end first; what was begun to shorten the file only if it is at its end still.
-        let begun = &writer.reclaiming.begun;
+        let begun = writer.reclaiming.begun();
         let goes_on: Vec<&Begun> = (begun.iter())
             .filter(|begun| begun.below == u64::MAX && ground.can_be_emptied(begun.unit))
             .collect();
@@ -273,10 +265,7 @@ impl Reclaimer<'_> {
                 _ => Vec::new(),
             };
             let keep: Vec<u64> = goes_on.iter().map(|begun| begun.unit).collect();
-            writer
-                .reclaiming
-                .begun
-                .retain(|begun| keep.contains(&begun.unit));
+            writer.reclaiming.keep_begun(&keep);
             let below = u64::MAX;
             return Ok((Plan::Empty { units, below }, false));
         }
@@ -287,13 +276,13 @@ impl Reclaimer<'_> {
             below: u64::MAX, ..
         } = plan
         {
-            writer.reclaiming.emptied.goes_on(dead, targets);
+            writer.reclaiming.empties(dead, targets);
         }
         match &plan {
             Plan::Empty { units, below } if *below < u64::MAX => {
-                (writer.reclaiming.begun).retain(|begun| units.contains(&begun.unit));
+                writer.reclaiming.keep_begun(units);
             }
-            _ => writer.reclaiming.begun.clear(),
+            _ => writer.reclaiming.keep_begun(&[]),
         }
         Ok((plan, over))
     }

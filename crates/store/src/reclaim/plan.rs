@@ -109,7 +109,7 @@ impl Ground<'_> {
         self.space.waiting_units(self.current) * UNIT_LEN
     }
 
-    /// What is left of the extent that is being appended to.
+    /// The free rest of the extent that is being appended to, in bytes.
     fn current_below(&self, end: u64) -> u64 {
         if self.current.0 < end {
             self.current.1 - self.current.0
@@ -160,15 +160,14 @@ impl Ground<'_> {
         let Some(excess) = idle.checked_sub(allowed + 1) else {
             return slot.filter(|_| idle + waiting > allowed).unwrap_or(rest);
         };
-        if self.reclaiming.spent > 2 * live + SPENT_MIN {
+        if self.reclaiming.spent() > 2 * live + SPENT_MIN {
             return rest;
         }
         let reusable = self.space.reusable_below(end) * UNIT_LEN;
         let dead = idle.saturating_sub(self.room(end));
         // A quarter of what is allowed is left to free units, to be written again.
         let wanted = dead.saturating_sub(allowed - allowed / 4 + self.coming());
-        let emptied = &self.reclaiming.emptied;
-        let pays = emptied.pays(dead, targets(self.limit), EMPTIED_MIN);
+        let pays = (self.reclaiming).pays(dead, targets(self.limit), EMPTIED_MIN);
         // What is moved goes to an extent of its own, while others write.
         let own = match self.space.lanes().lane {
             Lane::New if !is_at_rest(self.limit) => self.space.aside_bytes(),

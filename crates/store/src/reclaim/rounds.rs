@@ -133,12 +133,11 @@ impl Reclaimer<'_> {
     /// What an attempt that was given up has written waits for its number, which no commit may ever have. So a commit that changes nothing takes the
     /// next one.
     fn pass_attempts(&mut self) -> Result<()> {
-        let besides = Besides {
-            even_empty: true,
-            reclaim: true,
-            ..Besides::default()
-        };
-        self.publish_alone(&besides).map(drop)
+        let mut transaction = Some(Transaction::begin(self.connection, 0)?);
+        let empty = Besides::empty_reclaim();
+        let published = publish::publish(self.connection, &mut transaction, &empty);
+        self.discard(transaction);
+        published.map(drop)
     }
 
     /// Makes everything published durable and names it in a durable slot, so that what was freed can be written again. Two syncs.
@@ -191,12 +190,8 @@ impl Reclaimer<'_> {
         let ends_before = transaction.appender().tail_off() < before;
         let mut transaction = Some(transaction);
         let told = if ends_before {
-            let besides = Besides {
-                even_empty: true,
-                reclaim: true,
-                ..Besides::default()
-            };
-            publish::publish(self.connection, &mut transaction, &besides)
+            let empty = Besides::empty_reclaim();
+            publish::publish(self.connection, &mut transaction, &empty)
         } else {
             Ok(0)
         };

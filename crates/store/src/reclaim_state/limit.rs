@@ -1,6 +1,6 @@
 //! The limit of what may be dead or free, and what it may cost to keep it.
 
-/// Whether such a limit is for giving back when nobody writes.
+/// Whether such a limit is for reclaiming while no connection writes.
 pub(crate) fn is_at_rest(limit: u64) -> bool {
     limit < 10
 }

@@ -24,18 +24,18 @@ pub(crate) struct Reclaiming {
     stuck: BTreeMap<u64, u32>,
     /// Units that are not worth emptying: what seems dead there is part of runs that live. Bytes as before.
     dense: BTreeMap<u64, u32>,
-    /// Units without a living frame: what is left there goes with the next fold. Bytes as before.
+    /// Units without a living frame: the rest goes with the next fold. Bytes as before.
     left: BTreeMap<u64, u32>,
     /// What that fold moves besides.
-    pub(crate) later: ByFold,
+    later: ByFold,
     /// Units that are being emptied, or will be next.
-    pub(crate) begun: Vec<Begun>,
+    begun: Vec<Begun>,
     /// Bytes moved since the last commit that was none of these.
-    pub(crate) spent: u64,
+    spent: u64,
     /// Of these, the bytes moved to empty units, and what was dead before.
-    pub(crate) emptied: Emptied,
+    emptied: Emptied,
     /// What commits owe.
-    pub(crate) share: Share,
+    share: Share,
 }
 
 /// What emptying has cost since it last won something, and what was dead in the file then.
@@ -43,14 +43,14 @@ pub(crate) struct Reclaiming {
 /// That n units become n - 1 is a forecast: where records are about as long as a unit, what is moved leaves as much unused at the
 /// ends of the units it goes to as was dead in those it comes from. So what was won is measured as well.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Emptied {
+struct Emptied {
     moved: u64,
     dead_before: Option<u64>,
 }
 
 impl Emptied {
     /// So much is dead, and emptying begins or goes on. What paid is paid: it is no credit for what comes.
-    pub(crate) fn goes_on(&mut self, dead: u64, targets: u64) {
+    fn goes_on(&mut self, dead: u64, targets: u64) {
         let before = *self.dead_before.get_or_insert(dead);
         if dead < before && self.moved <= (before - dead) * targets {
             *self = Emptied {
@@ -60,18 +60,71 @@ impl Emptied {
         }
     }
 
-    pub(crate) fn moves(&mut self, bytes: u64) {
+    fn moves(&mut self, bytes: u64) {
         self.moved += bytes;
     }
 
-    /// Whether it won a byte for each `targets` that it moved, but for `allowance` bytes. So much is dead now.
-    pub(crate) fn pays(&self, dead: u64, targets: u64, allowance: u64) -> bool {
+    /// Whether it won a byte for each `targets` bytes that it moved beyond `allowance`, when `dead` bytes are dead now.
+    fn pays(&self, dead: u64, targets: u64, allowance: u64) -> bool {
         let before = self.dead_before.unwrap_or(dead);
         self.moved <= allowance + before.saturating_sub(dead) * targets
     }
 }
 
 impl Reclaiming {
+    /// So many bytes were moved; to empty units, or to shorten the file.
+    pub(crate) fn moved(&mut self, bytes: u64, emptying: bool) {
+        self.spent += bytes;
+        if emptying {
+            self.emptied.moves(bytes);
+        }
+    }
+
+    /// Bytes moved since the last commit that was none of these.
+    pub(crate) fn spent(&self) -> u64 {
+        self.spent
+    }
+
+    /// Emptying begins or goes on, and `dead` bytes are dead.
+    pub(crate) fn empties(&mut self, dead: u64, targets: u64) {
+        self.emptied.goes_on(dead, targets);
+    }
+
+    /// Whether emptying pays: see [`Emptied::pays`].
+    pub(crate) fn pays(&self, dead: u64, targets: u64, allowance: u64) -> bool {
+        self.emptied.pays(dead, targets, allowance)
+    }
+
+    /// What commits owe.
+    pub(crate) fn share(&mut self) -> &mut Share {
+        &mut self.share
+    }
+
+    /// The next fold moves these too.
+    pub(crate) fn fold_later(&mut self, by_fold: &ByFold) {
+        self.later.add(by_fold);
+    }
+
+    /// Units that are being emptied, or will be next.
+    pub(crate) fn begun(&self) -> &[Begun] {
+        &self.begun
+    }
+
+    /// The same, to be worked on: [`Reclaiming::put_begun`] brings back what is not finished.
+    pub(crate) fn take_begun(&mut self) -> Vec<Begun> {
+        std::mem::take(&mut self.begun)
+    }
+
+    /// See [`Reclaiming::take_begun`].
+    pub(crate) fn put_begun(&mut self, begun: Vec<Begun>) {
+        self.begun = begun;
+    }
+
+    /// Gives up the units that were begun, except these.
+    pub(crate) fn keep_begun(&mut self, units: &[u64]) {
+        self.begun.retain(|begun| units.contains(&begun.unit));
+    }
+
     pub(crate) fn is_stuck(&self, unit: u64, live: u32) -> bool {
         live > 0 && self.stuck.get(&unit) == Some(&live)
     }

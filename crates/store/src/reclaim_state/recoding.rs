@@ -14,10 +14,10 @@ use crate::pool::{Pool, Task};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Runs coded anew, by their places: the pages that lived, and their frames.
+/// Runs that were encoded again, by their places: the live pages, and their frames.
 type Coded = HashMap<u64, (Vec<u32>, Vec<PreEncodedFrame>)>;
 
-/// Runs that the pool codes anew.
+/// Runs that the pool encodes again.
 #[derive(Default)]
 pub(crate) struct Recoding {
     task: Option<Task<Coded>>,

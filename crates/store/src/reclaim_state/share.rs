@@ -45,7 +45,7 @@ pub(crate) struct Share {
 pub(crate) struct Pace {
     /// The clock is not asked before so many bytes were moved.
     pub(crate) least: u64,
-    /// What has to be coded anew may be left to the pool, and to a later step.
+    /// What has to be encoded again can be left to the pool, and to a later step.
     pub(crate) patient: bool,
 }
 

@@ -43,7 +43,7 @@ pub(crate) fn check(
 ) -> Result<CheckReport> {
     open.check_poison()?;
     let mut report = CheckReport::default();
-    // From the file anew: what this process remembers may be better than what is there.
+    // Read from the file: what this process remembers can be better than what is there.
     match recover::find(open.file()) {
         Ok(None) => {
             return Ok(CheckReport {

@@ -115,7 +115,7 @@ impl Shared {
         Ok(())
     }
 
-    /// The accounting goes along, if nobody is using it.
+    /// The accounting follows too, unless a writer is using it.
     fn account(&self, file: &dyn File, state: &State, tip: &Tip, trailer: &Trailer) -> Result<()> {
         let Some(mut writer) = self.writer.try_lock() else {
             return Ok(());

@@ -1,4 +1,4 @@
-//! The writes of a handle that nobody else sees yet.
+//! The writes of a handle that are not published yet.
 //!
 //! Pages collect in a batch (`collect`); full batches are encoded on the pool and appended as frames when they come back, in order
 //! (`place`). So a bulk load takes little memory, however large: what stays is the entry of each page.
@@ -214,7 +214,7 @@ impl Transaction {
 
     /// Forgets what was written and not published.
     pub(crate) fn discard(mut self, connection: &mut Connection) {
-        // Who writes next looks again.
+        // The next writer looks again.
         let _ = self.void_attempt(connection);
         let Some(shared) = connection.open.known() else {
             return;

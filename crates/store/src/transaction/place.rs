@@ -14,7 +14,7 @@ use std::sync::Arc;
 const SPARE_BYTES: usize = 256 << 10;
 
 impl Transaction {
-    /// A copy of a page, in a buffer that nobody needs any more where there is one.
+    /// A copy of a page, in a spare buffer if there is one.
     pub(super) fn copy_of(&mut self, page: &[u8]) -> Arc<[u8]> {
         if let Some(mut spare) = self.spare.pop()
             && let Some(bytes) = Arc::get_mut(&mut spare)

@@ -231,7 +231,7 @@ impl Durability {
     }
 
     /// Keeps some written bytes behind `tail`, the end after this commit, so that a full disk still takes the checkpoint of a
-    /// DELETE (rule 11). Before anything of the commit is written: a failure is then nobody's.
+    /// DELETE (rule 11). Before anything of the commit is written: a failure then loses nothing.
     ///
     /// # Errors
     /// I/O; a disk that is full already is none.

@@ -27,7 +27,7 @@ pub enum Hold {
         /// What it is.
         found: String,
     },
-    /// The position lies beyond the newest row: the queue was numbered anew, and what lies below
+    /// The position lies beyond the newest row: the queue was numbered again, and what lies below
     /// was never taken.
     BeyondEnd {
         /// The position.

@@ -20,7 +20,7 @@ pub struct Pruned {
 /// Deletes what [`super::plan()`] finds, and sets `automatically_purge`, in one transaction (within
 /// that of the caller, if there is one).
 ///
-/// Positions and rows are read anew within it: a plan that was shown to a user may be out of date
+/// Positions and rows are read again within it: a plan that was shown to a user may be out of date
 /// by the time they have said yes.
 ///
 /// # Errors

@@ -1,5 +1,5 @@
-//! A vacuum of a Chroma directory: its log is pruned in the same step as its database is written
-//! anew.
+//! A vacuum of a Chroma directory: its log is pruned in the same step as its database is
+//! rewritten.
 
 use super::dir::{ChromaDir, recognise};
 use super::plan::{PrunePlan, plan};

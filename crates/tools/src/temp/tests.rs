@@ -44,7 +44,7 @@ fn an_unfinished_copy_is_private_and_a_finished_one_as_open_as_its_source() {
         let wanted = if replaces { &like.path } else { &dst };
         let temp = Temp::create(wanted, &like, replaces).expect("a temporary file");
         assert_eq!(mode(temp.path()), 0o600, "{bits:o}");
-        // Nobody else who opens it while it is written gets it: its permission bits are these to
+        // No other user who opens it while it is written gets it: its permission bits are these to
         // the end.
         temp.open()
             .expect("open")

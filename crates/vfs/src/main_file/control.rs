@@ -213,7 +213,7 @@ impl MainFile {
         }
         if self.settings.unlocked {
             return refused(
-                "the database is open without locks (nolock); open it with them, when nobody else uses it",
+                "the database is open without locks (nolock); open it with them, when no one else uses it",
             );
         }
         if self.member.level() > ffi::LOCK_SHARED || self.has_pending() {

@@ -220,7 +220,7 @@ impl MainFile {
 
     /// The checkpoint lock is about to go: nothing unpublished may outlive it.
     fn end_checkpoint(&mut self) {
-        // What is left here is from a checkpoint that SQLite gave up; its frames are all
+        // These are from a checkpoint that SQLite gave up; its frames are all
         // still in the WAL, so either outcome is right.
         let _ = self.publish_or_discard();
         self.checkpoint.release_readers();

@@ -58,7 +58,7 @@ pub(crate) enum OpenedBy<'a> {
     Connection {
         /// The name of the VFS.
         vfs: &'a str,
-        /// What the worker does with the file once nobody writes to it any more.
+        /// What the worker does with the file once no connection writes to it any more.
         when_idle: Session,
     },
     /// The background worker, for itself.
@@ -323,7 +323,7 @@ impl MainFile {
             return;
         }
         if self.file.journal_may_be_hot() {
-            // Either outcome is right, so nobody gets the failure.
+            // Either outcome is right, so the failure is not reported.
             let _ = self.publish_or_discard();
         } else {
             self.forget_unpublished();

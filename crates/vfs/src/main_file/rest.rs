@@ -1,7 +1,7 @@
 //! What is done with a file at rest: giving space back, and its end.
 //!
 //! The last close makes a slot durable that names the tip (rule 10). SQLite holds no lock
-//! at xClose in rollback mode, so we take one, and in a way that nobody can notice:
+//! at xClose in rollback mode, so we take one, and in a way that others cannot notice:
 //!
 //! 1. SHARED; if that is busy, another connection is there and will be the last.
 //! 2. No journal may be hot: RESERVED would make it look cold to readers (rule 2). None can
@@ -84,7 +84,7 @@ impl MainFile {
         }
     }
 
-    /// Names the tip in a slot under a lock of our own, if nobody else is there.
+    /// Names the tip in a slot under a lock of our own, if no other connection is there.
     fn close_clean_alone(&mut self) {
         let level = self.member.level();
         if !self.wants_slot() || self.settings.unlocked || level > ffi::LOCK_SHARED {
@@ -101,7 +101,7 @@ impl MainFile {
         };
         if self.file.lock_alone(level) {
             pause::at("closing-locked");
-            // Nobody else is there and no journal is hot.
+            // No other connection is there and no journal is hot.
             self.committed_without_wal();
             self.close_clean();
         }
@@ -304,7 +304,7 @@ impl MainFile {
         done
     }
 
-    /// Syncs what slices have published, while nobody has a lock. An error is logged, too.
+    /// Syncs what slices have published, while no connection has a lock. An error is logged, too.
     pub(super) fn sync_unlocked(&mut self) -> Result<(), Error> {
         let Some(stored) = self.contents.store_mut() else {
             return Ok(());
