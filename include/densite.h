@@ -86,7 +86,7 @@ typedef int (*densite_progress)(void *context, const char *phase, uint64_t done,
 int densite_compress(int64_t host, const char *src, const char *dst, const densite_options *options, densite_progress progress, void *context, char **json);
 int densite_decompress(int64_t host, const char *src, const char *dst, const densite_options *options, densite_progress progress, void *context, char **json);
 
-/* Writes a database anew in its place, without what it does not need. Nobody is asked. */
+/* Rewrites a database in its place, without what it does not need. It does not ask first. */
 int densite_vacuum(int64_t host, const char *db, const densite_options *options, densite_progress progress, void *context, char **json);
 
 /* Verifies everything. Damage is no failure: then "ok" is false in the object. */

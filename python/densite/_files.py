@@ -130,7 +130,7 @@ def vacuum(
     timeout: Optional[float] = None,
     progress: Optional[Progress] = None,
 ) -> Vacuumed:
-    """Writes a database anew in its place, plain or Densite as it is, without what it does not need. Nobody is asked.
+    """Rewrites a database in its place, plain or Densite as it is, without what it does not need. It does not ask first.
 
     Args:
         path: the database.

@@ -14,7 +14,7 @@ use std::time::Duration;
 )]
 #[command(
     after_help = "Exit codes: 0 done; 1 error; 2 usage; 3 the database is locked; 4 not enough disk space;\n\
-                        5 damaged or not a database; 6 the user said no, or could not be asked; 7 internal error."
+                        5 damaged or not a database; 6 the user said no, or could not be asked; 7 internal error; 130 interrupted."
 )]
 pub(crate) struct Cli {
     #[command(flatten)]
@@ -47,7 +47,7 @@ pub(crate) enum Verb {
     Info(InfoArgs),
     /// Verify every stored page, the map and SQLite's own integrity check
     Check(DbArg),
-    /// Write a database anew without what was deleted from it
+    /// Rewrite a database without what was deleted from it
     Vacuum(VacuumArgs),
     /// Draw where the space of a database is, and what would bring it back
     Report(ReportArgs),

@@ -96,7 +96,7 @@ impl VacuumReport {
     }
 }
 
-/// Writes a database anew in its place, compressed or plain as it is. Nobody is asked.
+/// Rewrites a database in its place, compressed or plain as it is, without asking.
 ///
 /// # Errors
 /// See [`Error`]; whatever it is, the database holds what it held.
