@@ -14,7 +14,8 @@ use std::time::Duration;
 )]
 #[command(
     after_help = "Exit codes: 0 done; 1 error; 2 usage; 3 the database is locked; 4 not enough disk space;\n\
-                        5 damaged or not a database; 6 the user said no, or could not be asked; 7 internal error; 130 interrupted."
+                        5 damaged or not a database; 6 the user said no, or could not be asked; 7 internal error;\n\
+                        130 interrupted."
 )]
 pub(crate) struct Cli {
     #[command(flatten)]
