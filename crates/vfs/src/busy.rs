@@ -1,24 +1,23 @@
 //! The busy handler of the connection that has a file open.
 //!
-//! SQLite calls it where a lock is busy, but not for a PRAGMA of ours, which runs while it is
-//! compiled. SQLite tells its VFS where the handler is (SQLITE_FCNTL_BUSYHANDLER) and which
-//! connection has the file (SQLITE_FCNTL_PDB), for as long as the file is open.
+//! SQLite calls it when a lock is busy, but not for a PRAGMA of ours, which runs while it is
+//! compiled. SQLite tells its VFS where the handler is (SQLITE_FCNTL_BUSYHANDLER), for as long as
+//! the file is open. The handler counts its calls; SQLite resets the count before it gives a PRAGMA
+//! to the VFS (SQLITE_FCNTL_PRAGMA).
 
-use densite_sqlite::{Api, Connection, ffi::Db};
 use std::ffi::{c_int, c_void};
 
 /// Called with its argument; 0: do not wait any longer.
 type Handler = unsafe extern "C" fn(*mut c_void) -> c_int;
 
-/// Where SQLite keeps the handler, and the connection.
+/// Where SQLite keeps the handler.
 #[derive(Default)]
 pub(crate) struct Busy {
     handler: Option<*const *mut c_void>,
-    connection: Option<*const *mut Db>,
 }
 
-// SAFETY: these are addresses of SQLite's. They are read only under the connection's mutex, in a
-// call of SQLite's (`Busy::begin`, `Busy::waits`).
+// SAFETY: this is an address of SQLite's. It is read only under the connection's mutex, in a call
+// of SQLite's (`Busy::waits`).
 unsafe impl Send for Busy {}
 
 impl Busy {
@@ -27,27 +26,7 @@ impl Busy {
         self.handler = (!place.is_null()).then_some(place.cast_const().cast());
     }
 
-    /// Notes where the connection's address is.
-    pub(crate) fn set_connection(&mut self, place: *mut c_void) {
-        self.connection = (!place.is_null()).then_some(place.cast_const().cast());
-    }
-
-    /// Begins to wait: the handler counts its calls, and SQLite sets the count back only when a
-    /// statement runs.
-    ///
-    /// # Safety
-    /// As [`Busy::waits`]; and SQLite calls nothing of the file for a statement that uses no table.
-    pub(crate) unsafe fn begin(&self, api: Api) {
-        let Some(place) = self.connection else { return };
-        // SAFETY: SQLite's own place, in use as long as the file is open.
-        let connection = unsafe { Connection::borrow(api, *place) };
-        if let Some(connection) = connection {
-            // Where it fails there was no wait to count.
-            let _ = connection.query_i64("SELECT 1");
-        }
-    }
-
-    /// Lets the handler wait; false: the time is over, or there is no handler.
+    /// Calls the handler, which waits; false: the time is over, or there is no handler.
     ///
     /// # Safety
     /// The thread is in a call of SQLite's on the connection, and so holds its mutex; the file is

@@ -283,7 +283,8 @@ unsafe extern "C" fn file_control<F: VfsFile>(
     op: c_int,
     arg: *mut c_void,
 ) -> c_int {
-    // Of a connection that joins a shared cache SQLite tells the file without the cache's mutex, while others may be in its methods. No file of ours wants to know, so it is not touched.
+    // When a connection joins a shared cache, SQLite makes this call without the cache's mutex,
+    // while another thread can be in a method of the file. No file of ours needs the connection.
     if op == ffi::FCNTL_PDB {
         return Code::NOTFOUND.0;
     }

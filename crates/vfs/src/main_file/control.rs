@@ -42,10 +42,8 @@ impl MainFile {
             }
             _ => {}
         }
-        match op {
-            ffi::FCNTL_BUSYHANDLER => self.busy.set_handler(arg),
-            ffi::FCNTL_PDB => self.busy.set_connection(arg),
-            _ => {}
+        if op == ffi::FCNTL_BUSYHANDLER {
+            self.busy.set_handler(arg);
         }
         match (self.contents.state(), op) {
             (State::Refused(_), _) => Code::NOTFOUND,
@@ -254,7 +252,6 @@ impl MainFile {
         file: &'f Arc<OpenFile>,
     ) -> Result<(Slice, Option<Closing<'f>>), Wrong> {
         let until = Instant::now() + LOCK_WAIT;
-        let mut is_waiting = false;
         loop {
             let closing = file.neighbours().begin_closing();
             if closing.is_some()
@@ -268,13 +265,7 @@ impl MainFile {
                 continue;
             }
             // SAFETY: SQLite compiles the PRAGMA, on the connection that has this file open.
-            let goes_on = unsafe {
-                if !std::mem::replace(&mut is_waiting, true) {
-                    self.busy.begin(self.file.api());
-                }
-                self.busy.waits()
-            };
-            if !goes_on {
+            if !unsafe { self.busy.waits() } {
                 let why = "densite_maintain: the database is locked; try again later, or set a longer busy_timeout";
                 return Err(Wrong::new(Code::BUSY, why));
             }
