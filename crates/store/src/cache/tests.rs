@@ -2,7 +2,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// The bytes of a page in a version: no two are alike.
+/// The bytes of a page in a version; all are different.
 fn bytes(page: u32, version: u64, len: usize) -> Box<[u8]> {
     let mut x = (u64::from(page) << 32 | version).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     (0..len)
@@ -183,7 +183,8 @@ fn op() -> impl Strategy<Value = Op> {
 }
 
 proptest! {
-    /// The model is a map of all that was ever put in and not taken out: the cache may know less, never more or other.
+    /// The model is a map of everything that was inserted and not removed. The cache may know less
+    /// than the model, never more or different bytes.
     #[test]
     fn it_knows_only_what_it_was_told(ops in proptest::collection::vec(op(), 1..400)) {
         let cache = Cache::new(30_000);
