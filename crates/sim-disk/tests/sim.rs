@@ -151,7 +151,7 @@ fn a_write_past_the_end_grows_the_file_with_zeros() {
 }
 
 #[test]
-fn growth_may_hold_garbage_where_that_is_the_policy() {
+fn grown_bytes_can_be_garbage_if_the_policy_says_so() {
     let (disk, file) = disk_with(&[1]);
     disk.set_extension(Extension::Garbage);
     write(&file, 0, 600, 1);
@@ -218,7 +218,7 @@ fn writes_beyond_a_lost_shortening_are_lost() {
 }
 
 #[test]
-fn writes_keep_their_order_where_that_is_the_policy() {
+fn writes_keep_their_order_if_the_policy_says_so() {
     let (disk, file) = disk_with(&[0; 4]);
     disk.set_write_order(WriteOrder::InFile);
     for at in 0..4 {
@@ -229,7 +229,7 @@ fn writes_keep_their_order_where_that_is_the_policy() {
 }
 
 #[test]
-fn metadata_keeps_its_order_where_that_is_the_policy() {
+fn metadata_keeps_its_order_if_the_policy_says_so() {
     let set_up = || {
         let (disk, file) = disk_with(&[1; 2]);
         disk.set_metadata_order(MetadataOrder::Journalled);
@@ -294,7 +294,7 @@ fn a_new_entry_needs_a_directory_sync() {
 }
 
 #[test]
-fn a_file_sync_saves_the_entry_where_that_is_the_policy() {
+fn a_file_sync_makes_the_entry_durable_if_the_policy_says_so() {
     let disk = SimDisk::new(1);
     disk.set_entry_policy(EntryPolicy::FileSync);
     let file = disk.open("/new", OpenMode::CreateNew).expect("create");
@@ -570,7 +570,7 @@ fn a_failed_sync_loses_for_good() {
 }
 
 #[test]
-fn a_failed_sync_can_be_retried_where_that_is_the_policy() {
+fn a_failed_sync_can_be_retried_if_the_policy_says_so() {
     let (disk, file) = disk_with(&[0]);
     disk.set_failed_sync(FailedSync::Kept);
     write(&file, 1, 1, 0);
@@ -647,7 +647,7 @@ fn a_snapshot_is_what_processes_see() {
 }
 
 #[test]
-fn counters_tell_who_synced() {
+fn counters_count_the_calls_of_each_file() {
     let (disk, file) = disk_with(&[0; 4]);
     write(&file, 1, 10, 0);
     write(&file, 1, 5, 0);

@@ -279,7 +279,7 @@ fn an_attempt_of_a_killed_writer_does_not_come_back_from_any_cut() {
 
 /// The next writer makes the attempt void, and is killed or its sync fails before that is durable.
 #[test]
-fn making_an_attempt_void_is_done_again_until_it_is_durable() {
+fn making_an_attempt_void_is_repeated_until_it_is_durable() {
     for failures in 1..=3 {
         let medium = Medium::of(&killed());
         for _ in 0..failures {

@@ -112,7 +112,7 @@ fn a_preamble_that_moved_is_damage_and_no_empty_database() {
 /// A disk can have any bytes where the file grew, and a sector can be torn at any byte. So slots
 /// can be torn, and those of an earlier creation can appear.
 #[test]
-fn creations_cut_again_and_again_are_no_damage() {
+fn creations_interrupted_again_and_again_are_not_damage() {
     let seeds = std::env::var("DENSITE_CRASH_SEEDS").map_or(300, |n| n.parse().expect("a number"));
     let (mut cuts, mut foreign) = (0, 0);
     for seed in 0..seeds {
@@ -147,7 +147,7 @@ fn creations_cut_again_and_again_are_no_damage() {
 
 /// SQLite reads and writes page 1 in pieces before it knows the page size (rule 16).
 #[test]
-fn the_first_write_says_how_long_a_page_is_if_it_is_as_long_as_one() {
+fn the_first_write_sets_the_page_size_if_its_length_is_a_page_size() {
     for (len, page) in [
         (512, 512),
         (1024, 1024),

@@ -370,7 +370,7 @@ fn a_reader_with_an_old_entry() {
 
 /// A moved frame keeps its version, so its decoded page stays in the cache.
 #[test]
-fn reclaiming_leaves_the_cache_as_it_is() {
+fn reclaiming_does_not_change_the_cache() {
     let disk = SimDisk::new(1);
     let mut handle = open(&disk, "a");
     let rounds = scattered(&mut handle, 1000, 3);

@@ -178,7 +178,7 @@ fn a_long_scan_does_not_evict_the_cache() {
 }
 
 #[test]
-fn several_scans_in_turn_and_one_that_is_given_up() {
+fn several_scans_in_turn_and_one_that_ends_early() {
     let base = Base::new(&options(0));
     let mut handle = open(&base.disk, "b", &options(2), &base.reads);
     handle.set_lock_level(LockLevel::Shared);

@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn the_rest_is_other() {
+    fn other_bytes_are_of_family_other() {
         for bytes in [
             &[][..],
             &[0x0d],

@@ -8,7 +8,7 @@ use crate::format::record::{Kind, Record};
 /// Another process may have given the number of a dictionary to another one, if the commit that
 /// named it here was never made.
 #[test]
-fn a_frame_of_another_dictionary_of_the_same_number_is_of_no_use() {
+fn a_frame_of_another_dictionary_of_the_same_number_is_not_used() {
     let (_dir, mut handle, _preencoded) = store(1);
     handle.write_at(&page(7), 0).expect("writes");
     let set = handle.encode_settings().expect("settings");

@@ -144,7 +144,7 @@ fn noted_pages_are_encoded_and_used_unless_they_changed() {
 /// Space reclamation encodes pages so that every byte is kept. Later writes of SQLite need not be
 /// encoded so.
 #[test]
-fn giving_back_does_not_change_how_pages_are_encoded() {
+fn space_reclamation_does_not_change_how_pages_are_encoded() {
     let (_dir, mut handle, preencoded) = store(1);
     let pages = || {
         preencoded

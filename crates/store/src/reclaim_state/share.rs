@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn the_clock_does_not_stop_what_a_large_commit_owes() {
+    fn the_clock_does_not_stop_the_share_of_a_large_commit() {
         let least = |stored: u64| {
             let mut share = Share {
                 due: true,

@@ -104,7 +104,7 @@ fn problem(bytes: &[u8]) -> String {
 }
 
 #[test]
-fn a_file_is_told_by_its_header_or_else_by_its_slots() {
+fn a_file_is_recognised_by_its_header_or_else_by_its_slots() {
     let (born, used) = (file_of(0), file_of(3));
     let kind = |bytes: &[u8]| probe(&placed(bytes)).expect("probe");
     assert_eq!(kind(&[]), Kind::Empty);
@@ -140,7 +140,7 @@ fn a_file_is_told_by_its_header_or_else_by_its_slots() {
 
 /// Otherwise SQLite would delete the journal beside it (rule 7).
 #[test]
-fn a_file_cut_to_its_preamble_is_no_empty_database() {
+fn a_file_cut_to_its_preamble_is_not_an_empty_database() {
     let (born, used) = (file_of(0), file_of(3));
     assert_eq!(problem(&without_header(&born)), "none: it is empty");
     let cut = without_header(&used[..PREAMBLE]);
@@ -153,7 +153,7 @@ fn a_file_cut_to_its_preamble_is_no_empty_database() {
 }
 
 #[test]
-fn a_lost_header_is_damage_where_a_slot_names_a_commit() {
+fn a_lost_header_is_damage_if_a_slot_names_a_commit() {
     let used = file_of(3);
     assert_eq!(problem(&used), "none: commit 3");
     let lost = without_header(&used);
@@ -296,7 +296,7 @@ fn with_commit_after(bytes: &[u8], given_up: u8) -> Vec<u8> {
 /// A power cut took the records of the commit that the tip names. An attempt of an earlier writer
 /// is whole in their place, with the same number or a higher one.
 #[test]
-fn what_the_tip_does_not_name_is_no_commit() {
+fn an_attempt_that_the_tip_does_not_name_is_not_a_commit() {
     let base = file_of(2);
     let theirs = with_commit_after(&base, 0);
     let tip = TIP_OFF as usize..TIP_OFF as usize + TIP_LEN;

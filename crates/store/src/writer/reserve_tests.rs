@@ -104,7 +104,7 @@ fn a_reserve_that_another_process_left_is_not_written_again() {
 
 /// SQLite locks bytes there, and on some systems no other process can write to them (rule 13).
 #[test]
-fn the_reserve_leaves_out_what_sqlite_locks() {
+fn the_reserve_leaves_out_the_unit_that_sqlite_locks() {
     const LEN: u64 = MIB / 4;
     const LOCK: u64 = LOCK_UNIT * UNIT_LEN;
     let all = |tail: u64| (vec![(tail, tail + LEN)], tail + LEN);
