@@ -1,4 +1,4 @@
-//! URI parameters and PRAGMAs: taken when right, refused with a reason when wrong.
+//! URI parameters and PRAGMAs: right values are accepted, wrong ones are refused with a reason.
 
 use crate::common::{self, Place, fill, int, run, text};
 
@@ -95,7 +95,7 @@ fn pragmas_set_and_read() {
         assert_eq!(text(&db, "PRAGMA densite_level"), "9");
         fill(&db, 10);
     }
-    // A plain file has none.
+    // A plain file has no such settings.
     let rows = |db: &rusqlite::Connection, sql: &str| {
         let mut stmt = db.prepare(sql).expect("compiles");
         let mut rows = stmt.query([]).expect("runs");
