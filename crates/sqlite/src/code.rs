@@ -85,7 +85,7 @@ impl Code {
         Code(self.0 & 0xff)
     }
 
-    /// `Ok` for `SQLITE_OK`, this code as the error for any other.
+    /// `Ok` for `SQLITE_OK`; any other code as the error.
     pub fn ok(self) -> Result<(), Code> {
         if self == Code::OK { Ok(()) } else { Err(self) }
     }
@@ -96,7 +96,7 @@ impl Code {
     }
 }
 
-/// What SQLite's own VFSs answer where this call has failed.
+/// The code that SQLite's own VFSes return if this call fails.
 impl From<Op> for Code {
     fn from(op: Op) -> Code {
         match op {
