@@ -1,16 +1,13 @@
 //! Bulk data in and out: columns as a table, and the rows of a query as columns.
 //!
 //! - [`Set`]: columns of the caller, from the Arrow C data interface or from plain buffers. They
-//!   can be
-//! sorted by keys. [`sets`] registers them by number.
+//!   can be sorted by keys. [`sets`] registers them by number.
 //! - `densite_columns(handle)`: a set as a table, for `INSERT … SELECT` and joins.
 //! - [`Query`]: a statement whose rows are returned as Arrow record batches, one at a time.
-//!   [`queries`]
-//! registers them by number. The SQL function `densite_query(handle, sql, …)` prepares the
-//! statement on the connection that it runs on.
+//!   [`queries`] registers them by number. The SQL function `densite_query(handle, sql, …)`
+//!   prepares the statement on the connection that it runs on.
 //! - [`changes`]: statements that change the database. The SQL function `densite_change(handle,
-//!   sql)`
-//! prepares them, and they run outside of the driver.
+//!   sql)` prepares them, and they run outside of the driver.
 //! - [`text`]: dates, times and decimals as text, the same for all sources.
 //! - [`arrow`]: the structures of the Arrow C data interface.
 //!

@@ -100,8 +100,7 @@ impl Drop for Registered {
 ///
 /// - SQLite drops the ORDER BY of a joined subquery.
 /// - A column of a compound has the affinity of its first SELECT. If that is REAL, an integer of
-///   another
-/// SELECT becomes floating point.
+///   another SELECT becomes floating point.
 ///
 /// This is decided by words of the statement and of the views that it might read.
 fn is_other_when_joined(connection: &Connection, sql: &str) -> Result<bool> {

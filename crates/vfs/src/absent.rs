@@ -12,14 +12,13 @@
 //! Why this changes nothing for a reader:
 //!
 //! - A *journal* that appeared since belongs to a transaction that has published nothing (2). If
-//!   its
-//! writer is alive, it is not hot. If its writer died, no commit has the pages that it wrote. The
-//! newest commit then holds what a rollback would give. Each file of a transaction over several
-//! files is judged by its own commits.
+//!   its writer is alive, it is not hot. If its writer died, no commit has the pages that it wrote.
+//!   The newest commit then holds what a rollback would give. Each file of a transaction over
+//!   several files is judged by its own commits.
 //! - A *WAL* is created only when page 1 says so, which takes a commit (2). With page 1 in WAL mode
-//! nothing is answered from memory (1). Only SQLite's RBU puts a WAL beside a database in a
-//! rollback mode, by a rename under EXCLUSIVE. So when such a lock is released and a WAL exists, a
-//! commit is made (`MainFile::tell_of_wal`).
+//!   nothing is answered from memory (1). Only SQLite's RBU puts a WAL beside a database in a
+//!   rollback mode, by a rename under EXCLUSIVE. So when such a lock is released and a WAL exists,
+//!   a commit is made (`MainFile::tell_of_wal`).
 //!
 //! For a writer it would matter. A writer can begin beside a hot journal without rolling it back,
 //! for example because its own journal is in memory. The hot journal would later damage its commit.

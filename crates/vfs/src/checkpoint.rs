@@ -4,8 +4,8 @@
 //! writes pages, sends CKPT_DONE and ignores the answer. Then
 //!
 //! - if the WAL's end was reached, xTruncate and xSync follow, and their errors count;
-//! - if not, it only advances `nBackfill` in shared memory. From then on readers take the
-//! frames up to there from the database file.
+//! - if not, it only advances `nBackfill` in shared memory. From then on readers take the frames up
+//!   to there from the database file.
 //!
 //! So if a publish failed at CKPT_DONE, a partial checkpoint would leave readers with old pages.
 //! The defence has three steps:

@@ -5,15 +5,14 @@
 //! `main_file/rest.rs` does the work at the right moments:
 //!
 //! - **While writing.** A connection that commits in a rollback mode, or checkpoints, has the right
-//!   to
-//! write anyway. If more of the file than `densite_dead_limit` is dead or free, each such
-//! transaction moves records in proportion to what it stored, until the limit is kept. The store
-//! decides how much, and for how long
-//! ([`Handle::reclaim_share`](densite_store::Handle::reclaim_share)). This needs no sync.
+//!   to write anyway. If more of the file than `densite_dead_limit` is dead or free, each such
+//!   transaction moves records in proportion to what it stored, until the limit is kept. The store
+//!   decides how much, and for how long
+//!   ([`Handle::reclaim_share`](densite_store::Handle::reclaim_share)). This needs no sync.
 //! - **At rest**: `PRAGMA densite_maintain`; the last close and the background worker (`worker`)
-//! above half of the dead limit. They go down to [`REST_LIMIT`], or [`ASKED_LIMIT`] for the PRAGMA,
-//! in slices (`slice`). Each slice takes its own locks, so no connection waits longer than one
-//! slice takes (rule 3). A close gives up after some time.
+//!   above half of the dead limit. They go down to [`REST_LIMIT`], or [`ASKED_LIMIT`] for the
+//!   PRAGMA, in slices (`slice`). Each slice takes its own locks, so no connection waits longer
+//!   than one slice takes (rule 3). A close gives up after some time.
 
 use densite_store::Damage;
 

@@ -6,11 +6,10 @@
 //! only when SQLite compares or drops its cached pages:
 //!
 //! - *In a rollback mode* when a transaction begins. SQLite then compares 16 bytes of page 1 and
-//!   drops
-//! its pages if they differ. They can be the same in both files, so this one time we make them
-//! differ ([`Overwritten::forces_reset`]).
+//!   drops its pages if they differ. They can be the same in both files, so this one time we make
+//!   them differ ([`Overwritten::forces_reset`]).
 //! - *In WAL mode* when a snapshot begins for which SQLite drops its pages. The header of the WAL
-//! index has changed since the last one, or this connection has just rebuilt the index.
+//!   index has changed since the last one, or this connection has just rebuilt the index.
 //!
 //! At all other times the answer is an error, until one of these moments comes. It is also an error
 //! while the new contents are still being written: everything that the newest slot and the tip name

@@ -1,4 +1,4 @@
-//! The background worker: reclaims space in open files that no connection writes to any more.
+//! The background worker: reclaims space in open files that no connection writes to.
 //!
 //! Its thread takes files from the [queue](crate::idle_queue). Once no connection of this process
 //! has written to a file or its WAL for a second, it does the same as `densite_maintain`, slice by
@@ -8,21 +8,20 @@
 //! Why that is sound in a process that belongs to the application:
 //!
 //! - **It has its own file**, opened through the host's VFS under the same name. It uses no
-//! connection and no connection's file. To SQLite's VFS it is one more connection of this process,
-//! with its own locks; nothing is opened beside it (rule 14). The file's identity proves that it is
-//! the same file.
+//!   connection and no connection's file. To SQLite's VFS it is one more connection of this
+//!   process, with its own locks; nothing is opened beside it (rule 14). The file's identity proves
+//!   that it is the same file.
 //! - **SQLite is thread-safe**: it has mutexes ([`densite_sqlite::Api::has_mutexes`]). Without them
-//! there is no worker.
+//!   there is no worker.
 //! - **The VFS below is SQLite's own "unix"**, whose locks keep connections of one process apart.
-//! Other VFSes need not do that ("unix-none" has no locks), so there is no worker over them.
+//!   Other VFSes need not do that ("unix-none" has no locks), so there is no worker over them.
 //! - **It uses SQLite only while the application does**: the last connection to close waits until
-//! the worker has closed its file (`idle`). So the worker is gone when SQLite shuts down or is
-//! unloaded. A process that ends does not wait for it, and leaves the file as a kill does.
+//!   the worker has closed its file (`idle`). So the worker is gone when SQLite shuts down or is
+//!   unloaded. A process that ends does not wait for it, and leaves the file as a kill does.
 //! - **It never calls the application**: the next connection that writes or closes reports its
-//! messages.
+//!   messages.
 //! - **Forks** wait for the end of the slice ([`densite_sqlite::gate`]). A child has no worker
-//!   until
-//! it writes itself.
+//!   until it writes itself.
 //!
 //! The worker skips `maintain=off`, files opened for reading only, `nolock` and `immutable`. With
 //! `locking_mode=EXCLUSIVE` (also with a WAL index on the heap) SHARED is busy. In WAL mode a slice

@@ -3,8 +3,7 @@
 //! - [`VirtualTable`]: a table, with the methods of a transaction if it can be written to;
 //! - [`TableCursor`]: a scan of it;
 //! - [`Plan`]: SQLite's questions before a scan (xBestIndex), and [`Arguments`]: the values that
-//!   the
-//! scan then starts with;
+//!   the scan then starts with;
 //! - [`Change`]: a row to insert, update or delete (xUpdate);
 //! - [`create_module`]: registers the module with a connection.
 //!

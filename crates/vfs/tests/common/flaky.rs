@@ -8,11 +8,11 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 /// Which calls fail.
 #[derive(Default)]
 pub(crate) struct Faults {
-    /// xWrite and xTruncate answer SQLITE_FULL.
+    /// xWrite and xTruncate return SQLITE_FULL.
     pub(crate) writes: AtomicBool,
-    /// xSync answers SQLITE_IOERR_FSYNC.
+    /// xSync returns SQLITE_IOERR_FSYNC.
     pub(crate) syncs: AtomicBool,
-    /// xRead answers SQLITE_IOERR_READ.
+    /// xRead returns SQLITE_IOERR_READ.
     pub(crate) reads: AtomicBool,
     /// The number of writes and syncs.
     pub(crate) calls: AtomicU32,
