@@ -56,7 +56,7 @@ impl Set {
     pub fn with_columns(names: Vec<String>) -> Result<Set> {
         if names.len() > COLUMNS_MAX {
             return Err(Error::Type(format!(
-                "there are {} columns, and a set has {COLUMNS_MAX} at most; hand over fewer",
+                "there are {} columns, and a set has {COLUMNS_MAX} at most; pass fewer",
                 names.len()
             )));
         }
@@ -109,7 +109,7 @@ impl Set {
     pub fn add_column(&mut self, name: &str, chunk: Chunk) -> Result<()> {
         if self.names.len() == COLUMNS_MAX {
             return Err(Error::Type(format!(
-                "a set has {COLUMNS_MAX} columns at most; hand over fewer"
+                "a set has {COLUMNS_MAX} columns at most; pass fewer"
             )));
         }
         if self.rows.batches().len() > 1 || self.order.is_some() {

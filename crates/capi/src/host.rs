@@ -31,7 +31,7 @@ pub(crate) fn api(number: i64) -> Result<Api> {
     let found = place.and_then(|place| hosts.get(place)).copied();
     found.filter(|_| number >= 0).ok_or_else(|| {
         Failure::misuse(format!(
-            "there is no SQLite number {number}; ask SELECT densite_host()"
+            "there is no SQLite number {number}; use the number that SELECT densite_host() returns"
         ))
     })
 }

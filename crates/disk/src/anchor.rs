@@ -199,7 +199,7 @@ mod tests {
         symlink("nowhere", dir.join("b")).expect("symlink");
         assert_eq!(kind(anchor.create_private("b")), ErrorKind::Exists);
         assert!(!dir.join("nowhere").exists());
-        let link = anchor.lookup("a").expect("looked").expect("a link");
+        let link = anchor.lookup("a").expect("lookup").expect("a link");
         assert!(!link.is_file);
         anchor.link("a", "c").expect("linked");
         assert!(
@@ -210,7 +210,7 @@ mod tests {
         for name in ["a", "b", "c"] {
             anchor.remove(name).expect("removed");
         }
-        assert_eq!(anchor.lookup("a").expect("looked"), None);
+        assert_eq!(anchor.lookup("a").expect("lookup"), None);
         assert_eq!(fs::read(&victim).expect("read"), b"x");
         // A path is not a name.
         assert!(anchor.create_private("../x").is_err() && anchor.remove("..").is_err());
@@ -221,13 +221,13 @@ mod tests {
         let (_tmp, dir) = dirs();
         let anchor = Anchor::open(&dir).expect("open");
         let made = anchor.create_private("a").expect("created");
-        let named = anchor.lookup("a").expect("looked").expect("a file");
+        let named = anchor.lookup("a").expect("lookup").expect("a file");
         assert!(named.is_file);
         assert_eq!(named.identity, made.identity().expect("identity"));
         assert_eq!(named.rights.mode(), 0o600);
         anchor.remove("a").expect("removed");
         anchor.create_private("a").expect("created");
-        let other = anchor.lookup("a").expect("looked").expect("a file");
+        let other = anchor.lookup("a").expect("lookup").expect("a file");
         assert_ne!(other.identity, made.identity().expect("identity"));
         // The change goes through the descriptor, so it does not matter which file has the name.
         let wide = Rights::from_stat(
@@ -237,10 +237,10 @@ mod tests {
         );
         made.give(&wide).expect("given");
         assert_eq!(made.mode().expect("mode"), 0o644);
-        let other = anchor.lookup("a").expect("looked").expect("a file");
+        let other = anchor.lookup("a").expect("lookup").expect("a file");
         assert_eq!(other.rights.mode(), 0o600);
         let usual = anchor.usual_mode("b").expect("a mode");
         assert_eq!(usual & !0o644, 0);
-        assert_eq!(anchor.lookup("b").expect("looked"), None);
+        assert_eq!(anchor.lookup("b").expect("lookup"), None);
     }
 }

@@ -148,7 +148,7 @@ fn full_disk_quota_and_length_limits_are_full() {
 #[test]
 fn a_full_device_is_full() {
     let file = RealFile::open("/dev/full", OpenMode::Write).expect("open");
-    let refused = file.write_at(b"x", 0).expect_err("no room");
+    let refused = file.write_at(b"x", 0).expect_err("the disk is full");
     assert_eq!((refused.kind, refused.op), (ErrorKind::Full, Op::Write));
 }
 
@@ -184,7 +184,7 @@ fn what_is_made_can_be_used_by_who_may_use_what_it_is_like() {
         assert_eq!((mode(&at.join("a")), mode(&at)), (0o606, dir), "{of:o}");
         std::fs::remove_file(&like).expect("removed");
         made.open("c", OpenMode::Create)
-            .expect("made without it, too");
+            .expect("created without it, too");
     }
 }
 
@@ -228,7 +228,7 @@ fn creating_an_existing_directory_succeeds() {
     let tmp = tempfile::tempdir().expect("a directory");
     let path = tmp.path().join("app.db-log");
     RealDir::create(&path).expect("made");
-    RealDir::create(&path).expect("is there");
+    RealDir::create(&path).expect("it exists already");
     let missing = RealDir::create(tmp.path().join("no/such")).expect_err("nothing above it");
     assert_eq!(missing.kind, ErrorKind::NotFound);
     std::fs::write(tmp.path().join("file"), b"x").expect("write");

@@ -66,8 +66,13 @@ impl Api {
             // table reaches that far.
             unsafe { table.cast::<u8>().add(offset).cast::<Unused>().read() }
         };
-        let version_number = at(std::mem::offset_of!(Routines, libversion_number))
-            .ok_or_else(|| Error::new(Code::ERROR, "this SQLite does not tell its version"))?;
+        let version_number =
+            at(std::mem::offset_of!(Routines, libversion_number)).ok_or_else(|| {
+                Error::new(
+                    Code::ERROR,
+                    "this SQLite does not report its version; use SQLite 3.37.2 or newer",
+                )
+            })?;
         // SAFETY: the fixed order of the table makes this entry an `int (*)(void)`.
         let version = unsafe {
             std::mem::transmute::<unsafe extern "C" fn(), unsafe extern "C" fn() -> c_int>(

@@ -61,7 +61,7 @@ fn filled(name: &CStr, dir: &tempfile::TempDir) -> (Connection, Arc<Seen>) {
     let path = dir.path().join("t.db");
     let vfs = coalesced_vfs(api, Some(name))
         .expect("a VFS")
-        .expect("ours");
+        .expect("the VFS of this build");
     let flags = ffi::OPEN_READWRITE | ffi::OPEN_CREATE | ffi::OPEN_URI;
     let con = Connection::open(api, &path.to_string_lossy(), flags, Some(&vfs)).expect("opens");
     con.exec("PRAGMA wal_autocheckpoint = 0; PRAGMA synchronous = NORMAL; CREATE TABLE t(v)")

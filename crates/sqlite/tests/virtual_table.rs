@@ -411,7 +411,7 @@ fn transactions_and_savepoints_are_followed() {
     shared.lock().sync_fails = true;
     db.exec("BEGIN; INSERT INTO t VALUES (8, 'i')")
         .expect("inserts");
-    let e = db.exec("COMMIT").expect_err("no room");
+    let e = db.exec("COMMIT").expect_err("the disk is full");
     assert_eq!((e.code, &*e.message), (Code::FULL, "no room for the log"));
     assert!(db.is_autocommit());
     assert_eq!(calls(&shared).last().map(String::as_str), Some("rollback"));

@@ -225,7 +225,9 @@ fn in_wal_mode_database_and_wal_are_exchanged() {
             put(&place.path("x.db"), &with[0]);
             put(&place.path("x.db-wal"), &with[1]);
             let shm = OpenOptions::new().write(true).open(place.path("x.db-shm"));
-            shm.expect("opens").write_all(&[0; 96]).expect("made void");
+            shm.expect("opens")
+                .write_all(&[0; 96])
+                .expect("invalidated");
         };
         for (with, mark) in [(files("new.db"), "new"), (was, "old")] {
             exchange(&with);
@@ -256,7 +258,7 @@ fn in_wal_mode_a_database_that_is_overwritten_alone_is_an_error() {
     std::thread::sleep(std::time::Duration::from_millis(20));
     let error = marks(&db).expect_err("neither old nor a mixture");
     assert!(error.to_string().contains("disk I/O error"), "{error}");
-    let said = densite_vfs::take_last_error().expect("why");
+    let said = densite_vfs::take_last_error().expect("a message");
     assert!(said.contains("written over"), "{said}");
     drop(db);
     assert_eq!(marks(&place.open("x.db")).expect("reads"), "new");

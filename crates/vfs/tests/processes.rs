@@ -197,7 +197,7 @@ fn closing_beside_another_process_in_wal_mode_waits_for_nothing() {
         drop(db);
         begin.elapsed()
     });
-    let quickest = quickest.min().expect("some");
+    let quickest = quickest.min().expect("at least one run");
     std::fs::write(&go, b"").expect("writes");
     assert_eq!(finish(child), "Integer(10)");
     assert!(quickest < Duration::from_millis(15), "{quickest:?}");

@@ -48,7 +48,7 @@ fn wrong_parameters_are_refused_with_the_reason_and_touch_nothing() {
             message.starts_with(place.path("x.db").to_str().expect("text")),
             "{message}"
         );
-        let kept = densite_vfs::take_last_error().expect("the same for the library");
+        let kept = densite_vfs::take_last_error().expect("a message for the library");
         assert!(kept.contains(part), "{kept}");
         assert!(densite_vfs::take_last_error().is_none());
         assert!(!place.path("x.db").exists(), "{parameter}");
@@ -64,7 +64,7 @@ fn a_wrong_parameter_in_attach_is_an_error_too() {
     assert!(db.execute_batch(&sql).is_err());
     assert!(
         densite_vfs::take_last_error()
-            .expect("a sentence")
+            .expect("a message")
             .contains("level=99")
     );
     assert!(!path.exists());

@@ -133,7 +133,7 @@ fn a_damaged_store_is_an_error_and_keeps_its_journal() {
     assert!(error.sqlite_error_code().is_some(), "{error}");
     assert!(!bytes(&place.path("bad.db-journal")).is_empty());
     assert!(bytes(&place.path("bad.db")) == broken, "left as it was");
-    let message = densite_vfs::take_last_error().expect("a sentence");
+    let message = densite_vfs::take_last_error().expect("a message");
     assert!(message.contains("bad.db"), "{message}");
 }
 

@@ -107,7 +107,7 @@ pub unsafe fn fields_of(schema: &OwnedSchema) -> Result<Vec<Field>> {
     unsafe {
         if text(schema.0.format) != "+s" {
             return Err(Error::Type(
-                "the Arrow data is a single column; hand over a table or record batches".into(),
+                "the Arrow data is a single column; pass a table or record batches".into(),
             ));
         }
         schema

@@ -211,7 +211,7 @@ impl MainFile {
         }
         if self.settings.unlocked {
             return refused(
-                "the database is open without locks (nolock); open it with them, when no one else uses it",
+                "the database is open without locks (nolock); close its other connections and open it with locks",
             );
         }
         if self.member.level() > ffi::LOCK_SHARED || self.has_pending() {
@@ -240,7 +240,7 @@ impl MainFile {
         match self.maintenance.damaged() {
             [] => Ok(given),
             damaged @ [first, ..] => refused(&format!(
-                "{given} bytes were given back, and {} places are damaged and stay as they are; run `densite check` ({first})",
+                "{given} bytes were reclaimed, but {} places are damaged and were left unchanged; run `densite check` ({first})",
                 damaged.len(),
             )),
         }

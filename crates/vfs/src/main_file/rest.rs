@@ -179,7 +179,7 @@ impl MainFile {
     }
 
     fn not_given_back(&self, error: &Error) {
-        self.report(code_of(error), &format!("giving space back: {error}"));
+        self.report(code_of(error), &format!("reclaiming space: {error}"));
     }
 
     /// Whether the last close has space to reclaim. Without locks it cannot know whether another
