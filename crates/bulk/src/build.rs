@@ -3,8 +3,8 @@
 //! The first batch decides the type of a column. With floating point, an integer becomes floating
 //! point if that is exact. With text, a number becomes SQLite's text of it, as by CAST. With blobs,
 //! text becomes its bytes. Numbers and blobs cannot share a column. The order of the rows does not
-//! matter: values of several types are kept until the batch ends. Later batches must have the same
-//! type.
+//! matter: values of several types are kept until the batch ends. Values of later batches must
+//! fit that type.
 
 use crate::bits::BitsBuilder;
 use crate::kind::Kind;

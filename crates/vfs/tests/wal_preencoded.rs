@@ -98,7 +98,7 @@ fn pages_of_the_wal_are_ready_at_the_checkpoint() {
     assert_sound(&again);
 }
 
-/// One transaction larger than the page store of the pool: its pages are learned and encoded while
+/// One transaction with more pages than are kept for encoding: they are learned and encoded while
 /// it goes on.
 #[test]
 fn a_bulk_load_finds_its_frames_ready() {
