@@ -10,7 +10,8 @@
 //!   5  mixed  of each row a byte: 0 null, 1 int, 2 real, 3 text, 4 blob; then as blob, numbers in 8 bytes each
 //! ```
 //!
-//! A NULL in a column with a bitmap keeps its place (as the least value, 0.0 or nothing), so any value is found without counting.
+//! A NULL in a column with a bitmap keeps its place (as the least value, 0.0 or nothing). So the
+//! place of a value is found without counting NULLs.
 
 mod build;
 mod read;
@@ -30,7 +31,7 @@ pub enum Value<'a> {
     Int(i64),
     /// A floating-point number; all its bits are kept.
     Real(f64),
-    /// Text, as SQLite has it: usually UTF-8, but nobody checks.
+    /// Text as SQLite has it: usually UTF-8, but this is not checked.
     Text(&'a [u8]),
     /// A blob.
     Blob(&'a [u8]),
