@@ -27,7 +27,7 @@ enum Due {
 }
 
 impl Beginning {
-    /// Whether so many rows wait that another order than the log's is worth it.
+    /// Whether enough rows wait for a clustered apply.
     ///
     /// # Errors
     /// The log's.

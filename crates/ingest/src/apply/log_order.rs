@@ -24,7 +24,7 @@ pub(super) struct LogOrder {
 }
 
 impl LogOrder {
-    /// Forgets what was read: it is applied in another order.
+    /// Forgets the rows that were read, because they are applied in another order.
     pub(super) fn forget(&mut self) {
         self.queue.forget();
     }

@@ -39,7 +39,7 @@ pub(super) enum Prepared {
 
 /// See the module.
 pub(super) trait Order {
-    /// What comes next; `None` if it is not this order's turn.
+    /// The next step; `None` if it is not this order's turn.
     ///
     /// # Errors
     /// SQLite's, the log's.

@@ -31,8 +31,8 @@ const TELLING: usize = 1024;
 pub(super) struct Room {
     /// Rows of a batch.
     pub(super) rows: usize,
-    /// Rows of a transaction of the log that is applied at once although a batch has fewer: as
-    /// many as are expected not to hold the lock for too long, and [`UNDIVIDED`] at least.
+    /// Rows of a transaction of the log that is applied at once although a batch has fewer rows:
+    /// as many as are expected not to hold the lock for too long, and at least [`UNDIVIDED`].
     pub(super) transaction: usize,
 }
 
