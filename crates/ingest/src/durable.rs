@@ -32,7 +32,7 @@ pub fn position(connection: &Connection) -> Result<Seq> {
 pub(crate) fn position_on(connection: &Connection, storage: &dyn StorageBackend) -> Result<Seq> {
     if !connection.is_autocommit() {
         return Err(refused(
-            "what is durable cannot be told within a transaction; end it first",
+            "which rows are durable is unknown within a transaction; end it first",
         ));
     }
     let Some(position) = Position::read(connection)? else {

@@ -87,7 +87,7 @@ pub(crate) fn create(connection: &Connection, session: &Arc<Session>) -> Result<
             let durable = database_log.open().sync_failed().record(durable)?;
             if database_log.open().sync_failed().has_failed() {
                 return Err(refused(format!(
-                    "{}: a sync of the database failed, so nobody knows what is on the disk, and nothing is pruned until the system is started anew, or {} is removed and the database closed by every process that was told",
+                    "{}: a sync of the database failed, so written data may be lost; nothing is pruned until the system restarts, or until {} is removed and every process that got the error has closed the database",
                     database_log.open().file().path,
                     database_log.open().sync_failed().path().display()
                 )));

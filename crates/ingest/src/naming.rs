@@ -127,7 +127,7 @@ impl Naming {
         let before = self.open.sync_failed().count();
         if before > 0 || self.sync_failed || self.open.sync_failed().is_noted() {
             self.name_anew(connection).map_err(|e| {
-                let why = "a sync of the database failed, so what names its log is to be written anew, which cannot be done now";
+                let why = "a sync of the database failed, so the name of its log must be written again, which is not possible now";
                 Error::new(e.code, format!("{}: {why}: {}; try again", self.open.file().path, e.message))
             })?;
         }

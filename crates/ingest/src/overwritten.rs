@@ -28,8 +28,8 @@ impl Overwritten {
             Error::new(
                 Code::ERROR,
                 format!(
-                    "the database was overwritten with another state of it, or of a copy, to which rows up to {position} were applied, while of this log they are up to {known}: whether it has those between is not known. \
-                     Put back what was there; or, to take it as it is, close it everywhere and open it again, and rows up to {position} count as applied. If the log ends before that row, opening it says how to begin a new one"
+                    "the database was overwritten with another state of it, or of a copy: its position is row {position}, and this log was applied up to row {known}. Whether it has the rows between is unknown. \
+                     Put the previous file back. Or, to accept this state, close it everywhere and open it again: then rows up to {position} count as applied. If the log ends before that row, opening it says how to begin a new one"
                 ),
             )
         });

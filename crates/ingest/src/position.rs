@@ -106,7 +106,7 @@ impl Position {
                 }),
             })),
             _ => Err(refused(
-                "the table densite_applied does not say what it should: it is Densite's own and not to be changed; restore the database",
+                "the table densite_applied has invalid values: only Densite may change it; restore the database",
             )),
         }
     }

@@ -194,14 +194,14 @@ impl Target {
             while statement.step()? && statement.column(5).as_i64() == Some(1) {
                 let Some(collation) = collations.next() else {
                     return Err(refused(format!(
-                        "{}: the primary key names a column more than once, which the log cannot; name each once",
+                        "{}: the primary key names a column more than once, which ingest does not support; name each column once",
                         self.name
                     )));
                 };
                 let name = statement.column(4).as_str().unwrap_or("BINARY").to_owned();
                 let known = Collation::of(&name).ok_or_else(|| {
                     refused(format!(
-                        "{}: the primary key compares by the collation {name}, which the log cannot; use BINARY, NOCASE or RTRIM",
+                        "{}: the primary key compares by the collation {name}, which ingest does not support; use BINARY, NOCASE or RTRIM",
                         self.name
                     ))
                 })?;

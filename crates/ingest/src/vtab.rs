@@ -287,7 +287,7 @@ impl VirtualTable for Ingest {
         let has_key = target.key.is_some();
         if !has_key && arguments.on_conflict != OnConflict::Abort {
             return Err(refused(format!(
-                "table {} has no primary key, so on_conflict means nothing for it",
+                "table {} has no primary key, so on_conflict has no effect; leave it out",
                 target.name
             )));
         }
@@ -371,7 +371,7 @@ impl VirtualTable for Ingest {
                 let named = columns.get(self.target.columns.len());
                 if row_id != ValueRef::Null || named.is_some_and(|n| *n != ValueRef::Null) {
                     return Err(refused(
-                        "a row of densite_ingest cannot be given a rowid, nor what stands for one; name the key's columns",
+                        "a row of densite_ingest cannot be given a rowid or the hidden column; set the key's columns",
                     ));
                 }
                 self.insert(connection, columns, conflict)

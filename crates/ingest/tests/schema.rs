@@ -92,7 +92,7 @@ const CASES: &[Case] = &[
         rows: "INSERT INTO t_in VALUES (1, 2, 3); UPDATE t_in SET a = 5 WHERE id = 100",
         change: "DROP TABLE t; CREATE TABLE t(id, a PRIMARY KEY, b)",
         table: "1|2|3",
-        rejects: &["2|the primary key of table t is another one now"],
+        rejects: &["2|the primary key of table t has changed"],
     },
     Case {
         schema: BASE,

@@ -251,7 +251,7 @@ impl Files {
             Some(_) => Err(damaged(
                 number + 1,
                 0,
-                "it names no end of the segment before it",
+                "it does not name the end of the previous segment",
             )),
             None => Err(damaged(number + 1, 0, "the segment is missing")),
         }

@@ -358,7 +358,7 @@ impl Place {
             return Ok(None);
         }
         let table = self.tables.get(&header.table);
-        let table = table.ok_or_else(|| wrong("its table is not there"))?;
+        let table = table.ok_or_else(|| wrong("the record of its table is missing"))?;
         let rows = decoded(header.codec, stored, header.raw_len)?
             .and_then(|raw| Rows::decode(Payload::Own(raw), header.count as usize))
             .filter(|rows| rows.columns() == table.columns().len())

@@ -224,7 +224,7 @@ impl Files {
             Err(None) => Err(Error::Damaged {
                 segment: STATE.to_owned(),
                 offset: 0,
-                problem: "it is no state of a log".to_owned(),
+                problem: "it is not the state of a log".to_owned(),
             }),
         }
     }

@@ -270,12 +270,7 @@ fn sql(
             .key
             .as_ref()
             .filter(|k| places.iter().take(key_columns).eq(&k.columns))
-            .ok_or_else(|| {
-                format!(
-                    "the primary key of table {} is another one now",
-                    target.name
-                )
-            })?;
+            .ok_or_else(|| format!("the primary key of table {} has changed", target.name))?;
         let key = key_terms(target, key);
         let sql = match op {
             Op::Delete => format!("DELETE FROM {name} WHERE {key}"),

@@ -49,7 +49,7 @@ impl Applying {
                 Code::INTERNAL,
                 format!(
                     "the worker panicked ({}) and will try again; this is a fault of Densite: nothing that was acknowledged is lost, it waits in the log",
-                    said.unwrap_or("without a word")
+                    said.unwrap_or("without a message")
                 ),
             );
             self.tell(|s| {
@@ -129,7 +129,7 @@ impl Applying {
         if alone.get_or_insert_with(Instant::now).elapsed() >= ALONE {
             let error = Error::new(
                 Code::READONLY,
-                "no process applies them: this one has opened the database for reading only; they wait in the log for one that uses ingest and may write",
+                "no process applies them: this one has opened the database for reading only; the rows wait in the log for a process that uses ingest and can write",
             );
             self.tell(|s| s.trouble = Some((Instant::now(), error)));
         }

@@ -73,7 +73,7 @@ impl Definition {
         select.bind(1, &Value::Integer(id))?;
         if !select.step()? {
             return Err(refused(
-                "the table densite_clustered lacks the order in which rows of the log are being applied: it is Densite's own and not to be changed; restore the database",
+                "the table densite_clustered lacks the order in which rows of the log are being applied: only Densite may change it; restore the database",
             ));
         }
         let basis = select.column(0).as_str().unwrap_or_default().to_owned();

@@ -401,7 +401,7 @@ impl Cursor {
 }
 
 fn unnamed() -> densite_sqlite::Error {
-    refused("the database names no log any more")
+    refused("the database no longer names a log")
 }
 
 fn no_name(reading: &Reading) -> densite_sqlite::Error {

@@ -208,7 +208,7 @@ impl Reading {
         match self.is_chosen_later(id)? {
             false => Ok(id),
             true => Err(refused(format!(
-                "{}: row {id} cannot be told from another row, which was inserted without an id and is not applied yet; densite_wait() waits for that",
+                "{}: row {id} has the temporary id of another row, which was inserted without an id and is not applied yet; densite_wait() waits for that",
                 self.target.name
             ))),
         }
@@ -235,7 +235,7 @@ impl Reading {
                 "a row of {target} has NULL in its primary key, so the log cannot name it; change it in {target} itself"
             ))),
             _ => Err(refused(format!(
-                "there is no such row among those that were read from {}",
+                "no row with this identity was read from {}; update or delete rows by their key",
                 self.name
             ))),
         }
