@@ -419,7 +419,7 @@ fn a_database_that_names_another_log_gets_no_rows_of_this_one() {
 
 /// Who drops the table of rejects has done with those that there were.
 #[test]
-fn the_table_of_rejects_comes_again() {
+fn the_table_of_rejects_is_made_again() {
     let db = Db::new("CREATE TABLE t(id INTEGER PRIMARY KEY, v)");
     let con = db.ingest("t", "");
     con.execute_batch("INSERT INTO t_in VALUES (1, 1), (1, 2)")

@@ -86,7 +86,7 @@ fn time_of_waiting(con: &rusqlite::Connection, enough: Duration) -> Duration {
 }
 
 #[test]
-fn who_waits_ends_the_rest() {
+fn a_wait_ends_the_batch_delay() {
     let db = Db::new(SCHEMA);
     let con = db.ingest("t", "");
     let enough = Duration::from_millis(20);
@@ -101,7 +101,7 @@ fn child() {
 }
 
 #[test]
-fn who_waits_in_another_process_ends_the_rest() {
+fn a_wait_in_another_process_ends_the_batch_delay() {
     let db = Db::new(SCHEMA);
     let leader = Leader::start(&db, "batch_delay::child");
     let con = db.ingest("t", "");
@@ -112,7 +112,7 @@ fn who_waits_in_another_process_ends_the_rest() {
 }
 
 #[test]
-fn who_closes_in_the_middle_of_a_rest_finds_its_rows_in_the_table() {
+fn a_close_during_the_batch_delay_applies_the_rows() {
     let db = Db::new(SCHEMA);
     let plain = rusqlite::Connection::open(db.path()).expect("opens");
     let mut rows = 0;

@@ -103,7 +103,7 @@ fn pages_stay_in_memory_from_one_transaction_to_the_next() {
 
 /// A transaction changes more pages than the worker keeps otherwise, and some again and again: they are written when it commits, once.
 #[test]
-fn what_a_transaction_changes_is_written_once() {
+fn changed_pages_are_written_once() {
     let db = Db::new(SCHEMA);
     let write: hooked::Write = write;
     let hooks = Hooks {

@@ -170,7 +170,7 @@ fn rows_in_front_of_damage_are_applied() {
 
 /// Before the first release `densite_applied` had fewer columns.
 #[test]
-fn a_database_of_an_earlier_version_is_told_from_others() {
+fn a_database_of_an_earlier_version_is_recognized() {
     let db = Db::new(
         "CREATE TABLE t(id INTEGER PRIMARY KEY); CREATE TABLE densite_applied(id INTEGER PRIMARY KEY CHECK (id = 1), log BLOB NOT NULL, seq INTEGER NOT NULL);
          INSERT INTO densite_applied VALUES (1, zeroblob(16), 3)",

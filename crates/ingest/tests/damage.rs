@@ -162,7 +162,7 @@ fn what_is_in_front_of_a_damaged_segment_is_applied() {
 
 /// The backup API, or a restore in place, changes the database under the running worker: the rows between are not skipped without a word.
 #[test]
-fn a_database_that_goes_back_further_than_the_log_is_told() {
+fn going_back_further_than_the_log_is_an_error() {
     let db = Db::new("CREATE TABLE t(id INTEGER PRIMARY KEY, v)");
     let con = failing(&db.path(), &Faults::default());
     create(&con, "t", "").expect("the ingest table");

@@ -48,7 +48,7 @@ fn several_connections_make_it_at_once_with_a_rollback_journal() {
 
 /// Somebody who stays is waited for as long as was said, and no longer.
 #[test]
-fn somebody_who_stays_is_waited_for_in_time() {
+fn a_held_lock_is_waited_for_as_long_as_busy_timeout() {
     for (ms, least, most) in [(0, 0, 400), (600, 550, 3000)] {
         let db = Db::new("CREATE TABLE t(id INTEGER PRIMARY KEY)");
         let other = rusqlite::Connection::open(db.path()).expect("opens");
@@ -73,7 +73,7 @@ fn somebody_who_stays_is_waited_for_in_time() {
 
 /// Who has begun a transaction keeps what he has read, and cannot be let wait.
 #[test]
-fn within_a_transaction_nobody_waits() {
+fn within_a_transaction_there_is_no_wait() {
     let db = Db::new("CREATE TABLE t(id INTEGER PRIMARY KEY)");
     let other = rusqlite::Connection::open(db.path()).expect("opens");
     other.execute_batch("BEGIN IMMEDIATE").expect("the lock");

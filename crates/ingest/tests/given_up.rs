@@ -107,7 +107,7 @@ fn a_process_that_does_not_apply_is_told_too() {
 
 /// What is made and rolled back again is nobody's loss.
 #[test]
-fn a_log_whose_making_was_rolled_back_is_waited_for_by_nobody() {
+fn no_wait_for_a_log_whose_creation_was_rolled_back() {
     let db = Db::new(SCHEMA);
     let con = db.open();
     con.execute_batch("BEGIN; CREATE VIRTUAL TABLE temp.t_in USING densite_ingest(t); INSERT INTO t_in VALUES (1, 1); ROLLBACK")

@@ -120,7 +120,7 @@ fn a_row_keeps_its_row_id() {
 
 /// SQLite takes any bytes for text; they are found by them, changed and kept as they are.
 #[test]
-fn text_that_is_not_utf8_is_what_it_is() {
+fn text_that_is_not_utf8_is_kept() {
     for (collation, end) in [("BINARY", ""), ("RTRIM", " WITHOUT ROWID"), ("NOCASE", "")] {
         let db = Db::new(&format!(
             "CREATE TABLE t(k TEXT COLLATE {collation} PRIMARY KEY, x TEXT, v){end};

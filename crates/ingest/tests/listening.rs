@@ -53,7 +53,7 @@ fn a_wait_can_be_interrupted() {
 }
 
 #[test]
-fn what_is_wrong_is_named() {
+fn wrong_arguments_are_named() {
     let db = Db::new(TABLE);
     let con = db.ingest("t", "");
     for wrong in ["-1", "'a'", "0, 'a'", "0, -1", "0, 1, 1"] {

@@ -173,7 +173,7 @@ fn rows_whose_id_is_chosen_later_are_told_apart() {
 
 /// Where the table's columns hide its row id, rows without a key are not told apart: an error, not a wrong answer.
 #[test]
-fn rows_that_nothing_tells_apart_are_an_error() {
+fn rows_without_an_identity_are_an_error() {
     let db = Db::new(
         "CREATE TABLE t(a INTEGER, b INTEGER, rowid, _rowid_, oid, PRIMARY KEY(a, b)); INSERT INTO t(a, b) VALUES (1, NULL), (1, NULL), (2, 2)",
     );

@@ -165,7 +165,7 @@ fn what_a_reader_kept_goes_after_him_though_no_rows_come() {
 }
 
 #[test]
-fn what_a_subscriber_acknowledges_goes_though_no_rows_come() {
+fn acknowledged_segments_are_pruned_without_new_rows() {
     let mut filled = Filled::new();
     let subscribe = "SELECT densite_subscribe('mirror', 'start')";
     filled.con.execute_batch(subscribe).expect("subscribes");

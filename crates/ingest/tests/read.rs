@@ -594,7 +594,7 @@ fn a_statement_reads_one_state_however_often_it_scans() {
 
 /// Somebody deleted the row from the table itself: what the log says of it alone makes no row, read by key or all together.
 #[test]
-fn an_update_of_a_row_that_is_gone_makes_none() {
+fn an_update_of_a_deleted_row_makes_no_row() {
     let db = Db::new("CREATE TABLE t(id INTEGER PRIMARY KEY, v); INSERT INTO t VALUES (5, 'e')");
     drop(db.ingest("t", ""));
     // Whoever leads applies, and this one applies nothing.

@@ -96,7 +96,7 @@ fn what_is_left_and_what_is_rejected_is_as_one_by_one() {
 
 /// Between two rows of a key there may be other things.
 #[test]
-fn what_lies_between_two_rows_of_a_key_counts() {
+fn changes_between_two_rows_of_a_key_count() {
     let db = Db::new("CREATE TABLE t(k INTEGER PRIMARY KEY, a, b)");
     let con = db.ingest("t", ", on_conflict=replace");
     let held = common::Held::new(&db);

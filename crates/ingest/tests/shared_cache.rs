@@ -31,7 +31,7 @@ fn file(con: &Connection) -> usize {
 }
 
 #[test]
-fn a_file_that_others_may_be_at_is_left_alone() {
+fn a_shared_open_file_is_not_synced() {
     let sync: hooked::Sync = sync;
     let sync = Some(sync);
     hooked::register(

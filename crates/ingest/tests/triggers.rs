@@ -36,7 +36,7 @@ fn their_own_conflict_clauses_count() {
 
 /// Nor is an UPDATE that one of them passes over a row that is not there.
 #[test]
-fn what_they_pass_over_is_no_reject() {
+fn updates_ignored_by_a_trigger_are_not_rejected() {
     let db = Db::new(
         "CREATE TABLE t(k TEXT COLLATE NOCASE PRIMARY KEY, v); INSERT INTO t VALUES ('a', 1), ('b', 1);
          CREATE TRIGGER x BEFORE UPDATE ON t WHEN new.v = 7 BEGIN SELECT RAISE(IGNORE); END",

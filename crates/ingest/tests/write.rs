@@ -176,7 +176,7 @@ fn rollback_and_savepoints_drop_rows() {
 
 /// It names the log in main.
 #[test]
-fn a_transaction_in_which_the_first_ingest_table_was_made_is_told_why() {
+fn a_transaction_that_made_the_first_ingest_table_is_refused_with_the_reason() {
     let db = Db::new("CREATE TABLE t(id INTEGER PRIMARY KEY)");
     let con = db.open();
     con.execute_batch("BEGIN").expect("begins");
