@@ -1,4 +1,4 @@
-//! The worker delays its batches while rows trickle in, and nobody who waits for it notices.
+//! The worker delays its batches while few rows come in, but not while a connection waits for them.
 
 use crate::common::leader;
 
@@ -42,7 +42,7 @@ fn rows_that_trickle_in_are_applied_together_and_soon() {
             );
             std::thread::sleep(Duration::from_millis(1));
         }
-        // Without anybody who waits for it.
+        // Without a connection that waits.
         let until = Instant::now() + Duration::from_secs(30);
         let plain = rusqlite::Connection::open(db.path()).expect("opens");
         while one::<i64>(&plain, "SELECT count(*) FROM t") < rows {
@@ -52,7 +52,7 @@ fn rows_that_trickle_in_are_applied_together_and_soon() {
         ended.store(true, Ordering::Release);
         (begun.elapsed(), rows, looks.join().expect("looks"))
     });
-    // One for each delay; how many rows come meanwhile is the machine's.
+    // One batch for each delay. How many rows come meanwhile depends on the machine.
     let (batches, delays) = (positions.len() as u128, time.as_millis() / 50);
     assert!(
         batches <= delays + delays / 4 + 5,
@@ -94,7 +94,7 @@ fn a_wait_ends_the_batch_delay() {
     assert!(time < enough, "{time:?}");
 }
 
-/// Not a test by itself: the process that applies, until its input ends.
+/// Not a test by itself: the process that applies rows until its input ends.
 #[test]
 fn child() {
     leader::lead(INSERT);

@@ -7,7 +7,8 @@ use past::World;
 use rand::SeedableRng;
 use rand::rngs::StdRng;
 
-/// Histories of one run, and steps of each. `DENSITE_HISTORIES=first seed,count` runs others.
+/// Number of histories of a run, and steps of each. `DENSITE_HISTORIES=first seed,count` runs
+/// others.
 const HISTORIES: u64 = 4;
 const STEPS: usize = 60;
 
