@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! hi   2 bits: NULL, number, text, blob; 62 bits of the first column
-//! lo   what the first column has left, or the second column; the last bit: other keys may have the same words
+//! lo   the rest of the first column, or the second column; the last bit: other keys may have the
+//!      same words
 //! ```
 //!
 //! Invariants, for keys `a` and `b` under the same collations (checked by a property test):

@@ -60,7 +60,8 @@ fn rows_that_trickle_in_are_applied_together_and_soon() {
     );
 }
 
-/// A row behind another that was just applied comes in the middle of a delay: how long its wait takes in the median, the best of some on a machine that may have other things to do.
+/// A row behind another that was just applied comes in the middle of a delay. Returns the median
+/// time of its wait, the best of several attempts, because the machine can be busy.
 fn time_of_waiting(con: &rusqlite::Connection, enough: Duration) -> Duration {
     let median = || {
         let times = (0..40).map(|_| {

@@ -21,7 +21,7 @@ fn the_worker_ends_though_the_schema_changed_while_the_table_was_made() {
     let db = Db::new("CREATE TABLE t(id INTEGER PRIMARY KEY)");
     let plain = rusqlite::Connection::open(db.path()).expect("opens");
     drop(db.ingest("t", ""));
-    assert!(!is_led(&db), "nobody has it open");
+    assert!(!is_led(&db), "no connection is open");
     for n in 1..4 {
         let con = db.open();
         assert_eq!(one::<i64>(&con, "SELECT count(*) FROM t"), 2 * (n - 1));

@@ -60,7 +60,7 @@ fn run(random: &mut StdRng, shape: &Shape, policy: &str, verb: &str, what: &str)
         .collect();
     let changes = log(&con, shape, changes, what);
     let mut end = expected(&plain, shape, &changes);
-    plain.execute_batch("ROLLBACK").expect("gives it back");
+    plain.execute_batch("ROLLBACK").expect("rolls back");
     let mut seen = 0;
     // The worker waits during each check, and there would be hundreds.
     while seen < LOOKS && caught(&plain, changes.len()).is_some() {
@@ -88,7 +88,7 @@ fn run(random: &mut StdRng, shape: &Shape, policy: &str, verb: &str, what: &str)
                     ))
                     .expect("changes");
             }
-            _ => plain.execute_batch("ROLLBACK").expect("gives it back"),
+            _ => plain.execute_batch("ROLLBACK").expect("rolls back"),
         }
         std::thread::sleep(Duration::from_micros(random.random_range(0..500)));
     }
@@ -127,7 +127,7 @@ fn a_schema_that_changes_in_the_middle_leaves_the_order_of_the_log() {
         // On a busy machine it can end before the check.
         let in_the_middle = |_| {
             let (db, con, plain, changes) = waiting(&SHAPES[0], 500, &mut random);
-            plain.execute_batch("ROLLBACK").expect("gives it back");
+            plain.execute_batch("ROLLBACK").expect("rolls back");
             caught(&plain, changes.len())?;
             Some((db, con, plain, changes))
         };
@@ -166,7 +166,7 @@ fn a_new_order_knows_what_is_done() {
     let mut seen = 0;
     for _ in 0..20 {
         let (_db, con, plain, changes) = waiting(&SHAPES[0], 500, &mut random);
-        plain.execute_batch("ROLLBACK").expect("gives it back");
+        plain.execute_batch("ROLLBACK").expect("rolls back");
         if caught(&plain, changes.len()).is_none() {
             continue;
         }
@@ -183,7 +183,7 @@ fn a_new_order_knows_what_is_done() {
             seen += u32::from(one::<i64>(&plain, order) != old);
             assert_eq!(expected(&plain, &SHAPES[0], &changes), end, "seed {seed}");
             assert_eq!(rows(&con, "t_in"), end, "seed {seed}: read");
-            plain.execute_batch("ROLLBACK").expect("gives it back");
+            plain.execute_batch("ROLLBACK").expect("rolls back");
         }
         plain.execute_batch("ROLLBACK").ok();
         wait(&con);
@@ -227,7 +227,7 @@ fn rows_without_an_id_keep_their_turn() {
         }
     }
     con.execute_batch("COMMIT").expect("commits");
-    plain.execute_batch("ROLLBACK").expect("gives it back");
+    plain.execute_batch("ROLLBACK").expect("rolls back");
     wait(&con);
     assert_eq!(rows(&plain, "t"), rows(&model, "t"), "seed {seed}");
 }
@@ -310,7 +310,7 @@ fn tables_that_need_the_order_of_the_log_and_keys_that_ascend_are_not_clustered(
             }
         }
         con.execute_batch("COMMIT").expect("commits");
-        plain.execute_batch("ROLLBACK").expect("gives it back");
+        plain.execute_batch("ROLLBACK").expect("rolls back");
         wait(&con);
         let applied = all(&plain, "SELECT k FROM t ORDER BY rowid");
         assert_eq!(applied.len(), logged.len(), "seed {seed}: {schema}");

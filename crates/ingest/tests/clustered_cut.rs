@@ -36,7 +36,7 @@ fn killed_processes_leave_what_the_next_one_goes_on_with() {
     let (end, rejects) = one_by_one(&plain, &changes);
     // Without a connection with ingest, no process applies.
     drop(con);
-    plain.execute_batch("ROLLBACK").expect("gives it back");
+    plain.execute_batch("ROLLBACK").expect("rolls back");
     let (mut in_the_middle, mut rounds, mut most) = (0, 0, 60);
     while place(&plain).0 < changes.len() as i64 && rounds < 500 {
         rounds += 1;
@@ -101,18 +101,18 @@ fn a_log_that_ends_within_a_clustered_apply_is_refused() {
         }
     }
     con.execute_batch("COMMIT").expect("commits");
-    plain.execute_batch("ROLLBACK").expect("gives it back");
+    plain.execute_batch("ROLLBACK").expect("rolls back");
     // A clustered apply with numbers beyond the shorter log.
     let until = Instant::now() + Duration::from_secs(20);
     let last = loop {
         assert!(Instant::now() < until, "no such clustered apply");
         match caught(&plain, usize::MAX) {
             Some(_) if place(&plain).1 > shorter => break place(&plain).1,
-            _ => plain.execute_batch("ROLLBACK").expect("gives it back"),
+            _ => plain.execute_batch("ROLLBACK").expect("rolls back"),
         }
     };
     drop(con);
-    plain.execute_batch("ROLLBACK").expect("gives it back");
+    plain.execute_batch("ROLLBACK").expect("rolls back");
     let newest = db.path().with_extension("newest");
     std::fs::rename(db.log_dir(), &newest).expect("moves");
     copy(&aside, &db.log_dir());

@@ -151,7 +151,7 @@ fn one_by_one(from: &Connection, transactions: &Transactions) -> (Vec<String>, V
         rejects.extend(match model.execute_batch("COMMIT") {
             Ok(()) => refused,
             Err(_) => {
-                model.execute_batch("ROLLBACK").expect("takes it back");
+                model.execute_batch("ROLLBACK").expect("rolls back");
                 all_of_it
             }
         });
@@ -255,7 +255,7 @@ fn is_caught_in_log_order(plain: &Connection, logged: &Transactions) -> bool {
         if all(plain, "SELECT basis FROM densite_clustered") == [""] {
             return true;
         }
-        plain.execute_batch("ROLLBACK").expect("gives it back");
+        plain.execute_batch("ROLLBACK").expect("rolls back");
         std::thread::yield_now();
     }
     false

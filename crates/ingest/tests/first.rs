@@ -67,8 +67,10 @@ fn a_held_lock_is_waited_for_as_long_as_busy_timeout() {
         // The machine can be busy.
         let in_time = |_| took() < Duration::from_millis(most);
         assert!((0..10).any(in_time), "{ms}: it took longer each time");
-        other.execute_batch("ROLLBACK").expect("it goes");
-        create(&con, "t", "").expect("nobody is in the way");
+        other
+            .execute_batch("ROLLBACK")
+            .expect("the lock is released");
+        create(&con, "t", "").expect("no lock is held");
     }
 }
 

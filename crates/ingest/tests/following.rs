@@ -22,7 +22,7 @@ fn near_the_end(plain: &Connection, changes: usize) -> bool {
         if done as usize > all / 4 * 3 + 2 && left > 100 {
             return true;
         }
-        plain.execute_batch("ROLLBACK").expect("gives it back");
+        plain.execute_batch("ROLLBACK").expect("rolls back");
     }
     false
 }
@@ -41,7 +41,7 @@ fn a_schema_that_changes_before_it_begins_leaves_the_order_of_the_log() {
         // On a busy machine it can end before the check.
         let in_time = |_| {
             let (db, con, plain, changes) = waiting(&SHAPES[0], 1200, &mut random);
-            plain.execute_batch("ROLLBACK").expect("gives it back");
+            plain.execute_batch("ROLLBACK").expect("rolls back");
             if !near_the_end(&plain, changes.len()) {
                 return None;
             }

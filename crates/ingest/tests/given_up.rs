@@ -35,7 +35,7 @@ fn insert_until_refused(con: &Connection) -> String {
         }
         std::thread::sleep(Duration::from_millis(2));
     }
-    panic!("rows are acknowledged that nobody applies");
+    panic!("rows are acknowledged that no process applies");
 }
 
 #[test]

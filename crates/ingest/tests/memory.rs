@@ -79,7 +79,7 @@ fn a_clustered_apply_and_the_next_one_take_few_bytes_a_row() {
             con.execute_batch("COMMIT").expect("commits");
         }
     }
-    plain.execute_batch("ROLLBACK").expect("gives it back");
+    plain.execute_batch("ROLLBACK").expect("rolls back");
     wait(&con);
     let most = MOST.load(Ordering::SeqCst) - before;
     let count = one::<i64>(&plain, "SELECT count(*) FROM t");

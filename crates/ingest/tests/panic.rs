@@ -23,7 +23,7 @@ fn a_panic_of_the_worker_is_told_and_it_begins_anew() {
     let begun = Instant::now();
     let said = con
         .query_row("SELECT densite_wait()", [], |_| Ok(()))
-        .expect_err("nobody applies")
+        .expect_err("no process applies")
         .to_string();
     assert!(begun.elapsed() < Duration::from_secs(5));
     assert!(
@@ -43,7 +43,7 @@ fn a_panic_of_the_worker_is_told_and_it_begins_anew() {
         .query_row("SELECT densite_wait()", [], |_| Ok(()))
         .is_err()
     {
-        assert!(Instant::now() < until, "it did not begin anew");
+        assert!(Instant::now() < until, "it did not begin again");
         std::thread::sleep(Duration::from_millis(20));
     }
     assert_eq!(all(&con, "SELECT id FROM t"), ["1", "2"]);

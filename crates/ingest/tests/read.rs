@@ -608,7 +608,7 @@ fn an_update_of_a_deleted_row_makes_no_row() {
     let dir = Arc::new(RealDir::new(db.log_dir()));
     let id = densite_log::id_in(dir.clone()).expect("reads");
     let log = Log::open(dir, Options::new(id.expect("a log"))).expect("opens");
-    let lead = log.try_lead().expect("asks").expect("nobody leads");
+    let lead = log.try_lead().expect("asks").expect("the right is free");
     let con = db.ingest("t", "");
     con.execute_batch("UPDATE t_in SET v = 'E' WHERE id = 5")
         .expect("updates");
@@ -665,7 +665,7 @@ fn a_statement_that_writes_to_the_table_meets_no_row_of_its_own() {
             seen.sort_unstable();
             there.sort_unstable();
             assert_eq!(seen, there, "{schema}");
-            con.execute_batch("ROLLBACK").expect("takes it back");
+            con.execute_batch("ROLLBACK").expect("rolls back");
         }
     }
 }

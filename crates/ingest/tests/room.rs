@@ -61,7 +61,7 @@ fn waits(db: &Db, con: Connection, sql: &str) -> Connection {
         let sql = sql.to_owned();
         std::thread::spawn(move || {
             let ran = con.execute_batch(&sql);
-            done.send(()).expect("somebody listens");
+            done.send(()).expect("the receiver exists");
             (con, ran)
         })
     };

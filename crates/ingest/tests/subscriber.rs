@@ -65,5 +65,5 @@ fn reading_and_pruning_at_once() {
     assert_eq!(one::<i64>(&con, "SELECT count(*) FROM t"), rows);
     con.query_row("SELECT densite_prune()", [], |_| Ok(()))
         .expect("prunes");
-    assert_eq!(db.segments(), 1, "everybody has passed everything");
+    assert_eq!(db.segments(), 1, "all rows are acknowledged");
 }

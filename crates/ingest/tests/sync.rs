@@ -163,7 +163,7 @@ fn nothing_is_pruned(journal: &str, fails: &AtomicU64) {
     while fails.load(Ordering::SeqCst) > 0 && Instant::now() < until {
         std::thread::sleep(Duration::from_millis(10));
     }
-    assert_eq!(fails.load(Ordering::SeqCst), 0, "somebody synced");
+    assert_eq!(fails.load(Ordering::SeqCst), 0, "the syncs have failed");
     let more = segments(&db, &con, 20_000);
     assert!(more > many);
     // Rows are applied as usual.

@@ -41,7 +41,7 @@ fn a_reader_that_stays_does_not_make_the_wal_grow_for_ever() {
     fill(&con, rows, 20);
     rows += 20_000;
     std::thread::sleep(Duration::from_millis(300));
-    assert_eq!(db.wal_len(), stopped, "nothing is applied");
+    assert_eq!(db.wal_len(), stopped, "no rows are applied");
     let applied = one::<i64>(&con, "SELECT count(*) FROM t");
     assert!(applied < rows, "{applied}");
     assert_eq!(one::<i64>(&con, "SELECT count(*) FROM t_in"), rows);

@@ -22,7 +22,8 @@ impl Table {
     /// the layers above (conflict policy, schema version) and comes back with each batch.
     ///
     /// # Errors
-    /// `Limit` for more than 32767 columns, names longer than 65535 bytes, a note longer than 1 MiB.
+    /// `Limit` for more than 32767 columns, names longer than 65535 bytes, or a note longer than
+    /// 1 MiB.
     pub fn new(
         name: impl Into<String>,
         columns: impl IntoIterator<Item = impl Into<String>>,

@@ -237,7 +237,7 @@ impl Run {
         }
         assert!(
             left.is_empty(),
-            "{what}: rows nobody wrote: {:?}",
+            "{what}: rows that were never written: {:?}",
             left.keys()
         );
         let report = check(dir(disk), ID).expect("check");

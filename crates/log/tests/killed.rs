@@ -290,10 +290,10 @@ fn kill_rounds(seed: u64, rounds: u64) -> u64 {
             led |= finish(worker, &mut told);
         }
         let log = kept.unwrap_or_else(|| open(&path));
-        assert!(led, "seed {seed}: somebody led");
+        assert!(led, "seed {seed}: a process led");
         assert!(
             log.try_lead().expect("lead").is_some(),
-            "seed {seed}: and nobody does now"
+            "seed {seed}: no process leads now"
         );
         read_on(&log, &mut after, &mut read);
         log.ack("all", after).expect("ack");

@@ -198,10 +198,7 @@ fn what_has_its_name_is_left_alone() {
     told(&old.set_config(|c| c.retain_bytes = 1), "config");
     told(&old.prune(Seq::MAX), "prune");
     told(&old.is_in_place(), "in place");
-    assert!(
-        old.try_lead().is_err(),
-        "who applies its rows is not the one"
-    );
+    assert!(old.try_lead().is_err(), "the old log cannot lead");
     let read = loop {
         match reader.next() {
             Ok(Some(_)) => {}

@@ -124,8 +124,8 @@ fn children_of_a_killed_process_hold_none_of_its_locks() {
     let user = std::thread::spawn(move || {
         let log = open(&path);
         let lead = log.try_lead().expect("lead");
-        assert!(lead.is_some(), "nobody applies");
-        assert!(!log.is_wanted().expect("wanted"), "nobody waits");
+        assert!(lead.is_some(), "no process applies");
+        assert!(!log.is_wanted().expect("wanted"), "no process waits");
         // More than a segment, so that the segment of the parent's reader can be pruned.
         let append = |n| log.append(txn(&log, n, 40 << 10)).expect("append");
         let [_, _, at] = [1, 2, 3].map(append);

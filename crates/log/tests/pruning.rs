@@ -291,7 +291,7 @@ fn a_log_without_its_state_is_refused_and_not_pruned_by_itself_once_it_is_repair
             .err()
             .expect("no state")
     ));
-    assert!(!disk.exists(&state).expect("looks"), "none was made");
+    assert!(!disk.exists(&state).expect("looks"), "no state was made");
     let report = densite_log::check(dir(&disk), common::ID).expect("check");
     assert_eq!(
         (report.problems.len(), report.problems[0].segment.as_str()),

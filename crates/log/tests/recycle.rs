@@ -1,6 +1,6 @@
-//! Two processes recycle the files of pruned segments at the same time. A file that one of them uses
-//! again is not touched by the other. A segment can also be pruned between a reader's open and its
-//! lock, or before it lists the directory.
+//! Two processes recycle the files of pruned segments at the same time. A file that one of them
+//! uses again is not touched by the other. A segment can also be pruned between a reader's open and
+//! its lock, or before it lists the directory.
 
 use crate::common::{DIR, ID};
 use densite_disk::{Dir, DirAbove, File, FileAbove, LockKind, Op as Call, OpenMode, Result};
@@ -122,7 +122,11 @@ fn append(log: &Log, id: i64) {
 
 fn passed(signal: &Receiver<()>) {
     let got = signal.recv_timeout(Duration::from_secs(20));
-    assert_ne!(got, Err(RecvTimeoutError::Timeout), "nobody came so far");
+    assert_ne!(
+        got,
+        Err(RecvTimeoutError::Timeout),
+        "the other thread did not get here"
+    );
 }
 
 /// One log prunes two segments and is about to keep their files. The other prunes a third, keeps no
@@ -138,7 +142,7 @@ fn a_file_that_is_in_use_again_is_not_cut() {
         &disk,
         Hooks {
             rename: hook(move || {
-                at_rename.send(()).expect("somebody waits");
+                at_rename.send(()).expect("the receiver exists");
                 passed(&cuts);
             }),
             ..Hooks::default()
@@ -146,7 +150,7 @@ fn a_file_that_is_in_use_again_is_not_cut() {
         2,
     );
     let cut = hook(move || {
-        at_cut.send(()).expect("somebody waits");
+        at_cut.send(()).expect("the receiver exists");
         passed(&may_go_on);
     });
     let other = open(
@@ -174,7 +178,7 @@ fn a_file_that_is_in_use_again_is_not_cut() {
         assert_eq!(one.prune(6).expect("prunes").segments, 2);
         // Two more segments, in the files that were kept.
         fill(8);
-        go_on.send(()).expect("somebody waits");
+        go_on.send(()).expect("the receiver exists");
         drop(pruner.join().expect("no panic"));
     });
     drop(one);

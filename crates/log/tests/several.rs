@@ -139,7 +139,11 @@ fn prepared_rows_are_seen_by_nobody() {
     mine.prepare(&c).expect("prepare");
     assert_eq!(read(&other), [2, 3]);
     drop(mine);
-    assert_eq!(read(&other), [2, 3, 4], "who is gone has committed");
+    assert_eq!(
+        read(&other),
+        [2, 3, 4],
+        "transactions of a closed log are committed"
+    );
     assert_eq!(read(&open(&disk)), [2, 3, 4]);
 }
 
@@ -277,7 +281,7 @@ fn who_waited_for_the_lock_opens_what_has_the_name_now() {
         let waits = !appends.is_finished();
         drop(other);
         let log = appends.join().expect("joined");
-        assert!(waits, "it wrote under a lock that nobody else asks for");
+        assert!(waits, "it wrote under the lock of the old directory");
         assert_eq!(read_all(&make(&here), 0).expect("read").len(), 1);
         drop(log);
     });
@@ -382,7 +386,7 @@ fn a_look_at_a_slot_is_not_taken_for_its_writer() {
 fn the_right_to_apply_keeps_the_log_open() {
     let disk = SimDisk::new(1);
     let log = open(&disk);
-    let lead = log.try_lead().expect("asks").expect("nobody else");
+    let lead = log.try_lead().expect("asks").expect("the right is free");
     drop(log);
     let salvage = || densite_log::Salvage::begin(common::dir(&disk), common::ID, None);
     assert!(matches!(salvage(), Err(densite_log::Error::InUse)));
@@ -391,5 +395,5 @@ fn the_right_to_apply_keeps_the_log_open() {
     drop(lead);
     assert!(other.try_lead().expect("asks").is_some());
     drop(other);
-    salvage().expect("nobody has it open");
+    salvage().expect("the log is closed");
 }

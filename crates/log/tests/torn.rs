@@ -1,9 +1,9 @@
-//! Records that were cut off at the end of the log never come back, whatever a later power cut leaves
-//! of the bytes over them.
+//! Records that were cut off at the end of the log never come back, whatever a later power cut
+//! leaves of the bytes over them.
 //!
-//! The first eight bytes of all records are the same. Let a record begin eight bytes before the end of
-//! a sector, and let a power cut take only that sector. If the next power cut keeps just that sector
-//! of a new record in its place, the old record would be complete again.
+//! The first eight bytes of all records are the same. Let a record begin eight bytes before the end
+//! of a sector, and let a power cut take only that sector. If the next power cut keeps just that
+//! sector of a new record in its place, the old record would be complete again.
 
 use crate::common::{DIR, ID, Row, dir, open, read_all, tables};
 use densite_disk::Op as Call;

@@ -2,7 +2,8 @@
 //! block's least, in as few bytes as needed.
 //!
 //! ```text
-//! block   128 rows, the last one of a run has fewer: four columns (hi, lo, number, kind), each of them rows * width bytes
+//! block   128 rows, in the last block of a run fewer: four columns (hi, lo, number, kind), each of
+//!         rows * width bytes
 //! ```
 //!
 //! A key of two small integers takes 5 to 7 bytes, a number 3 or 4, a kind usually none.

@@ -46,7 +46,8 @@ unsafe extern "C" fn open(
     flags: c_int,
     out: *mut c_int,
 ) -> c_int {
-    // SAFETY: the default VFS opens it as it would without us; its table of methods is copied, never written; what was registered are this VFS's hooks.
+    // SAFETY: the default VFS opens the file with SQLite's arguments. Its table of methods is
+    // copied and never written. `pAppData` has the hooks that `register` stored.
     unsafe {
         let host = ffi::sqlite3_vfs_find(std::ptr::null());
         let done = (*host).xOpen.expect("a method")(host, name, file, flags, out);

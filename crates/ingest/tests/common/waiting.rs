@@ -275,10 +275,10 @@ pub(crate) fn caught(con: &Connection, changes: usize) -> Option<(i64, i64)> {
         if done > 0 || seq >= changes as i64 {
             return (done > 0).then_some((seq, done));
         }
-        con.execute_batch("ROLLBACK").expect("gives it back");
+        con.execute_batch("ROLLBACK").expect("rolls back");
         std::thread::yield_now();
     }
-    panic!("nothing is applied");
+    panic!("no rows are applied");
 }
 
 /// A database with a table and another index, and a log with waiting changes. No rows are applied

@@ -125,7 +125,7 @@ impl World {
                     // A transaction checks for room when it begins to write.
                     let is_busy = e.sqlite_error_code() == Some(ErrorCode::DatabaseBusy);
                     assert!(self.limited && is_busy, "{}: {through}: {e}", self.what);
-                    con.execute_batch("ROLLBACK").expect("takes it back");
+                    con.execute_batch("ROLLBACK").expect("rolls back");
                     self.refused += 1;
                     continue 'transactions;
                 }
@@ -142,7 +142,7 @@ impl World {
             // can.
             let is_full = self.storage.faults.full.load(Ordering::SeqCst);
             if is_undone && (is_full || r.random_bool(0.5)) {
-                con.execute_batch("ROLLBACK").expect("takes it back");
+                con.execute_batch("ROLLBACK").expect("rolls back");
                 continue;
             }
             if is_undone {
@@ -157,7 +157,7 @@ impl World {
                 con.commit_hook(None::<fn() -> bool>).expect("no hook");
                 if !con.is_autocommit() {
                     // The log had no room, which is checked before the hook.
-                    con.execute_batch("ROLLBACK").expect("takes it back");
+                    con.execute_batch("ROLLBACK").expect("rolls back");
                 }
                 continue;
             }
@@ -171,7 +171,7 @@ impl World {
                 };
                 assert!(may_be, "{}: COMMIT: {e}", self.what);
                 if !con.is_autocommit() {
-                    con.execute_batch("ROLLBACK").expect("takes it back");
+                    con.execute_batch("ROLLBACK").expect("rolls back");
                 }
                 self.refused += 1;
                 continue;
@@ -205,7 +205,7 @@ impl World {
             self.limit(0);
         }
         self.write(r, 10, 80);
-        self.plain.execute_batch("ROLLBACK").expect("gives it back");
+        self.plain.execute_batch("ROLLBACK").expect("rolls back");
         for _ in 0..r.random_range(0..5) {
             if r.random_bool(0.5) {
                 self.in_the_middle();

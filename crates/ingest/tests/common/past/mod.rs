@@ -328,7 +328,7 @@ impl World {
     fn back_up(&mut self) {
         self.lock();
         self.check("before a backup");
-        self.plain.execute_batch("ROLLBACK").expect("gives it back");
+        self.plain.execute_batch("ROLLBACK").expect("rolls back");
         let mut to = Connection::open_in_memory().expect("opens");
         let backup = rusqlite_backup(&self.plain, &mut to);
         assert!(backup, "{}: a backup", self.what);
@@ -364,7 +364,7 @@ impl World {
         }
         self.lock();
         self.check("restored");
-        self.plain.execute_batch("ROLLBACK").expect("gives it back");
+        self.plain.execute_batch("ROLLBACK").expect("rolls back");
     }
 
     fn columns(&self) -> Vec<Vec<Column>> {
@@ -410,6 +410,6 @@ impl World {
             "{}",
             self.what
         );
-        self.plain.execute_batch("ROLLBACK").expect("gives it back");
+        self.plain.execute_batch("ROLLBACK").expect("rolls back");
     }
 }

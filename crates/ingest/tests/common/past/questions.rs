@@ -240,12 +240,13 @@ impl World {
                 assert!(may_be, "{}: {sql}: {said}", self.what);
             }
         }
-        con.execute_batch("ROLLBACK").expect("takes it back");
+        con.execute_batch("ROLLBACK").expect("rolls back");
     }
 }
 
-/// A condition of a join names no collation. SQLite 3.54 carries `s.a COLLATE BINARY BETWEEN x AND y` over to `o.a` where
-/// `o.a = s.a`, although that compares by the column's NOCASE: rows of the plain table are missing then.
+/// The condition without collations, for joins. With `o.a = s.a`, SQLite 3.54 also applies
+/// `s.a COLLATE BINARY BETWEEN x AND y` to `o.a`, although the join compares by the column's NOCASE.
+/// Then rows of the plain table are missing.
 fn without_collation(condition: &str) -> String {
     let names = [" COLLATE NOCASE", " COLLATE BINARY", " COLLATE RTRIM"];
     let all = names.iter();

@@ -75,7 +75,7 @@ impl World {
                 table.columns = Column::of(&table.kind);
                 self.plain
                     .execute_batch(&format!("DROP TABLE {name}; {schema}"))
-                    .expect("anew");
+                    .expect("made again");
             }
             6 | 7 => {
                 let column = format!("more_{i}");
