@@ -22,7 +22,8 @@ pub(crate) struct DatabaseFile {
 
 /// Checks that the connection's file still has the database's name. The log belongs to a path, and
 /// rows are applied to the file that has it. A connection with another file must not acknowledge
-/// rows, give up rows that only the log has, or wait for rows that it can never see.
+/// rows or give up rows that only the log has. It also must not wait for rows that it can never
+/// see.
 ///
 /// One `stat`. A later change of the file is not detected, as in SQLite, which also checks before
 /// it writes.

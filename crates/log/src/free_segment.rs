@@ -18,8 +18,8 @@ use std::time::Duration;
 
 /// Bytes of zeros between two syncs.
 const ZEROS: u64 = 1 << 20;
-/// Bytes of zeros in one write. The kernel keeps the bytes of one call as one piece of its cache,
-/// and processes the whole piece for each small write or sync in it.
+/// Bytes of zeros in one write. The kernel caches the bytes of one call as one piece. Each small
+/// write or sync in it processes the whole piece.
 const PIECE: usize = 16 << 10;
 
 /// Writes zeros to the range `from..to` of a file.
@@ -39,7 +39,7 @@ pub(crate) fn write_zeros(file: &dyn File, from: u64, to: u64) -> densite_disk::
 /// zeros already.
 ///
 /// Used behind the end of the log before anything else is written there. The first bytes of all
-/// records are the same, so a new record that a power cut tears could otherwise complete the
+/// records are the same. So a new record that a power cut tears could otherwise complete the
 /// remains of an old record.
 pub(crate) fn blank(file: &dyn File, from: u64, to: u64) -> densite_disk::Result<()> {
     let to = to.min(file.len()?);

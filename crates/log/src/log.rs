@@ -24,7 +24,7 @@ pub struct Log {
 /// Size and end of the log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Status {
-    /// Number of the first row that is still in the log, or of the next row if there are no rows.
+    /// Rows that are still in the log have this number or a higher one.
     pub first: Seq,
     /// Number of the last row that can be read.
     pub last: Seq,

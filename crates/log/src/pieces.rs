@@ -8,7 +8,7 @@
 use crate::Result;
 use densite_disk::File;
 
-/// In a large group, a payload of at least this fraction of the buffer is written directly.
+/// In a large group, a payload is written directly from the size of the buffer divided by this on.
 const DIRECT: usize = 64;
 /// The least number of bytes that is written directly.
 const LEAST: usize = 16;

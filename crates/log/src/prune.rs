@@ -1,10 +1,10 @@
 //! Pruning segments that are no longer needed, off the writers' path.
 //!
-//! A segment goes when all its rows are applied durably (the caller says up to which row),
-//! acknowledged by every subscriber and decided, enough other bytes are retained, no reader is at
-//! or before it, and all segments before it go too. The state names the first segment that stays,
-//! durably, before any file is touched. So whatever a power cut does to the files, rows go only
-//! after a durable acknowledgement, and no segment is missing between others.
+//! A segment goes when all its rows are applied durably (the caller says up to which row), decided,
+//! and acknowledged by every subscriber. Also, enough other bytes must be retained, no reader may
+//! be at or before it, and all segments before it must go too. The state names the first segment
+//! that stays, durably, before any file is touched. So whatever a power cut does to the files, rows
+//! go only after a durable acknowledgement, and no segment is missing between others.
 //!
 //! A segment's header tells where the rows of the previous segment end. A damaged header keeps only
 //! these two segments, until all rows up to a later header can go. Until then it is reported. The

@@ -149,8 +149,8 @@ impl Reader {
         }
     }
 
-    /// If the log was moved away, no more rows would ever come. The check is limited in time,
-    /// because a caller can read very often.
+    /// Checks that the log was not moved away: then no more rows would ever come. It checks only once
+    /// in each [`LOOK_EVERY`], because a caller can read very often.
     fn check_name(&mut self) -> Result<()> {
         if self.looked.is_none_or(|at| at.elapsed() >= LOOK_EVERY) {
             self.shared.dir.is_in_place()?;

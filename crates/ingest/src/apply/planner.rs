@@ -12,7 +12,7 @@ use crate::open_log::OpenLog;
 use densite_log::{Record, Seq};
 use densite_sqlite::{Connection, Result};
 
-/// This fraction of the bytes that may wait can be ordered together: writers that wait for room
+/// The limit of waiting bytes, divided by this, can be ordered together: writers that wait for room
 /// wait until all of it is applied.
 const OF_UNAPPLIED: u64 = 4;
 

@@ -5,9 +5,9 @@
 //! violations are checked at its end: a later transaction does not repair an earlier one. A refused
 //! transaction leaves nothing, and all its rows are rejected. Rows of tables without foreign keys
 //! come last, in their own order; they do not affect the check, but are rejected with their
-//! transaction. SQLite counts violations. If the table had some before (a connection wrote with
-//! `foreign_keys=OFF`), a row that repairs several of them can also offset violations of its
-//! transaction, as in SQLite itself.
+//! transaction. SQLite counts violations. If the table had some before (written with
+//! `foreign_keys=OFF`), a row that repairs several can offset violations of its transaction, as in
+//! SQLite itself.
 
 use super::outcome::Failed;
 use super::plan::Plan;

@@ -87,7 +87,8 @@ pub(crate) fn read_all(log: &Log, after: Seq) -> densite_log::Result<BTreeMap<Se
     Ok(rows)
 }
 
-/// Seeds to run: the default one, the requested number of them, or the requested one.
+/// Seeds to run: `DENSITE_SEED` alone, or the first `DENSITE_CRASH_SEEDS`; by default the first
+/// `usual` ones.
 pub(crate) fn seeds(usual: u64) -> Vec<u64> {
     let var = |name| std::env::var(name).ok().and_then(|s| s.parse().ok());
     match var("DENSITE_SEED") {
