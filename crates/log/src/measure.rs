@@ -17,7 +17,7 @@ const CHUNK: usize = 64 << 10;
 /// Number of remembered places.
 const PLACES: usize = 4;
 
-/// A place behind which the rows after `seq` begin.
+/// All rows before this place have numbers up to `seq`.
 #[derive(Debug, Clone, Copy)]
 struct Place {
     number: u64,

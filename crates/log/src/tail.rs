@@ -5,8 +5,10 @@
 //! left unchanged, and the next one begins ([`Tail::rotate`]).
 //!
 //! Invariant: all records before the word's `off` are synced when the word is published; no others
-//! count as appended. Invariant: after a failed sync no more is written to that segment. The
-//! remains of the group lie behind the end that the next segment's header names.
+//! count as appended.
+//!
+//! Invariant: after a failed sync no more is written to that segment. The remains of the group lie
+//! behind the end that the next segment's header names.
 
 use crate::end_word::read_word;
 use crate::files::{Files, Segment, damaged, segment_name};

@@ -15,9 +15,11 @@
 //! ```
 //!
 //! Invariant: header and name of a segment are synced before its first record is written. So a
-//! segment of that name with another header is damage. Invariant: all records of the previous
-//! segment up to `prev_end` are synced before the header is written. Bytes behind `prev_end` do not
-//! belong to the log: no failed sync and no torn tail can bring them back.
+//! segment of that name with another header is damage.
+//!
+//! Invariant: all records of the previous segment up to `prev_end` are synced before the header is
+//! written. Bytes behind `prev_end` do not belong to the log: no failed sync and no torn tail can
+//! bring them back.
 
 use super::{LOG_FORMAT_VERSION, MAX_SEQ, SEGMENT_MAX};
 use crate::{LogId, Seq};

@@ -9,11 +9,15 @@
 //! ```
 //!
 //! A slot is valid only while it is locked: the transactions of a process that is gone count as
-//! committed. Invariant: `prepared` is written before the end word reaches that row. So no reader
-//! passes a prepared row. Invariant: a rollback is in the state file before `cancels` counts it and
-//! before `prepared` moves on. So a reader that finds both unchanged knows all rollbacks up to
-//! there. A process that is killed in between leaves the old `prepared`. For a process that is gone
-//! and left a prepared transaction, the state file tells the rollbacks, not `cancels`.
+//! committed.
+//!
+//! Invariant: `prepared` is written before the end word reaches that row. So no reader passes a
+//! prepared row.
+//!
+//! Invariant: a rollback is in the state file before `cancels` counts it and before `prepared`
+//! moves on. So a reader that finds both unchanged knows all rollbacks up to there. A process that
+//! is killed in between leaves the old `prepared`. For a process that is gone and left a prepared
+//! transaction, the state file tells the rollbacks, not `cancels`.
 
 use crate::Seq;
 use densite_disk::Fields;

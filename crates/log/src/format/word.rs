@@ -13,7 +13,7 @@
 //! ```
 //!
 //! Invariant: it is written under the append lock, after a sync of the records before `off`. So it
-//! is true whenever it is read. A writer never syncs the word itself, so a power cut can leave an
+//! is true whenever it is read. Appending never syncs the word itself, so a power cut can leave an
 //! older or a torn one.
 
 use super::MAX_SEQ;
