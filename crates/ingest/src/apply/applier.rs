@@ -38,6 +38,7 @@ impl Applier {
 
     /// Applies some rows. `known` is the position at which this worker left the database.
     ///
+    /// # Errors
     /// SQLite's and the log's; an error if the connection's file no longer has the database's name.
     /// In that case the next round opens the file with that name.
     pub(super) fn run(&mut self, applying: &Applying, known: Option<Seq>) -> Result<Did> {
