@@ -68,7 +68,7 @@ fn push(units: &mut Vec<Unit>, record: usize, spans: &[std::ops::Range<usize>]) 
     }));
 }
 
-/// Whether no key of a record contains NULL. A row without an id gets the next free one when it is
+/// Whether no key of a record contains NULL. A row without an id gets the next id when it is
 /// applied, so it must not move before rows that bring their ids.
 pub(super) fn has_all_keys(record: &Record, columns: usize) -> bool {
     (record.skip..record.rows.len()).all(|row| {

@@ -142,7 +142,7 @@ impl ClusteredApply {
         let mut units = self.units(done, rows);
         let plan_of = |record: usize| self.of.get(record).and_then(|p| round.plans().get(*p));
         if whole {
-            // Rows of tables without foreign keys are not judged, and come last.
+            // Rows of independent tables are not judged, and come last.
             units.sort_by_key(|unit| plan_of(unit.record as usize).is_some_and(|p| p.independent));
         }
         let sorted = plan_of(0).filter(|_| !self.definition.basis.is_empty());

@@ -211,9 +211,9 @@ fn never_null(table: &Table, target: &Target) -> Vec<usize> {
         .collect()
 }
 
-/// Whether the rows or the schema cause the error: trying again does not help. If the application
-/// has a function or collation that this connection lacks, another process can still apply the
-/// rows.
+/// Whether the rows or the schema cause the error: trying again does not help. A missing function
+/// or collation is not such an error: the application can have it, and only this connection lacks
+/// it.
 fn is_of_the_schema(e: &densite_sqlite::Error) -> bool {
     let lacking = [
         "no such function",

@@ -7,7 +7,7 @@
 //! another index. The order is stored before its first row is applied; the number of done places
 //! changes in the transaction that applies rows. `seq` stays before the batch until all is done. So
 //! after a kill, a power cut or a restored backup, the next worker and every reader know which rows
-//! the table has. No order is computed twice.
+//! the table has. No order needs to be reproducible.
 
 mod batch;
 mod definition;
