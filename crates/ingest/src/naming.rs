@@ -36,7 +36,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 pub(crate) struct Naming {
     open: Arc<OpenLog>,
     worker: Arc<DatabaseWorker>,
-    /// It does.
+    /// The name is durable.
     done: AtomicBool,
     /// Held by the thread that makes the name durable.
     turn: Mutex<()>,

@@ -232,7 +232,7 @@ impl Overlay {
         let Some((run, least)) = self.sources.get(first).map(|s| (s.run.clone(), s.head)) else {
             return;
         };
-        // Sources before that one have greater keys.
+        // Sources before the one with the least key have greater keys.
         for source in self.sources.iter_mut().skip(first) {
             while let (Some(item), Some(least)) = (source.head, least)
                 && source.run.compare(item, &run, least, key) == Ordering::Equal
