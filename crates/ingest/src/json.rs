@@ -1,7 +1,8 @@
 //! A row as a JSON object, with the columns in their order.
 //!
 //! A blob is `{"hex": "00FF"}`, an infinite number is text. Text that is not UTF-8 is
-//! `{"text_hex": "61FF"}`: a rejected row exists nowhere else, and a follower may need the exact key.
+//! `{"text_hex": "61FF"}`: a rejected row exists nowhere else, and a follower may need the exact
+//! key.
 
 use densite_sqlite::ValueRef;
 use serde::ser::{Serialize, SerializeMap, Serializer};
