@@ -16,7 +16,7 @@ pub enum Error {
     #[error("{0}")]
     Io(disk::Error),
     /// A sync failed. The rows are not in the log, and the next batch goes to a new segment.
-    #[error("the log could not be made durable ({0}); the rows were not taken")]
+    #[error("the log could not be made durable ({0}); the rows were not appended")]
     SyncFailed(disk::Error),
     /// Bytes that were known to be synced are missing or changed. `densite log check` lists all
     /// such places.

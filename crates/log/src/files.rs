@@ -3,7 +3,7 @@
 //! ```text
 //! 000000000001.seg   segment 1
 //! free-…             a pruned segment, or one prepared in advance, to be used again
-//! new-…, prep-…      a segment in the making; what a crash leaves of it is removed
+//! new-…, prep-…      an unfinished segment; one that a crash left is removed
 //! end                the end word                       (format/word.rs)
 //! writer-0, …        one slot for each open log         (format/slot.rs)
 //! state              subscribers, settings, rollbacks   (state.rs)
@@ -251,7 +251,7 @@ impl Files {
             Some(_) => Err(damaged(
                 number + 1,
                 0,
-                "it names no end of the segment before it",
+                "it does not name the end of the previous segment",
             )),
             None => Err(damaged(number + 1, 0, "the segment is missing")),
         }
