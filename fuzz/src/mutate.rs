@@ -45,7 +45,8 @@ fn range(rng: &mut SmallRng, len: usize) -> (usize, usize) {
     (at, at + rng.random_range(0..=most.min(len - at)))
 }
 
-/// Changes `bytes` once to a few times. `fields` says where fields lie, `others` are inputs to take parts from.
+/// Changes `bytes` once to a few times. `fields` says where fields lie, `others` are inputs to take
+/// parts from.
 pub(crate) fn mutate(
     bytes: &mut Vec<u8>,
     fields: &[(usize, usize)],

@@ -29,7 +29,8 @@ fn read(status: &Path) -> Option<Last> {
     })
 }
 
-/// Runs this program's arguments again in a worker, where no input may take longer than `patience`. Returns whether nothing failed.
+/// Runs this program's arguments again in a worker, where no input may take longer than `patience`.
+/// Returns whether nothing failed.
 pub(crate) fn run(seed: u64, found: &Path, patience: Duration) -> Result<bool, String> {
     fs::create_dir_all(found).map_err(|e| format!("cannot make {}: {e}", found.display()))?;
     let status = found.join(format!("status-{}", std::process::id()));
