@@ -30,7 +30,7 @@ use std::time::Duration;
 #[derive(Parser)]
 #[command(about = "Drives every decoder of Densite with bytes that are almost right")]
 struct Args {
-    /// Targets to run; all of them when none is named
+    /// Targets to run; all targets if no name is given
     targets: Vec<String>,
     /// How long to go on, all targets together
     #[arg(long, default_value_t = 10.0)]

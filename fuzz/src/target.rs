@@ -1,4 +1,4 @@
-//! What a target is.
+//! The parts of a target, and helpers that several targets use.
 
 /// One decoder under test.
 #[derive(Clone, Copy)]

@@ -25,7 +25,7 @@ pub(crate) const FAILED: i32 = 9;
 /// Inputs of each target that are kept and mutated again because their outcome was new.
 const KEPT: usize = 400;
 
-/// What the worker does.
+/// The work of one worker.
 pub(crate) enum Job {
     Replay(Vec<Input>),
     Fuzz {

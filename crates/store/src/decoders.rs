@@ -1,9 +1,9 @@
 //! The decoders of a file's structures as functions of bytes, for the fuzzer (`fuzz/`).
 //!
-//! Only with the feature `fuzz`: no production build has this module. The types of the structures
-//! stay private. What is offered here is what the fuzzer needs to state its invariants: a decoded
-//! structure can be compared and encoded again. The payloads of frames are decoded by
-//! [`crate::codec`], whole files by [`crate::Handle`].
+//! Only the feature `fuzz` compiles this module, so no production build has it. The types of the
+//! structures stay private: the fuzzer can compare a decoded structure and encode it again, which
+//! its invariants need. Payloads of frames are decoded by [`crate::codec`], whole files by
+//! [`crate::Handle`].
 
 use crate::format::header::Header;
 use crate::format::record::{RECORD_LEN, Record};
@@ -123,7 +123,7 @@ pub fn trailer(payload: &[u8]) -> Option<Decoded> {
     Some(Decoded(Structure::Trailer(Box::new(trailer), hash)))
 }
 
-/// What the store computes from a trailer.
+/// Numbers that the store computes from a trailer.
 #[derive(Debug, Clone, Copy)]
 pub struct TrailerFigures {
     /// Bytes of the payload, computed from counts as before a trailer is encoded.
@@ -140,8 +140,8 @@ pub struct TrailerFigures {
     pub extent: (u64, u64),
 }
 
-/// What the store computes from a trailer that is the first one of a file with this salt, with its
-/// record at `offset`.
+/// The numbers of a trailer whose record is at `offset` and is the first trailer of a file with
+/// this salt.
 pub fn trailer_figures(payload: &[u8], salt: u64, offset: u64) -> Option<TrailerFigures> {
     let (trailer, hash) = Trailer::decode(payload)?;
     let root = trailer.root.as_ref().map(RootSection::counts);
