@@ -1,10 +1,11 @@
-//! What becomes of a page that does not come back as it was from what was encoded of it: the encoder and the decoder disagree, which is an
-//! error in this crate.
+//! Pages that do not come back as they were: encoder and decoder disagree, which is an error in
+//! this crate.
 //!
-//! Whoever stores pages must lose nothing by it: such a page is refused, and gets another codec. But whoever looks for errors must hear of it:
-//! with debug assertions, and after `fuzz::be_loud`, it is a panic.
+//! No data is lost: such a page is refused and gets another codec. But tests and fuzzers have to
+//! notice the error. So with debug assertions, and after `fuzz::be_loud`, it is a panic.
 
-/// To be told of each page whether it came back; returns that.
+/// Every page that was encoded is reported here: `right` says whether it came back. Returns
+/// `right`.
 #[inline]
 pub(crate) fn check(right: bool) -> bool {
     #[cfg(feature = "fuzz")]
@@ -13,7 +14,7 @@ pub(crate) fn check(right: bool) -> bool {
     right
 }
 
-/// For fuzzers. Only with the feature `fuzz`, which by itself changes nothing.
+/// For fuzzers. The feature `fuzz` alone changes no behaviour.
 #[cfg(feature = "fuzz")]
 pub mod fuzz {
     use std::cell::Cell;
@@ -25,12 +26,13 @@ pub mod fuzz {
         static SPOILS: Cell<bool> = const { Cell::new(false) };
     }
 
-    /// From now on a page that does not come back as it was is a panic, in whatever build.
+    /// From now on, a page that does not come back as it was is a panic in every build.
     pub fn be_loud() {
         LOUD.store(true, Ordering::Relaxed);
     }
 
-    /// While `job` runs, this thread's encoder has an error: the last byte of each payload is another one. So that it can be seen that such an error is found.
+    /// While `job` runs, this thread's encoder has an error: the last byte of each payload is
+    /// wrong. This shows that the fuzzer finds such an error.
     pub fn spoiled<T>(job: impl FnOnce() -> T) -> T {
         SPOILS.set(true);
         let done = job();

@@ -35,9 +35,6 @@ use densite_disk::hash::{Xxh3_128, xxh3_64, xxh3_64_with_seed};
 pub(crate) const RECORD_LEN: usize = CHECKED + 8;
 /// The number of header bytes that the checksum covers.
 pub(crate) const CHECKED: usize = 22;
-/// Where the check of the decoded payload begins.
-#[cfg(any(test, feature = "fuzz"))]
-pub(crate) const RAW_CHECK: usize = CHECKED - 4;
 /// The kind of a void record.
 const VOID: u8 = 7;
 /// Where the version begins.
