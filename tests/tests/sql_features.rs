@@ -3,17 +3,11 @@
 //! The model test (`model.rs`) compares long mixed runs; here each feature stands alone and
 //! says what is expected of it.
 
-#[path = "sql_features/access.rs"]
 mod access;
-#[path = "sql_features/copies.rs"]
 mod copies;
-#[path = "sql_features/files.rs"]
 mod files;
-#[path = "sql_features/large.rs"]
 mod large;
-#[path = "sql_features/settings.rs"]
 mod settings;
-#[path = "sql_features/together.rs"]
 mod together;
 
 use std::path::Path;

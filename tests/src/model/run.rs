@@ -210,7 +210,7 @@ impl Run {
         let history: Vec<_> = self.history.iter().map(String::as_str).collect();
         format!(
             "{self}, step {}: {:?}\n{:?}\n{what}\njournal {:?}, page size {}, before that:\n  {}\nReplay: DENSITE_SEED={} DENSITE_PAGE_SIZE={} DENSITE_STEPS={} \
-             cargo test --release -p densite-tests --test model -- --ignored --nocapture replay",
+             cargo test --release -p densite-tests --test main -- --ignored --nocapture model::replay",
             self.step,
             step.kind,
             step.action,

@@ -2,9 +2,9 @@
 
 use rand::RngExt as _;
 
-use crate::Durable;
-use crate::changes::content;
-use crate::run::Run;
+use super::Durable;
+use super::changes::content;
+use super::run::Run;
 
 impl Run<'_> {
     /// A step with a crash in it or behind it: a kill, which loses nothing that was written, or a power cut.

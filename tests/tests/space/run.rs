@@ -10,8 +10,8 @@ use rand::rngs::Xoshiro256PlusPlus;
 use rusqlite::functions::FunctionFlags;
 use rusqlite::{Connection, OpenFlags};
 
-use crate::changes::{Change, Model, content, noise};
-use crate::{Durable, Kind};
+use super::changes::{Change, Model, content, noise};
+use super::{Durable, Kind};
 
 pub(crate) const PATH: &str = "/db/space.db";
 

@@ -190,7 +190,7 @@ fn as_nobody(dir: &Path) -> Option<String> {
     command
         .args([
             "--exact",
-            "access::child_without_rights",
+            "sql_features::access::child_without_rights",
             "--ignored",
             "--nocapture",
             "--test-threads=1",

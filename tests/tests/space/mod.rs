@@ -19,8 +19,8 @@ use densite_tests::simvfs::SimVfs;
 use rand::rngs::Xoshiro256PlusPlus;
 use rand::{RngExt as _, SeedableRng as _};
 
-use changes::Model;
-use run::Run;
+use self::changes::Model;
+use self::run::Run;
 
 const STEPS: usize = 60;
 
