@@ -128,7 +128,7 @@ fn an_existing_destination() {
         &dir,
         &["compress", &a, &b],
         1,
-        "b.db exists already and was left as it is",
+        "b.db exists already and was not changed",
     );
     refused(&dir, &["compress", &a, &a], 1, "a.db exists already");
     fs::write(&b, b"").expect("write");
@@ -207,7 +207,7 @@ fn a_newer_format() {
             &dir,
             &[verb, &b],
             1,
-            "format version 9 and this program reads up to 1",
+            "format version 9, but this program reads versions up to 1",
         );
         assert!(ran.err.contains("use a newer Densite"));
     }

@@ -463,13 +463,13 @@ fn every_statement_of_the_guide_works() {
 fn a_copy_that_lacks_rows_of_the_log_is_told() {
     let dir = temp();
     let (db, log) = made(&dir);
-    let says = "lacks what waits in the log";
+    let says = "lacks the rows that wait in the log";
     let ran = densite(&["decompress", &db, &at(&dir, "none.db")]).expect(0);
     assert!(!ran.err.contains(says), "{}", ran.err);
     append(&log, 0..3, "ann");
     densite(&["decompress", &db, &at(&dir, "plain.db")])
         .expect(0)
-        .says("plain.db lacks what waits in the log of")
+        .says("plain.db lacks the rows that wait in the log of")
         .says("(3 rows)");
     let wait = "CREATE VIRTUAL TABLE temp.v USING densite_ingest(vote); SELECT densite_wait()";
     densite(&["sql", &db, wait]).expect(0);

@@ -28,7 +28,7 @@ fn a_log_that_the_database_names_and_that_is_not_there_is_told() {
     for verb in verbs {
         densite(verb)
             .expect(1)
-            .says("app.db-log: there is no log in the directory, though the database names one; put it back, or")
+            .says("app.db-log: there is no log in the directory, although the database names one; put it back, or")
             .says("DROP TABLE densite_applied");
     }
     let info = densite(&["info", &db, "--json"]).expect(0).json();
@@ -120,7 +120,7 @@ fn a_log_that_does_not_fit_its_database_is_told() {
     densite(&["sql", &db, &format!("{OPEN}; {rows}")]).expect(0);
     moved(&log, &newest);
     moved(&older, &log);
-    told("it ends at row 3, and the database is applied up to row 5");
+    told("it ends at row 3, but the database is applied up to row 5");
     std::fs::remove_dir_all(&log).expect("removed");
     // Another database's.
     copied(&format!("{other}-log"), &log);

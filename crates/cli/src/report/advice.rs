@@ -62,7 +62,7 @@ pub(super) fn section(info: &Info, page: &mut String) {
         row(
             size(bytes),
             &format!("rm {}", quoted(&name.to_string_lossy())),
-            "was left by an interrupted run, unless one is going on.",
+            "was left by an interrupted run or belongs to one that is still running.",
         );
     }
     page.push_str("</tbody>\n</table>\n</section>\n");

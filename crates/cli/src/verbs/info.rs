@@ -25,7 +25,7 @@ pub(crate) fn run(common: Common, args: &InfoArgs) -> Outcome {
         out::message(
             common,
             &format!(
-                "{} was left by an interrupted run, unless one is going on; remove it if not",
+                "{} was left by an interrupted run or belongs to one that is still running; remove it if no run is active",
                 path.display()
             ),
         );
