@@ -82,7 +82,7 @@ fn a_table_is_made_as_the_sqlite3_shell_makes_it() {
     let db = at(&dir, "new.db");
     let ran = densite(&["load", &db, "t", &file]).expect(0);
     assert!(
-        ran.out.contains("1 rows into t") && ran.out.contains("which was made"),
+        ran.out.contains("1 rows into t") && ran.out.contains("which was created"),
         "{}",
         ran.out
     );
@@ -140,7 +140,7 @@ fn bad_csv_is_named_and_loads_nothing() {
             b"id,name,nope\n1,a,b\n",
             &["in.csv", "column nope", "no column of table t"],
         ),
-        (b"id,name,ID\n1,a,2\n", &["column ID", "is there twice"]),
+        (b"id,name,ID\n1,a,2\n", &["column ID", "occurs twice"]),
         (
             b"id,name\n1,a\n2,\xff\n",
             &["line 3", "column name", "not UTF-8"],
@@ -172,7 +172,7 @@ fn bad_csv_is_named_and_loads_nothing() {
         (b"id,name\n1,a\n2", &["line 3", "has 1 fields"]),
         (
             b"id,name\n1,a\n2,\"b\n3,c\n4,d\n",
-            &["line 3", "in quotes that the file does not end"],
+            &["line 3", "a quoted field that has no closing quote"],
         ),
         (b"id,\"name\n1,a\n", &["line 1", "does not end"]),
     ] {
@@ -205,7 +205,7 @@ fn bad_csv_is_named_and_loads_nothing() {
     for name in ["densite_applied", "Densite_new"] {
         densite(&["load", &db, name, &file])
             .expect(1)
-            .says("names that begin with densite_ are for Densite's own tables");
+            .says("names that begin with densite_ are reserved for Densite's own tables");
     }
     let not_a_database = write(
         &dir,
@@ -260,7 +260,11 @@ fn json_lines() {
         // As a float it would be another number.
         (
             "{\"id\":1,\"name\":\"9999999999999999999\"}\n{\"id\":2,\"name\":[1,9223372036854775808]}\n",
-            &["line 2", "value 9223372036854775808", "larger integer"],
+            &[
+                "line 2",
+                "value 9223372036854775808",
+                "integer beyond 64 bits",
+            ],
         ),
         (
             "{\"id\":1,\"name\":\"a\"}\n[1]\n",

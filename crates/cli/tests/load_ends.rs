@@ -75,7 +75,7 @@ fn a_stray_quote_is_an_error_with_its_line() {
     let file = write(&dir, "in.tsv", swallowing);
     densite(&["load", &db, "t", &file])
         .expect(1)
-        .says("line 3, column text: has text behind the closing quote");
+        .says("line 3, column text: has text after the closing quote");
     // Nobody knows which of these lines are rows.
     densite(&["load", &db, "t", &file, "--skip-errors"])
         .expect(1)

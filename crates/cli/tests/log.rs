@@ -85,7 +85,7 @@ fn status_tells_how_far_everybody_is() {
     for words in [
         "1 to 30",
         "5 rows",
-        "nobody now",
+        "no process now",
         "subscriber first",
         "at 10, 20 rows behind",
     ] {
@@ -97,7 +97,7 @@ fn status_tells_how_far_everybody_is() {
     assert!(
         text.contains("slowest subscriber")
             && text.contains("first: 20 rows")
-            && text.contains("nobody now"),
+            && text.contains("no process now"),
         "{text}"
     );
     assert_eq!(

@@ -298,7 +298,7 @@ fn a_wal_is_not_counted() {
         assert_eq!(before["objects"], after["objects"], "{db}");
         let text = densite(&["info", db]).expect(0).out;
         assert!(
-            text.contains("What is in the WAL is not in these figures"),
+            text.contains("These figures do not include the content of the WAL"),
             "{text}"
         );
     }
@@ -377,7 +377,7 @@ fn who_reads_the_wal_is_told() {
         assert_eq!(told["wal_readers"][0]["pid"], reader.pid(), "{db}");
         assert_eq!(told["wal_readers"][0]["name"], "densite", "{db}");
         let text = densite(&["info", db]).expect(0).out;
-        let line = format!("process {} (densite); it cannot begin anew", reader.pid());
+        let line = format!("process {} (densite); it cannot restart", reader.pid());
         assert!(text.contains(&line), "{text}");
         reader.run("COMMIT");
         assert_eq!(info(db)["wal_readers"], serde_json::json!([]), "{db}");

@@ -137,7 +137,7 @@ fn stdin_is_read_statement_by_statement() {
     assert_eq!(ran.out, "a\n\"x\ny;\"\nn\n1\n");
     piped(&["sql", "--create", &a], b".tables\n")
         .expect(1)
-        .says("belong to the sqlite3 shell");
+        .says("work only in the sqlite3 shell");
     piped(&["sql", "--create", &a], b"SELECT '\xff';")
         .expect(1)
         .says("not UTF-8");
