@@ -210,7 +210,8 @@ pub(crate) struct LogCheckArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct LoadArgs {
-    /// The database, compressed or plain, or a file: URI; a missing file becomes a compressed database
+    /// The database, compressed or plain, or a file: URI; a missing file becomes a compressed
+    /// database
     pub(crate) db: String,
     /// The table; if it does not exist, it is created with the columns of the file
     pub(crate) table: String,
@@ -222,10 +223,12 @@ pub(crate) struct LoadArgs {
     /// CSV: the first line is a row; fields are assigned to the columns of the table in order
     #[arg(long)]
     pub(crate) no_header: bool,
-    /// CSV: the delimiter between fields, one character or \\t [default: a comma, in .tsv files a tab]
+    /// CSV: the delimiter between fields, one character or \\t [default: a comma, in .tsv files a
+    /// tab]
     #[arg(long, value_name = "CHAR", value_parser = delimiter)]
     pub(crate) delimiter: Option<u8>,
-    /// CSV: the quote around fields with delimiters, line ends or quotes; none if quotes are ordinary text
+    /// CSV: the quote around fields with delimiters, line ends or quotes; none if quotes are
+    /// ordinary text
     #[arg(long, value_name = "QUOTE", default_value = "\"", value_parser = quote)]
     pub(crate) quote: Quote,
     /// CSV: load fields with this text as NULL [default: no field is NULL]

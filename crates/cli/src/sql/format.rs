@@ -3,8 +3,8 @@
 //! | value | table | CSV | JSON |
 //! |---|---|---|---|
 //! | NULL | nothing | nothing | `null` |
-//! | integer, real | digits | digits | number; a real that is not finite is `"Infinity"`, `"-Infinity"` |
-//! | text | unchanged, control characters as `^X` | quoted where needed; the empty text is `""` | string |
+//! | integer, real | digits | digits | number; infinite reals are `"Infinity"`, `"-Infinity"` |
+//! | text | control characters as `^X` | quoted where needed; empty text is `""` | string |
 //! | blob | `X'00FF'` | `X'00FF'` | `{"hex": "00FF"}` |
 
 use crate::shown;

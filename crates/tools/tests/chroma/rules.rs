@@ -195,7 +195,7 @@ fn a_damaged_index_holds_everything_back_and_is_named() {
             &|b| b.fill(0),
             "at byte 0: instruction 0x00",
         );
-        damage("header.bin", &|b| b.truncate(99), "another length");
+        damage("header.bin", &|b| b.truncate(99), "length is not 100 bytes");
         damage("header.bin", &|b| b[0] = 2, "version");
         damage("header.bin", &|b| b[20] = 59, "59 elements");
         damage("data_level0.bin", &|b| b.truncate(60 * 20 - 1), "too few");

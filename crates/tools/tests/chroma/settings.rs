@@ -80,7 +80,7 @@ fn an_invalid_setting_is_an_error_and_changes_nothing() {
         made.add(&a, "id", 0..10);
         made.persist(&a, 10);
         made.config(json);
-        let e = made.prune().expect_err("no setting");
+        let e = made.prune().expect_err("no known setting");
         assert!(
             matches!(&e, Error::Unsupported(m) if m.contains("embeddings_queue_config") && m.contains("nothing was changed")),
             "{e}"
