@@ -9,8 +9,6 @@
 //!
 //! A seed determines the requests and the result of a cut, but not the scheduling of the threads.
 //! So every run is different; a failure prints the last calls to the disk.
-//!
-//! A seed says what is asked for, and what a cut leaves. It does not say how the threads take turns, so each run is another one; a failure tells what the disk was asked to do last.
 
 mod actors;
 mod ledger;
