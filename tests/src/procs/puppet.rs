@@ -10,7 +10,7 @@
 //! ask NAME SQL                   runs a query; the answer is its rows: columns by |, rows by ;
 //! close NAME
 //! info PATH, check PATH          the result of the library for a file
-//! pause POINT SKIP FILE          stops at its (SKIP + 1)th passing: creates FILE.reached, waits for FILE
+//! pause POINT SKIP FILE          stops at its (SKIP + 1)th passing: creates FILE.reached, awaits FILE
 //! sleep POINT MS                 sleeps there
 //! panic POINT                    panics there
 //! resume POINT                   removes the action of the point
