@@ -29,7 +29,8 @@ use crate::mismatch;
 use crate::model::Model;
 use crate::page::{Kind, LastOrder, Page};
 use crate::scrub::may_scrub;
-use crate::split::{Split, Stream, Tail};
+use crate::split::Split;
+use crate::stream::{Stream, Tail};
 use std::cell::RefCell;
 
 /// What it costs, more or less, to write a stream's parameters out.
@@ -128,21 +129,21 @@ pub fn scrub(page: &[u8], context: &PageContext, out: &mut Vec<u8>) {
 
 /// Whether `decoded` is the page, or is it but for unallocated bytes, which are zeros, if the page may lose them.
 pub fn is_scrubbed(page: &[u8], context: &PageContext, decoded: &[u8]) -> bool {
-    let run = |parsed: &mut Page| {
+    let run = |split: &mut Split| {
         let usable = page.len().saturating_sub(context.reserved);
-        let first = context.number == 1;
-        (parsed.parse_even(page, usable, first) || parsed.parse(page, usable, first))
+        let (parsed, first) = (&mut split.page, context.number == 1);
+        (split.even.parse(parsed, page, usable, first) || parsed.parse(page, usable, first))
             && may_scrub(context, page, parsed)
             && came_back(page, parsed, true, decoded)
     };
     let look = || {
         let here = ENCODER.try_with(|cell| {
             let mut encoder = cell.try_borrow_mut().ok()?;
-            Some(run(&mut encoder.split.page))
+            Some(run(&mut encoder.split))
         });
         match here {
             Ok(Some(is)) => is,
-            _ => run(&mut Page::new()),
+            _ => run(&mut Split::default()),
         }
     };
     page == decoded || look()

@@ -17,14 +17,17 @@ mod decode;
 #[cfg(test)]
 mod doc;
 mod encode;
+mod fast;
 pub mod ints;
 mod joined;
 mod mismatch;
 mod model;
+mod numbers;
 pub mod page;
 mod record;
 mod scrub;
 mod split;
+mod stream;
 pub mod symbols;
 pub mod template;
 

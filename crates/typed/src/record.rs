@@ -10,9 +10,6 @@ pub(crate) const NULL: u32 = 0;
 /// Serial type of a REAL.
 pub(crate) const REAL: u32 = 7;
 
-/// Columns of a record whose serial types are one word, at most: leaves of such records have shorter ways in and out.
-pub(crate) const NARROW_COLUMNS_MAX: usize = 8;
-
 /// Serial types of integers by the bits of their magnitude (of `v`, or of its complement when it is negative).
 const INT_TYPE: [u8; 65] = {
     let mut t = [6; 65];

@@ -1,52 +1,22 @@
 //! Splitting: a page becomes streams of integers, codes of text and raw bytes, in the order in which they are stored.
 
-mod narrow;
-
 use crate::class::Class;
 use crate::context::PageContext;
 use crate::decimal::to_scaled;
+use crate::fast;
 use crate::model::{COLUMN_STREAMS, ColumnStream, Form, Model, PAGE_STREAMS, PageStream};
 use crate::page::Page;
 use crate::record::{CUT, Coded, Raw, Small, take_cell};
 use crate::scrub::may_scrub;
+use crate::stream::{Stream, Tail, most_values};
 use crate::template::FIELDS_MAX;
-
-/// A stream of integers of a page.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Stream {
-    /// Its number in the model.
-    pub(crate) number: usize,
-    /// Where its values lie in [`Split::ints`].
-    pub(crate) from: usize,
-    pub(crate) to: usize,
-    /// What follows it.
-    pub(crate) tail: Tail,
-}
-
-/// What follows a stream.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Tail {
-    Nothing,
-    /// The codes of the values whose lengths it gives, of so many bits each: a part of [`Split::codes`].
-    Codes {
-        from: usize,
-        to: usize,
-        width: u32,
-    },
-    /// Its values were divided by two to this power.
-    Zeros(u32),
-}
-
-/// Most values of a page, rows times columns, in terms of its bytes: each takes a byte of a record's header at least, but
-/// for those of rows that end early.
-pub(crate) fn most_values(page_len: usize) -> usize {
-    2 * page_len
-}
 
 /// A page, split. Kept and used again for the next page.
 #[derive(Debug, Default)]
 pub(crate) struct Split {
     pub(crate) page: Page,
+    /// The short path's view of a leaf whose cells have one size.
+    pub(crate) even: fast::EvenLeaf,
     /// The most columns that a row has.
     pub(crate) columns: usize,
     /// 0 and 1 take a byte.
@@ -110,7 +80,7 @@ impl Split {
     fn part(&mut self, bytes: &[u8], context: &PageContext, model: &Model) -> Option<()> {
         let usable = bytes.len().checked_sub(context.reserved)?;
         let first = context.number == 1;
-        let even = self.page.parse_even(bytes, usable, first);
+        let even = self.even.parse(&mut self.page, bytes, usable, first);
         self.ints.clear();
         self.streams.clear();
         self.codes.clear();
@@ -123,7 +93,7 @@ impl Split {
             if !self.page.parse(bytes, usable, first) {
                 return None;
             }
-            if self.part_narrow(bytes, model).is_none() {
+            if self.part_rows(bytes, model).is_none() {
                 self.part_values(bytes, model)?;
             }
         }
@@ -141,6 +111,23 @@ impl Split {
                 self.raw.truncate(before);
             }
         }
+        Some(())
+    }
+
+    /// Splits an even leaf by the short path. `None`, with no stream listed, if it does not apply.
+    fn part_even(&mut self, bytes: &[u8], model: &Model) -> Option<()> {
+        let (ints, streams) = (&mut self.ints, &mut self.streams);
+        let leaf = self.even.split(&self.page, bytes, model, ints, streams)?;
+        (self.columns, self.long) = (leaf.columns, leaf.long);
+        Some(())
+    }
+
+    /// Splits a leaf of short rows of integers by the short path. `None`, with no stream listed, if
+    /// it does not apply.
+    fn part_rows(&mut self, bytes: &[u8], model: &Model) -> Option<()> {
+        let (ints, streams) = (&mut self.ints, &mut self.streams);
+        let leaf = fast::split_rows(&self.page, bytes, model, ints, streams)?;
+        (self.columns, self.long) = (leaf.columns, leaf.long);
         Some(())
     }
 

@@ -3,12 +3,13 @@
 use super::columns::Columns;
 use super::cut::Cut;
 use super::place::Record;
-use super::streams::{Source, Streams};
 use super::values::Rows;
 use super::{Head, OPAQUE, local};
+use crate::fast;
 use crate::model::{Model, PageStream};
-use crate::page::{put_varint, varint_len};
+use crate::page::{put_varint, short_varint, varint_len};
 use crate::record::{Coded, header_len};
+use crate::stream::{Source, Streams};
 
 /// A cell whose record is stored as it is.
 #[derive(Debug, Clone, Copy)]
@@ -73,20 +74,20 @@ impl Before {
 #[derive(Default)]
 pub(super) struct Cells {
     /// By cell.
-    pub(super) sizes: Vec<u32>,
-    /// Values of whole records, see [`super::narrow`].
-    pub(super) bodies: Vec<u64>,
+    sizes: Vec<u32>,
+    /// Memory of the short path.
+    bodies: Vec<u64>,
     rows: Rows,
     /// By cell, if any is opaque or cut.
-    pub(super) coded: Vec<Coded>,
+    coded: Vec<Coded>,
     opaque: Vec<OpaqueCell>,
     opaque_bytes: Vec<u8>,
     cuts: Vec<Cut>,
     child: usize,
-    pub(super) rowid: usize,
-    /// See [`super::streams::Read::range`].
-    pub(super) rowid_range: Option<(i64, i64)>,
-    pub(super) cells: usize,
+    rowid: usize,
+    /// See [`crate::stream::Read::range`].
+    rowid_range: Option<(i64, i64)>,
+    cells: usize,
 }
 
 impl Cells {
@@ -164,6 +165,29 @@ impl Cells {
 
     pub(super) fn sizes(&self) -> &[u32] {
         &self.sizes
+    }
+
+    /// Reads all columns and writes the cells as [`Cells::write`] does, by the short path for leaves
+    /// of integers. `None` if it does not apply; then the columns are still to be read.
+    pub(super) fn write_fast(
+        &mut self,
+        head: &Head,
+        source: &mut Source<'_>,
+        out: &mut [u8],
+    ) -> Option<usize> {
+        if !self.coded.is_empty() {
+            return None;
+        }
+        let leaf = fast::Leaf {
+            kind: head.kind,
+            usable: head.usable,
+            cells: self.cells,
+            columns: head.columns,
+            small: head.small,
+            rowid: self.rowid,
+            rowid_range: self.rowid_range,
+        };
+        fast::write(&leaf, source, &mut self.bodies, out, &mut self.sizes)
     }
 
     /// Writes the cells, back to back from the end of the usable area. Returns where the last one begins.
@@ -293,19 +317,5 @@ impl Cells {
             end = start;
         }
         Some(end)
-    }
-}
-
-/// The bytes of SQLite's form of a number below 2^28, the first the lowest.
-#[inline]
-pub(super) fn short_varint(v: u64) -> u64 {
-    if v < 0x80 {
-        v
-    } else if v < 0x4000 {
-        0x80 | v >> 7 | (v & 0x7f) << 8
-    } else if v < 0x20_0000 {
-        0x8080 | v >> 14 | (v >> 7 & 0x7f) << 8 | (v & 0x7f) << 16
-    } else {
-        0x80_8080 | v >> 21 | (v >> 14 & 0x7f) << 8 | (v >> 7 & 0x7f) << 16 | (v & 0x7f) << 24
     }
 }

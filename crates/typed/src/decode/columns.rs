@@ -2,11 +2,11 @@
 
 use super::Head;
 use super::front::Front;
-use super::numbers::{Numbers, Stored, number_len};
-use super::streams::{Read, Source};
 use crate::class::Class;
 use crate::model::{COLUMN_STREAMS, ColumnStream, Form, PAGE_STREAMS, SLACK};
+use crate::numbers::{Numbers, Stored, number_len};
 use crate::record::{NULL, REAL, bytes_type, type_len};
+use crate::stream::{Read, Source};
 use crate::symbols::Codes;
 
 /// The serial types of a column.
@@ -25,7 +25,7 @@ pub(super) enum Body {
     Nothing,
     /// The rows end before this column.
     Absent,
-    /// Integers, or bits of REALs, of one length, from here on in [`Streams::ints`](super::streams::Streams::ints).
+    /// Integers, or bits of REALs, of one length, from here on in [`Streams::ints`](crate::stream::Streams::ints).
     Fixed { from: usize, len: usize },
     /// The same, of lengths that follow from their types.
     Number { from: usize },
@@ -33,9 +33,9 @@ pub(super) enum Body {
     Bytes { from: usize },
     /// The same, but they lead into the dictionary of the column.
     Listed { from: usize },
-    /// The fields of a template, one stream after the other, from here on in [`Streams::ints`](super::streams::Streams::ints).
+    /// The fields of a template, one stream after the other, from here on in [`Streams::ints`](crate::stream::Streams::ints).
     Template { from: usize },
-    /// Of several classes: by type, a number from here on in [`Streams::ints`](super::streams::Streams::ints), or text from there on in [`Columns::places`].
+    /// Of several classes: by type, a number from here on in [`Streams::ints`](crate::stream::Streams::ints), or text from there on in [`Columns::places`].
     Mixed { ints: usize, places: usize },
 }
 

@@ -5,11 +5,11 @@
 
 use super::columns::Columns;
 use super::place::Record;
-use super::streams::{Source, Streams};
 use super::{Head, local};
 use crate::model::PageStream;
 use crate::page::put_varint;
 use crate::record::{body_len, header_len, type_len};
+use crate::stream::{Source, Streams};
 
 /// A cell that is cut.
 #[derive(Debug, Clone, Copy)]

@@ -3,9 +3,9 @@
 //! Their types and values are put together row by row in a place of their own while the columns are read, and go to the cells in one piece
 //! each. There nothing is near that must not be written over: so every copy is of a fixed length, and no value is looked at twice.
 
-use super::numbers::{Numbers, Stored};
 use super::place::{Record, put_exactly};
 use crate::model::{Dictionary, SLACK};
+use crate::numbers::{Numbers, Stored};
 use crate::template::{FIELDS_MAX, Template};
 
 /// Most columns of a front.

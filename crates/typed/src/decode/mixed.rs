@@ -1,11 +1,11 @@
 //! Columns of several classes.
 
 use super::columns::{ABSENT, Body, Columns, Place, Ready, Types};
-use super::numbers::Numbers;
-use super::streams::{Read, Source, Streams};
 use crate::class::Class;
 use crate::model::{ColumnStream, Form};
+use crate::numbers::Numbers;
 use crate::record::{NULL, REAL, body_len, bytes_type, type_len};
+use crate::stream::{Read, Source, Streams};
 
 impl Columns {
     /// A column of several classes: every value by itself.

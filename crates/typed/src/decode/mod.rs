@@ -1,6 +1,6 @@
 //! Decoding: from streams to columns to cells.
 //!
-//! Streams are read ([`streams`]) column by column. As long as columns are short, what they hold goes at once to where the fronts of
+//! Streams are read (`stream`) column by column. As long as columns are short, what they hold goes at once to where the fronts of
 //! all records are put together ([`front`]). Of the columns behind, the values are made ready ([`columns`]): integers as they will stand in
 //! their records, text behind each other in a buffer, and the serial type of every value, or one for all of them. Then the lengths of the records
 //! are known, and with them the places of the cells ([`cells`]); the fronts go there in one piece each, and what is behind them column by
@@ -13,20 +13,16 @@ mod columns;
 mod cut;
 mod front;
 mod mixed;
-mod narrow;
-mod numbers;
 mod place;
-mod streams;
 mod values;
 
 use crate::bits::{BitReader, PADDING};
 use crate::model::{Model, PAGE_STREAMS, PageStream};
 use crate::page::{Kind, Layout, Page, local_len};
-use crate::split::most_values;
+use crate::stream::{RawBytes, Source, Streams, most_values};
 use cells::Cells;
 use columns::Columns;
 use std::cell::RefCell;
-use streams::{RawBytes, Source, Streams};
 
 /// Why a payload could not be decoded, in a few words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -163,7 +159,6 @@ impl Decoder {
             streams,
         };
         cells.begin(&head, &mut source)?;
-        let begun = (source.r.clone(), source.streams.used);
         let to = match head.irregular {
             true => {
                 packed.resize(out.len(), 0);
@@ -171,10 +166,9 @@ impl Decoder {
             }
             false => &mut *out,
         };
-        let content = match cells.write_narrow(&head, &mut source, to) {
+        let content = match cells.write_fast(&head, &mut source, to) {
             Some(content) => content,
             None => {
-                (source.r, source.streams.used) = begun;
                 let has_records = !head.kind.is_table() || !head.kind.has_child();
                 let rows = cells.rows();
                 if has_records {

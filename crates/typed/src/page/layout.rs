@@ -52,7 +52,7 @@ pub struct Layout {
     /// Number of cells.
     pub(super) cells: usize,
     /// The cells from the usable end downwards; empty if that is the order of their keys.
-    pub(super) order: Vec<u16>,
+    pub(crate) order: Vec<u16>,
     /// What lies between them, from the usable end downwards.
     pub(super) items: Vec<Item>,
     /// Memory that reading needs.

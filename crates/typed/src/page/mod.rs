@@ -27,7 +27,6 @@
 //! So kind, rightmost child, cells and [`Layout`] say all that the page says. The other bytes (unallocated, fragments,
 //! freeblocks behind their first four bytes, and what fills a cell of fewer than four bytes) mean nothing to SQLite.
 
-mod even;
 mod layout;
 mod order;
 mod parse;
@@ -37,10 +36,11 @@ mod rice;
 mod tests;
 mod varint;
 
-pub(crate) use even::Even;
 pub use layout::Layout;
 pub use order::LastOrder;
+pub(crate) use parse::all_max;
 pub use parse::local_len;
+pub(crate) use varint::short_varint;
 pub use varint::{put_varint, varint, varint_len};
 
 /// Where the b-tree header of page 1 begins: behind the database header.
@@ -150,11 +150,6 @@ pub struct Page {
     content_start: usize,
     /// Whether a cell may be filled up to four bytes.
     filled: bool,
-    /// What the cells have in common, which are then not listed, if that was looked for.
-    pub(crate) even: Option<Even>,
-    /// Of such cells: their first bytes' addresses, and the row ids in tables, in order of their keys.
-    pub(crate) starts: Vec<u16>,
-    pub(crate) rowids: Vec<i64>,
     work: parse::Work,
 }
 
@@ -175,9 +170,6 @@ impl Page {
             layout: Layout::default(),
             content_start: 0,
             filled: false,
-            even: None,
-            starts: Vec::new(),
-            rowids: Vec::new(),
             work: parse::Work::default(),
         }
     }

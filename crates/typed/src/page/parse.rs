@@ -25,15 +25,15 @@ struct Block {
 
 /// How many bytes of a payload stay in the page: all up to `all_max`; of a longer one at least `part_min`.
 #[derive(Clone, Copy)]
-pub(super) struct Rule {
+struct Rule {
     /// Most bytes of a payload all of which stays.
-    pub(super) all_max: usize,
+    all_max: usize,
     part_min: usize,
     overflow_page: usize,
 }
 
 impl Rule {
-    pub(super) fn of(kind: Kind, usable: usize) -> Rule {
+    fn of(kind: Kind, usable: usize) -> Rule {
         let share = |part: usize| (usable.saturating_sub(12) * part / 255).saturating_sub(23);
         Rule {
             all_max: match kind {
@@ -68,6 +68,11 @@ pub fn local_len(kind: Kind, usable: usize, payload: u64) -> usize {
         return 0;
     }
     Rule::of(kind, usable).local(payload)
+}
+
+/// Most bytes of a payload that has no overflow page.
+pub(crate) fn all_max(kind: Kind, usable: usize) -> usize {
+    Rule::of(kind, usable).all_max
 }
 
 #[inline]
@@ -128,11 +133,11 @@ fn cell<const CHILD: bool, const TABLE: bool>(
 }
 
 /// What a b-tree header says of the cells and of what lies between them.
-pub(super) struct Head<'a> {
-    pub(super) first_block: usize,
-    pub(super) content_start: usize,
-    pub(super) fragments: usize,
-    pub(super) pointers: &'a [[u8; 2]],
+pub(crate) struct Head<'a> {
+    pub(crate) first_block: usize,
+    pub(crate) content_start: usize,
+    pub(crate) fragments: usize,
+    pub(crate) pointers: &'a [[u8; 2]],
 }
 
 /// How cells lie.
@@ -187,9 +192,8 @@ impl Page {
     }
 
     /// Holds nothing from here on.
-    pub(super) fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.cells.clear();
-        self.even = None;
         self.layout.reset(0);
         self.content_start = 0;
         self.filled = false;
@@ -197,7 +201,7 @@ impl Page {
 
     /// Reads the b-tree header: kind, rightmost child, content start and number of cells are the page's from here on. Gives the bytes that are not
     /// reserved, too.
-    pub(super) fn take_head<'a>(
+    pub(crate) fn take_head<'a>(
         &mut self,
         page: &'a [u8],
         usable: usize,

@@ -70,6 +70,20 @@ pub fn put_varint(value: u64, out: &mut [u8]) -> usize {
     len
 }
 
+/// The bytes of SQLite's form of a number below 2^28, the first the lowest.
+#[inline]
+pub(crate) fn short_varint(v: u64) -> u64 {
+    if v < 0x80 {
+        v
+    } else if v < 0x4000 {
+        0x80 | v >> 7 | (v & 0x7f) << 8
+    } else if v < 0x20_0000 {
+        0x8080 | v >> 14 | (v >> 7 & 0x7f) << 8 | (v & 0x7f) << 16
+    } else {
+        0x80_8080 | v >> 21 | (v >> 14 & 0x7f) << 8 | (v >> 7 & 0x7f) << 16 | (v & 0x7f) << 24
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

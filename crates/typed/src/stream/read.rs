@@ -6,10 +6,10 @@ use crate::model::Model;
 
 /// Streams as they are read.
 #[derive(Default)]
-pub(super) struct Streams {
+pub(crate) struct Streams {
     /// Values of all of them; behind those that are used, what was there before.
-    pub(super) ints: Vec<i64>,
-    pub(super) used: usize,
+    pub(crate) ints: Vec<i64>,
+    pub(crate) used: usize,
     /// Where those of each stream lie, by its number.
     places: Vec<(usize, usize)>,
     /// Streams have a bit that says whether they keep to their default parameters.
@@ -22,17 +22,17 @@ pub(super) struct Streams {
 
 /// A stream that was read.
 #[derive(Clone, Copy)]
-pub(super) struct Read {
-    pub(super) from: usize,
-    pub(super) to: usize,
+pub(crate) struct Read {
+    pub(crate) from: usize,
+    pub(crate) to: usize,
     /// All values are equal.
-    pub(super) constant: Option<i64>,
+    pub(crate) constant: Option<i64>,
     /// No value is smaller than the first or larger than the second.
-    pub(super) range: Option<(i64, i64)>,
+    pub(crate) range: Option<(i64, i64)>,
 }
 
 impl Streams {
-    pub(super) fn begin(&mut self, deviant: bool, cells: usize, limit: usize, streams: usize) {
+    pub(crate) fn begin(&mut self, deviant: bool, cells: usize, limit: usize, streams: usize) {
         self.used = 0;
         self.places.clear();
         self.places.resize(streams, (0, 0));
@@ -42,7 +42,8 @@ impl Streams {
     }
 
     /// Room for `n` values, which are whatever was there before.
-    pub(super) fn room(&mut self, n: usize) -> Option<usize> {
+    #[inline]
+    pub(crate) fn room(&mut self, n: usize) -> Option<usize> {
         let from = self.used;
         if n > self.limit || from > 8 * self.limit {
             return None;
@@ -55,7 +56,8 @@ impl Streams {
     }
 
     /// Reads a stream of `n` values. `zeros`: it says by how much its values were divided.
-    pub(super) fn read(
+    #[inline]
+    pub(crate) fn read(
         &mut self,
         r: &mut BitReader<'_>,
         model: &Model,
@@ -116,7 +118,7 @@ impl Streams {
     }
 
     #[inline]
-    pub(super) fn values(&self, read: Read) -> Option<&[i64]> {
+    pub(crate) fn values(&self, read: Read) -> Option<&[i64]> {
         self.ints.get(read.from..read.to)
     }
 }
@@ -136,10 +138,11 @@ fn range(params: &Params, n: usize) -> Option<(i64, i64)> {
 }
 
 /// Bytes that are stored as they are, to be taken in order.
-pub(super) struct RawBytes<'a>(pub(super) &'a [u8]);
+pub(crate) struct RawBytes<'a>(pub(crate) &'a [u8]);
 
 impl<'a> RawBytes<'a> {
-    pub(super) fn take(&mut self, n: usize) -> Option<&'a [u8]> {
+    #[inline]
+    pub(crate) fn take(&mut self, n: usize) -> Option<&'a [u8]> {
         let (now, later) = self.0.split_at_checked(n)?;
         self.0 = later;
         Some(now)
@@ -147,27 +150,29 @@ impl<'a> RawBytes<'a> {
 }
 
 /// A payload that is being read, the model it is read with, and what was read.
-pub(super) struct Source<'a> {
-    pub(super) model: &'a Model,
-    pub(super) r: BitReader<'a>,
-    pub(super) raw: RawBytes<'a>,
-    pub(super) streams: &'a mut Streams,
+pub(crate) struct Source<'a> {
+    pub(crate) model: &'a Model,
+    pub(crate) r: BitReader<'a>,
+    pub(crate) raw: RawBytes<'a>,
+    pub(crate) streams: &'a mut Streams,
 }
 
 impl Source<'_> {
     /// Reads a stream of `n` values.
-    pub(super) fn read(&mut self, number: usize, n: usize) -> Option<Read> {
+    #[inline]
+    pub(crate) fn read(&mut self, number: usize, n: usize) -> Option<Read> {
         self.streams.read(&mut self.r, self.model, number, n, false)
     }
 
     /// Reads a stream of `n` values which says by how much they were divided.
-    pub(super) fn read_divided(&mut self, number: usize, n: usize) -> Option<Read> {
+    #[inline]
+    pub(crate) fn read_divided(&mut self, number: usize, n: usize) -> Option<Read> {
         self.streams.read(&mut self.r, self.model, number, n, true)
     }
 
     /// Reads a stream of classes of `n` values; does not keep them if they are all the same.
     #[inline]
-    pub(super) fn read_classes(&mut self, number: usize, n: usize) -> Option<Read> {
+    pub(crate) fn read_classes(&mut self, number: usize, n: usize) -> Option<Read> {
         let deviant = self.streams.deviant;
         if let Some(constant) = self.model.constant(number)
             && n > 0

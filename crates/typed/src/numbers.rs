@@ -7,18 +7,18 @@ use std::hint::select_unpredictable;
 
 /// A number as a record holds it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Stored {
+pub(crate) struct Stored {
     /// An integer, or the bits of a REAL.
-    pub(super) value: i64,
-    pub(super) serial_type: u8,
+    pub(crate) value: i64,
+    pub(crate) serial_type: u8,
     /// Bytes of `value`, the lowest, that are stored.
-    pub(super) len: u8,
+    pub(crate) len: u8,
 }
 
 impl Stored {
     /// The bytes that are stored, and rubbish behind them.
     #[inline(always)]
-    pub(super) fn first_bytes(self) -> [u8; 8] {
+    pub(crate) fn first_bytes(self) -> [u8; 8] {
         (self.value << (64u32.wrapping_sub(8 * u32::from(self.len)) & 63)).to_be_bytes()
     }
 }
@@ -73,12 +73,12 @@ const ZERO: Stored = Stored {
 };
 
 /// What numbers from 0 to below [`SMALL`] are stored as.
-pub(super) struct SmallNumbers([Stored; SMALL]);
+pub(crate) struct SmallNumbers([Stored; SMALL]);
 
 impl SmallNumbers {
     /// What `v` is stored as, which must be in the table.
     #[inline(always)]
-    pub(super) fn of(&self, v: i64) -> Stored {
+    pub(crate) fn of(&self, v: i64) -> Stored {
         self.0.get(v as usize % SMALL).copied().unwrap_or(ZERO)
     }
 }
@@ -110,14 +110,15 @@ static SMALL_NUMBERS: [SmallNumbers; SMALL_SCALE + 1] = {
 
 /// How the numbers of a page are stored.
 #[derive(Clone, Copy)]
-pub(super) struct Numbers {
+pub(crate) struct Numbers {
     types: &'static [(u8, u8); INDEX_END],
     small: bool,
 }
 
 impl Numbers {
     /// `small`: 0 and 1 have types of their own.
-    pub(super) fn new(small: bool) -> Numbers {
+    #[inline]
+    pub(crate) fn new(small: bool) -> Numbers {
         let [long, short] = &INTEGERS;
         Numbers {
             types: if small { short } else { long },
@@ -126,7 +127,8 @@ impl Numbers {
     }
 
     /// What numbers of this scale are stored as, by number, if all of them are within it, as `range` tells: no one is smaller or larger.
-    pub(super) fn table(
+    #[inline]
+    pub(crate) fn table(
         self,
         range: Option<(i64, i64)>,
         scale: u8,
@@ -138,7 +140,7 @@ impl Numbers {
 
     /// An integer.
     #[inline(always)]
-    pub(super) fn stored(self, value: i64) -> Stored {
+    pub(crate) fn stored(self, value: i64) -> Stored {
         let (serial_type, len) = self.types.get(index(value)).copied().unwrap_or((6, 8));
         Stored {
             value,
@@ -148,7 +150,8 @@ impl Numbers {
     }
 
     /// Type and length of all integers of a range, if they are the same.
-    pub(super) fn same(self, (least, most): (i64, i64)) -> Option<(u8, u8)> {
+    #[inline]
+    pub(crate) fn same(self, (least, most): (i64, i64)) -> Option<(u8, u8)> {
         let (low, high) = (self.stored(least), self.stored(most));
         // Those between have no fewer bits than the one nearer to zero, and no more than the other.
         let same = low.serial_type == high.serial_type && (least < 0) == (most < 0);
@@ -157,7 +160,7 @@ impl Numbers {
 
     /// A number that was times ten to the power of `scale`. `POWER` is that power, or 0 if the caller has no name for it.
     #[inline(always)]
-    pub(super) fn unscaled<const POWER: i64>(self, v: i64, scale: u8) -> Stored {
+    pub(crate) fn unscaled<const POWER: i64>(self, v: i64, scale: u8) -> Stored {
         // A division by a number that is known here is a multiplication.
         let power = if POWER == 0 { power_of(scale) } else { POWER };
         let whole = v / power;
@@ -191,7 +194,7 @@ const POWERS: [i64; 19] = {
 
 /// Bytes of a number of this type.
 #[inline(always)]
-pub(super) fn number_len(serial_type: u32) -> u32 {
+pub(crate) fn number_len(serial_type: u32) -> u32 {
     u32::from(BODY_LEN.get(serial_type as usize).copied().unwrap_or(0))
 }
 
