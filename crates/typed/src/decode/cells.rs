@@ -1,4 +1,4 @@
-//! Cells: where each lies, and its bytes.
+//! Cells: where each cell lies, and its bytes.
 
 use super::columns::Columns;
 use super::cut::Cut;
@@ -11,29 +11,30 @@ use crate::page::{put_varint, short_varint, varint_len};
 use crate::record::{Coded, header_len};
 use crate::stream::{Source, Streams};
 
-/// A cell whose record is stored as it is.
+/// A cell whose record is stored as raw bytes.
 #[derive(Debug, Clone, Copy)]
 struct OpaqueCell {
     payload: u64,
-    /// Where its local bytes lie in [`Cells::opaque_bytes`], and how many.
+    /// Where its local bytes begin in [`Cells::opaque_bytes`].
     at: usize,
     len: usize,
     overflow: Option<u32>,
 }
 
-/// What comes before the payload of a cell that has one, and before its length.
+/// What comes before the payload's length in a cell that has a payload.
 struct Before {
     child: Option<u32>,
     rowid: Option<u64>,
 }
 
 impl Before {
-    /// Bytes of it and of the payload's length.
+    /// Its bytes and those of the payload's length.
     fn len(&self, payload: u64) -> usize {
         self.child.map_or(0, |_| 4) + varint_len(payload) + self.rowid.map_or(0, varint_len)
     }
 
-    /// Puts it, and the payload's length, at the beginning of a cell; returns how many bytes these are.
+    /// Writes it and the payload's length to the beginning of a cell. Returns their number of
+    /// bytes.
     fn put(&self, payload: u64, cell: &mut [u8]) -> Option<usize> {
         let mut at = 0;
         if let Some(child) = self.child {
@@ -47,7 +48,7 @@ impl Before {
         Some(at)
     }
 
-    /// Writes a whole cell that ends at `end`; returns its size.
+    /// Writes a whole cell that ends at `end`. Returns its size.
     #[cold]
     fn put_opaque(
         &self,
@@ -78,7 +79,7 @@ pub(super) struct Cells {
     /// Memory of the short path.
     bodies: Vec<u64>,
     rows: Rows,
-    /// By cell, if any is opaque or cut.
+    /// By cell. Empty if no cell is opaque or cut.
     coded: Vec<Coded>,
     opaque: Vec<OpaqueCell>,
     opaque_bytes: Vec<u8>,
@@ -91,7 +92,7 @@ pub(super) struct Cells {
 }
 
 impl Cells {
-    /// Reads what belongs to the cells as such.
+    /// Reads what belongs to the cells themselves.
     pub(super) fn begin(&mut self, head: &Head, source: &mut Source<'_>) -> Option<()> {
         let n = head.cells;
         self.cells = n;
@@ -158,7 +159,7 @@ impl Cells {
         Some(())
     }
 
-    /// Records that are in the columns.
+    /// The number of records that are in the columns.
     pub(super) fn rows(&self) -> usize {
         self.cells - self.opaque.len()
     }
@@ -167,8 +168,8 @@ impl Cells {
         &self.sizes
     }
 
-    /// Reads all columns and writes the cells as [`Cells::write`] does, by the short path for leaves
-    /// of integers. `None` if it does not apply; then the columns are still to be read.
+    /// Reads all columns and writes the cells as [`Cells::write`] does, by the short path for
+    /// leaves of integers. `None` if it does not apply; then the columns are still to be read.
     pub(super) fn write_fast(
         &mut self,
         head: &Head,
@@ -190,7 +191,8 @@ impl Cells {
         fast::write(&leaf, source, &mut self.bodies, out, &mut self.sizes)
     }
 
-    /// Writes the cells, back to back from the end of the usable area. Returns where the last one begins.
+    /// Writes the cells, back to back from the end of the usable area. Returns where the last one
+    /// begins.
     pub(super) fn write(
         &mut self,
         head: &Head,
@@ -213,7 +215,7 @@ impl Cells {
         Some(content)
     }
 
-    /// Writes what comes before the values of each cell, and opaque cells whole.
+    /// Writes what comes before the values of each cell, and the whole of opaque cells.
     fn write_heads(
         &mut self,
         head: &Head,
@@ -273,7 +275,7 @@ impl Cells {
             let start = end.checked_sub(len.max(4))?;
             let cell = out.get_mut(start..end)?;
             if !has_child && payload < 0x4000 && header < 0x80 && rowid < 1 << 28 && len >= 8 {
-                // Nearly always: all numbers before the types in one word.
+                // The usual case: all numbers before the types fit in one word.
                 let (mut word, mut bits) = (short_varint(payload as u64), 8 * payload_len);
                 if is_table {
                     word |= short_varint(rowid) << bits;

@@ -29,8 +29,8 @@ impl Alike {
 }
 
 impl Records<'_> {
-    /// As [`Records::write`], for records that have so much in common. `None` unless what lies before
-    /// the values fits in a word, the values fit in a word, and all row ids have one length.
+    /// As [`Records::write`], for records that have so much in common. `None` unless what lies
+    /// before the values fits in a word, the values fit in a word, and all row ids have one length.
     pub(super) fn write_alike(
         &self,
         alike: Alike,

@@ -81,8 +81,8 @@ fn are_alike(bytes: &[u8], starts: &[u16], payload_at: usize, columns: usize) ->
     Some(other >> (8 * (COLUMNS_MAX - columns)) == 0)
 }
 
-/// Finds the eight bytes that end at some distance from the beginning of a cell. There are always as
-/// many, because the page's header lies before every cell.
+/// Finds the eight bytes that end at some distance from the beginning of a cell. There are always
+/// as many, because the page's header lies before every cell.
 #[derive(Clone, Copy)]
 struct Ends<'a> {
     bytes: &'a [u8],

@@ -39,7 +39,8 @@ pub(crate) fn split_rows(
     room.list_streams(&shape, model, small.long, ints, streams)
 }
 
-/// Reads the values of all cells, those of a column to `ints` from its place in `places` on; `shape` is that of the first one.
+/// Reads the values of all cells, those of a column to `ints` from its place in `places` on;
+/// `shape` is that of the first one.
 fn read_values(
     page: &[u8],
     cells: &[Cell],
@@ -60,7 +61,8 @@ fn read_values(
         }
         small.short |= shape.short;
         for value in shape.values.iter().take(shape.count) {
-            // There is a page's header before every record, so that there are always eight bytes to load.
+            // There is a page's header before every record, so that there are always eight bytes to
+            // load.
             let eight = page.get((at + value.end).checked_sub(8)?..)?;
             let read = i64::from_be_bytes(*eight.first_chunk()?) << value.unused >> value.unused;
             let v = read & value.keep | value.constant;

@@ -44,8 +44,8 @@ pub(super) struct Shape {
 }
 
 impl Shape {
-    /// What the types of the record at `first` say, the first one of a leaf of `cells` cells. `None`
-    /// if the short paths do not apply to that leaf.
+    /// What the types of the record at `first` say, the first one of a leaf of `cells` cells.
+    /// `None` if the short paths do not apply to that leaf.
     pub(super) fn of_first(
         bytes: &[u8],
         first: usize,

@@ -1,5 +1,5 @@
-//! Decoding a leaf of short records of integers: most of what is decoded of indexes and of tables of
-//! keys.
+//! Decoding a leaf of short records of integers: most of what is decoded of indexes and of tables
+//! of keys.
 //!
 //! Each record is put together in registers, from its end to its beginning, and so is each cell of
 //! the page. A store writes more bytes than the cell has. The surplus lies before the cell, where
@@ -52,8 +52,8 @@ impl Leaf {
     }
 }
 
-/// Reads all columns and writes the cells and their sizes as the general decoder does. Returns where
-/// the last cell begins. `None`, with the streams read as far as before, if the leaf does not
+/// Reads all columns and writes the cells and their sizes as the general decoder does. Returns
+/// where the last cell begins. `None`, with the streams read as far as before, if the leaf does not
 /// consist of such records; `out` and `sizes` then hold anything. `bodies` is memory to work with.
 pub(crate) fn write(
     leaf: &Leaf,

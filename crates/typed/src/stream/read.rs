@@ -1,4 +1,4 @@
-//! Streams, bit by bit, and the bytes that are stored as they are.
+//! Reading streams, bit by bit, and raw bytes.
 
 use crate::bits::{BitReader, mask};
 use crate::ints::{Params, Shape};
@@ -7,14 +7,14 @@ use crate::model::Model;
 /// Streams as they are read.
 #[derive(Default)]
 pub(crate) struct Streams {
-    /// Values of all of them; behind those that are used, what was there before.
+    /// Values of all streams. Behind the used ones are those of earlier pages.
     pub(crate) ints: Vec<i64>,
     pub(crate) used: usize,
-    /// Where those of each stream lie, by its number.
+    /// Where the values of each stream lie, by its number.
     places: Vec<(usize, usize)>,
-    /// Streams have a bit that says whether they keep to their default parameters.
+    /// Each stream has a bit that says whether it has its own parameters.
     deviant: bool,
-    /// A stream of this length may be related to another one.
+    /// Only a stream of this length can be related to another one.
     cells: usize,
     /// No more values than this.
     limit: usize,
@@ -27,7 +27,7 @@ pub(crate) struct Read {
     pub(crate) to: usize,
     /// All values are equal.
     pub(crate) constant: Option<i64>,
-    /// No value is smaller than the first or larger than the second.
+    /// No value is smaller than the first number or larger than the second.
     pub(crate) range: Option<(i64, i64)>,
 }
 
@@ -41,7 +41,8 @@ impl Streams {
         self.limit = limit;
     }
 
-    /// Room for `n` values, which are whatever was there before.
+    /// Makes room for `n` values, which are not cleared. Returns where it begins; `None` if the
+    /// page has too many values.
     #[inline]
     pub(crate) fn room(&mut self, n: usize) -> Option<usize> {
         let from = self.used;
@@ -55,7 +56,8 @@ impl Streams {
         Some(from)
     }
 
-    /// Reads a stream of `n` values. `zeros`: it says by how much its values were divided.
+    /// Reads a stream of `n` values. With `zeros` the stream says by which power of two its values
+    /// were divided.
     #[inline]
     pub(crate) fn read(
         &mut self,
@@ -104,7 +106,7 @@ impl Streams {
                 *v = v.wrapping_shl(zeros);
             }
         }
-        // A stream without default parameters is not related to either.
+        // No stream is related to one without default parameters.
         if let Some(place) = self.places.get_mut(number) {
             *place = (from, to);
         }
@@ -123,7 +125,7 @@ impl Streams {
     }
 }
 
-/// What no value of a stream is smaller or larger than, where its parameters alone say so.
+/// A lower and an upper bound of all values of a stream, if they follow from its parameters alone.
 fn range(params: &Params, n: usize) -> Option<(i64, i64)> {
     let first = params.anchor;
     match params.shape {
@@ -137,7 +139,7 @@ fn range(params: &Params, n: usize) -> Option<(i64, i64)> {
     }
 }
 
-/// Bytes that are stored as they are, to be taken in order.
+/// Raw bytes, which are taken in order.
 pub(crate) struct RawBytes<'a>(pub(crate) &'a [u8]);
 
 impl<'a> RawBytes<'a> {
@@ -149,7 +151,7 @@ impl<'a> RawBytes<'a> {
     }
 }
 
-/// A payload that is being read, the model it is read with, and what was read.
+/// A payload that is being read, its model, and what was read.
 pub(crate) struct Source<'a> {
     pub(crate) model: &'a Model,
     pub(crate) r: BitReader<'a>,
@@ -164,13 +166,14 @@ impl Source<'_> {
         self.streams.read(&mut self.r, self.model, number, n, false)
     }
 
-    /// Reads a stream of `n` values which says by how much they were divided.
+    /// Reads a stream of `n` values that says by which power of two they were divided.
     #[inline]
     pub(crate) fn read_divided(&mut self, number: usize, n: usize) -> Option<Read> {
         self.streams.read(&mut self.r, self.model, number, n, true)
     }
 
-    /// Reads a stream of classes of `n` values; does not keep them if they are all the same.
+    /// Reads a stream of classes of `n` values. Does not keep them if the model says that they are
+    /// all the same.
     #[inline]
     pub(crate) fn read_classes(&mut self, number: usize, n: usize) -> Option<Read> {
         let deviant = self.streams.deviant;

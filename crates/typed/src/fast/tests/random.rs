@@ -1,4 +1,4 @@
-//! Random leaves, as SQLite could have written them.
+//! Random leaves: as SQLite could have written them, or with some integers longer than that.
 
 use crate::page::{put_varint, varint_len};
 use crate::record::{body_len, int_type};
@@ -40,10 +40,13 @@ impl Column {
         }
     }
 
-    /// The serial type and the body of a value.
-    fn value(self, rng: &mut StdRng, small: bool) -> (u32, Vec<u8>) {
+    /// The serial type and the body of a value. `wide`: an integer has the next longer type.
+    fn value(self, rng: &mut StdRng, small: bool, wide: bool) -> (u32, Vec<u8>) {
         let integer = |v: i64| {
-            let serial_type = int_type(v, small);
+            let serial_type = match int_type(v, small && !wide) {
+                narrow @ 1..=5 if wide => narrow + 1,
+                serial_type => serial_type,
+            };
             let bytes = v.to_be_bytes();
             let body = bytes[8 - body_len(serial_type)..].to_vec();
             (serial_type, body)
@@ -94,6 +97,8 @@ pub(super) struct Table {
     rowids: (i64, i64),
     /// There are bytes in what is unallocated.
     has_residue: bool,
+    /// A column whose integers are longer than SQLite would write them, and in which part of rows.
+    wide: Option<(usize, f64)>,
 }
 
 impl Table {
@@ -125,6 +130,11 @@ impl Table {
                 [1, 1, 2, 1000][rng.random_range(0..4)],
             ),
             has_residue: rng.random_bool(0.2),
+            wide: match rng.random_range(0..10) {
+                0 => Some((rng.random_range(0..columns), 1.0)),
+                1 => Some((rng.random_range(0..columns), 0.01)),
+                _ => None,
+            },
         }
     }
 
@@ -136,8 +146,10 @@ impl Table {
             put_varint(n, &mut to[at..]);
         };
         let (mut types, mut body) = (Vec::new(), Vec::new());
-        for column in &self.columns {
-            let (serial_type, bytes) = column.value(rng, self.small);
+        for (c, column) in self.columns.iter().enumerate() {
+            let wide = self.wide.filter(|(wide, _)| *wide == c);
+            let wide = wide.is_some_and(|(_, part)| rng.random_bool(part));
+            let (serial_type, bytes) = column.value(rng, self.small, wide);
             number(u64::from(serial_type), &mut types);
             body.extend(bytes);
         }
